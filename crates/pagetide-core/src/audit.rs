@@ -1,0 +1,262 @@
+//! The audit: every cross-structure invariant, checked in one walk over all state.
+//!
+//! Linux: `VM_BUG_ON`, page_owner, and what `CONFIG_DEBUG_VM` leaves out. Tests call it after
+//! every step. It costs time in proportion to the machine and allocates; nothing else may depend
+//! on it.
+
+use crate::lruvec::{Lru, NR_LRU_LISTS};
+use crate::machine::Machine;
+use crate::page::{PageFlags, Place};
+use crate::page_table::Backing;
+use crate::units::{FileId, MemcgId, NodeId, Pfn};
+use crate::vmstat::NodeStat;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+
+/// The first violated invariant, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+impl core::fmt::Display for Violation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for Violation {}
+
+macro_rules! check {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(Violation(format!($($message)+)));
+        }
+    };
+}
+
+impl Machine {
+    /// Checks everything. O(frames + entries + cached pages).
+    ///
+    /// # Errors
+    /// The first violation found, with the frame or table concerned.
+    pub fn audit(&self) -> Result<(), Violation> {
+        self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
+        self.audit_lists()?;
+        self.audit_mappings()?;
+        self.audit_page_cache()?;
+        self.audit_swap()?;
+        self.audit_counts()
+    }
+
+    /// LRU lists: links, lengths, places, owners; batches.
+    fn audit_lists(&self) -> Result<(), Violation> {
+        let pages = &self.mem.pages;
+        let mut seen = vec![false; pages.len()];
+        for (id, memcg) in self.memcgs.iter().enumerate() {
+            for (node, lruvec) in memcg.lruvecs.iter().enumerate() {
+                for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
+                    let list = &lruvec.lists[lru as usize];
+                    let mut zones = [0u64; crate::zone::MAX_NR_ZONES];
+                    let mut previous = Pfn::NONE;
+                    for pfn in list.iter(pages) {
+                        let page = &pages[pfn.idx()];
+                        check!(!seen[pfn.idx()], "{pfn:?} is on two lists");
+                        seen[pfn.idx()] = true;
+                        check!(page.prev == previous, "{pfn:?}: broken back link");
+                        check!(page.place == lru.place(), "{pfn:?} on {lru:?} but {:?}", page.place);
+                        check!(
+                            page.memcg == MemcgId(id as u16) && page.node() == NodeId(node as u8),
+                            "{pfn:?} is on a foreign lruvec"
+                        );
+                        check!(Lru::of(page) == lru, "{pfn:?} on {lru:?}, flags {:?}", page.flags);
+                        zones[page.zone()] += 1;
+                        previous = pfn;
+                    }
+                    check!(list.tail == previous, "{lru:?}: tail is not the last page");
+                    check!(list.len == zones.iter().sum::<u64>(), "{lru:?}: wrong length");
+                    for (zone, &count) in zones.iter().enumerate() {
+                        check!(
+                            lruvec.zone_sizes[zone][lru as usize] == count,
+                            "{lru:?} zone {zone}: size {} but {count} pages",
+                            lruvec.zone_sizes[zone][lru as usize]
+                        );
+                    }
+                }
+            }
+        }
+        for (cpu, batches) in self.lru_batches.iter().enumerate() {
+            for &pfn in &batches.add {
+                let place = pages[pfn.idx()].place;
+                check!(place == Place::LruBatch, "{pfn:?} in CPU {cpu}'s batch but {place:?}");
+                check!(!seen[pfn.idx()], "{pfn:?} is in two batches");
+                seen[pfn.idx()] = true;
+            }
+            for &pfn in batches.activate.iter().chain(&batches.rotate) {
+                let batched = pages[pfn.idx()].has(PageFlags::BATCHED);
+                check!(batched, "{pfn:?} in a batch of CPU {cpu} but not marked");
+            }
+        }
+        for (at, page) in pages.iter().enumerate() {
+            let listed = page.place.is_lru() || page.place == Place::LruBatch;
+            check!(listed == seen[at], "pfn{at} is {:?} but on no such list", page.place);
+            check!(page.place != Place::Isolated, "pfn{at} is isolated between steps");
+            let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
+            check!(!user || listed, "pfn{at} is user memory but on no list: {page:?}");
+        }
+        Ok(())
+    }
+
+    /// Page-table entries against page descriptors.
+    fn audit_mappings(&self) -> Result<(), Violation> {
+        let pages = &self.mem.pages;
+        let mut mapcounts = vec![0u32; pages.len()];
+        for (id, vma) in self.vmas.iter().enumerate() {
+            let (mut present, mut swapped) = (0, 0);
+            for (at, &pte) in vma.ptes.iter().enumerate() {
+                if let Some(slot) = pte.swap_slot() {
+                    swapped += 1;
+                    check!(self.swap.is_mapped(slot), "vma {id} page {at}: {slot:?} is not mapped");
+                } else if pte.is_present() && !pte.is_zero_page() {
+                    present += 1;
+                    let pfn = pte.pfn();
+                    let page = &pages[pfn.idx()];
+                    mapcounts[pfn.idx()] += 1;
+                    check!(page.index as usize == at, "vma {id} page {at}: {pfn:?} has another index");
+                    match vma.backing {
+                        Backing::Anon => check!(
+                            page.has(PageFlags::ANON) && page.mapping as usize == id,
+                            "vma {id} page {at}: {pfn:?} belongs to somebody else"
+                        ),
+                        Backing::File(file) => check!(
+                            self.files[file.idx()].get(at as u32) == Some(pfn),
+                            "vma {id} page {at}: {pfn:?} is not the cached page"
+                        ),
+                    }
+                }
+            }
+            check!(vma.nr_present == present, "vma {id}: {} present, {present} found", vma.nr_present);
+            check!(vma.nr_swapped == swapped, "vma {id}: {} swapped, {swapped} found", vma.nr_swapped);
+        }
+        for (at, page) in pages.iter().enumerate() {
+            let mapcount = u32::from(page.mapcount);
+            check!(mapcount == mapcounts[at], "pfn{at}: mapcount {mapcount}, {} entries", mapcounts[at]);
+        }
+        Ok(())
+    }
+
+    /// Page-cache slots and dirty tags against page descriptors.
+    fn audit_page_cache(&self) -> Result<(), Violation> {
+        let pages = &self.mem.pages;
+        let mut nr_file = 0;
+        for (id, file) in self.files.iter().enumerate() {
+            let mut found = 0;
+            let mut wrong = None;
+            file.for_each_cached(|index, pfn| {
+                found += 1;
+                let page = &pages[pfn.idx()];
+                let matches = page.has(PageFlags::FILE)
+                    && page.mapping as usize == id
+                    && page.index == index;
+                if !matches {
+                    wrong = Some((index, pfn));
+                }
+            });
+            if let Some((index, pfn)) = wrong {
+                return Err(Violation(format!("file{id} page {index}: {pfn:?} disagrees")));
+            }
+            check!(found == file.nr_pages, "file{id}: {} pages, {found} found", file.nr_pages);
+            nr_file += found;
+            let (mut at, mut dirty) = (0, 0);
+            while let Some(index) = file.next_dirty(at) {
+                at = index + 1;
+                dirty += 1;
+                let marked = file.get(index).is_some_and(|pfn| pages[pfn.idx()].has(PageFlags::DIRTY));
+                check!(marked, "file{id} page {index} is tagged dirty, its page is not");
+            }
+            check!(dirty == file.nr_dirty, "file{id}: {} dirty, {dirty} found", file.nr_dirty);
+        }
+        let by_page = pages.iter().filter(|page| page.has(PageFlags::FILE)).count() as u64;
+        check!(by_page == nr_file, "{by_page} file pages, {nr_file} in page caches");
+        for (at, page) in pages.iter().enumerate() {
+            if page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY) {
+                let file = &self.files[FileId(page.mapping).idx()];
+                check!(file.next_dirty(page.index) == Some(page.index), "pfn{at} is dirty, untagged");
+            }
+        }
+        Ok(())
+    }
+
+    /// Swap slots against the swap cache.
+    fn audit_swap(&self) -> Result<(), Violation> {
+        let (used, cached) = self.swap.count();
+        check!(used == self.swap.used(), "{} slots used, {used} found", self.swap.used());
+        let mut wrong = None;
+        self.swap.for_each_cached(|slot, pfn| {
+            let page = &self.mem.pages[pfn.idx()];
+            if !page.has(PageFlags::SWAPCACHE) || page.private != slot.0 {
+                wrong = Some((slot, pfn));
+            }
+        });
+        if let Some((slot, pfn)) = wrong {
+            return Err(Violation(format!("{slot:?}: {pfn:?} does not know it")));
+        }
+        let by_page = self.mem.pages.iter().filter(|p| p.has(PageFlags::SWAPCACHE)).count() as u32;
+        check!(by_page == cached, "{by_page} swap-cache pages, {cached} cached slots");
+        Ok(())
+    }
+
+    /// Node and group counters against the pages.
+    fn audit_counts(&self) -> Result<(), Violation> {
+        let mut charged = vec![0u64; self.memcgs.len()];
+        let mut stats = vec![[0u64; NodeStat::COUNT]; self.nodes.len()];
+        for page in &self.mem.pages {
+            if page.memcg.is_some() {
+                charged[page.memcg.idx()] += 1;
+            }
+            let stat = &mut stats[page.node().idx()];
+            let mut count = |which: NodeStat, is: bool| stat[which as usize] += u64::from(is);
+            if let Some(lru) = Lru::of_place(page.place) {
+                count(
+                    [
+                        NodeStat::NrInactiveAnon,
+                        NodeStat::NrActiveAnon,
+                        NodeStat::NrInactiveFile,
+                        NodeStat::NrActiveFile,
+                        NodeStat::NrUnevictable,
+                    ][lru as usize],
+                    true,
+                );
+            }
+            let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
+            count(NodeStat::NrAnonPages, anon && page.mapcount > 0);
+            count(NodeStat::NrMapped, file && page.mapcount > 0);
+            count(NodeStat::NrFilePages, file || page.has(PageFlags::SWAPCACHE));
+            count(NodeStat::NrSwapcached, page.has(PageFlags::SWAPCACHE));
+            count(NodeStat::NrDirty, file && page.has(PageFlags::DIRTY));
+            count(NodeStat::NrWriteback, page.has(PageFlags::WRITEBACK));
+        }
+        for vma in &self.vmas {
+            for table in vma.tables.iter().filter(|table| table.is_some()) {
+                let node = self.mem.pages[table.idx()].node();
+                stats[node.idx()][NodeStat::NrPageTablePages as usize] += 1;
+                charged[self.mms[vma.mm.idx()].memcg.idx()] += 1;
+            }
+        }
+        for (id, memcg) in self.memcgs.iter().enumerate() {
+            check!(memcg.charged == charged[id], "memcg{id}: charged {}, {} found", memcg.charged, charged[id]);
+        }
+        for (node, (state, found)) in self.nodes.iter().zip(&stats).enumerate() {
+            for stat in NodeStat::ALL {
+                let (is, found) = (state.stats[stat as usize], found[stat as usize]);
+                if stat != NodeStat::WorkingsetNodes {
+                    check!(is == found, "node{node} {}: {is}, {found} found", stat.name());
+                }
+            }
+            for lru in 0..NR_LRU_LISTS {
+                let zones: u64 = state.zone_lru.iter().map(|zone| zone[lru]).sum();
+                check!(zones == state.stats[lru], "node{node} list {lru}: zones do not add up");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! Bringing up memory: lays out nodes and zones, frees what is managed, holds what is not free.
+//!
+//! Linux: `free_area_init`, `memblock_free_all` (mm/page_alloc.c, mm/memblock.c, 6.1) and
+//! everything the kernel allocates before the first program runs.
+//!
+//! Invariant: after [`Memory::new`] each zone has exactly `free` pages on its buddy lists, in
+//! ascending order of address, and none anywhere else. What the kernel holds was taken by the
+//! allocator itself, so its pageblocks are claimed as they would be: low end first, unmovable.
+
+use crate::buddy::{mark_allocated, Placement};
+use crate::gfp::{AllocFlags, MigrateType, Watermark};
+use crate::node::{
+    build_zonelists, Node, NodeSpec, ZoneSpec, DMA32_END_PFN, DMA_END_PFN, MAX_NODES,
+};
+use crate::page::{Page, PageArray};
+use crate::page_alloc::Memory;
+use crate::units::{NodeId, Order, Pfn, MAX_PAGES, MAX_PAGE_ORDER};
+use crate::vmstat::Vmstat;
+use crate::watermark::{self, WatermarkInputs};
+use crate::work::Work;
+use crate::zone::{Zone, MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NAMES};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Why a machine cannot be built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetupError {
+    /// No node, or more than 64.
+    NodeCount(usize),
+    /// No CPU.
+    NoCpu,
+    /// No zone has memory.
+    NoMemory,
+    /// Only node 0 may have zones DMA and DMA32.
+    LowZone(NodeId),
+    /// Zone `zone` of the node is larger than the range x86-64 gives it.
+    ZoneTooLarge(NodeId, usize),
+    /// Of zone `zone`, more is managed than present, more free than managed, or more arrives late
+    /// than is managed.
+    ZoneCounts(NodeId, usize),
+    /// More frames, holes included, than a frame number can say.
+    TooManyPages(u64),
+    /// The host has no memory for the page array of so many frames.
+    PageArray(u64),
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |zone: &usize| ZONE_NAMES.get(*zone).copied().unwrap_or("?");
+        match self {
+            SetupError::NodeCount(nr) => write!(f, "{nr} nodes: must be 1 to {MAX_NODES}"),
+            SetupError::NoCpu => write!(f, "a machine needs a CPU"),
+            SetupError::NoMemory => write!(f, "no zone has managed memory"),
+            SetupError::LowZone(node) => {
+                write!(f, "{node:?}: only node 0 may have zones DMA and DMA32")
+            }
+            SetupError::ZoneTooLarge(node, zone) => {
+                write!(f, "{node:?}: zone {} is larger than its address range", name(zone))
+            }
+            SetupError::ZoneCounts(node, zone) => {
+                write!(f, "{node:?}: zone {}: must be free, late <= managed <= present", name(zone))
+            }
+            SetupError::TooManyPages(nr) => write!(f, "{nr} frames: at most {MAX_PAGES} fit"),
+            SetupError::PageArray(nr) => write!(f, "no memory for {nr} page descriptors"),
+        }
+    }
+}
+
+impl core::error::Error for SetupError {}
+
+/// Where a zone lies, in frames.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    start: u64,
+    len: u64,
+    /// First managed frame; managed frames follow each other.
+    managed: u64,
+}
+
+impl Memory {
+    /// A machine with these nodes, marks set to the kernel's own (see [`watermark::boot`]).
+    pub fn new(specs: &[NodeSpec], nr_cpus: u16) -> Result<Memory, SetupError> {
+        check(specs, nr_cpus)?;
+        let (spans, nr_pages) = lay_out(specs);
+        if nr_pages > MAX_PAGES {
+            return Err(SetupError::TooManyPages(nr_pages));
+        }
+        let mut pages = page_array(&spans, nr_pages)?;
+        let mut nodes: Vec<Node> = Vec::with_capacity(specs.len());
+        for (i, (spec, spans)) in specs.iter().zip(&spans).enumerate() {
+            let id = NodeId(i as u8);
+            nodes.push(Node {
+                id,
+                zones: core::array::from_fn(|z| {
+                    boot_zone(&mut pages, id, z, &spec.zones[z], spans[z], nr_cpus)
+                }),
+                nr_cpus: nr_local_cpus(i, specs.len(), nr_cpus),
+                totalreserve_pages: 0,
+            });
+        }
+        watermark::boot(&mut nodes, &mut WatermarkInputs::default());
+        Ok(Memory {
+            pages,
+            zonelists: build_zonelists(&nodes),
+            nodes,
+            vmstat: Vmstat::new(),
+            work: Work::default(),
+            nr_cpus,
+            wakeups: Vec::new(),
+        })
+    }
+}
+
+fn check(specs: &[NodeSpec], nr_cpus: u16) -> Result<(), SetupError> {
+    if specs.is_empty() || specs.len() > MAX_NODES {
+        return Err(SetupError::NodeCount(specs.len()));
+    }
+    if nr_cpus == 0 {
+        return Err(SetupError::NoCpu);
+    }
+    for (i, spec) in specs.iter().enumerate() {
+        let node = NodeId(i as u8);
+        for (z, zone) in spec.zones.iter().enumerate() {
+            let ordered = zone.free <= zone.managed
+                && zone.late <= zone.managed
+                && zone.managed <= zone.present;
+            if !ordered {
+                return Err(SetupError::ZoneCounts(node, z));
+            }
+            if zone.present > MAX_PAGES {
+                return Err(SetupError::TooManyPages(zone.present));
+            }
+        }
+        let low = &spec.zones[..=ZONE_DMA32];
+        if i > 0 && low.iter().any(|zone| zone.present > 0) {
+            return Err(SetupError::LowZone(node));
+        }
+        let dma = spec.zones[ZONE_DMA].present;
+        if dma > DMA_END_PFN {
+            return Err(SetupError::ZoneTooLarge(node, ZONE_DMA));
+        }
+        let below = if dma > 0 { DMA_END_PFN } else { 0 };
+        if spec.zones[ZONE_DMA32].present > DMA32_END_PFN - below {
+            return Err(SetupError::ZoneTooLarge(node, ZONE_DMA32));
+        }
+    }
+    if specs.iter().all(|spec| spec.zones.iter().all(|zone| zone.managed == 0)) {
+        return Err(SetupError::NoMemory);
+    }
+    Ok(())
+}
+
+/// Gives each zone its frames. Zones DMA and DMA32 reach up to 16 MiB and 4 GiB if a higher zone
+/// follows; a zone that has less memory than that has its hole at the start (DMA: below 1 MiB)
+/// or at the end (DMA32: the PCI hole). Other zones follow each other without holes. Starts are
+/// aligned to the largest block, so that no block and no pageblock belongs to two zones.
+fn lay_out(specs: &[NodeSpec]) -> (Vec<[Span; MAX_NR_ZONES]>, u64) {
+    let align = 1u64 << MAX_PAGE_ORDER;
+    let mut at = 0u64;
+    let mut spans = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let mut node = [Span::default(); MAX_NR_ZONES];
+        for (z, zone) in spec.zones.iter().enumerate() {
+            if zone.present == 0 {
+                continue;
+            }
+            let start = at.next_multiple_of(align);
+            let more_above = spec.zones[z + 1..].iter().any(|zone| zone.present > 0);
+            let len = match z {
+                ZONE_DMA if more_above => DMA_END_PFN - start,
+                ZONE_DMA32 if more_above => DMA32_END_PFN - start,
+                _ => zone.present,
+            };
+            let hole_in_front = if z == ZONE_DMA { len - zone.present } else { 0 };
+            let managed = start + hole_in_front + (zone.present - zone.managed);
+            node[z] = Span { start, len, managed };
+            at = start + len;
+        }
+        spans.push(node);
+    }
+    (spans, at)
+}
+
+fn page_array(spans: &[[Span; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageArray, SetupError> {
+    let mut pages = PageArray::new();
+    let room = usize::try_from(nr_pages).map_err(|_| SetupError::PageArray(nr_pages))?;
+    pages.try_reserve_exact(room).map_err(|_| SetupError::PageArray(nr_pages))?;
+    for (i, node) in spans.iter().enumerate() {
+        for (z, span) in node.iter().enumerate().filter(|(_, span)| span.len > 0) {
+            // Frames between two zones belong to none; they are reserved like a hole of this one.
+            pages
+                .resize((span.start + span.len) as usize, Page::reserved(z as u8, NodeId(i as u8)));
+        }
+    }
+    Ok(pages)
+}
+
+fn boot_zone(
+    pages: &mut PageArray,
+    node: NodeId,
+    index: usize,
+    spec: &ZoneSpec,
+    span: Span,
+    nr_cpus: u16,
+) -> Zone {
+    let mut zone = Zone::new(index, node, Pfn(span.start as u32), span.len, nr_cpus);
+    zone.present = spec.present;
+    zone.managed = spec.managed;
+    zone.late = spec.late;
+    free_range(&mut zone, pages, span.managed as u32, (span.managed + spec.managed) as u32);
+    hold(&mut zone, pages, spec.managed - spec.free);
+    zone
+}
+
+/// Frees frames `at..end` in the largest blocks that fit, each to the tail of its list.
+fn free_range(zone: &mut Zone, pages: &mut PageArray, mut at: u32, end: u32) {
+    while at < end {
+        let fits = (end - at).ilog2();
+        let order = at.trailing_zeros().min(fits).min(MAX_PAGE_ORDER.into()) as Order;
+        crate::buddy::clear_block(pages, Pfn(at), order);
+        zone.free_block(pages, Pfn(at), order, MigrateType::Movable, Placement::Tail);
+        at += 1 << order;
+    }
+}
+
+/// Takes `nr` pages for the kernel. The marks are still zero, so nothing is boosted.
+fn hold(zone: &mut Zone, pages: &mut PageArray, nr: u64) {
+    let flags = AllocFlags::at(Watermark::None);
+    let mut uncounted = Vmstat::new();
+    for _ in 0..nr {
+        let mt = MigrateType::Unmovable;
+        if let Some(pfn) = zone.take_block(pages, &mut uncounted, 0, mt, flags) {
+            mark_allocated(pages, pfn, 0);
+        }
+    }
+}
+
+/// The node a CPU is on: CPUs are dealt to the nodes in blocks of equal size.
+pub(crate) fn cpu_node(cpu: u16, nr_nodes: usize, nr_cpus: u16) -> NodeId {
+    NodeId((usize::from(cpu) * nr_nodes / usize::from(nr_cpus.max(1))).min(nr_nodes - 1) as u8)
+}
+
+fn nr_local_cpus(node: usize, nr_nodes: usize, nr_cpus: u16) -> u16 {
+    let local = (0..nr_cpus).filter(|&cpu| cpu_node(cpu, nr_nodes, nr_cpus).idx() == node).count();
+    if local == 0 {
+        nr_cpus
+    } else {
+        local as u16
+    }
+}

@@ -1,0 +1,325 @@
+//! The buddy lists of a zone: taking blocks apart and merging them again.
+//!
+//! Linux: `struct free_area`, `__free_one_page`, `__rmqueue_smallest`, `expand`,
+//! `move_freepages_block`, `__isolate_free_page` (mm/page_alloc.c, 6.1). A free block of order n
+//! is 2^n frames aligned to 2^n; its buddy is the block whose number differs in bit n.
+//!
+//! Invariant: the head of a free block has [`Place::Buddy`], its order in `private` and the
+//! migrate type of its list in `index`; every other frame of the block has [`Place::BuddyTail`].
+//! A merge turns one head into a tail and a split does the reverse, so this costs one store each
+//! and nothing is ever stale. Linux keeps no list type (its lists need no head to remove from)
+//! and leaves tails unmarked. Two free buddies of one order do not coexist, except at pageblock
+//! order and above when one of the pageblocks is HighAtomic or Isolate and the other is not.
+
+use crate::gfp::{AllocFlags, MigrateType, Watermark};
+use crate::list::List;
+use crate::page::{Page, PageArray, PageFlags, Place};
+use crate::units::{MemcgId, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::watermark::zone_watermark_ok;
+use crate::zone::Zone;
+
+/// Which end of its list a freed block goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Placement {
+    /// The tail if the block will likely merge soon, so that it is left alone; else the head.
+    Likely,
+    /// The tail, for memory freed first at boot (Linux `FPI_TO_TAIL`).
+    Tail,
+}
+
+/// Clears a descriptor for a frame that is being freed.
+#[inline]
+pub(crate) fn clear_page(page: &mut Page, place: Place) {
+    page.prev = Pfn::NONE;
+    page.next = Pfn::NONE;
+    page.mapping = u32::MAX;
+    page.index = 0;
+    page.private = 0;
+    page.mapcount = 0;
+    page.memcg = MemcgId::NONE;
+    page.flags = PageFlags::EMPTY;
+    page.place = place;
+}
+
+/// Clears all descriptors of a block being freed; all but the first become tails.
+#[inline]
+pub(crate) fn clear_block(pages: &mut PageArray, pfn: Pfn, order: Order) {
+    clear_page(&mut pages[pfn.idx()], Place::Allocated);
+    if order > 0 {
+        let first = pfn.idx();
+        for page in &mut pages[first + 1..first + (1 << order)] {
+            clear_page(page, Place::BuddyTail);
+        }
+    }
+}
+
+/// Marks a block that has just left a free list as handed out.
+#[inline]
+pub(crate) fn mark_allocated(pages: &mut PageArray, pfn: Pfn, order: Order) {
+    let first = pfn.idx();
+    let page = &mut pages[first];
+    page.place = Place::Allocated;
+    page.private = 0;
+    page.index = 0;
+    if order > 0 {
+        for page in &mut pages[first + 1..first + (1 << order)] {
+            page.place = Place::Allocated;
+        }
+    }
+}
+
+impl Zone {
+    fn add_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order, mt: MigrateType) {
+        let area = &mut self.free_area[usize::from(order)];
+        area.lists[mt.idx()].push_head(pages, pfn, Place::Buddy);
+        area.nr_free += 1;
+        let page = &mut pages[pfn.idx()];
+        page.private = order.into();
+        page.index = mt as u32;
+    }
+
+    fn add_block_tail(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order, mt: MigrateType) {
+        let area = &mut self.free_area[usize::from(order)];
+        area.lists[mt.idx()].push_tail(pages, pfn, Place::Buddy);
+        area.nr_free += 1;
+        let page = &mut pages[pfn.idx()];
+        page.private = order.into();
+        page.index = mt as u32;
+    }
+
+    /// Takes the free block with head `pfn` off its list; the head keeps its place.
+    fn del_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) -> MigrateType {
+        let mt = MigrateType::from_raw(pages[pfn.idx()].index);
+        let area = &mut self.free_area[usize::from(order)];
+        area.lists[mt.idx()].remove(pages, pfn);
+        area.nr_free -= 1;
+        mt
+    }
+
+    /// Whether `pfn` is the head of a free block of exactly this order in this zone.
+    #[inline]
+    fn is_free_block(&self, pages: &PageArray, pfn: u32, order: Order) -> bool {
+        self.spans(pfn) && {
+            let page = &pages[pfn as usize];
+            page.place == Place::Buddy && page.private == u32::from(order)
+        }
+    }
+
+    /// Frees a block into the lists of type `mt`, merging it as far as it goes
+    /// (Linux `__free_one_page`). The tails of the block must already be marked as such.
+    pub(crate) fn free_block(
+        &mut self,
+        pages: &mut PageArray,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+        placement: Placement,
+    ) {
+        debug_assert!(pfn.0 & ((1 << order) - 1) == 0, "{pfn:?} is not aligned to order {order}");
+        debug_assert!(self.spans(pfn.0));
+        if mt != MigrateType::Isolate {
+            self.nr_free_pages += 1 << order;
+        }
+        let (mut pfn, mut order) = (pfn.0, order);
+        while order < MAX_PAGE_ORDER {
+            let buddy = pfn ^ (1 << order);
+            if !self.is_free_block(pages, buddy, order) {
+                break;
+            }
+            if order >= PAGEBLOCK_ORDER && !self.blocks_may_merge(mt, Pfn(buddy)) {
+                break;
+            }
+            self.del_block(pages, Pfn(buddy), order);
+            pages[(pfn | 1 << order) as usize].place = Place::BuddyTail;
+            pfn &= !(1 << order);
+            order += 1;
+        }
+        let to_tail = match placement {
+            Placement::Tail => true,
+            Placement::Likely => self.merge_is_likely(pages, pfn, order),
+        };
+        if to_tail {
+            self.add_block_tail(pages, Pfn(pfn), order, mt);
+        } else {
+            self.add_block(pages, Pfn(pfn), order, mt);
+        }
+    }
+
+    /// Kinds kept apart for good (reserved, isolated) stay apart across pageblocks.
+    fn blocks_may_merge(&self, mt: MigrateType, buddy: Pfn) -> bool {
+        let buddy_mt = self.block_type(buddy);
+        mt == buddy_mt || mt.is_mergeable() && buddy_mt.is_mergeable()
+    }
+
+    /// Whether the buddy of the next larger block is free: then our own buddy, still in use, may
+    /// well be freed soon and complete an even larger block (Linux `buddy_merge_likely`).
+    #[inline]
+    fn merge_is_likely(&self, pages: &PageArray, pfn: u32, order: Order) -> bool {
+        if order >= MAX_PAGE_ORDER - 1 {
+            return false;
+        }
+        let larger = pfn & !(1 << order);
+        self.is_free_block(pages, larger ^ (1 << (order + 1)), order + 1)
+    }
+
+    /// Smallest order >= `order` with a free block on the lists of `mt`.
+    #[inline]
+    fn smallest_block(&self, order: Order, mt: MigrateType) -> Option<Order> {
+        (order..=MAX_PAGE_ORDER)
+            .find(|&o| !self.free_area[usize::from(o)].lists[mt.idx()].is_empty())
+    }
+
+    /// Takes the first block of exactly `order` and type `mt` off its list.
+    fn pop_block(&mut self, pages: &mut PageArray, order: Order, mt: MigrateType) -> Option<Pfn> {
+        let area = &mut self.free_area[usize::from(order)];
+        let pfn = area.lists[mt.idx()].pop_head(pages)?;
+        area.nr_free -= 1;
+        Some(pfn)
+    }
+
+    /// Puts the frames of the block `first` of order `from` behind its first `taken` frames back
+    /// on the lists, in the largest blocks that fit.
+    fn put_back(
+        &mut self,
+        pages: &mut PageArray,
+        first: Pfn,
+        taken: u32,
+        from: Order,
+        mt: MigrateType,
+    ) {
+        let mut at = taken;
+        while at < 1 << from {
+            let order = at.trailing_zeros();
+            self.add_block(pages, Pfn(first.0 + at), order as Order, mt);
+            at += 1 << order;
+        }
+    }
+
+    /// Takes a block of `order` from the lists of type `mt`, splitting the smallest that is large
+    /// enough (Linux `__rmqueue_smallest`). The head keeps [`Place::Buddy`]: the caller says what
+    /// it becomes.
+    pub(crate) fn take_smallest(
+        &mut self,
+        pages: &mut PageArray,
+        order: Order,
+        mt: MigrateType,
+    ) -> Option<Pfn> {
+        let from = self.smallest_block(order, mt)?;
+        let pfn = self.pop_block(pages, from, mt)?;
+        self.put_back(pages, pfn, 1 << order, from, mt);
+        self.nr_free_pages -= 1 << order;
+        Some(pfn)
+    }
+
+    /// Takes up to `count` blocks of `order` that lie next to each other: as many as the smallest
+    /// suitable free block holds. Gives the first frame and the number.
+    ///
+    /// Same result as calling [`Zone::take_smallest`] as often: when it has to split a block, the
+    /// lists below are empty, so the next calls take the pieces of that block in address order.
+    pub(crate) fn take_run(
+        &mut self,
+        pages: &mut PageArray,
+        order: Order,
+        mt: MigrateType,
+        count: u32,
+    ) -> Option<(Pfn, u32)> {
+        let from = self.smallest_block(order, mt)?;
+        let pfn = self.pop_block(pages, from, mt)?;
+        let nr = count.min(1 << (from - order));
+        self.put_back(pages, pfn, nr << order, from, mt);
+        self.nr_free_pages -= u64::from(nr) << order;
+        Some((pfn, nr))
+    }
+
+    /// Head of the list of `order` and `mt`.
+    pub(crate) fn first_block(&self, order: Order, mt: MigrateType) -> Option<Pfn> {
+        let list: &List = &self.free_area[usize::from(order)].lists[mt.idx()];
+        list.head.is_some().then_some(list.head)
+    }
+
+    /// Moves a free block to the tail of the list of another type.
+    pub(crate) fn move_block(&mut self, pages: &mut PageArray, pfn: Pfn, mt: MigrateType) {
+        let order = pages[pfn.idx()].private as Order;
+        let old = self.del_block(pages, pfn, order);
+        self.add_block_tail(pages, pfn, order, mt);
+        if old == MigrateType::Isolate && mt != MigrateType::Isolate {
+            self.nr_free_pages += 1 << order;
+        } else if old != MigrateType::Isolate && mt == MigrateType::Isolate {
+            self.nr_free_pages -= 1 << order;
+        }
+    }
+
+    /// Moves all free blocks inside the pageblock of `pfn` to the lists of `mt` and says how many
+    /// pages moved and how many pages of the pageblock look movable (Linux
+    /// `move_freepages_block`). Nothing moves if the zone has only part of the pageblock.
+    pub(crate) fn move_pageblock(
+        &mut self,
+        pages: &mut PageArray,
+        pfn: Pfn,
+        mt: MigrateType,
+    ) -> MovedBlock {
+        let mut moved = MovedBlock::default();
+        let Some(first) = self.whole_block(pfn) else {
+            return moved;
+        };
+        let mut at = first.0;
+        while at < first.0 + PAGEBLOCK_NR_PAGES {
+            let page = &pages[at as usize];
+            if page.place == Place::Buddy {
+                let nr = 1 << page.private;
+                self.move_block(pages, Pfn(at), mt);
+                moved.free += nr;
+                at += nr;
+            } else {
+                // What sits on an LRU list could be migrated away.
+                moved.movable += u32::from(page.place.is_lru());
+                at += 1;
+            }
+        }
+        moved
+    }
+
+    /// Takes the free block with head `pfn` out of the allocator, for compaction to fill
+    /// (Linux `__isolate_free_page`). Gives its order; the frames become [`Place::Isolated`].
+    ///
+    /// `None` if `pfn` heads no free block, or if the zone would fall to its min mark.
+    pub fn isolate_free_block(&mut self, pages: &mut PageArray, pfn: Pfn) -> Option<Order> {
+        let page = pages.get(pfn.idx())?;
+        if page.place != Place::Buddy || !self.spans(pfn.0) {
+            return None;
+        }
+        let order = page.private as Order;
+        if self.block_type(pfn) != MigrateType::Isolate {
+            let mark = self.watermark_min + (1 << order);
+            if !zone_watermark_ok(self, 0, mark, 0, AllocFlags::at(Watermark::Min)) {
+                return None;
+            }
+        }
+        if self.del_block(pages, pfn, order) != MigrateType::Isolate {
+            self.nr_free_pages -= 1 << order;
+        }
+        for page in &mut pages[pfn.idx()..pfn.idx() + (1 << order)] {
+            clear_page(page, Place::Isolated);
+        }
+        if order >= PAGEBLOCK_ORDER - 1 {
+            // At least half a pageblock is about to hold movable pages.
+            let mut at = pfn.0;
+            while at < pfn.0 + (1 << order) {
+                if self.block_type(Pfn(at)).is_mergeable() {
+                    self.set_block_type(Pfn(at), MigrateType::Movable);
+                }
+                at += PAGEBLOCK_NR_PAGES;
+            }
+        }
+        Some(order)
+    }
+}
+
+/// What [`Zone::move_pageblock`] found.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct MovedBlock {
+    /// Free pages moved.
+    pub free: u32,
+    /// Pages in use that could be migrated away.
+    pub movable: u32,
+}

@@ -1,0 +1,231 @@
+//! Pageblocks: what happens when a kind of page has no free memory of its own.
+//!
+//! Linux: `__rmqueue`, `__rmqueue_fallback`, `steal_suitable_fallback`, `boost_watermark`,
+//! `reserve_highatomic_pageblock`, `unreserve_highatomic_pageblock` (mm/page_alloc.c, 6.1).
+//! A request first uses free blocks of its own migrate type. When there are none it takes a block
+//! of another type, the largest there is, and claims the whole pageblock if at least half of it
+//! is free or of a compatible kind. Each such mix of kinds in one pageblock raises the zone's
+//! watermarks for a while (the boost), so that kswapd makes room and the next mix is avoided.
+//!
+//! Invariant: only blocks of the three ordinary types are taken by fallback, so the high-atomic
+//! reserve shrinks by `unreserve` alone and `nr_reserved_highatomic` stays exact.
+
+use crate::buddy::MovedBlock;
+use crate::gfp::{AllocFlags, MigrateType};
+use crate::page::PageArray;
+use crate::units::{Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::vmstat::{Event, Vmstat};
+use crate::zone::Zone;
+
+/// A free block of a foreign type that a request may take.
+struct Candidate {
+    /// Order of the block.
+    order: Order,
+    /// Type of the list it is on.
+    mt: MigrateType,
+    /// Whether the request may claim the rest of the pageblock too.
+    whole_block: bool,
+}
+
+/// Whether a request of type `mt` that falls back to a block of `order` may claim the whole
+/// pageblock. Movable requests claim only for large blocks: they leave nothing permanent behind,
+/// while unmovable pages spread over many pageblocks spoil all of them.
+const fn may_steal(order: Order, mt: MigrateType) -> bool {
+    order >= PAGEBLOCK_ORDER / 2 || matches!(mt, MigrateType::Unmovable | MigrateType::Reclaimable)
+}
+
+impl Zone {
+    /// Takes a block of `order` for a request of type `mt`, falling back to other types
+    /// (Linux `__rmqueue`). The head keeps [`crate::page::Place::Buddy`].
+    pub(crate) fn take_block(
+        &mut self,
+        pages: &mut PageArray,
+        vmstat: &mut Vmstat,
+        order: Order,
+        mt: MigrateType,
+        flags: AllocFlags,
+    ) -> Option<Pfn> {
+        loop {
+            if let Some(pfn) = self.take_smallest(pages, order, mt) {
+                return Some(pfn);
+            }
+            self.steal(pages, vmstat, order, mt, flags)?;
+        }
+    }
+
+    /// Moves a free block of a foreign type of at least `order` to the lists of `mt`
+    /// (Linux `__rmqueue_fallback`). `None` if there is none.
+    pub(crate) fn steal(
+        &mut self,
+        pages: &mut PageArray,
+        vmstat: &mut Vmstat,
+        order: Order,
+        mt: MigrateType,
+        flags: AllocFlags,
+    ) -> Option<()> {
+        let candidate = self.find_fallback(order, mt, flags)?;
+        let pfn = self.first_block(candidate.order, candidate.mt)?;
+        self.steal_block(pages, pfn, mt, &candidate, flags);
+        vmstat.count(Event::MmPageAllocExtfrag);
+        Some(())
+    }
+
+    /// The block to take: from the largest order down. A movable request that may not claim the
+    /// pageblock takes the smallest block instead, since it splits what it takes.
+    fn find_fallback(&self, order: Order, mt: MigrateType, flags: AllocFlags) -> Option<Candidate> {
+        let min_order = if flags.nofragment { order.max(PAGEBLOCK_ORDER) } else { order };
+        let largest =
+            (min_order..=MAX_PAGE_ORDER).rev().find_map(|o| self.fallback_of_order(o, mt))?;
+        if largest.whole_block || mt != MigrateType::Movable || largest.order == order {
+            return Some(largest);
+        }
+        (order..=MAX_PAGE_ORDER).find_map(|o| self.fallback_of_order(o, mt))
+    }
+
+    fn fallback_of_order(&self, order: Order, mt: MigrateType) -> Option<Candidate> {
+        let area = &self.free_area[usize::from(order)];
+        let from = mt.fallbacks().iter().find(|from| !area.lists[from.idx()].is_empty())?;
+        Some(Candidate { order, mt: *from, whole_block: may_steal(order, mt) })
+    }
+
+    /// Moves the block, or as much of its pageblock as is fair, to the lists of `mt`
+    /// (Linux `steal_suitable_fallback`).
+    fn steal_block(
+        &mut self,
+        pages: &mut PageArray,
+        pfn: Pfn,
+        mt: MigrateType,
+        candidate: &Candidate,
+        flags: AllocFlags,
+    ) {
+        let old_mt = self.block_type(pfn);
+        if !old_mt.is_mergeable() {
+            self.move_block(pages, pfn, mt);
+            return;
+        }
+        if candidate.order >= PAGEBLOCK_ORDER {
+            let nr_pages = 1u32 << candidate.order;
+            for at in (0..nr_pages).step_by(PAGEBLOCK_NR_PAGES as usize) {
+                self.set_block_type(Pfn(pfn.0 + at), mt);
+            }
+            self.move_block(pages, pfn, mt);
+            return;
+        }
+        if self.boost_watermark() && flags.kswapd {
+            self.boosted = true;
+        }
+        if !candidate.whole_block {
+            self.move_block(pages, pfn, mt);
+            return;
+        }
+        let moved = self.move_pageblock(pages, pfn, mt);
+        if moved.free == 0 {
+            self.move_block(pages, pfn, mt);
+            return;
+        }
+        if moved.free + compatible_pages(moved, mt, old_mt) >= PAGEBLOCK_NR_PAGES / 2 {
+            self.set_block_type(pfn, mt);
+        }
+    }
+
+    /// Raises the watermarks by one pageblock, up to the cap, and says whether it did
+    /// (Linux `boost_watermark`). Zones below four pageblocks are left alone.
+    fn boost_watermark(&mut self) -> bool {
+        let block = u64::from(PAGEBLOCK_NR_PAGES);
+        if self.watermark_boost_factor == 0 || block * 4 > self.managed {
+            return false;
+        }
+        let cap =
+            self.watermark_high.saturating_mul(u64::from(self.watermark_boost_factor)) / 10_000;
+        if cap == 0 {
+            return false;
+        }
+        self.watermark_boost = (self.watermark_boost + block).min(cap.max(block));
+        true
+    }
+
+    /// Reserves the pageblock of `pfn` for atomic requests of order > 0, up to one block more
+    /// than 1 % of the zone (Linux `reserve_highatomic_pageblock`). A pageblock that the zone has
+    /// only in part is never reserved; Linux would count it without moving its pages.
+    pub(crate) fn reserve_highatomic(&mut self, pages: &mut PageArray, pfn: Pfn) {
+        let block = u64::from(PAGEBLOCK_NR_PAGES);
+        if self.nr_reserved_highatomic >= self.managed / 100 + block {
+            return;
+        }
+        if self.whole_block(pfn).is_none() || !self.block_type(pfn).is_mergeable() {
+            return;
+        }
+        self.nr_reserved_highatomic += block;
+        self.set_block_type(pfn, MigrateType::HighAtomic);
+        self.move_pageblock(pages, pfn, MigrateType::HighAtomic);
+    }
+
+    /// Gives one reserved pageblock that has a free page to type `mt` and says whether pages
+    /// became available (Linux `unreserve_highatomic_pageblock`, one zone of it). Unless forced,
+    /// the last reserved block stays.
+    pub(crate) fn unreserve_highatomic(
+        &mut self,
+        pages: &mut PageArray,
+        mt: MigrateType,
+        force: Force,
+    ) -> bool {
+        let block = u64::from(PAGEBLOCK_NR_PAGES);
+        if force == Force::No && self.nr_reserved_highatomic <= block {
+            return false;
+        }
+        let head =
+            (0..=MAX_PAGE_ORDER).find_map(|order| self.first_block(order, MigrateType::HighAtomic));
+        let Some(pfn) = head else {
+            return false;
+        };
+        if self.block_type(pfn) == MigrateType::HighAtomic {
+            self.nr_reserved_highatomic = self.nr_reserved_highatomic.saturating_sub(block);
+        }
+        self.set_block_type(pfn, mt);
+        self.move_pageblock(pages, pfn, mt).free > 0
+    }
+}
+
+/// Whether even the last high-atomic pageblock is given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Force {
+    /// One pageblock stays reserved.
+    No,
+    /// Memory is really short: all may go.
+    Yes,
+}
+
+/// Pages in use in a pageblock just raided that suit type `mt`. For a movable request these are
+/// the movable ones. A kernel request in a movable pageblock counts all others; between the two
+/// kernel kinds nothing can be told apart, so nothing counts.
+const fn compatible_pages(moved: MovedBlock, mt: MigrateType, old_mt: MigrateType) -> u32 {
+    if matches!(mt, MigrateType::Movable) {
+        moved.movable
+    } else if matches!(old_mt, MigrateType::Movable) {
+        PAGEBLOCK_NR_PAGES - (moved.free + moved.movable)
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_requests_claim_at_any_order_and_movable_ones_from_order_four() {
+        assert!(may_steal(0, MigrateType::Unmovable));
+        assert!(may_steal(0, MigrateType::Reclaimable));
+        assert!(!may_steal(3, MigrateType::Movable));
+        assert!(may_steal(4, MigrateType::Movable));
+    }
+
+    #[test]
+    fn what_counts_as_compatible_depends_on_both_kinds() {
+        let moved = MovedBlock { free: 100, movable: 50 };
+        use MigrateType::{Movable, Reclaimable, Unmovable};
+        assert_eq!(compatible_pages(moved, Movable, Unmovable), 50);
+        assert_eq!(compatible_pages(moved, Unmovable, Movable), 362);
+        assert_eq!(compatible_pages(moved, Unmovable, Reclaimable), 0);
+    }
+}

@@ -1,0 +1,711 @@
+//! The page fault.
+//!
+//! Linux: mm/memory.c `handle_mm_fault`, mm/filemap.c `filemap_fault` (6.1). Anonymous memory gets
+//! a zeroed page, or its page back from swap; file memory is mapped from the page cache, with the
+//! cached neighbours mapped along (fault-around) and missing pages read (read-ahead). A fault
+//! that starts I/O lets go of the address space's lock and is tried again, which counts as a
+//! second `pgfault`, as Linux counts it.
+//!
+//! Invariant: a stage is re-entered only with every assumption checked again, because other tasks
+//! and reclaim run between two steps.
+
+use crate::call::{Alloc, Ctx, Outcome};
+use crate::effect::{Effect, Io, Step, Wait};
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::page::{PageFlags, Place};
+use crate::page_table::{Advice, Backing, Pte, VmaId, PTRS_PER_PTE};
+use crate::readahead::Window;
+use crate::slowpath::SlowPath;
+use crate::units::{FileId, MemcgId, Pfn, SwapSlot};
+use crate::vmstat::{Event, NodeStat};
+
+/// Faults without a read-ahead hit after which a mapping is read page by page
+/// (Linux `MMAP_LOTSAMISS`).
+const MMAP_LOTSAMISS: u32 = 100;
+
+/// A fault in progress.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    vma: VmaId,
+    page: u64,
+    write: bool,
+    stage: Stage,
+    /// Second attempt after the lock was dropped (Linux `FAULT_FLAG_TRIED`).
+    tried: bool,
+    /// The lock was dropped in this attempt: end it with a retry.
+    dropped_lock: bool,
+    major: bool,
+    /// Pages of a swap read-ahead still to come, as page offsets or slots.
+    swap_window: SwapWindow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Look at the entry and decide.
+    Start,
+    /// Fill in a missing page of page table.
+    PageTable,
+    /// Get a zeroed page.
+    Anon,
+    /// Look the page up in the page cache.
+    File,
+    /// Read a window of pages, then look again.
+    Readahead(Window),
+    /// Make the missing page ourselves.
+    FileCreate,
+    /// The page is being read.
+    FileLocked(Pfn),
+    /// Look the slot up in the swap cache.
+    Swap,
+    /// Read from swap, with neighbours.
+    SwapRead,
+    /// The page is being read from swap.
+    SwapLocked(Pfn),
+}
+
+/// Which neighbours of a swapped page to read along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct SwapWindow {
+    next: u64,
+    end: u64,
+    /// By slot (rotating disks) instead of by address.
+    by_slot: bool,
+    active: bool,
+}
+
+/// How useful swap read-ahead has been (Linux `swapin_readahead_hits` and the per-VMA copy).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SwapinHistory {
+    hits: u32,
+    last_window: u32,
+    prev_offset: u64,
+}
+
+impl Fault {
+    pub(crate) fn new(vma: VmaId, page: u64, write: bool) -> Fault {
+        Fault {
+            vma,
+            page,
+            write,
+            stage: Stage::Start,
+            tried: false,
+            dropped_lock: false,
+            major: false,
+            swap_window: SwapWindow::default(),
+        }
+    }
+
+    fn outcome(&self) -> Step<Outcome> {
+        Step::Done(if self.major { Outcome::Major } else { Outcome::Minor })
+    }
+}
+
+impl Machine {
+    pub(crate) fn fault_step(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        loop {
+            let done = match fault.stage {
+                Stage::Start => self.fault_start(fault, ctx),
+                Stage::PageTable => self.fault_page_table(fault, slow, ctx),
+                Stage::Anon => self.fault_anon(fault, slow, ctx),
+                Stage::File => self.fault_file(fault, ctx),
+                Stage::Readahead(window) => self.fault_readahead(fault, window, slow, ctx),
+                Stage::FileCreate => self.fault_file_create(fault, slow, ctx),
+                Stage::FileLocked(pfn) => self.fault_file_locked(fault, pfn),
+                Stage::Swap => self.fault_swap(fault, ctx),
+                Stage::SwapRead => self.fault_swap_read(fault, slow, ctx),
+                Stage::SwapLocked(pfn) => self.fault_swap_locked(fault, pfn, ctx),
+            };
+            if let Some(step) = done {
+                return step;
+            }
+        }
+    }
+
+    fn fault_start(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
+        self.mem.vmstat.count(Event::Pgfault);
+        self.memcgs[ctx.memcg.idx()].events.pgfault += 1;
+        self.mem.work.faults += 1;
+        fault.dropped_lock = false;
+        if !self.vmas[fault.vma.idx()].alive {
+            return Some(Step::Done(Outcome::NoMemory));
+        }
+        let table = (fault.page / PTRS_PER_PTE) as usize;
+        if self.vmas[fault.vma.idx()].tables[table].is_none() {
+            fault.stage = Stage::PageTable;
+            return None;
+        }
+        self.fault_dispatch(fault)
+    }
+
+    fn fault_dispatch(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
+        let vma = &mut self.vmas[fault.vma.idx()];
+        let pte = vma.ptes[fault.page as usize];
+        if let Some(touched) = pte.touched(fault.write) {
+            // Somebody else was faster.
+            vma.ptes[fault.page as usize] = touched;
+            return Some(fault.outcome());
+        }
+        fault.stage = match vma.backing {
+            Backing::File(_) if pte.is_present() => {
+                self.set_page_dirty(pte.pfn());
+                self.set_pte(fault.vma, fault.page, Pte::map(pte.pfn(), true));
+                return Some(fault.outcome());
+            }
+            Backing::File(_) => Stage::File,
+            Backing::Anon if pte.swap_slot().is_some() => Stage::Swap,
+            Backing::Anon if pte.is_present() && !pte.is_zero_page() => {
+                self.reuse_anon_page(fault, pte.pfn());
+                return Some(fault.outcome());
+            }
+            Backing::Anon if !fault.write => {
+                self.vmas[fault.vma.idx()].ptes[fault.page as usize] = Pte::ZERO_PAGE;
+                self.mem.work.ptes_set += 1;
+                return Some(fault.outcome());
+            }
+            Backing::Anon => Stage::Anon,
+        };
+        None
+    }
+
+    fn fault_page_table(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let pfn = match self.alloc_page(ctx, slow, Gfp::KERNEL.with(Gfp::ZERO)) {
+            Alloc::Page(pfn) => pfn,
+            Alloc::Pending(step) => return Some(step),
+            Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
+        };
+        let table = (fault.page / PTRS_PER_PTE) as usize;
+        let vma = &mut self.vmas[fault.vma.idx()];
+        if !vma.alive || vma.tables[table].is_some() {
+            self.mem.free_page(ctx.cpu, pfn, 0);
+        } else {
+            vma.tables[table] = pfn;
+            self.memcgs[ctx.memcg.idx()].charged += 1;
+            self.mem.work.pages_zeroed += 1;
+            self.stat_inc(pfn, NodeStat::NrPageTablePages);
+        }
+        if !self.vmas[fault.vma.idx()].alive {
+            return Some(Step::Done(Outcome::NoMemory));
+        }
+        self.fault_dispatch(fault)
+    }
+
+    /// Makes the fault's entry writable again: its page has no other user.
+    fn reuse_anon_page(&mut self, fault: &Fault, pfn: Pfn) {
+        let page = &self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
+            self.delete_from_swap_cache(pfn, Default::default());
+        }
+        self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        self.set_pte(fault.vma, fault.page, Pte::map(pfn, true));
+    }
+
+    fn set_pte(&mut self, vma: VmaId, page: u64, pte: Pte) {
+        self.vmas[vma.idx()].ptes[page as usize] = pte;
+        self.mem.work.ptes_set += 1;
+    }
+
+    /// Maps `pfn` where nothing or a swap entry was.
+    fn map_page(&mut self, vma: VmaId, page: u64, pfn: Pfn, dirty: bool) {
+        self.set_pte(vma, page, Pte::map(pfn, dirty));
+        self.vmas[vma.idx()].nr_present += 1;
+        self.page_add_rmap(pfn);
+        self.mem.work.rmap_walks += 1;
+    }
+
+    fn fault_anon(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let pfn = match self.alloc_page(ctx, slow, Gfp::HIGHUSER_MOVABLE.with(Gfp::ZERO)) {
+            Alloc::Page(pfn) => pfn,
+            Alloc::Pending(step) => return Some(step),
+            Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
+        };
+        let vma = &self.vmas[fault.vma.idx()];
+        let changed = !vma.alive || {
+            let pte = vma.ptes[fault.page as usize];
+            !(pte.is_empty() || pte.is_zero_page())
+        };
+        if changed {
+            self.mem.free_page(ctx.cpu, pfn, 0);
+            fault.stage = Stage::Start;
+            return None;
+        }
+        self.mem.work.pages_zeroed += 1;
+        let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY);
+        self.init_user_page(pfn, fault.vma.0, fault.page as u32, flags);
+        self.charge(pfn, ctx.memcg);
+        self.map_page(fault.vma, fault.page, pfn, true);
+        self.folio_add_lru(ctx.cpu, pfn);
+        Some(fault.outcome())
+    }
+
+    // ---- files ----
+
+    fn fault_file(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
+        let (file, advice) = match &self.vmas[fault.vma.idx()] {
+            vma if !vma.alive => return Some(Step::Done(Outcome::NoMemory)),
+            vma => match vma.backing {
+                Backing::File(file) => (file, vma.advice),
+                Backing::Anon => unreachable!("a file stage on anonymous memory"),
+            },
+        };
+        let index = fault.page as u32;
+        if !fault.write
+            && !fault.dropped_lock
+            && self.config.fault_around_pages > 1
+            && self.fault_around(fault.vma, file, index)
+        {
+            return Some(fault.outcome());
+        }
+        self.mem.work.cache_ops += 1;
+        let max = self.config.read_ahead_pages;
+        let cached = self.files[file.idx()].get(index);
+        match cached {
+            Some(pfn) => {
+                if !fault.tried && !fault.dropped_lock {
+                    if let Some(window) = self.async_mmap_readahead(fault, file, advice, pfn) {
+                        fault.stage = Stage::Readahead(window);
+                        return None;
+                    }
+                }
+                self.fault_file_cached(fault, pfn)
+            }
+            None => {
+                if !fault.dropped_lock {
+                    fault.major = true;
+                    self.mem.vmstat.count(Event::Pgmajfault);
+                    self.memcgs[ctx.memcg.idx()].events.pgmajfault += 1;
+                    let window = match advice {
+                        Advice::Random => None,
+                        _ if max == 0 => None,
+                        Advice::Sequential => {
+                            let vma = &mut self.vmas[fault.vma.idx()];
+                            let file_cache = &self.files[file.idx()];
+                            vma.readahead.ondemand(file, file_cache, index, false, max, max)
+                        }
+                        Advice::Normal => {
+                            let vma = &mut self.vmas[fault.vma.idx()];
+                            if vma.mmap_miss < MMAP_LOTSAMISS * 10 {
+                                vma.mmap_miss += 1;
+                            }
+                            if vma.mmap_miss > MMAP_LOTSAMISS {
+                                None
+                            } else {
+                                vma.readahead.around(file, &self.files[file.idx()], index, max)
+                            }
+                        }
+                    };
+                    if let Some(window) = window {
+                        fault.dropped_lock = !fault.tried;
+                        fault.stage = Stage::Readahead(window);
+                        return None;
+                    }
+                }
+                fault.stage = Stage::FileCreate;
+                None
+            }
+        }
+    }
+
+    /// A cached page with the read-ahead mark: time to read the next window.
+    fn async_mmap_readahead(
+        &mut self,
+        fault: &mut Fault,
+        file: FileId,
+        advice: Advice,
+        pfn: Pfn,
+    ) -> Option<Window> {
+        let max = self.config.read_ahead_pages;
+        if advice == Advice::Random || max == 0 {
+            return None;
+        }
+        let vma = &mut self.vmas[fault.vma.idx()];
+        vma.mmap_miss = vma.mmap_miss.saturating_sub(1);
+        let page = &mut self.mem.pages[pfn.idx()];
+        if !page.has(PageFlags::READAHEAD) {
+            return None;
+        }
+        fault.dropped_lock = true;
+        if page.has(PageFlags::WRITEBACK) {
+            return None;
+        }
+        page.clear(PageFlags::READAHEAD);
+        vma.readahead.ondemand(file, &self.files[file.idx()], fault.page as u32, true, max, max)
+    }
+
+    fn fault_file_cached(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
+        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+            // Under read: let go of the lock, wait, try again.
+            fault.dropped_lock |= !fault.tried;
+            fault.stage = Stage::FileLocked(pfn);
+            return None;
+        }
+        if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) {
+            return Some(Step::Done(Outcome::IoError));
+        }
+        if fault.dropped_lock {
+            return self.retry(fault);
+        }
+        if fault.write {
+            self.set_page_dirty(pfn);
+        }
+        self.map_page(fault.vma, fault.page, pfn, fault.write);
+        Some(fault.outcome())
+    }
+
+    /// The lock was dropped: start over, as the architecture's handler does.
+    fn retry(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
+        fault.tried = true;
+        fault.stage = Stage::Start;
+        None
+    }
+
+    fn fault_readahead(
+        &mut self,
+        fault: &mut Fault,
+        mut window: Window,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let step = self.readahead_step(&mut window, slow, ctx);
+        fault.stage = Stage::Readahead(window);
+        if let Some(step) = step {
+            return Some(step);
+        }
+        fault.stage = Stage::File;
+        None
+    }
+
+    fn fault_file_create(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let Backing::File(file) = self.vmas[fault.vma.idx()].backing else {
+            unreachable!("a file stage on anonymous memory")
+        };
+        let index = fault.page as u32;
+        let pfn = match self.alloc_page(ctx, slow, Gfp::HIGHUSER_MOVABLE) {
+            Alloc::Page(pfn) => pfn,
+            Alloc::Pending(step) => return Some(step),
+            Alloc::Failed if fault.dropped_lock => return self.retry(fault),
+            Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
+        };
+        if !self.add_to_page_cache(file, index, pfn, ctx, true) {
+            self.mem.free_page(ctx.cpu, pfn, 0);
+            fault.stage = Stage::File;
+            return None;
+        }
+        fault.dropped_lock |= !fault.tried;
+        self.submit_file_read(file, index, index + 1);
+        self.fault_file_cached(fault, pfn)
+    }
+
+    fn fault_file_locked(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
+        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+            self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+            return Some(Step::Wait(Wait::Page(pfn)));
+        }
+        if fault.dropped_lock {
+            if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE)
+                && self.mem.pages[pfn.idx()].has(PageFlags::FILE)
+            {
+                return Some(Step::Done(Outcome::IoError));
+            }
+            return self.retry(fault);
+        }
+        fault.stage = Stage::File;
+        None
+    }
+
+    /// Maps the cached neighbours of a page read in a mapping (Linux `do_fault_around`,
+    /// `filemap_map_pages`). Returns whether the page itself was among them.
+    fn fault_around(&mut self, vma: VmaId, file: FileId, index: u32) -> bool {
+        let nr = self.config.fault_around_pages;
+        let len = self.vmas[vma.idx()].len().min(self.files[file.idx()].nr_file_pages());
+        // Aligned to the window, inside one page of page table.
+        let table_start = index / PTRS_PER_PTE as u32 * PTRS_PER_PTE as u32;
+        let start = (index / nr * nr).max(table_start);
+        let end = (u64::from(start) + u64::from(nr))
+            .min(u64::from(table_start) + PTRS_PER_PTE)
+            .min(len) as u32;
+        let mut mapped = false;
+        for at in start..end {
+            let Some(pfn) = self.files[file.idx()].get(at) else { continue };
+            let page = &self.mem.pages[pfn.idx()];
+            if page.flags.any(PageFlags::LOCKED.with(PageFlags::READAHEAD))
+                || !page.has(PageFlags::UPTODATE)
+                || !self.vmas[vma.idx()].ptes[at as usize].is_empty()
+            {
+                continue;
+            }
+            self.map_page(vma, u64::from(at), pfn, false);
+            let mapping = &mut self.vmas[vma.idx()];
+            mapping.mmap_miss = mapping.mmap_miss.saturating_sub(1);
+            mapped |= at == index;
+        }
+        self.mem.work.cache_ops += 1;
+        mapped
+    }
+
+    // ---- swap ----
+
+    fn fault_swap(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
+        let slot = match &self.vmas[fault.vma.idx()] {
+            vma if !vma.alive => return Some(Step::Done(Outcome::NoMemory)),
+            vma => vma.ptes[fault.page as usize].swap_slot(),
+        };
+        let Some(slot) = slot else {
+            fault.stage = Stage::Start;
+            return None;
+        };
+        self.mem.work.cache_ops += 1;
+        if let Some(pfn) = self.swap.cached(slot) {
+            if self.mem.pages[pfn.idx()].test_clear(PageFlags::READAHEAD) {
+                self.mem.vmstat.count(Event::SwapRaHit);
+                self.swapin.hits += 1;
+            }
+            return self.fault_swap_cached(fault, pfn, ctx);
+        }
+        fault.major = true;
+        fault.swap_window = self.swap_window(fault, slot);
+        fault.stage = Stage::SwapRead;
+        None
+    }
+
+    /// Which pages to read with a swapped page (Linux `swapin_nr_pages`,
+    /// `swap_cluster_readahead`, `swap_vma_readahead`).
+    fn swap_window(&mut self, fault: &Fault, slot: SwapSlot) -> SwapWindow {
+        let max = 1u32 << self.config.page_cluster.min(10);
+        let by_slot = self.config.swap_rotational;
+        let offset = if by_slot { u64::from(slot.0) } else { fault.page };
+        let history = &mut self.swapin;
+        if max <= 1 {
+            return SwapWindow { next: offset, end: offset + 1, by_slot, active: true };
+        }
+        let mut nr = history.hits + 2;
+        if nr == 2 {
+            // No hit last time: only an adjacent fault earns a second page.
+            if offset.abs_diff(history.prev_offset) != 1 {
+                nr = 1;
+            }
+        } else {
+            nr = nr.max(4).next_power_of_two();
+        }
+        nr = nr.min(max).max(history.last_window / 2).max(1);
+        let forward = offset == history.prev_offset + 1;
+        let backward = history.prev_offset == offset + 1;
+        history.hits = 0;
+        history.last_window = nr;
+        history.prev_offset = offset;
+        let nr = u64::from(nr);
+        let (next, end) = if by_slot {
+            let start = offset / nr * nr;
+            (start, (start + nr).min(u64::from(self.swap.capacity())))
+        } else {
+            let start = if forward {
+                offset
+            } else if backward {
+                (offset + 1).saturating_sub(nr)
+            } else {
+                offset.saturating_sub((nr - 1) / 2)
+            };
+            // Within one page of page table and the mapping.
+            let table = offset / PTRS_PER_PTE * PTRS_PER_PTE;
+            let len = self.vmas[fault.vma.idx()].len();
+            (start.max(table), (start + nr).min(table + PTRS_PER_PTE).min(len))
+        };
+        SwapWindow { next, end, by_slot, active: true }
+    }
+
+    fn fault_swap_read(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        // Neighbours first, as they lie; then the page itself is in the cache or is read alone.
+        while fault.swap_window.next < fault.swap_window.end {
+            let at = fault.swap_window.next;
+            if !self.vmas[fault.vma.idx()].alive {
+                return Some(Step::Done(Outcome::NoMemory));
+            }
+            let own = self.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
+            let slot = if fault.swap_window.by_slot {
+                Some(SwapSlot(at as u32)).filter(|&slot| self.swap.is_mapped(slot))
+            } else {
+                self.vmas[fault.vma.idx()].ptes[at as usize].swap_slot()
+            };
+            if let Some(slot) = slot.filter(|&slot| self.swap.cached(slot).is_none()) {
+                match self.read_swap_page(slot, own == Some(slot), slow, ctx) {
+                    Ok(()) => {}
+                    Err(Some(step)) => return Some(step),
+                    Err(None) if own == Some(slot) => {
+                        return Some(Step::Done(Outcome::NoMemory))
+                    }
+                    Err(None) => {}
+                }
+            }
+            fault.swap_window.next += 1;
+        }
+        let slot = self.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
+        let Some(slot) = slot else {
+            fault.stage = Stage::Start;
+            return None;
+        };
+        let Some(pfn) = self.swap.cached(slot) else {
+            // Read and evicted again before we looked, or not in the window: read it alone.
+            let at = if fault.swap_window.by_slot { u64::from(slot.0) } else { fault.page };
+            fault.swap_window = SwapWindow { next: at, end: at + 1, ..fault.swap_window };
+            return None;
+        };
+        if fault.swap_window.active {
+            fault.swap_window.active = false;
+            self.mem.vmstat.count(Event::Pgmajfault);
+            self.memcgs[ctx.memcg.idx()].events.pgmajfault += 1;
+        }
+        fault.stage = Stage::SwapLocked(pfn);
+        None
+    }
+
+    /// Brings one slot's page into the swap cache, locked until the read ends.
+    fn read_swap_page(
+        &mut self,
+        slot: SwapSlot,
+        wanted: bool,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Result<(), Option<Step<Outcome>>> {
+        let pfn = match self.alloc_page(ctx, slow, Gfp::HIGHUSER_MOVABLE) {
+            Alloc::Page(pfn) => pfn,
+            Alloc::Pending(step) => return Err(Some(step)),
+            Alloc::Failed => return Err(None),
+        };
+        if !self.swap.is_mapped(slot) || self.swap.cached(slot).is_some() {
+            self.mem.free_page(ctx.cpu, pfn, 0);
+            return Ok(());
+        }
+        let mut flags = PageFlags::ANON.with(PageFlags::LOCKED);
+        if !wanted {
+            flags = flags.with(PageFlags::READAHEAD);
+            self.mem.vmstat.count(Event::SwapRa);
+        }
+        self.init_user_page(pfn, u32::MAX, 0, flags);
+        self.charge(pfn, ctx.memcg);
+        let shadow = self.swap.add_to_cache(slot, pfn);
+        self.mark_swap_cached(pfn, slot);
+        self.mem.work.cache_ops += 1;
+        self.workingset_refault(pfn, shadow);
+        self.folio_add_lru(ctx.cpu, pfn);
+        self.mem.vmstat.count(Event::Pswpin);
+        self.mem.vmstat.add(Event::Pgpgin, 4);
+        self.mem.work.bios += 1;
+        self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
+        Ok(())
+    }
+
+    fn fault_swap_locked(&mut self, fault: &mut Fault, pfn: Pfn, ctx: &Ctx) -> Option<Step<Outcome>> {
+        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+            self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+            // With read-ahead the read is asynchronous and waiting for it lets go of the lock;
+            // a single page is read synchronously.
+            if self.config.page_cluster > 0 && !fault.tried {
+                fault.dropped_lock = true;
+            }
+            return Some(Step::Wait(Wait::Page(pfn)));
+        }
+        if fault.dropped_lock {
+            return self.retry(fault);
+        }
+        fault.stage = Stage::Swap;
+        let slot = self.vmas[fault.vma.idx()]
+            .ptes
+            .get(fault.page as usize)
+            .and_then(|pte| pte.swap_slot());
+        match slot {
+            Some(slot) if self.swap.cached(slot) == Some(pfn) => {
+                self.fault_swap_cached(fault, pfn, ctx)
+            }
+            _ => None,
+        }
+    }
+
+    fn fault_swap_cached(&mut self, fault: &mut Fault, pfn: Pfn, ctx: &Ctx) -> Option<Step<Outcome>> {
+        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+            fault.stage = Stage::SwapLocked(pfn);
+            return None;
+        }
+        if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) {
+            return Some(Step::Done(Outcome::IoError));
+        }
+        let slot = SwapSlot(self.mem.pages[pfn.idx()].private);
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.mapping = fault.vma.0;
+        page.index = fault.page as u32;
+        if fault.write && page.place == Place::LruBatch {
+            // The batch's reference would make the page look shared.
+            self.lru_add_drain(ctx.cpu);
+        }
+        // The entry owns the page again; the slot goes when it is of no more use.
+        let page = &self.mem.pages[pfn.idx()];
+        let give_up_slot = (fault.write || self.swap.is_half_full())
+            && !page.has(PageFlags::WRITEBACK)
+            && page.place != Place::LruBatch;
+        self.vmas[fault.vma.idx()].nr_swapped -= 1;
+        self.map_page(fault.vma, fault.page, pfn, fault.write);
+        self.swap.unmap(slot);
+        if give_up_slot {
+            self.delete_from_swap_cache(pfn, Default::default());
+            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        }
+        if fault.write {
+            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        }
+        Some(fault.outcome())
+    }
+
+    /// Puts a new page in the page cache, locked, and on the LRU. Returns false, and does
+    /// nothing, if the page is there already.
+    pub(crate) fn add_to_page_cache(
+        &mut self,
+        file: FileId,
+        index: u32,
+        pfn: Pfn,
+        ctx: &Ctx,
+        refault: bool,
+    ) -> bool {
+        if self.files[file.idx()].get(index).is_some() {
+            return false;
+        }
+        self.init_user_page(pfn, file.0, index, PageFlags::FILE.with(PageFlags::LOCKED));
+        self.charge(pfn, ctx.memcg);
+        let shadow = self.files[file.idx()].insert(index, pfn);
+        self.stat_inc(pfn, NodeStat::NrFilePages);
+        self.mem.work.cache_ops += 1;
+        if refault {
+            self.workingset_refault(pfn, shadow);
+        }
+        self.folio_add_lru(ctx.cpu, pfn);
+        true
+    }
+
+    /// Group of an address space.
+    pub fn mm_memcg(&self, mm: crate::units::MmId) -> MemcgId {
+        self.mms[mm.idx()].memcg
+    }
+}

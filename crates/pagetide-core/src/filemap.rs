@@ -1,0 +1,359 @@
+//! read() and write() through the page cache, and filling it.
+//!
+//! Linux: mm/filemap.c `filemap_read`, `generic_perform_write`; mm/readahead.c
+//! `page_cache_ra_unbounded` (6.1). A read goes page by page: read ahead if the page is missing
+//! or marked, wait until it is read, mark it used, copy. A write makes missing pages, copies and
+//! marks them dirty, and is held back when too much is dirty.
+//!
+//! Invariant: a page is [`PageFlags::LOCKED`] from its insertion until its read ends.
+
+use crate::call::{Alloc, Ctx, Outcome};
+use crate::effect::{Effect, Io, Step, Throttle, Wait};
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::page::PageFlags;
+use crate::readahead::{ReadaheadState, Window};
+use crate::slowpath::SlowPath;
+use crate::units::{FileId, NodeId, Pfn, PAGE_SHIFT, PAGE_SIZE};
+use crate::vmstat::{Event, NodeStat};
+
+/// Largest I/O request, in pages (Linux `BIO_MAX_VECS`).
+pub const BIO_MAX_PAGES: u32 = 256;
+
+/// A read() in progress.
+#[derive(Clone, Debug)]
+pub struct FileRead {
+    file: FileId,
+    pos: u64,
+    end: u64,
+    window: Option<Window>,
+    waiting: Option<Pfn>,
+    major: bool,
+    entered: bool,
+    pub(crate) readahead: ReadaheadState,
+}
+
+/// A write() in progress.
+#[derive(Clone, Debug)]
+pub struct FileWrite {
+    file: FileId,
+    pos: u64,
+    end: u64,
+    waiting: Option<Pfn>,
+    entered: bool,
+    major: bool,
+}
+
+impl FileRead {
+    pub(crate) fn new(file: FileId, offset: u64, len: u64, readahead: ReadaheadState) -> FileRead {
+        FileRead {
+            file,
+            pos: offset,
+            end: offset.saturating_add(len),
+            window: None,
+            waiting: None,
+            major: false,
+            entered: false,
+            readahead,
+        }
+    }
+}
+
+impl FileWrite {
+    pub(crate) fn new(file: FileId, offset: u64, len: u64) -> FileWrite {
+        FileWrite {
+            file,
+            pos: offset,
+            end: offset.saturating_add(len),
+            waiting: None,
+            entered: false,
+            major: false,
+        }
+    }
+}
+
+/// Pages of a file that one step may process before it lets others run.
+const PAGES_PER_STEP: u32 = 32;
+
+impl Machine {
+    pub(crate) fn read_step(
+        &mut self,
+        read: &mut FileRead,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        if !read.entered {
+            read.entered = true;
+            self.mem.work.syscalls += 1;
+        }
+        for _ in 0..PAGES_PER_STEP {
+            if let Some(pfn) = read.waiting {
+                if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+                    self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+                    return Step::Wait(Wait::Page(pfn));
+                }
+                read.waiting = None;
+            }
+            if let Some(mut window) = read.window {
+                let step = self.readahead_step(&mut window, slow, ctx);
+                read.window = Some(window);
+                if let Some(step) = step {
+                    return step;
+                }
+                read.window = None;
+            }
+            let end = read.end.min(self.files[read.file.idx()].size);
+            if read.pos >= end {
+                return Step::Done(if read.major { Outcome::Major } else { Outcome::Minor });
+            }
+            if let Err(step) = self.read_one_page(read, end, slow, ctx) {
+                return step;
+            }
+        }
+        Step::Continue
+    }
+
+    fn read_one_page(
+        &mut self,
+        read: &mut FileRead,
+        end: u64,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Result<(), Step<Outcome>> {
+        let index = (read.pos >> PAGE_SHIFT) as u32;
+        let last = end.div_ceil(PAGE_SIZE) as u32;
+        let max = self.config.read_ahead_pages;
+        let file = read.file;
+        self.mem.work.cache_ops += 1;
+        let Some(pfn) = self.files[file.idx()].get(index) else {
+            if slow.is_none() {
+                let cache = &self.files[file.idx()];
+                read.window =
+                    read.readahead.ondemand(file, cache, index, false, last - index, max);
+                // A window that does not hold the page itself would be read again and again.
+                let holds = |window: &Window| (window.next..window.end).contains(&index);
+                if read.window.as_ref().is_some_and(holds) {
+                    read.major = true;
+                    return Ok(());
+                }
+            }
+            return self.create_page(file, index, slow, ctx, Gfp::HIGHUSER_MOVABLE, true).map(|pfn| {
+                if pfn.is_some() {
+                    self.submit_file_read(file, index, index + 1);
+                }
+            });
+        };
+        if self.mem.pages[pfn.idx()].test_clear(PageFlags::READAHEAD) {
+            let cache = &self.files[file.idx()];
+            read.window = read.readahead.ondemand(file, cache, index, true, last - index, max);
+            return Ok(());
+        }
+        let page = &self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::LOCKED) {
+            read.waiting = Some(pfn);
+            return Ok(());
+        }
+        if !page.has(PageFlags::UPTODATE) {
+            return Err(Step::Done(Outcome::IoError));
+        }
+        let same_page =
+            read.readahead.prev_pos > 0 && (read.readahead.prev_pos - 1) >> PAGE_SHIFT == u64::from(index);
+        if !same_page {
+            self.mark_page_accessed(ctx.cpu, pfn);
+        }
+        self.mem.work.pages_copied += 1;
+        read.pos = end.min((u64::from(index) + 1) << PAGE_SHIFT);
+        read.readahead.prev_pos = read.pos;
+        Ok(())
+    }
+
+    /// Allocates a page and puts it in the page cache, locked. `Ok(None)`: somebody else did.
+    fn create_page(
+        &mut self,
+        file: FileId,
+        index: u32,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+        gfp: Gfp,
+        refault: bool,
+    ) -> Result<Option<Pfn>, Step<Outcome>> {
+        let pfn = match self.alloc_page(ctx, slow, gfp) {
+            Alloc::Page(pfn) => pfn,
+            Alloc::Pending(step) => return Err(step),
+            Alloc::Failed => return Err(Step::Done(Outcome::NoMemory)),
+        };
+        if self.add_to_page_cache(file, index, pfn, ctx, refault) {
+            Ok(Some(pfn))
+        } else {
+            self.mem.free_page(ctx.cpu, pfn, 0);
+            Ok(None)
+        }
+    }
+
+    pub(crate) fn write_step(
+        &mut self,
+        write: &mut FileWrite,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        if !write.entered {
+            write.entered = true;
+            self.mem.work.syscalls += 1;
+            self.files[write.file.idx()].extend(write.end);
+        }
+        for _ in 0..PAGES_PER_STEP {
+            if write.pos >= write.end {
+                return Step::Done(if write.major { Outcome::Major } else { Outcome::Minor });
+            }
+            if let Some(pfn) = write.waiting {
+                if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+                    self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+                    return Step::Wait(Wait::Page(pfn));
+                }
+                write.waiting = None;
+            }
+            if let Err(step) = self.write_one_page(write, slow, ctx) {
+                return step;
+            }
+            if let Some(pause) = self.balance_dirty_pages_ratelimited(ctx) {
+                return Step::Wait(Wait::Throttled {
+                    node: NodeId(0),
+                    reason: Throttle::Dirty,
+                    timeout: pause,
+                });
+            }
+        }
+        Step::Continue
+    }
+
+    fn write_one_page(
+        &mut self,
+        write: &mut FileWrite,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Result<(), Step<Outcome>> {
+        let index = (write.pos >> PAGE_SHIFT) as u32;
+        let page_end = (u64::from(index) + 1) << PAGE_SHIFT;
+        let whole = write.pos == u64::from(index) << PAGE_SHIFT && write.end >= page_end;
+        let file = write.file;
+        self.mem.work.cache_ops += 1;
+        let pfn = match self.files[file.idx()].get(index) {
+            Some(pfn) if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) => {
+                write.waiting = Some(pfn);
+                return Ok(());
+            }
+            Some(pfn) => pfn,
+            None => {
+                let Some(pfn) =
+                    self.create_page(file, index, slow, ctx, Gfp::HIGHUSER_MOVABLE, false)?
+                else {
+                    return Ok(());
+                };
+                // A partial write of a page that exists on disk has to read it first.
+                let on_disk = !self.files[file.idx()].sparse
+                    && (u64::from(index) << PAGE_SHIFT) < self.files[file.idx()].size
+                    && !whole
+                    && write.end < self.files[file.idx()].size;
+                if on_disk {
+                    write.major = true;
+                    write.waiting = Some(pfn);
+                    self.submit_file_read(file, index, index + 1);
+                    return Ok(());
+                }
+                let page = &mut self.mem.pages[pfn.idx()];
+                page.clear(PageFlags::LOCKED);
+                page.set(PageFlags::UPTODATE);
+                self.wake_page(pfn);
+                pfn
+            }
+        };
+        self.mem.work.pages_copied += 1;
+        self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
+        self.set_page_dirty_at(pfn, ctx.now);
+        write.pos = write.end.min(page_end);
+        Ok(())
+    }
+
+    /// Adds the pages of a window to the page cache and submits their reads. `None`: finished.
+    pub(crate) fn readahead_step(
+        &mut self,
+        window: &mut Window,
+        slow: &mut Option<SlowPath>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
+        while window.next < window.end {
+            let index = window.next;
+            if self.files[window.file.idx()].get(index).is_some() {
+                self.submit_file_read(window.file, window.run_start, index);
+                window.next += 1;
+                window.run_start = window.next;
+                continue;
+            }
+            let pfn = match self.alloc_page(ctx, slow, gfp) {
+                Alloc::Page(pfn) => pfn,
+                Alloc::Pending(step) => {
+                    // Do not sleep on pages that nobody is reading yet.
+                    self.submit_file_read(window.file, window.run_start, index);
+                    window.run_start = index;
+                    return Some(step);
+                }
+                Alloc::Failed => break,
+            };
+            if !self.add_to_page_cache(window.file, index, pfn, ctx, true) {
+                self.mem.free_page(ctx.cpu, pfn, 0);
+                continue;
+            }
+            if index == window.marker {
+                self.mem.pages[pfn.idx()].set(PageFlags::READAHEAD);
+            }
+            window.next += 1;
+        }
+        self.submit_file_read(window.file, window.run_start, window.next);
+        window.end = window.next;
+        window.run_start = window.next;
+        None
+    }
+
+    /// Starts reading the locked pages `start..end` of a file. Holes are ready at once.
+    pub(crate) fn submit_file_read(&mut self, file: FileId, start: u32, end: u32) {
+        if start >= end {
+            return;
+        }
+        if self.files[file.idx()].sparse {
+            for index in start..end {
+                if let Some(pfn) = self.files[file.idx()].get(index) {
+                    let page = &mut self.mem.pages[pfn.idx()];
+                    page.set(PageFlags::UPTODATE);
+                    page.clear(PageFlags::LOCKED);
+                    self.mem.work.pages_zeroed += 1;
+                    self.wake_page(pfn);
+                }
+            }
+            return;
+        }
+        self.mem.vmstat.add(Event::Pgpgin, u64::from(end - start) * 4);
+        let mut at = start;
+        while at < end {
+            let nr = (end - at).min(BIO_MAX_PAGES);
+            self.mem.work.bios += 1;
+            self.effects.push(Effect::Submit(Io::ReadFile { file, index: at, nr }));
+            at += nr;
+        }
+    }
+
+    /// Takes a clean, unmapped page out of the page cache.
+    pub(crate) fn remove_from_page_cache(
+        &mut self,
+        pfn: Pfn,
+        shadow: crate::workingset::Shadow,
+    ) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::DIRTY));
+        debug_assert_eq!(page.mapcount, 0);
+        page.clear(PageFlags::FILE);
+        let (file, index) = (page.mapping, page.index);
+        self.files[file as usize].remove(index, shadow);
+        self.stat_dec(pfn, NodeStat::NrFilePages);
+    }
+}

@@ -1,0 +1,327 @@
+//! What a request may do to get memory: request flags, reserve rights, migrate types.
+//!
+//! Linux: `gfp_t`, `ALLOC_*` and `enum migratetype` (include/linux/gfp_types.h, mm/internal.h,
+//! include/linux/mmzone.h, 6.1). [`Gfp`] is what the caller says about itself; [`AllocFlags`] is
+//! what the allocator makes of it for one attempt; [`MigrateType`] says which pageblocks suit.
+//!
+//! Invariant: which zones and which pageblocks a request may use follows from its [`Gfp`] alone.
+//! A combination of zone bits that Linux forbids gets the lowest zone named.
+
+use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
+use core::fmt;
+
+/// Request flags (Linux `gfp_t`): zones allowed, mobility, what may be waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[repr(transparent)]
+pub struct Gfp(u32);
+
+macro_rules! gfp_flags {
+    ($($(#[$meta:meta])* $const:ident = $bit:literal;)*) => {
+        impl Gfp {
+            $($(#[$meta])* pub const $const: Gfp = Gfp(1 << $bit);)*
+        }
+
+        impl fmt::Debug for Gfp {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut list = f.debug_list();
+                $(if self.has(Self::$const) { list.entry(&stringify!($const)); })*
+                list.finish()
+            }
+        }
+    };
+}
+
+gfp_flags! {
+    /// Only zone DMA (`__GFP_DMA`).
+    DMA = 0;
+    /// Zone DMA32 or below (`__GFP_DMA32`).
+    DMA32 = 1;
+    /// Needs no kernel address; with [`Gfp::MOVABLE`] it opens zone Movable (`__GFP_HIGHMEM`).
+    HIGHMEM = 2;
+    /// Can be moved or reclaimed later (`__GFP_MOVABLE`).
+    MOVABLE = 3;
+    /// Slab memory that a shrinker can free (`__GFP_RECLAIMABLE`).
+    RECLAIMABLE = 4;
+    /// May use half of the minimum reserve (`__GFP_HIGH`).
+    HIGH = 5;
+    /// May start I/O (`__GFP_IO`).
+    IO = 6;
+    /// May call into file systems (`__GFP_FS`).
+    FS = 7;
+    /// May reclaim itself, that is, sleep (`__GFP_DIRECT_RECLAIM`).
+    DIRECT_RECLAIM = 8;
+    /// May wake kswapd (`__GFP_KSWAPD_RECLAIM`).
+    KSWAPD_RECLAIM = 9;
+    /// Failure is not worth a message (`__GFP_NOWARN`).
+    NOWARN = 10;
+    /// Gives up after one light attempt (`__GFP_NORETRY`).
+    NORETRY = 11;
+    /// Tries hard but may fail (`__GFP_RETRY_MAYFAIL`).
+    RETRY_MAYFAIL = 12;
+    /// Must not fail (`__GFP_NOFAIL`).
+    NOFAIL = 13;
+    /// Frees memory soon: no watermark applies (`__GFP_MEMALLOC`).
+    MEMALLOC = 14;
+    /// Must not use the reserves whatever the context (`__GFP_NOMEMALLOC`).
+    NOMEMALLOC = 15;
+    /// Wants cleared memory (`__GFP_ZERO`).
+    ZERO = 16;
+}
+
+impl Gfp {
+    /// No flag: zone Normal or below, unmovable, no waiting, no wake-up.
+    pub const EMPTY: Gfp = Gfp(0);
+    /// Both ways of reclaim (`__GFP_RECLAIM`).
+    pub const RECLAIM: Gfp = Gfp::DIRECT_RECLAIM.with(Gfp::KSWAPD_RECLAIM);
+    /// Cannot sleep and may dip into the reserve (`GFP_ATOMIC`).
+    pub const ATOMIC: Gfp = Gfp::HIGH.with(Gfp::KSWAPD_RECLAIM);
+    /// Cannot sleep, no reserve (`GFP_NOWAIT`).
+    pub const NOWAIT: Gfp = Gfp::KSWAPD_RECLAIM;
+    /// Ordinary kernel memory (`GFP_KERNEL`).
+    pub const KERNEL: Gfp = Gfp::RECLAIM.with(Gfp::IO).with(Gfp::FS);
+    /// May reclaim and do I/O but not enter file systems (`GFP_NOFS`).
+    pub const NOFS: Gfp = Gfp::RECLAIM.with(Gfp::IO);
+    /// May reclaim only clean memory (`GFP_NOIO`).
+    pub const NOIO: Gfp = Gfp::RECLAIM;
+    /// Memory for user space that the kernel also addresses (`GFP_USER`).
+    pub const USER: Gfp = Gfp::KERNEL;
+    /// A user page: any zone, movable (`GFP_HIGHUSER_MOVABLE`).
+    pub const HIGHUSER_MOVABLE: Gfp = Gfp::USER.with(Gfp::HIGHMEM).with(Gfp::MOVABLE);
+
+    /// Whether every flag of `other` is set.
+    #[inline]
+    pub const fn has(self, other: Gfp) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets together.
+    #[inline]
+    pub const fn with(self, other: Gfp) -> Gfp {
+        Gfp(self.0 | other.0)
+    }
+
+    /// This set without the flags of `other`.
+    #[inline]
+    pub const fn without(self, other: Gfp) -> Gfp {
+        Gfp(self.0 & !other.0)
+    }
+
+    /// The raw bits, for digests and journals.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Index of the highest zone allowed (Linux `gfp_zone`). Only a request that is both
+    /// movable and high may use zone Movable.
+    #[inline]
+    pub const fn highest_zone(self) -> usize {
+        if self.has(Gfp::DMA) {
+            ZONE_DMA
+        } else if self.has(Gfp::DMA32) {
+            ZONE_DMA32
+        } else if self.has(Gfp::HIGHMEM.with(Gfp::MOVABLE)) {
+            ZONE_MOVABLE
+        } else {
+            ZONE_NORMAL
+        }
+    }
+
+    /// Kind of pageblock the memory belongs in (Linux `gfp_migratetype`).
+    #[inline]
+    pub const fn migrate_type(self) -> MigrateType {
+        if self.has(Gfp::MOVABLE) {
+            MigrateType::Movable
+        } else if self.has(Gfp::RECLAIMABLE) {
+            MigrateType::Reclaimable
+        } else {
+            MigrateType::Unmovable
+        }
+    }
+}
+
+/// Which mark an attempt has to respect (Linux `ALLOC_WMARK_*`, `ALLOC_NO_WATERMARKS`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Watermark {
+    /// Below it only reserve holders allocate; everybody else reclaims.
+    Min,
+    /// Below it kswapd is woken.
+    Low,
+    /// At it kswapd stops.
+    High,
+    /// No mark: the request frees memory soon.
+    None,
+}
+
+/// Rights and restrictions of one allocation attempt (Linux `ALLOC_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AllocFlags {
+    /// The mark to respect.
+    pub watermark: Watermark,
+    /// Half of the mark may be used (`ALLOC_HIGH`, later `ALLOC_MIN_RESERVE`).
+    pub high: bool,
+    /// A quarter of the rest and the high-atomic reserve may be used (`ALLOC_HARDER`).
+    pub harder: bool,
+    /// An OOM victim: half of the rest may be used (`ALLOC_OOM`).
+    pub oom: bool,
+    /// Do not mix kinds inside a pageblock while another zone is free (`ALLOC_NOFRAGMENT`).
+    pub nofragment: bool,
+    /// kswapd may be woken on behalf of the request (`ALLOC_KSWAPD`).
+    pub kswapd: bool,
+}
+
+impl AllocFlags {
+    /// Respects `watermark`, has no rights and no restrictions.
+    #[inline]
+    pub const fn at(watermark: Watermark) -> AllocFlags {
+        AllocFlags {
+            watermark,
+            high: false,
+            harder: false,
+            oom: false,
+            nofragment: false,
+            kswapd: false,
+        }
+    }
+
+    /// Flags of the first attempt: the low mark, no reserves.
+    #[inline]
+    pub const fn fast(gfp: Gfp) -> AllocFlags {
+        AllocFlags { kswapd: gfp.has(Gfp::KSWAPD_RECLAIM), ..AllocFlags::at(Watermark::Low) }
+    }
+
+    /// Flags of the slow path (Linux `gfp_to_alloc_flags`): the min mark and what the request
+    /// is entitled to. A request is atomic when it is high and cannot reclaim; Linux 6.1 has a
+    /// flag of its own for that, which `GFP_ATOMIC` alone sets.
+    #[inline]
+    pub const fn slow(gfp: Gfp) -> AllocFlags {
+        let high = gfp.has(Gfp::HIGH);
+        AllocFlags {
+            high,
+            harder: high && !gfp.has(Gfp::DIRECT_RECLAIM) && !gfp.has(Gfp::NOMEMALLOC),
+            kswapd: gfp.has(Gfp::KSWAPD_RECLAIM),
+            ..AllocFlags::at(Watermark::Min)
+        }
+    }
+
+    /// Whether the high-atomic reserve counts as usable.
+    #[inline]
+    pub const fn may_use_highatomic(&self) -> bool {
+        self.harder || self.oom
+    }
+}
+
+/// Kind of a pageblock, and of the free lists (Linux `enum migratetype`).
+///
+/// CMA is not modelled; it would come before `Isolate`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum MigrateType {
+    /// Stays where it is until freed.
+    Unmovable,
+    /// Can be migrated or reclaimed.
+    Movable,
+    /// Can be freed by a shrinker, not moved.
+    Reclaimable,
+    /// Reserve for atomic requests of order > 0.
+    HighAtomic,
+    /// Being emptied: its free pages are neither counted as free nor handed out.
+    Isolate,
+}
+
+impl MigrateType {
+    /// Number of migrate types.
+    pub const COUNT: usize = 5;
+    /// Number of types that per-CPU lists carry (Linux `MIGRATE_PCPTYPES`): the first ones.
+    pub const PCP_COUNT: usize = 3;
+    /// All types in the order of their lists.
+    pub const ALL: [MigrateType; MigrateType::COUNT] = [
+        MigrateType::Unmovable,
+        MigrateType::Movable,
+        MigrateType::Reclaimable,
+        MigrateType::HighAtomic,
+        MigrateType::Isolate,
+    ];
+
+    /// As an index into arrays of lists.
+    #[inline]
+    pub const fn idx(self) -> usize {
+        self as usize
+    }
+
+    /// The type whose index is `raw`, as stored in a page descriptor.
+    #[inline]
+    pub(crate) const fn from_raw(raw: u32) -> MigrateType {
+        match raw {
+            0 => MigrateType::Unmovable,
+            1 => MigrateType::Movable,
+            2 => MigrateType::Reclaimable,
+            3 => MigrateType::HighAtomic,
+            _ => MigrateType::Isolate,
+        }
+    }
+
+    /// Whether blocks of this type merge across pageblocks and live on per-CPU lists
+    /// (Linux `migratetype_is_mergeable`).
+    #[inline]
+    pub const fn is_mergeable(self) -> bool {
+        (self as usize) < MigrateType::PCP_COUNT
+    }
+
+    /// Where a request of this type looks next when its own lists are empty, best first.
+    #[inline]
+    pub const fn fallbacks(self) -> &'static [MigrateType] {
+        use MigrateType::{HighAtomic, Isolate, Movable, Reclaimable, Unmovable};
+        match self {
+            Unmovable => &[Reclaimable, Movable],
+            Movable => &[Reclaimable, Unmovable],
+            Reclaimable => &[Unmovable, Movable],
+            HighAtomic | Isolate => &[],
+        }
+    }
+
+    /// Name as in /proc/pagetypeinfo.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MigrateType::Unmovable => "Unmovable",
+            MigrateType::Movable => "Movable",
+            MigrateType::Reclaimable => "Reclaimable",
+            MigrateType::HighAtomic => "HighAtomic",
+            MigrateType::Isolate => "Isolate",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_and_kinds_follow_from_the_request() {
+        assert_eq!(Gfp::KERNEL.highest_zone(), ZONE_NORMAL);
+        assert_eq!(Gfp::HIGHUSER_MOVABLE.highest_zone(), ZONE_MOVABLE);
+        assert_eq!(Gfp::KERNEL.with(Gfp::DMA).highest_zone(), ZONE_DMA);
+        assert_eq!(Gfp::USER.with(Gfp::DMA32).highest_zone(), ZONE_DMA32);
+        // Movable alone is not enough for zone Movable: the kernel must be able to address it.
+        assert_eq!(Gfp::KERNEL.with(Gfp::MOVABLE).highest_zone(), ZONE_NORMAL);
+        assert_eq!(Gfp::KERNEL.migrate_type(), MigrateType::Unmovable);
+        assert_eq!(Gfp::HIGHUSER_MOVABLE.migrate_type(), MigrateType::Movable);
+        assert_eq!(Gfp::NOFS.with(Gfp::RECLAIMABLE).migrate_type(), MigrateType::Reclaimable);
+    }
+
+    #[test]
+    fn only_atomic_requests_try_harder() {
+        assert!(AllocFlags::slow(Gfp::ATOMIC).harder);
+        assert!(!AllocFlags::slow(Gfp::ATOMIC.with(Gfp::NOMEMALLOC)).harder);
+        assert!(!AllocFlags::slow(Gfp::KERNEL.with(Gfp::HIGH)).harder);
+        assert!(AllocFlags::slow(Gfp::KERNEL.with(Gfp::HIGH)).high);
+        assert!(!AllocFlags::slow(Gfp::NOWAIT).high);
+    }
+
+    #[test]
+    fn raw_types_round_trip() {
+        for mt in MigrateType::ALL {
+            assert_eq!(MigrateType::from_raw(mt as u32), mt);
+            assert!(mt.fallbacks().iter().all(|&f| f != mt && f.is_mergeable()));
+        }
+    }
+}

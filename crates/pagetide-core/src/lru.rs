@@ -1,0 +1,265 @@
+//! Moving pages onto, between and off the LRU lists, in per-CPU batches.
+//!
+//! Linux: mm/swap.c. Additions, activations and rotations gather in batches of 15 a CPU
+//! (`PAGEVEC_SIZE`) and reach the lists when a batch is full or reclaim drains it. A page in an
+//! activate or rotate batch carries [`PageFlags::BATCHED`]: like the extra reference Linux takes,
+//! it keeps the page from being freed until the drain.
+//!
+//! Invariant: a page waiting to be added has [`Place::LruBatch`] and is in exactly one batch; a
+//! BATCHED page is in exactly one activate or rotate batch.
+
+use crate::lruvec::Lru;
+use crate::machine::Machine;
+use crate::page::{PageFlags, Place};
+use crate::units::{Cpu, MemcgId, NodeId, Pfn};
+use crate::vmstat::{Event, NodeStat};
+use alloc::vec::Vec;
+
+/// Pages a batch holds (Linux `PAGEVEC_SIZE`).
+pub const PAGEVEC_SIZE: usize = 15;
+
+/// The batches of one CPU.
+#[derive(Clone, Debug, Default)]
+pub struct LruBatches {
+    /// Pages to add to a list.
+    pub add: Vec<Pfn>,
+    /// Pages to move to their active list.
+    pub activate: Vec<Pfn>,
+    /// Written pages to move to the tail for reclaim.
+    pub rotate: Vec<Pfn>,
+}
+
+impl LruBatches {
+    /// Empty batches with room for a full one.
+    pub fn new() -> LruBatches {
+        LruBatches {
+            add: Vec::with_capacity(PAGEVEC_SIZE),
+            activate: Vec::with_capacity(PAGEVEC_SIZE),
+            rotate: Vec::with_capacity(PAGEVEC_SIZE),
+        }
+    }
+}
+
+impl Machine {
+    /// Adds a page that just became somebody's to the LRU, by way of the CPU's batch.
+    pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
+        debug_assert_eq!(self.mem.pages[pfn.idx()].place, Place::Allocated);
+        self.mem.pages[pfn.idx()].place = Place::LruBatch;
+        let batch = &mut self.lru_batches[cpu.idx()].add;
+        batch.push(pfn);
+        if batch.len() == PAGEVEC_SIZE {
+            self.drain_add(cpu);
+        }
+    }
+
+    /// Puts all of a CPU's batches on the lists (Linux `lru_add_drain_cpu`).
+    pub(crate) fn lru_add_drain(&mut self, cpu: Cpu) {
+        self.drain_add(cpu);
+        self.drain_rotate(cpu);
+        self.drain_activate(cpu);
+    }
+
+    /// Drains every CPU's batches.
+    pub(crate) fn lru_add_drain_all(&mut self) {
+        for cpu in 0..self.lru_batches.len() {
+            self.lru_add_drain(Cpu(cpu as u16));
+        }
+    }
+
+    fn drain_add(&mut self, cpu: Cpu) {
+        let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].add);
+        for pfn in batch.drain(..) {
+            self.lruvec_add(pfn);
+        }
+        self.lru_batches[cpu.idx()].add = batch;
+    }
+
+    fn drain_rotate(&mut self, cpu: Cpu) {
+        let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].rotate);
+        for pfn in batch.drain(..) {
+            self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
+            let page = &self.mem.pages[pfn.idx()];
+            if page.place.is_lru() && page.place != Place::Unevictable {
+                self.lruvec_remove(pfn);
+                self.mem.pages[pfn.idx()].clear(PageFlags::ACTIVE);
+                self.lruvec_add_tail(pfn);
+                self.mem.vmstat.count(Event::Pgrotated);
+            }
+        }
+        self.lru_batches[cpu.idx()].rotate = batch;
+    }
+
+    fn drain_activate(&mut self, cpu: Cpu) {
+        let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].activate);
+        for pfn in batch.drain(..) {
+            self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
+            let page = &self.mem.pages[pfn.idx()];
+            if page.place.is_lru()
+                && !page.has(PageFlags::ACTIVE)
+                && page.place != Place::Unevictable
+            {
+                let memcg = page.memcg;
+                self.lruvec_remove(pfn);
+                self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+                self.lruvec_add(pfn);
+                self.mem.vmstat.count(Event::Pgactivate);
+                self.memcgs[memcg.idx()].events.pgactivate += 1;
+            }
+        }
+        self.lru_batches[cpu.idx()].activate = batch;
+    }
+
+    /// A page was used by read() or through a mapping that goes away (Linux
+    /// `folio_mark_accessed`): the first use marks it, the second activates it.
+    pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if !page.has(PageFlags::REFERENCED) {
+            page.set(PageFlags::REFERENCED);
+        } else if page.place == Place::Unevictable {
+        } else if !page.has(PageFlags::ACTIVE) {
+            page.clear(PageFlags::REFERENCED);
+            let (memcg, node) = (page.memcg, page.node());
+            match page.place {
+                // Not on a list yet: it will be added to the right one.
+                Place::LruBatch => page.set(PageFlags::ACTIVE),
+                place if place.is_lru() && !page.has(PageFlags::BATCHED) => {
+                    page.set(PageFlags::BATCHED);
+                    self.lru_batches[cpu.idx()].activate.push(pfn);
+                    if self.lru_batches[cpu.idx()].activate.len() == PAGEVEC_SIZE {
+                        self.drain_activate(cpu);
+                    }
+                }
+                _ => {}
+            }
+            self.workingset_age_nonresident(memcg, node, 1);
+        }
+    }
+
+    /// A page marked for reclaim was written: let it be the next to go (Linux
+    /// `folio_rotate_reclaimable`).
+    pub(crate) fn rotate_reclaimable(&mut self, cpu: Cpu, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        let eligible = !page.flags.any(
+            PageFlags::LOCKED.with(PageFlags::DIRTY).with(PageFlags::MLOCKED).with(PageFlags::BATCHED),
+        );
+        if eligible && page.place.is_lru() {
+            page.set(PageFlags::BATCHED);
+            self.lru_batches[cpu.idx()].rotate.push(pfn);
+            if self.lru_batches[cpu.idx()].rotate.len() == PAGEVEC_SIZE {
+                self.drain_rotate(cpu);
+            }
+        }
+    }
+
+    /// Puts a page on the head of its list and counts it.
+    pub(crate) fn lruvec_add(&mut self, pfn: Pfn) {
+        let (memcg, node) = self.lruvec_of(pfn);
+        let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add(&mut self.mem.pages, pfn);
+        self.count_lru(pfn, node, lru, 1);
+        self.mem.work.lru_moves += 1;
+    }
+
+    /// Puts a page on the tail of its list and counts it.
+    pub(crate) fn lruvec_add_tail(&mut self, pfn: Pfn) {
+        let (memcg, node) = self.lruvec_of(pfn);
+        let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add_tail(&mut self.mem.pages, pfn);
+        self.count_lru(pfn, node, lru, 1);
+        self.mem.work.lru_moves += 1;
+    }
+
+    /// Takes a page off its list, leaving it [`Place::Allocated`].
+    pub(crate) fn lruvec_remove(&mut self, pfn: Pfn) {
+        let (memcg, node) = self.lruvec_of(pfn);
+        let Some(lru) = Lru::of_place(self.mem.pages[pfn.idx()].place) else {
+            unreachable!("{pfn:?} is on no LRU list");
+        };
+        self.memcgs[memcg.idx()].lruvecs[node.idx()].remove(&mut self.mem.pages, pfn, lru);
+        self.count_lru(pfn, node, lru, -1);
+        self.mem.pages[pfn.idx()].place = Place::Allocated;
+    }
+
+    #[inline]
+    fn count_lru(&mut self, pfn: Pfn, node: NodeId, lru: Lru, change: i64) {
+        let zone = self.mem.pages[pfn.idx()].zone();
+        let state = &mut self.nodes[node.idx()];
+        let stat = &mut state.stats[lru as usize];
+        *stat = stat.wrapping_add_signed(change);
+        let in_zone = &mut state.zone_lru[zone][lru as usize];
+        *in_zone = in_zone.wrapping_add_signed(change);
+    }
+
+    #[inline]
+    fn lruvec_of(&self, pfn: Pfn) -> (MemcgId, NodeId) {
+        let page = &self.mem.pages[pfn.idx()];
+        (page.memcg, page.node())
+    }
+
+    /// Takes a page that is being freed off its LRU list or out of its batch.
+    pub(crate) fn lru_forget(&mut self, pfn: Pfn) {
+        if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED)
+            || self.mem.pages[pfn.idx()].place == Place::LruBatch
+        {
+            self.lru_add_drain_all();
+        }
+        if self.mem.pages[pfn.idx()].place.is_lru() {
+            self.lruvec_remove(pfn);
+        }
+    }
+
+    /// Charges `nr` pages of reclaim cost to one kind (Linux `lru_note_cost`, 6.1): the kind that
+    /// costs more is scanned less. Costs halve when they outgrow a quarter of the lists.
+    pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
+        let mut at = memcg;
+        while at.is_some() {
+            let lists: u64 = [
+                NodeStat::NrInactiveAnon,
+                NodeStat::NrActiveAnon,
+                NodeStat::NrInactiveFile,
+                NodeStat::NrActiveFile,
+            ]
+            .iter()
+            .map(|&stat| self.lruvec_page_state(at, node, stat))
+            .sum();
+            let lruvec = &mut self.memcgs[at.idx()].lruvecs[node.idx()];
+            if file {
+                lruvec.file_cost += nr;
+            } else {
+                lruvec.anon_cost += nr;
+            }
+            if lruvec.file_cost + lruvec.anon_cost > lists / 4 {
+                lruvec.file_cost /= 2;
+                lruvec.anon_cost /= 2;
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+    }
+
+    /// A node statistic of a group and everything below it (Linux `lruvec_page_state`).
+    pub(crate) fn lruvec_page_state(&self, memcg: MemcgId, node: NodeId, stat: NodeStat) -> u64 {
+        if memcg == crate::memcg::ROOT {
+            return self.nodes[node.idx()].stats[stat as usize];
+        }
+        let lru = stat as usize;
+        debug_assert!(lru < crate::lruvec::NR_LRU_LISTS, "only list sizes are kept by group");
+        // Ids grow downwards in the tree, so descendants come after their group.
+        let mut total = 0;
+        for id in memcg.idx()..self.memcgs.len() {
+            if self.is_descendant(MemcgId(id as u16), memcg) {
+                total += self.memcgs[id].lruvecs[node.idx()].lists[lru].len;
+            }
+        }
+        total
+    }
+
+    /// Whether `memcg` is `ancestor` or below it.
+    pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
+        let mut at = memcg;
+        while at.is_some() {
+            if at == ancestor {
+                return true;
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+        false
+    }
+}

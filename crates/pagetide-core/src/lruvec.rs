@@ -1,0 +1,165 @@
+//! The LRU lists of one group on one node.
+//!
+//! Linux: `struct lruvec` (mmzone.h). Five lists; new pages enter the inactive list at the head
+//! and reclaim takes them from the tail. Sizes are kept per zone as well, because reclaim for a
+//! low zone counts only the zones it may use.
+//!
+//! Invariant: `lists[l].len` is the sum of `zone_sizes[..][l]`, and every page on list `l` has
+//! the matching [`Place`] and this lruvec's group and node.
+
+use crate::list::List;
+use crate::page::{Page, PageArray, PageFlags, Place};
+use crate::units::Pfn;
+use crate::zone::MAX_NR_ZONES;
+
+/// Number of LRU lists, the unevictable one included.
+pub const NR_LRU_LISTS: usize = 5;
+
+/// One of the five lists (Linux `enum lru_list`, same order).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Lru {
+    /// Inactive anonymous.
+    InactiveAnon = 0,
+    /// Active anonymous.
+    ActiveAnon = 1,
+    /// Inactive file.
+    InactiveFile = 2,
+    /// Active file.
+    ActiveFile = 3,
+    /// Not evictable.
+    Unevictable = 4,
+}
+
+impl Lru {
+    /// The four lists that reclaim scans, in its order.
+    pub const EVICTABLE: [Lru; 4] =
+        [Lru::InactiveAnon, Lru::ActiveAnon, Lru::InactiveFile, Lru::ActiveFile];
+
+    /// The list a page belongs on by its flags.
+    #[inline]
+    pub const fn of(page: &Page) -> Lru {
+        if page.has(PageFlags::MLOCKED) {
+            return Lru::Unevictable;
+        }
+        match (page.has(PageFlags::ANON), page.has(PageFlags::ACTIVE)) {
+            (true, false) => Lru::InactiveAnon,
+            (true, true) => Lru::ActiveAnon,
+            (false, false) => Lru::InactiveFile,
+            (false, true) => Lru::ActiveFile,
+        }
+    }
+
+    /// Whether it holds file pages.
+    #[inline]
+    pub const fn is_file(self) -> bool {
+        matches!(self, Lru::InactiveFile | Lru::ActiveFile)
+    }
+
+    /// Whether it is an active list.
+    #[inline]
+    pub const fn is_active(self) -> bool {
+        matches!(self, Lru::ActiveAnon | Lru::ActiveFile)
+    }
+
+    /// The place of a page on this list.
+    #[inline]
+    pub const fn place(self) -> Place {
+        match self {
+            Lru::InactiveAnon => Place::InactiveAnon,
+            Lru::ActiveAnon => Place::ActiveAnon,
+            Lru::InactiveFile => Place::InactiveFile,
+            Lru::ActiveFile => Place::ActiveFile,
+            Lru::Unevictable => Place::Unevictable,
+        }
+    }
+
+    /// The list of a place, if it is one.
+    #[inline]
+    pub const fn of_place(place: Place) -> Option<Lru> {
+        match place {
+            Place::InactiveAnon => Some(Lru::InactiveAnon),
+            Place::ActiveAnon => Some(Lru::ActiveAnon),
+            Place::InactiveFile => Some(Lru::InactiveFile),
+            Place::ActiveFile => Some(Lru::ActiveFile),
+            Place::Unevictable => Some(Lru::Unevictable),
+            _ => None,
+        }
+    }
+}
+
+/// The lists of one group on one node, with what reclaim remembers about them.
+#[derive(Clone, Debug)]
+pub struct Lruvec {
+    /// The five lists, indexed by [`Lru`].
+    pub lists: [List; NR_LRU_LISTS],
+    /// Pages of each list by zone.
+    pub zone_sizes: [[u64; NR_LRU_LISTS]; MAX_NR_ZONES],
+    /// Cost of reclaiming anonymous pages, decayed (Linux `anon_cost`).
+    pub anon_cost: u64,
+    /// Cost of reclaiming file pages, decayed (Linux `file_cost`).
+    pub file_cost: u64,
+    /// Evictions and activations so far: the clock of refault distances.
+    pub nonresident_age: u64,
+    /// `workingset_activate_{anon,file}` when reclaim last looked.
+    pub refaults: [u64; 2],
+    /// `workingset_activate_{anon,file}` of this lruvec and those below it.
+    pub workingset_activate: [u64; 2],
+}
+
+impl Lruvec {
+    /// Empty lists.
+    pub const fn new() -> Lruvec {
+        Lruvec {
+            lists: [List::new(); NR_LRU_LISTS],
+            zone_sizes: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
+            anon_cost: 0,
+            file_cost: 0,
+            nonresident_age: 0,
+            refaults: [0; 2],
+            workingset_activate: [0; 2],
+        }
+    }
+
+    /// Pages on a list.
+    #[inline]
+    pub const fn size(&self, lru: Lru) -> u64 {
+        self.lists[lru as usize].len
+    }
+
+    /// Pages on a list in the zones up to `highest_zone` (Linux `lruvec_lru_size`).
+    pub fn size_in_zones(&self, lru: Lru, highest_zone: usize) -> u64 {
+        self.zone_sizes[..=highest_zone].iter().map(|sizes| sizes[lru as usize]).sum()
+    }
+
+    /// Adds a page to the head of the list its flags name. Returns the list.
+    #[inline]
+    pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
+        let lru = Lru::of(&pages[pfn.idx()]);
+        self.zone_sizes[pages[pfn.idx()].zone()][lru as usize] += 1;
+        self.lists[lru as usize].push_head(pages, pfn, lru.place());
+        lru
+    }
+
+    /// Adds a page to the tail: the next to be reclaimed.
+    #[inline]
+    pub fn add_tail(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
+        let lru = Lru::of(&pages[pfn.idx()]);
+        self.zone_sizes[pages[pfn.idx()].zone()][lru as usize] += 1;
+        self.lists[lru as usize].push_tail(pages, pfn, lru.place());
+        lru
+    }
+
+    /// Takes a page off the list it is on. The caller gives it its new place.
+    #[inline]
+    pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn, lru: Lru) {
+        self.zone_sizes[pages[pfn.idx()].zone()][lru as usize] -= 1;
+        self.lists[lru as usize].remove(pages, pfn);
+    }
+}
+
+impl Default for Lruvec {
+    fn default() -> Self {
+        Self::new()
+    }
+}

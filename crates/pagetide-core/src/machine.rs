@@ -1,0 +1,486 @@
+//! The machine: owner of all tables, and the doors through which a world drives it.
+//!
+//! A world calls [`Machine::touch`] for every access; if that says "fault" it makes a [`Call`] and
+//! steps it until done. Daemons (kswapd, the writeback thread) are stepped the same way. Every
+//! step returns its result together with [`Effects`], which must be drained first.
+//!
+//! Invariant: see [`crate::audit`].
+
+use crate::call::{Call, Outcome};
+use crate::config::Config;
+use crate::effect::{Effect, Effects, Step, Throttle};
+use crate::lru::LruBatches;
+use crate::lruvec::NR_LRU_LISTS;
+use crate::memcg::{Memcg, ROOT};
+use crate::node::NodeSpec;
+use crate::page::{PageFlags, Place};
+use crate::boot::SetupError;
+use crate::page_alloc::Memory;
+use crate::page_cache::FileCache;
+use crate::page_table::{Backing, Pte, Vma, VmaId};
+use crate::psi::Psi;
+use crate::reclaim::kswapd::Kswapd;
+use crate::swap::SwapArea;
+use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Pfn, MAX_PAGES};
+use crate::vmstat::NodeStat;
+use crate::work::Work;
+use crate::writeback::Writeback;
+use crate::zone::MAX_NR_ZONES;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// What reclaim and writeback know of a node.
+#[derive(Clone, Debug)]
+pub struct NodeState {
+    /// Counters, indexed by [`NodeStat`].
+    pub stats: [u64; NodeStat::COUNT],
+    /// Pages of each LRU list by zone, all groups together.
+    pub zone_lru: [[u64; NR_LRU_LISTS]; MAX_NR_ZONES],
+    /// The daemon's state.
+    pub kswapd: Kswapd,
+    /// The tail of the lists is all dirty: kswapd may write (Linux `PGDAT_DIRTY`).
+    pub dirty: bool,
+    /// The tail is all under writeback: kswapd should wait (Linux `PGDAT_WRITEBACK`).
+    pub writeback: bool,
+    /// Direct reclaimers should wait (Linux `LRUVEC_CONGESTED` of the root).
+    pub congested: bool,
+    /// Tasks sleeping for writeback, and pages written since the first of them fell asleep.
+    pub nr_writeback_throttled: u32,
+    /// See above.
+    pub nr_written_while_throttled: u64,
+    /// Tasks sleeping until reserves recover.
+    pub nr_reserve_throttled: u32,
+}
+
+/// An address space.
+#[derive(Clone, Debug)]
+pub struct Mm {
+    /// Group that pays for its pages.
+    pub memcg: MemcgId,
+    /// Its mappings.
+    pub vmas: Vec<VmaId>,
+    /// Chosen by the OOM killer: may use reserves, and is not chosen again.
+    pub oom_victim: bool,
+    /// Gone.
+    pub exited: bool,
+}
+
+/// Whether an access needs the fault handler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Touch {
+    /// Done: the page is there.
+    Hit,
+    /// Not there, or not writable: make a [`Call::fault`].
+    Fault,
+}
+
+/// The memory manager.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Frames, zones, counters.
+    pub mem: Memory,
+    /// Tunables and policies.
+    pub config: Config,
+    pub(crate) nodes: Vec<NodeState>,
+    pub(crate) memcgs: Vec<Memcg>,
+    pub(crate) mms: Vec<Mm>,
+    pub(crate) vmas: Vec<Vma>,
+    pub(crate) files: Vec<FileCache>,
+    pub(crate) swap: SwapArea,
+    pub(crate) writeback: Writeback,
+    pub(crate) lru_batches: Vec<LruBatches>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) swapin: crate::fault::SwapinHistory,
+    /// Pressure stall information of the whole machine.
+    pub psi: Psi,
+    /// Buffers reused between steps, so that none allocates.
+    pub(crate) scratch: Vec<Pfn>,
+    pub(crate) scratch_free: Vec<Pfn>,
+}
+
+impl Machine {
+    /// A machine with the given nodes and CPUs, nothing mapped, nothing cached.
+    ///
+    /// # Errors
+    /// When the geometry is impossible: no memory, too many nodes, pages or CPUs.
+    pub fn new(nodes: &[NodeSpec], nr_cpus: u16, mut config: Config) -> Result<Machine, SetupError> {
+        let mut mem = Memory::new(nodes, nr_cpus)?;
+        crate::watermark::boot(&mut mem.nodes, &mut config.watermarks);
+        debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
+        let nr_nodes = nodes.len();
+        Ok(Machine {
+            mem,
+            config,
+            nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),
+            memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
+            mms: Vec::new(),
+            vmas: Vec::new(),
+            files: Vec::new(),
+            swap: SwapArea::default(),
+            writeback: Writeback::default(),
+            lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
+            effects: Vec::with_capacity(64),
+            swapin: Default::default(),
+            psi: Psi::default(),
+            scratch: Vec::with_capacity(64),
+            scratch_free: Vec::with_capacity(64),
+        })
+    }
+
+    /// Adds a group under `parent`.
+    pub fn create_memcg(&mut self, name: String, parent: MemcgId) -> MemcgId {
+        let id = MemcgId(self.memcgs.len() as u16);
+        assert!(id.is_some(), "too many groups");
+        self.memcgs.push(Memcg::new(name, parent, self.nodes.len()));
+        id
+    }
+
+    /// The groups, by id.
+    pub fn memcgs(&self) -> &[Memcg] {
+        &self.memcgs
+    }
+
+    /// Adds an address space whose pages `memcg` pays for.
+    pub fn create_mm(&mut self, memcg: MemcgId) -> MmId {
+        let id = MmId(self.mms.len() as u32);
+        self.mms.push(Mm { memcg, vmas: Vec::new(), oom_victim: false, exited: false });
+        id
+    }
+
+    /// Adds a file. Files are never removed; a file's pages are.
+    pub fn create_file(&mut self, size: u64, sparse: bool) -> FileId {
+        let id = FileId(self.files.len() as u32);
+        self.files.push(FileCache::new(size, sparse));
+        id
+    }
+
+    /// A file as the page cache sees it.
+    pub fn file(&self, file: FileId) -> &FileCache {
+        &self.files[file.idx()]
+    }
+
+    /// Sets up swap of `pages` slots that pretends to be full at `limit`.
+    pub fn swapon(&mut self, pages: u32, limit: u32, rotational: bool) {
+        assert!(self.swap.used() == 0, "swap is in use");
+        self.swap = SwapArea::new(pages, limit);
+        self.config.swap_rotational = rotational;
+    }
+
+    /// The swap area.
+    pub fn swap(&self) -> &SwapArea {
+        &self.swap
+    }
+
+    /// Statistic of a node, in pages.
+    pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
+        self.nodes[node.idx()].stats[stat as usize]
+    }
+
+    /// Statistic summed over nodes, in pages.
+    pub fn global_node_stat(&self, stat: NodeStat) -> u64 {
+        self.nodes.iter().map(|node| node.stats[stat as usize]).sum()
+    }
+
+    /// Number of nodes.
+    pub fn nr_nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Free pages of the machine.
+    pub fn nr_free_pages(&self) -> u64 {
+        self.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
+    }
+
+    /// Maps something into an address space; nothing is populated.
+    pub fn mmap(
+        &mut self,
+        mm: MmId,
+        backing: Backing,
+        pages: u64,
+        advice: crate::page_table::Advice,
+        executable: bool,
+    ) -> VmaId {
+        let id = VmaId(self.vmas.len() as u32);
+        self.vmas.push(Vma::new(mm, backing, pages, advice, executable));
+        self.mms[mm.idx()].vmas.push(id);
+        if let Backing::File(file) = backing {
+            self.files[file.idx()].mappings.push(id);
+        }
+        id
+    }
+
+    /// A mapping.
+    pub fn vma(&self, vma: VmaId) -> &Vma {
+        &self.vmas[vma.idx()]
+    }
+
+    /// One access. The hot path: one load, one store, no effects.
+    #[inline]
+    pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> Touch {
+        let pte = &mut self.vmas[vma.idx()].ptes[page as usize];
+        match pte.touched(write) {
+            Some(touched) => {
+                *pte = touched;
+                Touch::Hit
+            }
+            None => Touch::Fault,
+        }
+    }
+
+    /// Whether a page of a mapping is in memory.
+    pub fn is_resident(&self, vma: VmaId, page: u64) -> bool {
+        self.vmas[vma.idx()].ptes[page as usize].is_present()
+    }
+
+    /// Runs one bounded step of a task's call.
+    pub fn step(&mut self, call: &mut Call, cpu: Cpu, now: Nanos) -> (Step<Outcome>, Effects<'_>) {
+        let step = self.call_step(call, cpu, now);
+        self.finish_wakeups();
+        (step, Effects::new(&mut self.effects))
+    }
+
+    /// Turns the allocator's pending kswapd requests into wake-ups.
+    pub(crate) fn finish_wakeups(&mut self) {
+        while !self.mem.wakeups.is_empty() {
+            let wakeup = self.mem.wakeups.remove(0);
+            self.wakeup_kswapd(wakeup.node, wakeup.order, wakeup.highest_zoneidx, true);
+        }
+    }
+
+    /// Counts of the work done since the last call of this function.
+    pub fn take_work(&mut self) -> Work {
+        self.mem.work.take()
+    }
+
+    /// Removes one mapping: its pages are unmapped, anonymous ones freed.
+    pub fn munmap(&mut self, vma: VmaId, cpu: Cpu) -> Effects<'_> {
+        self.unmap_vma(vma, cpu);
+        Effects::new(&mut self.effects)
+    }
+
+    /// Ends an address space and frees what only it used.
+    pub fn exit_mm(&mut self, mm: MmId, cpu: Cpu) -> Effects<'_> {
+        let vmas = core::mem::take(&mut self.mms[mm.idx()].vmas);
+        for &vma in &vmas {
+            self.unmap_vma(vma, cpu);
+        }
+        self.mms[mm.idx()].exited = true;
+        Effects::new(&mut self.effects)
+    }
+
+    fn unmap_vma(&mut self, vma: VmaId, cpu: Cpu) {
+        if !self.vmas[vma.idx()].alive {
+            return;
+        }
+        let sequential = self.vmas[vma.idx()].advice == crate::page_table::Advice::Sequential;
+        let ptes = core::mem::take(&mut self.vmas[vma.idx()].ptes);
+        for &pte in &ptes {
+            if let Some(slot) = pte.swap_slot() {
+                self.swap.unmap(slot);
+                self.free_cached_swap_page(slot, cpu);
+            } else if pte.is_present() && !pte.is_zero_page() {
+                let pfn = pte.pfn();
+                if pte.is_dirty() && self.mem.pages[pfn.idx()].has(PageFlags::FILE) {
+                    self.set_page_dirty(pfn);
+                }
+                if pte.is_young() && self.mem.pages[pfn.idx()].has(PageFlags::FILE) && !sequential {
+                    self.mark_page_accessed(cpu, pfn);
+                }
+                self.page_remove_rmap(pfn);
+                if self.mem.pages[pfn.idx()].has(PageFlags::ANON) {
+                    self.free_anon_page(pfn, cpu);
+                }
+            }
+        }
+        let tables = core::mem::take(&mut self.vmas[vma.idx()].tables);
+        let memcg = self.mms[self.vmas[vma.idx()].mm.idx()].memcg;
+        for table in tables.into_iter().filter(|table| table.is_some()) {
+            let node = self.mem.pages[table.idx()].node();
+            self.nodes[node.idx()].stats[NodeStat::NrPageTablePages as usize] -= 1;
+            self.memcgs[memcg.idx()].charged -= 1;
+            self.mem.free_page(cpu, table, 0);
+        }
+        let dead = &mut self.vmas[vma.idx()];
+        dead.alive = false;
+        dead.nr_present = 0;
+        dead.nr_swapped = 0;
+        let (mm, backing) = (dead.mm, dead.backing);
+        self.mms[mm.idx()].vmas.retain(|&other| other != vma);
+        if let Backing::File(file) = backing {
+            self.files[file.idx()].mappings.retain(|&other| other != vma);
+        }
+    }
+
+    /// Frees an anonymous page nobody maps, with its swap slot, unless I/O still holds it: then
+    /// reclaim gets it later (as Linux leaves it to the last reference).
+    fn free_anon_page(&mut self, pfn: Pfn, cpu: Cpu) {
+        let page = &self.mem.pages[pfn.idx()];
+        debug_assert_eq!(page.mapcount, 0);
+        if page.flags.any(PageFlags::WRITEBACK.with(PageFlags::LOCKED)) {
+            return;
+        }
+        if page.has(PageFlags::SWAPCACHE) {
+            self.delete_from_swap_cache(pfn, Default::default());
+        }
+        self.free_user_page(pfn, cpu);
+    }
+
+    /// Frees the swap-cache page of a slot that no entry refers to any more.
+    fn free_cached_swap_page(&mut self, slot: crate::units::SwapSlot, cpu: Cpu) {
+        if let Some(pfn) = self.swap.cached(slot) {
+            if self.mem.pages[pfn.idx()].mapcount == 0 {
+                self.free_anon_page(pfn, cpu);
+            }
+        }
+    }
+
+    /// Gives a page that left its owner back to the allocator.
+    pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
+        self.lru_forget(pfn);
+        self.uncharge(pfn);
+        self.mem.free_page(cpu, pfn, 0);
+    }
+
+    /// Bills a page to a group.
+    pub(crate) fn charge(&mut self, pfn: Pfn, memcg: MemcgId) {
+        self.mem.pages[pfn.idx()].memcg = memcg;
+        self.memcgs[memcg.idx()].charged += 1;
+    }
+
+    /// Takes a page off its group's bill.
+    pub(crate) fn uncharge(&mut self, pfn: Pfn) {
+        let memcg = core::mem::replace(&mut self.mem.pages[pfn.idx()].memcg, MemcgId::NONE);
+        if memcg.is_some() {
+            self.memcgs[memcg.idx()].charged -= 1;
+        }
+    }
+
+    /// Adds to a node statistic of the page's node.
+    #[inline]
+    pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
+        let node = self.mem.pages[pfn.idx()].node();
+        self.nodes[node.idx()].stats[stat as usize] += 1;
+    }
+
+    /// Takes from a node statistic of the page's node.
+    #[inline]
+    pub(crate) fn stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
+        let node = self.mem.pages[pfn.idx()].node();
+        self.nodes[node.idx()].stats[stat as usize] -= 1;
+    }
+
+    /// One more entry maps the page.
+    pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.mapcount += 1;
+        let stat =
+            if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
+        if page.mapcount == 1 {
+            self.stat_inc(pfn, stat);
+        }
+    }
+
+    /// One entry less maps the page.
+    pub(crate) fn page_remove_rmap(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.mapcount -= 1;
+        let stat =
+            if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
+        if page.mapcount == 0 {
+            self.stat_dec(pfn, stat);
+        }
+    }
+
+    /// Removes a page from the swap cache, leaving `shadow` in its slot.
+    pub(crate) fn delete_from_swap_cache(
+        &mut self,
+        pfn: Pfn,
+        shadow: crate::workingset::Shadow,
+    ) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        debug_assert!(page.has(PageFlags::SWAPCACHE));
+        page.clear(PageFlags::SWAPCACHE);
+        let slot = crate::units::SwapSlot(page.private);
+        page.private = 0;
+        self.swap.remove_from_cache(slot, shadow);
+        self.stat_dec(pfn, NodeStat::NrFilePages);
+        self.stat_dec(pfn, NodeStat::NrSwapcached);
+    }
+
+    /// Puts a page in the swap cache of `slot`, which already points at it.
+    pub(crate) fn mark_swap_cached(&mut self, pfn: Pfn, slot: crate::units::SwapSlot) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.set(PageFlags::SWAPCACHE);
+        page.private = slot.0;
+        self.stat_inc(pfn, NodeStat::NrFilePages);
+        self.stat_inc(pfn, NodeStat::NrSwapcached);
+    }
+
+    /// Wakes whoever waits for the page.
+    pub(crate) fn wake_page(&mut self, pfn: Pfn) {
+        if self.mem.pages[pfn.idx()].test_clear(PageFlags::WAITERS) {
+            self.effects.push(Effect::WakePage(pfn));
+        }
+    }
+
+    /// Wakes the tasks that sleep on a node for a reason.
+    pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
+        self.effects.push(Effect::WakeThrottled(node, reason));
+    }
+
+    /// Page-table entry of an anonymous page, if it is mapped.
+    #[inline]
+    pub(crate) fn anon_pte(&mut self, pfn: Pfn) -> &mut Pte {
+        let page = &self.mem.pages[pfn.idx()];
+        debug_assert!(page.has(PageFlags::ANON) && page.mapcount > 0);
+        &mut self.vmas[page.mapping as usize].ptes[page.index as usize]
+    }
+
+    /// Drops clean, unmapped page-cache pages of every file (`echo 1 > drop_caches`).
+    pub fn drop_pagecache(&mut self, cpu: Cpu) -> Effects<'_> {
+        self.lru_add_drain_all();
+        for file in 0..self.files.len() {
+            let mut victims = Vec::new();
+            self.files[file].for_each_cached(|index, pfn| victims.push((index, pfn)));
+            for (index, pfn) in victims {
+                let page = &self.mem.pages[pfn.idx()];
+                let busy = PageFlags::DIRTY.with(PageFlags::WRITEBACK).with(PageFlags::LOCKED);
+                if page.mapcount == 0 && !page.flags.any(busy) {
+                    self.files[file].remove(index, Default::default());
+                    self.mem.pages[pfn.idx()].clear(PageFlags::FILE);
+                    self.stat_dec(pfn, NodeStat::NrFilePages);
+                    self.free_user_page(pfn, cpu);
+                }
+            }
+        }
+        Effects::new(&mut self.effects)
+    }
+
+    /// Marks a freshly allocated page as user memory of its kind.
+    pub(crate) fn init_user_page(&mut self, pfn: Pfn, mapping: u32, index: u32, flags: PageFlags) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        debug_assert_eq!(page.place, Place::Allocated);
+        page.mapping = mapping;
+        page.index = index;
+        page.flags = flags;
+    }
+
+    /// The root group.
+    pub const ROOT: MemcgId = ROOT;
+}
+
+impl NodeState {
+    fn new() -> NodeState {
+        NodeState {
+            stats: [0; NodeStat::COUNT],
+            zone_lru: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
+            kswapd: Kswapd::new(),
+            dirty: false,
+            writeback: false,
+            congested: false,
+            nr_writeback_throttled: 0,
+            nr_written_while_throttled: 0,
+            nr_reserve_throttled: 0,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A NUMA node, and how memory is described to the allocator.
+//!
+//! Linux: `pg_data_t`, `struct zonelist` (include/linux/mmzone.h, 6.1). A node has four zones,
+//! some of them empty. A zonelist says where a request that starts on a node looks, in what
+//! order: the highest zone it may use first, its own node's zones before any other node's.
+//!
+//! Invariant: `zones[i].index == i`, and `zones[i].node` is the node's id.
+
+use crate::digest::Digest;
+use crate::units::{pages_for, NodeId};
+use crate::zone::{Zone, MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
+use alloc::vec::Vec;
+
+/// Largest number of nodes: a page descriptor keeps six bits of node number.
+pub const MAX_NODES: usize = 64;
+/// First frame above zone DMA (16 MiB).
+pub const DMA_END_PFN: u64 = 1 << 12;
+/// First frame above zone DMA32 (4 GiB).
+pub const DMA32_END_PFN: u64 = 1 << 20;
+/// Pages below 1 MiB, which x86-64 keeps for itself.
+const LOW_MIB_PAGES: u64 = 256;
+
+/// A NUMA node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its number.
+    pub id: NodeId,
+    /// DMA, DMA32, Normal, Movable.
+    pub zones: [Zone; MAX_NR_ZONES],
+    /// CPUs that share out the node's low mark for their per-CPU sets: those on the node, or all
+    /// of them if it has none.
+    pub nr_cpus: u16,
+    /// Pages that ordinary use should leave alone: high marks and reserves. Dirty limits are
+    /// computed from what is left.
+    pub totalreserve_pages: u64,
+}
+
+impl Node {
+    /// Managed pages of all zones.
+    pub fn managed_pages(&self) -> u64 {
+        self.zones.iter().map(|zone| zone.managed).sum()
+    }
+
+    /// Pages present in all zones.
+    pub fn present_pages(&self) -> u64 {
+        self.zones.iter().map(|zone| zone.present).sum()
+    }
+
+    /// Free pages of all zones; per-CPU lists are not counted.
+    pub fn free_pages(&self) -> u64 {
+        self.zones.iter().map(Zone::free_pages).sum()
+    }
+
+    /// Zones with memory, lowest first.
+    pub fn populated_zones(&self) -> impl DoubleEndedIterator<Item = &Zone> {
+        self.zones.iter().filter(|zone| zone.is_populated())
+    }
+
+    /// Mixes the node's whole state into `digest`.
+    pub fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.id.0.into());
+        digest.write_u64(self.nr_cpus.into());
+        digest.write_u64(self.totalreserve_pages);
+        for zone in &self.zones {
+            zone.digest(digest);
+        }
+    }
+}
+
+/// What a zone consists of, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZoneSpec {
+    /// Pages that exist.
+    pub present: u64,
+    /// Pages given to the allocator; the rest is kept by firmware, kernel image and page array.
+    pub managed: u64,
+    /// Pages free when the machine starts; the kernel holds the rest of `managed` for good.
+    pub free: u64,
+    /// Pages of `managed` that boot freed only after it had set the watermarks: initial RAM disk
+    /// and init sections. 0 is a fair default; the kernel's own `min_free_kbytes`, marks and
+    /// reserves come out a little smaller with it.
+    pub late: u64,
+}
+
+impl ZoneSpec {
+    /// A zone of which everything is managed and free.
+    pub const fn all_free(pages: u64) -> ZoneSpec {
+        ZoneSpec { present: pages, managed: pages, free: pages, late: 0 }
+    }
+
+    /// A zone that lacks `reserved` of its pages; the rest is free.
+    pub const fn with_reserved(present: u64, reserved: u64) -> ZoneSpec {
+        let managed = present.saturating_sub(reserved);
+        ZoneSpec { present, managed, free: managed, late: 0 }
+    }
+}
+
+/// What a node consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeSpec {
+    /// DMA, DMA32, Normal, Movable. Only node 0 may have the first two.
+    pub zones: [ZoneSpec; MAX_NR_ZONES],
+}
+
+impl NodeSpec {
+    /// Node 0 of an x86-64 machine with `bytes` of memory: DMA to 16 MiB, DMA32 to 4 GiB, the
+    /// rest Normal, and of the top `movable` bytes in zone Movable. `reserved` bytes are not
+    /// managed: the lowest MiB, then memory of the last zones first. Everything else is free.
+    pub fn x86_64(bytes: u64, reserved: u64, movable: u64) -> NodeSpec {
+        let total = pages_for(bytes);
+        let movable = pages_for(movable).min(total);
+        let dma = (total - movable).min(DMA_END_PFN);
+        let dma32 = (total - movable - dma).min(DMA32_END_PFN - DMA_END_PFN);
+        let normal = total - movable - dma - dma32;
+        let mut spec = NodeSpec::default();
+        spec.zones[ZONE_DMA] = ZoneSpec::all_free(dma);
+        spec.zones[ZONE_DMA32] = ZoneSpec::all_free(dma32);
+        spec.zones[ZONE_NORMAL] = ZoneSpec::all_free(normal);
+        spec.zones[ZONE_MOVABLE] = ZoneSpec::all_free(movable);
+        spec.reserve(pages_for(reserved));
+        spec
+    }
+
+    /// A node other than 0: all Normal, but the top `movable` bytes in zone Movable.
+    pub fn remote(bytes: u64, reserved: u64, movable: u64) -> NodeSpec {
+        let total = pages_for(bytes);
+        let movable = pages_for(movable).min(total);
+        let mut spec = NodeSpec::default();
+        spec.zones[ZONE_NORMAL] = ZoneSpec::all_free(total - movable);
+        spec.zones[ZONE_MOVABLE] = ZoneSpec::all_free(movable);
+        spec.reserve(pages_for(reserved));
+        spec
+    }
+
+    /// Takes `pages` off the managed ones: up to 1 MiB of zone DMA, then the kernel's zones from
+    /// the last, then zone Movable.
+    fn reserve(&mut self, pages: u64) {
+        let mut left = pages;
+        let order = [(ZONE_DMA, LOW_MIB_PAGES)]
+            .into_iter()
+            .chain([ZONE_NORMAL, ZONE_DMA32, ZONE_DMA, ZONE_MOVABLE].map(|z| (z, u64::MAX)));
+        for (zone, most) in order {
+            let zone = &mut self.zones[zone];
+            let taken = left.min(most).min(zone.managed);
+            zone.managed -= taken;
+            zone.free = zone.managed;
+            left -= taken;
+        }
+    }
+}
+
+/// A place in a zonelist.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ZoneRef {
+    /// The node.
+    pub node: NodeId,
+    /// Index of the zone.
+    pub zone: u8,
+}
+
+/// Where a request that starts on one node and may use zones up to some index looks for memory.
+#[derive(Clone, Debug, Default)]
+pub struct Zonelist {
+    /// Populated zones, best first.
+    pub zones: Vec<ZoneRef>,
+    /// Whether a first attempt avoids mixing kinds: the preferred zone is Normal and there is a
+    /// DMA32 to go to instead (Linux `alloc_flags_nofragment`).
+    pub nofragment: bool,
+}
+
+/// The zonelists of one node, by the highest zone index allowed.
+pub type Zonelists = [Zonelist; MAX_NR_ZONES];
+
+/// Builds the zonelists of every node (Linux `build_all_zonelists`). Nodes are all equally far
+/// apart, so after its own a node asks those with higher numbers and then the lower ones.
+pub fn build_zonelists(nodes: &[Node]) -> Vec<Zonelists> {
+    (0..nodes.len())
+        .map(|own| {
+            core::array::from_fn(|highest| {
+                let around = nodes[own..].iter().chain(&nodes[..own]);
+                let zones: Vec<ZoneRef> = around
+                    .flat_map(|node| node.zones[..=highest].iter().rev())
+                    .filter(|zone| zone.is_populated())
+                    .map(|zone| ZoneRef { node: zone.node, zone: zone.index as u8 })
+                    .collect();
+                let nofragment = zones.first().is_some_and(|first| avoids_mixing(nodes, *first));
+                Zonelist { zones, nofragment }
+            })
+        })
+        .collect()
+}
+
+fn avoids_mixing(nodes: &[Node], preferred: ZoneRef) -> bool {
+    let has_dma32 = nodes[preferred.node.idx()].zones[ZONE_DMA32].is_populated();
+    usize::from(preferred.zone) == ZONE_NORMAL && (nodes.len() == 1 || has_dma32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn memory_is_cut_into_zones_as_on_x86_64() {
+        let spec = NodeSpec::x86_64(8192 * MIB, 100 * MIB, 1024 * MIB);
+        let [dma, dma32, normal, movable] = spec.zones;
+        assert_eq!((dma.present, dma.managed), (4096, 3840));
+        assert_eq!((dma32.present, dma32.managed), (1_044_480, 1_044_480));
+        assert_eq!((normal.present, normal.managed), (786_432, 786_432 - 25_600 + 256));
+        assert_eq!((movable.present, movable.managed), (262_144, 262_144));
+    }
+
+    #[test]
+    fn a_small_machine_gives_what_it_has() {
+        let spec = NodeSpec::x86_64(8 * MIB, 64 * MIB, 0);
+        assert_eq!(spec.zones[ZONE_DMA].present, 2048);
+        assert!(spec.zones.iter().all(|zone| zone.managed == 0 && zone.free == 0));
+        let spec = NodeSpec::x86_64(0, 0, MIB);
+        assert_eq!(spec, NodeSpec::default());
+    }
+}

@@ -1,0 +1,46 @@
+//! The out-of-memory killer's choice.
+//!
+//! Linux: mm/oom_kill.c. The address space with the most resident and swapped pages and page
+//! tables dies; ties go to the older one. One victim at a time: while a victim is still on its
+//! way out nobody else is chosen.
+//!
+//! Difference from Linux: no `oom_score_adj`.
+
+use crate::effect::Effect;
+use crate::machine::Machine;
+use crate::units::MmId;
+use crate::vmstat::Event;
+
+impl Machine {
+    /// Kills somebody. Returns whether memory can be expected: a victim was chosen or is dying.
+    pub(crate) fn out_of_memory(&mut self) -> bool {
+        if self.mms.iter().any(|mm| mm.oom_victim && !mm.exited) {
+            return true;
+        }
+        let badness = |mm: &crate::machine::Mm| -> u64 {
+            mm.vmas
+                .iter()
+                .map(|vma| {
+                    let vma = &self.vmas[vma.idx()];
+                    let tables = vma.tables.iter().filter(|table| table.is_some()).count() as u64;
+                    vma.nr_present + vma.nr_swapped + tables
+                })
+                .sum()
+        };
+        let mut victim: Option<(u64, usize)> = None;
+        for (id, mm) in self.mms.iter().enumerate() {
+            if mm.exited || mm.oom_victim {
+                continue;
+            }
+            let points = badness(mm);
+            if points > 0 && victim.is_none_or(|(most, _)| points > most) {
+                victim = Some((points, id));
+            }
+        }
+        let Some((_, id)) = victim else { return false };
+        self.mms[id].oom_victim = true;
+        self.mem.vmstat.count(Event::OomKill);
+        self.effects.push(Effect::OomKill(MmId(id as u32)));
+        true
+    }
+}

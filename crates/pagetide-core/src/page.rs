@@ -1,0 +1,233 @@
+//! The page array: one 28-byte descriptor per page frame.
+//!
+//! Linux: `struct page` and `mem_map`. A descriptor says in which one *place* the frame is (a
+//! free list, a per-CPU set, one LRU list, isolated, ...), who owns it and how it is linked.
+//! Linux spends 64 bytes; here links are 32-bit frame numbers and the reverse map is computed
+//! from `mapping` and `index`.
+//!
+//! Invariant: a frame is in exactly one [`Place`], and the links are meaningful only while that
+//! place is a list.
+
+use crate::units::{MemcgId, NodeId, Pfn};
+use alloc::vec::Vec;
+
+/// Where a frame is. Each frame is in exactly one place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Place {
+    /// Not managed: a hole, or memory the kernel image and boot allocations keep for good.
+    Reserved,
+    /// Head of a free block on a buddy free list; `private` is its order.
+    Buddy,
+    /// Inside a free block, not its head.
+    BuddyTail,
+    /// On a per-CPU free list; `private` is its migrate type.
+    Pcp,
+    /// Handed out, on no list: kernel memory, or a user page between two lists.
+    Allocated,
+    /// Waiting in a CPU's batch to be added to the LRU (Linux: `lru_pvecs` / folio batch).
+    LruBatch,
+    /// Inactive anonymous list.
+    InactiveAnon,
+    /// Active anonymous list.
+    ActiveAnon,
+    /// Inactive file list.
+    InactiveFile,
+    /// Active file list.
+    ActiveFile,
+    /// Unevictable (mlocked) list.
+    Unevictable,
+    /// Taken off its LRU list by reclaim or compaction, to be put back or freed.
+    Isolated,
+}
+
+impl Place {
+    /// Whether the frame is on one of the five LRU lists.
+    #[inline]
+    pub const fn is_lru(self) -> bool {
+        matches!(
+            self,
+            Place::InactiveAnon
+                | Place::ActiveAnon
+                | Place::InactiveFile
+                | Place::ActiveFile
+                | Place::Unevictable
+        )
+    }
+}
+
+/// State bits of a page (Linux `PG_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[repr(transparent)]
+pub struct PageFlags(u16);
+
+macro_rules! page_flags {
+    ($($(#[$meta:meta])* $const:ident = $bit:literal;)*) => {
+        impl PageFlags {
+            $($(#[$meta])* pub const $const: PageFlags = PageFlags(1 << $bit);)*
+        }
+        impl core::fmt::Debug for PageFlags {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                let mut list = f.debug_list();
+                $(if self.has(Self::$const) { list.entry(&stringify!($const)); })*
+                list.finish()
+            }
+        }
+    };
+}
+
+page_flags! {
+    /// Seen referenced once (`PG_referenced`).
+    REFERENCED = 0;
+    /// Belongs on an active list (`PG_active`).
+    ACTIVE = 1;
+    /// Content newer than its backing store (`PG_dirty`).
+    DIRTY = 2;
+    /// Being written (`PG_writeback`).
+    WRITEBACK = 3;
+    /// To be reclaimed as soon as its write ends (`PG_reclaim`).
+    RECLAIM = 4;
+    /// Anonymous memory, backed by swap (`PG_swapbacked`).
+    ANON = 5;
+    /// Has a swap slot in `private` (`PG_swapcache`).
+    SWAPCACHE = 6;
+    /// Content is valid (`PG_uptodate`).
+    UPTODATE = 7;
+    /// Was part of the working set when deactivated or evicted (`PG_workingset`).
+    WORKINGSET = 8;
+    /// Reading this page starts the next read-ahead window (`PG_readahead`).
+    READAHEAD = 9;
+    /// Locked: under read I/O (`PG_locked`).
+    LOCKED = 10;
+    /// Must not be evicted (`PG_mlocked`).
+    MLOCKED = 11;
+    /// Pinned: may be neither unmapped nor moved.
+    PINNED = 12;
+    /// Page-cache page in the page cache of file `mapping`.
+    FILE = 13;
+    /// Held by a CPU's activate or rotate batch: may not be freed until that is drained.
+    BATCHED = 14;
+    /// Somebody waits for the page to be unlocked or written (`PG_waiters`).
+    WAITERS = 15;
+}
+
+impl PageFlags {
+    /// No flag set.
+    pub const EMPTY: PageFlags = PageFlags(0);
+
+    /// Whether every flag of `other` is set.
+    #[inline]
+    pub const fn has(self, other: PageFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any flag of `other` is set.
+    #[inline]
+    pub const fn any(self, other: PageFlags) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Both sets together.
+    #[inline]
+    pub const fn with(self, other: PageFlags) -> PageFlags {
+        PageFlags(self.0 | other.0)
+    }
+
+    /// The raw bits, for digests.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+/// One frame's descriptor.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Page {
+    /// Neighbour towards the head of the list.
+    pub prev: Pfn,
+    /// Neighbour towards the tail of the list.
+    pub next: Pfn,
+    /// Owner: the address space ([`PageFlags::ANON`]) or the file ([`PageFlags::FILE`]).
+    pub mapping: u32,
+    /// Page offset inside the owner.
+    pub index: u32,
+    /// Order of a free block, migrate type on a per-CPU list, swap slot in the swap cache.
+    pub private: u32,
+    /// Number of page-table entries that map the frame.
+    pub mapcount: u16,
+    /// Group that is charged for the frame.
+    pub memcg: MemcgId,
+    /// State bits.
+    pub flags: PageFlags,
+    /// Where the frame is.
+    pub place: Place,
+    /// Zone index in the low 2 bits, node in the rest.
+    zone_node: u8,
+}
+
+const _: () = assert!(size_of::<Page>() <= 32, "a frame costs at most 32 bytes");
+
+impl Page {
+    /// A frame of the given zone and node that nobody manages yet.
+    pub const fn reserved(zone: u8, node: NodeId) -> Page {
+        Page {
+            prev: Pfn::NONE,
+            next: Pfn::NONE,
+            mapping: u32::MAX,
+            index: 0,
+            private: 0,
+            mapcount: 0,
+            memcg: MemcgId::NONE,
+            flags: PageFlags::EMPTY,
+            place: Place::Reserved,
+            zone_node: zone | node.0 << 2,
+        }
+    }
+
+    /// Index of the frame's zone within its node (DMA, DMA32, Normal, Movable).
+    #[inline]
+    pub const fn zone(&self) -> usize {
+        (self.zone_node & 3) as usize
+    }
+
+    /// The frame's node.
+    #[inline]
+    pub const fn node(&self) -> NodeId {
+        NodeId(self.zone_node >> 2)
+    }
+
+    /// Whether all of `flags` are set.
+    #[inline]
+    pub const fn has(&self, flags: PageFlags) -> bool {
+        self.flags.has(flags)
+    }
+
+    /// Sets `flags`.
+    #[inline]
+    pub const fn set(&mut self, flags: PageFlags) {
+        self.flags.0 |= flags.0;
+    }
+
+    /// Clears `flags`.
+    #[inline]
+    pub const fn clear(&mut self, flags: PageFlags) {
+        self.flags.0 &= !flags.0;
+    }
+
+    /// Clears `flag` and says whether it was set.
+    #[inline]
+    pub const fn test_clear(&mut self, flag: PageFlags) -> bool {
+        let was = self.flags.has(flag);
+        self.flags.0 &= !flag.0;
+        was
+    }
+
+    /// Whether the page sits on a file LRU list when it is on one.
+    #[inline]
+    pub const fn is_file_lru(&self) -> bool {
+        !self.has(PageFlags::ANON)
+    }
+}
+
+/// All frames of the machine, indexed by [`Pfn`].
+pub type PageArray = Vec<Page>;

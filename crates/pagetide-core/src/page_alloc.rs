@@ -1,0 +1,407 @@
+//! The page allocator's fast path: one walk over a zonelist, and giving pages back.
+//!
+//! Linux: `get_page_from_freelist`, `rmqueue`, `__alloc_pages_bulk`, `free_unref_page`,
+//! `drain_all_pages` (mm/page_alloc.c, 6.1). A request takes a block from the first zone that
+//! would stay above its mark: orders 0 to 3 through the CPU's own list, the rest from the buddy
+//! lists. What to do when no zone will is the slow path's business (`slowpath`).
+//!
+//! Invariant: a block handed out is [`Place::Allocated`] in every frame, on no list, with an
+//! empty descriptor (no owner, group, flag or mapping); a block given back must be on no list.
+//! `pgalloc_*` and `pgfree` count pages as they leave or enter the allocator; Linux 6.1 counts
+//! blocks on the per-CPU path, which is the same for order 0.
+
+use crate::boot::cpu_node;
+use crate::buddy::{clear_block, mark_allocated, Placement};
+use crate::digest::Digest;
+use crate::fallback::Force;
+use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::node::{Node, ZoneRef, Zonelists};
+use crate::page::{PageArray, Place};
+use crate::pcp::{PcpRequest, PCP_MAX_ORDER};
+use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER};
+use crate::vmstat::{Event, Vmstat};
+use crate::watermark::{self, zone_watermark_fast, WatermarkInputs};
+use crate::work::Work;
+use crate::zone::{Zone, MAX_NR_ZONES};
+use alloc::vec::Vec;
+
+/// Frames, zones and free lists of the whole machine.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// All frames.
+    pub pages: PageArray,
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// Events counted since boot.
+    pub vmstat: Vmstat,
+    /// Work done since the world last took it.
+    pub work: Work,
+    /// Number of CPUs; a [`Cpu`] argument is below it.
+    pub nr_cpus: u16,
+    /// Where requests look, by node.
+    pub zonelists: Vec<Zonelists>,
+    /// kswapd wake-ups asked for by the fast path and not yet taken, in order, each one once.
+    pub wakeups: Vec<Wakeup>,
+}
+
+/// A request to wake a node's kswapd (Linux `wakeup_kswapd`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wakeup {
+    /// The node.
+    pub node: NodeId,
+    /// Order to balance for.
+    pub order: Order,
+    /// Highest zone to balance. A boosted zone names itself, so that kswapd passes over pages of
+    /// higher zones (`pgskip_*`).
+    pub highest_zoneidx: usize,
+}
+
+const PGALLOC: [Event; MAX_NR_ZONES] =
+    [Event::PgallocDma, Event::PgallocDma32, Event::PgallocNormal, Event::PgallocMovable];
+
+/// One attempt, worked out once.
+#[derive(Clone, Copy)]
+struct Attempt {
+    cpu: Cpu,
+    order: Order,
+    gfp: Gfp,
+    highest_zoneidx: usize,
+    mt: MigrateType,
+    flags: AllocFlags,
+}
+
+impl Memory {
+    /// First attempt of every allocation, at the low mark (Linux `__alloc_pages` before its slow
+    /// path). `None` means that the slow path has to decide.
+    #[inline]
+    pub fn alloc_fast(&mut self, cpu: Cpu, node: NodeId, order: Order, gfp: Gfp) -> Option<Pfn> {
+        let nofragment = self.zonelists[node.idx()][gfp.highest_zone()].nofragment;
+        let flags = AllocFlags { nofragment, ..AllocFlags::fast(gfp) };
+        self.get_page_from_freelist(cpu, node, order, gfp, flags)
+    }
+
+    /// Takes a block from the first zone in `node`'s zonelist that stays above the mark of
+    /// `flags`. With `nofragment`, tries once more without it before it gives up, and at once
+    /// when the next zone is on another node: near memory is worth more than tidy pageblocks.
+    #[inline]
+    pub fn get_page_from_freelist(
+        &mut self,
+        cpu: Cpu,
+        node: NodeId,
+        order: Order,
+        gfp: Gfp,
+        flags: AllocFlags,
+    ) -> Option<Pfn> {
+        if order > MAX_PAGE_ORDER {
+            return None;
+        }
+        let highest_zoneidx = gfp.highest_zone();
+        let mt = gfp.migrate_type();
+        let attempt = Attempt { cpu, order, gfp, highest_zoneidx, mt, flags };
+        let first = self.zonelists[node.idx()][highest_zoneidx].zones.first().copied()?;
+        self.try_zone(first, attempt).or_else(|| self.try_other_zones(node, first, attempt))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_other_zones(
+        &mut self,
+        node: NodeId,
+        first: ZoneRef,
+        mut attempt: Attempt,
+    ) -> Option<Pfn> {
+        let mut from = 1;
+        loop {
+            let mut at = from;
+            loop {
+                let list = &self.zonelists[node.idx()][attempt.highest_zoneidx];
+                let Some(zone) = list.zones.get(at).copied() else {
+                    break;
+                };
+                if attempt.flags.nofragment && zone.node != first.node {
+                    break;
+                }
+                if let Some(pfn) = self.try_zone(zone, attempt) {
+                    return Some(pfn);
+                }
+                at += 1;
+            }
+            if !attempt.flags.nofragment {
+                return None;
+            }
+            attempt.flags.nofragment = false;
+            from = 0;
+        }
+    }
+
+    /// The watermark test and the taking, for one zone.
+    #[inline]
+    fn try_zone(&mut self, at: ZoneRef, attempt: Attempt) -> Option<Pfn> {
+        let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let flags = attempt.flags;
+        let ok = flags.watermark == Watermark::None
+            || zone_watermark_fast(
+                zone,
+                attempt.order,
+                zone.wmark(flags.watermark),
+                attempt.highest_zoneidx,
+                flags,
+                attempt.gfp,
+            );
+        if !ok {
+            return None;
+        }
+        self.rmqueue(at, attempt)
+    }
+
+    /// Takes a block from a zone that has passed its test (Linux `rmqueue`), and tells kswapd of
+    /// a boost that the taking, or an earlier one, caused.
+    #[inline]
+    fn rmqueue(&mut self, at: ZoneRef, attempt: Attempt) -> Option<Pfn> {
+        let order = attempt.order;
+        let Memory { pages, nodes, vmstat, work, .. } = self;
+        let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let mut taken = None;
+        if order <= PCP_MAX_ORDER {
+            let pcp = &mut zone.pcps[attempt.cpu.idx()];
+            pcp.free_factor >>= 1;
+            let request = PcpRequest { order, mt: attempt.mt, flags: attempt.flags };
+            let (pfn, buddy_ops) = zone.pcp_take(pages, vmstat, attempt.cpu, request);
+            work.buddy_ops += buddy_ops;
+            taken = pfn;
+        }
+        if taken.is_some() {
+            work.pages_allocated += 1 << order;
+        } else {
+            taken = rmqueue_buddy(zone, pages, vmstat, work, attempt);
+        }
+        let boosted = core::mem::take(&mut zone.boosted);
+        if let Some(pfn) = taken {
+            mark_allocated(pages, pfn, order);
+            vmstat.add(PGALLOC[usize::from(at.zone)], 1 << order);
+            if order > 0 && attempt.flags.harder {
+                zone.reserve_highatomic(pages, pfn);
+            }
+        }
+        if boosted {
+            self.wake_boosted(at);
+        }
+        taken
+    }
+
+    #[cold]
+    fn wake_boosted(&mut self, at: ZoneRef) {
+        let wakeup = Wakeup { node: at.node, order: 0, highest_zoneidx: at.zone.into() };
+        if !self.wakeups.contains(&wakeup) {
+            self.wakeups.push(wakeup);
+        }
+    }
+
+    /// Takes up to `nr` single pages from one local zone that keeps its low mark even after all
+    /// of them, and appends them to `out` (Linux `__alloc_pages_bulk`). Where no zone can, takes
+    /// one page if [`Memory::alloc_fast`] gives one. Says how many pages were taken.
+    pub fn alloc_bulk(
+        &mut self,
+        cpu: Cpu,
+        node: NodeId,
+        gfp: Gfp,
+        out: &mut Vec<Pfn>,
+        nr: usize,
+    ) -> usize {
+        if nr == 0 {
+            return 0;
+        }
+        let taken = match self.zone_for_bulk(node, gfp, nr) {
+            Some(at) => self.take_bulk(cpu, at, gfp, out, nr),
+            None => 0,
+        };
+        if taken > 0 {
+            return taken;
+        }
+        match self.alloc_fast(cpu, node, 0, gfp) {
+            Some(pfn) => {
+                out.push(pfn);
+                1
+            }
+            None => 0,
+        }
+    }
+
+    fn zone_for_bulk(&self, node: NodeId, gfp: Gfp, nr: usize) -> Option<ZoneRef> {
+        let flags = AllocFlags::at(Watermark::Low);
+        let list = &self.zonelists[node.idx()][gfp.highest_zone()];
+        let first = list.zones.first()?;
+        let local = list.zones.iter().take_while(|at| at.node == first.node);
+        local.copied().find(|at| {
+            let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+            let mark = zone.wmark(Watermark::Low).saturating_add(nr as u64);
+            zone_watermark_fast(zone, 0, mark, first.zone.into(), flags, gfp)
+        })
+    }
+
+    fn take_bulk(
+        &mut self,
+        cpu: Cpu,
+        at: ZoneRef,
+        gfp: Gfp,
+        out: &mut Vec<Pfn>,
+        nr: usize,
+    ) -> usize {
+        // As in Linux, a batch neither avoids mixing kinds nor wakes kswapd when it does.
+        let flags = AllocFlags::at(Watermark::Low);
+        let Memory { pages, nodes, vmstat, work, .. } = self;
+        let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let request = PcpRequest { order: 0, mt: gfp.migrate_type(), flags };
+        let mut taken = 0;
+        while taken < nr {
+            let (pfn, buddy_ops) = zone.pcp_take(pages, vmstat, cpu, request);
+            work.buddy_ops += buddy_ops;
+            let Some(pfn) = pfn else {
+                break;
+            };
+            mark_allocated(pages, pfn, 0);
+            out.push(pfn);
+            taken += 1;
+        }
+        vmstat.add(PGALLOC[usize::from(at.zone)], taken as u64);
+        work.pages_allocated += taken as u32;
+        taken
+    }
+
+    /// Gives a block back: orders 0 to 3 to the CPU's list, larger ones to the buddy lists
+    /// (Linux `free_the_page`). `order` must be that of the allocation.
+    #[inline]
+    pub fn free_page(&mut self, cpu: Cpu, pfn: Pfn, order: Order) {
+        let Memory { pages, nodes, vmstat, work, .. } = self;
+        let page = &pages[pfn.idx()];
+        assert!(
+            !matches!(page.place, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp),
+            "{pfn:?} is freed but not in use"
+        );
+        debug_assert!(page.prev.is_none() && page.next.is_none(), "{pfn:?} is still on a list");
+        debug_assert_eq!(page.mapcount, 0, "{pfn:?} is still mapped");
+        let zone = &mut nodes[page.node().idx()].zones[page.zone()];
+        let mt = zone.block_type(pfn);
+        clear_block(pages, pfn, order);
+        vmstat.add(Event::Pgfree, 1 << order);
+        if order <= PCP_MAX_ORDER && mt != MigrateType::Isolate {
+            work.pages_freed += 1 << order;
+            work.buddy_ops += zone.pcp_give(pages, cpu, pfn, order, mt);
+        } else {
+            work.buddy_ops += 1;
+            zone.free_block(pages, pfn, order, mt, Placement::Likely);
+        }
+    }
+
+    /// Gives single pages back, in order (Linux `free_unref_page_list`).
+    pub fn free_batch(&mut self, cpu: Cpu, pfns: &[Pfn]) {
+        for &pfn in pfns {
+            self.free_page(cpu, pfn, 0);
+        }
+    }
+
+    /// Gives back all pages on one CPU's lists (Linux `drain_local_pages`).
+    pub fn drain_cpu(&mut self, cpu: Cpu) {
+        let Memory { pages, nodes, work, .. } = self;
+        for zone in nodes.iter_mut().flat_map(|node| &mut node.zones) {
+            work.buddy_ops += zone.pcp_drain(pages, cpu);
+        }
+    }
+
+    /// Gives back all pages on all CPUs' lists (Linux `drain_all_pages`).
+    pub fn drain_all(&mut self) {
+        for cpu in 0..self.nr_cpus {
+            self.drain_cpu(Cpu(cpu));
+        }
+    }
+
+    /// Gives one pageblock reserved for atomic requests to type `mt`, from the first zone that
+    /// `node`'s requests up to `highest_zoneidx` may use and that has one to give. Says whether
+    /// pages became available.
+    pub fn unreserve_highatomic(
+        &mut self,
+        node: NodeId,
+        highest_zoneidx: usize,
+        mt: MigrateType,
+        force: Force,
+    ) -> bool {
+        let Memory { pages, nodes, zonelists, .. } = self;
+        zonelists[node.idx()][highest_zoneidx].zones.iter().any(|at| {
+            let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+            zone.unreserve_highatomic(pages, mt, force)
+        })
+    }
+
+    /// Computes all marks again, as after a write to one of the sysctls. Clears every boost.
+    pub fn setup_watermarks(&mut self, inputs: &WatermarkInputs) {
+        watermark::setup(&mut self.nodes, inputs);
+    }
+
+    /// The node a CPU is on.
+    pub fn cpu_node(&self, cpu: Cpu) -> NodeId {
+        cpu_node(cpu.0, self.nodes.len(), self.nr_cpus)
+    }
+
+    /// The zone a frame belongs to.
+    #[inline]
+    pub fn zone_of(&self, pfn: Pfn) -> &Zone {
+        let page = &self.pages[pfn.idx()];
+        &self.nodes[page.node().idx()].zones[page.zone()]
+    }
+
+    /// Free pages of all nodes; per-CPU lists are not counted (`nr_free_pages`, `MemFree`).
+    pub fn free_pages(&self) -> u64 {
+        self.nodes.iter().map(Node::free_pages).sum()
+    }
+
+    /// Mixes all state into `digest`, page descriptors included.
+    pub fn digest(&self, digest: &mut Digest) {
+        for page in &self.pages {
+            digest.write_u64(u64::from(page.prev.0) << 32 | u64::from(page.next.0));
+            digest.write_u64(u64::from(page.mapping) << 32 | u64::from(page.index));
+            digest.write_u64(u64::from(page.private) << 32 | u64::from(page.mapcount));
+            let state = u64::from(page.memcg.0) << 32 | u64::from(page.flags.bits()) << 8;
+            digest.write_u64(state | page.place as u64);
+        }
+        for node in &self.nodes {
+            node.digest(digest);
+        }
+        for event in Event::ALL {
+            digest.write_u64(self.vmstat.get(event));
+        }
+        for (_, count) in self.work.fields() {
+            digest.write_u64(count.into());
+        }
+        for wakeup in &self.wakeups {
+            digest.write_u64(u64::from(wakeup.node.0) << 32 | u64::from(wakeup.order));
+            digest.write_u64(wakeup.highest_zoneidx as u64);
+        }
+    }
+}
+
+/// Takes a block straight from the buddy lists (Linux `rmqueue_buddy`). Atomic requests of order
+/// > 0 use their reserve first; of order 0, and OOM victims, only when nothing else is left.
+#[cold]
+fn rmqueue_buddy(
+    zone: &mut Zone,
+    pages: &mut PageArray,
+    vmstat: &mut Vmstat,
+    work: &mut Work,
+    attempt: Attempt,
+) -> Option<Pfn> {
+    let Attempt { order, mt, flags, .. } = attempt;
+    let highatomic = MigrateType::HighAtomic;
+    let reserved_first = order > 0 && flags.harder;
+    let mut taken = None;
+    if reserved_first {
+        taken = zone.take_smallest(pages, order, highatomic);
+    }
+    if taken.is_none() {
+        taken = zone.take_block(pages, vmstat, order, mt, flags);
+    }
+    if taken.is_none() && flags.may_use_highatomic() && !reserved_first {
+        taken = zone.take_smallest(pages, order, highatomic);
+    }
+    work.buddy_ops += u32::from(taken.is_some());
+    taken
+}

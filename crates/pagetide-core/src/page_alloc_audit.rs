@@ -1,0 +1,245 @@
+//! Walks everything the page allocator keeps and checks that it adds up.
+//!
+//! Linux: the `VM_BUG_ON` checks and `check_pages`, but over all memory at once. Takes time in
+//! the number of frames; tests call it after every step.
+//!
+//! Invariant checked: every free frame is on exactly one list, or inside exactly one block on a
+//! list, and says so; lists are linked both ways and as long as they claim; blocks are aligned
+//! and merged; the counts of zones and per-CPU sets are the sums of their lists.
+
+use crate::gfp::MigrateType;
+use crate::list::List;
+use crate::page::Place;
+use crate::page_alloc::Memory;
+use crate::pcp::Pcp;
+use crate::units::{Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::zone::Zone;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What [`Memory::audit`] found wrong first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AuditError {
+    /// A list's links do not lead from head to tail in `len` steps; the frame where it shows.
+    BrokenList(Pfn),
+    /// A block on a list lies outside the list's zone, or is not aligned to its order.
+    Misplaced(Pfn, Order),
+    /// A frame is part of two free blocks.
+    TwoPlaces(Pfn),
+    /// A frame on a free list, or inside a free block, says it is somewhere else.
+    WrongPlace(Pfn, Place),
+    /// A frame says it is free but no list has it.
+    Lost(Pfn, Place),
+    /// The head of a block does not say the order or the migrate type of its list.
+    WrongLabel(Pfn),
+    /// A block and its buddy are both free and should have merged.
+    Unmerged(Pfn, Order),
+    /// A free area's `nr_free` is not the sum of its lists; the frame is the zone's first.
+    AreaCount(Pfn, Order),
+    /// A zone's count of free pages is not the sum of its lists: (zone's first frame, counted,
+    /// found).
+    FreeCount(Pfn, u64, u64),
+    /// A per-CPU set's count is not the sum of its lists: (zone's first frame, counted, found).
+    PcpCount(Pfn, u64, u64),
+    /// The high-atomic reserve is not what its pageblocks hold: (zone's first frame, counted,
+    /// found).
+    HighAtomicCount(Pfn, u64, u64),
+    /// The marks of the zone with this first frame are not in order.
+    Watermarks(Pfn),
+}
+
+impl fmt::Display for AuditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use AuditError as E;
+        match self {
+            E::BrokenList(pfn) => write!(f, "{pfn:?}: its free list is not linked as it says"),
+            E::Misplaced(pfn, order) => {
+                write!(f, "{pfn:?}: a free block of order {order} cannot lie here")
+            }
+            E::TwoPlaces(pfn) => write!(f, "{pfn:?}: in two free blocks"),
+            E::WrongPlace(pfn, place) => write!(f, "{pfn:?}: free, but its place is {place:?}"),
+            E::Lost(pfn, place) => write!(f, "{pfn:?}: place {place:?}, but on no free list"),
+            E::WrongLabel(pfn) => write!(f, "{pfn:?}: on a list of another order or type"),
+            E::Unmerged(pfn, order) => {
+                write!(f, "{pfn:?}: not merged with its free buddy of order {order}")
+            }
+            E::AreaCount(zone, order) => {
+                write!(f, "zone at {zone:?}: nr_free of order {order} is not the sum of its lists")
+            }
+            E::FreeCount(zone, counted, found) => {
+                write!(f, "zone at {zone:?}: counts {counted} free pages, has {found}")
+            }
+            E::PcpCount(zone, counted, found) => {
+                write!(f, "zone at {zone:?}: a per-CPU set counts {counted} pages, has {found}")
+            }
+            E::HighAtomicCount(zone, counted, found) => {
+                write!(f, "zone at {zone:?}: counts {counted} pages reserved, has {found}")
+            }
+            E::Watermarks(zone) => write!(f, "zone at {zone:?}: min <= low <= high does not hold"),
+        }
+    }
+}
+
+impl core::error::Error for AuditError {}
+
+/// The walk: which frames have been seen inside a free block.
+struct Walk<'m> {
+    memory: &'m Memory,
+    seen: Vec<bool>,
+}
+
+impl Memory {
+    /// Checks every frame, list and count of the allocator.
+    pub fn audit(&self) -> Result<(), AuditError> {
+        let mut walk = Walk { memory: self, seen: vec![false; self.pages.len()] };
+        for zone in self.nodes.iter().flat_map(|node| &node.zones) {
+            walk.buddy_lists(zone)?;
+            for pcp in &zone.pcps {
+                walk.pcp_lists(zone, pcp)?;
+            }
+            check_zone(zone)?;
+        }
+        walk.no_frame_lost()
+    }
+}
+
+impl Walk<'_> {
+    fn buddy_lists(&mut self, zone: &Zone) -> Result<(), AuditError> {
+        let mut free = 0;
+        for (order, area) in zone.free_area.iter().enumerate() {
+            let order = order as Order;
+            for (list, mt) in area.lists.iter().zip(MigrateType::ALL) {
+                self.list(zone, list, order, |walk, pfn| walk.buddy_head(zone, pfn, order, mt))?;
+                if mt != MigrateType::Isolate {
+                    free += list.len << order;
+                }
+            }
+            if area.nr_free != area.lists.iter().map(|list| list.len).sum::<u64>() {
+                return Err(AuditError::AreaCount(zone.start_pfn, order));
+            }
+        }
+        if free != zone.free_pages() {
+            return Err(AuditError::FreeCount(zone.start_pfn, zone.free_pages(), free));
+        }
+        Ok(())
+    }
+
+    fn pcp_lists(&mut self, zone: &Zone, pcp: &Pcp) -> Result<(), AuditError> {
+        let mut found = 0;
+        for (index, list) in pcp.lists.iter().enumerate() {
+            let order = Pcp::list_order(index);
+            self.list(zone, list, order, |walk, pfn| {
+                let page = &walk.memory.pages[pfn.idx()];
+                if page.place != Place::Pcp {
+                    return Err(AuditError::WrongPlace(pfn, page.place));
+                }
+                let mt = MigrateType::from_raw(page.private);
+                if Pcp::list_index(order, mt) != index {
+                    return Err(AuditError::WrongLabel(pfn));
+                }
+                Ok(())
+            })?;
+            found += list.len << order;
+        }
+        if found != u64::from(pcp.count) {
+            return Err(AuditError::PcpCount(zone.start_pfn, pcp.count.into(), found));
+        }
+        Ok(())
+    }
+
+    /// Follows a list of blocks of `order` and calls `head` for each.
+    fn list(
+        &mut self,
+        zone: &Zone,
+        list: &List,
+        order: Order,
+        head: impl Fn(&Self, Pfn) -> Result<(), AuditError>,
+    ) -> Result<(), AuditError> {
+        let (mut at, mut prev, mut len) = (list.head, Pfn::NONE, 0);
+        while at.is_some() {
+            let end = u64::from(at.0) + (1 << order);
+            if !zone.spans(at.0) || end > zone.end_pfn() || at.0 & ((1 << order) - 1) != 0 {
+                return Err(AuditError::Misplaced(at, order));
+            }
+            let page = &self.memory.pages[at.idx()];
+            if page.prev != prev || len == list.len {
+                return Err(AuditError::BrokenList(at));
+            }
+            head(self, at)?;
+            self.cover(at, order)?;
+            (prev, at, len) = (at, page.next, len + 1);
+        }
+        if prev != list.tail || len != list.len {
+            return Err(AuditError::BrokenList(list.tail));
+        }
+        Ok(())
+    }
+
+    /// Marks the frames of a free block and checks those behind its head.
+    fn cover(&mut self, pfn: Pfn, order: Order) -> Result<(), AuditError> {
+        for at in pfn.0..pfn.0 + (1 << order) {
+            if core::mem::replace(&mut self.seen[at as usize], true) {
+                return Err(AuditError::TwoPlaces(Pfn(at)));
+            }
+            let place = self.memory.pages[at as usize].place;
+            if at != pfn.0 && place != Place::BuddyTail {
+                return Err(AuditError::WrongPlace(Pfn(at), place));
+            }
+        }
+        Ok(())
+    }
+
+    fn buddy_head(
+        &self,
+        zone: &Zone,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+    ) -> Result<(), AuditError> {
+        let page = &self.memory.pages[pfn.idx()];
+        if page.place != Place::Buddy {
+            return Err(AuditError::WrongPlace(pfn, page.place));
+        }
+        if page.private != u32::from(order) || page.index != mt as u32 {
+            return Err(AuditError::WrongLabel(pfn));
+        }
+        let buddy = Pfn(pfn.0 ^ 1 << order);
+        if order == MAX_PAGE_ORDER || !zone.spans(buddy.0) {
+            return Ok(());
+        }
+        let other = &self.memory.pages[buddy.idx()];
+        let both_free = other.place == Place::Buddy && other.private == u32::from(order);
+        let apart = order >= PAGEBLOCK_ORDER && {
+            let (a, b) = (zone.block_type(pfn), zone.block_type(buddy));
+            !a.is_mergeable() || !b.is_mergeable()
+        };
+        if both_free && !apart {
+            return Err(AuditError::Unmerged(pfn, order));
+        }
+        Ok(())
+    }
+
+    fn no_frame_lost(&self) -> Result<(), AuditError> {
+        for (at, page) in self.memory.pages.iter().enumerate() {
+            let says_free = matches!(page.place, Place::Buddy | Place::BuddyTail | Place::Pcp);
+            if says_free && !self.seen[at] {
+                return Err(AuditError::Lost(Pfn(at as u32), page.place));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_zone(zone: &Zone) -> Result<(), AuditError> {
+    let blocks = zone.block_counts()[MigrateType::HighAtomic.idx()];
+    let reserved = blocks * u64::from(PAGEBLOCK_NR_PAGES);
+    if reserved != zone.nr_reserved_highatomic {
+        let counted = zone.nr_reserved_highatomic;
+        return Err(AuditError::HighAtomicCount(zone.start_pfn, counted, reserved));
+    }
+    if zone.watermark_min > zone.watermark_low || zone.watermark_low > zone.watermark_high {
+        return Err(AuditError::Watermarks(zone.start_pfn));
+    }
+    Ok(())
+}

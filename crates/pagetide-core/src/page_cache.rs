@@ -1,0 +1,172 @@
+//! The page cache: which pages of which file are in memory.
+//!
+//! Linux: `struct address_space` and mm/filemap.c. One 8-byte slot a file page: a frame, or the
+//! shadow of an evicted page, or nothing. Slots are a flat array that the operating system
+//! provides lazily, so a look-up is one load.
+//!
+//! Invariant: slot `i` of file `f` holds frame `p` exactly when `pages[p]` has
+//! [`PageFlags::FILE`](crate::page::PageFlags::FILE), `mapping` f and `index` i; `nr_pages`,
+//! `nr_dirty` count them.
+
+use crate::page_table::VmaId;
+use crate::units::{Pfn, PAGE_SIZE};
+use crate::workingset::Shadow;
+use alloc::vec;
+use alloc::vec::Vec;
+
+const PRESENT: u64 = 1 << 63;
+
+/// A file, as the page cache sees it.
+#[derive(Clone, Debug)]
+pub struct FileCache {
+    slots: Vec<u64>,
+    /// One bit a page: dirty (Linux `PAGECACHE_TAG_DIRTY`).
+    dirty: Vec<u64>,
+    /// Size in bytes.
+    pub size: u64,
+    /// Only holes: reading needs no I/O.
+    pub sparse: bool,
+    /// Pages in memory.
+    pub nr_pages: u64,
+    /// Dirty pages not under writeback.
+    pub nr_dirty: u64,
+    /// Shadow entries.
+    pub nr_shadows: u64,
+    /// Where the next writeback of this file starts.
+    pub writeback_index: u32,
+    /// When the file became dirty (Linux `dirtied_when`).
+    pub dirtied_when: u64,
+    /// Mappings of the file, in order of creation (Linux `i_mmap`).
+    pub mappings: Vec<VmaId>,
+}
+
+impl FileCache {
+    /// A file of `size` bytes with nothing cached.
+    pub fn new(size: u64, sparse: bool) -> FileCache {
+        let pages = size.div_ceil(PAGE_SIZE) as usize;
+        FileCache {
+            slots: vec![0; pages],
+            dirty: vec![0; pages.div_ceil(64)],
+            size,
+            sparse,
+            nr_pages: 0,
+            nr_dirty: 0,
+            nr_shadows: 0,
+            writeback_index: 0,
+            dirtied_when: 0,
+            mappings: Vec::new(),
+        }
+    }
+
+    /// Pages of the file, the last perhaps partial.
+    #[inline]
+    pub fn nr_file_pages(&self) -> u64 {
+        self.slots.len() as u64
+    }
+
+    /// Extends the file to `size` bytes; never shrinks it.
+    pub fn extend(&mut self, size: u64) {
+        if size > self.size {
+            self.size = size;
+            let pages = size.div_ceil(PAGE_SIZE) as usize;
+            if pages > self.slots.len() {
+                self.slots.resize(pages, 0);
+                self.dirty.resize(pages.div_ceil(64), 0);
+            }
+        }
+    }
+
+    /// The cached frame of a page.
+    #[inline]
+    pub fn get(&self, index: u32) -> Option<Pfn> {
+        match self.slots.get(index as usize) {
+            Some(&slot) if slot & PRESENT != 0 => Some(Pfn(slot as u32)),
+            _ => None,
+        }
+    }
+
+    /// Puts a frame in an empty slot and returns the shadow that was there.
+    pub fn insert(&mut self, index: u32, pfn: Pfn) -> Shadow {
+        let slot = &mut self.slots[index as usize];
+        debug_assert!(*slot & PRESENT == 0, "page {index} is cached already");
+        let shadow = Shadow::from_bits(*slot);
+        *slot = PRESENT | u64::from(pfn.0);
+        self.nr_pages += 1;
+        if shadow.is_some() {
+            self.nr_shadows -= 1;
+        }
+        shadow
+    }
+
+    /// Takes a frame out, leaving `shadow`.
+    pub fn remove(&mut self, index: u32, shadow: Shadow) {
+        let slot = &mut self.slots[index as usize];
+        debug_assert!(*slot & PRESENT != 0, "page {index} is not cached");
+        *slot = shadow.bits();
+        self.nr_pages -= 1;
+        if shadow.is_some() {
+            self.nr_shadows += 1;
+        }
+    }
+
+    /// Exchanges the frame of a cached page (migration).
+    pub fn replace(&mut self, index: u32, pfn: Pfn) {
+        debug_assert!(self.slots[index as usize] & PRESENT != 0);
+        self.slots[index as usize] = PRESENT | u64::from(pfn.0);
+    }
+
+    /// First page at or after `index` that is not cached, looking at `max` pages at most.
+    pub fn next_miss(&self, index: u32, max: u32) -> u32 {
+        (index..index.saturating_add(max))
+            .find(|&i| self.get(i).is_none())
+            .unwrap_or(index.saturating_add(max))
+    }
+
+    /// Number of cached pages in an unbroken run that ends just before `index`, up to `max`.
+    pub fn run_before(&self, index: u32, max: u32) -> u32 {
+        (0..max.min(index)).find(|&i| self.get(index - 1 - i).is_none()).unwrap_or(max.min(index))
+    }
+
+    /// Tags a page dirty. Returns whether it was clean.
+    pub fn set_dirty(&mut self, index: u32) -> bool {
+        let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
+        let was_clean = self.dirty[word] & bit == 0;
+        self.dirty[word] |= bit;
+        self.nr_dirty += u64::from(was_clean);
+        was_clean
+    }
+
+    /// Removes the dirty tag. Returns whether it was there.
+    pub fn clear_dirty(&mut self, index: u32) -> bool {
+        let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
+        let was_dirty = self.dirty[word] & bit != 0;
+        self.dirty[word] &= !bit;
+        self.nr_dirty -= u64::from(was_dirty);
+        was_dirty
+    }
+
+    /// First dirty page at or after `from`.
+    pub fn next_dirty(&self, from: u32) -> Option<u32> {
+        if self.nr_dirty == 0 {
+            return None;
+        }
+        let mut word = from as usize / 64;
+        let mut bits = self.dirty.get(word)? & (u64::MAX << (from % 64));
+        loop {
+            if bits != 0 {
+                return Some((word * 64) as u32 + bits.trailing_zeros());
+            }
+            word += 1;
+            bits = *self.dirty.get(word)?;
+        }
+    }
+
+    /// Calls `f` for every cached page, for the audit and for truncation.
+    pub fn for_each_cached(&self, mut f: impl FnMut(u32, Pfn)) {
+        for (index, &slot) in self.slots.iter().enumerate() {
+            if slot & PRESENT != 0 {
+                f(index as u32, Pfn(slot as u32));
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Page-table entries and mappings: the simulated MMU.
+//!
+//! Linux: `pte_t`, `vm_area_struct`. An entry is 32 bits: present, referenced ("young") and dirty
+//! bits beside 29 bits of frame number, or a swap slot. Mappings are numbered through the machine
+//! ([`VmaId`]), so a page finds its entry by (`mapping`, `index`) and needs no reverse-map memory.
+//!
+//! One bit stands for both "dirty" and "writable": an entry that may be written has been.
+
+use crate::units::{FileId, MmId, Pfn, SwapSlot};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A mapping (Linux: one `vm_area_struct`), an index into the machine's table of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct VmaId(pub u32);
+
+impl VmaId {
+    /// As an index.
+    #[inline]
+    pub const fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One page-table entry.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[repr(transparent)]
+pub struct Pte(u32);
+
+impl core::fmt::Debug for Pte {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if self.is_present() {
+            write!(f, "{:?}{}{}", self.pfn(), if self.is_young() { "+young" } else { "" }, if self.is_dirty() { "+dirty" } else { "" })
+        } else if let Some(slot) = self.swap_slot() {
+            write!(f, "{slot:?}")
+        } else {
+            write!(f, "none")
+        }
+    }
+}
+
+const PRESENT: u32 = 1 << 31;
+const YOUNG: u32 = 1 << 30;
+const DIRTY: u32 = 1 << 29;
+const PFN_MASK: u32 = DIRTY - 1;
+
+impl Pte {
+    /// Nothing mapped, nothing swapped out.
+    pub const EMPTY: Pte = Pte(0);
+    /// The shared page of zeroes, mapped by a read of untouched anonymous memory.
+    pub const ZERO_PAGE: Pte = Pte(PRESENT | PFN_MASK);
+
+    /// An entry that maps `pfn`, referenced, and dirty when made by a write.
+    #[inline]
+    pub const fn map(pfn: Pfn, dirty: bool) -> Pte {
+        Pte(PRESENT | YOUNG | if dirty { DIRTY } else { 0 } | pfn.0)
+    }
+
+    /// An entry whose page is in swap.
+    #[inline]
+    pub const fn swapped(slot: SwapSlot) -> Pte {
+        Pte(slot.0 + 1)
+    }
+
+    /// Whether a page is mapped (the zero page included).
+    #[inline]
+    pub const fn is_present(self) -> bool {
+        self.0 & PRESENT != 0
+    }
+
+    /// Whether the entry maps the shared zero page.
+    #[inline]
+    pub const fn is_zero_page(self) -> bool {
+        self.0 & (PRESENT | PFN_MASK) == PRESENT | PFN_MASK
+    }
+
+    /// Whether nothing is known of the page.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Referenced since last cleared.
+    #[inline]
+    pub const fn is_young(self) -> bool {
+        self.0 & YOUNG != 0
+    }
+
+    /// Written, and writable without a fault.
+    #[inline]
+    pub const fn is_dirty(self) -> bool {
+        self.0 & DIRTY != 0
+    }
+
+    /// The mapped frame. Only for present entries other than the zero page.
+    #[inline]
+    pub const fn pfn(self) -> Pfn {
+        Pfn(self.0 & PFN_MASK)
+    }
+
+    /// The swap slot, if swapped out.
+    #[inline]
+    pub const fn swap_slot(self) -> Option<SwapSlot> {
+        if self.is_present() || self.0 == 0 { None } else { Some(SwapSlot(self.0 - 1)) }
+    }
+
+    /// Clears the referenced bit and says whether it was set.
+    #[inline]
+    pub const fn test_clear_young(&mut self) -> bool {
+        let was = self.is_young();
+        self.0 &= !YOUNG;
+        was
+    }
+
+    /// Takes the write permission and the dirty bit away; says whether it was dirty.
+    #[inline]
+    pub const fn clean(&mut self) -> bool {
+        let was = self.is_dirty();
+        self.0 &= !DIRTY;
+        was
+    }
+
+    /// The entry after an access the hardware can do alone, or `None` if it must fault.
+    #[inline]
+    pub const fn touched(self, write: bool) -> Option<Pte> {
+        if self.0 & PRESENT == 0 || (write && self.0 & DIRTY == 0) {
+            None
+        } else {
+            Some(Pte(self.0 | YOUNG))
+        }
+    }
+
+    /// Raw bits, for digests.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// Advice on how a mapping will be used (madvise).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Advice {
+    /// Read-ahead and fault-around as configured.
+    #[default]
+    Normal,
+    /// MADV_RANDOM: no read-ahead.
+    Random,
+    /// MADV_SEQUENTIAL: read-ahead at full width at once.
+    Sequential,
+}
+
+/// What a mapping shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backing {
+    /// Anonymous memory.
+    Anon,
+    /// A shared mapping of a file from page 0 on.
+    File(FileId),
+}
+
+/// One mapping.
+#[derive(Clone, Debug)]
+pub struct Vma {
+    /// Address space it belongs to.
+    pub mm: MmId,
+    /// What it shows.
+    pub backing: Backing,
+    /// Advice.
+    pub advice: Advice,
+    /// Executable: its referenced file pages stay active (Linux `VM_EXEC`).
+    pub executable: bool,
+    /// Entries, one a page.
+    pub ptes: Vec<Pte>,
+    /// Frame of each table of 512 entries; [`Pfn::NONE`] while no entry was ever set.
+    pub tables: Vec<Pfn>,
+    /// Present entries other than the zero page.
+    pub nr_present: u64,
+    /// Entries that are swapped out.
+    pub nr_swapped: u64,
+    /// Read-ahead state of the mapping's open file.
+    pub readahead: crate::readahead::ReadaheadState,
+    /// Faults without read-ahead hits (Linux `mmap_miss`).
+    pub mmap_miss: u32,
+    /// Whether the mapping still exists.
+    pub alive: bool,
+}
+
+/// Entries in one page of page table.
+pub const PTRS_PER_PTE: u64 = 512;
+
+impl Vma {
+    /// A mapping of `pages` pages with nothing mapped yet.
+    pub fn new(mm: MmId, backing: Backing, pages: u64, advice: Advice, executable: bool) -> Vma {
+        Vma {
+            mm,
+            backing,
+            advice,
+            executable,
+            ptes: vec![Pte::EMPTY; pages as usize],
+            tables: vec![Pfn::NONE; pages.div_ceil(PTRS_PER_PTE) as usize],
+            nr_present: 0,
+            nr_swapped: 0,
+            readahead: Default::default(),
+            mmap_miss: 0,
+            alive: true,
+        }
+    }
+
+    /// Pages of the mapping.
+    pub fn len(&self) -> u64 {
+        self.ptes.len() as u64
+    }
+
+    /// Whether the mapping has no page.
+    pub fn is_empty(&self) -> bool {
+        self.ptes.is_empty()
+    }
+}

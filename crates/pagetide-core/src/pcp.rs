@@ -1,0 +1,358 @@
+//! Per-CPU lists of free pages: the fast path of the allocator.
+//!
+//! Linux: `struct per_cpu_pages`, `rmqueue_pcplist`, `free_unref_page_commit`,
+//! `free_pcppages_bulk`, `zone_batchsize`, `zone_highsize` (mm/page_alloc.c, 6.1). Each CPU keeps
+//! freed pages of orders 0 to 3 in lists by order and migrate type: the last one freed is handed
+//! out first, an empty list is refilled with a batch from the buddy lists, and a set that has
+//! grown to `high` pages gives the oldest ones back. Frees without allocations between them give
+//! back ever more at a time. Linux also keeps pages of pageblock order when it is built with
+//! transparent huge pages; we do not.
+//!
+//! Invariant: `count` is the number of pages on the lists. The head of a block on a list has
+//! [`Place::Pcp`] and in `private` the migrate type it goes back to; the other frames of a larger
+//! block have [`Place::BuddyTail`].
+
+use crate::buddy::Placement;
+use crate::digest::Digest;
+use crate::gfp::{AllocFlags, MigrateType};
+use crate::list::List;
+use crate::page::{PageArray, Place};
+use crate::units::{Cpu, Order, Pfn, PAGE_ALLOC_COSTLY_ORDER, PAGE_SIZE};
+use crate::vmstat::Vmstat;
+use crate::zone::{digest_list, Zone};
+
+/// Largest order kept on per-CPU lists.
+pub const PCP_MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
+/// Lists of one set: orders 0 to 3 by migrate type.
+pub const NR_PCP_LISTS: usize = (PCP_MAX_ORDER as usize + 1) * MigrateType::PCP_COUNT;
+
+/// One CPU's free pages of one zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pcp {
+    /// Pages on all lists.
+    pub count: u32,
+    /// Number of pages at which some go back to the buddy lists.
+    pub high: u32,
+    /// Pages moved at a time.
+    pub batch: u32,
+    /// Doublings of the batch on frees; halved by each allocation.
+    pub free_factor: u8,
+    pub(crate) lists: [List; NR_PCP_LISTS],
+}
+
+impl Pcp {
+    /// An empty set that keeps nothing, as before boot has sized it.
+    pub(crate) const fn new() -> Pcp {
+        Pcp { count: 0, high: 0, batch: 1, free_factor: 0, lists: [List::new(); NR_PCP_LISTS] }
+    }
+
+    /// Index of the list for blocks of `order` and type `mt`. Types that have no list of their
+    /// own share the movable one.
+    #[inline]
+    pub(crate) const fn list_index(order: Order, mt: MigrateType) -> usize {
+        let mt = if mt.is_mergeable() { mt } else { MigrateType::Movable };
+        order as usize * MigrateType::PCP_COUNT + mt as usize
+    }
+
+    /// Order of the blocks on a list.
+    #[inline]
+    pub(crate) const fn list_order(index: usize) -> Order {
+        (index / MigrateType::PCP_COUNT) as Order
+    }
+
+    /// Largest `count` for now; nothing is kept when `free_high` (Linux `nr_pcp_high`).
+    #[inline]
+    const fn high_now(&self, reclaim_active: bool, free_high: bool) -> u32 {
+        if free_high {
+            0
+        } else if reclaim_active {
+            let short = self.batch << 2;
+            if short < self.high {
+                short
+            } else {
+                self.high
+            }
+        } else {
+            self.high
+        }
+    }
+
+    /// How many pages to give back after a free has filled the set (Linux `nr_pcp_free`).
+    fn pages_to_free(&mut self, high: u32, free_high: bool) -> u32 {
+        if free_high {
+            return self.count;
+        }
+        if high < self.batch {
+            return 1;
+        }
+        let most = u64::from(high - self.batch);
+        let scaled = u64::from(self.batch) << self.free_factor;
+        if scaled < most {
+            self.free_factor += 1;
+        }
+        // `most` is below `batch` only when `high` is below twice the batch.
+        scaled.min(most).max(self.batch.into()) as u32
+    }
+
+    /// Blocks fetched when the list of `order` is empty. A batch of one marks a set too small to
+    /// keep anything.
+    const fn refill_blocks(&self, order: Order) -> u32 {
+        if self.batch <= 1 {
+            return self.batch;
+        }
+        let blocks = self.batch >> order;
+        if blocks < 2 {
+            2
+        } else {
+            blocks
+        }
+    }
+
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        for value in [self.count, self.high, self.batch, self.free_factor.into()] {
+            digest.write_u64(value.into());
+        }
+        for list in &self.lists {
+            digest_list(list, digest);
+        }
+    }
+}
+
+/// Pages moved at a time between a zone and its per-CPU sets (Linux `zone_batchsize`): a quarter
+/// of a thousandth of the zone, at most a quarter of 1 MiB, then one less than a power of two so
+/// that sets do not stay in step with power-of-two strides of pages.
+pub const fn zone_batchsize(managed: u64) -> u32 {
+    let mib = (1 << 20) / PAGE_SIZE;
+    let thousandth = managed >> 10;
+    let batch = if thousandth < mib { thousandth } else { mib } / 4;
+    let batch = if batch < 1 { 1 } else { batch };
+    let power = (batch + batch / 2).ilog2();
+    let batch = (1 << power) - 1;
+    if batch < 1 {
+        1
+    } else {
+        batch
+    }
+}
+
+/// Pages a per-CPU set may hold (Linux `zone_highsize`): the low watermark shared out among the
+/// CPUs, so that full sets alone do not wake kswapd, but at least four batches.
+pub fn zone_highsize(watermark_low: u64, batch: u32, nr_cpus: u16) -> u32 {
+    let share = watermark_low / u64::from(nr_cpus.max(1));
+    let share = u32::try_from(share).unwrap_or(u32::MAX);
+    share.max(batch << 2)
+}
+
+impl Zone {
+    /// Sets batch and high of all per-CPU sets (Linux `zone_pcp_update`). Lists that are now too
+    /// long shrink with the next free.
+    pub(crate) fn size_pcps(&mut self, managed: u64, nr_cpus: u16) {
+        let batch = zone_batchsize(managed);
+        let high = zone_highsize(self.watermark_low + self.watermark_boost, batch, nr_cpus);
+        for pcp in &mut self.pcps {
+            pcp.batch = batch;
+            pcp.high = high;
+        }
+    }
+
+    /// Takes a block from the CPU's set, refilling it if the list is empty (Linux
+    /// `rmqueue_pcplist` without its accounting). The head keeps [`Place::Pcp`]. Also gives the
+    /// number of buddy operations, one a block refilled.
+    #[inline]
+    pub(crate) fn pcp_take(
+        &mut self,
+        pages: &mut PageArray,
+        vmstat: &mut Vmstat,
+        cpu: Cpu,
+        request: PcpRequest,
+    ) -> (Option<Pfn>, u32) {
+        let index = Pcp::list_index(request.order, request.mt);
+        let mut buddy_ops = 0;
+        if self.pcps[cpu.idx()].lists[index].is_empty() {
+            buddy_ops = self.pcp_refill(pages, vmstat, cpu, request);
+        }
+        let pcp = &mut self.pcps[cpu.idx()];
+        let pfn = pcp.lists[index].pop_head(pages);
+        if pfn.is_some() {
+            pcp.count -= 1 << request.order;
+        }
+        (pfn, buddy_ops)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pcp_refill(
+        &mut self,
+        pages: &mut PageArray,
+        vmstat: &mut Vmstat,
+        cpu: Cpu,
+        request: PcpRequest,
+    ) -> u32 {
+        let PcpRequest { order, mt, flags } = request;
+        let index = Pcp::list_index(order, mt);
+        let want = self.pcps[cpu.idx()].refill_blocks(order);
+        let mut list = List::new();
+        let mut got = 0;
+        while got < want {
+            if let Some((first, nr)) = self.take_run(pages, order, mt, want - got) {
+                append_run(&mut list, pages, first, nr, order, mt);
+                got += nr;
+            } else if self.steal(pages, vmstat, order, mt, flags).is_none() {
+                break;
+            }
+        }
+        let pcp = &mut self.pcps[cpu.idx()];
+        pcp.lists[index] = list;
+        pcp.count += got << order;
+        got
+    }
+
+    /// Gives a block whose descriptors have been cleared to the CPU's set (Linux
+    /// `free_unref_page_commit`) and says how many blocks went on to the buddy lists.
+    #[inline]
+    pub(crate) fn pcp_give(
+        &mut self,
+        pages: &mut PageArray,
+        cpu: Cpu,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+    ) -> u32 {
+        let index = Pcp::list_index(order, mt);
+        let pcp = &mut self.pcps[cpu.idx()];
+        pcp.lists[index].push_head(pages, pfn, Place::Pcp);
+        pages[pfn.idx()].private = mt as u32;
+        pcp.count += 1 << order;
+        // Larger blocks held back are fragmentation: under a burst of frees, keep none.
+        let free_high = order > 0 && pcp.free_factor > 0;
+        let high = pcp.high_now(self.reclaim_active, free_high);
+        if pcp.count < high {
+            return 0;
+        }
+        let nr = pcp.pages_to_free(high, free_high);
+        self.pcp_shrink(pages, cpu, nr, index)
+    }
+
+    /// Gives at least `nr` pages (or all) of the CPU's set back to the buddy lists, oldest first,
+    /// from list `index` and then from the others in turn (Linux `free_pcppages_bulk`). Says how
+    /// many blocks that were.
+    #[inline(never)]
+    fn pcp_shrink(&mut self, pages: &mut PageArray, cpu: Cpu, nr: u32, index: usize) -> u32 {
+        let mut left = nr.min(self.pcps[cpu.idx()].count);
+        let mut blocks = 0;
+        for step in 0..NR_PCP_LISTS {
+            let at = (index + step) % NR_PCP_LISTS;
+            let order = Pcp::list_order(at);
+            while left > 0 {
+                let pcp = &mut self.pcps[cpu.idx()];
+                let Some(pfn) = pcp.lists[at].pop_tail(pages) else {
+                    break;
+                };
+                pcp.count -= 1 << order;
+                left = left.saturating_sub(1 << order);
+                let mt = self.pcp_return_type(MigrateType::from_raw(pages[pfn.idx()].private), pfn);
+                self.free_block(pages, pfn, order, mt, Placement::Likely);
+                blocks += 1;
+            }
+        }
+        blocks
+    }
+
+    /// Type of the lists a block goes back to: the one it was freed or fetched as. A pageblock
+    /// that has since been reserved, isolated or released has the last word; Linux looks at it
+    /// again only while some pageblock is isolated, and can so lose track of its reserve.
+    #[inline]
+    fn pcp_return_type(&self, mt: MigrateType, pfn: Pfn) -> MigrateType {
+        let block_mt = self.block_type(pfn);
+        if mt.is_mergeable() && block_mt.is_mergeable() {
+            mt
+        } else {
+            block_mt
+        }
+    }
+
+    /// Gives all pages of the CPU's set back (Linux `drain_pages_zone`). Says how many blocks.
+    pub(crate) fn pcp_drain(&mut self, pages: &mut PageArray, cpu: Cpu) -> u32 {
+        self.pcp_shrink(pages, cpu, u32::MAX, 0)
+    }
+}
+
+/// What to take from a per-CPU set.
+#[derive(Clone, Copy)]
+pub(crate) struct PcpRequest {
+    /// Order of the block, at most [`PCP_MAX_ORDER`].
+    pub order: Order,
+    /// One of the three ordinary types.
+    pub mt: MigrateType,
+    /// Rights of the attempt.
+    pub flags: AllocFlags,
+}
+
+/// Appends `nr` blocks that lie next to each other to the tail of `list`, in address order.
+fn append_run(
+    list: &mut List,
+    pages: &mut PageArray,
+    first: Pfn,
+    nr: u32,
+    order: Order,
+    mt: MigrateType,
+) {
+    let mut prev = list.tail;
+    for i in 0..nr {
+        let pfn = Pfn(first.0 + (i << order));
+        let page = &mut pages[pfn.idx()];
+        page.prev = prev;
+        page.next = if i + 1 < nr { Pfn(pfn.0 + (1 << order)) } else { Pfn::NONE };
+        page.place = Place::Pcp;
+        page.private = mt as u32;
+        page.index = 0;
+        prev = pfn;
+    }
+    if list.tail.is_some() {
+        pages[list.tail.idx()].next = first;
+    } else {
+        list.head = first;
+    }
+    list.tail = prev;
+    list.len += u64::from(nr);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_follows_the_size_of_the_zone() {
+        assert_eq!(zone_batchsize(0), 1);
+        assert_eq!(zone_batchsize(3840), 1);
+        assert_eq!(zone_batchsize(51_806), 15);
+        assert_eq!(zone_batchsize(116_222), 31);
+        assert_eq!(zone_batchsize(16 << 18), 63);
+        assert_eq!(zone_batchsize(u64::MAX), 63);
+    }
+
+    #[test]
+    fn high_is_the_low_mark_shared_out_but_at_least_four_batches() {
+        assert_eq!(zone_highsize(532, 15, 1), 532);
+        assert_eq!(zone_highsize(532, 15, 4), 133);
+        assert_eq!(zone_highsize(532, 15, 64), 60);
+        assert_eq!(zone_highsize(532, 15, 0), 532);
+    }
+
+    #[test]
+    fn frees_without_allocations_give_back_ever_more() {
+        let mut pcp = Pcp { count: 500, high: 500, batch: 63, ..Pcp::new() };
+        let freed: [u32; 5] = core::array::from_fn(|_| pcp.pages_to_free(500, false));
+        assert_eq!(freed, [63, 126, 252, 437, 437]);
+        assert_eq!(pcp.free_factor, 3);
+        assert_eq!(pcp.pages_to_free(0, true), 500);
+    }
+
+    #[test]
+    fn active_reclaim_keeps_sets_short() {
+        let pcp = Pcp { high: 500, batch: 63, ..Pcp::new() };
+        assert_eq!(pcp.high_now(false, false), 500);
+        assert_eq!(pcp.high_now(true, false), 252);
+        assert_eq!(pcp.high_now(true, true), 0);
+    }
+}

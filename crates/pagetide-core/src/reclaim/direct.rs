@@ -1,0 +1,168 @@
+//! Direct reclaim: an allocating task frees its own 32 pages.
+//!
+//! Linux: `try_to_free_pages`, `do_try_to_free_pages` (6.1). Priority falls from 12 to 0
+//! inclusive; each round shrinks every eligible node once and ends as soon as 32 pages were
+//! freed.
+//!
+//! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
+
+use super::shrink_node::{NodeStep, ShrinkNode, TICK};
+use super::{Reclaimer, ScanControl};
+use crate::call::Ctx;
+use crate::config::DirectReclaimPolicy;
+use crate::effect::{Step, Throttle, Wait};
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
+use crate::vmstat::Event;
+
+/// A direct reclaim in progress.
+#[derive(Clone, Debug)]
+pub struct DirectReclaim {
+    sc: ScanControl,
+    /// Position in the node order of the current round.
+    at: usize,
+    pass: Option<ShrinkNode>,
+    round_scanned: u64,
+}
+
+impl DirectReclaim {
+    pub(crate) fn new(order: Order, gfp: Gfp) -> DirectReclaim {
+        DirectReclaim {
+            sc: ScanControl::new(Reclaimer::Direct, SWAP_CLUSTER_MAX, gfp, order),
+            at: 0,
+            pass: None,
+            round_scanned: 0,
+        }
+    }
+}
+
+impl Machine {
+    /// Counts the entry into direct reclaim.
+    pub(crate) fn direct_reclaim_begin(&mut self, gfp: Gfp) {
+        let event = [
+            Event::AllocstallDma,
+            Event::AllocstallDma32,
+            Event::AllocstallNormal,
+            Event::AllocstallMovable,
+        ][gfp.highest_zone()];
+        self.mem.vmstat.count(event);
+        self.mem.vmstat.count(Event::MmVmscanDirectReclaimBegin);
+    }
+
+    /// One batch of direct reclaim. Done: pages freed.
+    pub(crate) fn direct_reclaim_step(
+        &mut self,
+        state: &mut DirectReclaim,
+        ctx: &Ctx,
+    ) -> Step<u64> {
+        let node_order = |at: usize, machine: &Machine| -> Option<NodeId> {
+            // The own node first, then the others by number.
+            (0..machine.nodes.len())
+                .map(|i| NodeId(((ctx.node.idx() + i) % machine.nodes.len()) as u8))
+                .filter(|node| {
+                    machine.mem.nodes[node.idx()].zones[..=state.sc.reclaim_idx]
+                        .iter()
+                        .any(|zone| zone.is_populated())
+                })
+                .nth(at)
+        };
+        if state.pass.is_none() {
+            match node_order(state.at, self) {
+                Some(node) => state.pass = Some(ShrinkNode::new(node)),
+                None => return self.direct_reclaim_round_end(state, ctx),
+            }
+        }
+        let Some(pass) = &mut state.pass else { unreachable!("just set") };
+        match self.shrink_node_step(pass, &mut state.sc, ctx) {
+            NodeStep::Continue => Step::Continue,
+            NodeStep::Done(wait) => {
+                state.pass = None;
+                state.at += 1;
+                match wait {
+                    Some(wait) => Step::Wait(wait),
+                    None => Step::Continue,
+                }
+            }
+        }
+    }
+
+    fn direct_reclaim_round_end(&mut self, state: &mut DirectReclaim, ctx: &Ctx) -> Step<u64> {
+        let sc = &mut state.sc;
+        let round_scanned = sc.nr_scanned - state.round_scanned;
+        state.at = 0;
+        state.round_scanned = sc.nr_scanned;
+        if sc.nr_reclaimed >= sc.nr_to_reclaim {
+            self.snapshot_refaults(ctx.node);
+            return Step::Done(sc.nr_reclaimed);
+        }
+        let stuck = sc.priority == 1 && sc.nr_reclaimed == 0;
+        sc.priority -= 1;
+        if sc.priority < 0 {
+            self.snapshot_refaults(ctx.node);
+            if sc.nr_reclaimed == 0 && sc.skipped_deactivate {
+                // Active lists were spared so far; once more without mercy.
+                sc.priority = DEF_PRIORITY;
+                sc.force_deactivate = true;
+                sc.skipped_deactivate = false;
+                return Step::Continue;
+            }
+            return Step::Done(sc.nr_reclaimed);
+        }
+        let congested = self.config.direct_reclaim == DirectReclaimPolicy::Linux2637
+            && round_scanned > 0
+            && sc.priority < DEF_PRIORITY - 2;
+        if congested {
+            let wait =
+                self.reclaim_throttle(ctx.node, Throttle::CongestionWait, 100_000_000);
+            return Step::Wait(wait);
+        }
+        if stuck && sc.nr_reclaimed <= sc.nr_scanned >> 3 {
+            return Step::Wait(self.reclaim_throttle(ctx.node, Throttle::NoProgress, TICK));
+        }
+        Step::Continue
+    }
+
+    /// Whether the reserves allow tasks to reclaim for themselves (Linux
+    /// `allow_direct_reclaim`): more than half of the min marks is free.
+    pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
+        if self.nodes[node.idx()].kswapd.failures >= super::kswapd::MAX_RECLAIM_RETRIES {
+            return true;
+        }
+        let mut reserve = 0;
+        let mut free = 0;
+        for index in 0..=crate::zone::ZONE_NORMAL {
+            let zone = &self.mem.nodes[node.idx()].zones[index];
+            if !zone.is_populated() || self.zone_reclaimable_pages(node, index) == 0 {
+                continue;
+            }
+            let zone = &self.mem.nodes[node.idx()].zones[index];
+            reserve += zone.wmark(crate::gfp::Watermark::Min);
+            free += zone.free_pages();
+        }
+        if reserve == 0 || free > reserve / 2 {
+            return true;
+        }
+        self.wake_kswapd_for_reserves(node);
+        false
+    }
+
+    /// Pages of a zone that reclaim could free (Linux `zone_reclaimable_pages`).
+    pub(crate) fn zone_reclaimable_pages(&self, node: NodeId, zone: usize) -> u64 {
+        let sizes = &self.nodes[node.idx()].zone_lru[zone];
+        let file = sizes[2] + sizes[3];
+        if self.swap.free() > 0 { file + sizes[0] + sizes[1] } else { file }
+    }
+
+    /// A task must wait until kswapd has refilled the reserves (Linux
+    /// `throttle_direct_reclaim`).
+    pub(crate) fn throttle_direct_reclaim(&mut self, gfp: Gfp, ctx: &Ctx) -> Option<Wait> {
+        if self.allow_direct_reclaim(ctx.node) {
+            return None;
+        }
+        self.mem.vmstat.count(Event::PgscanDirectThrottle);
+        self.nodes[ctx.node.idx()].nr_reserve_throttled += 1;
+        let timeout = if gfp.has(Gfp::FS) { u64::MAX } else { 1_000_000_000 };
+        Some(Wait::Throttled { node: ctx.node, reason: Throttle::Reserves, timeout })
+    }
+}

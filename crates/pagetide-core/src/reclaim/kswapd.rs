@@ -1,0 +1,468 @@
+//! kswapd: the daemon that keeps a node between its marks.
+//!
+//! Linux: `kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `wakeup_kswapd` (6.1). Woken when an
+//! allocation finds every zone below its low mark, it reclaims until one zone is above its high
+//! mark, naps 100 ms, and sleeps for good if nobody called meanwhile. A zone whose marks are
+//! boosted because fallbacks polluted its pageblocks is worked on mildly until the boost is gone.
+//!
+//! Invariant: `sleeping` is set exactly while the world must not step the daemon.
+
+use super::shrink_node::{NodeStep, ShrinkNode};
+use super::{Reclaimer, ScanControl};
+use crate::call::Ctx;
+use crate::config::KswapdPolicy;
+use crate::effect::{Effect, Effects, Step, Throttle, Wait};
+use crate::gfp::{AllocFlags, Gfp, Watermark};
+use crate::lruvec::Lru;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::units::{
+    Cpu, MemcgId, MmId, Nanos, NodeId, Order, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
+};
+use crate::vmstat::Event;
+use crate::zone::MAX_NR_ZONES;
+
+/// Fruitless descents after which kswapd gives up (Linux 6.1).
+pub const MAX_RECLAIM_RETRIES: u32 = 16;
+/// The short nap before the full sleep (Linux: HZ/10).
+const NAP: Nanos = 100_000_000;
+
+#[derive(Clone, Debug)]
+enum Stage {
+    /// Decide whether to sleep.
+    TrySleep,
+    /// In the short nap.
+    Nap { until: Nanos },
+    /// Asleep until woken.
+    Sleep,
+    /// Take the request and begin.
+    Begin,
+    /// Top of a round.
+    Round,
+    /// In the middle of a node pass.
+    Shrink(ShrinkNode),
+}
+
+/// The daemon of one node.
+#[derive(Clone, Debug)]
+pub struct Kswapd {
+    stage: Stage,
+    /// Highest order asked for.
+    pub order: Order,
+    /// Highest zone asked for; `None`: nobody asked.
+    pub highest_zoneidx: Option<usize>,
+    /// Descents in a row that freed nothing.
+    pub failures: u32,
+    /// In its nap or asleep.
+    pub sleeping: bool,
+    alloc_order: Order,
+    reclaim_order: Order,
+    zoneidx: usize,
+    sc: ScanControl,
+    boosts: [u64; MAX_NR_ZONES],
+    nr_boost_reclaim: u64,
+    round_reclaimed: u64,
+    round_scanned: u64,
+    raise_priority: bool,
+}
+
+/// What the daemon does after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KswapdIdle {
+    /// Nap: step again after this long, or when woken.
+    Nap(Nanos),
+    /// Sleep until woken.
+    Sleep,
+}
+
+impl Kswapd {
+    /// A daemon that sleeps.
+    pub(crate) fn new() -> Kswapd {
+        Kswapd {
+            stage: Stage::Sleep,
+            order: 0,
+            highest_zoneidx: None,
+            failures: 0,
+            sleeping: true,
+            alloc_order: 0,
+            reclaim_order: 0,
+            zoneidx: MAX_NR_ZONES - 1,
+            sc: ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, 0),
+            boosts: [0; MAX_NR_ZONES],
+            nr_boost_reclaim: 0,
+            round_reclaimed: 0,
+            round_scanned: 0,
+            raise_priority: true,
+        }
+    }
+}
+
+impl Machine {
+    /// Somebody is short of memory on this node (Linux `wakeup_kswapd`).
+    pub(crate) fn wakeup_kswapd(
+        &mut self,
+        node: NodeId,
+        order: Order,
+        highest_zoneidx: usize,
+        can_direct_reclaim: bool,
+    ) {
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if kswapd.highest_zoneidx.is_none_or(|zone| zone < highest_zoneidx) {
+            kswapd.highest_zoneidx = Some(highest_zoneidx);
+        }
+        kswapd.order = kswapd.order.max(order);
+        if !kswapd.sleeping {
+            return;
+        }
+        let hopeless = kswapd.failures >= MAX_RECLAIM_RETRIES;
+        if hopeless
+            || (self.pgdat_balanced(node, order, highest_zoneidx)
+                && !self.pgdat_watermark_boosted(node, highest_zoneidx))
+        {
+            if !can_direct_reclaim {
+                self.effects.push(Effect::WakeKcompactd(node, order));
+            }
+            return;
+        }
+        self.mem.vmstat.count(Event::MmVmscanWakeupKswapd);
+        self.nodes[node.idx()].kswapd.sleeping = false;
+        self.effects.push(Effect::WakeKswapd(node));
+    }
+
+    /// Reserves are low: kswapd must run, for zones up to Normal.
+    pub(crate) fn wake_kswapd_for_reserves(&mut self, node: NodeId) {
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if kswapd.sleeping {
+            let zone = kswapd.highest_zoneidx.unwrap_or(crate::zone::ZONE_NORMAL);
+            kswapd.highest_zoneidx = Some(zone.min(crate::zone::ZONE_NORMAL));
+            kswapd.sleeping = false;
+            self.effects.push(Effect::WakeKswapd(node));
+        }
+    }
+
+    /// Whether any zone up to `highest_zoneidx` is above its high mark (2.6.37: every zone).
+    pub(crate) fn pgdat_balanced(
+        &self,
+        node: NodeId,
+        order: Order,
+        highest_zoneidx: usize,
+    ) -> bool {
+        let mut populated = self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .peekable();
+        if populated.peek().is_none() {
+            return true;
+        }
+        let mut balanced = |zone: &crate::zone::Zone| {
+            crate::watermark::zone_watermark_ok(
+                zone,
+                order,
+                zone.wmark(Watermark::High),
+                highest_zoneidx,
+                AllocFlags::at(Watermark::High),
+            )
+        };
+        match self.config.kswapd {
+            KswapdPolicy::Linux61 => populated.any(|zone| balanced(zone)),
+            KswapdPolicy::Linux2637 => populated.all(|zone| balanced(zone)),
+        }
+    }
+
+    fn pgdat_watermark_boosted(&self, node: NodeId, highest_zoneidx: usize) -> bool {
+        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+            .iter()
+            .any(|zone| zone.is_populated() && zone.watermark_boost > 0)
+    }
+
+    /// One bounded step of a node's kswapd, which runs on `cpu`. Must not be called while it
+    /// sleeps, except to end a nap that timed out.
+    pub fn kswapd_step(
+        &mut self,
+        node: NodeId,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> (Step<KswapdIdle>, Effects<'_>) {
+        let ctx = Ctx { cpu, node, now, mm: MmId::NONE, memcg: MemcgId(0) };
+        let step = self.kswapd_work(&ctx);
+        self.finish_wakeups();
+        (step, Effects::new(&mut self.effects))
+    }
+
+    /// Whether the node's kswapd is napping or asleep.
+    pub fn kswapd_is_sleeping(&self, node: NodeId) -> bool {
+        self.nodes[node.idx()].kswapd.sleeping
+    }
+
+    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<KswapdIdle> {
+        let node = ctx.node;
+        // The state is taken out so that the machine can be borrowed beside it; requests that
+        // arrive meanwhile go into the fields of the one left in place, and are merged back.
+        let mut stage =
+            core::mem::replace(&mut self.nodes[node.idx()].kswapd.stage, Stage::TrySleep);
+        let result = loop {
+            match stage {
+                Stage::TrySleep => match self.kswapd_try_to_nap(ctx) {
+                    Some((next, step)) => break (next, step),
+                    None => stage = Stage::Begin,
+                },
+                Stage::Nap { until } => {
+                    self.nodes[node.idx()].kswapd.sleeping = false;
+                    match self.kswapd_nap_ended(ctx, ctx.now < until) {
+                        Some((next, step)) => break (next, step),
+                        None => stage = Stage::Begin,
+                    }
+                }
+                Stage::Sleep => {
+                    self.nodes[node.idx()].kswapd.sleeping = false;
+                    stage = Stage::Begin;
+                }
+                Stage::Begin => {
+                    self.kswapd_begin(node);
+                    stage = Stage::Round;
+                }
+                Stage::Round => match self.kswapd_round(ctx) {
+                    Some(pass) => stage = Stage::Shrink(pass),
+                    None => {
+                        self.kswapd_end(node);
+                        break (Stage::TrySleep, Step::Continue);
+                    }
+                },
+                Stage::Shrink(ref mut pass) => {
+                    let mut sc = self.nodes[node.idx()].kswapd.sc.clone();
+                    let step = self.shrink_node_step(pass, &mut sc, ctx);
+                    self.nodes[node.idx()].kswapd.sc = sc;
+                    match step {
+                        NodeStep::Continue => break (stage, Step::Continue),
+                        NodeStep::Done(wait) => {
+                            let (more, sleep) = self.kswapd_round_end(ctx);
+                            let next = if more {
+                                Stage::Round
+                            } else {
+                                self.kswapd_end(node);
+                                Stage::TrySleep
+                            };
+                            break match wait.or(sleep) {
+                                Some(wait) => (next, Step::Wait(wait)),
+                                None => (next, Step::Continue),
+                            };
+                        }
+                    }
+                }
+            }
+        };
+        self.nodes[node.idx()].kswapd.stage = result.0;
+        result.1
+    }
+
+    /// Ready to sleep: balanced, or hopeless. Lifts the reserve throttle either way.
+    fn prepare_kswapd_sleep(&mut self, node: NodeId) -> bool {
+        if self.nodes[node.idx()].nr_reserve_throttled > 0 {
+            self.wake_throttled(node, Throttle::Reserves);
+        }
+        let kswapd = &self.nodes[node.idx()].kswapd;
+        if kswapd.failures >= MAX_RECLAIM_RETRIES {
+            return true;
+        }
+        let (order, zoneidx) = (kswapd.reclaim_order, kswapd.zoneidx);
+        if self.pgdat_balanced(node, order, zoneidx) {
+            let state = &mut self.nodes[node.idx()];
+            state.dirty = false;
+            state.writeback = false;
+            state.congested = false;
+            return true;
+        }
+        false
+    }
+
+    fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(Stage, Step<KswapdIdle>)> {
+        let node = ctx.node;
+        if self.prepare_kswapd_sleep(node) {
+            let kswapd = &mut self.nodes[node.idx()].kswapd;
+            kswapd.sleeping = true;
+            if kswapd.alloc_order > 0 {
+                let order = kswapd.alloc_order;
+                self.effects.push(Effect::WakeKcompactd(node, order));
+            }
+            return Some((Stage::Nap { until: ctx.now + NAP }, Step::Done(KswapdIdle::Nap(NAP))));
+        }
+        self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
+        None
+    }
+
+    fn kswapd_nap_ended(&mut self, ctx: &Ctx, early: bool) -> Option<(Stage, Step<KswapdIdle>)> {
+        let node = ctx.node;
+        if early {
+            let kswapd = &mut self.nodes[node.idx()].kswapd;
+            kswapd.highest_zoneidx = Some(kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx));
+            kswapd.order = kswapd.order.max(kswapd.reclaim_order);
+            self.mem.vmstat.count(Event::KswapdLowWmarkHitQuickly);
+            return None;
+        }
+        if self.prepare_kswapd_sleep(node) {
+            self.mem.vmstat.count(Event::MmVmscanKswapdSleep);
+            self.nodes[node.idx()].kswapd.sleeping = true;
+            return Some((Stage::Sleep, Step::Done(KswapdIdle::Sleep)));
+        }
+        self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
+        None
+    }
+
+    /// Takes the request and sets up the descent (the head of `balance_pgdat`).
+    fn kswapd_begin(&mut self, node: NodeId) {
+        self.mem.vmstat.count(Event::MmVmscanKswapdWake);
+        self.mem.vmstat.count(Event::Pageoutrun);
+        let zones = &mut self.mem.nodes[node.idx()].zones;
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        kswapd.alloc_order = kswapd.order;
+        kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
+        kswapd.order = 0;
+        kswapd.highest_zoneidx = None;
+        kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
+        kswapd.sc.reclaim_idx = kswapd.zoneidx;
+        kswapd.boosts = [0; MAX_NR_ZONES];
+        for (zone, boost) in zones[..=kswapd.zoneidx].iter_mut().zip(&mut kswapd.boosts) {
+            *boost = zone.watermark_boost;
+            zone.reclaim_active = true;
+        }
+        kswapd.nr_boost_reclaim = kswapd.boosts.iter().sum();
+        kswapd.round_reclaimed = 0;
+        kswapd.round_scanned = 0;
+    }
+
+    /// Top of a round: done, or the node pass to run.
+    fn kswapd_round(&mut self, ctx: &Ctx) -> Option<ShrinkNode> {
+        let node = ctx.node;
+        let kswapd = &self.nodes[node.idx()].kswapd;
+        let balanced = self.pgdat_balanced(node, kswapd.sc.order, kswapd.zoneidx);
+        let laptop = self.config.laptop_mode;
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if !balanced && kswapd.nr_boost_reclaim > 0 {
+            // A real shortage: forget the boost and start again in earnest.
+            kswapd.nr_boost_reclaim = 0;
+            kswapd.sc.priority = DEF_PRIORITY;
+        }
+        if kswapd.nr_boost_reclaim == 0 && balanced {
+            return None;
+        }
+        kswapd.raise_priority =
+            !(kswapd.nr_boost_reclaim > 0 && kswapd.sc.priority == DEF_PRIORITY - 2);
+        kswapd.sc.may_writepage = !laptop && kswapd.nr_boost_reclaim == 0;
+        kswapd.sc.may_swap = kswapd.nr_boost_reclaim == 0;
+        if kswapd.sc.priority < DEF_PRIORITY - 2 {
+            kswapd.sc.may_writepage = true;
+        }
+        kswapd.round_reclaimed = kswapd.sc.nr_reclaimed;
+        kswapd.sc.nr_scanned = 0;
+        kswapd.sc.nr_to_reclaim = match self.config.kswapd {
+            KswapdPolicy::Linux61 => self.mem.nodes[node.idx()].zones[..=kswapd.zoneidx]
+                .iter()
+                .filter(|zone| zone.is_populated())
+                .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
+                .sum(),
+            KswapdPolicy::Linux2637 => u64::MAX,
+        };
+        self.kswapd_age_anon(ctx);
+        Some(ShrinkNode::new(node))
+    }
+
+    /// Keeps the anonymous lists in balance even while only page cache is taken.
+    fn kswapd_age_anon(&mut self, ctx: &Ctx) {
+        let node = ctx.node;
+        if !self.can_age_anon_pages() || !self.inactive_is_low(ROOT, node, false) {
+            return;
+        }
+        let sc = self.nodes[node.idx()].kswapd.sc.clone();
+        for memcg in 0..self.memcgs.len() {
+            let memcg = MemcgId(memcg as u16);
+            self.shrink_active_list(Lru::ActiveAnon, SWAP_CLUSTER_MAX, memcg, node, &sc, ctx);
+        }
+    }
+
+    /// After a node pass: lower the priority or stop. Returns whether to go on, and a wait.
+    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
+        let node = ctx.node;
+        if self.nodes[node.idx()].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
+            self.wake_throttled(node, Throttle::Reserves);
+        }
+        let policy = self.config.kswapd;
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let sc = &mut kswapd.sc;
+        if policy == KswapdPolicy::Linux2637 {
+            return self.kswapd_round_end_2637(ctx);
+        }
+        if sc.order > 0 && sc.nr_reclaimed >= 2 << sc.order {
+            sc.order = 0;
+        }
+        if sc.nr_scanned >= sc.nr_to_reclaim {
+            kswapd.raise_priority = false;
+        }
+        let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
+        kswapd.nr_boost_reclaim -= kswapd.nr_boost_reclaim.min(reclaimed);
+        if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
+            return (false, None);
+        }
+        if kswapd.raise_priority || reclaimed == 0 {
+            sc.priority -= 1;
+        }
+        if sc.priority >= 1 {
+            return (true, None);
+        }
+        if sc.nr_reclaimed == 0 {
+            kswapd.failures += 1;
+        }
+        (false, None)
+    }
+
+    /// The 2.6.37 rule: below priority 10 wait for congestion; once 32 pages were freed in a
+    /// descent, begin a new one.
+    fn kswapd_round_end_2637(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
+        let node = ctx.node;
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let sc = &mut kswapd.sc;
+        let wait = (sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2).then_some(
+            Wait::Throttled { node, reason: Throttle::CongestionWait, timeout: 100_000_000 },
+        );
+        let descent = sc.nr_reclaimed - kswapd.round_scanned;
+        if descent >= SWAP_CLUSTER_MAX {
+            sc.priority = DEF_PRIORITY;
+            kswapd.round_scanned = sc.nr_reclaimed;
+            return (true, wait);
+        }
+        sc.priority -= 1;
+        if sc.priority >= 0 {
+            return (true, wait);
+        }
+        if sc.nr_reclaimed == 0 {
+            kswapd.failures += 1;
+            return (false, wait);
+        }
+        sc.priority = DEF_PRIORITY;
+        kswapd.round_scanned = sc.nr_reclaimed;
+        (true, wait)
+    }
+
+    /// The tail of `balance_pgdat`: take the boost off that was worked off.
+    fn kswapd_end(&mut self, node: NodeId) {
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let boosted = kswapd.boosts.iter().any(|&boost| boost > 0);
+        let zoneidx = kswapd.zoneidx;
+        kswapd.reclaim_order = kswapd.sc.order;
+        for (zone, &boost) in
+            self.mem.nodes[node.idx()].zones[..=zoneidx].iter_mut().zip(&kswapd.boosts)
+        {
+            zone.reclaim_active = false;
+            zone.watermark_boost -= zone.watermark_boost.min(boost);
+        }
+        if kswapd.reclaim_order >= kswapd.alloc_order {
+            // Satisfied at the order asked for: go by the newest request.
+            kswapd.alloc_order = kswapd.order;
+            kswapd.reclaim_order = kswapd.order;
+            kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
+        }
+        if boosted {
+            self.effects.push(Effect::WakeKcompactd(node, PAGEBLOCK_ORDER));
+        }
+        self.snapshot_refaults(node);
+    }
+}

@@ -1,0 +1,126 @@
+//! Reclaim: taking pages back.
+//!
+//! Linux: mm/vmscan.c (6.1, classic two-list LRU). [`ScanControl`] is what one reclaimer wants and
+//! has got; `scan_count` decides how much of each list to look at; `shrink_node` walks the groups
+//! of a node list by list, 32 pages at a time; `shrink_list` judges pages. `direct` and `kswapd`
+//! are the two reclaimers.
+//!
+//! Everything here is a resumable state: one step looks at one batch of
+//! [`SWAP_CLUSTER_MAX`](crate::units::SWAP_CLUSTER_MAX) pages.
+
+pub mod direct;
+pub mod kswapd;
+pub mod scan_count;
+pub mod shrink_list;
+pub mod shrink_node;
+
+use crate::gfp::Gfp;
+use crate::units::{Order, DEF_PRIORITY};
+
+/// Who reclaims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reclaimer {
+    /// The node's daemon.
+    Kswapd,
+    /// An allocating task.
+    Direct,
+}
+
+/// May deactivate anonymous pages (Linux `DEACTIVATE_ANON`).
+pub const DEACTIVATE_ANON: u8 = 1;
+/// May deactivate file pages (Linux `DEACTIVATE_FILE`).
+pub const DEACTIVATE_FILE: u8 = 2;
+
+/// Pages of the current node pass by what was found (Linux `sc->nr`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodeTally {
+    /// Dirty or under writeback.
+    pub dirty: u64,
+    /// Dirty and not yet under writeback.
+    pub unqueued_dirty: u64,
+    /// Under writeback and already marked for reclaim.
+    pub congested: u64,
+    /// Under writeback.
+    pub writeback: u64,
+    /// Under writeback, marked, on a node that is all writeback: kswapd should wait.
+    pub immediate: u64,
+    /// File pages isolated.
+    pub file_taken: u64,
+    /// Pages isolated.
+    pub taken: u64,
+}
+
+/// One reclaimer's wishes and results (Linux `struct scan_control`).
+#[derive(Clone, Debug)]
+pub struct ScanControl {
+    /// Who reclaims.
+    pub reclaimer: Reclaimer,
+    /// Pages wanted.
+    pub nr_to_reclaim: u64,
+    /// What the allocation may do.
+    pub gfp: Gfp,
+    /// Order wanted.
+    pub order: Order,
+    /// A pass looks at `list >> priority` pages.
+    pub priority: i8,
+    /// Highest zone that helps.
+    pub reclaim_idx: usize,
+    /// May write pages.
+    pub may_writepage: bool,
+    /// May unmap pages.
+    pub may_unmap: bool,
+    /// May swap.
+    pub may_swap: bool,
+    /// Kinds whose active list may be aged.
+    pub may_deactivate: u8,
+    /// Deactivate whatever the lists look like.
+    pub force_deactivate: bool,
+    /// An active list was passed over.
+    pub skipped_deactivate: bool,
+    /// Enough cold page cache: leave anonymous memory alone.
+    pub cache_trim_mode: bool,
+    /// Hardly any page cache left: take anonymous memory.
+    pub file_is_tiny: bool,
+    /// Cost of reclaiming anonymous memory so far.
+    pub anon_cost: u64,
+    /// Cost of reclaiming page cache so far.
+    pub file_cost: u64,
+    /// Pages looked at.
+    pub nr_scanned: u64,
+    /// Pages freed.
+    pub nr_reclaimed: u64,
+    /// Findings of the current node pass.
+    pub tally: NodeTally,
+}
+
+impl ScanControl {
+    /// A pass that may do everything, at the mildest priority.
+    pub fn new(reclaimer: Reclaimer, nr_to_reclaim: u64, gfp: Gfp, order: Order) -> ScanControl {
+        ScanControl {
+            reclaimer,
+            nr_to_reclaim,
+            gfp,
+            order,
+            priority: DEF_PRIORITY,
+            reclaim_idx: gfp.highest_zone(),
+            may_writepage: true,
+            may_unmap: true,
+            may_swap: true,
+            may_deactivate: 0,
+            force_deactivate: false,
+            skipped_deactivate: false,
+            cache_trim_mode: false,
+            file_is_tiny: false,
+            anon_cost: 0,
+            file_cost: 0,
+            nr_scanned: 0,
+            nr_reclaimed: 0,
+            tally: NodeTally::default(),
+        }
+    }
+
+    /// Whether kswapd reclaims.
+    pub fn is_kswapd(&self) -> bool {
+        self.reclaimer == Reclaimer::Kswapd
+    }
+}

@@ -1,0 +1,124 @@
+//! How much of each list a pass looks at: page cache against anonymous memory.
+//!
+//! Linux: `prepare_scan_count` and `get_scan_count` (6.1). Cold page cache goes first while there
+//! is plenty; otherwise both kinds are scanned in proportion to swappiness and inversely to what
+//! reclaiming them has cost. All arithmetic is integer, in the kernel's order.
+
+use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
+use crate::lruvec::Lru;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::units::{int_sqrt, MemcgId, NodeId, PAGE_SHIFT};
+use crate::vmstat::NodeStat;
+
+/// What to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
+pub type ScanCounts = [u64; 4];
+
+enum Balance {
+    Equal,
+    Fract { anon: u64, file: u64, denominator: u64 },
+    Anon,
+    File,
+}
+
+impl Machine {
+    /// Whether the inactive list is too small for its active one (Linux `inactive_is_low`): the
+    /// ratio grows with the square root of ten times the size in GiB.
+    pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
+        let (inactive, active) = if file {
+            (NodeStat::NrInactiveFile, NodeStat::NrActiveFile)
+        } else {
+            (NodeStat::NrInactiveAnon, NodeStat::NrActiveAnon)
+        };
+        let inactive = self.lruvec_page_state(memcg, node, inactive);
+        let active = self.lruvec_page_state(memcg, node, active);
+        let gb = (inactive + active) >> (30 - PAGE_SHIFT);
+        let ratio = if gb > 0 { int_sqrt(10 * gb) } else { 1 };
+        inactive * ratio < active
+    }
+
+    /// Anonymous memory can be aged: there is somewhere to put it.
+    pub(crate) fn can_age_anon_pages(&self) -> bool {
+        self.swap.exists()
+    }
+
+    /// Looks at the node once before its groups are walked.
+    pub(crate) fn prepare_scan_count(&mut self, node: NodeId, sc: &mut ScanControl) {
+        let root = &self.memcgs[ROOT.idx()].lruvecs[node.idx()];
+        sc.anon_cost = root.anon_cost;
+        sc.file_cost = root.file_cost;
+        let (activated, seen) = (root.workingset_activate, root.refaults);
+        if sc.force_deactivate {
+            sc.may_deactivate = DEACTIVATE_ANON | DEACTIVATE_FILE;
+        } else {
+            // New activations by refault: the active list is stale, let it be challenged.
+            let challenge = |file: bool| {
+                activated[usize::from(file)] != seen[usize::from(file)]
+                    || self.inactive_is_low(ROOT, node, file)
+            };
+            sc.may_deactivate = if challenge(false) { DEACTIVATE_ANON } else { 0 }
+                | if challenge(true) { DEACTIVATE_FILE } else { 0 };
+        }
+        let stat = |stat| self.node_stat(node, stat);
+        let inactive_file = stat(NodeStat::NrInactiveFile);
+        sc.cache_trim_mode =
+            inactive_file >> sc.priority > 0 && sc.may_deactivate & DEACTIVATE_FILE == 0;
+        let zones = &self.mem.nodes[node.idx()].zones;
+        let free: u64 = zones.iter().map(|zone| zone.free_pages()).sum();
+        let high: u64 = zones
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .map(|zone| zone.wmark(crate::gfp::Watermark::High))
+            .sum();
+        let file = inactive_file + stat(NodeStat::NrActiveFile);
+        sc.file_is_tiny = file + free <= high
+            && sc.may_deactivate & DEACTIVATE_ANON == 0
+            && stat(NodeStat::NrInactiveAnon) >> sc.priority > 0;
+    }
+
+    /// Remembers the refault activations, so that the next pass can tell new ones.
+    pub(crate) fn snapshot_refaults(&mut self, node: NodeId) {
+        let lruvec = &mut self.memcgs[ROOT.idx()].lruvecs[node.idx()];
+        lruvec.refaults = lruvec.workingset_activate;
+    }
+
+    /// Scan targets for one group on one node.
+    pub(crate) fn get_scan_count(
+        &self,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+    ) -> ScanCounts {
+        let swappiness = u64::from(self.config.swappiness);
+        let balance = if !sc.may_swap || self.swap.free() == 0 {
+            Balance::File
+        } else if sc.priority == 0 && swappiness > 0 {
+            Balance::Equal
+        } else if sc.file_is_tiny {
+            Balance::Anon
+        } else if sc.cache_trim_mode {
+            Balance::File
+        } else {
+            let total = sc.anon_cost + sc.file_cost;
+            let anon_cost = total + sc.anon_cost;
+            let file_cost = total + sc.file_cost;
+            let total = anon_cost + file_cost;
+            let anon = swappiness * (total + 1) / (anon_cost + 1);
+            let file = (200 - swappiness) * (total + 1) / (file_cost + 1);
+            Balance::Fract { anon, file, denominator: anon + file }
+        };
+        let lruvec = &self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        Lru::EVICTABLE.map(|lru| {
+            let scan = lruvec.size_in_zones(lru, sc.reclaim_idx) >> sc.priority;
+            match balance {
+                Balance::Equal => scan,
+                Balance::Fract { anon, file, denominator } => {
+                    let fraction = if lru.is_file() { file } else { anon };
+                    scan * fraction / denominator
+                }
+                Balance::Anon => if lru.is_file() { 0 } else { scan },
+                Balance::File => if lru.is_file() { scan } else { 0 },
+            }
+        })
+    }
+}

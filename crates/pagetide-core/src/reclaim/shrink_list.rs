@@ -1,0 +1,491 @@
+//! Judging pages: a batch off the tail of a list, page by page.
+//!
+//! Linux: `shrink_folio_list`, `shrink_inactive_list`, `shrink_active_list` (6.1). A page found
+//! referenced once stays; twice, or by two mappings, or executable, it is activated. Dirty file
+//! pages are left to the writeback thread, anonymous pages go to swap; what is clean and
+//! unmapped is freed and leaves a shadow.
+//!
+//! A batch is atomic: nothing else runs between isolation and putback, so `nr_isolated_*` is 0
+//! between steps and too-many-isolated throttling cannot occur (Linux needs it because its
+//! batches overlap).
+
+use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
+use crate::call::Ctx;
+use crate::config::{DirectReclaimPolicy, KswapdPolicy};
+use crate::effect::{Effect, Io};
+use crate::gfp::Gfp;
+use crate::lruvec::Lru;
+use crate::machine::Machine;
+use crate::page::{PageFlags, Place};
+use crate::page_table::Pte;
+use crate::units::{MemcgId, NodeId, Pfn, SwapSlot};
+use crate::vmstat::{Event, NodeStat};
+use alloc::vec::Vec;
+
+/// What became of a batch (Linux `struct reclaim_stat`).
+#[derive(Clone, Copy, Debug, Default)]
+struct ReclaimStat {
+    dirty: u64,
+    unqueued_dirty: u64,
+    congested: u64,
+    writeback: u64,
+    immediate: u64,
+    pageout: u64,
+    activate: u64,
+}
+
+/// What the reference check says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum References {
+    Reclaim,
+    ReclaimClean,
+    Keep,
+    Activate,
+}
+
+/// What happens to a page.
+enum Verdict {
+    Freed,
+    Keep,
+    Activate,
+}
+
+impl Machine {
+    /// Shrinks one list by up to `nr` pages; returns how many were freed (Linux `shrink_list`).
+    pub(crate) fn shrink_list(
+        &mut self,
+        lru: Lru,
+        nr: u64,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &mut ScanControl,
+        ctx: &Ctx,
+    ) -> u64 {
+        if lru.is_active() {
+            let kind = if lru.is_file() { DEACTIVATE_FILE } else { DEACTIVATE_ANON };
+            if sc.may_deactivate & kind != 0 {
+                self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
+            } else {
+                sc.skipped_deactivate = true;
+            }
+            return 0;
+        }
+        self.shrink_inactive_list(lru, nr, memcg, node, sc, ctx)
+    }
+
+    /// Takes up to `nr` pages of usable zones off the tail, oldest first. Returns the number
+    /// looked at, those of too high zones included (Linux `isolate_lru_folios`).
+    fn isolate_lru_pages(
+        &mut self,
+        lru: Lru,
+        nr: u64,
+        memcg: MemcgId,
+        node: NodeId,
+        reclaim_idx: usize,
+        taken: &mut Vec<Pfn>,
+    ) -> u64 {
+        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        let pages = &mut self.mem.pages;
+        let mut looked_at = 0;
+        let mut skipped: Vec<Pfn> = Vec::new();
+        while (taken.len() as u64) < nr {
+            let pfn = lruvec.lists[lru as usize].tail;
+            if pfn.is_none() {
+                break;
+            }
+            looked_at += 1;
+            let zone = pages[pfn.idx()].zone();
+            lruvec.remove(pages, pfn, lru);
+            pages[pfn.idx()].place = Place::Isolated;
+            if zone > reclaim_idx {
+                self.mem.vmstat.count(
+                    [Event::PgskipDma, Event::PgskipDma32, Event::PgskipNormal, Event::PgskipMovable]
+                        [zone],
+                );
+                skipped.push(pfn);
+            } else {
+                self.nodes[node.idx()].zone_lru[zone][lru as usize] -= 1;
+                taken.push(pfn);
+            }
+        }
+        self.nodes[node.idx()].stats[lru as usize] -= taken.len() as u64;
+        // Skipped pages go to the head, oldest last, as a splice leaves them.
+        for pfn in skipped {
+            lruvec.add(pages, pfn);
+        }
+        self.mem.work.pages_scanned += looked_at as u32;
+        looked_at
+    }
+
+    /// Puts isolated pages that stay on the list their flags name, oldest first (Linux
+    /// `move_folios_to_lru`).
+    fn putback_page(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.place = Place::Allocated;
+        let (active, memcg, node) = (page.has(PageFlags::ACTIVE), page.memcg, page.node());
+        self.lruvec_add(pfn);
+        if active {
+            self.workingset_age_nonresident(memcg, node, 1);
+        }
+    }
+
+    fn shrink_inactive_list(
+        &mut self,
+        lru: Lru,
+        nr: u64,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &mut ScanControl,
+        ctx: &Ctx,
+    ) -> u64 {
+        self.lru_add_drain(ctx.cpu);
+        let file = lru.is_file();
+        let mut taken = core::mem::take(&mut self.scratch);
+        let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc.reclaim_idx, &mut taken);
+        let events = &mut self.memcgs[memcg.idx()].events;
+        if sc.is_kswapd() {
+            self.mem.vmstat.add(Event::PgscanKswapd, nr_scanned);
+            events.pgscan_kswapd += nr_scanned;
+        } else {
+            self.mem.vmstat.add(Event::PgscanDirect, nr_scanned);
+            events.pgscan_direct += nr_scanned;
+        }
+        self.mem.vmstat.add(if file { Event::PgscanFile } else { Event::PgscanAnon }, nr_scanned);
+        let nr_taken = taken.len() as u64;
+        if nr_taken == 0 {
+            self.scratch = taken;
+            return 0;
+        }
+        let mut stat = ReclaimStat::default();
+        let mut freed = core::mem::take(&mut self.scratch_free);
+        let unmapped_before = self.mem.work.rmap_walks;
+        for &pfn in &taken {
+            sc.nr_scanned += 1;
+            match self.shrink_page(pfn, file, sc, &mut stat, ctx) {
+                Verdict::Freed => freed.push(pfn),
+                Verdict::Keep => self.putback_page(pfn),
+                Verdict::Activate => {
+                    let page = &mut self.mem.pages[pfn.idx()];
+                    // A page that stays gives its swap slot up when swap runs short.
+                    if page.has(PageFlags::SWAPCACHE)
+                        && page.mapcount > 0
+                        && !page.has(PageFlags::WRITEBACK)
+                        && self.swap.is_half_full()
+                    {
+                        self.delete_from_swap_cache(pfn, Default::default());
+                        self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+                    }
+                    let page = &mut self.mem.pages[pfn.idx()];
+                    if !page.has(PageFlags::MLOCKED) {
+                        page.set(PageFlags::ACTIVE);
+                        stat.activate += 1;
+                    }
+                    self.putback_page(pfn);
+                }
+            }
+        }
+        if self.mem.work.rmap_walks != unmapped_before {
+            self.mem.work.tlb_flushes += 1;
+        }
+        let nr_reclaimed = freed.len() as u64;
+        for &pfn in &freed {
+            self.mem.pages[pfn.idx()].place = Place::Allocated;
+            self.uncharge(pfn);
+        }
+        self.mem.free_batch(ctx.cpu, &freed);
+        freed.clear();
+        self.scratch_free = freed;
+        taken.clear();
+        self.scratch = taken;
+
+        let events = &mut self.memcgs[memcg.idx()].events;
+        if sc.is_kswapd() {
+            self.mem.vmstat.add(Event::PgstealKswapd, nr_reclaimed);
+            events.pgsteal_kswapd += nr_reclaimed;
+        } else {
+            self.mem.vmstat.add(Event::PgstealDirect, nr_reclaimed);
+            events.pgsteal_direct += nr_reclaimed;
+        }
+        events.pgactivate += stat.activate;
+        self.mem.vmstat.add(Event::Pgactivate, stat.activate);
+        self.mem.vmstat.add(if file { Event::PgstealFile } else { Event::PgstealAnon }, nr_reclaimed);
+        self.lru_note_cost(memcg, node, file, stat.pageout);
+        if stat.unqueued_dirty == nr_taken {
+            self.wakeup_flusher_threads();
+        }
+        let tally = &mut sc.tally;
+        tally.dirty += stat.dirty;
+        tally.congested += stat.congested;
+        tally.unqueued_dirty += stat.unqueued_dirty;
+        tally.writeback += stat.writeback;
+        tally.immediate += stat.immediate;
+        tally.taken += nr_taken;
+        if file {
+            tally.file_taken += nr_taken;
+        }
+        nr_reclaimed
+    }
+
+    /// One page of `shrink_folio_list`. A freed page has left its owner but not its memory.
+    fn shrink_page(
+        &mut self,
+        pfn: Pfn,
+        file: bool,
+        sc: &ScanControl,
+        stat: &mut ReclaimStat,
+        ctx: &Ctx,
+    ) -> Verdict {
+        let page = &self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::LOCKED) {
+            return Verdict::Keep;
+        }
+        if page.has(PageFlags::MLOCKED) || page.has(PageFlags::PINNED) {
+            return Verdict::Activate;
+        }
+        if !sc.may_unmap && page.mapcount > 0 {
+            return Verdict::Keep;
+        }
+        // Anonymous pages become "dirty file-backed" only once they are in the swap cache.
+        let has_backing = page.is_file_lru() || page.has(PageFlags::SWAPCACHE);
+        let dirty = has_backing && file && page.has(PageFlags::DIRTY);
+        let writeback = has_backing && page.has(PageFlags::WRITEBACK);
+        if file && (dirty || writeback) {
+            stat.dirty += 1;
+        }
+        if dirty && !writeback {
+            stat.unqueued_dirty += 1;
+        }
+        if writeback && page.has(PageFlags::RECLAIM) && file {
+            stat.congested += 1;
+        }
+        if page.has(PageFlags::WRITEBACK) {
+            let node = page.node();
+            if sc.is_kswapd() && page.has(PageFlags::RECLAIM) && self.nodes[node.idx()].writeback {
+                stat.immediate += 1;
+            } else {
+                self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
+                stat.writeback += 1;
+            }
+            return Verdict::Activate;
+        }
+        let references = self.check_references(pfn);
+        match references {
+            References::Activate => return Verdict::Activate,
+            References::Keep => return Verdict::Keep,
+            References::Reclaim | References::ReclaimClean => {}
+        }
+        if self.mem.pages[pfn.idx()].has(PageFlags::ANON)
+            && !self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE)
+        {
+            if !sc.gfp.has(Gfp::IO) {
+                return Verdict::Keep;
+            }
+            let Some(slot) = self.swap.alloc(pfn) else { return Verdict::Activate };
+            self.mark_swap_cached(pfn, slot);
+            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+            self.mem.work.cache_ops += 1;
+        }
+        if self.mem.pages[pfn.idx()].mapcount > 0 {
+            self.try_to_unmap(pfn);
+        }
+        if self.mem.pages[pfn.idx()].has(PageFlags::DIRTY) {
+            if file && !self.may_write_file_page(pfn, sc) {
+                // The writeback thread will get there; let the page go as soon as it has.
+                self.mem.vmstat.count(Event::NrVmscanImmediateReclaim);
+                self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
+                return Verdict::Activate;
+            }
+            let may_enter_fs =
+                sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO));
+            if references == References::ReclaimClean || !may_enter_fs || !sc.may_writepage {
+                return Verdict::Keep;
+            }
+            self.pageout(pfn);
+            stat.pageout += 1;
+            return Verdict::Keep;
+        }
+        // A page held by another CPU's batch has one reference too many to be freed.
+        if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED) {
+            return Verdict::Keep;
+        }
+        let _ = ctx;
+        let shadow = self.workingset_eviction(pfn);
+        self.mem.work.cache_ops += 1;
+        if self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE) {
+            self.delete_from_swap_cache(pfn, shadow);
+        } else if self.mem.pages[pfn.idx()].has(PageFlags::FILE) {
+            self.remove_from_page_cache(pfn, shadow);
+        }
+        Verdict::Freed
+    }
+
+    /// Whether reclaim itself may write a dirty file page. Since 3.2 only kswapd may, for a page
+    /// it has met before, on a node whose tail is all dirty.
+    fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
+        let page = &self.mem.pages[pfn.idx()];
+        if sc.is_kswapd() {
+            self.config.kswapd == KswapdPolicy::Linux2637
+                || (page.has(PageFlags::RECLAIM) && self.nodes[page.node().idx()].dirty)
+        } else {
+            self.config.direct_reclaim == DirectReclaimPolicy::Linux2637
+        }
+    }
+
+    /// Writes a page so that it can be freed when the write has ended (Linux `pageout`).
+    fn pageout(&mut self, pfn: Pfn) {
+        self.mem.vmstat.count(Event::NrVmscanWrite);
+        self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
+        let page = &mut self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::FILE) {
+            let (file, index) = (crate::units::FileId(page.mapping), page.index);
+            self.begin_file_writeback(pfn);
+            self.submit_file_write(file, index, index + 1);
+        } else {
+            page.clear(PageFlags::DIRTY);
+            page.set(PageFlags::WRITEBACK);
+            let slot = SwapSlot(page.private);
+            self.stat_inc(pfn, NodeStat::NrWriteback);
+            self.mem.vmstat.count(Event::Pswpout);
+            self.mem.vmstat.add(Event::Pgpgout, 4);
+            self.mem.work.bios += 1;
+            self.effects.push(Effect::Submit(Io::SwapOut { slot, pfn }));
+        }
+    }
+
+    /// Counts and clears the references of a page's entries. Returns how many entries were
+    /// referenced, and whether one of them is executable (Linux `folio_referenced`).
+    fn page_referenced(&mut self, pfn: Pfn) -> (u32, bool) {
+        let page = &self.mem.pages[pfn.idx()];
+        let (mapping, index, mut left) = (page.mapping as usize, page.index as usize, page.mapcount);
+        if left == 0 {
+            return (0, false);
+        }
+        if page.has(PageFlags::ANON) {
+            self.mem.work.rmap_walks += 1;
+            let vma = &mut self.vmas[mapping];
+            let young = vma.ptes[index].test_clear_young();
+            let counts = vma.advice != crate::page_table::Advice::Sequential;
+            return (u32::from(young && counts), vma.executable);
+        }
+        let mut referenced = 0;
+        let mut executable = false;
+        for i in 0..self.files[mapping].mappings.len() {
+            let vma = &mut self.vmas[self.files[mapping].mappings[i].idx()];
+            self.mem.work.rmap_walks += 1;
+            let Some(pte) = vma.ptes.get_mut(index) else { continue };
+            if !pte.is_present() {
+                continue;
+            }
+            if pte.test_clear_young() {
+                if vma.advice != crate::page_table::Advice::Sequential {
+                    referenced += 1;
+                }
+                executable |= vma.executable;
+            }
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+        (referenced, executable)
+    }
+
+    /// Linux `folio_check_references`.
+    fn check_references(&mut self, pfn: Pfn) -> References {
+        let (referenced_ptes, executable) = self.page_referenced(pfn);
+        let page = &mut self.mem.pages[pfn.idx()];
+        let referenced_page = page.test_clear(PageFlags::REFERENCED);
+        if referenced_ptes > 0 {
+            page.set(PageFlags::REFERENCED);
+            if referenced_page
+                || referenced_ptes > 1
+                || (executable && page.is_file_lru())
+            {
+                return References::Activate;
+            }
+            return References::Keep;
+        }
+        if referenced_page && page.is_file_lru() {
+            References::ReclaimClean
+        } else {
+            References::Reclaim
+        }
+    }
+
+    /// Takes every entry of a page away; an anonymous page's becomes a swap entry.
+    fn try_to_unmap(&mut self, pfn: Pfn) {
+        let page = &self.mem.pages[pfn.idx()];
+        let (mapping, index) = (page.mapping as usize, page.index as usize);
+        if page.has(PageFlags::ANON) {
+            let slot = SwapSlot(page.private);
+            let pte = core::mem::replace(self.anon_pte(pfn), Pte::swapped(slot));
+            if pte.is_dirty() {
+                self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+            }
+            self.swap.map(slot);
+            self.vmas[mapping].nr_present -= 1;
+            self.vmas[mapping].nr_swapped += 1;
+            self.mem.work.rmap_walks += 1;
+            self.mem.work.ptes_set += 1;
+            self.page_remove_rmap(pfn);
+            return;
+        }
+        for i in 0..self.files[mapping].mappings.len() {
+            if self.mem.pages[pfn.idx()].mapcount == 0 {
+                break;
+            }
+            let vma = &mut self.vmas[self.files[mapping].mappings[i].idx()];
+            self.mem.work.rmap_walks += 1;
+            let Some(pte) = vma.ptes.get_mut(index).filter(|pte| pte.is_present()) else {
+                continue;
+            };
+            let old = core::mem::replace(pte, Pte::EMPTY);
+            vma.nr_present -= 1;
+            self.mem.work.ptes_set += 1;
+            self.page_remove_rmap(pfn);
+            if old.is_dirty() {
+                self.set_page_dirty(pfn);
+            }
+        }
+    }
+
+    /// Moves pages from an active list to its inactive one; only referenced executable file
+    /// pages stay (Linux `shrink_active_list`).
+    pub(crate) fn shrink_active_list(
+        &mut self,
+        lru: Lru,
+        nr: u64,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+        ctx: &Ctx,
+    ) {
+        self.lru_add_drain(ctx.cpu);
+        let mut taken = core::mem::take(&mut self.scratch);
+        let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc.reclaim_idx, &mut taken);
+        self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
+        let mut nr_deactivate = 0;
+        for &pfn in &taken {
+            let page = &self.mem.pages[pfn.idx()];
+            if page.has(PageFlags::MLOCKED) {
+                self.putback_page(pfn);
+                continue;
+            }
+            let (referenced, executable) = self.page_referenced(pfn);
+            let page = &mut self.mem.pages[pfn.idx()];
+            let stays = referenced > 0 && executable && page.is_file_lru();
+            if !stays {
+                page.clear(PageFlags::ACTIVE);
+                page.set(PageFlags::WORKINGSET);
+                nr_deactivate += 1;
+            }
+            self.putback_page(pfn);
+        }
+        taken.clear();
+        self.scratch = taken;
+        self.mem.vmstat.add(Event::Pgdeactivate, nr_deactivate);
+        let events = &mut self.memcgs[memcg.idx()].events;
+        events.pgrefill += nr_scanned;
+        events.pgdeactivate += nr_deactivate;
+    }
+}

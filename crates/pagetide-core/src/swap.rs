@@ -1,0 +1,206 @@
+//! The swap area: which slot holds whose page, and the swap cache.
+//!
+//! Linux: mm/swapfile.c, mm/swap_state.c. A slot is free, owned by one page-table entry, owned by
+//! the swap cache, or both. Slots are handed out from runs of 256 so that pages swapped out
+//! together lie together, which is what makes swap read-ahead useful.
+//!
+//! Invariant: `nr_used` counts slots with a nonzero use; a slot's cached frame has the slot in
+//! `private` and [`PageFlags::SWAPCACHE`](crate::page::PageFlags::SWAPCACHE) set.
+
+use crate::units::{Pfn, SwapSlot};
+use crate::workingset::Shadow;
+use alloc::vec::Vec;
+
+/// Slots in a run that allocation fills before it looks elsewhere (Linux `SWAPFILE_CLUSTER`).
+pub const SWAPFILE_CLUSTER: u32 = 256;
+
+/// One slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// Frame in the swap cache plus 1, or 0.
+    cached: u32,
+    /// A page-table entry refers to the slot.
+    mapped: bool,
+    /// Shadow entry left by the evicted page.
+    shadow: Shadow,
+}
+
+impl Slot {
+    const fn is_free(&self) -> bool {
+        self.cached == 0 && !self.mapped
+    }
+}
+
+/// The swap area.
+#[derive(Clone, Debug, Default)]
+pub struct SwapArea {
+    /// Grows as slots are first used, up to `capacity`.
+    slots: Vec<Slot>,
+    capacity: u32,
+    /// Artificial limit (fault injection: "swap full").
+    limit: u32,
+    nr_used: u32,
+    /// Where the next run is looked for.
+    cluster_next: u32,
+    /// Slots left in the current run.
+    cluster_left: u32,
+    /// Used slots per run of [`SWAPFILE_CLUSTER`].
+    cluster_used: Vec<u16>,
+}
+
+impl SwapArea {
+    /// An area of `capacity` slots that pretends to be full at `limit`.
+    pub fn new(capacity: u32, limit: u32) -> SwapArea {
+        SwapArea { capacity, limit: limit.min(capacity), ..Default::default() }
+    }
+
+    /// Slots in all.
+    pub fn capacity(&self) -> u32 {
+        self.limit
+    }
+
+    /// Slots in use.
+    pub fn used(&self) -> u32 {
+        self.nr_used
+    }
+
+    /// Slots still free (Linux `nr_swap_pages`).
+    pub fn free(&self) -> u32 {
+        self.limit - self.nr_used.min(self.limit)
+    }
+
+    /// Whether there is any swap at all.
+    pub fn exists(&self) -> bool {
+        self.limit > 0
+    }
+
+    /// Less than half is free: slots of pages that come back are given up at once.
+    pub fn is_half_full(&self) -> bool {
+        u64::from(self.free()) * 2 < u64::from(self.limit)
+    }
+
+    /// Takes a slot for the swap cache of `pfn`. `None`: swap is full.
+    pub fn alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
+        if self.free() == 0 {
+            return None;
+        }
+        let at = self.find_free()?;
+        let slot = &mut self.slots[at as usize];
+        slot.cached = pfn.0 + 1;
+        slot.mapped = false;
+        slot.shadow = Shadow::NONE;
+        self.nr_used += 1;
+        self.cluster_used[(at / SWAPFILE_CLUSTER) as usize] += 1;
+        self.cluster_next = at + 1;
+        self.cluster_left = self.cluster_left.saturating_sub(1);
+        Some(SwapSlot(at))
+    }
+
+    fn grow_to(&mut self, len: u32) {
+        if self.slots.len() < len as usize {
+            let len = len.next_multiple_of(SWAPFILE_CLUSTER).min(self.capacity);
+            self.slots.resize(len as usize, Slot::default());
+            self.cluster_used.resize(len.div_ceil(SWAPFILE_CLUSTER) as usize, 0);
+        }
+    }
+
+    fn is_free_at(&self, at: u32) -> bool {
+        self.slots.get(at as usize).is_none_or(Slot::is_free)
+    }
+
+    /// Next free slot of the current run; else the first wholly free run after it; else the next
+    /// free slot anywhere.
+    fn find_free(&mut self) -> Option<u32> {
+        if self.cluster_left > 0 {
+            let end = self.cluster_next.saturating_add(self.cluster_left).min(self.capacity);
+            if let Some(at) = (self.cluster_next..end).find(|&at| self.is_free_at(at)) {
+                self.cluster_left = end - at;
+                self.grow_to(at + 1);
+                return Some(at);
+            }
+        }
+        let nr_clusters = self.capacity / SWAPFILE_CLUSTER;
+        let first = self.cluster_next / SWAPFILE_CLUSTER;
+        for i in 0..nr_clusters {
+            let cluster = (first + i) % nr_clusters;
+            if self.cluster_used.get(cluster as usize).is_none_or(|&used| used == 0) {
+                let at = cluster * SWAPFILE_CLUSTER;
+                self.cluster_left = SWAPFILE_CLUSTER;
+                self.grow_to(at + 1);
+                return Some(at);
+            }
+        }
+        let start = if self.cluster_next >= self.capacity { 0 } else { self.cluster_next };
+        let at = (start..self.capacity).chain(0..start).find(|&at| self.is_free_at(at))?;
+        self.cluster_left = 0;
+        self.grow_to(at + 1);
+        Some(at)
+    }
+
+    fn release_if_free(&mut self, slot: SwapSlot) {
+        if self.slots[slot.idx()].is_free() {
+            self.slots[slot.idx()].shadow = Shadow::NONE;
+            self.nr_used -= 1;
+            self.cluster_used[slot.idx() / SWAPFILE_CLUSTER as usize] -= 1;
+        }
+    }
+
+    /// A page-table entry now refers to the slot.
+    pub fn map(&mut self, slot: SwapSlot) {
+        debug_assert!(!self.slots[slot.idx()].mapped, "{slot:?} has one owner");
+        self.slots[slot.idx()].mapped = true;
+    }
+
+    /// The page-table entry no longer refers to the slot; frees it unless it is cached.
+    pub fn unmap(&mut self, slot: SwapSlot) {
+        debug_assert!(self.slots[slot.idx()].mapped, "{slot:?} is not mapped");
+        self.slots[slot.idx()].mapped = false;
+        self.release_if_free(slot);
+    }
+
+    /// Puts a frame in the swap cache of a slot that is in use (swap-in).
+    pub fn add_to_cache(&mut self, slot: SwapSlot, pfn: Pfn) -> Shadow {
+        let slot = &mut self.slots[slot.idx()];
+        debug_assert!(slot.cached == 0, "slot is cached already");
+        slot.cached = pfn.0 + 1;
+        core::mem::replace(&mut slot.shadow, Shadow::NONE)
+    }
+
+    /// Takes the frame out of the swap cache, leaving `shadow`; frees the slot unless mapped.
+    pub fn remove_from_cache(&mut self, slot: SwapSlot, shadow: Shadow) {
+        debug_assert!(self.slots[slot.idx()].cached != 0, "{slot:?} is not cached");
+        self.slots[slot.idx()].cached = 0;
+        self.slots[slot.idx()].shadow = shadow;
+        self.release_if_free(slot);
+    }
+
+    /// The frame in the swap cache of a slot.
+    #[inline]
+    pub fn cached(&self, slot: SwapSlot) -> Option<Pfn> {
+        match self.slots[slot.idx()].cached {
+            0 => None,
+            pfn => Some(Pfn(pfn - 1)),
+        }
+    }
+
+    /// Whether a page-table entry refers to the slot.
+    pub fn is_mapped(&self, slot: SwapSlot) -> bool {
+        self.slots.get(slot.idx()).is_some_and(|slot| slot.mapped)
+    }
+
+    /// Counts used slots the slow way, for the audit: (used, cached).
+    pub fn count(&self) -> (u32, u32) {
+        let used = self.slots.iter().filter(|slot| !slot.is_free()).count() as u32;
+        let cached = self.slots.iter().filter(|slot| slot.cached != 0).count() as u32;
+        (used, cached)
+    }
+
+    /// Calls `f` for every cached slot, for the audit.
+    pub fn for_each_cached(&self, mut f: impl FnMut(SwapSlot, Pfn)) {
+        for (at, slot) in self.slots.iter().enumerate() {
+            if slot.cached != 0 {
+                f(SwapSlot(at as u32), Pfn(slot.cached - 1));
+            }
+        }
+    }
+}

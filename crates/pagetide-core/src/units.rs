@@ -1,0 +1,133 @@
+//! Quantities and indices as types: page frame numbers, ids of tables, virtual time.
+//!
+//! Linux: `pfn`, `nid`, `memcg id`, `swp_entry_t`. Every id here is an index into exactly one
+//! table; `NONE` (all ones) is the absent value, so an optional id costs no extra bytes.
+//! Sizes say pages or bytes; times are integer nanoseconds ([`Nanos`]).
+
+use core::fmt;
+
+/// Virtual or real time in nanoseconds. The core never reads a clock: time arrives as an argument.
+pub type Nanos = u64;
+
+/// log2 of the number of pages in a block. Linux: allocation order, 0..=[`MAX_PAGE_ORDER`].
+pub type Order = u8;
+
+/// log2 of the page size in bytes.
+pub const PAGE_SHIFT: u32 = 12;
+/// Bytes in a page.
+pub const PAGE_SIZE: u64 = 1 << PAGE_SHIFT;
+/// Largest block the buddy allocator hands out, inclusive (Linux `MAX_PAGE_ORDER`).
+pub const MAX_PAGE_ORDER: Order = 10;
+/// Number of orders (Linux `NR_PAGE_ORDERS`).
+pub const NR_PAGE_ORDERS: usize = MAX_PAGE_ORDER as usize + 1;
+/// Order of a pageblock: the granule that has a migrate type (512 pages, 2 MiB).
+pub const PAGEBLOCK_ORDER: Order = 9;
+/// Pages in a pageblock.
+pub const PAGEBLOCK_NR_PAGES: u32 = 1 << PAGEBLOCK_ORDER;
+/// Orders above this are costly: the allocator may give up on them (Linux 6.1).
+pub const PAGE_ALLOC_COSTLY_ORDER: Order = 3;
+/// Pages that reclaim takes off a list at a time.
+pub const SWAP_CLUSTER_MAX: u64 = 32;
+/// First and mildest scan priority: a pass looks at `list >> 12` pages.
+pub const DEF_PRIORITY: i8 = 12;
+
+macro_rules! id {
+    ($(#[$meta:meta])* $name:ident, $repr:ty, $prefix:literal) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name(pub $repr);
+
+        impl $name {
+            /// The absent value.
+            pub const NONE: Self = Self(<$repr>::MAX);
+
+            /// Whether this is a real id.
+            #[inline]
+            pub const fn is_some(self) -> bool {
+                self.0 != <$repr>::MAX
+            }
+
+            /// Whether this is [`Self::NONE`].
+            #[inline]
+            pub const fn is_none(self) -> bool {
+                self.0 == <$repr>::MAX
+            }
+
+            /// As an index into its table.
+            #[inline]
+            pub const fn idx(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                if self.is_none() {
+                    write!(f, concat!($prefix, "-"))
+                } else {
+                    write!(f, concat!($prefix, "{}"), self.0)
+                }
+            }
+        }
+    };
+}
+
+id!(
+    /// Page frame number: index into the page array. A machine has at most 2^29 pages (2 TiB).
+    Pfn, u32, "pfn"
+);
+id!(
+    /// NUMA node.
+    NodeId, u8, "node"
+);
+id!(
+    /// Memory group (Linux: memory cgroup). Group 0 is the root.
+    MemcgId, u16, "memcg"
+);
+id!(
+    /// Address space (Linux `mm_struct`), an index into the machine's table of them.
+    MmId, u32, "mm"
+);
+id!(
+    /// File whose pages the page cache holds (Linux `address_space` of an inode).
+    FileId, u32, "file"
+);
+id!(
+    /// Slot of the swap area (Linux `swp_entry_t` offset).
+    SwapSlot, u32, "swap"
+);
+id!(
+    /// A simulated or real processor. Always an argument, never ambient.
+    Cpu, u16, "cpu"
+);
+
+/// Largest number of pages a machine can have: a page-table entry keeps 29 bits of frame number.
+pub const MAX_PAGES: u64 = 1 << 29;
+
+/// Pages needed to hold `bytes`, rounded up.
+pub const fn pages_for(bytes: u64) -> u64 {
+    bytes.div_ceil(PAGE_SIZE)
+}
+
+/// Integer square root, rounded down (Linux `int_sqrt`).
+///
+/// ```
+/// assert_eq!(pagetide_core::units::int_sqrt(16 * 2_067_844), 5752);
+/// ```
+pub const fn int_sqrt(x: u64) -> u64 {
+    if x < 2 {
+        return x;
+    }
+    let mut low = 1u64;
+    let mut high = if x < 1 << 32 { x } else { 1 << 32 };
+    while low < high {
+        let mid = low + (high - low).div_ceil(2);
+        if mid <= x / mid {
+            low = mid;
+        } else {
+            high = mid - 1;
+        }
+    }
+    low
+}

@@ -1,0 +1,66 @@
+//! What a step did, in counts. A world turns counts into time; the core knows no durations.
+//!
+//! The simulator multiplies these with its one cost model; a pool ignores them.
+
+macro_rules! work {
+    ($($(#[$meta:meta])* $field:ident,)*) => {
+        /// Countable work done inside the core since the last [`Work::take`].
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Work {
+            $($(#[$meta])* pub $field: u32,)*
+        }
+
+        impl Work {
+            /// Returns the counts and starts again from zero.
+            #[inline]
+            pub fn take(&mut self) -> Work {
+                core::mem::take(self)
+            }
+
+            /// Adds another step's counts.
+            pub fn add(&mut self, other: &Work) {
+                $(self.$field += other.$field;)*
+            }
+
+            /// Name and count of every field, for cost models and tests.
+            pub fn fields(&self) -> [(&'static str, u32); Work::FIELDS] {
+                [$((stringify!($field), self.$field),)*]
+            }
+
+            const FIELDS: usize = [$(stringify!($field)),*].len();
+        }
+    };
+}
+
+work! {
+    /// Entries into the page-fault handler.
+    faults,
+    /// Order-0 pages taken from a per-CPU set.
+    pages_allocated,
+    /// Pages given back to a per-CPU set.
+    pages_freed,
+    /// Blocks moved between the buddy lists and a per-CPU set, under the zone lock.
+    buddy_ops,
+    /// Pages cleared with zeroes.
+    pages_zeroed,
+    /// Pages copied between user memory and page cache.
+    pages_copied,
+    /// Page-table entries written (mapping, unmapping, swap entries).
+    ptes_set,
+    /// Page-cache or swap-cache look-ups and insertions.
+    cache_ops,
+    /// Pages that reclaim looked at.
+    pages_scanned,
+    /// Reverse-map walks (reference check or unmap of one page-table entry).
+    rmap_walks,
+    /// Pages moved between LRU lists.
+    lru_moves,
+    /// Group walks: lruvecs visited by reclaim.
+    lruvecs_visited,
+    /// I/O requests submitted.
+    bios,
+    /// Batches of page-table entries taken away that other CPUs may have cached.
+    tlb_flushes,
+    /// System calls entered.
+    syscalls,
+}

@@ -1,0 +1,163 @@
+//! Refault distance: was a page that comes back evicted too early?
+//!
+//! Linux: mm/workingset.c. An evicted page leaves a shadow: a snapshot of its lruvec's clock of
+//! evictions and activations. When it comes back, the clock has advanced by the refault distance;
+//! if that many pages could have fitted beside the active ones, the page is activated at once.
+//!
+//! Difference from Linux: shadows are kept without the bound on tree nodes that Linux's
+//! shrinker enforces; 40 bits of clock instead of what is left of a word.
+
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::page::PageFlags;
+use crate::units::{MemcgId, NodeId, Pfn};
+use crate::vmstat::{Event, NodeStat};
+
+/// What an evicted page leaves behind; `NONE` when there is nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[repr(transparent)]
+pub struct Shadow(u64);
+
+const VALID: u64 = 1 << 62;
+const WORKINGSET: u64 = 1 << 40;
+const AGE_MASK: u64 = WORKINGSET - 1;
+
+impl core::fmt::Debug for Shadow {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.unpack() {
+            None => write!(f, "no shadow"),
+            Some((memcg, node, age, workingset)) => {
+                write!(f, "shadow({memcg:?} {node:?} age {age} workingset {workingset})")
+            }
+        }
+    }
+}
+
+impl Shadow {
+    /// No shadow.
+    pub const NONE: Shadow = Shadow(0);
+
+    /// Packs a snapshot. Bits: 0-39 age, 40 workingset, 41-56 group, 57-61 node, 62 valid.
+    pub const fn pack(memcg: MemcgId, node: NodeId, age: u64, workingset: bool) -> Shadow {
+        Shadow(
+            VALID
+                | (age & AGE_MASK)
+                | if workingset { WORKINGSET } else { 0 }
+                | (memcg.0 as u64) << 41
+                | (node.0 as u64 & 31) << 57,
+        )
+    }
+
+    /// Group, node, age and working-set bit, if there is a shadow.
+    pub const fn unpack(self) -> Option<(MemcgId, NodeId, u64, bool)> {
+        if self.0 & VALID == 0 {
+            return None;
+        }
+        Some((
+            MemcgId((self.0 >> 41) as u16),
+            NodeId((self.0 >> 57 & 31) as u8),
+            self.0 & AGE_MASK,
+            self.0 & WORKINGSET != 0,
+        ))
+    }
+
+    /// Whether there is one.
+    pub const fn is_some(self) -> bool {
+        self.0 & VALID != 0
+    }
+
+    /// Raw bits (bit 63 is never set).
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// From raw bits.
+    pub const fn from_bits(bits: u64) -> Shadow {
+        Shadow(bits)
+    }
+}
+
+impl Machine {
+    /// Advances the clock of a lruvec and of those above it (Linux `workingset_age_nonresident`).
+    pub(crate) fn workingset_age_nonresident(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
+        let mut at = memcg;
+        while at.is_some() {
+            self.memcgs[at.idx()].lruvecs[node.idx()].nonresident_age += nr;
+            at = self.memcgs[at.idx()].parent;
+        }
+    }
+
+    /// Makes the shadow of a page that is being evicted (Linux `workingset_eviction`).
+    pub(crate) fn workingset_eviction(&mut self, pfn: Pfn) -> Shadow {
+        let page = &self.mem.pages[pfn.idx()];
+        let (node, memcg) = (page.node(), page.memcg);
+        let workingset = page.has(PageFlags::WORKINGSET);
+        let age = self.memcgs[memcg.idx()].lruvecs[node.idx()].nonresident_age;
+        self.workingset_age_nonresident(memcg, node, 1);
+        Shadow::pack(memcg, node, age, workingset)
+    }
+
+    /// Judges a page that came back (Linux `workingset_refault`, 6.1).
+    pub(crate) fn workingset_refault(&mut self, pfn: Pfn, shadow: Shadow) {
+        let Some((evicted_memcg, node, evicted_age, workingset)) = shadow.unpack() else {
+            return;
+        };
+        let file = self.mem.pages[pfn.idx()].is_file_lru();
+        let kind = usize::from(file);
+        let memcg = self.mem.pages[pfn.idx()].memcg;
+        let page_node = self.mem.pages[pfn.idx()].node();
+        self.mem.vmstat.count(pick(
+            file,
+            Event::WorkingsetRefaultAnon,
+            Event::WorkingsetRefaultFile,
+        ));
+        self.memcgs[memcg.idx()].events.workingset_refault[kind] += 1;
+
+        let evicted_memcg = if evicted_memcg.idx() < self.memcgs.len() { evicted_memcg } else { ROOT };
+        let age = self.memcgs[evicted_memcg.idx()].lruvecs[node.idx()].nonresident_age;
+        let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
+        // The space the page competes for: everything except its own kind's inactive list. A
+        // file page may push out anonymous memory only if that can be swapped.
+        let size = |machine: &Machine, stat| machine.lruvec_page_state(evicted_memcg, node, stat);
+        let mut workingset_size = size(self, NodeStat::NrActiveFile);
+        if !file {
+            workingset_size += size(self, NodeStat::NrInactiveFile);
+        }
+        if self.swap.free() > 0 {
+            workingset_size += size(self, NodeStat::NrActiveAnon);
+            if file {
+                workingset_size += size(self, NodeStat::NrInactiveAnon);
+            }
+        }
+        if distance > workingset_size {
+            return;
+        }
+        self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+        self.workingset_age_nonresident(memcg, page_node, 1);
+        self.mem.vmstat.count(pick(
+            file,
+            Event::WorkingsetActivateAnon,
+            Event::WorkingsetActivateFile,
+        ));
+        self.memcgs[memcg.idx()].events.workingset_activate[kind] += 1;
+        let mut at = memcg;
+        while at.is_some() {
+            self.memcgs[at.idx()].lruvecs[page_node.idx()].workingset_activate[kind] += 1;
+            at = self.memcgs[at.idx()].parent;
+        }
+        if workingset {
+            self.mem.pages[pfn.idx()].set(PageFlags::WORKINGSET);
+            self.lru_note_cost(memcg, page_node, file, 1);
+            self.mem.vmstat.count(pick(
+                file,
+                Event::WorkingsetRestoreAnon,
+                Event::WorkingsetRestoreFile,
+            ));
+            self.memcgs[memcg.idx()].events.workingset_restore[kind] += 1;
+        }
+    }
+}
+
+const fn pick(file: bool, anon_event: Event, file_event: Event) -> Event {
+    if file { file_event } else { anon_event }
+}

@@ -1,0 +1,414 @@
+//! Dirty pages: how many there may be, who waits, and writing them back.
+//!
+//! Linux: mm/page-writeback.c, fs/fs-writeback.c (6.1). Above the background threshold the
+//! writeback thread writes; above the mean of both thresholds writers are slowed down so that
+//! dirtying matches the disk, with a rate that feeds back from the measured bandwidth.
+//!
+//! Differences from Linux: one writeback thread for all disks; one global rate instead of one a
+//! device; the bandwidth estimate is over 200 ms windows with a 3:1 decay.
+//!
+//! Invariant: `files[f].nr_dirty` pages of a file are tagged; a file with dirty pages is in
+//! `dirty_files` exactly once.
+
+use crate::call::Ctx;
+use crate::effect::{Effect, Io, Step, Throttle, Wait};
+use crate::filemap::BIO_MAX_PAGES;
+use crate::machine::Machine;
+use crate::page::PageFlags;
+use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn};
+use crate::vmstat::{Event, NodeStat};
+use alloc::collections::VecDeque;
+
+/// Pages of one file written before the next file gets a turn (Linux: 4 MiB).
+const MAX_WRITEBACK_PAGES: u32 = 1024;
+/// Longest pause of a writer (Linux `MAX_PAUSE`, HZ/5).
+const MAX_PAUSE: Nanos = 200_000_000;
+/// Pauses shorter than this are saved up (Linux aims at 10 ms and more).
+const MIN_PAUSE: Nanos = 10_000_000;
+/// How often bandwidth is estimated (Linux `BANDWIDTH_INTERVAL`).
+const BANDWIDTH_INTERVAL: Nanos = 200_000_000;
+/// Assumed bandwidth before anything was written, pages a second (Linux `INIT_BW`: 100 MiB/s).
+const INIT_BANDWIDTH: u64 = 100 << 8;
+/// Write requests in flight above which the writeback thread waits (`nr_requests`).
+const MAX_INFLIGHT_BIOS: u32 = 128;
+
+/// State of writeback.
+#[derive(Clone, Debug)]
+pub struct Writeback {
+    /// Files with dirty pages, oldest first.
+    dirty_files: VecDeque<FileId>,
+    /// Reclaim asked for everything to be written.
+    wanted: bool,
+    /// The writeback thread sleeps.
+    idle: bool,
+    inflight_bios: u32,
+    /// Pages a second.
+    bandwidth: u64,
+    /// Pages a second that all writers together may dirty at the set point.
+    dirty_ratelimit: u64,
+    window_start: Nanos,
+    window_written: u64,
+    window_dirtied: u64,
+    /// Pages dirtied since the last pause.
+    nr_dirtied: u64,
+    last_periodic: Nanos,
+    /// A pass over old files is under way.
+    periodic: bool,
+}
+
+impl Default for Writeback {
+    fn default() -> Self {
+        Writeback {
+            dirty_files: VecDeque::new(),
+            wanted: false,
+            idle: true,
+            inflight_bios: 0,
+            bandwidth: INIT_BANDWIDTH,
+            dirty_ratelimit: INIT_BANDWIDTH,
+            window_start: 0,
+            window_written: 0,
+            window_dirtied: 0,
+            nr_dirtied: 0,
+            last_periodic: 0,
+            periodic: false,
+        }
+    }
+}
+
+/// What the writeback thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlusherIdle {
+    /// Sleep until woken, or at most this long (the periodic check).
+    pub timeout: Nanos,
+}
+
+impl Machine {
+    /// Background and hard threshold in pages (Linux `domain_dirty_limits`).
+    pub fn dirty_limits(&self) -> (u64, u64) {
+        let file = self.global_node_stat(NodeStat::NrInactiveFile)
+            + self.global_node_stat(NodeStat::NrActiveFile);
+        let reserve: u64 = self.mem.nodes.iter().map(|node| node.totalreserve_pages).sum();
+        let dirtyable = (self.nr_free_pages() + file).saturating_sub(reserve) + 1;
+        let limit = |bytes: u64, ratio: u32| {
+            if bytes > 0 { bytes / crate::units::PAGE_SIZE } else { dirtyable * u64::from(ratio) / 100 }
+        };
+        let thresh = limit(self.config.dirty_bytes, self.config.dirty_ratio);
+        let mut background =
+            limit(self.config.dirty_background_bytes, self.config.dirty_background_ratio);
+        if background >= thresh {
+            background = thresh / 2;
+        }
+        (background, thresh)
+    }
+
+    /// Marks a file page dirty, at an unknown time (mapped writes).
+    pub(crate) fn set_page_dirty(&mut self, pfn: Pfn) {
+        let now = self.writeback.window_start;
+        self.set_page_dirty_at(pfn, now);
+    }
+
+    /// Marks a page dirty; a file page is tagged for writeback.
+    pub(crate) fn set_page_dirty_at(&mut self, pfn: Pfn, now: Nanos) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::DIRTY) {
+            return;
+        }
+        page.set(PageFlags::DIRTY);
+        if !page.has(PageFlags::FILE) {
+            return;
+        }
+        let (file, index) = (FileId(page.mapping), page.index);
+        let cache = &mut self.files[file.idx()];
+        if cache.nr_dirty == 0 {
+            cache.dirtied_when = now;
+            if !self.writeback.dirty_files.contains(&file) {
+                self.writeback.dirty_files.push_back(file);
+            }
+        }
+        cache.set_dirty(index);
+        self.stat_inc(pfn, NodeStat::NrDirty);
+        self.mem.vmstat.count(Event::NrDirtied);
+        self.writeback.window_dirtied += 1;
+        self.writeback.nr_dirtied += 1;
+    }
+
+    /// After a write dirtied a page: wake the writeback thread if need be, and say how long the
+    /// writer must pause (Linux `balance_dirty_pages`).
+    pub(crate) fn balance_dirty_pages_ratelimited(&mut self, ctx: &Ctx) -> Option<Nanos> {
+        // Checked every 32 pages, as a task's `nr_dirtied_pause` is at first.
+        if self.writeback.nr_dirtied < 32 {
+            return None;
+        }
+        self.update_bandwidth(ctx.now);
+        let (background, thresh) = self.dirty_limits();
+        let dirty = self.global_node_stat(NodeStat::NrDirty);
+        let all = dirty + self.global_node_stat(NodeStat::NrWriteback);
+        if dirty > background {
+            self.wake_flusher();
+        }
+        let freerun = (background + thresh) / 2;
+        if all <= freerun {
+            self.writeback.nr_dirtied = 0;
+            return None;
+        }
+        self.wake_flusher();
+        let pos_ratio = position_ratio(all, freerun, thresh);
+        let rate = (self.writeback.dirty_ratelimit * pos_ratio >> 10).max(1);
+        let pause = self.writeback.nr_dirtied.saturating_mul(1_000_000_000) / rate;
+        if pause < MIN_PAUSE && pos_ratio > 0 {
+            return None;
+        }
+        self.writeback.nr_dirtied = 0;
+        Some(pause.min(MAX_PAUSE))
+    }
+
+    fn update_bandwidth(&mut self, now: Nanos) {
+        let writeback = &self.writeback;
+        let elapsed = now.saturating_sub(writeback.window_start);
+        if elapsed < BANDWIDTH_INTERVAL {
+            return;
+        }
+        let (background, thresh) = self.dirty_limits();
+        let all = self.global_node_stat(NodeStat::NrDirty)
+            + self.global_node_stat(NodeStat::NrWriteback);
+        let writeback = &mut self.writeback;
+        let per_second = |pages: u64| (u128::from(pages) * 1_000_000_000 / u128::from(elapsed)) as u64;
+        // Idle windows say nothing about the disk.
+        if writeback.window_written > 0 && elapsed < 8 * BANDWIDTH_INTERVAL {
+            writeback.bandwidth =
+                ((writeback.bandwidth * 3 + per_second(writeback.window_written)) / 4).max(1);
+        }
+        if writeback.window_dirtied > 0 && elapsed < 8 * BANDWIDTH_INTERVAL {
+            let pos_ratio = position_ratio(all, (background + thresh) / 2, thresh);
+            let task_rate = (writeback.dirty_ratelimit * pos_ratio >> 10).max(1);
+            let balanced = u128::from(task_rate) * u128::from(writeback.bandwidth)
+                / u128::from(per_second(writeback.window_dirtied).max(1));
+            // A balanced rate above the disk's bandwidth cannot be right.
+            let balanced = (balanced as u64).clamp(1, writeback.bandwidth.max(1));
+            writeback.dirty_ratelimit = ((writeback.dirty_ratelimit * 3 + balanced) / 4).max(1);
+        }
+        writeback.window_start = now;
+        writeback.window_written = 0;
+        writeback.window_dirtied = 0;
+    }
+
+    pub(crate) fn wake_flusher(&mut self) {
+        if self.writeback.idle {
+            self.writeback.idle = false;
+            self.effects.push(Effect::WakeFlusher);
+        }
+    }
+
+    /// Reclaim met nothing but dirty pages: write everything (Linux `wakeup_flusher_threads`).
+    pub(crate) fn wakeup_flusher_threads(&mut self) {
+        self.writeback.wanted = true;
+        self.wake_flusher();
+    }
+
+    /// One bounded step of the writeback thread: at most 4 MiB of one file.
+    pub fn flusher_step(
+        &mut self,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> (Step<FlusherIdle>, crate::effect::Effects<'_>) {
+        let step = self.flusher_work(cpu, now);
+        (step, crate::effect::Effects::new(&mut self.effects))
+    }
+
+    fn flusher_work(&mut self, _cpu: Cpu, now: Nanos) -> Step<FlusherIdle> {
+        self.writeback.idle = false;
+        self.update_bandwidth(now);
+        if self.writeback.inflight_bios >= MAX_INFLIGHT_BIOS {
+            return Step::Wait(Wait::Throttled {
+                node: NodeId(0),
+                reason: Throttle::CongestionWait,
+                timeout: 100_000_000,
+            });
+        }
+        let interval = u64::from(self.config.dirty_writeback_centisecs) * 10_000_000;
+        if interval > 0 && now >= self.writeback.last_periodic + interval {
+            self.writeback.last_periodic = now;
+            self.writeback.periodic = true;
+        }
+        let (background, _) = self.dirty_limits();
+        let over = self.global_node_stat(NodeStat::NrDirty) > background;
+        let expire = u64::from(self.config.dirty_expire_centisecs) * 10_000_000;
+        let all = over || self.writeback.wanted;
+        let position = self.writeback.dirty_files.iter().position(|file| {
+            let cache = &self.files[file.idx()];
+            all || (self.writeback.periodic && now >= cache.dirtied_when + expire)
+        });
+        let Some(file) = position.and_then(|at| self.writeback.dirty_files.remove(at)) else {
+            self.writeback.wanted = false;
+            self.writeback.periodic = false;
+            self.writeback.idle = true;
+            return Step::Done(FlusherIdle {
+                timeout: if interval == 0 { u64::MAX } else { interval },
+            });
+        };
+        self.write_file_pages(file, MAX_WRITEBACK_PAGES);
+        if self.files[file.idx()].nr_dirty > 0 {
+            self.writeback.dirty_files.push_back(file);
+            self.files[file.idx()].dirtied_when = now;
+        } else if self.writeback.dirty_files.is_empty() {
+            self.writeback.wanted = false;
+        }
+        Step::Continue
+    }
+
+    /// Starts writing up to `max` dirty pages of a file, in order, from where the last write of
+    /// it ended.
+    fn write_file_pages(&mut self, file: FileId, max: u32) {
+        let mut left = max;
+        let mut from = self.files[file.idx()].writeback_index;
+        let mut wrapped = from == 0;
+        let mut run = (0, 0);
+        while left > 0 {
+            let Some(index) = self.files[file.idx()].next_dirty(from) else {
+                if wrapped {
+                    break;
+                }
+                wrapped = true;
+                from = 0;
+                continue;
+            };
+            from = index + 1;
+            let Some(pfn) = self.files[file.idx()].get(index) else {
+                unreachable!("a dirty page is cached")
+            };
+            left -= 1;
+            if self.mem.pages[pfn.idx()].has(PageFlags::WRITEBACK) {
+                continue;
+            }
+            self.begin_file_writeback(pfn);
+            if run.1 != index || run.1 - run.0 == BIO_MAX_PAGES {
+                self.submit_file_write(file, run.0, run.1);
+                run = (index, index);
+            }
+            run.1 = index + 1;
+        }
+        self.submit_file_write(file, run.0, run.1);
+        self.files[file.idx()].writeback_index = from;
+    }
+
+    /// Moves a dirty file page to writeback: the entries that map it lose their write permission.
+    pub(crate) fn begin_file_writeback(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.clear(PageFlags::DIRTY);
+        page.set(PageFlags::WRITEBACK);
+        let (file, index, mapcount) = (page.mapping as usize, page.index, page.mapcount);
+        self.files[file].clear_dirty(index);
+        self.stat_dec(pfn, NodeStat::NrDirty);
+        self.stat_inc(pfn, NodeStat::NrWriteback);
+        if mapcount > 0 {
+            for i in 0..self.files[file].mappings.len() {
+                let vma = self.files[file].mappings[i];
+                if let Some(pte) = self.vmas[vma.idx()].ptes.get_mut(index as usize) {
+                    if pte.is_present() {
+                        pte.clean();
+                        self.mem.work.rmap_walks += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn submit_file_write(&mut self, file: FileId, start: u32, end: u32) {
+        if start < end {
+            self.mem.vmstat.add(Event::Pgpgout, u64::from(end - start) * 4);
+            self.mem.work.bios += 1;
+            self.writeback.inflight_bios += 1;
+            self.effects.push(Effect::Submit(Io::WriteFile { file, index: start, nr: end - start }));
+        }
+    }
+
+    /// The world reports that an I/O request ended.
+    pub fn io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> crate::effect::Effects<'_> {
+        match io {
+            Io::ReadFile { file, index, nr } => {
+                for at in index..index + nr {
+                    if let Some(pfn) = self.files[file.idx()].get(at) {
+                        self.end_read(pfn, ok);
+                    }
+                }
+            }
+            Io::WriteFile { file, index, nr } => {
+                self.writeback.inflight_bios -= 1;
+                if self.writeback.inflight_bios + 1 == MAX_INFLIGHT_BIOS {
+                    self.wake_throttled(NodeId(0), Throttle::CongestionWait);
+                }
+                for at in index..index + nr {
+                    if let Some(pfn) = self.files[file.idx()].get(at) {
+                        if !ok {
+                            // Linux records the error for fsync and drops the dirty state.
+                            self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
+                        }
+                        self.end_writeback(pfn, cpu);
+                    }
+                }
+            }
+            Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
+            Io::SwapOut { pfn, .. } => {
+                if !ok {
+                    let page = &mut self.mem.pages[pfn.idx()];
+                    page.set(PageFlags::DIRTY);
+                    page.clear(PageFlags::RECLAIM);
+                }
+                self.end_writeback(pfn, cpu);
+            }
+        }
+        self.update_bandwidth(now);
+        crate::effect::Effects::new(&mut self.effects)
+    }
+
+    fn end_read(&mut self, pfn: Pfn, ok: bool) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if ok {
+            page.set(PageFlags::UPTODATE);
+        }
+        page.clear(PageFlags::LOCKED);
+        self.wake_page(pfn);
+    }
+
+    fn end_writeback(&mut self, pfn: Pfn, cpu: Cpu) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if !page.test_clear(PageFlags::WRITEBACK) {
+            return;
+        }
+        let node = page.node();
+        let rotate = page.test_clear(PageFlags::RECLAIM);
+        self.stat_dec(pfn, NodeStat::NrWriteback);
+        self.mem.vmstat.count(Event::NrWritten);
+        self.writeback.window_written += 1;
+        if rotate {
+            self.rotate_reclaimable(cpu, pfn);
+        }
+        self.wake_page(pfn);
+        let state = &mut self.nodes[node.idx()];
+        if state.nr_writeback_throttled > 0 {
+            state.nr_written_while_throttled += 1;
+            let enough = crate::units::SWAP_CLUSTER_MAX * u64::from(state.nr_writeback_throttled);
+            if state.nr_written_while_throttled > enough {
+                state.nr_written_while_throttled = 0;
+                self.wake_throttled(node, Throttle::Writeback);
+            }
+        }
+        if self.config.direct_reclaim == crate::config::DirectReclaimPolicy::Linux2637
+            || self.config.kswapd == crate::config::KswapdPolicy::Linux2637
+        {
+            self.wake_throttled(node, Throttle::CongestionWait);
+        }
+    }
+}
+
+/// How fast writers may go, in 1024ths of the balanced rate (Linux `pos_ratio_polynom`): 1 at the
+/// set point, 2 at the free-run line, 0 at the limit.
+fn position_ratio(dirty: u64, freerun: u64, limit: u64) -> u64 {
+    if dirty >= limit {
+        return 0;
+    }
+    let setpoint = (freerun + limit) / 2;
+    let x = ((setpoint as i64 - dirty as i64) << 10) / (limit.saturating_sub(setpoint) as i64 + 1);
+    let cubed = (x * x >> 10) * x >> 10;
+    ((1 << 10) + cubed).clamp(0, 2 << 10) as u64
+}

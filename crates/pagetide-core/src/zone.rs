@@ -1,0 +1,297 @@
+//! A zone: a range of frames with its own free lists, watermarks and per-CPU sets.
+//!
+//! Linux: `struct zone`, `struct free_area` and the pageblock bits (include/linux/mmzone.h, 6.1).
+//! The file holds the record and its accessors; what is done to it stands in
+//! [`crate::buddy`] (split and merge), [`crate::fallback`] (foreign pageblocks),
+//! [`crate::pcp`] (per-CPU lists) and [`crate::watermark`] (marks).
+//!
+//! Invariant: `nr_free_pages` is the number of pages on the buddy lists except those of type
+//! Isolate; pages on per-CPU lists are not free in this sense. `nr_reserved_highatomic` is 512
+//! for each pageblock of type HighAtomic.
+
+use crate::digest::Digest;
+use crate::gfp::{MigrateType, Watermark};
+use crate::list::List;
+use crate::pcp::Pcp;
+use crate::units::{NodeId, Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Zones of a node.
+pub const MAX_NR_ZONES: usize = 4;
+/// Memory below 16 MiB.
+pub const ZONE_DMA: usize = 0;
+/// Memory from 16 MiB to 4 GiB.
+pub const ZONE_DMA32: usize = 1;
+/// Memory above 4 GiB.
+pub const ZONE_NORMAL: usize = 2;
+/// Memory kept for movable pages.
+pub const ZONE_MOVABLE: usize = 3;
+/// Names as in /proc/zoneinfo, by zone index.
+pub const ZONE_NAMES: [&str; MAX_NR_ZONES] = ["DMA", "DMA32", "Normal", "Movable"];
+
+/// Free blocks of one order.
+#[derive(Clone, Debug, Default)]
+pub struct FreeArea {
+    /// Heads of the free blocks, by migrate type of the list (not of the pageblock).
+    pub lists: [List; MigrateType::COUNT],
+    /// Blocks on all lists together.
+    pub nr_free: u64,
+}
+
+/// One zone of one node.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// Position among the node's zones: [`ZONE_DMA`] .. [`ZONE_MOVABLE`].
+    pub index: usize,
+    /// The node.
+    pub node: NodeId,
+    /// First frame.
+    pub start_pfn: Pfn,
+    /// Frames from first to last, holes included.
+    pub spanned: u64,
+    /// Frames that exist.
+    pub present: u64,
+    /// Frames the allocator has or has handed out.
+    pub managed: u64,
+    /// Part of `managed` that arrived after boot had set the watermarks (the initial RAM disk
+    /// and the kernel's init sections): boot-time figures do not count it.
+    pub late: u64,
+    /// Free blocks by order.
+    pub free_area: [FreeArea; NR_PAGE_ORDERS],
+    pub(crate) nr_free_pages: u64,
+    /// Reserve mark in pages, boost not included.
+    pub watermark_min: u64,
+    /// Wake mark in pages, boost not included.
+    pub watermark_low: u64,
+    /// Sleep mark in pages, boost not included.
+    pub watermark_high: u64,
+    /// Pages added to all three marks until kswapd has worked them off.
+    pub watermark_boost: u64,
+    /// Largest boost in 1/10000 of the high mark; 0 turns boosting off.
+    pub watermark_boost_factor: u32,
+    /// Pages kept from requests whose highest zone is the index.
+    pub lowmem_reserve: [u64; MAX_NR_ZONES],
+    /// Pages in pageblocks reserved for atomic requests of order > 0.
+    pub nr_reserved_highatomic: u64,
+    pub(crate) pageblocks: Vec<MigrateType>,
+    /// Per-CPU free lists, one for each CPU of the machine.
+    pub pcps: Vec<Pcp>,
+    /// A fallback has just boosted the marks and kswapd has not been told yet
+    /// (Linux `ZONE_BOOSTED_WATERMARK`).
+    pub boosted: bool,
+    /// kswapd or a direct reclaimer is at work: per-CPU lists are kept short
+    /// (Linux `ZONE_RECLAIM_ACTIVE`).
+    pub reclaim_active: bool,
+}
+
+impl Zone {
+    /// A zone without any free page. All its pageblocks are movable, as Linux starts them.
+    pub(crate) fn new(
+        index: usize,
+        node: NodeId,
+        start_pfn: Pfn,
+        spanned: u64,
+        nr_cpus: u16,
+    ) -> Zone {
+        let first_block = u64::from(start_pfn.0) >> PAGEBLOCK_ORDER;
+        let end_block = (u64::from(start_pfn.0) + spanned).div_ceil(PAGEBLOCK_NR_PAGES.into());
+        let nr_blocks = if spanned == 0 { 0 } else { (end_block - first_block) as usize };
+        Zone {
+            index,
+            node,
+            start_pfn,
+            spanned,
+            present: 0,
+            managed: 0,
+            late: 0,
+            free_area: Default::default(),
+            nr_free_pages: 0,
+            watermark_min: 0,
+            watermark_low: 0,
+            watermark_high: 0,
+            watermark_boost: 0,
+            watermark_boost_factor: 0,
+            lowmem_reserve: [0; MAX_NR_ZONES],
+            nr_reserved_highatomic: 0,
+            pageblocks: vec![MigrateType::Movable; nr_blocks],
+            pcps: vec![Pcp::new(); nr_cpus.into()],
+            boosted: false,
+            reclaim_active: false,
+        }
+    }
+
+    /// Name as in /proc/zoneinfo.
+    pub fn name(&self) -> &'static str {
+        ZONE_NAMES.get(self.index).copied().unwrap_or("?")
+    }
+
+    /// Pages on the buddy lists (Linux `nr_free_pages`). Per-CPU lists are not counted.
+    #[inline]
+    pub const fn free_pages(&self) -> u64 {
+        self.nr_free_pages
+    }
+
+    /// Pages on per-CPU lists.
+    pub fn pcp_pages(&self) -> u64 {
+        self.pcps.iter().map(|pcp| u64::from(pcp.count)).sum()
+    }
+
+    /// Whether the zone has memory (Linux `managed_zone`).
+    #[inline]
+    pub const fn is_populated(&self) -> bool {
+        self.managed > 0
+    }
+
+    /// A mark in pages, boost included; 0 for [`Watermark::None`].
+    #[inline]
+    pub const fn wmark(&self, watermark: Watermark) -> u64 {
+        match watermark {
+            Watermark::Min => self.watermark_min + self.watermark_boost,
+            Watermark::Low => self.watermark_low + self.watermark_boost,
+            Watermark::High => self.watermark_high + self.watermark_boost,
+            Watermark::None => 0,
+        }
+    }
+
+    /// First frame after the zone.
+    #[inline]
+    pub const fn end_pfn(&self) -> u64 {
+        self.start_pfn.0 as u64 + self.spanned
+    }
+
+    /// Whether the frame lies in the zone's span.
+    #[inline]
+    pub const fn spans(&self, pfn: u32) -> bool {
+        (pfn.wrapping_sub(self.start_pfn.0) as u64) < self.spanned
+    }
+
+    #[inline]
+    const fn block_index(&self, pfn: Pfn) -> usize {
+        ((pfn.0 >> PAGEBLOCK_ORDER).wrapping_sub(self.start_pfn.0 >> PAGEBLOCK_ORDER)) as usize
+    }
+
+    /// Migrate type of the pageblock of `pfn`, which must lie in the zone.
+    #[inline]
+    pub fn block_type(&self, pfn: Pfn) -> MigrateType {
+        self.pageblocks[self.block_index(pfn)]
+    }
+
+    pub(crate) fn set_block_type(&mut self, pfn: Pfn, mt: MigrateType) {
+        let at = self.block_index(pfn);
+        self.pageblocks[at] = mt;
+    }
+
+    /// First frame of the pageblock of `pfn`, if the zone has the whole block. The first and the
+    /// last block of a zone may be shared with a neighbour; Linux moves no pages in those.
+    pub(crate) fn whole_block(&self, pfn: Pfn) -> Option<Pfn> {
+        let first = pfn.0 & !(PAGEBLOCK_NR_PAGES - 1);
+        let last = first | (PAGEBLOCK_NR_PAGES - 1);
+        (self.spans(first) && self.spans(last)).then_some(Pfn(first))
+    }
+
+    /// Free blocks of each order, as a line of /proc/buddyinfo.
+    pub fn buddyinfo(&self) -> [u64; NR_PAGE_ORDERS] {
+        core::array::from_fn(|order| self.free_area[order].nr_free)
+    }
+
+    /// Free blocks of each order on the lists of one type, as a line of /proc/pagetypeinfo.
+    pub fn pagetypeinfo(&self, mt: MigrateType) -> [u64; NR_PAGE_ORDERS] {
+        core::array::from_fn(|order| self.free_area[order].lists[mt.idx()].len)
+    }
+
+    /// Number of pageblocks of each type, by [`MigrateType::idx`], as the last table of
+    /// /proc/pagetypeinfo. A block that the zone has only in part counts too.
+    pub fn block_counts(&self) -> [u64; MigrateType::COUNT] {
+        let mut counts = [0; MigrateType::COUNT];
+        for mt in &self.pageblocks {
+            counts[mt.idx()] += 1;
+        }
+        counts
+    }
+
+    /// Whether a block of at least `order` is free on a list that an ordinary request, or one
+    /// with rights to the high-atomic reserve, may use.
+    #[inline]
+    pub fn has_free_block(&self, order: Order, may_use_highatomic: bool) -> bool {
+        let last =
+            if may_use_highatomic { MigrateType::PCP_COUNT + 1 } else { MigrateType::PCP_COUNT };
+        self.free_area
+            .iter()
+            .skip(order.into())
+            .any(|area| area.nr_free > 0 && area.lists[..last].iter().any(|list| !list.is_empty()))
+    }
+
+    /// Mixes the zone's whole state into `digest`.
+    pub fn digest(&self, digest: &mut Digest) {
+        for value in [
+            self.index as u64,
+            u64::from(self.node.0),
+            u64::from(self.start_pfn.0),
+            self.spanned,
+            self.present,
+            self.managed,
+            self.late,
+            self.nr_free_pages,
+            self.watermark_min,
+            self.watermark_low,
+            self.watermark_high,
+            self.watermark_boost,
+            u64::from(self.watermark_boost_factor),
+            self.nr_reserved_highatomic,
+            u64::from(self.boosted),
+            u64::from(self.reclaim_active),
+        ] {
+            digest.write_u64(value);
+        }
+        for &pages in &self.lowmem_reserve {
+            digest.write_u64(pages);
+        }
+        for area in &self.free_area {
+            digest.write_u64(area.nr_free);
+            for list in &area.lists {
+                digest_list(list, digest);
+            }
+        }
+        for &mt in &self.pageblocks {
+            digest.write_u64(mt as u64);
+        }
+        for pcp in &self.pcps {
+            pcp.digest(digest);
+        }
+    }
+}
+
+/// Mixes a list's ends and length into `digest`; the links are part of the page array.
+pub(crate) fn digest_list(list: &List, digest: &mut Digest) {
+    digest.write_u64(list.head.0.into());
+    digest.write_u64(list.tail.0.into());
+    digest.write_u64(list.len);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mark_carries_the_boost() {
+        let mut zone = Zone::new(ZONE_NORMAL, NodeId(0), Pfn(0), 4096, 1);
+        (zone.watermark_min, zone.watermark_low, zone.watermark_high) = (10, 20, 30);
+        zone.watermark_boost = 512;
+        assert_eq!(zone.wmark(Watermark::Min), 522);
+        assert_eq!(zone.wmark(Watermark::Low), 532);
+        assert_eq!(zone.wmark(Watermark::High), 542);
+        assert_eq!(zone.wmark(Watermark::None), 0);
+    }
+
+    #[test]
+    fn a_partial_pageblock_is_not_whole() {
+        // Frames 256 to 1535: half a block, one whole block, and a whole one up to the end.
+        let zone = Zone::new(ZONE_NORMAL, NodeId(0), Pfn(256), 1280, 1);
+        assert_eq!(zone.block_counts()[MigrateType::Movable.idx()], 3);
+        assert_eq!(zone.whole_block(Pfn(300)), None);
+        assert_eq!(zone.whole_block(Pfn(513)), Some(Pfn(512)));
+        assert_eq!(zone.whole_block(Pfn(1535)), Some(Pfn(1024)));
+        assert!(!zone.spans(255) && zone.spans(256) && zone.spans(1535) && !zone.spans(1536));
+    }
+}

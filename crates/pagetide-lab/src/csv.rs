@@ -1,0 +1,113 @@
+//! The report as CSV, for spreadsheets and data frames: one line per variant, metric and seed.
+
+use crate::json::as_integer;
+use crate::report::Report;
+use pagetide_scenario::record::Unit;
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// The first line.
+pub const HEADER: &str = "scenario,version,variant,metric,unit,seed,value";
+
+/// Renders `report` after RFC 4180, with `\n` line ends. A value that is not a number is empty.
+pub fn render(report: &Report) -> String {
+    let mut out = format!("{HEADER}\n");
+    let scenario = quoted(&report.plan.scenario.name);
+    let version = quoted(&report.version);
+    for column in &report.columns {
+        let variant = quoted(&column.name);
+        for (key, series) in &column.series {
+            let key = quoted(key);
+            let unit = unit_name(series.unit);
+            for sample in &series.samples {
+                let value = number(sample.value);
+                writeln!(
+                    out,
+                    "{scenario},{version},{variant},{key},{unit},{},{value}",
+                    sample.seed
+                )
+                .expect("writing to a string");
+            }
+        }
+    }
+    out
+}
+
+/// The name that records and JSON use.
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "count",
+        Unit::Pages => "pages",
+        Unit::Bytes => "bytes",
+        Unit::Kilobytes => "kilobytes",
+        Unit::Seconds => "seconds",
+        Unit::BytesPerSecond => "bytes-per-second",
+        Unit::Percent => "percent",
+        Unit::Ratio => "ratio",
+    }
+}
+
+fn number(value: f64) -> String {
+    match as_integer(value) {
+        Some(integer) => integer.to_string(),
+        None if value.is_finite() => value.to_string(),
+        None => String::new(),
+    }
+}
+
+fn quoted(field: &str) -> Cow<'_, str> {
+    if field.contains([',', '"', '\n', '\r']) {
+        Cow::Owned(format!("\"{}\"", field.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::report_of;
+
+    #[test]
+    fn one_line_a_sample() {
+        let report = report_of(&[
+            (
+                "a",
+                vec![
+                    &[("pgfault", 3.0), ("dd.walltime", 0.25)],
+                    &[("pgfault", 4.0)],
+                ],
+            ),
+            ("low, high \"x\"", vec![&[("pgfault", f64::NAN)]]),
+        ]);
+        let v = crate::VERSION;
+        assert_eq!(
+            render(&report),
+            format!(
+                "{HEADER}\n\
+                 fake,{v},a,dd.walltime,seconds,1,0.25\n\
+                 fake,{v},a,pgfault,count,1,3\n\
+                 fake,{v},a,pgfault,count,2,4\n\
+                 fake,{v},\"low, high \"\"x\"\"\",pgfault,count,1,\n"
+            )
+        );
+    }
+
+    #[test]
+    fn unit_names_are_those_of_records() {
+        use Unit::*;
+        for unit in [
+            Count,
+            Pages,
+            Bytes,
+            Kilobytes,
+            Seconds,
+            BytesPerSecond,
+            Percent,
+            Ratio,
+        ] {
+            let name = serde_json::to_string(&unit).unwrap();
+            assert_eq!(name, format!("\"{}\"", unit_name(unit)));
+        }
+    }
+}

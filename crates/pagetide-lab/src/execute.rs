@@ -1,0 +1,254 @@
+//! Runs a plan on several threads.
+//!
+//! Threads take the next job from a counter; every job has its own slot, so the order of results
+//! does not depend on who finished first. A run that fails or panics costs only itself.
+
+use crate::plan::{Job, Plan};
+use crate::world::{Failure, Watch, World};
+use pagetide_scenario::record::RunRecord;
+use std::any::Any;
+use std::num::NonZeroUsize;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// A job and what became of it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What was to be done.
+    pub job: Job,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+/// What became of a job.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It ran to its end.
+    Finished(Box<RunRecord>),
+    /// It ended with an error or a panic.
+    Failed(Failure),
+    /// It was not started, or stopped half-way, because the user cancelled.
+    Cancelled,
+}
+
+/// What a watcher of the execution is told, from any thread.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A run begins; `clock` will show its virtual nanoseconds.
+    Started {
+        /// The job.
+        job: Job,
+        /// Virtual nanoseconds done.
+        clock: &'a Arc<AtomicU64>,
+    },
+    /// A run ended.
+    Ended {
+        /// The job.
+        job: Job,
+        /// How.
+        outcome: &'a Outcome,
+    },
+}
+
+/// Runs all jobs of `plan` on `threads` threads and returns them ordered by (variant, seed).
+///
+/// When `cancel` becomes true no new run starts, and those under way are asked to end; what has
+/// finished is kept.
+pub fn execute(
+    plan: &Plan,
+    world: &dyn World,
+    threads: NonZeroUsize,
+    cancel: &Arc<AtomicBool>,
+    on_progress: &(dyn Fn(Progress<'_>) + Sync),
+) -> Vec<Run> {
+    let jobs = plan.jobs();
+    let slots: Vec<Mutex<Outcome>> = jobs
+        .iter()
+        .map(|_| Mutex::new(Outcome::Cancelled))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let work = || loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(&job) = jobs.get(index) else { break };
+        if cancel.load(Ordering::Relaxed) {
+            break;
+        }
+        let watch = Watch {
+            cancel: Arc::clone(cancel),
+            clock: Arc::default(),
+        };
+        on_progress(Progress::Started {
+            job,
+            clock: &watch.clock,
+        });
+        let outcome = run_one(plan, world, job, &watch);
+        on_progress(Progress::Ended {
+            job,
+            outcome: &outcome,
+        });
+        *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+    };
+
+    thread::scope(|scope| {
+        for _ in 1..threads.get().min(jobs.len()) {
+            let spawned = thread::Builder::new()
+                .name("run".to_owned())
+                .spawn_scoped(scope, work);
+            if spawned.is_err() {
+                break; // the machine gives no more threads: those we have do the work
+            }
+        }
+        work();
+    });
+
+    let outcomes = slots
+        .into_iter()
+        .map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let mut runs: Vec<Run> = jobs
+        .into_iter()
+        .zip(outcomes)
+        .map(|(job, outcome)| Run { job, outcome })
+        .collect();
+    runs.sort_by_key(|run| run.job);
+    runs
+}
+
+fn run_one(plan: &Plan, world: &dyn World, job: Job, watch: &Watch) -> Outcome {
+    let scenario = &plan.scenario;
+    let variant = &scenario.variants[job.variant];
+    // Unwind safety: nothing of the run outlives the panic; the world keeps no state between runs.
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        world.run(&scenario.name, variant, job.seed, watch)
+    }));
+    match result {
+        Ok(Ok(record)) => Outcome::Finished(Box::new(record)),
+        Ok(Err(_)) if watch.cancel.load(Ordering::Relaxed) => Outcome::Cancelled,
+        Ok(Err(failure)) => Outcome::Failed(failure),
+        Err(panic) => Outcome::Failed(Failure {
+            message: format!("internal error: {}", panic_message(panic.as_ref())),
+            hint: Some(format!(
+                "this is a bug in Pagetide; it repeats with `--variant {} --seed {} --repeats 1`",
+                variant.name, job.seed
+            )),
+        }),
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a run panicked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Choice;
+    use crate::testing::{record, scenario};
+    use pagetide_scenario::model::Variant;
+    use std::time::Duration;
+
+    fn plan(repeats: u32) -> Plan {
+        let choice = Choice {
+            repeats: Some(repeats),
+            ..Choice::default()
+        };
+        Plan::new(scenario(&["a", "b", "c"]), &choice).unwrap()
+    }
+
+    fn threads(n: usize) -> NonZeroUsize {
+        NonZeroUsize::new(n).unwrap()
+    }
+
+    fn finished(runs: &[Run]) -> Vec<(usize, u64, String)> {
+        runs.iter()
+            .filter_map(|run| match &run.outcome {
+                Outcome::Finished(record) => {
+                    Some((run.job.variant, run.job.seed, format!("{record:?}")))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn order_does_not_depend_on_the_number_of_threads() {
+        let world = |_: &str, v: &Variant, seed: u64, _: &Watch| {
+            thread::sleep(Duration::from_millis(7 - seed % 7)); // later seeds finish earlier
+            Ok(record(&v.name, seed, &[("pgscan_kswapd", seed as f64)]))
+        };
+        let plan = plan(4);
+        let cancel = Arc::default();
+        let one = execute(&plan, &world, threads(1), &cancel, &|_| {});
+        let four = execute(&plan, &world, threads(4), &cancel, &|_| {});
+        assert_eq!(finished(&one).len(), 12);
+        assert_eq!(finished(&one), finished(&four));
+        let mut sorted: Vec<Job> = one.iter().map(|run| run.job).collect();
+        sorted.sort();
+        assert_eq!(sorted, one.iter().map(|run| run.job).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn failures_and_panics_cost_only_themselves() {
+        let world = |_: &str, v: &Variant, seed: u64, _: &Watch| match (v.name.as_str(), seed) {
+            ("a", 2) => Err(Failure {
+                message: "disk on fire".to_owned(),
+                hint: None,
+            }),
+            ("b", 1) => panic!("list is broken at {seed}"),
+            _ => Ok(record(&v.name, seed, &[])),
+        };
+        let runs = execute(&plan(2), &world, threads(3), &Arc::default(), &|_| {});
+        assert_eq!(finished(&runs).len(), 4);
+        let failures: Vec<String> = runs
+            .iter()
+            .filter_map(|run| match &run.outcome {
+                Outcome::Failed(failure) => Some(failure.to_string()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            failures,
+            ["disk on fire", "internal error: list is broken at 1"]
+        );
+    }
+
+    #[test]
+    fn cancelling_keeps_what_finished() {
+        let cancel: Arc<AtomicBool> = Arc::default();
+        let world = |_: &str, v: &Variant, seed: u64, watch: &Watch| {
+            if seed == 2 {
+                watch.cancel.store(true, Ordering::Relaxed);
+                return Err(Failure {
+                    message: "cancelled".to_owned(),
+                    hint: None,
+                });
+            }
+            Ok(record(&v.name, seed, &[]))
+        };
+        let runs = execute(&plan(5), &world, threads(1), &cancel, &|_| {});
+        assert_eq!(finished(&runs).len(), 3); // seed 1 of all three variants
+        let cancelled = runs
+            .iter()
+            .filter(|run| matches!(run.outcome, Outcome::Cancelled));
+        assert_eq!(cancelled.count(), 12);
+    }
+
+    #[test]
+    fn progress_is_told_of_every_run() {
+        let (started, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let world = |_: &str, v: &Variant, seed: u64, _: &Watch| Ok(record(&v.name, seed, &[]));
+        execute(&plan(2), &world, threads(2), &Arc::default(), &|progress| {
+            match progress {
+                Progress::Started { .. } => &started,
+                Progress::Ended { .. } => &ended,
+            }
+            .fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!((started.into_inner(), ended.into_inner()), (6, 6));
+    }
+}

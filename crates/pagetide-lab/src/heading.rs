@@ -1,0 +1,251 @@
+//! What stands above the table: enough to repeat the run, in a few lines.
+
+use crate::format::size;
+use crate::report::Report;
+use pagetide_scenario::model::{Machine, Setup};
+use std::fmt::Write;
+
+/// The heading of `report`, lines of at most `width` characters where words allow.
+pub fn render(report: &Report, width: usize) -> String {
+    let scenario = &report.plan.scenario;
+    let mut heading = Heading {
+        text: String::new(),
+        width,
+    };
+    let mut name = scenario.name.clone();
+    if !scenario.title.is_empty() && scenario.title != scenario.name {
+        write!(name, ": {}", scenario.title).expect("writing to a string");
+    }
+    heading.entry("scenario", &[name]);
+    heading.entry("version", &[format!("pagetide {}", report.version)]);
+    heading.entry("seeds", &[seeds(report)]);
+    if let Some(first) = scenario.variants.first() {
+        heading.entry("machine", &[machine(&first.setup.machine)]);
+    }
+    if !report.plan.overrides.is_empty() {
+        let set: Vec<String> = report
+            .plan
+            .overrides
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        heading.entry("set", &[set.join(", ")]);
+    }
+    if scenario.variants.len() > 1 {
+        heading.entry("variants", &differences(report));
+    }
+    if let Some(reference) = &scenario.reference {
+        heading.entry("published", std::slice::from_ref(&reference.source));
+    }
+    heading.text
+}
+
+struct Heading {
+    text: String,
+    width: usize,
+}
+
+impl Heading {
+    /// A label with its items, each on lines of its own.
+    fn entry(&mut self, label: &str, items: &[String]) {
+        const LABEL: usize = 11;
+        let mut label = label;
+        for item in items {
+            let indent = if items.len() > 1 { "  " } else { "" };
+            for (i, line) in wrap(item, self.width - LABEL - indent.len())
+                .iter()
+                .enumerate()
+            {
+                let indent = if i > 0 { indent } else { "" };
+                writeln!(self.text, "{label:<LABEL$}{indent}{line}").expect("writing to a string");
+                label = "";
+            }
+        }
+    }
+}
+
+/// Lines of at most `width` characters, broken at blanks.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("never empty");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+fn seeds(report: &Report) -> String {
+    let seeds = report.plan.seeds();
+    let (first, last) = (seeds.start(), seeds.end());
+    let mut text = match report.plan.scenario.repeats {
+        1 => format!("{first} (1 run a variant)"),
+        repeats => format!("{first} to {last} ({repeats} repeats)"),
+    };
+    let repeats = report.plan.scenario.repeats as usize;
+    for column in report
+        .columns
+        .iter()
+        .filter(|column| column.finished < repeats)
+    {
+        write!(text, ", {}: {} finished", column.name, column.finished)
+            .expect("writing to a string");
+    }
+    text
+}
+
+/// `2 CPUs, 2 GiB, rotating disk sda, 4 GiB swap on sda`.
+fn machine(machine: &Machine) -> String {
+    let mut parts = vec![match machine.cpus {
+        1 => "1 CPU".to_owned(),
+        n => format!("{n} CPUs"),
+    }];
+    let memory: Vec<u64> = machine
+        .nodes
+        .iter()
+        .map(|node| match node.zones.as_slice() {
+            [] => node.memory,
+            zones => zones.iter().map(|zone| zone.present * PAGE).sum(),
+        })
+        .collect();
+    parts.push(match memory.as_slice() {
+        [one] => size(*one),
+        [first, rest @ ..] if rest.iter().all(|m| m == first) => {
+            format!("{} nodes of {}", memory.len(), size(*first))
+        }
+        nodes => {
+            let sizes: Vec<String> = nodes.iter().map(|m| size(*m)).collect();
+            format!("nodes of {}", sizes.join(" + "))
+        }
+    });
+    for disk in &machine.disks {
+        parts.push(format!("{} disk {}", disk.model, disk.name));
+    }
+    parts.push(match &machine.swap {
+        None => "no swap".to_owned(),
+        Some(swap) => match machine.disks.get(swap.disk) {
+            Some(disk) => format!("{} swap on {}", size(swap.size), disk.name),
+            None => format!("{} swap", size(swap.size)),
+        },
+    });
+    parts.join(", ")
+}
+
+const PAGE: u64 = 4096;
+
+/// A line a variant: the settings that not all variants share.
+fn differences(report: &Report) -> Vec<String> {
+    let variants = &report.plan.scenario.variants;
+    let settings: Vec<Vec<String>> = variants.iter().map(|v| settings(&v.setup)).collect();
+    let shared = |setting: &String| settings.iter().all(|all| all.contains(setting));
+    let first = &variants[0].setup;
+    variants
+        .iter()
+        .zip(&settings)
+        .map(|(variant, own)| {
+            let mut own: Vec<String> = own.iter().filter(|s| !shared(s)).cloned().collect();
+            let setup = &variant.setup;
+            if setup.machine != first.machine {
+                own.push(format!("machine: {}", machine(&setup.machine)));
+            }
+            if setup.tasks != first.tasks || setup.files != first.files {
+                own.push(format!("other tasks or files than {}", variants[0].name));
+            }
+            let what = if own.is_empty() {
+                "as described".to_owned()
+            } else {
+                own.join(", ")
+            };
+            format!("{}: {what}", variant.name)
+        })
+        .collect()
+}
+
+fn settings(setup: &Setup) -> Vec<String> {
+    let mut all: Vec<String> = setup
+        .sysctls
+        .iter()
+        .map(|(name, text)| format!("{name}={text}"))
+        .collect();
+    all.extend(
+        setup
+            .policies
+            .iter()
+            .map(|(name, text)| format!("policy {name}={text}")),
+    );
+    for group in &setup.groups {
+        let controls = group.controls.iter();
+        all.extend(controls.map(|(name, text)| format!("{}/{name}={text}", group.name)));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::report_of;
+    use pagetide_scenario::model::{Disk, DiskFaults, Reference, Swap};
+
+    #[test]
+    fn everything_needed_to_repeat_the_run() {
+        let mut report = report_of(&[("default", vec![&[], &[]]), ("case1", vec![&[]])]);
+        let scenario = &mut report.plan.scenario;
+        scenario.reference = Some(Reference {
+            source: "a mail of 2011".to_owned(),
+            values: Default::default(),
+        });
+        for variant in &mut scenario.variants {
+            variant.setup.sysctls = vec![("vm.swappiness".to_owned(), "60".to_owned())];
+            let machine = &mut variant.setup.machine;
+            machine.disks.push(Disk {
+                name: "sda".to_owned(),
+                model: "rotating".to_owned(),
+                read_latency_ns: None,
+                write_latency_ns: None,
+                read_bandwidth: None,
+                write_bandwidth: None,
+                queue_depth: None,
+                faults: DiskFaults::default(),
+            });
+            machine.swap = Some(Swap {
+                disk: 0,
+                size: 4 << 30,
+                full_after_pages: None,
+            });
+        }
+        scenario.variants[1]
+            .setup
+            .sysctls
+            .push(("vm.wmark_low_kbytes".to_owned(), "16384".to_owned()));
+        report.plan.overrides = vec![("machine.memory".to_owned(), "2G".to_owned())];
+        let version = crate::VERSION;
+        assert_eq!(
+            render(&report, 100),
+            format!(
+                "scenario   fake: A world that is not there\n\
+                 version    pagetide {version}\n\
+                 seeds      1 to 2 (2 repeats), case1: 1 finished\n\
+                 machine    2 CPUs, 2 GiB, rotating disk sda, 4 GiB swap on sda\n\
+                 set        machine.memory=2G\n\
+                 variants   default: as described\n           \
+                            case1: vm.wmark_low_kbytes=16384\n\
+                 published  a mail of 2011\n"
+            )
+        );
+    }
+
+    #[test]
+    fn long_lines_wrap_under_their_label() {
+        let mut report = report_of(&[("a", vec![&[]])]);
+        report.plan.scenario.title = "word ".repeat(30).trim().to_owned();
+        let text = render(&report, 60);
+        assert!(text.lines().all(|line| line.len() <= 60), "{text}");
+        assert!(text.lines().nth(1).unwrap().starts_with("           word"));
+    }
+}

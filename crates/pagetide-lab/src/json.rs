@@ -1,0 +1,128 @@
+//! The report as JSON, for programs.
+//!
+//! Exactly `{"scenario","version","seed","repeats","variants":[{"name","metrics":{KEY:{"mean",
+//! "stddev","unit","samples":[...]}}}]}` with all metrics, not only the table's rows. Times are
+//! in seconds. `samples` is in seed order; a run that failed has none. `stddev` is the sample
+//! standard deviation, 0 for a single sample. A value that is not a number is `null`.
+
+use crate::report::{Report, Series};
+use pagetide_scenario::record::Unit;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// Renders `report`, indented, with a line end.
+pub fn render(report: &Report) -> String {
+    let scenario = &report.plan.scenario;
+    let document = Document {
+        scenario: &scenario.name,
+        version: &report.version,
+        seed: scenario.seed,
+        repeats: scenario.repeats,
+        variants: report
+            .columns
+            .iter()
+            .map(|column| Variant {
+                name: &column.name,
+                metrics: column
+                    .series
+                    .iter()
+                    .map(|(key, s)| (key.as_str(), metric(s)))
+                    .collect(),
+            })
+            .collect(),
+    };
+    let mut text =
+        serde_json::to_string_pretty(&document).expect("strings and numbers always serialise");
+    text.push('\n');
+    text
+}
+
+fn metric(series: &Series) -> Metric {
+    Metric {
+        mean: Number(series.summary.mean),
+        stddev: Number(series.summary.stddev),
+        unit: series.unit,
+        samples: series
+            .samples
+            .iter()
+            .map(|sample| Number(sample.value))
+            .collect(),
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    scenario: &'a str,
+    version: &'a str,
+    seed: u64,
+    repeats: u32,
+    variants: Vec<Variant<'a>>,
+}
+
+#[derive(Serialize)]
+struct Variant<'a> {
+    name: &'a str,
+    metrics: BTreeMap<&'a str, Metric>,
+}
+
+#[derive(Serialize)]
+struct Metric {
+    mean: Number,
+    stddev: Number,
+    unit: Unit,
+    samples: Vec<Number>,
+}
+
+/// A float that is written without a fraction when it has none: 5, not 5.0.
+struct Number(f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match as_integer(self.0) {
+            Some(integer) => serializer.serialize_i64(integer),
+            None => serializer.serialize_f64(self.0), // NaN and infinities become null
+        }
+    }
+}
+
+/// The integer that `value` is, if a float holds it exactly.
+pub(crate) fn as_integer(value: f64) -> Option<i64> {
+    const EXACT: f64 = (1u64 << 53) as f64;
+    (value.trunc() == value && value.abs() <= EXACT).then_some(value as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::report_of;
+
+    #[test]
+    fn the_promised_shape() {
+        let report = report_of(&[
+            (
+                "default",
+                vec![
+                    &[("allocstall", 5.0), ("stream.walltime", 0.5)],
+                    &[("allocstall", 8.0)],
+                ],
+            ),
+            (
+                "case1",
+                vec![&[("allocstall", 0.0)], &[("allocstall", 0.0)]],
+            ),
+        ]);
+        let version = crate::VERSION;
+        let expected = format!(
+            r#"{{"scenario":"fake","version":"{version}","seed":1,"repeats":2,"variants":[{{"name":"default","metrics":{{"allocstall":{{"mean":6.5,"stddev":2.1213203435596424,"unit":"count","samples":[5,8]}},"stream.walltime":{{"mean":0.5,"stddev":0,"unit":"seconds","samples":[0.5]}}}}}},{{"name":"case1","metrics":{{"allocstall":{{"mean":0,"stddev":0,"unit":"count","samples":[0,0]}}}}}}]}}"#
+        );
+        let compact: String = render(&report).lines().map(str::trim_start).collect();
+        assert_eq!(compact.replace("\": ", "\":"), expected);
+    }
+
+    #[test]
+    fn not_a_number_is_null() {
+        let text = render(&report_of(&[("a", vec![&[("x", f64::NAN)]])]));
+        assert!(text.contains(r#""mean": null"#), "{text}");
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+    }
+}

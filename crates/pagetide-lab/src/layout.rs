@@ -1,0 +1,206 @@
+//! Columns of plain text: numbers right-aligned, no boxes, no trailing blanks, so that a table
+//! can be pasted into a mail.
+//!
+//! A cell has three parts that align separately down the column: value, spread, change. Tables
+//! wider than the page continue below, with the labels repeated.
+
+/// One line of the table.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    /// Name of the row.
+    pub label: String,
+    /// Unit of its values.
+    pub unit: String,
+    /// One cell a column.
+    pub cells: Vec<Cell>,
+}
+
+/// What stands in one column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// The value, `-` when there is none.
+    pub value: String,
+    /// Its spread, or empty.
+    pub spread: String,
+    /// Change against the first column, or empty.
+    pub change: String,
+}
+
+const GAP: &str = "   ";
+
+/// Lays out `lines` under `names`, on pages of `width` characters.
+pub fn render(names: &[&str], lines: &[Line], width: usize) -> String {
+    let label = widest(lines.iter().map(|line| line.label.as_str()));
+    let unit = widest(lines.iter().map(|line| line.unit.as_str()));
+    let columns: Vec<Column> = names
+        .iter()
+        .enumerate()
+        .map(|(i, name)| Column::new(name, lines.iter().filter_map(|line| line.cells.get(i))))
+        .collect();
+
+    let front = label + if unit > 0 { unit + 1 } else { 0 };
+    let mut blocks = Vec::new();
+    let mut from = 0;
+    while from < columns.len() {
+        let mut to = from + 1;
+        let mut used = front + GAP.len() + columns[from].width;
+        while to < columns.len() && used + GAP.len() + columns[to].width <= width {
+            used += GAP.len() + columns[to].width;
+            to += 1;
+        }
+        blocks.push(block(&columns, from..to, lines, (label, unit), used));
+        from = to;
+    }
+    blocks.join("\n")
+}
+
+fn block(
+    columns: &[Column],
+    range: std::ops::Range<usize>,
+    lines: &[Line],
+    (label, unit): (usize, usize),
+    width: usize,
+) -> String {
+    let mut out = String::new();
+    let mut push = |line: String| {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    };
+    let front = |name: &str, symbol: &str| {
+        if unit > 0 {
+            format!("{name:<label$} {symbol:<unit$}")
+        } else {
+            format!("{name:<label$}")
+        }
+    };
+    let mut head = front("", "");
+    for column in &columns[range.clone()] {
+        head += &format!("{GAP}{:>width$}", column.name, width = column.width);
+    }
+    push(head);
+    push("-".repeat(width));
+    for line in lines {
+        let mut text = front(&line.label, &line.unit);
+        for (column, cell) in columns[range.clone()]
+            .iter()
+            .zip(&line.cells[range.clone()])
+        {
+            text += GAP;
+            text += &column.cell(cell);
+        }
+        push(text);
+    }
+    out
+}
+
+struct Column {
+    name: String,
+    value: usize,
+    spread: usize,
+    change: usize,
+    width: usize,
+}
+
+impl Column {
+    fn new<'a>(name: &str, cells: impl Iterator<Item = &'a Cell> + Clone) -> Column {
+        let value = widest(cells.clone().map(|cell| cell.value.as_str()));
+        let spread = widest(cells.clone().map(|cell| cell.spread.as_str()));
+        let change = widest(cells.map(|cell| cell.change.as_str()));
+        let parts = value
+            + if spread > 0 { spread + PLUS_MINUS } else { 0 }
+            + if change > 0 { change + 2 } else { 0 };
+        let width = parts.max(name.chars().count());
+        Column {
+            name: name.to_owned(),
+            value,
+            spread,
+            change,
+            width,
+        }
+    }
+
+    fn cell(&self, cell: &Cell) -> String {
+        let mut text = format!("{:>width$}", cell.value, width = self.value);
+        if self.spread > 0 {
+            let spread = self.spread;
+            text += &match cell.spread.as_str() {
+                "" => " ".repeat(spread + PLUS_MINUS),
+                number => format!(" \u{b1} {number:>spread$}"),
+            };
+        }
+        if self.change > 0 {
+            text += &format!("  {:>width$}", cell.change, width = self.change);
+        }
+        format!("{text:>width$}", width = self.width)
+    }
+}
+
+/// Characters of " ± ".
+const PLUS_MINUS: usize = 3;
+
+fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(value: &str, spread: &str, change: &str) -> Cell {
+        Cell {
+            value: value.to_owned(),
+            spread: spread.to_owned(),
+            change: change.to_owned(),
+        }
+    }
+
+    fn line(label: &str, unit: &str, cells: Vec<Cell>) -> Line {
+        Line {
+            label: label.to_owned(),
+            unit: unit.to_owned(),
+            cells,
+        }
+    }
+
+    #[test]
+    fn parts_align_and_nothing_trails() {
+        let lines = [
+            line(
+                "walltime",
+                "ms",
+                vec![cell("503.0", "12.1", ""), cell("364.0", "3.0", "-27.6%*")],
+            ),
+            line(
+                "allocstall",
+                "",
+                vec![cell("5", "1", ""), cell("-", "", "")],
+            ),
+        ];
+        let text = render(&["default", "case1"], &lines, 100);
+        assert_eq!(
+            text,
+            "                     default                  case1\n\
+             ---------------------------------------------------\n\
+             walltime   ms   503.0 \u{b1} 12.1   364.0 \u{b1} 3.0  -27.6%*\n\
+             allocstall          5 \u{b1}    1       -\n"
+        );
+    }
+
+    #[test]
+    fn a_wide_table_continues_below() {
+        let cells = vec![
+            cell("1", "", ""),
+            cell("2", "", "+100.0%"),
+            cell("3", "", "+200.0%"),
+        ];
+        let text = render(&["a", "b", "c"], &[line("row", "", cells)], 24);
+        let heads: Vec<&str> = text.lines().collect();
+        assert_eq!(heads.len(), 7);
+        assert!(heads[0].ends_with('b') && heads[4].ends_with('c') && heads[3].is_empty());
+        assert!(text.lines().all(|line| line.chars().count() <= 24));
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("row")).count(),
+            2
+        );
+    }
+}

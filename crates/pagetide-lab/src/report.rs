@@ -1,0 +1,245 @@
+//! Records gathered into columns: one column a variant, one series of samples a metric.
+
+use crate::execute::{Outcome, Run};
+use crate::plan::Plan;
+use crate::stats::Summary;
+use crate::world::Failure;
+use pagetide_scenario::record::Unit;
+use std::collections::BTreeMap;
+
+/// Everything that tables and files are made of.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was run.
+    pub plan: Plan,
+    /// Version of Pagetide that ran it.
+    pub version: String,
+    /// One a variant, in the plan's order.
+    pub columns: Vec<Column>,
+    /// What the runs want the reader to know, without repetitions.
+    pub notes: Vec<String>,
+    /// Runs that failed.
+    pub failures: Vec<FailedRun>,
+    /// Number of runs that were not made because the user cancelled.
+    pub cancelled: usize,
+}
+
+/// The finished runs of one variant.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// The variant.
+    pub name: String,
+    /// Number of finished runs.
+    pub finished: usize,
+    /// Metric key -> samples.
+    pub series: BTreeMap<String, Series>,
+}
+
+/// The samples of one metric in one variant.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Unit of the values.
+    pub unit: Unit,
+    /// In seed order; a run without this metric leaves no sample.
+    pub samples: Vec<Sample>,
+    /// What they say.
+    pub summary: Summary,
+}
+
+/// One value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Seed of its run.
+    pub seed: u64,
+    /// The value.
+    pub value: f64,
+}
+
+/// A run that failed.
+#[derive(Clone, Debug)]
+pub struct FailedRun {
+    /// Its variant.
+    pub variant: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Why.
+    pub failure: Failure,
+}
+
+impl Report {
+    /// Gathers `runs`, which are ordered by (variant, seed), as [`crate::execute::execute`] does.
+    pub fn new(plan: Plan, runs: &[Run]) -> Report {
+        let mut failures = Vec::new();
+        let mut cancelled = 0;
+        let mut notes = Notes::default();
+        let mut columns: Vec<Column> = plan
+            .scenario
+            .variants
+            .iter()
+            .map(|v| Column {
+                name: v.name.clone(),
+                finished: 0,
+                series: BTreeMap::new(),
+            })
+            .collect();
+
+        for run in runs {
+            let column = &mut columns[run.job.variant];
+            match &run.outcome {
+                Outcome::Finished(record) => {
+                    column.finished += 1;
+                    for (key, metric) in &record.metrics {
+                        let series = column.series.entry(key.clone()).or_insert_with(|| Series {
+                            unit: metric.unit,
+                            samples: Vec::new(),
+                            summary: Summary::of(&[]),
+                        });
+                        series.samples.push(Sample {
+                            seed: run.job.seed,
+                            value: metric.value,
+                        });
+                    }
+                    for note in &record.notes {
+                        notes.add(&column.name, run.job.seed, note);
+                    }
+                }
+                Outcome::Failed(failure) => failures.push(FailedRun {
+                    variant: column.name.clone(),
+                    seed: run.job.seed,
+                    failure: failure.clone(),
+                }),
+                Outcome::Cancelled => cancelled += 1,
+            }
+        }
+        for series in columns
+            .iter_mut()
+            .flat_map(|column| column.series.values_mut())
+        {
+            let values: Vec<f64> = series.samples.iter().map(|sample| sample.value).collect();
+            series.summary = Summary::of(&values);
+        }
+        let version = crate::VERSION.to_owned();
+        Report {
+            plan,
+            version,
+            columns,
+            notes: notes.lines(),
+            failures,
+            cancelled,
+        }
+    }
+
+    /// Whether any run finished.
+    pub fn has_data(&self) -> bool {
+        self.columns.iter().any(|column| column.finished > 0)
+    }
+
+    /// Summary of `key` in `column`, if it has samples.
+    pub fn summary(&self, column: usize, key: &str) -> Option<&Summary> {
+        self.columns[column]
+            .series
+            .get(key)
+            .map(|series| &series.summary)
+    }
+
+    /// Unit of `key`, from the first column that has it.
+    pub fn unit(&self, key: &str) -> Option<Unit> {
+        self.columns
+            .iter()
+            .find_map(|column| column.series.get(key))
+            .map(|series| series.unit)
+    }
+
+    /// Published value of `key` in `column`.
+    pub fn published(&self, column: usize, key: &str) -> Option<f64> {
+        let reference = self.plan.scenario.reference.as_ref()?;
+        reference
+            .values
+            .get(&self.columns[column].name)?
+            .get(key)
+            .copied()
+    }
+}
+
+/// Notes of all runs; the same note from several seeds becomes one line.
+#[derive(Default)]
+struct Notes(Vec<(String, String, Vec<u64>)>);
+
+impl Notes {
+    fn add(&mut self, variant: &str, seed: u64, note: &str) {
+        match self
+            .0
+            .iter_mut()
+            .find(|(v, n, _)| v == variant && n == note)
+        {
+            Some((_, _, seeds)) if seeds.last() == Some(&seed) => {}
+            Some((_, _, seeds)) => seeds.push(seed),
+            None => self
+                .0
+                .push((variant.to_owned(), note.to_owned(), vec![seed])),
+        }
+    }
+
+    fn lines(self) -> Vec<String> {
+        self.0
+            .into_iter()
+            .map(|(variant, note, seeds)| match seeds.as_slice() {
+                [seed] => format!("{variant}, seed {seed}: {note}"),
+                seeds => format!("{variant}, {} seeds: {note}", seeds.len()),
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Choice, Job};
+    use crate::testing::{record, scenario};
+
+    #[test]
+    fn records_become_series_in_seed_order() {
+        let plan = Plan::new(scenario(&["a", "b"]), &Choice::default()).unwrap();
+        let mut noted = record("b", 1, &[("pgfault", 7.0)]);
+        noted.notes = vec!["time limit reached".to_owned()];
+        let mut again = record("b", 2, &[("pgfault", 9.0)]);
+        again.notes = noted.notes.clone();
+        let failure = Failure {
+            message: "no".to_owned(),
+            hint: None,
+        };
+        let run = |variant, seed, outcome| Run {
+            job: Job { variant, seed },
+            outcome,
+        };
+        let runs = [
+            run(
+                0,
+                1,
+                Outcome::Finished(Box::new(record("a", 1, &[("pgfault", 1.0)]))),
+            ),
+            run(0, 2, Outcome::Failed(failure)),
+            run(0, 3, Outcome::Cancelled),
+            run(1, 1, Outcome::Finished(Box::new(noted))),
+            run(1, 2, Outcome::Finished(Box::new(again))),
+        ];
+        let report = Report::new(plan, &runs);
+        assert_eq!(report.columns[0].finished, 1);
+        assert_eq!(report.summary(1, "pgfault").unwrap().mean, 8.0);
+        assert_eq!(
+            report.columns[1].series["pgfault"].samples,
+            [
+                Sample {
+                    seed: 1,
+                    value: 7.0
+                },
+                Sample {
+                    seed: 2,
+                    value: 9.0
+                }
+            ]
+        );
+        assert_eq!(report.notes, ["b, 2 seeds: time limit reached"]);
+        assert_eq!((report.failures.len(), report.cancelled), (1, 1));
+    }
+}

@@ -1,0 +1,199 @@
+//! Which metrics become rows of the table.
+
+use crate::report::Report;
+use std::collections::BTreeSet;
+
+/// Rows when the scenario names none, besides every `*.walltime`: what reclaim mails quote.
+/// A name stands for the machine's counter; `*` for anything.
+const DEFAULT: &[&str] = &[
+    "pgmajfault",
+    "allocstall",
+    "mm_vmscan_kswapd_wake",
+    "pgscan_kswapd",
+    "pgscan_direct",
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "pswpin",
+    "pswpout",
+    "workingset_refault_*",
+    "oom_kill",
+    "psi*",
+    "memory.pressure*",
+];
+
+/// The rows of `report`: those the scenario names, in its order, or the default ones.
+///
+/// A named row may hold `*`. A name that matches nothing stays, as a row of `-`; default rows
+/// appear only if they are non-zero somewhere.
+pub fn rows(report: &Report) -> Vec<String> {
+    let keys: BTreeSet<&str> = report
+        .columns
+        .iter()
+        .flat_map(|c| c.series.keys().map(String::as_str))
+        .collect();
+    let mut rows = Rows::default();
+    let named = &report.plan.scenario.rows;
+    if named.is_empty() {
+        default_rows(report, &keys, &mut rows);
+        return rows.order;
+    }
+    for name in named {
+        if name.contains('*') {
+            keys.iter()
+                .filter(|key| matches(name, key))
+                .for_each(|key| rows.push(key));
+        } else {
+            rows.push(name);
+        }
+    }
+    rows.order
+}
+
+/// Named rows that no run has: most likely misspelt.
+pub fn unknown_rows(report: &Report) -> Vec<&str> {
+    let has = |name: &str| {
+        report
+            .columns
+            .iter()
+            .any(|c| c.series.keys().any(|key| matches(name, key)))
+    };
+    report
+        .plan
+        .scenario
+        .rows
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !has(name))
+        .collect()
+}
+
+fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
+    for key in keys {
+        if key.ends_with(".walltime") && nonzero(report, key) && !repeats_its_task(report, key) {
+            rows.push(key);
+        }
+    }
+    for pattern in DEFAULT {
+        for key in keys.iter().filter(|key| matches(pattern, key)) {
+            if nonzero(report, key) {
+                rows.push(key);
+            }
+        }
+    }
+    if let Some(reference) = &report.plan.scenario.reference {
+        reference
+            .values
+            .values()
+            .flat_map(|values| values.keys())
+            .for_each(|key| rows.push(key));
+    }
+}
+
+fn nonzero(report: &Report, key: &str) -> bool {
+    let series = report
+        .columns
+        .iter()
+        .filter_map(|column| column.series.get(key));
+    series
+        .flat_map(|s| &s.samples)
+        .any(|sample| sample.value != 0.0)
+}
+
+/// Whether `TASK.PHASE.NAME` says the same as `TASK.NAME`, as it does when there is one phase.
+fn repeats_its_task(report: &Report, key: &str) -> bool {
+    let Some((front, name)) = key.rsplit_once('.') else {
+        return false;
+    };
+    let Some((task, _phase)) = front.rsplit_once('.') else {
+        return false;
+    };
+    let whole = format!("{task}.{name}");
+    report.columns.iter().all(|column| {
+        let samples = |key: &str| column.series.get(key).map(|series| &series.samples);
+        samples(&whole) == samples(key)
+    })
+}
+
+/// Shell-like match where `*` stands for any characters.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(text) = text.strip_prefix(head) else {
+        return false;
+    };
+    text.char_indices()
+        .map(|(i, _)| i)
+        .chain([text.len()])
+        .any(|start| matches(rest, &text[start..]))
+}
+
+/// Row names in order, each once.
+#[derive(Default)]
+struct Rows {
+    order: Vec<String>,
+    seen: BTreeSet<String>,
+}
+
+impl Rows {
+    fn push(&mut self, key: &str) {
+        if self.seen.insert(key.to_owned()) {
+            self.order.push(key.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::report;
+
+    const RUNS: &[(&str, &[(&str, f64)])] = &[
+        (
+            "a",
+            &[
+                ("dd.walltime", 2.0),
+                ("dd.copy.walltime", 2.0),
+                ("pswpin", 0.0),
+                ("x", 1.0),
+            ],
+        ),
+        (
+            "b",
+            &[
+                ("dd.walltime", 3.0),
+                ("dd.copy.walltime", 3.0),
+                ("allocstall", 4.0),
+                ("x", 1.0),
+            ],
+        ),
+    ];
+
+    #[test]
+    fn default_rows_are_nonzero_and_say_things_once() {
+        assert_eq!(rows(&report(RUNS)), ["dd.walltime", "allocstall"]);
+    }
+
+    #[test]
+    fn named_rows_keep_their_order_and_may_be_unknown() {
+        let mut report = report(RUNS);
+        report.plan.scenario.rows = ["pswpin", "dd.*", "pswpin", "pgscam"]
+            .map(str::to_owned)
+            .to_vec();
+        assert_eq!(
+            rows(&report),
+            ["pswpin", "dd.copy.walltime", "dd.walltime", "pgscam"]
+        );
+        assert_eq!(unknown_rows(&report), ["pgscam"]);
+    }
+
+    #[test]
+    fn star_matches_anything() {
+        assert!(matches("workingset_refault_*", "workingset_refault_anon"));
+        assert!(matches("*.walltime", "cc.0.walltime"));
+        assert!(matches("a*b*c", "abbc"));
+        assert!(!matches("a*b", "abc"));
+        assert!(matches("*", ""));
+        assert!(!matches("psi*", "ps"));
+    }
+}

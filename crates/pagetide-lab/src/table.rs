@@ -1,0 +1,292 @@
+//! The report as a table in the habit of memory-management mails: a row a metric, a column a
+//! variant, mean, standard deviation, and the change against the first variant in per cent.
+//!
+//! Where the scenario carries published figures, a second line under the row shows them with
+//! their own change, so that the two can be held against each other:
+//!
+//! ```text
+//!                          default                  case1
+//! -------------------------------------------------------
+//! stream.walltime ms   502.1 ± 3.2   361.0 ± 2.0  -28.1%*
+//!   published          503.0         364.0        -27.6%
+//! ```
+
+use crate::format::Scale;
+use crate::layout::{self, Cell, Line};
+use crate::report::Report;
+use crate::stats::{change, differs, Change, Summary};
+use crate::{heading, rows};
+use pagetide_scenario::record::Unit;
+use std::fmt::Write;
+
+/// Lines longer than this do not survive a mail.
+pub const WIDTH: usize = 120;
+
+/// Renders heading, table, legend and notes.
+pub fn render(report: &Report) -> String {
+    let mut out = heading::render(report, WIDTH);
+    let names: Vec<&str> = report
+        .columns
+        .iter()
+        .map(|column| column.name.as_str())
+        .collect();
+    let mut legend = Legend::default();
+    let mut lines = Vec::new();
+    for key in rows::rows(report) {
+        row(report, &key, &mut lines, &mut legend);
+    }
+    out.push('\n');
+    if lines.is_empty() {
+        out.push_str("No metric to show: all default rows are zero; name some in `rows`.\n");
+    } else {
+        out.push_str(&layout::render(&names, &lines, WIDTH));
+        legend.write(report, &mut out);
+    }
+    for note in &report.notes {
+        writeln!(out, "note: {note}").expect("writing to a string");
+    }
+    out
+}
+
+/// Adds the line of `key` and, if there are published figures, a second one.
+fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
+    let columns = 0..report.columns.len();
+    let summaries: Vec<Option<&Summary>> = columns
+        .clone()
+        .map(|column| report.summary(column, key))
+        .collect();
+    let published: Vec<Option<f64>> = columns
+        .clone()
+        .map(|column| report.published(column, key))
+        .collect();
+
+    let mut values: Vec<(f64, f64)> = summaries
+        .iter()
+        .flatten()
+        .map(|summary| (summary.mean, summary.stddev))
+        .collect();
+    values.extend(published.iter().flatten().map(|&value| (value, 0.0)));
+    let scale = Scale::new(report.unit(key).unwrap_or(Unit::Ratio), &values);
+
+    let ours = columns.clone().map(|column| {
+        let Some(summary) = summaries[column] else {
+            return absent();
+        };
+        let (value, spread) = scale.print(summary.mean, summary.stddev);
+        let spread = if summary.n > 1 && value != "-" {
+            spread
+        } else {
+            String::new()
+        };
+        legend.spread |= !spread.is_empty();
+        let change = match (column, summaries[0]) {
+            (0, _) | (_, None) => String::new(),
+            (_, Some(base)) => {
+                let star = differs(base, summary);
+                legend.star |= star;
+                legend.change(
+                    change(base.mean, summary.mean),
+                    if star { "*" } else { " " },
+                )
+            }
+        };
+        Cell {
+            value,
+            spread,
+            change,
+        }
+    });
+    let unit = scale.symbol.to_owned();
+    let cells = ours.collect();
+    lines.push(Line {
+        label: key.to_owned(),
+        unit,
+        cells,
+    });
+
+    if published.iter().any(Option::is_some) {
+        let theirs = columns.map(|column| {
+            let Some(value) = published[column] else {
+                return absent();
+            };
+            let change = match (column, published[0]) {
+                (0, _) | (_, None) => String::new(),
+                (_, Some(base)) => legend.change(change(base, value), " "),
+            };
+            Cell {
+                value: scale.print(value, 0.0).0,
+                spread: String::new(),
+                change,
+            }
+        });
+        let cells = theirs.collect();
+        lines.push(Line {
+            label: "  published".to_owned(),
+            unit: String::new(),
+            cells,
+        });
+    }
+}
+
+fn absent() -> Cell {
+    Cell {
+        value: "-".to_owned(),
+        ..Cell::default()
+    }
+}
+
+/// Which signs the table used and must explain.
+#[derive(Default)]
+struct Legend {
+    spread: bool,
+    change: bool,
+    star: bool,
+    new: bool,
+}
+
+impl Legend {
+    fn change(&mut self, change: Change, mark: &str) -> String {
+        self.change = true;
+        match change {
+            Change::Percent(0.0) => format!("0.0%{mark}"),
+            Change::Percent(percent) if percent.abs() >= 1000.0 => format!("{percent:+.0}%{mark}"),
+            Change::Percent(percent) => format!("{percent:+.1}%{mark}"),
+            Change::New => {
+                self.new = true;
+                format!("new{mark}")
+            }
+            Change::Unknown => format!("-{mark}"),
+        }
+    }
+
+    fn write(&self, report: &Report, out: &mut String) {
+        let mut parts = Vec::new();
+        if self.spread {
+            parts.push("mean \u{b1} sample standard deviation over the seeds".to_owned());
+        }
+        if self.change {
+            parts.push(format!(
+                "change against {} in per cent",
+                report.columns[0].name
+            ));
+        }
+        if self.star {
+            parts.push("* means differ (Welch's t-test, p < 0.05)".to_owned());
+        }
+        if self.new {
+            parts.push(format!("new: zero in {}", report.columns[0].name));
+        }
+        if !parts.is_empty() {
+            writeln!(out, "\n{}", parts.join("; ")).expect("writing to a string");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{report, report_of};
+    use pagetide_scenario::model::Reference;
+
+    type Metrics = &'static [(&'static str, f64)];
+
+    /// The table without its heading.
+    fn body(report: &Report) -> String {
+        render(report).split_once("\n\n").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn the_table_of_the_mail() {
+        const D: [Metrics; 3] = [
+            &[
+                ("stream.walltime", 0.503),
+                ("pgmajfault", 16384.0),
+                ("allocstall", 5.0),
+            ],
+            &[
+                ("stream.walltime", 0.511),
+                ("pgmajfault", 16384.0),
+                ("allocstall", 7.0),
+            ],
+            &[
+                ("stream.walltime", 0.489),
+                ("pgmajfault", 16384.0),
+                ("allocstall", 4.0),
+            ],
+        ];
+        const C: [Metrics; 3] = [
+            &[
+                ("stream.walltime", 0.364),
+                ("pgmajfault", 16384.0),
+                ("allocstall", 0.0),
+            ],
+            &[
+                ("stream.walltime", 0.360),
+                ("pgmajfault", 16384.0),
+                ("allocstall", 0.0),
+            ],
+            &[
+                ("stream.walltime", 0.366),
+                ("pgmajfault", 16384.0),
+                ("allocstall", 0.0),
+            ],
+        ];
+        let mut report = report_of(&[("default", D.to_vec()), ("case1", C.to_vec())]);
+        let published = |walltime, stalls| {
+            [
+                ("stream.walltime".to_owned(), walltime),
+                ("allocstall".to_owned(), stalls),
+            ]
+            .into()
+        };
+        report.plan.scenario.reference = Some(Reference {
+            source: "the mail".to_owned(),
+            values: [
+                ("default".to_owned(), published(0.503, 5.0)),
+                ("case1".to_owned(), published(0.364, 0.0)),
+            ]
+            .into(),
+        });
+        assert_eq!(
+            body(&report),
+            "\x20                         default                   case1
+---------------------------------------------------------
+stream.walltime ms   501.0 ± 11.1   363.3 ± 3.1   -27.5%*
+  published          503.0          364.0         -27.6%
+pgmajfault           16384 ±    0   16384 ±   0     0.0%
+allocstall             5.3 ±  1.5       0 ±   0  -100.0%*
+  published            5.0              0        -100.0%
+
+mean ± sample standard deviation over the seeds; change against default in per cent; \
+* means differ (Welch's t-test, p < 0.05)
+"
+        );
+    }
+
+    #[test]
+    fn missing_values_new_ones_and_notes() {
+        let mut report = report(&[
+            ("a", &[("pswpin", 0.0), ("x", 1.0)]),
+            ("b", &[("pswpin", 12.0)]),
+        ]);
+        report.plan.scenario.rows = vec!["pswpin".to_owned(), "x".to_owned(), "y".to_owned()];
+        report.notes = vec!["b, seed 1: time limit reached".to_owned()];
+        assert_eq!(
+            body(&report),
+            "\x20        a          b
+---------------------
+pswpin   0   12  new
+x        1    -
+y        -    -
+
+change against a in per cent; new: zero in a
+note: b, seed 1: time limit reached
+"
+        );
+    }
+
+    #[test]
+    fn nothing_to_show_is_said() {
+        assert!(render(&report(&[("a", &[("pswpin", 0.0)])])).contains("No metric to show"));
+    }
+}

@@ -1,0 +1,116 @@
+//! A small scenario and records without a world, for this crate's tests.
+
+use crate::execute::{Outcome, Run};
+use crate::plan::{Choice, Job, Plan};
+use crate::report::Report;
+use pagetide_scenario::model::{Machine, Node, Scenario, Setup, Variant};
+use pagetide_scenario::record::{Metric, RunRecord, Unit};
+
+/// Metric keys with their values.
+pub type Metrics<'a> = &'a [(&'a str, f64)];
+
+/// A scenario named `fake`, seed 1, three repeats, with these variants and nothing to do.
+pub fn scenario(variants: &[&str]) -> Scenario {
+    let setup = Setup {
+        machine: Machine {
+            cpus: 2,
+            nodes: vec![Node {
+                memory: 2 << 30,
+                reserved: 0,
+                movable: 0,
+                zones: vec![],
+            }],
+            disks: vec![],
+            swap: None,
+        },
+        sysctls: vec![],
+        policies: Default::default(),
+        groups: vec![],
+        files: vec![],
+        tasks: vec![],
+        time_limit_ns: 3_600_000_000_000,
+    };
+    Scenario {
+        name: "fake".to_owned(),
+        title: "A world that is not there".to_owned(),
+        description: String::new(),
+        repeats: 3,
+        seed: 1,
+        variants: variants
+            .iter()
+            .map(|&name| Variant {
+                name: name.to_owned(),
+                setup: setup.clone(),
+            })
+            .collect(),
+        rows: vec![],
+        reference: None,
+    }
+}
+
+/// A record of `fake`; the unit follows the metric's name.
+pub fn record(variant: &str, seed: u64, metrics: Metrics<'_>) -> RunRecord {
+    let unit = |key: &str| match key.rsplit('.').next().unwrap_or(key) {
+        "walltime" | "alloc_latency_p99" => Unit::Seconds,
+        "throughput" => Unit::BytesPerSecond,
+        "rss" => Unit::Bytes,
+        _ => Unit::Count,
+    };
+    RunRecord {
+        scenario: "fake".to_owned(),
+        variant: variant.to_owned(),
+        seed,
+        version: crate::VERSION.to_owned(),
+        metrics: metrics
+            .iter()
+            .map(|&(key, value)| {
+                (
+                    key.to_owned(),
+                    Metric {
+                        value,
+                        unit: unit(key),
+                    },
+                )
+            })
+            .collect(),
+        digest: seed,
+        elapsed_ns: 0,
+        notes: vec![],
+        files: vec![],
+    }
+}
+
+/// A report with one run (seed 1) for each variant.
+pub fn report(runs: &[(&str, Metrics<'_>)]) -> Report {
+    let seeds: Vec<(&str, Vec<Metrics<'_>>)> = runs
+        .iter()
+        .map(|(name, metrics)| (*name, vec![*metrics]))
+        .collect();
+    report_of(&seeds)
+}
+
+/// A report with one run for each seed, from 1.
+pub fn report_of(variants: &[(&str, Vec<Metrics<'_>>)]) -> Report {
+    let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
+    let repeats = variants
+        .iter()
+        .map(|(_, seeds)| seeds.len())
+        .max()
+        .unwrap_or(1) as u32;
+    let choice = Choice {
+        repeats: Some(repeats),
+        ..Choice::default()
+    };
+    let plan = Plan::new(scenario(&names), &choice).unwrap();
+    let mut runs = Vec::new();
+    for (variant, (name, seeds)) in variants.iter().enumerate() {
+        for (seed, metrics) in (1..).zip(seeds) {
+            let outcome = Outcome::Finished(Box::new(record(name, seed, metrics)));
+            runs.push(Run {
+                job: Job { variant, seed },
+                outcome,
+            });
+        }
+    }
+    Report::new(plan, &runs)
+}

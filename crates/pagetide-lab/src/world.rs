@@ -1,0 +1,74 @@
+//! The door to whatever performs a run: the simulator today, other worlds later.
+
+use pagetide_scenario::model::Variant;
+use pagetide_scenario::record::RunRecord;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::Arc;
+
+/// Performs runs. A run is a pure function of its arguments; `watch` may only end it early.
+pub trait World: Sync {
+    /// Runs `variant` of the scenario called `scenario` with `seed`.
+    fn run(
+        &self,
+        scenario: &str,
+        variant: &Variant,
+        seed: u64,
+        watch: &Watch,
+    ) -> Result<RunRecord, Failure>;
+}
+
+impl<F> World for F
+where
+    F: Fn(&str, &Variant, u64, &Watch) -> Result<RunRecord, Failure> + Sync,
+{
+    fn run(
+        &self,
+        scenario: &str,
+        variant: &Variant,
+        seed: u64,
+        watch: &Watch,
+    ) -> Result<RunRecord, Failure> {
+        self(scenario, variant, seed, watch)
+    }
+}
+
+/// Strings attached to a run in progress.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    /// Set when the user wants no more; the run should end soon, with any error.
+    pub cancel: Arc<AtomicBool>,
+    /// Virtual nanoseconds done so far, stored by the world now and then.
+    pub clock: Arc<AtomicU64>,
+}
+
+/// Why a run has no record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// One sentence.
+    pub message: String,
+    /// What the user can do about it.
+    pub hint: Option<String>,
+}
+
+/// The simulated machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Simulator {
+    /// Whether records carry the final /proc-like files.
+    pub want_files: bool,
+}
+
+impl World for Simulator {
+    fn run(
+        &self,
+        _scenario: &str,
+        _variant: &Variant,
+        _seed: u64,
+        _watch: &Watch,
+    ) -> Result<RunRecord, Failure> {
+        Err(Failure {
+            message: "no simulator yet".to_owned(),
+            hint: None,
+        })
+    }
+}

@@ -1,0 +1,455 @@
+//! From tree to typed tables, collecting every mistake on the way.
+//!
+//! [`table!`] declares a table of the format once: its fields are the keys that are accepted, its
+//! documentation is the schema's.
+
+use super::span::{clip, list_names, At, Sink, Span};
+use super::tree::{Entry, Node, Value};
+use super::units::{self, UnitError};
+use crate::names::{AdviceKind, DiskModel, Named, OrderKind, WorkloadKind, ZoneName};
+use crate::names::{DirectReclaimPolicy, KswapdPolicy, WatermarksPolicy};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use std::borrow::Cow;
+
+/// A type that a value of the tree can be read as.
+pub(crate) trait Decode: Sized {
+    /// Reads it; `None` after a mistake was reported.
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self>;
+}
+
+/// A table with known keys.
+pub(crate) trait Keyed: Default {
+    /// The keys.
+    const KEYS: &'static [&'static str];
+    /// Takes an entry; false if the key is not one of [`Self::KEYS`].
+    fn take(&mut self, entry: &Entry, sink: &mut Sink) -> bool;
+    /// Says where the table is.
+    fn place(&mut self, span: Span);
+}
+
+/// Declares a table of the format: a struct of optional fields that know their places.
+macro_rules! table {
+    (
+        $(#[doc = $doc:literal])+
+        $name:ident {
+            $( $(#[$meta:meta])* $field:ident : $type:ty, )*
+        }
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, Default, JsonSchema)]
+        #[schemars(deny_unknown_fields)]
+        pub(crate) struct $name {
+            /// Where the table is.
+            #[schemars(skip)]
+            pub(crate) at: Span,
+            /// Keys whose values could not be read.
+            #[schemars(skip)]
+            pub(crate) bad: Vec<&'static str>,
+            $( $(#[$meta])* pub(crate) $field: Option<$type>, )*
+        }
+
+        impl Keyed for $name {
+            const KEYS: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            fn take(&mut self, entry: &Entry, sink: &mut Sink) -> bool {
+                $(
+                    if entry.key == stringify!($field) {
+                        self.$field = <$type as Decode>::decode(&entry.node, sink);
+                        if self.$field.is_none() {
+                            self.bad.push(stringify!($field));
+                        }
+                        return true;
+                    }
+                )*
+                false
+            }
+
+            fn place(&mut self, span: Span) {
+                self.at = span;
+            }
+        }
+
+        impl Decode for $name {
+            fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+                decode_table(node, sink)
+            }
+        }
+    };
+}
+pub(crate) use table;
+
+/// Reports that a value is of the wrong type.
+pub(crate) fn expected(node: &Node, what: &str, hint: &str, sink: &mut Sink) {
+    let message = format!("expected {what}, found {}", node.value.kind());
+    if hint.is_empty() {
+        sink.error(node.span, message);
+    } else {
+        sink.hinted(node.span, message, hint);
+    }
+}
+
+/// Reports a key that no table takes here.
+pub(crate) fn unknown_key<'a>(
+    entry: &Entry,
+    known: impl Iterator<Item = &'a str> + Clone,
+    sink: &mut Sink,
+) {
+    let message = format!("unknown key `{}`", clip(&entry.key));
+    let hint = match sink.suggest(&entry.key, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the keys here are {}", known.collect::<Vec<_>>().join(", ")),
+    };
+    sink.hinted(entry.key_span, message, hint);
+}
+
+/// Reads a table all of whose keys are known.
+pub(crate) fn decode_table<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<T> {
+    let Value::Table(table) = &node.value else {
+        expected(node, "a table", "", sink);
+        return None;
+    };
+    let mut decoded = T::default();
+    decoded.place(node.span);
+    for entry in &table.entries {
+        if !decoded.take(entry, sink) {
+            unknown_key(entry, T::KEYS.iter().copied(), sink);
+        }
+    }
+    Some(decoded)
+}
+
+impl<T: Decode> Decode for At<T> {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        Some(At { value: T::decode(node, sink)?, span: node.span })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// An array of tables or of values. What cannot be read is left out.
+impl<T: Decode> Decode for Vec<T> {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let Value::Array(nodes) = &node.value else {
+            let hint = match node.value {
+                Value::Table(_) => "write it as an array of tables, with double brackets: [[...]]",
+                _ => "",
+            };
+            expected(node, "an array", hint, sink);
+            return None;
+        };
+        let decoded: Vec<Option<T>> = nodes.iter().map(|node| T::decode(node, sink)).collect();
+        decoded.into_iter().collect()
+    }
+}
+
+impl Decode for String {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        match &node.value {
+            Value::Text(text) => Some(text.clone()),
+            _ => {
+                expected(node, "a string", "", sink);
+                None
+            }
+        }
+    }
+}
+
+impl Decode for bool {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        match &node.value {
+            Value::Boolean(value) => Some(*value),
+            _ => {
+                expected(node, "true or false", "", sink);
+                None
+            }
+        }
+    }
+}
+
+/// A name that can be part of a metric's key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name(pub(crate) String);
+
+/// Longest name.
+const NAME_MAX: usize = 64;
+
+impl Decode for Name {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let name = String::decode(node, sink)?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_plain) {
+            let hint = format!("use letters, digits, `-` and `_`, at most {NAME_MAX}");
+            sink.hinted(node.span, format!("`{}` cannot be a name", clip(&name)), hint);
+            return None;
+        }
+        Some(Name(name))
+    }
+}
+
+impl JsonSchema for Name {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Name".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" })
+    }
+}
+
+/// A title: the name of a scenario or of a variant, which may have dots and the like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Label(pub(crate) String);
+
+impl Decode for Label {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let label = String::decode(node, sink)?;
+        if !is_label(&label) {
+            let hint = format!("use letters, digits and any of - _ . + = : / %, at most {NAME_MAX}");
+            sink.hinted(node.span, format!("`{}` cannot be a name", clip(&label)), hint);
+            return None;
+        }
+        Some(Label(label))
+    }
+}
+
+/// Whether a text can name a scenario or a variant.
+pub(crate) fn is_label(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.+=:/%".contains(c);
+    !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(is_plain)
+}
+
+impl JsonSchema for Label {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Label".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[-A-Za-z0-9_.+=:/%]{1,64}$" })
+    }
+}
+
+/// An integer within bounds, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Int<const MIN: i64, const MAX: i64>(pub(crate) i64);
+
+impl<const MIN: i64, const MAX: i64> Decode for Int<MIN, MAX> {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let Value::Integer(value) = node.value else {
+            let hint = match &node.value {
+                Value::Text(text) if text.trim().parse::<i64>().is_ok() => "remove the quotes",
+                _ => "",
+            };
+            expected(node, "an integer", hint, sink);
+            return None;
+        };
+        match i64::try_from(value) {
+            Ok(value) if (MIN..=MAX).contains(&value) => Some(Int(value)),
+            _ => {
+                let bounds = match MAX {
+                    i64::MAX => format!("{MIN} or more"),
+                    _ => format!("from {MIN} to {MAX}"),
+                };
+                sink.hinted(node.span, "out of range", format!("this is an integer, {bounds}"));
+                None
+            }
+        }
+    }
+}
+
+impl<const MIN: i64, const MAX: i64> JsonSchema for Int<MIN, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Int".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        match MAX {
+            i64::MAX => json_schema!({ "type": "integer", "minimum": MIN }),
+            _ => json_schema!({ "type": "integer", "minimum": MIN, "maximum": MAX }),
+        }
+    }
+}
+
+/// Declares a quantity that is written with a unit.
+macro_rules! quantity {
+    ($(#[doc = $doc:literal])+ $name:ident, $what:literal, $parse:path, $forms:path, $pattern:literal, $plain:expr) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) struct $name(pub(crate) u64);
+
+        impl Decode for $name {
+            fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+                let plain: Option<u64> = $plain;
+                quantity(node, $what, $parse, $forms, plain, sink).map($name)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let plain: Option<u64> = $plain;
+                let text = json_schema!({ "type": "string", "pattern": $pattern });
+                let integer = match plain {
+                    None => json_schema!({ "type": "integer", "minimum": 0 }),
+                    Some(max) => json_schema!({ "type": "integer", "minimum": 0, "maximum": max }),
+                };
+                json_schema!({ "description": $forms, "anyOf": [text, integer] })
+            }
+        }
+    };
+}
+
+quantity! {
+    /// Bytes.
+    Size, "a size", units::parse_size, units::SIZE_FORMS,
+    "^[0-9]+(\\.[0-9]+)? *(B|[KkMmGgTt]|[KMGT]iB|p|pages?)?$", None
+}
+quantity! {
+    /// Nanoseconds. A plain 0 is accepted, other plain integers lack a unit.
+    Time, "a time", units::parse_time, units::TIME_FORMS,
+    "^[0-9]+(\\.[0-9]+)? *(ns|us|ms|s|min|h)$", Some(0)
+}
+quantity! {
+    /// Bytes a second.
+    Rate, "a rate", units::parse_rate, units::RATE_FORMS,
+    "^[0-9]+(\\.[0-9]+)? *(B|[KkMmGgTt]|[KMGT]iB)?/s$", Some(0)
+}
+
+/// Reads a quantity: a text with a unit, or a plain integer up to `plain_max`.
+fn quantity(
+    node: &Node,
+    what: &str,
+    parse: fn(&str) -> Result<u64, UnitError>,
+    forms: &str,
+    plain_max: Option<u64>,
+    sink: &mut Sink,
+) -> Option<u64> {
+    let plain_max = plain_max.unwrap_or(u64::MAX);
+    match &node.value {
+        Value::Text(text) => match parse(text) {
+            Ok(value) => Some(value),
+            Err(UnitError { message, hint }) => {
+                sink.hinted(node.span, format!("`{}`: {message}", clip(text)), hint);
+                None
+            }
+        },
+        Value::Integer(value) => {
+            let message = match u64::try_from(*value) {
+                Ok(value) if value <= plain_max => return Some(value),
+                Ok(_) => format!("{what} needs a unit"),
+                Err(_) if *value < 0 => format!("{what} cannot be negative"),
+                Err(_) => format!("{what} cannot be as large"),
+            };
+            sink.hinted(node.span, message, forms);
+            None
+        }
+        _ => {
+            expected(node, what, forms, sink);
+            None
+        }
+    }
+}
+
+/// A positive decimal number in hundredths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hundredths(pub(crate) u32);
+
+impl Decode for Hundredths {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let parsed = match &node.value {
+            Value::Float(text) => units::parse_hundredths(text),
+            Value::Integer(value) => units::parse_hundredths(&value.to_string()),
+            _ => None,
+        };
+        let limit = crate::zipf::ZIPF_EXPONENT_HUNDREDTHS_MAX;
+        match parsed {
+            Some(value) if (1..=limit).contains(&value) => Some(Hundredths(value)),
+            _ => {
+                let hint = "a number from 0.01 to 10 with at most two decimals, for example 1.0";
+                sink.hinted(node.span, "not an exponent", hint);
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for Hundredths {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Hundredths".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0.01, "maximum": 10 })
+    }
+}
+
+/// Reads one of a closed set of names.
+fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
+    let text = String::decode(node, sink)?;
+    let found = T::from_name(&text);
+    if found.is_none() {
+        let names = T::ALL.iter().map(|one| one.name());
+        let hint = match sink.suggest(&text, names.clone()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("it is one of {}", list_names(names)),
+        };
+        sink.hinted(node.span, format!("unknown {} `{}`", T::WHAT, clip(&text)), hint);
+    }
+    found
+}
+
+macro_rules! named {
+    ($($name:ident),+ $(,)?) => {$(
+        impl Decode for $name {
+            fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+                decode_named(node, sink)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let one = |one: &$name| {
+                    serde_json::json!({ "const": one.name(), "description": one.doc().trim() })
+                };
+                let all: Vec<serde_json::Value> = $name::ALL.iter().map(one).collect();
+                json_schema!({ "type": "string", "oneOf": all })
+            }
+        }
+    )+};
+}
+
+named!(
+    AdviceKind,
+    DirectReclaimPolicy,
+    DiskModel,
+    KswapdPolicy,
+    OrderKind,
+    WatermarksPolicy,
+    WorkloadKind,
+    ZoneName,
+);

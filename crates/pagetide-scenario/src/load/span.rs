@@ -1,0 +1,176 @@
+//! Places in texts: the scenario file, and the arguments of the command line.
+
+/// A stretch of bytes of one source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    /// Which source: 0 is the scenario file.
+    pub(crate) source: u16,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    pub(crate) span: Span,
+}
+
+/// Something wrong at a place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Problem {
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    /// A second place that matters, and what is there.
+    pub(crate) also: Option<(Span, String)>,
+}
+
+/// Collects problems, up to a limit: a file with more is not one that somebody wrote.
+#[derive(Debug, Default)]
+pub(crate) struct Sink {
+    problems: Vec<Problem>,
+    omitted: usize,
+}
+
+/// Problems reported at most.
+pub(crate) const PROBLEMS_MAX: usize = 100;
+
+impl Sink {
+    pub(crate) fn push(&mut self, problem: Problem) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.push(Problem { span, message: message.into(), hint: None, also: None });
+    }
+
+    pub(crate) fn hinted(
+        &mut self,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        let hint = Some(hint.into());
+        self.push(Problem { span, message: message.into(), hint, also: None });
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.problems.len() >= PROBLEMS_MAX
+    }
+
+    pub(crate) fn into_parts(self) -> (Vec<Problem>, usize) {
+        (self.problems, self.omitted)
+    }
+
+    /// The known name that was probably meant. Costs nothing once the sink is full.
+    pub(crate) fn suggest<'a>(
+        &self,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Option<&'a str> {
+        const NAME_MAX: usize = 64;
+        if self.is_full() || name.len() > NAME_MAX {
+            return None;
+        }
+        let plain = |text: &str| text.to_lowercase().replace(['-', '.'], "_");
+        let wanted = plain(name);
+        let mut best: Option<(usize, &'a str)> = None;
+        for candidate in known {
+            if candidate.len() > NAME_MAX {
+                continue;
+            }
+            let plain_candidate = plain(candidate);
+            // The kernel's name without its directory: `swappiness` for `vm.swappiness`.
+            let head = plain_candidate.strip_suffix(wanted.as_str());
+            let distance = if wanted.len() > 3 && head.is_some_and(|head| head.ends_with('_')) {
+                1
+            } else {
+                strsim::osa_distance(&wanted, &plain_candidate)
+            };
+            let is_near = distance <= (wanted.chars().count() / 3).max(1);
+            if is_near && best.is_none_or(|(nearest, _)| distance < nearest) {
+                best = Some((distance, candidate));
+            }
+        }
+        best.map(|(_, candidate)| candidate)
+    }
+}
+
+/// `a`, `b` and `c`: a list of names for a hint, cut when it is long.
+pub(crate) fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const NAMES_MAX: usize = 12;
+    let mut names: Vec<String> = names
+        .into_iter()
+        .take(NAMES_MAX + 1)
+        .map(|name| format!("`{}`", clip(name)))
+        .collect();
+    if names.len() > NAMES_MAX {
+        names.truncate(NAMES_MAX);
+        return format!("{}, ...", names.join(", "));
+    }
+    match names.pop() {
+        Some(last) if names.is_empty() => last,
+        Some(last) => format!("{} and {last}", names.join(", ")),
+        None => "none".to_owned(),
+    }
+}
+
+/// A text short enough for a message, without control characters.
+pub(crate) fn clip(text: &str) -> String {
+    const TEXT_MAX: usize = 60;
+    let mut clipped: String = text
+        .chars()
+        .take(TEXT_MAX)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if text.chars().nth(TEXT_MAX).is_some() {
+        clipped.push_str("...");
+    }
+    clipped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_forgive_small_slips() {
+        let sink = Sink::default();
+        let known = ["memory", "vm.swappiness", "read_latency", "loops"];
+        let suggest = |name| sink.suggest(name, known);
+        assert_eq!(suggest("mempry"), Some("memory"));
+        assert_eq!(suggest("vm.swapiness"), Some("vm.swappiness"));
+        assert_eq!(suggest("swappiness"), Some("vm.swappiness"));
+        assert_eq!(sink.suggest("min_free_kbytes", ["vm.min_free_kbytes"]), Some("vm.min_free_kbytes"));
+        assert_eq!(suggest("read-latency"), Some("read_latency"));
+        assert_eq!(suggest("Loops"), Some("loops"));
+        assert_eq!(suggest("banana"), None);
+        assert_eq!(suggest(""), None);
+        assert_eq!(suggest(&"x".repeat(1000)), None);
+    }
+
+    #[test]
+    fn lists_are_cut() {
+        assert_eq!(list_names([]), "none");
+        assert_eq!(list_names(["a"]), "`a`");
+        assert_eq!(list_names(["a", "b", "c"]), "`a`, `b` and `c`");
+        assert!(list_names(std::iter::repeat_n("x", 100)).ends_with(", ..."));
+    }
+
+    #[test]
+    fn the_sink_is_bounded() {
+        let mut sink = Sink::default();
+        for _ in 0..PROBLEMS_MAX + 5 {
+            sink.error(Span::default(), "x");
+        }
+        assert!(sink.is_full());
+        assert_eq!(sink.suggest("mempry", ["memory"]), None);
+        let (problems, omitted) = sink.into_parts();
+        assert_eq!((problems.len(), omitted), (PROBLEMS_MAX, 5));
+    }
+}

@@ -1,0 +1,367 @@
+//! The parse tree of a scenario: TOML values that know where they were written, which variants
+//! and `--set` options change before it is read as a scenario.
+
+use super::span::{clip, list_names, Problem, Sink, Span};
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) span: Span,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    /// Clamped to 128 bits.
+    Integer(i128),
+    /// As written, without underscores.
+    Float(String),
+    Boolean(bool),
+    Date,
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+/// Entries in the order of the text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_span: Span,
+    pub(crate) node: Node,
+}
+
+impl Value {
+    /// What it is, with its article.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Value::Text(_) => "a string",
+            Value::Integer(_) => "an integer",
+            Value::Float(_) => "a float",
+            Value::Boolean(_) => "a boolean",
+            Value::Date => "a date",
+            Value::Array(_) => "an array",
+            Value::Table(_) => "a table",
+        }
+    }
+}
+
+impl Node {
+    pub(crate) fn as_table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_table_mut(&mut self) -> Option<&mut Table> {
+        match &mut self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// First and last byte of the values within, for telling whether a place is inside.
+    pub(crate) fn extent(&self) -> Span {
+        let mut extent = self.span;
+        let mut widen = |span: Span| {
+            if span.source == extent.source {
+                extent.start = extent.start.min(span.start);
+                extent.end = extent.end.max(span.end);
+            }
+        };
+        match &self.value {
+            Value::Array(nodes) => nodes.iter().for_each(|node| widen(node.extent())),
+            Value::Table(table) => table.entries.iter().for_each(|entry| {
+                widen(entry.key_span);
+                widen(entry.node.extent());
+            }),
+            _ => {}
+        }
+        extent
+    }
+}
+
+impl Table {
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        self.entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node)
+    }
+
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Node> {
+        let index = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.remove(index).node)
+    }
+
+    /// Replaces the value of a key where it stands, or appends it.
+    pub(crate) fn set(&mut self, new: Entry) {
+        match self.entries.iter_mut().find(|entry| entry.key == new.key) {
+            Some(entry) => *entry = new,
+            None => self.entries.push(new),
+        }
+    }
+
+    /// Turns `[a.b] c = 1` within this table into `"a.b.c" = 1`.
+    pub(crate) fn flatten(&mut self, sink: &mut Sink) {
+        let mut flat = Table::default();
+        for entry in std::mem::take(&mut self.entries) {
+            flatten_into(&mut flat, String::new(), entry, sink);
+        }
+        *self = flat;
+    }
+}
+
+fn flatten_into(flat: &mut Table, prefix: String, entry: Entry, sink: &mut Sink) {
+    let key = if prefix.is_empty() { entry.key } else { format!("{prefix}.{}", entry.key) };
+    if let Value::Table(table) = entry.node.value {
+        for inner in table.entries {
+            flatten_into(flat, key.clone(), inner, sink);
+        }
+        return;
+    }
+    let Entry { key_span, node, .. } = entry;
+    if let Some(first) = flat.entries.iter().find(|known| known.key == key) {
+        sink.push(Problem {
+            span: key_span,
+            message: format!("`{}` is written twice", clip(&key)),
+            hint: Some("keep one of them".into()),
+            also: Some((first.key_span, "first here".into())),
+        });
+        return;
+    }
+    flat.entries.push(Entry { key, key_span, node });
+}
+
+/// Parses a document. `None` when it is too broken to go on.
+pub(crate) fn parse(text: &str, source: u16, sink: &mut Sink) -> Option<Node> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut is_sound = true;
+    for error in &errors {
+        let span = error.span().unwrap_or(0..0);
+        let is_bare_text = error.message().starts_with("string values must be quoted");
+        let is_duplicate = error.message().starts_with("duplicate key");
+        let written = text.get(span.clone()).unwrap_or_default();
+        let hint = if is_bare_text {
+            Some(format!("write \"{}\"", clip(written)))
+        } else if is_duplicate {
+            Some(format!("`{}` is already set in this table: keep one of them", clip(written)))
+        } else {
+            None
+        };
+        // One broken bracket makes everything after it an error: only the first tells something.
+        if is_sound {
+            let message = format!("not TOML: {}", error.message());
+            sink.push(Problem { span: to_span(span, source), message, hint, also: None });
+        }
+        is_sound &= is_bare_text || is_duplicate;
+    }
+    is_sound.then(|| Node { span: to_span(0..0, source), value: table_value(table.get_ref(), source) })
+}
+
+/// Parses the VALUE of `KEY=VALUE`: as TOML, or as a string when it is not.
+pub(crate) fn parse_value(text: &str, span: Span) -> Node {
+    let value = match DeValue::parse(text) {
+        Ok(value) => convert(value.get_ref(), span.source),
+        Err(_) => Value::Text(text.to_owned()),
+    };
+    let mut node = Node { span, value };
+    node.place_at(span);
+    node
+}
+
+impl Node {
+    /// Says that all of it was written at `span`.
+    fn place_at(&mut self, span: Span) {
+        self.span = span;
+        match &mut self.value {
+            Value::Array(nodes) => nodes.iter_mut().for_each(|node| node.place_at(span)),
+            Value::Table(table) => table.entries.iter_mut().for_each(|entry| {
+                entry.key_span = span;
+                entry.node.place_at(span);
+            }),
+            _ => {}
+        }
+    }
+}
+
+fn to_span(range: std::ops::Range<usize>, source: u16) -> Span {
+    let clamp = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+    Span { source, start: clamp(range.start), end: clamp(range.end) }
+}
+
+fn table_value(table: &DeTable<'_>, source: u16) -> Value {
+    let mut entries: Vec<Entry> = table
+        .iter()
+        .map(|(key, value)| Entry {
+            key: key.get_ref().to_string(),
+            key_span: to_span(key.span(), source),
+            node: node(value, source),
+        })
+        .collect();
+    entries.sort_by_key(|entry| entry.key_span);
+    Value::Table(Table { entries })
+}
+
+fn node(value: &Spanned<DeValue<'_>>, source: u16) -> Node {
+    Node { span: to_span(value.span(), source), value: convert(value.get_ref(), source) }
+}
+
+fn convert(value: &DeValue<'_>, source: u16) -> Value {
+    match value {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(integer) => {
+            let parsed = i128::from_str_radix(integer.as_str(), integer.radix());
+            let is_negative = integer.as_str().starts_with('-');
+            Value::Integer(parsed.unwrap_or(if is_negative { i128::MIN } else { i128::MAX }))
+        }
+        DeValue::Float(float) => Value::Float(float.as_str().to_owned()),
+        DeValue::Boolean(boolean) => Value::Boolean(*boolean),
+        DeValue::Datetime(_) => Value::Date,
+        DeValue::Array(array) => {
+            Value::Array(array.iter().map(|value| node(value, source)).collect())
+        }
+        DeValue::Table(table) => table_value(table, source),
+    }
+}
+
+/// A path to a value, `task.stream.nice`, as a variant's `set` or the command line names it.
+pub(crate) struct Path<'a> {
+    /// Its text.
+    pub(crate) text: &'a str,
+    /// Where it was written.
+    pub(crate) span: Span,
+}
+
+impl Path<'_> {
+    /// The parts between the dots; a part may be quoted.
+    pub(crate) fn parts(&self) -> Vec<String> {
+        let mut parts = vec![String::new()];
+        let mut quote = None;
+        for c in self.text.chars() {
+            match (quote, c) {
+                (None, '.') => parts.push(String::new()),
+                (None, '"' | '\'') => quote = Some(c),
+                (Some(open), _) if open == c => quote = None,
+                _ => parts.last_mut().expect("never empty").push(c),
+            }
+        }
+        parts
+    }
+
+    /// Puts `value` at the place in `root` that this path names.
+    pub(crate) fn assign(&self, root: &mut Node, value: Node, sink: &mut Sink) {
+        let parts = self.parts();
+        if parts.iter().any(String::is_empty) {
+            let example = "name a value like `machine.memory` or `task.NAME.nice`";
+            sink.hinted(self.span, format!("`{}` is not a path", clip(self.text)), example);
+            return;
+        }
+        let mut node = root;
+        for (depth, part) in parts.iter().enumerate() {
+            let before = &parts[..depth];
+            let takes_rest = is_flat(before, part);
+            let is_last = takes_rest || depth + 1 == parts.len();
+            if is_last {
+                let key = if takes_rest { parts[depth..].join(".") } else { part.clone() };
+                self.assign_key(node, before, key, value, sink);
+                return;
+            }
+            let next = self.step(node, before, part, sink);
+            let Some(next) = next else { return };
+            node = next;
+        }
+    }
+
+    fn assign_key(
+        &self,
+        node: &mut Node,
+        before: &[String],
+        key: String,
+        value: Node,
+        sink: &mut Sink,
+    ) {
+        match &mut node.value {
+            Value::Table(table) => {
+                table.set(Entry { key, key_span: self.span, node: value });
+            }
+            Value::Array(nodes) => {
+                let message = format!("`{}` names a whole table", clip(self.text));
+                let names = element_names(nodes);
+                let hint = format!("add the key to change; `{}` has {names}", before.join("."));
+                sink.hinted(self.span, message, hint);
+            }
+            other => {
+                let kind = other.kind();
+                sink.error(self.span, format!("`{}` is {kind}, it has no keys", before.join(".")));
+            }
+        }
+    }
+
+    fn step<'n>(
+        &self,
+        node: &'n mut Node,
+        before: &[String],
+        part: &str,
+        sink: &mut Sink,
+    ) -> Option<&'n mut Node> {
+        match &mut node.value {
+            Value::Table(table) => {
+                if table.get(part).is_none() {
+                    let new = Value::Table(Table::default());
+                    let node = Node { span: self.span, value: new };
+                    table.set(Entry { key: part.to_owned(), key_span: self.span, node });
+                }
+                table.get_mut(part)
+            }
+            Value::Array(nodes) => {
+                let named = nodes.iter().position(|node| element_name(node) == Some(part));
+                let index = named.or_else(|| part.parse().ok().filter(|index| *index < nodes.len()));
+                let Some(index) = index else {
+                    let what = clip(&before.join("."));
+                    let message = format!("there is no {what} `{}`", clip(part));
+                    sink.hinted(self.span, message, format!("there is {}", element_names(nodes)));
+                    return None;
+                };
+                nodes.get_mut(index)
+            }
+            other => {
+                let kind = other.kind();
+                let what = clip(&before.join("."));
+                sink.error(self.span, format!("`{what}` is {kind}, it has no keys"));
+                None
+            }
+        }
+    }
+}
+
+fn element_name(node: &Node) -> Option<&str> {
+    match node.as_table()?.get("name").map(|name| &name.value) {
+        Some(Value::Text(name)) => Some(name),
+        _ => None,
+    }
+}
+
+fn element_names(nodes: &[Node]) -> String {
+    list_names(nodes.iter().filter_map(element_name))
+}
+
+/// Whether the table at `before` has keys with dots in them, of which `key` is the first part.
+fn is_flat(before: &[String], key: &str) -> bool {
+    let before: Vec<&str> = before.iter().map(String::as_str).collect();
+    match before[..] {
+        ["sysctl"] | ["variant", _, "sysctl" | "set"] => true,
+        ["reference", _] => true,
+        ["group", _] => !matches!(key, "name" | "parent"),
+        _ => false,
+    }
+}

@@ -1,0 +1,286 @@
+//! Sizes, times and other quantities as people write them.
+//!
+//! Sizes are counted in powers of two only: `GB` may mean either 10^9 or 2^30, so it is refused
+//! with a hint rather than guessed.
+
+/// Bytes in a page.
+pub(crate) const PAGE_SIZE: u64 = 4096;
+
+/// Why a quantity cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnitError {
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+impl UnitError {
+    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: hint.into() }
+    }
+}
+
+/// How sizes are written.
+pub(crate) const SIZE_FORMS: &str = "sizes are written like \"2GiB\", \"64MiB\", \"512KiB\", \"20M\" or \"16384 pages\"; \
+     a plain integer counts bytes";
+/// How times are written.
+pub(crate) const TIME_FORMS: &str = "times are written like \"100ms\", \"2s\", \"5us\", \"250ns\", \"1min\" or \"1h\"";
+/// How rates are written.
+pub(crate) const RATE_FORMS: &str = "rates are written like \"500MiB/s\" or \"2GiB/s\"";
+
+/// The factor of a unit, or how it should have been written.
+enum Unit {
+    Factor(u64),
+    Instead(&'static str),
+    Unknown,
+}
+
+/// Bytes of a size.
+pub(crate) fn parse_size(text: &str) -> Result<u64, UnitError> {
+    parse(text, "size", SIZE_FORMS, size_unit)
+}
+
+/// Nanoseconds of a time.
+pub(crate) fn parse_time(text: &str) -> Result<u64, UnitError> {
+    parse(text, "time", TIME_FORMS, time_unit)
+}
+
+/// Bytes a second of a rate.
+pub(crate) fn parse_rate(text: &str) -> Result<u64, UnitError> {
+    let Some(size) = text.trim().strip_suffix("/s") else {
+        let hint = match parse_size(text) {
+            Ok(_) => format!("did you mean `{}/s`?", text.trim()),
+            Err(_) => RATE_FORMS.to_owned(),
+        };
+        return Err(UnitError::new("not a rate", hint));
+    };
+    parse(size, "rate", RATE_FORMS, size_unit)
+}
+
+fn size_unit(unit: &str) -> Unit {
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+    const TIB: u64 = 1 << 40;
+    match unit {
+        "" | "B" => Unit::Factor(1),
+        "K" | "k" | "KiB" => Unit::Factor(KIB),
+        "M" | "m" | "MiB" => Unit::Factor(MIB),
+        "G" | "g" | "GiB" => Unit::Factor(GIB),
+        "T" | "t" | "TiB" => Unit::Factor(TIB),
+        "p" | "page" | "pages" => Unit::Factor(PAGE_SIZE),
+        _ => match unit.to_ascii_lowercase().as_str() {
+            "b" | "byte" | "bytes" => Unit::Instead("B"),
+            "kb" | "kib" | "kbyte" | "kbytes" => Unit::Instead("KiB"),
+            "mb" | "mib" | "meg" | "mbyte" | "mbytes" => Unit::Instead("MiB"),
+            "gb" | "gib" | "gig" | "gigs" | "gbyte" | "gbytes" => Unit::Instead("GiB"),
+            "tb" | "tib" | "tbyte" | "tbytes" => Unit::Instead("TiB"),
+            "pg" | "pgs" => Unit::Instead(" pages"),
+            lower if lower.starts_with("page") => Unit::Instead(" pages"),
+            _ => Unit::Unknown,
+        },
+    }
+}
+
+fn time_unit(unit: &str) -> Unit {
+    match unit {
+        "ns" => Unit::Factor(1),
+        "us" | "\u{b5}s" | "\u{3bc}s" => Unit::Factor(1_000),
+        "ms" => Unit::Factor(1_000_000),
+        "s" => Unit::Factor(1_000_000_000),
+        "min" => Unit::Factor(60 * 1_000_000_000),
+        "h" => Unit::Factor(3600 * 1_000_000_000),
+        _ => match unit.to_lowercase().as_str() {
+            "nsec" | "nanoseconds" => Unit::Instead("ns"),
+            "usec" | "microseconds" => Unit::Instead("us"),
+            "msec" | "millis" | "milliseconds" | "ms" => Unit::Instead("ms"),
+            "sec" | "secs" | "second" | "seconds" | "s" => Unit::Instead("s"),
+            "m" | "mins" | "minute" | "minutes" | "min" => Unit::Instead("min"),
+            "hr" | "hrs" | "hour" | "hours" | "h" => Unit::Instead("h"),
+            _ => Unit::Unknown,
+        },
+    }
+}
+
+fn parse(
+    text: &str,
+    what: &str,
+    forms: &str,
+    unit_of: fn(&str) -> Unit,
+) -> Result<u64, UnitError> {
+    let text = text.trim();
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_end);
+    let unit = unit.trim();
+    if number.is_empty() || !number.starts_with(|c: char| c.is_ascii_digit()) {
+        let message = match text.starts_with('-') {
+            true => format!("a {what} cannot be negative"),
+            false => format!("not a {what}"),
+        };
+        return Err(UnitError::new(message, forms));
+    }
+    let factor = match unit_of(unit) {
+        Unit::Factor(factor) => factor,
+        Unit::Instead(instead) => {
+            let message = format!("unit `{unit}` is not used here");
+            return Err(UnitError::new(message, format!("did you mean `{number}{instead}`?")));
+        }
+        Unit::Unknown if unit.is_empty() => {
+            return Err(UnitError::new(format!("a {what} needs a unit"), forms));
+        }
+        Unit::Unknown => {
+            let unit: String = unit.chars().take(20).collect();
+            return Err(UnitError::new(format!("unknown unit `{unit}`"), forms));
+        }
+    };
+    scale(number, factor)
+        .map_err(|problem| UnitError::new(format!("this {what} {problem}"), forms))
+}
+
+/// `number * factor`, where `number` may have a fraction but the product may not.
+fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if fraction.contains('.') || (number.contains('.') && fraction.is_empty()) {
+        return Err("is no number");
+    }
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > 15 {
+        return Err("has too many digits");
+    }
+    let too_large = "is too large";
+    let whole: u64 = whole.parse().map_err(|_| too_large)?;
+    let product = u128::from(whole) * u128::from(factor);
+    let mut part = u128::from(fraction.parse::<u64>().unwrap_or(0)) * u128::from(factor);
+    for _ in 0..fraction.len() {
+        if part % 10 != 0 {
+            return Err("is not a whole number of its smallest unit");
+        }
+        part /= 10;
+    }
+    u64::try_from(product + part).map_err(|_| too_large)
+}
+
+/// A decimal number in hundredths: `0.99` is 99.
+pub(crate) fn parse_hundredths(text: &str) -> Option<u32> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let scaled = scale(text, 100).ok()?;
+    u32::try_from(scaled).ok()
+}
+
+/// Bytes in the largest unit that divides them, as a scenario would say it.
+pub(crate) fn show_size(bytes: u64) -> String {
+    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    for (unit, shift) in UNITS {
+        if bytes > 0 && bytes.trailing_zeros() >= shift {
+            return format!("{}{unit}", bytes >> shift);
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+/// Pages that hold so many bytes.
+pub(crate) fn to_pages(bytes: u64) -> u64 {
+    bytes.div_ceil(PAGE_SIZE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("1B", 1),
+            ("2GiB", 2 << 30),
+            ("64 MiB", 64 << 20),
+            ("512KiB", 512 << 10),
+            ("20M", 20 << 20),
+            ("20m", 20 << 20),
+            ("1.5GiB", 3 << 29),
+            ("0.5KiB", 512),
+            ("1.50G", 3 << 29),
+            ("1TiB", 1 << 40),
+            ("16384 pages", 64 << 20),
+            ("1 page", 4096),
+            ("3p", 3 * 4096),
+            (" 7K ", 7168),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_say_how_to_write_them() {
+        let hint = |text| parse_size(text).unwrap_err().hint;
+        assert_eq!(hint("2 gb"), "did you mean `2GiB`?");
+        assert_eq!(hint("2GB"), "did you mean `2GiB`?");
+        assert_eq!(hint("64mb"), "did you mean `64MiB`?");
+        assert_eq!(hint("1.5 Gib"), "did you mean `1.5GiB`?");
+        assert_eq!(hint("512kB"), "did you mean `512KiB`?");
+        assert_eq!(hint("5 Pages"), "did you mean `5 pages`?");
+        let message = |text| parse_size(text).unwrap_err().message;
+        assert_eq!(message("2 parsecs"), "unknown unit `parsecs`");
+        assert_eq!(message("-1"), "a size cannot be negative");
+        assert_eq!(message(""), "not a size");
+        assert_eq!(message("GiB"), "not a size");
+        assert_eq!(message(".5GiB"), "not a size");
+        assert_eq!(message("1.GiB"), "this size is no number");
+        assert_eq!(message("1..5"), "this size is no number");
+        assert_eq!(message("99999999999999999999"), "this size is too large");
+        assert_eq!(message("99999999T"), "this size is too large");
+        assert_eq!(message("0.5"), "this size is not a whole number of its smallest unit");
+        assert_eq!(message("0.1234567890123456G"), "this size has too many digits");
+    }
+
+    #[test]
+    fn times() {
+        for (text, ns) in [
+            ("100ms", 100_000_000),
+            ("2s", 2_000_000_000),
+            ("5us", 5_000),
+            ("5\u{b5}s", 5_000),
+            ("250ns", 250),
+            ("1.5s", 1_500_000_000),
+            ("1min", 60_000_000_000),
+            ("2 h", 7_200_000_000_000),
+            ("517.762us", 517_762),
+        ] {
+            assert_eq!(parse_time(text), Ok(ns), "{text}");
+        }
+        let error = |text| parse_time(text).unwrap_err();
+        assert_eq!(error("5").message, "a time needs a unit");
+        assert_eq!(error("5sec").hint, "did you mean `5s`?");
+        assert_eq!(error("5m").hint, "did you mean `5min`?");
+        assert_eq!(error("5 MS").hint, "did you mean `5ms`?");
+        assert_eq!(error("5 lightyears").message, "unknown unit `lightyears`");
+    }
+
+    #[test]
+    fn rates() {
+        assert_eq!(parse_rate("500MiB/s"), Ok(500 << 20));
+        assert_eq!(parse_rate("2 GiB/s"), Ok(2 << 30));
+        assert_eq!(parse_rate("500MiB").unwrap_err().hint, "did you mean `500MiB/s`?");
+        assert_eq!(parse_rate("500MB/s").unwrap_err().hint, "did you mean `500MiB`?");
+        assert_eq!(parse_rate("fast").unwrap_err().hint, RATE_FORMS);
+    }
+
+    #[test]
+    fn hundredths() {
+        assert_eq!(parse_hundredths("1"), Some(100));
+        assert_eq!(parse_hundredths("0.99"), Some(99));
+        assert_eq!(parse_hundredths("1.10"), Some(110));
+        assert_eq!(parse_hundredths("0.999"), None);
+        assert_eq!(parse_hundredths("1e3"), None);
+        assert_eq!(parse_hundredths("nan"), None);
+        assert_eq!(parse_hundredths("-1"), None);
+    }
+
+    #[test]
+    fn sizes_are_shown_in_their_largest_unit() {
+        assert_eq!(show_size(3 << 30), "3GiB");
+        assert_eq!(show_size(1536 << 20), "1536MiB");
+        assert_eq!(show_size(5), "5 bytes");
+        assert_eq!(show_size(0), "0 bytes");
+    }
+}

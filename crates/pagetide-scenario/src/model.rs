@@ -1,0 +1,340 @@
+//! A scenario after checking: plain types in which every name is resolved and every size is real.
+//!
+//! The text form is TOML (see docs/scenario.md); [`crate::load`] turns it into these types or
+//! into a list of diagnostics. A [`Scenario`] is one machine with its variants already applied:
+//! each [`Variant`] carries a complete [`Setup`], so a world never merges anything.
+//!
+//! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A checked scenario file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Short name, the file's stem by default.
+    pub name: String,
+    /// One line for `pagetide list`.
+    pub title: String,
+    /// What the scenario is about, in a paragraph or more; may be empty.
+    pub description: String,
+    /// Default number of repeats (seeds `seed`, `seed + 1`, ...).
+    pub repeats: u32,
+    /// First seed.
+    pub seed: u64,
+    /// What to compare, in the order of the columns; never empty.
+    pub variants: Vec<Variant>,
+    /// Metric keys of the table's rows, in order; empty means the default rows.
+    pub rows: Vec<String>,
+    /// Published figures, if any.
+    pub reference: Option<Reference>,
+}
+
+/// Published figures to print beside ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// Where the figures come from.
+    pub source: String,
+    /// Variant name -> metric key -> value, in the metric's unit.
+    pub values: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+/// One column of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// The whole machine and what runs on it.
+    pub setup: Setup,
+}
+
+/// A machine and its load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// Hardware.
+    pub machine: Machine,
+    /// Writes to control files before anything runs, in file order: (name, text), for example
+    /// (`vm.swappiness`, `60`). The text is what a user would echo into the file.
+    pub sysctls: Vec<(String, String)>,
+    /// Named policies, for example (`kswapd`, `linux-6.1`); checked by name only.
+    pub policies: BTreeMap<String, String>,
+    /// Memory groups besides the root, parents before children.
+    pub groups: Vec<Group>,
+    /// Files on the machine's disks.
+    pub files: Vec<File>,
+    /// Programs.
+    pub tasks: Vec<Task>,
+    /// Virtual time after which the run is cut, with a note (default 1 hour).
+    pub time_limit_ns: u64,
+}
+
+/// Hardware.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Number of CPUs.
+    pub cpus: u16,
+    /// NUMA nodes with their memory, at least one.
+    pub nodes: Vec<Node>,
+    /// Disks by name.
+    pub disks: Vec<Disk>,
+    /// Swap area, if any.
+    pub swap: Option<Swap>,
+}
+
+/// A NUMA node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Bytes present. Zones are laid out as on x86-64: DMA to 16 MiB, DMA32 to 4 GiB, then
+    /// Normal, unless `zones` says otherwise.
+    pub memory: u64,
+    /// Bytes of it that the kernel keeps for good (image, page array, boot allocations): taken
+    /// off the last zones first, not managed.
+    pub reserved: u64,
+    /// Bytes at the top given to zone Movable.
+    pub movable: u64,
+    /// Exact zones, when the machine is described to the page.
+    pub zones: Vec<Zone>,
+}
+
+/// A zone described to the page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Zone {
+    /// DMA, DMA32, Normal or Movable.
+    pub name: String,
+    /// Pages spanned.
+    pub present: u64,
+    /// Pages the allocator manages.
+    pub managed: u64,
+    /// Pages free when the run starts; the difference to `managed` is held by the kernel.
+    pub free: u64,
+}
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Disk {
+    /// Its name in the scenario.
+    pub name: String,
+    /// `rotating`, `ssd`, `nvme` or `instant`.
+    pub model: String,
+    /// Overrides of the preset; `None` keeps it.
+    pub read_latency_ns: Option<u64>,
+    /// As above, for writes.
+    pub write_latency_ns: Option<u64>,
+    /// Bytes a second, reading.
+    pub read_bandwidth: Option<u64>,
+    /// Bytes a second, writing.
+    pub write_bandwidth: Option<u64>,
+    /// Requests served at a time.
+    pub queue_depth: Option<u32>,
+    /// Faults to inject.
+    pub faults: DiskFaults,
+}
+
+/// Faults that a disk injects, decided by the run's seed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DiskFaults {
+    /// Failed reads in a million.
+    pub read_error_ppm: u32,
+    /// Failed writes in a million.
+    pub write_error_ppm: u32,
+    /// Slow requests in a million.
+    pub slow_ppm: u32,
+    /// How many times slower a slow request is.
+    pub slow_factor: u32,
+}
+
+/// The swap area.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Swap {
+    /// Index into [`Machine::disks`].
+    pub disk: usize,
+    /// Size in bytes.
+    pub size: u64,
+    /// Pretend the area is full once this many slots are used (fault injection).
+    pub full_after_pages: Option<u64>,
+}
+
+/// A memory group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Its name, unique.
+    pub name: String,
+    /// Index of the parent in [`Setup::groups`]; `None` is the root.
+    pub parent: Option<usize>,
+    /// Control-file writes: (`memory.max`, `300M`).
+    pub controls: Vec<(String, String)>,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct File {
+    /// Its name, unique.
+    pub name: String,
+    /// Size in bytes at the start.
+    pub size: u64,
+    /// Holes only: reads need no I/O.
+    pub sparse: bool,
+    /// Index into [`Machine::disks`].
+    pub disk: usize,
+}
+
+/// A program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Its name, unique; copies are `name.0`, `name.1`, ... already expanded.
+    pub name: String,
+    /// Index into [`Setup::groups`]; `None` is the root.
+    pub group: Option<usize>,
+    /// When it starts.
+    pub start: Start,
+    /// A background task does not keep the run alive: it is stopped when all others ended.
+    pub background: bool,
+    /// Scheduling weight by nice value, -20..=19.
+    pub nice: i8,
+    /// Cycles through the phases this many times.
+    pub loops: u32,
+    /// What it does, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// When a task starts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// Start this long after ...
+    pub delay_ns: u64,
+    /// ... the end of this task (index into [`Setup::tasks`]), or the start of the run.
+    pub after: Option<usize>,
+}
+
+/// A named part of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// Its name, unique within the task; metrics are `TASK.PHASE.NAME`.
+    pub name: String,
+    /// What is done.
+    pub workload: Workload,
+}
+
+/// Order in which pages are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// 0, 1, 2, ...
+    Sequential,
+    /// Each page once, page = i * 7368787 mod pages.
+    Scattered,
+    /// Uniform draws with the documented generator.
+    Random,
+    /// Zipf-distributed draws with the documented generator: the rank is drawn, and rank r (from
+    /// 0) is page r * 7368787 mod pages.
+    Zipf {
+        /// The exponent in hundredths: 100 is Zipf(1.0).
+        exponent_hundredths: u32,
+    },
+}
+
+/// Advice on a mapping (madvise).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Read-ahead and fault-around as configured.
+    Normal,
+    /// MADV_RANDOM: one page a fault read.
+    Random,
+    /// MADV_SEQUENTIAL.
+    Sequential,
+}
+
+/// What a phase does. Each is defined to the page in docs/scenario.md, so that another program
+/// can repeat it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// Appends to a file with write() calls (dd). `bytes` `None`: until stopped.
+    FileWrite {
+        /// Index into [`Setup::files`].
+        file: usize,
+        /// Total, or until stopped.
+        bytes: Option<u64>,
+        /// Bytes a call.
+        block: u64,
+    },
+    /// Reads a file with read() calls from its start.
+    FileRead {
+        /// Index into [`Setup::files`].
+        file: usize,
+        /// Total bytes; wraps round the file's end.
+        bytes: u64,
+        /// Bytes a call.
+        block: u64,
+    },
+    /// Maps a file shared and reads one byte of each page (mapped-file-stream).
+    MappedRead {
+        /// Index into [`Setup::files`].
+        file: usize,
+        /// Pages of the mapping, from page 0.
+        pages: u64,
+        /// Which page comes next.
+        order: Order,
+        /// Advice given after mapping.
+        advice: Advice,
+        /// Whole passes over the mapping (for `Random` and `Zipf`: `pages` draws a pass).
+        passes: u32,
+        /// Region name: phases of one task with the same name share one mapping.
+        region: String,
+    },
+    /// Writes (or reads) each page of an anonymous region (usemem).
+    Touch {
+        /// Region name, shared between phases.
+        region: String,
+        /// Pages of the region.
+        pages: u64,
+        /// Whole passes (for `Random` and `Zipf`: `pages` draws a pass).
+        passes: u32,
+        /// Write or read.
+        write: bool,
+        /// Which page comes next.
+        order: Order,
+    },
+    /// Hot/cold accesses over an anonymous and/or a file region: the generator of
+    /// docs/scenario.md, "working-set".
+    WorkingSet(WorkingSet),
+    /// Replays a page trace.
+    Trace {
+        /// The trace file.
+        path: PathBuf,
+        /// Times through the trace.
+        passes: u32,
+    },
+    /// Uses the CPU.
+    Compute {
+        /// For this long.
+        ns: u64,
+    },
+    /// Sleeps.
+    Sleep {
+        /// For this long.
+        ns: u64,
+    },
+}
+
+/// Parameters of the hot/cold generator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkingSet {
+    /// Anonymous region: (region name, pages); `None` for no such region.
+    pub anon: Option<(String, u64)>,
+    /// File region: (file index, region name, pages, advice).
+    pub file: Option<(usize, String, u64, Advice)>,
+    /// First touch every page in order, anonymous before file, before the accesses.
+    pub populate: bool,
+    /// Number of accesses.
+    pub accesses: u64,
+    /// Per cent of accesses that go to the anonymous region when both exist.
+    pub anon_percent: u32,
+    /// Per cent of accesses that are hot.
+    pub hot_access_percent: u32,
+    /// Per cent of pages that are hot.
+    pub hot_page_percent: u32,
+    /// Per cent of anonymous accesses that write (100 in the truth cases: no draw is made).
+    pub write_percent: u32,
+    /// Start value of the generator; `None`: derived from the run's seed. Phases of one task
+    /// with the same region continue the same generator.
+    pub generator_seed: Option<u64>,
+}

@@ -1,0 +1,433 @@
+//! The names that a scenario may use for knobs, policies and kinds: one table each, with what
+//! they stand for. The loader checks against them, the schema and the documentation are made
+//! from them, and a world that meets another name has a bug.
+
+/// A closed set of names.
+pub trait Named: Copy + Sized + 'static {
+    /// What one of them is called in a message, for example `disk model`.
+    const WHAT: &'static str;
+    /// All of them, in the order of the documentation.
+    const ALL: &'static [Self];
+    /// Its name in a scenario.
+    fn name(self) -> &'static str;
+    /// What it stands for.
+    fn doc(self) -> &'static str;
+    /// The one called `name`.
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.name() == name)
+    }
+}
+
+macro_rules! names {
+    (
+        $(#[doc = $enum_doc:literal])+
+        $what:literal $name:ident {
+            $( $(#[doc = $doc:literal])+ $variant:ident = $text:literal, )+
+        }
+    ) => {
+        $(#[doc = $enum_doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $( $(#[doc = $doc])+ $variant, )+
+        }
+
+        impl Named for $name {
+            const WHAT: &'static str = $what;
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            fn name(self) -> &'static str {
+                match self { $( Self::$variant => $text, )+ }
+            }
+
+            fn doc(self) -> &'static str {
+                match self { $( Self::$variant => concat!($($doc),+), )+ }
+            }
+        }
+    };
+}
+
+names! {
+    /// How the low and high watermarks follow from what the user sets.
+    "policy" WatermarksPolicy {
+        /// Until Linux 4.5: low = 1.25 min, high = 1.5 min.
+        Derived = "derived",
+        /// Since Linux 4.6: low and high are min plus one and two steps of
+        /// vm.watermark_scale_factor.
+        ScaleFactor = "scale-factor",
+        /// The patch of January 2011: vm.wmark_min_kbytes, vm.wmark_low_kbytes and
+        /// vm.wmark_high_kbytes each set their mark.
+        Apart = "apart",
+    }
+}
+
+names! {
+    /// How kswapd balances a node.
+    "policy" KswapdPolicy {
+        /// Node-wide balancing with boost and failure count.
+        Linux61 = "linux-6.1",
+        /// Zone by zone, with naps at congestion, as in January 2011.
+        Linux2637 = "linux-2.6.37",
+    }
+}
+
+names! {
+    /// How an allocating task reclaims for itself.
+    "policy" DirectReclaimPolicy {
+        /// Node-wide, with throttling when kswapd cannot keep up.
+        Linux61 = "linux-6.1",
+        /// Zone by zone, with naps at congestion, as in January 2011.
+        Linux2637 = "linux-2.6.37",
+    }
+}
+
+names! {
+    /// Presets of disks; the simulator's cost model has their figures.
+    "disk model" DiskModel {
+        /// A rotating disk: seeks, one request at a time.
+        Rotating = "rotating",
+        /// A SATA solid-state disk.
+        Ssd = "ssd",
+        /// An NVMe solid-state disk.
+        Nvme = "nvme",
+        /// No latency and no limit of bandwidth.
+        Instant = "instant",
+    }
+}
+
+names! {
+    /// What a phase does.
+    "workload" WorkloadKind {
+        /// Appends to a file with write() calls, as dd does.
+        FileWrite = "file-write",
+        /// Reads a file with read() calls.
+        FileRead = "file-read",
+        /// Maps a file and reads one byte of each page.
+        MappedRead = "mapped-read",
+        /// Writes or reads each page of an anonymous region.
+        Touch = "touch",
+        /// Hot and cold accesses over anonymous and/or file memory.
+        WorkingSet = "working-set",
+        /// Replays a page trace.
+        Trace = "trace",
+        /// Uses the CPU.
+        Compute = "compute",
+        /// Sleeps.
+        Sleep = "sleep",
+    }
+}
+
+names! {
+    /// Which page comes next.
+    "order" OrderKind {
+        /// Page 0, 1, 2, and so on.
+        Sequential = "sequential",
+        /// Each page once: page = i * 7368787 mod pages.
+        Scattered = "scattered",
+        /// Uniform draws.
+        Random = "random",
+        /// Zipf-distributed draws: page r * 7368787 mod pages for the rank r.
+        Zipf = "zipf",
+    }
+}
+
+names! {
+    /// Advice on a mapping.
+    "advice" AdviceKind {
+        /// Read-ahead and fault-around as configured.
+        Normal = "normal",
+        /// MADV_RANDOM: one page a fault.
+        Random = "random",
+        /// MADV_SEQUENTIAL.
+        Sequential = "sequential",
+    }
+}
+
+names! {
+    /// Zones of a node.
+    "zone" ZoneName {
+        /// Up to 16 MiB.
+        Dma = "DMA",
+        /// Up to 4 GiB.
+        Dma32 = "DMA32",
+        /// Above 4 GiB.
+        Normal = "Normal",
+        /// Movable pages only.
+        Movable = "Movable",
+    }
+}
+
+/// The text that a knob takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnobForm {
+    /// An integer within bounds, both included; decimal, or with the prefix 0x or 0.
+    Integer {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// Integers separated by blanks.
+    Integers,
+    /// Bytes with an optional suffix k, m, g, t, p or e; `max` means no limit.
+    BytesOrMax,
+    /// The same, where `-1` means no limit.
+    BytesOrMinusOne,
+}
+
+/// A control file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knob {
+    /// The kernel's name for it.
+    pub name: &'static str,
+    /// What it takes.
+    pub form: KnobForm,
+    /// Unit of the number, empty for a plain one.
+    pub unit: &'static str,
+    /// Value of a fresh machine or group, in words.
+    pub default: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+const fn knob(
+    name: &'static str,
+    form: KnobForm,
+    unit: &'static str,
+    default: &'static str,
+    doc: &'static str,
+) -> Knob {
+    Knob { name, form, unit, default, doc }
+}
+
+const fn from(min: i64) -> KnobForm {
+    KnobForm::Integer { min, max: i32::MAX as i64 }
+}
+
+const fn range(min: i64, max: i64) -> KnobForm {
+    KnobForm::Integer { min, max }
+}
+
+/// The system-wide knobs. All but two are sysctls: `vm.fault_around_bytes` is a debugfs file in
+/// Linux, and `block.read_ahead_kb` stands for the file of that name of every disk.
+pub const SYSCTLS: &[Knob] = &[
+    knob(
+        "vm.min_free_kbytes",
+        from(0),
+        "kB",
+        "sqrt(16 * lowmem in kB), 128 to 262144",
+        "Free memory that only urgent allocations may use; the min watermarks.",
+    ),
+    knob(
+        "vm.watermark_scale_factor",
+        range(1, 3000),
+        "1/10000 of a zone",
+        "10",
+        "Distance between the watermarks (policy scale-factor).",
+    ),
+    knob(
+        "vm.watermark_boost_factor",
+        from(0),
+        "1/10000 of the high mark",
+        "15000",
+        "How far fragmentation may raise the watermarks for a while; 0 is off.",
+    ),
+    knob(
+        "vm.wmark_min_kbytes",
+        from(0),
+        "kB",
+        "as vm.min_free_kbytes",
+        "The min mark of the whole machine (policy apart).",
+    ),
+    knob(
+        "vm.wmark_low_kbytes",
+        from(0),
+        "kB",
+        "1.25 min",
+        "The low mark of the whole machine: below it kswapd is woken (policy apart).",
+    ),
+    knob(
+        "vm.wmark_high_kbytes",
+        from(0),
+        "kB",
+        "1.5 min",
+        "The high mark of the whole machine: at it kswapd sleeps (policy apart).",
+    ),
+    knob(
+        "vm.extra_free_kbytes",
+        from(0),
+        "kB",
+        "0",
+        "Raises the low and high marks and leaves min alone (Rik van Riel's patch of 2011).",
+    ),
+    knob(
+        "vm.lowmem_reserve_ratio",
+        KnobForm::Integers,
+        "",
+        "256 256 32 0",
+        "How much of a lower zone is kept from requests that could use a higher one.",
+    ),
+    knob(
+        "vm.swappiness",
+        range(0, 200),
+        "",
+        "60",
+        "Cost of swapping against that of reading files: 100 is equal.",
+    ),
+    knob(
+        "vm.vfs_cache_pressure",
+        from(0),
+        "per cent",
+        "100",
+        "How hard caches of inodes and directory entries are reclaimed.",
+    ),
+    knob(
+        "vm.page-cluster",
+        range(0, 31),
+        "log2 of pages",
+        "3",
+        "Swap read-ahead: 0 reads one page.",
+    ),
+    knob(
+        "vm.dirty_ratio",
+        range(0, 100),
+        "per cent",
+        "20",
+        "Share of dirty memory at which writers are throttled.",
+    ),
+    knob(
+        "vm.dirty_background_ratio",
+        range(0, 100),
+        "per cent",
+        "10",
+        "Share of dirty memory at which write-back begins.",
+    ),
+    knob(
+        "vm.dirty_bytes",
+        range(8192, i64::MAX),
+        "bytes",
+        "0 (the ratio counts)",
+        "Dirty memory at which writers are throttled, instead of the ratio.",
+    ),
+    knob(
+        "vm.dirty_background_bytes",
+        range(1, i64::MAX),
+        "bytes",
+        "0 (the ratio counts)",
+        "Dirty memory at which write-back begins, instead of the ratio.",
+    ),
+    knob(
+        "vm.dirty_writeback_centisecs",
+        from(0),
+        "1/100 s",
+        "500",
+        "Time between two rounds of the flusher; 0 is off.",
+    ),
+    knob(
+        "vm.dirty_expire_centisecs",
+        from(0),
+        "1/100 s",
+        "3000",
+        "Age at which a dirty page is written back.",
+    ),
+    knob("vm.laptop_mode", from(0), "s", "0", "Delays write-back to let a disk rest."),
+    knob(
+        "vm.fault_around_bytes",
+        range(0, 2_097_152),
+        "bytes",
+        "65536",
+        "Cached pages around a file fault that are mapped with it; 4096 is off.",
+    ),
+    knob("block.read_ahead_kb", from(0), "kB", "128", "Largest file read-ahead."),
+];
+
+/// The control files of a group.
+pub const GROUP_CONTROLS: &[Knob] = &[
+    knob(
+        "memory.min",
+        KnobForm::BytesOrMax,
+        "bytes",
+        "0",
+        "Memory that is never reclaimed from the group.",
+    ),
+    knob(
+        "memory.low",
+        KnobForm::BytesOrMax,
+        "bytes",
+        "0",
+        "Memory that is reclaimed only if nothing else is left.",
+    ),
+    knob(
+        "memory.high",
+        KnobForm::BytesOrMax,
+        "bytes",
+        "max",
+        "Above it the group's tasks are throttled and reclaimed from.",
+    ),
+    knob("memory.max", KnobForm::BytesOrMax, "bytes", "max", "The limit."),
+    knob("memory.swap.max", KnobForm::BytesOrMax, "bytes", "max", "The limit of swap."),
+    knob(
+        "memory.limit_in_bytes",
+        KnobForm::BytesOrMinusOne,
+        "bytes",
+        "-1",
+        "The limit (version 1).",
+    ),
+    knob(
+        "memory.memsw.limit_in_bytes",
+        KnobForm::BytesOrMinusOne,
+        "bytes",
+        "-1",
+        "The limit of memory and swap together (version 1).",
+    ),
+    knob(
+        "memory.soft_limit_in_bytes",
+        KnobForm::BytesOrMinusOne,
+        "bytes",
+        "-1",
+        "Groups above their soft limit are reclaimed from first (version 1).",
+    ),
+    knob("memory.swappiness", range(0, 200), "", "the parent's", "As vm.swappiness (version 1)."),
+    knob(
+        "memory.global_shrink_priority",
+        range(0, 12),
+        "reclaim priority",
+        "12",
+        "Global reclaim leaves the group alone at priorities above it (patch of 2019).",
+    ),
+];
+
+/// The knob called `name` in `table`.
+pub fn find_knob(table: &'static [Knob], name: &str) -> Option<&'static Knob> {
+    table.iter().find(|knob| knob.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_come_back() {
+        fn check<T: Named + PartialEq + std::fmt::Debug>() {
+            let names: BTreeSet<&str> = T::ALL.iter().map(|one| one.name()).collect();
+            assert_eq!(names.len(), T::ALL.len());
+            for one in T::ALL {
+                assert_eq!(T::from_name(one.name()), Some(*one));
+                assert!(!one.doc().trim().is_empty());
+            }
+            assert_eq!(T::from_name("no such name"), None);
+        }
+        check::<WatermarksPolicy>();
+        check::<KswapdPolicy>();
+        check::<DirectReclaimPolicy>();
+        check::<DiskModel>();
+        check::<WorkloadKind>();
+        check::<OrderKind>();
+        check::<AdviceKind>();
+        check::<ZoneName>();
+        for table in [SYSCTLS, GROUP_CONTROLS] {
+            let names: BTreeSet<&str> = table.iter().map(|knob| knob.name).collect();
+            assert_eq!(names.len(), table.len());
+        }
+    }
+}

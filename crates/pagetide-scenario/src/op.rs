@@ -1,0 +1,91 @@
+//! What a task asks of a world, one operation at a time.
+//!
+//! Every workload is a stream of these; a world executes them. Regions are numbered per task in
+//! the order in which [`Op::Map`] introduces them.
+
+use crate::model::Advice;
+
+/// What backs a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// Anonymous memory.
+    Anon,
+    /// A shared mapping of a file, index into the setup's files.
+    File(usize),
+    /// A file that only this task's trace knows, of so many pages: the world makes it, sparse or
+    /// read from the first disk, and shares it between tasks that name the same `key`.
+    TraceFile {
+        /// Identity: equal keys are the same file.
+        key: u64,
+    },
+}
+
+/// One operation of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Creates region `region` with `pages` pages.
+    Map {
+        /// Number of the region within the task, counting up from 0.
+        region: u32,
+        /// What backs it.
+        backing: Backing,
+        /// Its size.
+        pages: u64,
+        /// Advice given on it.
+        advice: Advice,
+        /// Executable mapping: its referenced pages stay active.
+        executable: bool,
+    },
+    /// Removes region `region`.
+    Unmap {
+        /// The region.
+        region: u32,
+    },
+    /// Touches one page.
+    Access {
+        /// The region.
+        region: u32,
+        /// Page within the region.
+        page: u64,
+        /// Write, not read.
+        write: bool,
+    },
+    /// read() of `len` bytes at `offset`.
+    Read {
+        /// Index into the setup's files.
+        file: usize,
+        /// Byte offset.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// write() of `len` bytes at `offset`, extending the file if need be.
+    Write {
+        /// Index into the setup's files.
+        file: usize,
+        /// Byte offset.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// Uses the CPU for so many nanoseconds.
+    Compute {
+        /// Duration.
+        ns: u64,
+    },
+    /// Sleeps.
+    Sleep {
+        /// Duration.
+        ns: u64,
+    },
+    /// The phase with this index (within the task) begins.
+    PhaseBegin {
+        /// Index of the phase.
+        phase: u32,
+    },
+    /// The phase with this index ends.
+    PhaseEnd {
+        /// Index of the phase.
+        phase: u32,
+    },
+}

@@ -1,0 +1,59 @@
+//! What a run leaves behind: one record, the same from every world.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A measured value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// The value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: Unit,
+}
+
+/// Unit of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A number of events.
+    Count,
+    /// Pages of the machine's page size.
+    Pages,
+    /// Bytes.
+    Bytes,
+    /// Kilobytes, as the kernel prints them.
+    Kilobytes,
+    /// Seconds.
+    Seconds,
+    /// Bytes a second.
+    BytesPerSecond,
+    /// Per cent.
+    Percent,
+    /// A plain ratio.
+    Ratio,
+}
+
+/// The result of one run of one variant with one seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Scenario name.
+    pub scenario: String,
+    /// Variant name.
+    pub variant: String,
+    /// Seed of this run.
+    pub seed: u64,
+    /// Version of Pagetide.
+    pub version: String,
+    /// Metric key -> value. Keys: a vmstat name for the machine, `TASK.NAME`,
+    /// `TASK.PHASE.NAME`, `GROUP.NAME`.
+    pub metrics: BTreeMap<String, Metric>,
+    /// Digest of all state at the end: equal inputs give equal digests.
+    pub digest: u64,
+    /// Virtual time at the end, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Things the reader should know, for example that the time limit cut the run.
+    pub notes: Vec<String>,
+    /// Final /proc-like files, (name, text), in the kernel's layout; empty unless asked for.
+    pub files: Vec<(String, String)>,
+}

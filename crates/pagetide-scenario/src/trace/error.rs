@@ -1,0 +1,361 @@
+//! What can be wrong with a trace or with text that is to become one.
+//!
+//! A [`TraceError`] names the file, the byte or line, the problem, and what to do about it. All
+//! of it compares with `==`, so tests assert on values and not on sentences.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::format::VERSION;
+
+/// Longest piece of the user's text that a message repeats.
+const QUOTE_LIMIT: usize = 60;
+
+/// What went wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError {
+    /// The file, when it is known.
+    pub file: Option<PathBuf>,
+    /// Where in it.
+    pub place: Place,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// Where in the input the problem lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere in particular: an option, or the file as a whole.
+    Whole,
+    /// At this byte, counted from 0. For zstd-compressed input that is being imported: of the
+    /// decompressed content.
+    Byte(u64),
+    /// In this line, counted from 1, which begins at this byte.
+    Line {
+        /// The line.
+        line: u64,
+        /// The byte at which it begins.
+        byte: u64,
+    },
+}
+
+/// A part of a `.ptt` file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Magic, version, regions.
+    Header,
+    /// A block of records.
+    Block,
+    /// Totals.
+    Footer,
+    /// The last 16 bytes.
+    Trailer,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Header => "header",
+            Part::Block => "block",
+            Part::Footer => "footer",
+            Part::Trailer => "trailer",
+        })
+    }
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The operating system refused.
+    Io {
+        /// Its kind.
+        kind: io::ErrorKind,
+        /// Its words.
+        message: String,
+    },
+    /// The file is something else.
+    NotATrace {
+        /// What its first bytes look like.
+        looks_like: Looks,
+    },
+    /// A `.ptt` of a version that this program does not read.
+    Version {
+        /// The version found.
+        found: u16,
+    },
+    /// The file ends in the middle of a part.
+    Truncated {
+        /// The part that is not whole.
+        part: Part,
+    },
+    /// A part's checksum does not fit its content.
+    Checksum {
+        /// The part.
+        part: Part,
+        /// The checksum in the file.
+        stored: u64,
+        /// The checksum of what is there.
+        computed: u64,
+    },
+    /// A part says something that cannot be.
+    Malformed {
+        /// The part.
+        part: Part,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Bytes after the end of the trace.
+    Trailing,
+    /// A number above what is allowed.
+    TooLarge {
+        /// Of what.
+        what: &'static str,
+        /// The number found.
+        value: u64,
+        /// The largest allowed.
+        limit: u64,
+    },
+    /// The input of an import is in another format than was said.
+    WrongFormat {
+        /// The format that was asked for.
+        wanted: &'static str,
+        /// What the first bytes look like.
+        looks_like: Looks,
+    },
+    /// The input of an import holds no references.
+    Empty,
+    /// A line, field or option that does not read as it must.
+    BadText {
+        /// What it is: `lackey line`, `obj-size-col`, ...
+        what: &'static str,
+        /// The text, shortened.
+        text: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A line with too few columns.
+    MissingColumn {
+        /// The option that names the column.
+        option: &'static str,
+        /// The column wanted, counted from 1.
+        column: usize,
+        /// How many there are.
+        present: usize,
+    },
+    /// The input ends in the middle of a record or of a compressed frame.
+    CutShort {
+        /// What is not whole.
+        what: &'static str,
+    },
+    /// The compressed data cannot be decompressed.
+    Compression {
+        /// The decompressor's words.
+        message: String,
+    },
+}
+
+/// What the first bytes of a file look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looks {
+    /// Nothing at all.
+    Empty,
+    /// A `.ptt` trace.
+    Ptt,
+    /// zstd-compressed data.
+    Zstd,
+    /// gzip-compressed data.
+    Gzip,
+    /// Output of valgrind's lackey.
+    Lackey,
+    /// Text of another kind.
+    Text,
+    /// Binary data of another kind.
+    Binary,
+}
+
+impl fmt::Display for Looks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Looks::Empty => "an empty file",
+            Looks::Ptt => "a .ptt page trace",
+            Looks::Zstd => "zstd-compressed data",
+            Looks::Gzip => "gzip-compressed data",
+            Looks::Lackey => "lackey output",
+            Looks::Text => "text",
+            Looks::Binary => "binary data",
+        })
+    }
+}
+
+impl TraceError {
+    /// An error at a byte.
+    pub fn at_byte(byte: u64, problem: Problem) -> Self {
+        TraceError { file: None, place: Place::Byte(byte), problem }
+    }
+
+    /// An error in a line.
+    pub fn at_line(line: u64, byte: u64, problem: Problem) -> Self {
+        TraceError { file: None, place: Place::Line { line, byte }, problem }
+    }
+
+    /// An error of the file, or of an option.
+    pub fn whole(problem: Problem) -> Self {
+        TraceError { file: None, place: Place::Whole, problem }
+    }
+
+    /// The same error, with the file's name if it has none yet.
+    #[must_use]
+    pub fn in_file(mut self, file: &Path) -> Self {
+        self.file.get_or_insert_with(|| file.to_path_buf());
+        self
+    }
+
+    /// The byte at which it happened.
+    pub fn byte(&self) -> Option<u64> {
+        match self.place {
+            Place::Whole => None,
+            Place::Byte(byte) | Place::Line { byte, .. } => Some(byte),
+        }
+    }
+
+    /// The line in which it happened, for text.
+    pub fn line(&self) -> Option<u64> {
+        match self.place {
+            Place::Whole | Place::Byte(_) => None,
+            Place::Line { line, .. } => Some(line),
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match &self.problem {
+            Problem::Io { .. } => return None,
+            Problem::NotATrace { looks_like } => match looks_like {
+                Looks::Lackey => "make a trace of it with `pagetide trace import lackey`".into(),
+                Looks::Text => {
+                    "make a trace of it with `pagetide trace import lackey` or `... csv`".into()
+                }
+                Looks::Zstd | Looks::Binary => {
+                    "oracleGeneral files come in with `pagetide trace import oracle-general`".into()
+                }
+                Looks::Empty | Looks::Ptt | Looks::Gzip => "give a file that ends in .ptt".into(),
+            },
+            Problem::Version { .. } => {
+                format!("this program reads version {VERSION}; import the original again")
+            }
+            Problem::Truncated { .. } => "the file was cut short: copy or import it again".into(),
+            Problem::Checksum { .. } | Problem::Malformed { .. } | Problem::Trailing => {
+                "the file was changed after it was written: copy or import it again".into()
+            }
+            Problem::TooLarge { .. } => "no smaller unit helps: leave out or split the entry".into(),
+            Problem::WrongFormat { looks_like, .. } => match looks_like {
+                Looks::Lackey => "use `pagetide trace import lackey`".into(),
+                Looks::Text => "use `pagetide trace import csv` and name the columns".into(),
+                Looks::Gzip => "decompress it into the command: `zcat FILE | pagetide ... -`".into(),
+                Looks::Ptt => "it is a trace already: use it as it is".into(),
+                Looks::Empty => "the recording failed: look at its messages".into(),
+                Looks::Zstd | Looks::Binary => {
+                    "use `pagetide trace import oracle-general` for oracleGeneral files".into()
+                }
+            },
+            Problem::Empty => "record with `valgrind --tool=lackey --trace-mem=yes`, or check \
+                               that the columns are the right ones"
+                .into(),
+            Problem::BadText { what: "lackey line", .. } => {
+                "keep the program's own output apart with valgrind's --log-file or --log-fd".into()
+            }
+            Problem::BadText { expected, .. } => format!("it must be {expected}"),
+            Problem::MissingColumn { .. } => {
+                "columns count from 1; check the delimiter as well".into()
+            }
+            Problem::CutShort { .. } | Problem::Compression { .. } => {
+                "the input is incomplete or damaged: fetch or record it again".into()
+            }
+        };
+        Some(hint)
+    }
+}
+
+/// Text of the user's for a message: shortened, and without control characters.
+pub(crate) fn quote(text: &[u8]) -> String {
+    let cut = text.len().min(QUOTE_LIMIT);
+    let mut quoted: String = text[..cut].escape_ascii().to_string();
+    if cut < text.len() {
+        quoted.push_str("...");
+    }
+    quoted
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{}: ", file.display())?;
+        }
+        match self.place {
+            Place::Whole => {}
+            Place::Byte(byte) => write!(f, "byte {byte}: ")?,
+            Place::Line { line, byte } => write!(f, "line {line} (byte {byte}): ")?,
+        }
+        write!(f, "{}", self.problem)?;
+        if let Some(hint) = self.hint() {
+            write!(f, "\nhint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Io { message, .. } => f.write_str(message),
+            Problem::NotATrace { looks_like } => {
+                write!(f, "not a .ptt page trace; it looks like {looks_like}")
+            }
+            Problem::Version { found } => write!(f, "trace version {found} is not known"),
+            Problem::Truncated { part } => write!(f, "the file ends within its {part}"),
+            Problem::Checksum { part, stored, computed } => write!(
+                f,
+                "the {part}'s checksum is {stored:016x}, but its content gives {computed:016x}"
+            ),
+            Problem::Malformed { part, what } => write!(f, "malformed {part}: {what}"),
+            Problem::Trailing => f.write_str("there are bytes after the end of the trace"),
+            Problem::TooLarge { what, value, limit } => {
+                write!(f, "{what} {value} is above the limit of {limit}")
+            }
+            Problem::WrongFormat { wanted, looks_like } => {
+                write!(f, "this is not {wanted}; it looks like {looks_like}")
+            }
+            Problem::Empty => f.write_str("the input holds no references"),
+            Problem::BadText { what, text, expected } => {
+                write!(f, "{what} `{text}` is not {expected}")
+            }
+            Problem::MissingColumn { option, column, present } => {
+                write!(f, "{option} is {column}, but the line has {present} columns")
+            }
+            Problem::CutShort { what } => write!(f, "the input ends within a {what}"),
+            Problem::Compression { message } => write!(f, "cannot decompress: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+impl TraceError {
+    /// Wrapped, to pass through a function that knows only `io::Error`.
+    pub(crate) fn into_io(self) -> io::Error {
+        io::Error::other(self)
+    }
+
+    /// What [`TraceError::into_io`] has wrapped, or the error itself.
+    pub(crate) fn unwrap_io(error: io::Error) -> Result<TraceError, io::Error> {
+        error.downcast::<TraceError>()
+    }
+}
+
+impl From<io::Error> for TraceError {
+    fn from(error: io::Error) -> Self {
+        TraceError::whole(Problem::Io { kind: error.kind(), message: error.to_string() })
+    }
+}

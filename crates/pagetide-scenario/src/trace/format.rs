@@ -1,0 +1,399 @@
+//! The parts of a `.ptt` file as types, and the encoding of its header and footer. The layout,
+//! byte by byte, is docs/trace-format.md; blocks of records are in [`super::block`].
+
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::error::{Looks, Part, Problem, TraceError};
+use super::varint;
+
+/// First bytes of a file. Not text, and damaged by every transfer that rewrites line ends.
+pub const MAGIC: [u8; 8] = *b"\x89PTT\r\n\x1a\n";
+/// The version that is written, and the only one that is read.
+pub const VERSION: u16 = 1;
+/// First bytes of a block of records.
+pub const BLOCK_MAGIC: [u8; 4] = *b"PTTB";
+/// First bytes of the footer.
+pub const FOOTER_MAGIC: [u8; 4] = *b"PTTF";
+/// Last bytes of a file.
+pub const END_MAGIC: [u8; 8] = *b"PTT-END\n";
+
+/// Bytes in a page.
+pub const PAGE_SIZE: u32 = 4096;
+/// Most regions in a trace.
+pub const MAX_REGIONS: usize = 1 << 16;
+/// Most pages in all regions together: 64 TiB.
+pub const MAX_PAGES: u64 = 1 << 34;
+/// Longest name or source text, in bytes.
+pub const MAX_TEXT: usize = 4096;
+/// Most records in a block.
+pub const MAX_BLOCK_RECORDS: usize = 1 << 15;
+/// Longest header body, in bytes; the writer refuses more.
+pub(crate) const MAX_HEADER_BODY: usize = 8 << 20;
+/// Longest footer body, in bytes.
+pub(crate) const MAX_FOOTER_BODY: usize = 128;
+
+/// Magic, version, flags, length of the body.
+pub(crate) const HEADER_PREFIX: usize = 16;
+/// Magic, length of the body.
+pub(crate) const FOOTER_PREFIX: usize = 8;
+/// Offset of the footer, end magic.
+pub(crate) const TRAILER: usize = 16;
+/// A checksum (xxh3, 64 bits, little-endian).
+pub(crate) const CHECKSUM: usize = 8;
+
+/// What the time of a record counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Instructions executed: time on a CPU.
+    Instructions,
+    /// Nanoseconds by the wall: when the request arrived.
+    Nanoseconds,
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Clock::Instructions => "instructions",
+            Clock::Nanoseconds => "nanoseconds",
+        })
+    }
+}
+
+/// What a region's pages are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegionKind {
+    /// Anonymous memory.
+    Anon,
+    /// Pages of a file.
+    File {
+        /// Identity of the file: equal keys are the same file.
+        key: u64,
+        /// Mapped executable.
+        executable: bool,
+    },
+}
+
+/// A range of pages that belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// A name for people: a path, `heap`, ...
+    pub name: String,
+    /// What its pages are.
+    pub kind: RegionKind,
+    /// How many pages, at least 1.
+    pub pages: u64,
+    /// Virtual page number of its first page in the traced program; 0 if there is none. Nothing
+    /// but `pagetide trace info` looks at it.
+    pub start: u64,
+}
+
+/// How the importer merged references (see docs/trace-format.md, "The window").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Most distinct pages in a window.
+    pub pages: u32,
+    /// Most time in a window, in units of the clock.
+    pub time: u64,
+}
+
+/// All that comes before the records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Version of the format.
+    pub version: u16,
+    /// Bytes in a page.
+    pub page_size: u32,
+    /// What time counts.
+    pub clock: Clock,
+    /// How references were merged.
+    pub window: Window,
+    /// Where the trace comes from, for people: the command that recorded it.
+    pub source: String,
+    /// The regions, in the order of their numbers.
+    pub regions: Vec<Region>,
+}
+
+/// Ways in which a page was used, as a set.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// No use.
+    pub const NONE: Kinds = Kinds(0);
+    /// Data was read.
+    pub const READ: Kinds = Kinds(1);
+    /// Data was written.
+    pub const WRITE: Kinds = Kinds(2);
+    /// Instructions were fetched.
+    pub const EXECUTE: Kinds = Kinds(4);
+
+    /// The set with these bits, if they are of the three known ones.
+    pub fn from_bits(bits: u8) -> Option<Kinds> {
+        (bits <= 7).then_some(Kinds(bits))
+    }
+
+    /// Bit 0 read, bit 1 write, bit 2 execute.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub fn union(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
+    /// True when all of `other` is in this set.
+    pub fn contains(self, other: Kinds) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// True when it is the empty set.
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = |kind, letter| if self.contains(kind) { letter } else { '-' };
+        write!(
+            f,
+            "{}{}{}",
+            letter(Kinds::READ, 'r'),
+            letter(Kinds::WRITE, 'w'),
+            letter(Kinds::EXECUTE, 'x')
+        )
+    }
+}
+
+/// References to one page within one window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Number of the region.
+    pub region: u32,
+    /// Page within the region.
+    pub page: u64,
+    /// What the references were.
+    pub kinds: Kinds,
+    /// How many there were, at least 1.
+    pub references: u64,
+    /// Time from the first reference of the previous record (or the start) to the first of this.
+    pub time: u64,
+}
+
+/// Sums over a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Records.
+    pub records: u64,
+    /// References that the records stand for.
+    pub references: u64,
+    /// Pages with at least one record.
+    pub distinct_pages: u64,
+    /// Time from start to end, in units of the clock; the time after the last record's first
+    /// reference is in here only.
+    pub time: u64,
+    /// Records whose kinds include a write.
+    pub writes: u64,
+    /// Identity of the content: a hash over the checksums of header and blocks.
+    pub digest: u64,
+}
+
+impl Header {
+    /// A header of the present version.
+    pub fn new(clock: Clock, window: Window, source: String, regions: Vec<Region>) -> Header {
+        Header { version: VERSION, page_size: PAGE_SIZE, clock, window, source, regions }
+    }
+
+    /// Pages in all regions.
+    pub fn pages(&self) -> u64 {
+        self.regions.iter().map(|region| region.pages).sum()
+    }
+
+    /// The whole header as bytes: prefix, body, checksum.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, TraceError> {
+        let malformed = |what| TraceError::whole(Problem::Malformed { part: Part::Header, what });
+        let mut body = Vec::new();
+        varint::put(&mut body, u64::from(self.page_size));
+        body.push(match self.clock {
+            Clock::Instructions => 0,
+            Clock::Nanoseconds => 1,
+        });
+        varint::put(&mut body, u64::from(self.window.pages));
+        varint::put(&mut body, self.window.time);
+        varint::put_bytes(&mut body, self.source.as_bytes());
+        varint::put(&mut body, self.regions.len() as u64);
+        for region in &self.regions {
+            varint::put_bytes(&mut body, region.name.as_bytes());
+            match region.kind {
+                RegionKind::Anon => body.push(0),
+                RegionKind::File { key, executable } => {
+                    body.push(if executable { 2 } else { 1 });
+                    body.extend_from_slice(&key.to_le_bytes());
+                }
+            }
+            varint::put(&mut body, region.pages);
+            varint::put(&mut body, region.start);
+        }
+        self.check().map_err(malformed)?;
+        if body.len() > MAX_HEADER_BODY {
+            return Err(malformed("too long"));
+        }
+        let mut bytes = Vec::with_capacity(HEADER_PREFIX + body.len() + CHECKSUM);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&0u16.to_le_bytes());
+        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&body);
+        let checksum = xxh3_64(&bytes);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// Reads a body whose checksum has been checked.
+    pub(crate) fn decode(version: u16, mut body: &[u8]) -> Result<Header, &'static str> {
+        const SHORT: &str = "a field is missing or too long";
+        let bytes = &mut body;
+        let page_size = varint::take(bytes).ok_or(SHORT)?;
+        let clock = match take_byte(bytes).ok_or(SHORT)? {
+            0 => Clock::Instructions,
+            1 => Clock::Nanoseconds,
+            _ => return Err("unknown clock"),
+        };
+        let window = Window {
+            pages: varint::take(bytes).and_then(|n| n.try_into().ok()).ok_or(SHORT)?,
+            time: varint::take(bytes).ok_or(SHORT)?,
+        };
+        let source = take_text(bytes).ok_or(SHORT)?;
+        let count = varint::take(bytes).ok_or(SHORT)?;
+        if count > MAX_REGIONS as u64 {
+            return Err("too many regions");
+        }
+        let mut regions = Vec::new();
+        for _ in 0..count {
+            let name = take_text(bytes).ok_or(SHORT)?;
+            let kind = match take_byte(bytes).ok_or(SHORT)? {
+                0 => RegionKind::Anon,
+                code @ (1 | 2) => {
+                    let (key, rest) = bytes.split_first_chunk::<8>().ok_or(SHORT)?;
+                    *bytes = rest;
+                    RegionKind::File { key: u64::from_le_bytes(*key), executable: code == 2 }
+                }
+                _ => return Err("unknown kind of region"),
+            };
+            let pages = varint::take(bytes).ok_or(SHORT)?;
+            let start = varint::take(bytes).ok_or(SHORT)?;
+            regions.push(Region { name, kind, pages, start });
+        }
+        if !bytes.is_empty() {
+            return Err("bytes after the last region");
+        }
+        let page_size = page_size.try_into().map_err(|_| "page size")?;
+        let header = Header { version, page_size, clock, window, source, regions };
+        header.check()?;
+        Ok(header)
+    }
+
+    /// What must hold of any header, read or written.
+    fn check(&self) -> Result<(), &'static str> {
+        if self.page_size != PAGE_SIZE {
+            return Err("the page size is not 4096");
+        }
+        if self.window.pages == 0 {
+            return Err("a window of no pages");
+        }
+        if self.regions.len() > MAX_REGIONS {
+            return Err("too many regions");
+        }
+        let mut texts = self.regions.iter().map(|region| &region.name);
+        if self.source.len() > MAX_TEXT || texts.any(|name| name.len() > MAX_TEXT) {
+            return Err("a name is too long");
+        }
+        let mut pages = 0u64;
+        for region in &self.regions {
+            if region.pages == 0 {
+                return Err("a region of no pages");
+            }
+            pages = pages.saturating_add(region.pages);
+        }
+        if pages > MAX_PAGES {
+            return Err("too many pages");
+        }
+        Ok(())
+    }
+}
+
+impl Totals {
+    /// The whole footer as bytes: prefix, body, checksum.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        for value in [self.records, self.references, self.distinct_pages, self.time, self.writes] {
+            varint::put(&mut body, value);
+        }
+        body.extend_from_slice(&self.digest.to_le_bytes());
+        let mut bytes = Vec::with_capacity(FOOTER_PREFIX + body.len() + CHECKSUM);
+        bytes.extend_from_slice(&FOOTER_MAGIC);
+        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&body);
+        let checksum = xxh3_64(&bytes);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a body whose checksum has been checked.
+    pub(crate) fn decode(mut body: &[u8]) -> Option<Totals> {
+        let bytes = &mut body;
+        let totals = Totals {
+            records: varint::take(bytes)?,
+            references: varint::take(bytes)?,
+            distinct_pages: varint::take(bytes)?,
+            time: varint::take(bytes)?,
+            writes: varint::take(bytes)?,
+            digest: u64::from_le_bytes((*bytes).try_into().ok()?),
+        };
+        Some(totals)
+    }
+}
+
+fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
+    let (&byte, rest) = bytes.split_first()?;
+    *bytes = rest;
+    Some(byte)
+}
+
+fn take_text(bytes: &mut &[u8]) -> Option<String> {
+    let text = varint::take_bytes(bytes, MAX_TEXT)?;
+    String::from_utf8(text.to_vec()).ok()
+}
+
+impl Looks {
+    /// Guesses from the first bytes of a file; a few hundred suffice.
+    pub fn of(start: &[u8]) -> Looks {
+        const LACKEY: [&[u8]; 4] = [b"I  ", b" L ", b" S ", b" M "];
+        if start.is_empty() {
+            return Looks::Empty;
+        }
+        if start.starts_with(&MAGIC) {
+            return Looks::Ptt;
+        }
+        if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            return Looks::Zstd;
+        }
+        if start.starts_with(&[0x1f, 0x8b, 8]) {
+            return Looks::Gzip;
+        }
+        let is_text = |byte: &u8| (b' '..0x7f).contains(byte) || b"\t\r\n".contains(byte);
+        if !start.iter().all(is_text) {
+            return Looks::Binary;
+        }
+        let mut lines = start.split(|&byte| byte == b'\n');
+        let is_lackey = |line: &[u8]| LACKEY.iter().any(|prefix| line.starts_with(prefix));
+        if start.starts_with(b"==") || lines.any(is_lackey) {
+            return Looks::Lackey;
+        }
+        Looks::Text
+    }
+}

@@ -1,0 +1,389 @@
+//! Text with columns, described by the options that libCacheSim has for it, under its names.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::str::FromStr;
+
+use csv::{ByteRecord, ReaderBuilder, Terminator};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::objects::{Objects, Request};
+use super::source::{Source, MAX_LINE};
+use super::spool::Spool;
+use super::{bad_option, wrong_format, Imported, Options};
+use crate::trace::error::{quote, Looks, Problem, TraceError};
+use crate::trace::format::{Kinds, MAX_TEXT, PAGE_SIZE};
+
+/// Digits of a second that count.
+const FRACTION_DIGITS: u32 = 9;
+
+/// Which column holds what; columns count from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvOptions {
+    /// `time-col`: seconds, with up to nine decimals; none: no time passes.
+    pub time_col: Option<usize>,
+    /// `obj-id-col`: a number, or any text unless `obj-id-is-num`.
+    pub obj_id_col: usize,
+    /// `obj-size-col`: bytes; none: one page.
+    pub obj_size_col: Option<usize>,
+    /// `op-col`: none: all are reads.
+    pub op_col: Option<usize>,
+    /// `tenant-col`: each tenant has its own objects, in its own region; none: one tenant.
+    pub tenant_col: Option<usize>,
+    /// `delimiter`: none: a tab, comma, bar or semicolon, whichever the first line has.
+    pub delimiter: Option<u8>,
+    /// `has-header`: the first line names the columns; none: if its object or size is no number
+    /// where the option says it must be one.
+    pub has_header: Option<bool>,
+    /// `obj-id-is-num`: objects must be numbers.
+    pub obj_id_is_num: bool,
+}
+
+impl Default for CsvOptions {
+    fn default() -> CsvOptions {
+        CsvOptions {
+            time_col: None,
+            obj_id_col: 1,
+            obj_size_col: None,
+            op_col: None,
+            tenant_col: None,
+            delimiter: None,
+            has_header: None,
+            obj_id_is_num: false,
+        }
+    }
+}
+
+impl FromStr for CsvOptions {
+    type Err = TraceError;
+
+    /// Reads libCacheSim's form: `time-col=1,obj-id-col=2,obj-size-col=3,delimiter=,`.
+    fn from_str(text: &str) -> Result<CsvOptions, TraceError> {
+        let mut options = CsvOptions::default();
+        let mut has_id = false;
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            let form = "`KEY=VALUE,KEY=VALUE,...`";
+            let Some((key, after)) = rest.split_once('=') else {
+                return Err(bad_option("csv options", rest, form));
+            };
+            let (value, after) = if key.trim() == "delimiter" {
+                // The delimiter may be the comma that parts the options as well.
+                let end = after.chars().next().map_or(0, char::len_utf8);
+                let end = if after.starts_with("\\t") { 2 } else { end };
+                let (value, after) = after.split_at(end);
+                (value, after.strip_prefix(',').unwrap_or(after))
+            } else {
+                let (value, after) = after.split_once(',').unwrap_or((after, ""));
+                (value.trim(), after)
+            };
+            options.set(key.trim(), value)?;
+            has_id |= key.trim() == "obj-id-col";
+            rest = after.trim_start();
+        }
+        if !has_id {
+            return Err(bad_option("csv options", text, "with an obj-id-col"));
+        }
+        Ok(options)
+    }
+}
+
+impl CsvOptions {
+    /// Sets one option by its libCacheSim name.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), TraceError> {
+        let column = |what| {
+            let number = value.parse().ok().filter(|&number: &usize| number > 0);
+            number.ok_or_else(|| bad_option(what, value, "the number of a column, from 1"))
+        };
+        let boolean = |what| match value.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" => Ok(true),
+            "false" | "0" | "no" => Ok(false),
+            _ => Err(bad_option(what, value, "`true` or `false`")),
+        };
+        match key {
+            "time-col" => self.time_col = Some(column("time-col")?),
+            "obj-id-col" => self.obj_id_col = column("obj-id-col")?,
+            "obj-size-col" => self.obj_size_col = Some(column("obj-size-col")?),
+            "op-col" => self.op_col = Some(column("op-col")?),
+            "tenant-col" => self.tenant_col = Some(column("tenant-col")?),
+            "has-header" => self.has_header = Some(boolean("has-header")?),
+            "obj-id-is-num" => self.obj_id_is_num = boolean("obj-id-is-num")?,
+            "delimiter" => {
+                self.delimiter = Some(match value.as_bytes() {
+                    b"\\t" => b'\t',
+                    &[byte] if byte.is_ascii() && !b"\r\n\"".contains(&byte) => byte,
+                    _ => return Err(bad_option("delimiter", value, "one ASCII character or `\\t`")),
+                });
+            }
+            // libCacheSim has these too; they say nothing about memory.
+            "ttl-col" | "cnt-col" | "obj-cost-col" => {}
+            _ => {
+                let known = "one of time-col, obj-id-col, obj-size-col, op-col, tenant-col, \
+                             delimiter, has-header, obj-id-is-num";
+                return Err(bad_option("csv option", key, known));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads all requests into the spool.
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &Options,
+    spool: &mut Spool<'_>,
+) -> Result<Imported, TraceError> {
+    let columns = &options.csv;
+    let start = source.peek(1 << 12)?;
+    let start = &start[..start.len().min(1 << 12)];
+    match Looks::of(&start[..start.len().min(256)]) {
+        Looks::Text => {}
+        // Names of objects may be in any encoding.
+        Looks::Binary if !start.contains(&0) => {}
+        _ => return Err(wrong_format("csv", start)),
+    }
+    let delimiter = columns.delimiter.unwrap_or_else(|| guess_delimiter(start));
+    let mut reader = ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .buffer_capacity(1 << 16)
+        .terminator(Terminator::CRLF)
+        .from_reader(LineGuard { source, run: 0, is_over: false });
+    let mut record = ByteRecord::new();
+    let mut objects = Objects::new(options);
+    let mut tenants = Tenants::default();
+    let mut records = 0;
+    loop {
+        let more = reader.read_byte_record(&mut record);
+        let position = record.position().unwrap_or(reader.position());
+        let (line, byte) = (position.line(), position.byte());
+        let place = |problem| TraceError::at_line(line, byte, problem);
+        if reader.get_ref().is_over {
+            let (value, limit) = (MAX_LINE as u64 + 1, MAX_LINE as u64);
+            return Err(place(Problem::TooLarge { what: "length of a line", value, limit }));
+        }
+        match more {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => return Err(refuse(error, place)),
+        }
+        records += 1;
+        let fields = Fields { record: &record, columns };
+        if records == 1 && fields.is_header() {
+            continue;
+        }
+        let Some(kinds) = fields.kinds().map_err(place)? else {
+            objects.skip();
+            continue;
+        };
+        let request = Request {
+            time: fields.time().map_err(place)?,
+            tenant: tenants.number(fields.tenant().map_err(place)?),
+            object: fields.object().map_err(place)?,
+            size: fields.size().map_err(place)?,
+            kinds,
+        };
+        objects.request(request, spool, place)?;
+    }
+    Ok(objects.finish(records, reader.get_ref().source.bytes(), &tenants.names))
+}
+
+fn guess_delimiter(start: &[u8]) -> u8 {
+    let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let candidates = [b'\t', b',', b'|', b';'];
+    candidates.into_iter().find(|candidate| line.contains(candidate)).unwrap_or(b',')
+}
+
+/// What the csv crate could not read: of a byte record that is only an error of the input.
+fn refuse(error: csv::Error, place: impl Fn(Problem) -> TraceError) -> TraceError {
+    let message = error.to_string();
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => match TraceError::unwrap_io(error) {
+            Ok(error) => error,
+            Err(error) => place(Problem::Io { kind: error.kind(), message }),
+        },
+        _ => place(Problem::Io { kind: io::ErrorKind::InvalidData, message }),
+    }
+}
+
+/// One line, read as the options say.
+struct Fields<'a> {
+    record: &'a ByteRecord,
+    columns: &'a CsvOptions,
+}
+
+impl<'a> Fields<'a> {
+    fn get(&self, option: &'static str, column: usize) -> Result<&'a [u8], Problem> {
+        let present = self.record.len();
+        let field = self.record.get(column - 1);
+        let field = field.ok_or(Problem::MissingColumn { option, column, present })?;
+        Ok(field.trim_ascii())
+    }
+
+    fn is_header(&self) -> bool {
+        if let Some(has_header) = self.columns.has_header {
+            return has_header;
+        }
+        let is_number = |column: usize| {
+            let field = self.record.get(column - 1).unwrap_or_default().trim_ascii();
+            field.first().is_some_and(|byte| byte.is_ascii_digit())
+        };
+        let numbers = [
+            self.columns.time_col,
+            self.columns.obj_size_col,
+            self.columns.obj_id_is_num.then_some(self.columns.obj_id_col),
+        ];
+        numbers.into_iter().flatten().any(|column| !is_number(column))
+    }
+
+    fn time(&self) -> Result<Option<u64>, Problem> {
+        let Some(column) = self.columns.time_col else { return Ok(None) };
+        let text = self.get("time-col", column)?;
+        let expected = "seconds since some start, such as `12` or `12.345`";
+        let bad = || Problem::BadText { what: "time-col", text: quote(text), expected };
+        parse_seconds(text).ok_or_else(bad).map(Some)
+    }
+
+    fn tenant(&self) -> Result<Option<&'a [u8]>, Problem> {
+        self.columns.tenant_col.map(|column| self.get("tenant-col", column)).transpose()
+    }
+
+    fn object(&self) -> Result<u128, Problem> {
+        let text = self.get("obj-id-col", self.columns.obj_id_col)?;
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
+        let expected = "a number from 0 to 18446744073709551615";
+        match number {
+            Some(number) => Ok(u128::from(number)),
+            None if self.columns.obj_id_is_num || text.is_empty() => {
+                Err(Problem::BadText { what: "obj-id-col", text: quote(text), expected })
+            }
+            // Two texts of one hash are less likely than a broken disk; the top bit keeps texts
+            // and numbers apart.
+            None => Ok(xxh3_128(text) | 1 << 127),
+        }
+    }
+
+    fn size(&self) -> Result<u64, Problem> {
+        let Some(column) = self.columns.obj_size_col else { return Ok(u64::from(PAGE_SIZE)) };
+        let text = self.get("obj-size-col", column)?;
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        let expected = "a number of bytes";
+        number.ok_or_else(|| Problem::BadText { what: "obj-size-col", text: quote(text), expected })
+    }
+
+    /// `None` for operations that touch no content.
+    fn kinds(&self) -> Result<Option<Kinds>, Problem> {
+        let Some(column) = self.columns.op_col else { return Ok(Some(Kinds::READ)) };
+        let text = self.get("op-col", column)?;
+        let lower = text.to_ascii_lowercase();
+        let both = Kinds::READ.union(Kinds::WRITE);
+        match lower.as_slice() {
+            b"r" | b"read" | b"get" | b"gets" | b"head" => Ok(Some(Kinds::READ)),
+            b"w" | b"write" | b"set" | b"add" | b"put" | b"replace" | b"update" | b"cas" => {
+                Ok(Some(Kinds::WRITE))
+            }
+            b"append" | b"prepend" | b"incr" | b"decr" => Ok(Some(both)),
+            b"delete" | b"nop" => Ok(None),
+            _ => Err(Problem::BadText {
+                what: "op-col",
+                text: quote(text),
+                expected: "read, write or one of memcached's operations (get, set, delete, ...)",
+            }),
+        }
+    }
+}
+
+/// Seconds with decimals as nanoseconds; digits after the ninth decimal are dropped.
+fn parse_seconds(text: &[u8]) -> Option<u64> {
+    let mut parts = text.splitn(2, |&byte| byte == b'.');
+    let whole = parts.next()?;
+    let fraction = parts.next().unwrap_or_default();
+    if whole.is_empty() || !whole.iter().chain(fraction).all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |value: u64, byte: u8| value.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
+    let seconds = whole.iter().try_fold(0, |value, &byte| digit(value, byte))?;
+    let digits = fraction.len().min(FRACTION_DIGITS as usize);
+    let nanos = fraction[..digits].iter().try_fold(0, |value, &byte| digit(value, byte))?;
+    let nanos = nanos * 10u64.pow(FRACTION_DIGITS - digits as u32);
+    seconds.checked_mul(10u64.pow(FRACTION_DIGITS))?.checked_add(nanos)
+}
+
+/// Tenant -> number in the order of first appearance.
+#[derive(Default)]
+struct Tenants {
+    numbers: BTreeMap<Vec<u8>, u32>,
+    names: Vec<String>,
+}
+
+impl Tenants {
+    fn number(&mut self, tenant: Option<&[u8]>) -> u32 {
+        let Some(tenant) = tenant else { return 0 };
+        if let Some(&number) = self.numbers.get(tenant) {
+            return number;
+        }
+        let number = self.names.len() as u32;
+        // One above the limit is refused with the request; more are not kept.
+        if number <= super::objects::MAX_TENANTS {
+            self.numbers.insert(tenant.to_vec(), number);
+            let name: String = String::from_utf8_lossy(tenant).chars().take(MAX_TEXT / 4).collect();
+            self.names.push(name);
+        }
+        number
+    }
+}
+
+/// Ends the input when a line is longer than [`MAX_LINE`]: the csv crate would keep all of it.
+struct LineGuard<'a, 'b> {
+    source: &'a mut Source<'b>,
+    /// Bytes since the last end of a line.
+    run: usize,
+    is_over: bool,
+}
+
+impl Read for LineGuard<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.source.peek(1).map_err(TraceError::into_io)?;
+        let count = bytes.len().min(buffer.len());
+        let bytes = &bytes[..count];
+        for &byte in bytes {
+            self.run = if byte == b'\n' { 0 } else { self.run + 1 };
+            self.is_over |= self.run > MAX_LINE;
+        }
+        if self.is_over {
+            return Ok(0);
+        }
+        buffer[..count].copy_from_slice(bytes);
+        self.source.take(count);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds() {
+        assert_eq!(parse_seconds(b"12"), Some(12_000_000_000));
+        assert_eq!(parse_seconds(b"0.5"), Some(500_000_000));
+        assert_eq!(parse_seconds(b"1.0000000019"), Some(1_000_000_001));
+        for bad in ["", ".", "x", "-1", "1.2.3", "1e3", "99999999999999999999"] {
+            assert_eq!(parse_seconds(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn options_in_one_text() {
+        let options: CsvOptions =
+            "time-col=1, obj-id-col=2,obj-size-col=3,delimiter=,,has-header=true".parse().unwrap();
+        assert_eq!((options.time_col, options.obj_id_col), (Some(1), 2));
+        assert_eq!((options.delimiter, options.has_header), (Some(b','), Some(true)));
+        let options: CsvOptions = "obj-id-col=5,delimiter=\\t,ttl-col=3".parse().unwrap();
+        assert_eq!((options.obj_id_col, options.delimiter), (5, Some(b'\t')));
+        for bad in ["", "obj-id-col", "obj-id-col=0", "time-col=1", "obj-id-col=1,x=2", "delimiter="] {
+            assert!(bad.parse::<CsvOptions>().is_err(), "{bad}");
+        }
+    }
+}

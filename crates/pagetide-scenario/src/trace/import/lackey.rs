@@ -1,0 +1,208 @@
+//! Output of `valgrind --tool=lackey --trace-mem=yes`: a line a reference.
+//!
+//! `I  04016b80,3` instruction, ` L 1ffefffe78,8` load, ` S ...` store, ` M ...` modify: address
+//! in hexadecimal, size in bytes. Lines that begin with `==`, `--` or `**` are valgrind's own
+//! and are skipped, as are empty ones; anything else is an error. The clock counts the `I` lines.
+
+use std::collections::BTreeMap;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::source::{Line, Source};
+use super::spool::Spool;
+use super::{wrong_format, Imported, Layout, Options};
+use crate::trace::error::{quote, Looks, Problem, TraceError};
+use crate::trace::format::{Clock, Kinds, PAGE_SIZE};
+use crate::trace::regions::{self, Touched};
+
+/// Largest access that is believed; lackey itself stops at 512 bytes.
+const MAX_ACCESS: u64 = PAGE_SIZE as u64;
+/// Entries of the cache in front of the page table.
+const CACHE: usize = 4096;
+
+/// A reference as lackey prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reference {
+    kinds: Kinds,
+    address: u64,
+    size: u64,
+}
+
+/// Reads all references into the spool.
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &Options,
+    spool: &mut Spool<'_>,
+) -> Result<Imported, TraceError> {
+    let start = source.peek(256)?;
+    let start = &start[..start.len().min(256)];
+    if matches!(Looks::of(start), Looks::Ptt | Looks::Gzip | Looks::Binary | Looks::Empty) {
+        return Err(wrong_format("lackey output", start));
+    }
+    let mut table = Table::new();
+    let mut instructions = 0u64;
+    let mut skipped = 0;
+    while let Some(line) = source.line()? {
+        let Some(reference) = parse(line.text) else {
+            if is_noise(line.text) {
+                skipped += 1;
+                continue;
+            }
+            return Err(bad_line(line));
+        };
+        let at_line = |problem| TraceError::at_line(line.number, line.byte, problem);
+        instructions += u64::from(reference.kinds == Kinds::EXECUTE);
+        // The first instruction runs at time 0.
+        let now = instructions.saturating_sub(1);
+        let first = reference.address / u64::from(PAGE_SIZE);
+        let last = (reference.address + (reference.size - 1)) / u64::from(PAGE_SIZE);
+        for address in first..=last {
+            let id = table.touch(address, reference.kinds, spool).map_err(at_line)?;
+            spool.touch(id, reference.kinds, now)?;
+        }
+    }
+    let mut identity = options.source.clone().into_bytes();
+    for value in [instructions, source.bytes(), table.pages.len() as u64] {
+        identity.extend_from_slice(&value.to_le_bytes());
+    }
+    let layout =
+        regions::derive(&table.into_touched(), options.maps.as_ref(), xxh3_64(&identity));
+    Ok(Imported {
+        layout: Layout::Derived(layout),
+        clock: Clock::Instructions,
+        records: source.lines(),
+        skipped,
+        disordered: 0,
+        end: instructions,
+    })
+}
+
+/// Reads a line; `None` if it is no reference.
+#[inline]
+fn parse(text: &[u8]) -> Option<Reference> {
+    let (head, mut rest) = text.split_first_chunk::<3>()?;
+    let kinds = match head {
+        b"I  " => Kinds::EXECUTE,
+        b" L " => Kinds::READ,
+        b" S " => Kinds::WRITE,
+        b" M " => Kinds::READ.union(Kinds::WRITE),
+        _ => return None,
+    };
+    let mut address = 0u64;
+    let mut digits = 0;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            _ => break,
+        };
+        address = address << 4 | u64::from(digit);
+        digits += 1;
+        rest = after;
+    }
+    if digits == 0 || digits > 16 {
+        return None;
+    }
+    let (b',', mut rest) = rest.split_first()? else { return None };
+    let mut size = 0u64;
+    if rest.is_empty() || rest.len() > 5 {
+        return None;
+    }
+    while let Some((&byte, after)) = rest.split_first() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        size = size * 10 + u64::from(digit);
+        rest = after;
+    }
+    let is_sane = (1..=MAX_ACCESS).contains(&size) && address.checked_add(size - 1).is_some();
+    is_sane.then_some(Reference { kinds, address, size })
+}
+
+fn is_noise(text: &[u8]) -> bool {
+    let prefixes: [&[u8]; 3] = [b"==", b"--", b"**"];
+    text.is_empty() || prefixes.iter().any(|prefix| text.starts_with(prefix))
+}
+
+fn bad_line(line: Line<'_>) -> TraceError {
+    let problem = Problem::BadText {
+        what: "lackey line",
+        text: quote(line.text),
+        expected: "`I  ADDRESS,SIZE` or the same with ` L`, ` S`, ` M`, sizes 1 to 4096",
+    };
+    TraceError::at_line(line.number, line.byte, problem)
+}
+
+/// Virtual page -> number in the order of first appearance.
+struct Table {
+    ids: BTreeMap<u64, u32>,
+    /// The pages by number: all uses of each.
+    pages: Vec<Kinds>,
+    /// Last use of each slot: (page + 1, number); a page + 1 of 0 is no entry.
+    cache: Vec<(u64, u32)>,
+}
+
+impl Table {
+    fn new() -> Table {
+        Table { ids: BTreeMap::new(), pages: Vec::new(), cache: vec![(0, 0); CACHE] }
+    }
+
+    #[inline]
+    fn touch(&mut self, page: u64, kinds: Kinds, spool: &mut Spool<'_>) -> Result<u32, Problem> {
+        let slot = page as usize % CACHE;
+        let (key, mut id) = self.cache[slot];
+        if key != page + 1 {
+            id = self.find(page, spool)?;
+            self.cache[slot] = (page + 1, id);
+        }
+        let uses = &mut self.pages[id as usize];
+        *uses = uses.union(kinds);
+        Ok(id)
+    }
+
+    #[cold]
+    fn find(&mut self, page: u64, spool: &mut Spool<'_>) -> Result<u32, Problem> {
+        if let Some(&id) = self.ids.get(&page) {
+            return Ok(id);
+        }
+        let id = spool.add_pages(1)?;
+        assert_eq!(id as usize, self.pages.len());
+        self.ids.insert(page, id);
+        self.pages.push(Kinds::NONE);
+        Ok(id)
+    }
+
+    fn into_touched(self) -> Vec<Touched> {
+        let Table { ids, pages, .. } = self;
+        let touched = |(address, id): (u64, u32)| Touched { address, id, kinds: pages[id as usize] };
+        ids.into_iter().map(touched).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_four_kinds() {
+        let reference = |kinds, address, size| Some(Reference { kinds, address, size });
+        let both = Kinds::READ.union(Kinds::WRITE);
+        assert_eq!(parse(b"I  04016b80,3"), reference(Kinds::EXECUTE, 0x0401_6b80, 3));
+        assert_eq!(parse(b" L 1ffefffe78,8"), reference(Kinds::READ, 0x1f_feff_fe78, 8));
+        assert_eq!(parse(b" S 0,1"), reference(Kinds::WRITE, 0, 1));
+        assert_eq!(parse(b" M ffffffffffffffff,1"), reference(both, u64::MAX, 1));
+    }
+
+    #[test]
+    fn refuses_the_rest() {
+        for bad in [
+            "", "I", "I  ", "I  ,1", "I  12", "I  12,", "I  12,0", "I  12,4097", "I  12,x", " X 12,1",
+            "I 12,1", " L ffffffffffffffff,2", " L 11112222333344445,1", " L 12,1 ", " L 12,99999999",
+            " L g,1", "L 12,1",
+        ] {
+            assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

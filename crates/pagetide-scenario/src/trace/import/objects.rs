@@ -1,0 +1,202 @@
+//! Requests for objects, as caches see them, as references to pages of files.
+//!
+//! An object of n bytes is ceil(n / 4096) pages in a row; objects lie one after the other in the
+//! order of first appearance, in one file a tenant. An object that grows moves to the end of the
+//! file (its old pages are not used again), for its neighbour is in the way. A request touches
+//! all pages of the object, at its size in that request, in order.
+
+use std::collections::BTreeMap;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::spool::Spool;
+use super::{Imported, Options};
+use crate::trace::error::{Problem, TraceError};
+use crate::trace::format::{Clock, Kinds, Region, RegionKind, PAGE_SIZE};
+
+/// Most tenants.
+pub(crate) const MAX_TENANTS: u32 = 4096;
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// Nanoseconds by the input's clock, if it has one.
+    pub(crate) time: Option<u64>,
+    pub(crate) tenant: u32,
+    pub(crate) object: u128,
+    pub(crate) size: u64,
+    pub(crate) kinds: Kinds,
+}
+
+/// Gives objects their pages.
+pub(crate) struct Objects<'a> {
+    options: &'a Options,
+    objects: BTreeMap<(u32, u128), Extent>,
+    tenants: Vec<Tenant>,
+    layout: Layout,
+    first_time: Option<u64>,
+    now: u64,
+    skipped: u64,
+    disordered: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Extent {
+    id: u32,
+    pages: u32,
+}
+
+#[derive(Default)]
+struct Tenant {
+    pages: u64,
+}
+
+/// Where page numbers are: runs of numbers in the order of numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    pub(crate) regions: Vec<Region>,
+    runs: Vec<Run>,
+    /// Run found last.
+    last: usize,
+}
+
+#[derive(Debug)]
+struct Run {
+    id: u32,
+    region: u32,
+    page: u64,
+}
+
+impl Layout {
+    /// Region and page of a page number.
+    pub(crate) fn place(&mut self, id: u64) -> (u32, u64) {
+        let begins = |index: usize| self.runs.get(index).map(|run| u64::from(run.id));
+        let is_last =
+            begins(self.last).is_some_and(|begin| begin <= id)
+                && begins(self.last + 1).is_none_or(|begin| id < begin);
+        if !is_last {
+            self.last = self.runs.partition_point(|run| u64::from(run.id) <= id) - 1;
+        }
+        let run = &self.runs[self.last];
+        (run.region, run.page + (id - u64::from(run.id)))
+    }
+}
+
+impl<'a> Objects<'a> {
+    pub(crate) fn new(options: &'a Options) -> Objects<'a> {
+        Objects {
+            options,
+            objects: BTreeMap::new(),
+            tenants: Vec::new(),
+            layout: Layout::default(),
+            first_time: None,
+            now: 0,
+            skipped: 0,
+            disordered: 0,
+        }
+    }
+
+    /// Counts a record that is no reference.
+    pub(crate) fn skip(&mut self) {
+        self.skipped += 1;
+    }
+
+    /// Takes a request; `place` puts the place into an error.
+    pub(crate) fn request(
+        &mut self,
+        request: Request,
+        spool: &mut Spool<'_>,
+        place: impl Fn(Problem) -> TraceError,
+    ) -> Result<(), TraceError> {
+        if let Some(time) = request.time {
+            self.pass_time(time);
+        }
+        let limit = self.options.max_object_size;
+        if request.size > limit {
+            let value = request.size;
+            return Err(place(Problem::TooLarge { what: "object size", value, limit }));
+        }
+        let pages = request.size.div_ceil(u64::from(PAGE_SIZE));
+        if pages == 0 {
+            self.skipped += 1;
+            return Ok(());
+        }
+        let extent = self.extent(&request, pages, spool).map_err(place)?;
+        for id in extent.id..extent.id + pages as u32 {
+            spool.touch(id, request.kinds, self.now)?;
+        }
+        Ok(())
+    }
+
+    fn pass_time(&mut self, time: u64) {
+        if self.options.time_divisor == 0 {
+            return;
+        }
+        let first = *self.first_time.get_or_insert(time);
+        let now = time.saturating_sub(first) / self.options.time_divisor;
+        if time < first || now < self.now {
+            self.disordered += 1;
+        }
+        self.now = self.now.max(now);
+    }
+
+    fn extent(
+        &mut self,
+        request: &Request,
+        pages: u64,
+        spool: &mut Spool<'_>,
+    ) -> Result<Extent, Problem> {
+        if request.tenant >= MAX_TENANTS {
+            let (value, limit) = (u64::from(request.tenant) + 1, u64::from(MAX_TENANTS));
+            return Err(Problem::TooLarge { what: "number of tenants", value, limit });
+        }
+        let key = (request.tenant, request.object);
+        if let Some(&extent) = self.objects.get(&key) {
+            if u64::from(extent.pages) >= pages {
+                return Ok(extent);
+            }
+        }
+        let id = spool.add_pages(pages)?;
+        let extent = Extent { id, pages: pages as u32 };
+        self.objects.insert(key, extent);
+        while self.tenants.len() <= request.tenant as usize {
+            self.tenants.push(Tenant::default());
+        }
+        let tenant = &mut self.tenants[request.tenant as usize];
+        let page = tenant.pages;
+        tenant.pages += pages;
+        let runs = &mut self.layout.runs;
+        let follows = runs.last().is_some_and(|run| {
+            run.region == request.tenant && run.page + u64::from(id - run.id) == page
+        });
+        if !follows {
+            runs.push(Run { id, region: request.tenant, page });
+        }
+        Ok(extent)
+    }
+
+    /// Makes the regions; `names` are those of the tenants.
+    pub(crate) fn finish(mut self, records: u64, bytes: u64, names: &[String]) -> Imported {
+        let mut identity = self.options.source.clone().into_bytes();
+        for value in [records, bytes, self.objects.len() as u64] {
+            identity.extend_from_slice(&value.to_le_bytes());
+        }
+        for (number, tenant) in self.tenants.iter().enumerate() {
+            let name = names.get(number).cloned().unwrap_or_else(|| "objects".into());
+            let mut key = identity.clone();
+            key.extend_from_slice(&(number as u64).to_le_bytes());
+            let kind = RegionKind::File { key: xxh3_64(&key), executable: false };
+            // A tenant may have numbers but no pages (all its requests were of size 0).
+            let pages = tenant.pages.max(1);
+            self.layout.regions.push(Region { name, kind, pages, start: 0 });
+        }
+        Imported {
+            layout: super::Layout::Objects(self.layout),
+            clock: Clock::Nanoseconds,
+            records,
+            skipped: self.skipped,
+            disordered: self.disordered,
+            end: self.now,
+        }
+    }
+}

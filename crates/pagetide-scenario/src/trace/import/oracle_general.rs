@@ -1,0 +1,60 @@
+//! libCacheSim's oracleGeneral: 24 little-endian bytes a request.
+//!
+//! u32 time in seconds, u64 object, u32 size in bytes, i64 index of the next request for the same
+//! object (-1: none), which is not used here.
+
+use super::objects::{Objects, Request};
+use super::source::Source;
+use super::spool::Spool;
+use super::{wrong_format, Imported, Options};
+use crate::trace::error::{Looks, Problem, TraceError};
+use crate::trace::format::Kinds;
+
+/// Bytes of a request.
+const RECORD: usize = 24;
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// Reads all requests into the spool.
+pub(super) fn read(
+    source: &mut Source<'_>,
+    options: &Options,
+    spool: &mut Spool<'_>,
+) -> Result<Imported, TraceError> {
+    let start = source.peek(256)?;
+    let start = &start[..start.len().min(256)];
+    if !matches!(Looks::of(start), Looks::Binary) {
+        return Err(wrong_format("oracleGeneral", start));
+    }
+    let mut objects = Objects::new(options);
+    let mut records = 0;
+    loop {
+        let byte = source.bytes();
+        let bytes = source.peek(RECORD)?;
+        let Some(bytes) = bytes.first_chunk::<RECORD>() else {
+            if bytes.is_empty() {
+                break;
+            }
+            let end = byte + bytes.len() as u64;
+            return Err(TraceError::at_byte(end, Problem::CutShort { what: "24-byte request" }));
+        };
+        let request = decode(bytes);
+        source.take(RECORD);
+        records += 1;
+        let place = |problem| TraceError::at_byte(byte, problem);
+        objects.request(request, spool, place)?;
+    }
+    Ok(objects.finish(records, source.bytes(), &[]))
+}
+
+fn decode(bytes: &[u8; RECORD]) -> Request {
+    let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    let object = u64::from_le_bytes(bytes[4..12].try_into().expect("8 bytes"));
+    Request {
+        time: Some(u64::from(four(0)) * SECOND),
+        tenant: 0,
+        object: u128::from(object),
+        size: u64::from(four(12)),
+        kinds: Kinds::READ,
+    }
+}

@@ -1,0 +1,130 @@
+//! Folded records on their way: first with page numbers in the order of first appearance, then,
+//! when all pages are known, with regions.
+//!
+//! The spool is itself a `.ptt` file, of one region that holds every page number.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom};
+
+use super::target::Target;
+use super::{Imported, Options};
+use crate::trace::error::{Problem, TraceError};
+use crate::trace::fold::Fold;
+use crate::trace::format::{
+    Clock, Header, Kinds, Record, Region, RegionKind, Totals, Window,
+};
+use crate::trace::reader::Reader;
+use crate::trace::writer::Writer;
+
+/// Takes references, folds them, and keeps the records.
+pub(crate) struct Spool<'a> {
+    fold: Fold,
+    writer: Writer<BufWriter<&'a File>>,
+    file: &'a File,
+    window: Window,
+    /// Time of the first reference of the last record.
+    last: u64,
+    pages: u32,
+    max_pages: u32,
+    references: u64,
+}
+
+impl<'a> Spool<'a> {
+    pub(crate) fn new(
+        target: &'a Target,
+        window: Window,
+        options: &Options,
+    ) -> Result<Spool<'a>, TraceError> {
+        let region = Region {
+            name: String::new(),
+            kind: RegionKind::Anon,
+            pages: u64::from(u32::MAX),
+            start: 0,
+        };
+        let header = Header::new(Clock::Instructions, window, String::new(), vec![region]);
+        let file = target.file();
+        Ok(Spool {
+            fold: Fold::new(window),
+            writer: Writer::new(BufWriter::new(file), &header)?,
+            file,
+            window,
+            last: 0,
+            pages: 0,
+            max_pages: options.max_pages,
+            references: 0,
+        })
+    }
+
+    /// Numbers `count` more pages; gives the first number.
+    pub(crate) fn add_pages(&mut self, count: u64) -> Result<u32, Problem> {
+        let first = self.pages;
+        let limit = u64::from(self.max_pages);
+        let value = u64::from(first).saturating_add(count);
+        if value > limit {
+            return Err(Problem::TooLarge { what: "number of distinct pages", value, limit });
+        }
+        self.pages = value as u32;
+        Ok(first)
+    }
+
+    /// True when no reference has come.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.references == 0
+    }
+
+    /// Takes a reference.
+    #[inline]
+    pub(crate) fn touch(&mut self, page: u32, kinds: Kinds, now: u64) -> Result<(), TraceError> {
+        self.references += 1;
+        if !self.fold.merge(page, kinds, now) {
+            self.flush()?;
+            let is_merged = self.fold.merge(page, kinds, now);
+            assert!(is_merged, "a new window takes any page");
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn flush(&mut self) -> Result<(), TraceError> {
+        for open in self.fold.open() {
+            self.writer.push(&Record {
+                region: 0,
+                page: u64::from(open.page),
+                kinds: open.kinds,
+                references: open.references,
+                time: open.first - self.last,
+            })?;
+            self.last = open.first;
+        }
+        self.fold.clear();
+        Ok(())
+    }
+
+    /// Ends the spool and copies it, with regions, into `target`.
+    pub(crate) fn copy(
+        mut self,
+        imported: &mut Imported,
+        options: &Options,
+        target: &Target,
+    ) -> Result<Totals, TraceError> {
+        self.flush()?;
+        self.writer.finish(imported.end - self.last)?;
+        let layout = &mut imported.layout;
+        let mut file = self.file;
+        file.seek(SeekFrom::Start(0))?;
+        let mut spool = Reader::from_reader(file)?;
+        let header = Header::new(
+            imported.clock,
+            self.window,
+            options.source.clone(),
+            layout.regions().to_vec(),
+        );
+        let mut writer = Writer::new(BufWriter::new(target.file()), &header)?;
+        while let Some(record) = spool.next_record()? {
+            let (region, page) = layout.place(record.page);
+            writer.push(&Record { region, page, ..record })?;
+        }
+        let (_, totals) = writer.finish(imported.end - self.last)?;
+        Ok(totals)
+    }
+}

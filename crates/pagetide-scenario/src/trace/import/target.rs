@@ -1,0 +1,52 @@
+//! A temporary file beside the target, which becomes the target or disappears.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use crate::trace::error::TraceError;
+
+/// A temporary file that is removed unless it is committed.
+#[derive(Debug)]
+pub(crate) struct Target {
+    file: File,
+    path: PathBuf,
+}
+
+impl Target {
+    /// Makes `.NAME.PID.SUFFIX` in the directory of `output`; readable as well as writable.
+    pub(crate) fn create(output: &Path, suffix: &str) -> Result<Target, TraceError> {
+        let name = output.file_name().unwrap_or_default().to_string_lossy();
+        let process = std::process::id();
+        let mut number = 0;
+        loop {
+            let path = output.with_file_name(format!(".{name}.{process}.{number}.{suffix}"));
+            let made = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+            match made {
+                Ok(file) => return Ok(Target { file, path }),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(TraceError::from(error).in_file(output)),
+            }
+        }
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the file its name; returns its length.
+    pub(crate) fn commit(self, output: &Path) -> Result<u64, TraceError> {
+        let name = |error: std::io::Error| TraceError::from(error).in_file(output);
+        let len = self.file.metadata().map_err(name)?.len();
+        self.file.sync_all().map_err(name)?;
+        fs::rename(&self.path, output).map_err(name)?;
+        Ok(len)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // After a commit there is nothing of this name; before, there is nobody to tell.
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,115 @@
+//! What a trace holds, in short: for `pagetide trace info` and for checking a scenario.
+
+use std::path::Path;
+
+use super::error::{Part, TraceError};
+use super::format::{Header, Record, Totals};
+use super::pages::PageSet;
+use super::reader::Reader;
+use super::writer::{bases, malformed};
+
+/// Most slices of [`Info::timeline`].
+pub const SLICES: u64 = 32;
+
+/// A summary of a trace file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// The header.
+    pub header: Header,
+    /// The sums.
+    pub totals: Totals,
+    /// Length of the file.
+    pub bytes: u64,
+    /// The trace's time in equal slices; empty from [`Info::read`].
+    pub timeline: Vec<Slice>,
+}
+
+/// A slice of a trace's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// Distinct pages in it: the working set of that time.
+    pub pages: u64,
+    /// Pages never seen before it.
+    pub new_pages: u64,
+    /// Records in it.
+    pub records: u64,
+}
+
+impl Info {
+    /// Reads header and footer only: quick, whatever the length. If the end of the file is not as
+    /// it should be, reads all of it to say at which byte it goes wrong.
+    pub fn read(path: impl AsRef<Path>) -> Result<Info, TraceError> {
+        let mut reader = Reader::open(&path)?;
+        match reader.peek_totals() {
+            Ok((totals, bytes)) => {
+                Ok(Info { header: reader.header().clone(), totals, bytes, timeline: Vec::new() })
+            }
+            Err(at_end) => {
+                while reader.next_record()?.is_some() {}
+                Err(at_end)
+            }
+        }
+    }
+
+    /// Reads and checks everything.
+    pub fn scan(path: impl AsRef<Path>) -> Result<Info, TraceError> {
+        let path = path.as_ref();
+        let mut info = Info::read(path)?;
+        let mut reader = Reader::open(path)?;
+        let mut scan = Scan::new(&info);
+        while let Some(record) = reader.next_record()? {
+            scan.add(&record, reader.time());
+        }
+        if scan.all.len() != info.totals.distinct_pages {
+            let what = "its number of distinct pages is not that of the records";
+            return Err(malformed(info.bytes, Part::Footer, what).in_file(path));
+        }
+        info.timeline = scan.finish();
+        Ok(info)
+    }
+}
+
+/// Counts the slices of a trace.
+struct Scan {
+    bases: Vec<u64>,
+    slice_time: u64,
+    slices: Vec<Slice>,
+    all: PageSet,
+    slice: PageSet,
+}
+
+impl Scan {
+    fn new(info: &Info) -> Scan {
+        Scan {
+            bases: bases(&info.header),
+            slice_time: info.totals.time.div_ceil(SLICES).max(1),
+            slices: vec![Slice::default()],
+            all: PageSet::default(),
+            slice: PageSet::default(),
+        }
+    }
+
+    fn add(&mut self, record: &Record, time: u64) {
+        let wanted = (time / self.slice_time).min(SLICES - 1) as usize;
+        while self.slices.len() <= wanted {
+            self.close();
+            self.slices.push(Slice::default());
+        }
+        let place = self.bases[record.region as usize] + record.page;
+        let slice = self.slices.last_mut().expect("never empty");
+        slice.records += 1;
+        slice.new_pages += u64::from(self.all.insert(place));
+        self.slice.insert(place);
+    }
+
+    fn close(&mut self) {
+        self.slices.last_mut().expect("never empty").pages = self.slice.len();
+        self.slice.clear();
+    }
+
+    fn finish(mut self) -> Vec<Slice> {
+        self.close();
+        self.slices
+    }
+}
+

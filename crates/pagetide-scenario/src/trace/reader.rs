@@ -1,0 +1,402 @@
+//! Reads a `.ptt` trace as a stream: memory for one block, whatever the length of the trace.
+//!
+//! Every part is checked before anything of it is believed: lengths against their limits,
+//! checksums, and in the end the totals against what was read.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::Xxh3;
+use zstd::bulk::Decompressor;
+
+use super::block::{self, Decoder};
+use super::error::{Looks, Part, Problem, TraceError};
+use super::format::{
+    Header, Kinds, Record, Totals, BLOCK_MAGIC, CHECKSUM, END_MAGIC, FOOTER_MAGIC, FOOTER_PREFIX,
+    HEADER_PREFIX, MAGIC, MAX_BLOCK_RECORDS, MAX_FOOTER_BODY, MAX_HEADER_BODY, TRAILER, VERSION,
+};
+use super::writer::{bases, block_checksum, checksum, malformed};
+
+/// Reads a trace, record by record.
+pub struct Reader<R: Read = File> {
+    input: Counted<R>,
+    file: Option<PathBuf>,
+    header: Header,
+    header_checksum: u64,
+    /// First page of each region in the numbering through all regions, and the end of the last.
+    bases: Vec<u64>,
+    /// Region of the last record: most records are of the same one.
+    region: usize,
+    decoder: Decoder,
+    decompressor: Decompressor<'static>,
+    stored: Vec<u8>,
+    block_offset: u64,
+    first_block: u64,
+    counted: Totals,
+    digest: Xxh3,
+    state: State,
+}
+
+enum State {
+    Reading,
+    Ended(Totals),
+    Failed(TraceError),
+}
+
+impl Reader<File> {
+    /// Opens a file and reads its header.
+    pub fn open(path: impl AsRef<Path>) -> Result<Reader<File>, TraceError> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|error| TraceError::from(error).in_file(path))?;
+        let mut reader = Reader::from_reader(file).map_err(|error| error.in_file(path))?;
+        reader.file = Some(path.to_path_buf());
+        Ok(reader)
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Goes back to the first record.
+    pub fn rewind(&mut self) -> Result<(), TraceError> {
+        let start = self.first_block;
+        let moved = self.input.inner.seek(SeekFrom::Start(start));
+        moved.map_err(|error| self.name(error.into()))?;
+        self.input.offset = start;
+        self.decoder = Decoder::default();
+        self.counted = Totals::default();
+        self.digest = Xxh3::new();
+        self.digest.update(&self.header_checksum.to_le_bytes());
+        self.state = State::Reading;
+        Ok(())
+    }
+
+    /// The footer's totals without reading the records, and the length of the file. The reader
+    /// stays at the first record.
+    pub(crate) fn peek_totals(&mut self) -> Result<(Totals, u64), TraceError> {
+        let result = self.read_totals_at_end();
+        self.rewind()?;
+        result.map_err(|error| self.name(error))
+    }
+
+    fn read_totals_at_end(&mut self) -> Result<(Totals, u64), TraceError> {
+        let len = self.input.inner.seek(SeekFrom::End(0))?;
+        let trailer = len.saturating_sub(TRAILER as u64).max(self.first_block);
+        self.input.inner.seek(SeekFrom::Start(trailer))?;
+        self.input.offset = trailer;
+        let mut bytes = [0; TRAILER];
+        self.input.fill(&mut bytes, Part::Trailer)?;
+        let offset = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
+        if bytes[8..] != END_MAGIC || offset < self.first_block || offset >= trailer {
+            return Err(malformed(trailer, Part::Trailer, "it does not point at a footer"));
+        }
+        self.input.inner.seek(SeekFrom::Start(offset))?;
+        self.input.offset = offset;
+        let mut magic = [0; 4];
+        self.input.fill(&mut magic, Part::Footer)?;
+        if magic != FOOTER_MAGIC {
+            return Err(malformed(trailer, Part::Trailer, "it does not point at a footer"));
+        }
+        let totals = self.read_footer()?;
+        if self.input.offset != len {
+            return Err(TraceError::at_byte(self.input.offset, Problem::Trailing));
+        }
+        Ok((totals, len))
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the header from a stream; the records follow with [`Reader::next_record`].
+    pub fn from_reader(inner: R) -> Result<Reader<R>, TraceError> {
+        let mut input = Counted { inner, offset: 0 };
+        let (header, header_checksum) = read_header(&mut input)?;
+        let mut digest = Xxh3::new();
+        digest.update(&header_checksum.to_le_bytes());
+        Ok(Reader {
+            bases: bases(&header),
+            first_block: input.offset,
+            block_offset: input.offset,
+            input,
+            file: None,
+            header,
+            header_checksum,
+            region: 0,
+            decoder: Decoder::default(),
+            decompressor: Decompressor::new()?,
+            stored: Vec::new(),
+            counted: Totals::default(),
+            digest,
+            state: State::Reading,
+        })
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The totals, once [`Reader::next_record`] has come to the end. `distinct_pages` is as the
+    /// footer says; all else has been compared with the records.
+    pub fn totals(&self) -> Option<&Totals> {
+        match &self.state {
+            State::Ended(totals) => Some(totals),
+            State::Reading | State::Failed(_) => None,
+        }
+    }
+
+    /// Time from the start to the first reference of the last record read.
+    pub fn time(&self) -> u64 {
+        self.counted.time
+    }
+
+    /// The next record; `None` at the end. After an error it gives the same error again.
+    #[inline]
+    pub fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
+        match self.decoder.next() {
+            Ok(Some(flat)) => {
+                let Some((region, page)) = self.locate(flat.place) else {
+                    return Err(self.fail_block("a page outside all regions"));
+                };
+                if !self.count(flat) {
+                    return Err(self.fail_block("the sum of references or times is too large"));
+                }
+                Ok(Some(Record {
+                    region,
+                    page,
+                    kinds: flat.kinds,
+                    references: flat.references,
+                    time: flat.time,
+                }))
+            }
+            Ok(None) => self.next_block(),
+            Err(what) => Err(self.fail_block(what)),
+        }
+    }
+
+    fn count(&mut self, flat: block::Flat) -> bool {
+        let counted = &mut self.counted;
+        counted.records += 1;
+        counted.writes += u64::from(flat.kinds.contains(Kinds::WRITE));
+        let references = counted.references.checked_add(flat.references);
+        let time = counted.time.checked_add(flat.time);
+        let (Some(references), Some(time)) = (references, time) else { return false };
+        counted.references = references;
+        counted.time = time;
+        true
+    }
+
+    fn locate(&mut self, place: u64) -> Option<(u32, u64)> {
+        let holds = |bases: &[u64], region| bases[region] <= place && place < bases[region + 1];
+        if self.bases.len() < 2 || place >= *self.bases.last()? {
+            return None;
+        }
+        if !holds(&self.bases, self.region) {
+            self.region = self.bases.partition_point(|&base| base <= place) - 1;
+        }
+        debug_assert!(holds(&self.bases, self.region));
+        Some((self.region as u32, place - self.bases[self.region]))
+    }
+
+    fn fail_block(&mut self, what: &'static str) -> TraceError {
+        self.fail(malformed(self.block_offset, Part::Block, what))
+    }
+
+    fn name(&self, error: TraceError) -> TraceError {
+        match &self.file {
+            Some(file) => error.in_file(file),
+            None => error,
+        }
+    }
+
+    fn fail(&mut self, error: TraceError) -> TraceError {
+        let error = self.name(error);
+        // No record of a block with a mistake in it must follow.
+        self.decoder = Decoder::default();
+        self.state = State::Failed(error.clone());
+        error
+    }
+
+    #[cold]
+    fn next_block(&mut self) -> Result<Option<Record>, TraceError> {
+        match &self.state {
+            State::Reading => {}
+            State::Ended(_) => return Ok(None),
+            State::Failed(error) => return Err(error.clone()),
+        }
+        match self.read_part() {
+            Ok(Some(totals)) => {
+                self.state = State::Ended(totals);
+                Ok(None)
+            }
+            Ok(None) => self.next_record(),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Reads a block (then `None`) or all from the footer to the end of the file.
+    fn read_part(&mut self) -> Result<Option<Totals>, TraceError> {
+        let start = self.input.offset;
+        let mut magic = [0; 4];
+        self.input.fill(&mut magic, Part::Block)?;
+        if magic == BLOCK_MAGIC {
+            self.block_offset = start;
+            self.read_block()?;
+            return Ok(None);
+        }
+        if magic != FOOTER_MAGIC {
+            return Err(malformed(start, Part::Block, "neither a block nor a footer begins here"));
+        }
+        let totals = self.read_footer()?;
+        self.counted.distinct_pages = totals.distinct_pages;
+        self.counted.digest = self.digest.digest();
+        let counted = Totals { time: totals.time, ..self.counted };
+        if totals != counted || totals.time < self.counted.time {
+            return Err(malformed(start, Part::Footer, "its totals are not those of the records"));
+        }
+        if totals.distinct_pages > totals.records {
+            return Err(malformed(start, Part::Footer, "more distinct pages than records"));
+        }
+        let mut byte = [0];
+        if self.input.read_some(&mut byte)? != 0 {
+            return Err(TraceError::at_byte(self.input.offset - 1, Problem::Trailing));
+        }
+        Ok(Some(totals))
+    }
+
+    fn read_block(&mut self) -> Result<(), TraceError> {
+        let start = self.block_offset;
+        let mut prefix = [0; block::PREFIX];
+        prefix[..4].copy_from_slice(&BLOCK_MAGIC);
+        self.input.fill(&mut prefix[4..], Part::Block)?;
+        let field = |at: usize| {
+            u32::from_le_bytes(prefix[at..at + 4].try_into().expect("4 bytes")) as usize
+        };
+        let (records, raw_len, stored_len) = (field(4), field(8), field(12));
+        if records == 0 || records > MAX_BLOCK_RECORDS {
+            return Err(malformed(start, Part::Block, "its number of records is out of range"));
+        }
+        if raw_len > block::MAX_RAW || stored_len > block::MAX_STORED {
+            return Err(malformed(start, Part::Block, "its length is out of range"));
+        }
+        self.stored.resize(stored_len, 0);
+        self.input.fill(&mut self.stored, Part::Block)?;
+        let mut stored_checksum = [0; CHECKSUM];
+        self.input.fill(&mut stored_checksum, Part::Block)?;
+        let stored = u64::from_le_bytes(stored_checksum);
+        let computed = block_checksum(&prefix, &self.stored);
+        if stored != computed {
+            let problem = Problem::Checksum { part: Part::Block, stored, computed };
+            return Err(TraceError::at_byte(start, problem));
+        }
+        self.digest.update(&stored_checksum);
+        let raw = self.decoder.buffer();
+        raw.clear();
+        raw.reserve(raw_len);
+        let unpacked = self.decompressor.decompress_to_buffer(&self.stored, raw);
+        if unpacked.ok() != Some(raw_len) {
+            return Err(malformed(start, Part::Block, "it does not decompress to its length"));
+        }
+        self.decoder.begin(records).map_err(|what| malformed(start, Part::Block, what))
+    }
+
+    /// Reads what follows the footer's magic, and the trailer.
+    fn read_footer(&mut self) -> Result<Totals, TraceError> {
+        let start = self.input.offset - 4;
+        let mut bytes = FOOTER_MAGIC.to_vec();
+        bytes.resize(FOOTER_PREFIX, 0);
+        self.input.fill(&mut bytes[4..], Part::Footer)?;
+        let len = u32::from_le_bytes(bytes[4..].try_into().expect("4 bytes")) as usize;
+        if len > MAX_FOOTER_BODY {
+            return Err(malformed(start, Part::Footer, "its length is out of range"));
+        }
+        bytes.resize(FOOTER_PREFIX + len, 0);
+        self.input.fill(&mut bytes[FOOTER_PREFIX..], Part::Footer)?;
+        self.input.fill_checksum(&bytes, start, Part::Footer)?;
+        let totals = Totals::decode(&bytes[FOOTER_PREFIX..])
+            .ok_or_else(|| malformed(start, Part::Footer, "a field is missing or too long"))?;
+        let trailer_offset = self.input.offset;
+        let mut trailer = [0; TRAILER];
+        self.input.fill(&mut trailer, Part::Trailer)?;
+        if trailer[..8] != start.to_le_bytes() || trailer[8..] != END_MAGIC {
+            return Err(malformed(trailer_offset, Part::Trailer, "it does not fit the footer"));
+        }
+        Ok(totals)
+    }
+}
+
+fn read_header<R: Read>(input: &mut Counted<R>) -> Result<(Header, u64), TraceError> {
+    let mut bytes = vec![0; HEADER_PREFIX];
+    let got = input.read_some(&mut bytes)?;
+    let is_magic = bytes[..got.min(MAGIC.len())] == MAGIC[..got.min(MAGIC.len())];
+    if got == 0 || !is_magic {
+        // A guess needs more than the prefix.
+        let mut more = [0; 256];
+        let extra = input.read_some(&mut more)?;
+        bytes.truncate(got);
+        bytes.extend_from_slice(&more[..extra]);
+        let looks_like = Looks::of(&bytes);
+        return Err(TraceError::at_byte(0, Problem::NotATrace { looks_like }));
+    }
+    if got < HEADER_PREFIX {
+        return Err(TraceError::at_byte(input.offset, Problem::Truncated { part: Part::Header }));
+    }
+    let version = u16::from_le_bytes(bytes[8..10].try_into().expect("2 bytes"));
+    if version != VERSION {
+        return Err(TraceError::at_byte(8, Problem::Version { found: version }));
+    }
+    if bytes[10..12] != [0, 0] {
+        return Err(malformed(10, Part::Header, "unknown flags"));
+    }
+    let len = u32::from_le_bytes(bytes[12..].try_into().expect("4 bytes")) as usize;
+    if len > MAX_HEADER_BODY {
+        return Err(malformed(12, Part::Header, "its length is out of range"));
+    }
+    bytes.resize(HEADER_PREFIX + len, 0);
+    input.fill(&mut bytes[HEADER_PREFIX..], Part::Header)?;
+    let checksum = input.fill_checksum(&bytes, 0, Part::Header)?;
+    let header = Header::decode(version, &bytes[HEADER_PREFIX..])
+        .map_err(|what| malformed(HEADER_PREFIX as u64, Part::Header, what))?;
+    Ok((header, checksum))
+}
+
+/// An input that knows how far it has been read.
+struct Counted<R> {
+    inner: R,
+    offset: u64,
+}
+
+impl<R: Read> Counted<R> {
+    /// Reads until the buffer is full or the input ends; gives the number of bytes.
+    fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.inner.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.offset += filled as u64;
+        Ok(filled)
+    }
+
+    /// Reads the whole buffer, or says at which byte the input ended.
+    fn fill(&mut self, buffer: &mut [u8], part: Part) -> Result<(), TraceError> {
+        if self.read_some(buffer)? < buffer.len() {
+            return Err(TraceError::at_byte(self.offset, Problem::Truncated { part }));
+        }
+        Ok(())
+    }
+
+    /// Reads a checksum and compares it with that of `bytes`, which began at `start`.
+    fn fill_checksum(&mut self, bytes: &[u8], start: u64, part: Part) -> Result<u64, TraceError> {
+        let mut stored = [0; CHECKSUM];
+        self.fill(&mut stored, part)?;
+        let stored = u64::from_le_bytes(stored);
+        let computed = checksum(bytes);
+        if stored != computed {
+            return Err(TraceError::at_byte(start, Problem::Checksum { part, stored, computed }));
+        }
+        Ok(computed)
+    }
+}

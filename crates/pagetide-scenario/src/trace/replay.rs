@@ -1,0 +1,132 @@
+//! A trace as the stream of operations of a task.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::error::TraceError;
+use super::format::{Clock, Kinds, Record, RegionKind};
+use super::reader::Reader;
+use crate::model::Advice;
+use crate::op::{Backing, Op};
+
+/// Instructions that a CPU of the simulated machine executes in a nanosecond while it replays a
+/// trace: 2 GHz and one instruction a cycle. It turns a trace's instruction counts into
+/// [`Op::Compute`]; it is not there to be tuned.
+pub const INSTRUCTIONS_PER_NS: u64 = 2;
+
+/// Shortest [`Op::Compute`] within a trace: shorter pieces are added up until they reach it, for
+/// between two accesses of a window lie but a few hundred instructions. No time is lost.
+pub const COMPUTE_GRAIN_NS: u64 = 1_000;
+
+/// Replays a trace file.
+///
+/// First come the regions in the order of their numbers, then the records, `passes` times: the
+/// time before a record's first reference as [`Op::Compute`] (instructions) or [`Op::Sleep`]
+/// (wall clock), then one [`Op::Access`], which writes if any reference of the record does.
+pub struct Replay {
+    reader: Reader<File>,
+    passes: u32,
+    /// Regions mapped so far.
+    mapped: u32,
+    /// Time not yet given out, in units of the trace's clock.
+    owed: u64,
+    /// A record whose time has been given out but not its access.
+    record: Option<Record>,
+}
+
+impl Replay {
+    /// Opens a trace to be replayed `passes` times.
+    pub fn open(path: impl AsRef<Path>, passes: u32) -> Result<Replay, TraceError> {
+        let reader = Reader::open(path)?;
+        Ok(Replay { reader, passes, mapped: 0, owed: 0, record: None })
+    }
+
+    /// The reader behind it, for the header.
+    pub fn reader(&self) -> &Reader<File> {
+        &self.reader
+    }
+
+    /// The next operation; `None` at the end.
+    #[inline]
+    pub fn next_op(&mut self) -> Result<Option<Op>, TraceError> {
+        if let Some(record) = self.record.take() {
+            return Ok(Some(access(&record)));
+        }
+        if self.passes > 0 && (self.mapped as usize) < self.reader.header().regions.len() {
+            return Ok(Some(self.next_map()));
+        }
+        while self.passes > 0 {
+            let Some(record) = self.reader.next_record()? else {
+                self.end_pass()?;
+                if let Some(op) = self.pay(1) {
+                    return Ok(Some(op));
+                }
+                continue;
+            };
+            self.owed = self.owed.saturating_add(record.time);
+            if let Some(op) = self.pay(COMPUTE_GRAIN_NS) {
+                self.record = Some(record);
+                return Ok(Some(op));
+            }
+            return Ok(Some(access(&record)));
+        }
+        Ok(None)
+    }
+
+    fn next_map(&mut self) -> Op {
+        let number = self.mapped;
+        let region = &self.reader.header().regions[number as usize];
+        self.mapped += 1;
+        let (backing, executable) = match region.kind {
+            RegionKind::Anon => (Backing::Anon, false),
+            RegionKind::File { key, executable } => (Backing::TraceFile { key }, executable),
+        };
+        Op::Map {
+            region: number,
+            backing,
+            pages: region.pages,
+            advice: Advice::Normal,
+            executable,
+        }
+    }
+
+    /// At the end of a pass: the rest of its time is owed, and the next one begins.
+    fn end_pass(&mut self) -> Result<(), TraceError> {
+        let totals = *self.reader.totals().expect("the reader came to its end");
+        self.owed = self.owed.saturating_add(totals.time - self.reader.time());
+        self.passes -= 1;
+        if totals.records == 0 {
+            self.passes = 0;
+        }
+        if self.passes > 0 {
+            self.reader.rewind()?;
+        }
+        Ok(())
+    }
+
+    /// Time owed as an operation, if it comes to `grain_ns`.
+    fn pay(&mut self, grain_ns: u64) -> Option<Op> {
+        match self.reader.header().clock {
+            Clock::Instructions => {
+                let ns = self.owed / INSTRUCTIONS_PER_NS;
+                if ns < grain_ns {
+                    return None;
+                }
+                self.owed %= INSTRUCTIONS_PER_NS;
+                Some(Op::Compute { ns })
+            }
+            Clock::Nanoseconds => {
+                let ns = std::mem::take(&mut self.owed);
+                (ns > 0).then_some(Op::Sleep { ns })
+            }
+        }
+    }
+}
+
+fn access(record: &Record) -> Op {
+    Op::Access {
+        region: record.region,
+        page: record.page,
+        write: record.kinds.contains(Kinds::WRITE),
+    }
+}

@@ -1,0 +1,161 @@
+//! Writes a `.ptt` trace as a stream: memory for one block, whatever the length of the trace.
+
+use std::io::Write;
+
+use xxhash_rust::xxh3::{xxh3_64, Xxh3};
+use zstd::bulk::Compressor;
+
+use super::block::{self, Encoder, Flat};
+use super::error::{Part, Problem, TraceError};
+use super::format::{
+    Header, Kinds, Record, Totals, BLOCK_MAGIC, CHECKSUM, END_MAGIC, MAX_BLOCK_RECORDS,
+};
+use super::pages::PageSet;
+
+/// zstd level: on page traces higher ones save 2 % and take five times as long.
+const LEVEL: i32 = 12;
+
+/// Writes a trace, record by record.
+///
+/// Nothing is checked against the outside; what is pushed is what will be read. Without
+/// [`Writer::finish`] the output has no end and every reader refuses it.
+pub struct Writer<W: Write> {
+    sink: W,
+    /// First page of each region in the numbering through all regions, and the end of the last.
+    bases: Vec<u64>,
+    offset: u64,
+    encoder: Encoder,
+    compressor: Compressor<'static>,
+    raw: Vec<u8>,
+    stored: Vec<u8>,
+    seen: PageSet,
+    totals: Totals,
+    digest: Xxh3,
+}
+
+impl<W: Write> Writer<W> {
+    /// Starts a trace by writing its header.
+    pub fn new(mut sink: W, header: &Header) -> Result<Writer<W>, TraceError> {
+        let bytes = header.encode()?;
+        sink.write_all(&bytes)?;
+        let mut digest = Xxh3::new();
+        digest.update(&bytes[bytes.len() - CHECKSUM..]);
+        Ok(Writer {
+            sink,
+            bases: bases(header),
+            offset: bytes.len() as u64,
+            encoder: Encoder::default(),
+            compressor: Compressor::new(LEVEL)?,
+            raw: Vec::new(),
+            stored: Vec::new(),
+            seen: PageSet::default(),
+            totals: Totals::default(),
+            digest,
+        })
+    }
+
+    /// Adds a record.
+    ///
+    /// # Panics
+    /// When the region or page is not of the header, or the record stands for no reference.
+    pub fn push(&mut self, record: &Record) -> Result<(), TraceError> {
+        let region = record.region as usize;
+        assert!(region + 1 < self.bases.len(), "region {region} is not of the header");
+        let place = self.bases[region].saturating_add(record.page);
+        assert!(place < self.bases[region + 1], "page {} is outside its region", record.page);
+        assert!(!record.kinds.is_none(), "a record of no kind");
+        assert!(record.references > 0, "a record of no reference");
+        let too_large = |what| {
+            TraceError::whole(Problem::TooLarge { what, value: u64::MAX, limit: u64::MAX - 1 })
+        };
+        let totals = &mut self.totals;
+        totals.references = totals
+            .references
+            .checked_add(record.references)
+            .ok_or_else(|| too_large("number of references"))?;
+        totals.time =
+            totals.time.checked_add(record.time).ok_or_else(|| too_large("time"))?;
+        totals.records += 1;
+        totals.writes += u64::from(record.kinds.contains(Kinds::WRITE));
+        self.seen.insert(place);
+        self.encoder.push(Flat {
+            place,
+            kinds: record.kinds,
+            references: record.references,
+            time: record.time,
+        });
+        if self.encoder.records() == MAX_BLOCK_RECORDS {
+            self.write_block()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the trace, `tail` after the first reference of the last record, and gives the sink
+    /// back.
+    pub fn finish(mut self, tail: u64) -> Result<(W, Totals), TraceError> {
+        if self.encoder.records() > 0 {
+            self.write_block()?;
+        }
+        self.totals.time = self.totals.time.checked_add(tail).ok_or(TraceError::whole(
+            Problem::TooLarge { what: "time", value: u64::MAX, limit: u64::MAX - 1 },
+        ))?;
+        self.totals.distinct_pages = self.seen.len();
+        self.totals.digest = self.digest.digest();
+        self.sink.write_all(&self.totals.encode())?;
+        self.sink.write_all(&self.offset.to_le_bytes())?;
+        self.sink.write_all(&END_MAGIC)?;
+        self.sink.flush()?;
+        Ok((self.sink, self.totals))
+    }
+
+    fn write_block(&mut self) -> Result<(), TraceError> {
+        let records = self.encoder.records() as u32;
+        self.encoder.finish(&mut self.raw);
+        self.stored.clear();
+        self.stored.reserve(zstd::zstd_safe::compress_bound(self.raw.len()));
+        self.compressor.compress_to_buffer(&self.raw, &mut self.stored)?;
+        assert!(self.stored.len() <= block::MAX_STORED);
+        let mut prefix = [0u8; block::PREFIX];
+        prefix[..4].copy_from_slice(&BLOCK_MAGIC);
+        prefix[4..8].copy_from_slice(&records.to_le_bytes());
+        prefix[8..12].copy_from_slice(&(self.raw.len() as u32).to_le_bytes());
+        prefix[12..].copy_from_slice(&(self.stored.len() as u32).to_le_bytes());
+        let checksum = block_checksum(&prefix, &self.stored).to_le_bytes();
+        self.digest.update(&checksum);
+        self.sink.write_all(&prefix)?;
+        self.sink.write_all(&self.stored)?;
+        self.sink.write_all(&checksum)?;
+        self.offset += (block::PREFIX + self.stored.len() + CHECKSUM) as u64;
+        Ok(())
+    }
+}
+
+/// First page of each region when pages are numbered through all regions, and the end.
+pub(crate) fn bases(header: &Header) -> Vec<u64> {
+    let mut bases = Vec::with_capacity(header.regions.len() + 1);
+    let mut next = 0;
+    bases.push(next);
+    for region in &header.regions {
+        next += region.pages;
+        bases.push(next);
+    }
+    bases
+}
+
+/// Checksum over a block's prefix and its stored bytes.
+pub(crate) fn block_checksum(prefix: &[u8; block::PREFIX], stored: &[u8]) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(prefix);
+    hash.update(stored);
+    hash.digest()
+}
+
+/// Checksum over contiguous bytes.
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// An error about a part of the file.
+pub(crate) fn malformed(byte: u64, part: Part, what: &'static str) -> TraceError {
+    TraceError::at_byte(byte, Problem::Malformed { part, what })
+}

@@ -1,0 +1,205 @@
+//! A task's workload as a stream of operations.
+//!
+//! [`Program`] turns the phases of one task into [`Op`]s. It is a pure function of the setup, the
+//! task and the seed: no clock, no floats, no hash order. docs/scenario.md defines every workload
+//! to the page.
+//!
+//! * `plan`: what is known before the run: regions, stages of each phase, generators.
+//! * `cursor`: the generators, one enum.
+//! * `replay`: a page trace as operations.
+//! * `modulo`: remainders and the scattering permutation.
+
+mod cursor;
+mod modulo;
+mod plan;
+
+use crate::model::Setup;
+use crate::op::Op;
+use cursor::{Cursor, Draws, Hotspot, Laps, Reads, Writes};
+use plan::{Plan, Stage, Walk, WalkOrder};
+use thiserror::Error;
+
+pub use modulo::{SCATTER, SCATTER_ALTERNATE};
+pub use plan::{PAGE_SIZE, REGION_PAGES_MAX};
+
+/// Why a program cannot start or continue.
+#[derive(Debug, Error)]
+pub enum ProgramError {
+    /// The setup has fewer tasks.
+    #[error("there is no task number {0}")]
+    NoSuchTask(usize),
+    /// The workload contradicts itself or the setup. A setup that [`crate::load`] made has none.
+    #[error("task `{task}`, phase `{phase}`: {problem}")]
+    Workload {
+        /// The task.
+        task: String,
+        /// Its phase.
+        phase: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// The operations of one task, one at a time.
+///
+/// For every phase: [`Op::PhaseBegin`], an [`Op::Map`] for each region that no earlier phase
+/// mapped, what the workload does, [`Op::PhaseEnd`]. Regions stay until the task ends; those of a
+/// trace go when the pass through the trace ends.
+#[derive(Debug)]
+pub struct Program {
+    cursor: Cursor,
+    plan: Plan,
+    loops_left: u32,
+    phase: usize,
+    /// The stage that `cursor` works on, and what comes after it.
+    stage: Option<usize>,
+    regions_mapped: u32,
+}
+
+impl Program {
+    /// The program of task number `task` in a run with seed `seed`.
+    ///
+    /// # Errors
+    /// When there is no such task, or one of its workloads contradicts itself or the setup.
+    pub fn new(setup: &Setup, task: usize, seed: u64) -> Result<Self, ProgramError> {
+        let plan = Plan::new(setup, task, seed)?;
+        let loops_left = if plan.phases.is_empty() { 0 } else { plan.loops };
+        Ok(Self {
+            cursor: Cursor::Idle,
+            plan,
+            loops_left,
+            phase: 0,
+            stage: None,
+            regions_mapped: 0,
+        })
+    }
+
+    /// The next operation; `None` when the task has ended, and ever after.
+    ///
+    /// # Errors
+    /// When a trace cannot be read on. The program ends there.
+    #[inline]
+    pub fn next_op(&mut self) -> Result<Option<Op>, ProgramError> {
+        if let Some(op) = self.cursor.next_op() {
+            return Ok(Some(op));
+        }
+        self.next_op_slow()
+    }
+
+    /// Moves on to the next stage, phase or loop.
+    #[cold]
+    fn next_op_slow(&mut self) -> Result<Option<Op>, ProgramError> {
+        loop {
+            if let Some(op) = self.cursor.next_op() {
+                return Ok(Some(op));
+            }
+            if self.loops_left == 0 {
+                return Ok(None);
+            }
+            let phase = self.phase as u32;
+            let Some(stage) = self.stage else {
+                self.stage = Some(0);
+                return Ok(Some(Op::PhaseBegin { phase }));
+            };
+            self.keep_state(stage);
+            if stage == self.plan.phases[self.phase].len() {
+                self.stage = None;
+                self.phase += 1;
+                if self.phase == self.plan.phases.len() {
+                    self.phase = 0;
+                    self.loops_left -= 1;
+                }
+                return Ok(Some(Op::PhaseEnd { phase }));
+            }
+            self.stage = Some(stage + 1);
+            if let Some(op) = self.enter(stage) {
+                return Ok(Some(op));
+            }
+        }
+    }
+
+    /// Begins a stage: sets the cursor, or gives the only operation there is.
+    fn enter(&mut self, stage: usize) -> Option<Op> {
+        let Self { plan, cursor, .. } = self;
+        let regions = &mut plan.regions;
+        let number = |region: &plan::Region| region.number.unwrap_or_default();
+        match &plan.phases[self.phase][stage] {
+            Stage::Once(op) => return Some(*op),
+            Stage::Map(index) => {
+                let region = &mut regions[*index];
+                if region.number.is_some() {
+                    return None;
+                }
+                region.number = Some(self.regions_mapped);
+                self.regions_mapped += 1;
+                return Some(Op::Map {
+                    region: number(region),
+                    backing: region.backing,
+                    pages: region.pages,
+                    advice: region.advice,
+                    executable: false,
+                });
+            }
+            Stage::Walk(walk) => {
+                let region = &regions[walk.region];
+                *cursor = walk_cursor(walk, number(region), region.prng);
+            }
+            Stage::Accesses(accesses) => {
+                let lcg = plan.generators[accesses.generator].lcg;
+                let hotspot = Hotspot::new(accesses, lcg, |index| number(&regions[index]));
+                *cursor = Cursor::WorkingSet(hotspot);
+            }
+            Stage::FileWrite { file, bytes, block } => {
+                let position = plan.positions.iter().find(|(known, _)| known == file);
+                let offset = position.map_or(0, |(_, offset)| *offset);
+                let (file, left, block) = (*file, *bytes, *block);
+                *cursor = Cursor::FileWrite(Writes { file, offset, left, block });
+            }
+            Stage::FileRead { file, size, bytes, block } => {
+                let (file, size, left, block) = (*file, *size, *bytes, *block);
+                *cursor = Cursor::FileRead(Reads { file, size, offset: 0, left, block });
+            }
+            Stage::Trace { .. } => {}
+        }
+        None
+    }
+
+    /// Takes what outlives a stage from the cursor that has just ended: the state of generators
+    /// and the position in a file. `stage` is the stage after it.
+    fn keep_state(&mut self, stage: usize) {
+        let cursor = std::mem::replace(&mut self.cursor, Cursor::Idle);
+        let Some(stage) = stage.checked_sub(1) else { return };
+        match (cursor, &self.plan.phases[self.phase][stage]) {
+            (Cursor::Random(draws) | Cursor::Zipf(draws, ..), Stage::Walk(walk)) => {
+                self.plan.regions[walk.region].prng = draws.prng;
+            }
+            (Cursor::WorkingSet(hotspot), Stage::Accesses(accesses)) => {
+                self.plan.generators[accesses.generator].lcg = hotspot.lcg;
+            }
+            (Cursor::FileWrite(writes), Stage::FileWrite { file, .. }) => {
+                for (known, offset) in &mut self.plan.positions {
+                    if known == file {
+                        *offset = writes.offset;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn walk_cursor(walk: &Walk, region: u32, prng: crate::prng::SplitMix64) -> Cursor {
+    let (write, pages) = (walk.write, walk.pages);
+    let laps = Laps { region, write, index: 0, pages, passes_left: walk.passes };
+    let left = pages * u64::from(walk.passes);
+    let draws = Draws { region, write, pages, left, prng };
+    match &walk.order {
+        WalkOrder::Sequential => Cursor::Sequential(laps),
+        WalkOrder::Scattered(scatter) => Cursor::Scattered(laps, *scatter),
+        WalkOrder::Random => Cursor::Random(draws),
+        WalkOrder::Zipf(zipf, scatter) => Cursor::Zipf(draws, zipf.clone(), *scatter),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! A task's phases, worked out before it runs: which regions it has and, for each phase, the
+//! stages it consists of. All checks of a task's workloads that need no I/O are made here.
+
+use super::modulo::Scatter;
+use super::ProgramError;
+use crate::model::{Advice, Order, Setup, Task, Workload, WorkingSet};
+use crate::op::{Backing, Op};
+use crate::prng::{sub_seed, Lcg, SplitMix64};
+use crate::zipf::Zipf;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Pages of the largest region or file: 8 TiB.
+pub const REGION_PAGES_MAX: u64 = 1 << 31;
+/// Bytes in a page.
+pub const PAGE_SIZE: u64 = 4096;
+
+/// Everything about a task that does not change while it runs, and the state that outlives a
+/// phase.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) loops: u32,
+    pub(super) phases: Vec<Vec<Stage>>,
+    pub(super) regions: Vec<Region>,
+    /// One generator for each pair of regions that a working-set phase names.
+    pub(super) generators: Vec<Generator>,
+    /// Where this task's next write to a file goes.
+    pub(super) positions: Vec<(usize, u64)>,
+}
+
+/// A named mapping of the task.
+#[derive(Debug)]
+pub(super) struct Region {
+    name: String,
+    pub(super) backing: Backing,
+    pub(super) pages: u64,
+    pub(super) advice: Advice,
+    /// Its number, once mapped.
+    pub(super) number: Option<u32>,
+    /// Random and Zipf draws over this region.
+    pub(super) prng: SplitMix64,
+}
+
+/// A working-set generator.
+#[derive(Debug)]
+pub(super) struct Generator {
+    anon: Option<usize>,
+    file: Option<usize>,
+    pub(super) lcg: Lcg,
+}
+
+/// A part of a phase. Regions are indices into [`Plan::regions`].
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Maps a region, the first time.
+    Map(usize),
+    /// A single operation.
+    Once(Op),
+    Walk(Walk),
+    Accesses(Accesses),
+    FileWrite { file: usize, bytes: Option<u64>, block: u64 },
+    FileRead { file: usize, size: u64, bytes: u64, block: u64 },
+    Trace { path: PathBuf, passes: u32 },
+}
+
+/// Passes over a region.
+#[derive(Debug)]
+pub(super) struct Walk {
+    pub(super) region: usize,
+    pub(super) pages: u64,
+    pub(super) passes: u32,
+    pub(super) write: bool,
+    pub(super) order: WalkOrder,
+}
+
+#[derive(Debug)]
+pub(super) enum WalkOrder {
+    Sequential,
+    Scattered(Scatter),
+    Random,
+    Zipf(Arc<Zipf>, Scatter),
+}
+
+/// The accesses of a working-set phase, after populating.
+#[derive(Debug)]
+pub(super) struct Accesses {
+    pub(super) count: u64,
+    /// (region, pages).
+    pub(super) anon: Option<(usize, u64)>,
+    pub(super) file: Option<(usize, u64)>,
+    pub(super) anon_percent: u64,
+    pub(super) hot_access_percent: u64,
+    pub(super) hot_page_percent: u64,
+    pub(super) write_percent: u64,
+    /// Index into [`Plan::generators`].
+    pub(super) generator: usize,
+}
+
+impl Plan {
+    pub(super) fn new(setup: &Setup, task: usize, seed: u64) -> Result<Self, ProgramError> {
+        let task = setup.tasks.get(task).ok_or(ProgramError::NoSuchTask(task))?;
+        let plan = Plan {
+            loops: task.loops,
+            phases: Vec::with_capacity(task.phases.len()),
+            regions: Vec::new(),
+            generators: Vec::new(),
+            positions: Vec::new(),
+        };
+        let mut planner = Planner { setup, task, seed, plan, zipfs: Vec::new() };
+        for phase in &task.phases {
+            let stages = planner.stages(&phase.workload).map_err(|problem| {
+                ProgramError::Workload { task: task.name.clone(), phase: phase.name.clone(), problem }
+            })?;
+            planner.plan.phases.push(stages);
+        }
+        Ok(planner.plan)
+    }
+}
+
+struct Planner<'a> {
+    setup: &'a Setup,
+    task: &'a Task,
+    seed: u64,
+    plan: Plan,
+    /// Tables already made, by (pages, exponent).
+    zipfs: Vec<(u64, u32, Arc<Zipf>)>,
+}
+
+impl Planner<'_> {
+    fn stages(&mut self, workload: &Workload) -> Result<Vec<Stage>, String> {
+        match workload {
+            Workload::FileWrite { file, bytes, block } => {
+                let size = self.file_size(*file)?;
+                self.check_block(*block)?;
+                if !self.plan.positions.iter().any(|(known, _)| known == file) {
+                    self.plan.positions.push((*file, size));
+                }
+                Ok(vec![Stage::FileWrite { file: *file, bytes: *bytes, block: *block }])
+            }
+            Workload::FileRead { file, bytes, block } => {
+                let size = self.file_size(*file)?;
+                self.check_block(*block)?;
+                if size == 0 && *bytes > 0 {
+                    return Err("the file it reads is empty".into());
+                }
+                Ok(vec![Stage::FileRead { file: *file, size, bytes: *bytes, block: *block }])
+            }
+            Workload::MappedRead { file, pages, order, advice, passes, region } => {
+                let region = self.file_region(*file, region, *pages, *advice)?;
+                let order = self.order(*order, *pages)?;
+                let walk = Walk { region, pages: *pages, passes: *passes, write: false, order };
+                Ok(vec![Stage::Map(region), Stage::Walk(walk)])
+            }
+            Workload::Touch { region, pages, passes, write, order } => {
+                let region = self.region(region, Backing::Anon, *pages, Advice::Normal)?;
+                let order = self.order(*order, *pages)?;
+                let walk = Walk { region, pages: *pages, passes: *passes, write: *write, order };
+                Ok(vec![Stage::Map(region), Stage::Walk(walk)])
+            }
+            Workload::WorkingSet(set) => self.working_set(set),
+            Workload::Trace { path, passes } => {
+                Ok(vec![Stage::Trace { path: path.clone(), passes: *passes }])
+            }
+            Workload::Compute { ns } => Ok(vec![Stage::Once(Op::Compute { ns: *ns })]),
+            Workload::Sleep { ns } => Ok(vec![Stage::Once(Op::Sleep { ns: *ns })]),
+        }
+    }
+
+    fn working_set(&mut self, set: &WorkingSet) -> Result<Vec<Stage>, String> {
+        let anon = match &set.anon {
+            Some((name, pages)) => {
+                Some((self.region(name, Backing::Anon, *pages, Advice::Normal)?, *pages))
+            }
+            None => None,
+        };
+        let file = match &set.file {
+            Some((file, name, pages, advice)) => {
+                Some((self.file_region(*file, name, *pages, *advice)?, *pages))
+            }
+            None => None,
+        };
+        if anon.is_none() && file.is_none() {
+            return Err("it has neither an anonymous nor a file region".into());
+        }
+        let mut stages = Vec::new();
+        stages.extend(anon.map(|(region, _)| Stage::Map(region)));
+        stages.extend(file.map(|(region, _)| Stage::Map(region)));
+        if set.populate {
+            for (side, write) in [(anon, true), (file, false)] {
+                stages.extend(side.map(|(region, pages)| {
+                    let order = WalkOrder::Sequential;
+                    Stage::Walk(Walk { region, pages, passes: 1, write, order })
+                }));
+            }
+        }
+        let generator = self.generator(anon.map(|a| a.0), file.map(|f| f.0), set.generator_seed);
+        stages.push(Stage::Accesses(Accesses {
+            count: set.accesses,
+            anon,
+            file,
+            anon_percent: u64::from(set.anon_percent),
+            hot_access_percent: u64::from(set.hot_access_percent),
+            hot_page_percent: u64::from(set.hot_page_percent.min(100)),
+            write_percent: u64::from(set.write_percent),
+            generator,
+        }));
+        Ok(stages)
+    }
+
+    /// The generator of a pair of regions; the first phase that names the pair seeds it.
+    fn generator(&mut self, anon: Option<usize>, file: Option<usize>, seed: Option<u64>) -> usize {
+        let known = self.plan.generators.iter().position(|g| g.anon == anon && g.file == file);
+        known.unwrap_or_else(|| {
+            let name = |region: Option<usize>| region.map_or("", |r| &self.plan.regions[r].name);
+            let name = format!("{}/{}/{}", self.task.name, name(anon), name(file));
+            let lcg = Lcg::new(seed.unwrap_or_else(|| sub_seed(self.seed, &name)));
+            self.plan.generators.push(Generator { anon, file, lcg });
+            self.plan.generators.len() - 1
+        })
+    }
+
+    fn file_region(
+        &mut self,
+        file: usize,
+        name: &str,
+        pages: u64,
+        advice: Advice,
+    ) -> Result<usize, String> {
+        let size = self.file_size(file)?;
+        if pages > size.div_ceil(PAGE_SIZE) {
+            return Err(format!("it maps {pages} pages of a file of {size} bytes"));
+        }
+        self.region(name, Backing::File(file), pages, advice)
+    }
+
+    /// The region called `name`, grown to the largest size that a phase asks for.
+    fn region(
+        &mut self,
+        name: &str,
+        backing: Backing,
+        pages: u64,
+        advice: Advice,
+    ) -> Result<usize, String> {
+        if pages == 0 {
+            return Err(format!("region `{name}` has no pages"));
+        }
+        if pages > REGION_PAGES_MAX {
+            return Err(format!("region `{name}` has more than {REGION_PAGES_MAX} pages"));
+        }
+        let Some(index) = self.plan.regions.iter().position(|region| region.name == name) else {
+            let prng = SplitMix64::new(sub_seed(self.seed, &format!("{}/{name}", self.task.name)));
+            let name = name.to_owned();
+            self.plan.regions.push(Region { name, backing, pages, advice, number: None, prng });
+            return Ok(self.plan.regions.len() - 1);
+        };
+        let region = &mut self.plan.regions[index];
+        if region.backing != backing {
+            return Err(format!("region `{name}` is backed by something else in another phase"));
+        }
+        if region.advice != advice {
+            return Err(format!("region `{name}` has another advice in another phase"));
+        }
+        region.pages = region.pages.max(pages);
+        Ok(index)
+    }
+
+    fn order(&mut self, order: Order, pages: u64) -> Result<WalkOrder, String> {
+        match order {
+            Order::Sequential => Ok(WalkOrder::Sequential),
+            Order::Scattered => Ok(WalkOrder::Scattered(Scatter::new(pages))),
+            Order::Random => Ok(WalkOrder::Random),
+            Order::Zipf { exponent_hundredths } => {
+                let zipf = self.zipf(pages, exponent_hundredths)?;
+                Ok(WalkOrder::Zipf(zipf, Scatter::new(pages)))
+            }
+        }
+    }
+
+    fn zipf(&mut self, pages: u64, exponent: u32) -> Result<Arc<Zipf>, String> {
+        let known = self.zipfs.iter().find(|(p, e, _)| (*p, *e) == (pages, exponent));
+        if let Some((_, _, zipf)) = known {
+            return Ok(Arc::clone(zipf));
+        }
+        let zipf = Zipf::new(pages, exponent)
+            .ok_or_else(|| format!("{exponent} hundredths is no Zipf exponent"))?;
+        let zipf = Arc::new(zipf);
+        self.zipfs.push((pages, exponent, Arc::clone(&zipf)));
+        Ok(zipf)
+    }
+
+    fn file_size(&self, file: usize) -> Result<u64, String> {
+        let file = self.setup.files.get(file).ok_or("it names a file that does not exist")?;
+        Ok(file.size)
+    }
+
+    fn check_block(&self, block: u64) -> Result<(), String> {
+        if block == 0 {
+            return Err("its block is 0 bytes".into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,329 @@
+use super::*;
+use crate::model::*;
+use crate::op::Backing;
+use std::collections::BTreeMap;
+
+fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
+    let node = Node { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };
+    let machine = Machine { cpus: 1, nodes: vec![node], disks: Vec::new(), swap: None };
+    Setup {
+        machine,
+        sysctls: Vec::new(),
+        policies: BTreeMap::new(),
+        groups: Vec::new(),
+        files,
+        tasks,
+        time_limit_ns: 1,
+    }
+}
+
+fn file(name: &str, size: u64) -> File {
+    File { name: name.into(), size, sparse: true, disk: 0 }
+}
+
+fn task(phases: Vec<Workload>) -> Task {
+    let phase = |(i, workload)| Phase { name: format!("p{i}"), workload };
+    Task {
+        name: "t".into(),
+        group: None,
+        start: Start { delay_ns: 0, after: None },
+        background: false,
+        nice: 0,
+        loops: 1,
+        phases: phases.into_iter().enumerate().map(phase).collect(),
+    }
+}
+
+fn ops_of(setup: &Setup, limit: usize) -> Vec<Op> {
+    let mut program = Program::new(setup, 0, 1).unwrap();
+    let mut ops = Vec::new();
+    while let Some(op) = program.next_op().unwrap() {
+        ops.push(op);
+        assert!(ops.len() <= limit, "more than {limit} operations");
+    }
+    assert_eq!(program.next_op().unwrap(), None);
+    ops
+}
+
+fn run(files: Vec<File>, phases: Vec<Workload>) -> Vec<Op> {
+    ops_of(&setup(files, vec![task(phases)]), 1_000_000)
+}
+
+fn touch(region: &str, pages: u64, order: Order) -> Workload {
+    Workload::Touch { region: region.into(), pages, passes: 1, write: true, order }
+}
+
+fn pages_of(ops: &[Op]) -> Vec<u64> {
+    let page = |op: &Op| match op {
+        Op::Access { page, .. } => Some(*page),
+        _ => None,
+    };
+    ops.iter().filter_map(page).collect()
+}
+
+fn working_set(anon: u64, file: u64, accesses: u64) -> WorkingSet {
+    WorkingSet {
+        anon: (anon > 0).then(|| ("anon".into(), anon)),
+        file: (file > 0).then(|| (0, "data".into(), file, Advice::Random)),
+        populate: false,
+        accesses,
+        anon_percent: 50,
+        hot_access_percent: 80,
+        hot_page_percent: 20,
+        write_percent: 100,
+        generator_seed: Some(1),
+    }
+}
+
+#[test]
+fn a_touch_is_framed_by_its_phase_and_maps_once() {
+    let phases = vec![touch("a", 2, Order::Sequential), touch("a", 3, Order::Sequential)];
+    let access = |page| Op::Access { region: 0, page, write: true };
+    let map = Op::Map {
+        region: 0,
+        backing: Backing::Anon,
+        pages: 3,
+        advice: Advice::Normal,
+        executable: false,
+    };
+    let expected = vec![
+        Op::PhaseBegin { phase: 0 },
+        map,
+        access(0),
+        access(1),
+        Op::PhaseEnd { phase: 0 },
+        Op::PhaseBegin { phase: 1 },
+        access(0),
+        access(1),
+        access(2),
+        Op::PhaseEnd { phase: 1 },
+    ];
+    assert_eq!(run(Vec::new(), phases), expected);
+}
+
+#[test]
+fn loops_repeat_the_phases_on_the_same_regions() {
+    let mut looped = task(vec![touch("a", 2, Order::Sequential), Workload::Sleep { ns: 7 }]);
+    looped.loops = 3;
+    let ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
+    assert_eq!(pages_of(&ops), [0, 1, 0, 1, 0, 1]);
+    let count = |wanted: Op| ops.iter().filter(|op| **op == wanted).count();
+    assert_eq!(count(Op::Sleep { ns: 7 }), 3);
+    assert_eq!(count(Op::PhaseBegin { phase: 1 }), 3);
+    assert_eq!(ops.iter().filter(|op| matches!(op, Op::Map { .. })).count(), 1);
+}
+
+#[test]
+fn a_task_without_phases_or_loops_ends_at_once() {
+    assert_eq!(run(Vec::new(), Vec::new()), []);
+    let mut none = task(vec![Workload::Compute { ns: 1 }]);
+    none.loops = 0;
+    assert_eq!(ops_of(&setup(Vec::new(), vec![none]), 1), []);
+}
+
+#[test]
+fn scattered_pages_follow_the_prime() {
+    let ops = run(Vec::new(), vec![touch("a", 1000, Order::Scattered)]);
+    let pages = pages_of(&ops);
+    assert_eq!(pages[..4], [0, 787, 574, 361]);
+    let mut sorted = pages;
+    sorted.sort_unstable();
+    assert!(sorted.into_iter().eq(0..1000));
+}
+
+#[test]
+fn random_draws_continue_over_phases_and_passes() {
+    let draws = |passes, phases| {
+        let phase = Workload::Touch {
+            region: "a".into(),
+            pages: 100,
+            passes,
+            write: false,
+            order: Order::Random,
+        };
+        pages_of(&run(Vec::new(), vec![phase; phases]))
+    };
+    assert_eq!(draws(4, 1), draws(2, 2));
+    assert_eq!(draws(4, 1)[..6], RANDOM_PINNED);
+    assert!(draws(1, 1).iter().all(|page| *page < 100));
+}
+
+const RANDOM_PINNED: [u64; 6] = [79, 35, 83, 12, 9, 0];
+
+#[test]
+fn zipf_draws_are_scattered_ranks() {
+    let order = Order::Zipf { exponent_hundredths: 100 };
+    let pages = pages_of(&run(Vec::new(), vec![touch("a", 1000, order)]));
+    assert_eq!(pages.len(), 1000);
+    let rank = |rank: u64| pages.iter().filter(|page| **page == rank * SCATTER % 1000).count();
+    // 1000 / H(1000) = 133 draws of the first rank, 67 of the second.
+    assert!((100..170).contains(&rank(0)), "{}", rank(0));
+    assert!((40..95).contains(&rank(1)), "{}", rank(1));
+    assert_eq!(pages[..6], ZIPF_PINNED);
+}
+
+const ZIPF_PINNED: [u64; 6] = [779, 313, 0, 0, 509, 787];
+
+#[test]
+fn writers_append_where_they_stopped() {
+    let write = |bytes| Workload::FileWrite { file: 0, bytes: Some(bytes), block: 4096 };
+    let ops = run(vec![file("f", 100)], vec![write(5000), write(1)]);
+    let writes: Vec<Op> = ops.into_iter().filter(|op| matches!(op, Op::Write { .. })).collect();
+    let expected = [(100, 4096), (4196, 904), (5100, 1)];
+    let expected = expected.map(|(offset, len)| Op::Write { file: 0, offset, len });
+    assert_eq!(writes, expected);
+}
+
+#[test]
+fn an_endless_writer_stops_at_the_largest_file() {
+    let size = REGION_PAGES_MAX * PAGE_SIZE - 8192;
+    let write = Workload::FileWrite { file: 0, bytes: None, block: 4096 };
+    let ops = run(vec![file("f", size)], vec![write]);
+    assert_eq!(ops.len(), 2 + 2);
+}
+
+#[test]
+fn readers_wrap_round_the_end() {
+    let read = Workload::FileRead { file: 0, bytes: 250, block: 64 };
+    let ops = run(vec![file("f", 100)], vec![read]);
+    let reads: Vec<(u64, u64)> = ops
+        .iter()
+        .filter_map(|op| match op {
+            Op::Read { offset, len, .. } => Some((*offset, *len)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reads, [(0, 64), (64, 36), (0, 64), (64, 36), (0, 50)]);
+}
+
+/// The generator of the truth data, written the slow and obvious way.
+fn reference_accesses(anon: u64, file: u64, count: u64, write_percent: u64) -> Vec<(bool, u64, bool)> {
+    let mut x: u128 = 1;
+    let mut draw = || {
+        x = (x * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) % (1 << 64);
+        (x >> 33) as u64
+    };
+    let mut accesses = Vec::new();
+    for _ in 0..count {
+        let is_anon = if anon > 0 && file > 0 { draw() % 100 < 50 } else { anon > 0 };
+        let w = if is_anon { anon } else { file };
+        let h = w * 20 / 100;
+        let index = if draw() % 100 < 80 { draw() % h } else { h + draw() % (w - h) };
+        let write = match write_percent {
+            _ if !is_anon => false,
+            0 => false,
+            100 => true,
+            percent => draw() % 100 < percent,
+        };
+        accesses.push((is_anon, index * 7_368_787 % w, write));
+    }
+    accesses
+}
+
+fn accesses_of(ops: &[Op], anon_region: Option<u32>) -> Vec<(bool, u64, bool)> {
+    let access = |op: &Op| match *op {
+        Op::Access { region, page, write } => Some((Some(region) == anon_region, page, write)),
+        _ => None,
+    };
+    ops.iter().filter_map(access).collect()
+}
+
+#[test]
+fn working_sets_match_the_definition() {
+    for (anon, pages, write_percent) in
+        [(73_728, 0, 100), (0, 98_304, 100), (36_864, 36_864, 100), (500, 700, 30), (500, 0, 0)]
+    {
+        let mut set = working_set(anon, pages, 10_000);
+        set.write_percent = write_percent;
+        let ops = run(vec![file("f", 98_304 * 4096)], vec![Workload::WorkingSet(set)]);
+        let ours = accesses_of(&ops, (anon > 0).then_some(0));
+        assert_eq!(ours, reference_accesses(anon, pages, 10_000, u64::from(write_percent)));
+    }
+}
+
+#[test]
+fn working_set_first_accesses_are_pinned() {
+    let set = working_set(36_864, 36_864, 4);
+    let ops = run(vec![file("f", 98_304 * 4096)], vec![Workload::WorkingSet(set)]);
+    assert_eq!(accesses_of(&ops, Some(0)), WORKING_SET_PINNED);
+}
+
+const WORKING_SET_PINNED: [(bool, u64, bool); 4] =
+    [(false, 6804, false), (false, 1961, false), (true, 10_611, true), (true, 36_234, true)];
+
+#[test]
+fn working_set_phases_continue_one_generator() {
+    let phases = |count: usize, accesses| {
+        let set = Workload::WorkingSet(working_set(1000, 2000, accesses));
+        let ops = run(vec![file("f", 98_304 * 4096)], vec![set; count]);
+        accesses_of(&ops, Some(0))
+    };
+    assert_eq!(phases(1, 4000), phases(4, 1000));
+}
+
+#[test]
+fn populate_touches_anonymous_pages_before_file_pages() {
+    let mut set = working_set(2, 3, 0);
+    set.populate = true;
+    let ops = run(vec![file("f", 3 * 4096)], vec![Workload::WorkingSet(set)]);
+    let access = |region, page, write| Op::Access { region, page, write };
+    assert!(matches!(ops[1], Op::Map { region: 0, backing: Backing::Anon, pages: 2, .. }));
+    let advice = Advice::Random;
+    let backing = Backing::File(0);
+    assert_eq!(ops[2], Op::Map { region: 1, backing, pages: 3, advice, executable: false });
+    let expected = [
+        access(0, 0, true),
+        access(0, 1, true),
+        access(1, 0, false),
+        access(1, 1, false),
+        access(1, 2, false),
+        Op::PhaseEnd { phase: 0 },
+    ];
+    assert_eq!(ops[3..], expected);
+}
+
+#[test]
+fn degenerate_working_sets_stay_inside_the_region() {
+    for (pages, hot_page_percent, hot_access_percent) in
+        [(1, 20, 80), (3, 0, 100), (3, 100, 0), (5, 100, 50), (4, 20, 80), (1, 100, 100)]
+    {
+        let mut set = working_set(pages, 0, 1000);
+        set.hot_page_percent = hot_page_percent;
+        set.hot_access_percent = hot_access_percent;
+        let ops = run(Vec::new(), vec![Workload::WorkingSet(set)]);
+        let touched = pages_of(&ops);
+        assert_eq!(touched.len(), 1000);
+        assert!(touched.iter().all(|page| *page < pages));
+    }
+}
+
+#[test]
+fn contradictions_are_errors() {
+    let problem = |files: Vec<File>, phases: Vec<Workload>| {
+        match Program::new(&setup(files, vec![task(phases)]), 0, 1) {
+            Err(ProgramError::Workload { problem, .. }) => problem,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mapped = |pages, region: &str| Workload::MappedRead {
+        file: 0,
+        pages,
+        order: Order::Sequential,
+        advice: Advice::Normal,
+        passes: 1,
+        region: region.into(),
+    };
+    let files = || vec![file("f", 4096)];
+    assert!(problem(files(), vec![touch("a", 0, Order::Random)]).contains("no pages"));
+    assert!(problem(files(), vec![mapped(2, "m")]).contains("maps 2 pages"));
+    let both = vec![touch("a", 1, Order::Random), mapped(1, "a")];
+    assert!(problem(files(), both).contains("backed by something else"));
+    assert!(problem(Vec::new(), vec![mapped(1, "m")]).contains("does not exist"));
+    let read = Workload::FileRead { file: 0, bytes: 1, block: 1 };
+    assert!(problem(vec![file("f", 0)], vec![read]).contains("empty"));
+    assert!(problem(Vec::new(), vec![Workload::WorkingSet(working_set(0, 0, 1))]).contains("neither"));
+    assert!(matches!(
+        Program::new(&setup(Vec::new(), Vec::new()), 3, 1),
+        Err(ProgramError::NoSuchTask(3))
+    ));
+}

@@ -1,0 +1,405 @@
+//! The scheduler driven as the world drives it: in pieces, with sleeps.
+
+use super::*;
+use pagetide_scenario::prng::SplitMix64;
+
+const CPU0: Cpu = Cpu(0);
+const CPU1: Cpu = Cpu(1);
+const PIECE_NS: Nanos = 100_000;
+const MS: Nanos = 1_000_000;
+
+/// Runs every CPU in pieces of 100 us until `end`; tasks never sleep.
+fn run_hogs(scheduler: &mut Scheduler, from: Nanos, end: Nanos) {
+    for now in (from..end).step_by(PIECE_NS as usize) {
+        for cpu in (0..scheduler.nr_cpus()).map(Cpu) {
+            let running = match scheduler.current(cpu) {
+                Some(task) if !scheduler.should_resched(cpu, now) => Some(task),
+                _ => scheduler.pick_next(cpu, now),
+            };
+            if let Some(task) = running {
+                scheduler.account(cpu, task, PIECE_NS);
+            }
+        }
+        audit(scheduler);
+    }
+}
+
+/// Every promise of the file beside this one that can be checked from outside a run.
+fn audit(scheduler: &Scheduler) {
+    let mut seen = vec![0; scheduler.tasks.len()];
+    for cpu in (0..scheduler.nr_cpus()).map(Cpu) {
+        let rq = scheduler.rq(cpu);
+        let queued = rq.queue.iter().map(|place| (place.2, State::Queued));
+        let running = rq.current.iter().map(|task| (*task, State::Running));
+        let mut load = 0;
+        for (id, state) in queued.chain(running) {
+            let task = scheduler.task(id);
+            assert_eq!((task.state, task.cpu), (state, cpu));
+            assert!(task.allowed.contains(&cpu.0));
+            load += task.weight;
+            seen[id as usize] += 1;
+        }
+        assert_eq!(rq.load, load);
+    }
+    for (id, seen) in seen.into_iter().enumerate() {
+        let asleep = scheduler.tasks[id]
+            .as_ref()
+            .is_none_or(|task| task.state == State::Asleep);
+        assert_eq!(seen, usize::from(!asleep), "task {id}");
+    }
+}
+
+fn exec_ms(scheduler: &Scheduler, task: TaskId) -> u64 {
+    scheduler.stats(task).exec_ns / MS
+}
+
+fn awake(scheduler: &mut Scheduler, task: TaskId, nice: i8, allowed: Option<Range<u16>>) {
+    scheduler.add_task(task, nice, allowed);
+    scheduler.wake(0, task);
+}
+
+#[test]
+fn equal_hogs_share_equally() {
+    let mut scheduler = Scheduler::new(1);
+    for task in 0..4 {
+        awake(&mut scheduler, task, 0, None);
+    }
+    run_hogs(&mut scheduler, 0, 4000 * MS);
+    for task in 0..4 {
+        assert!((990..=1010).contains(&exec_ms(&scheduler, task)));
+    }
+}
+
+#[test]
+fn hogs_share_by_weight() {
+    for (nice, weight) in [(1, 820), (5, 335), (-5, 3121)] {
+        let mut scheduler = Scheduler::new(1);
+        awake(&mut scheduler, 0, 0, None);
+        awake(&mut scheduler, 1, nice, None);
+        run_hogs(&mut scheduler, 0, 10_000 * MS);
+        let (plain, niced) = (exec_ms(&scheduler, 0), exec_ms(&scheduler, 1));
+        assert!(plain + niced >= 9_999);
+        let fair = 10_000 * weight / (weight + 1024);
+        assert!(
+            niced.abs_diff(fair) <= 30,
+            "nice {nice}: {niced} ms, fair {fair} ms"
+        );
+    }
+}
+
+#[test]
+fn tiny_pieces_are_charged_exactly() {
+    let mut scheduler = Scheduler::new(1);
+    awake(&mut scheduler, 0, -20, None);
+    scheduler.pick_next(CPU0, 0);
+    let before = scheduler.task(0).vruntime;
+    for _ in 0..88_761 {
+        scheduler.account(CPU0, 0, 1);
+    }
+    assert_eq!(scheduler.task(0).vruntime - before, 1024);
+}
+
+#[test]
+fn slices_end_at_ticks() {
+    let mut scheduler = Scheduler::new(1);
+    awake(&mut scheduler, 0, 0, None);
+    awake(&mut scheduler, 1, 0, None);
+    assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
+    scheduler.account(CPU0, 0, 3_900_000);
+    // The slice is 3 ms, but nobody looks before the tick.
+    assert!(!scheduler.should_resched(CPU0, 3_900_000));
+    scheduler.account(CPU0, 0, 100_000);
+    assert!(scheduler.should_resched(CPU0, 4_000_000));
+    assert_eq!(scheduler.pick_next(CPU0, 4_000_000), Some(1));
+    assert_eq!(scheduler.stats(0).nr_involuntary_switches, 1);
+    assert_eq!(scheduler.stats(1).wait_ns, 4_000_000);
+    assert_eq!(
+        (next_tick(0), next_tick(3_999_999), next_tick(4_000_000)),
+        (4 * MS, 4 * MS, 8 * MS)
+    );
+}
+
+#[test]
+fn a_lone_task_is_not_disturbed() {
+    let mut scheduler = Scheduler::new(1);
+    awake(&mut scheduler, 0, 0, None);
+    scheduler.pick_next(CPU0, 0);
+    scheduler.account(CPU0, 0, 100 * MS);
+    assert!(!scheduler.should_resched(CPU0, 100 * MS));
+}
+
+#[test]
+fn a_sleeper_takes_the_cpu_from_a_hog() {
+    let mut scheduler = Scheduler::new(1);
+    awake(&mut scheduler, 0, 0, None);
+    awake(&mut scheduler, 1, 0, None);
+    // Both run; then 1 sleeps while 0 computes.
+    scheduler.pick_next(CPU0, 0);
+    scheduler.account(CPU0, 0, 4 * MS);
+    assert_eq!(scheduler.pick_next(CPU0, 4 * MS), Some(1));
+    scheduler.account(CPU0, 1, 100_000);
+    assert_eq!(scheduler.block(CPU0), 1);
+    assert_eq!(scheduler.pick_next(CPU0, 4_100_000), Some(0));
+    scheduler.account(CPU0, 0, 10 * MS);
+    // It wakes 3 ms behind (half of 6 ms), which is more than 1 ms.
+    assert_eq!(scheduler.wake(14_100_000, 1), Some(CPU0));
+    assert!(scheduler.should_resched(CPU0, 14_100_000));
+    assert_eq!(scheduler.pick_next(CPU0, 14_100_000), Some(1));
+    assert_eq!(
+        scheduler.task(0).vruntime - scheduler.task(1).vruntime,
+        3 * MS as i64
+    );
+    assert_eq!(scheduler.stats(1).nr_voluntary_switches, 1);
+}
+
+#[test]
+fn time_not_yet_accounted_counts_for_preemption() {
+    let mut scheduler = Scheduler::new(1);
+    awake(&mut scheduler, 0, 0, None);
+    awake(&mut scheduler, 1, 0, None);
+    assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
+    scheduler.account(CPU0, 0, 4 * MS);
+    assert_eq!(scheduler.pick_next(CPU0, 4 * MS), Some(1));
+    scheduler.account(CPU0, 1, 4 * MS);
+    scheduler.block(CPU0);
+    assert_eq!(scheduler.pick_next(CPU0, 8 * MS), Some(0));
+    // 0 is in the middle of a piece that is accounted at its end.
+    let mut soon = scheduler.clone();
+    assert_eq!(soon.wake(11_900_000, 1), None);
+    assert_eq!(scheduler.wake(12_100_000, 1), Some(CPU0));
+}
+
+#[test]
+fn a_woken_task_barely_behind_waits() {
+    let mut scheduler = Scheduler::new(1);
+    awake(&mut scheduler, 0, 0, None);
+    awake(&mut scheduler, 1, 0, None);
+    scheduler.pick_next(CPU0, 0);
+    scheduler.account(CPU0, 0, 4 * MS);
+    scheduler.pick_next(CPU0, 4 * MS);
+    scheduler.account(CPU0, 1, 4 * MS);
+    scheduler.block(CPU0);
+    scheduler.pick_next(CPU0, 8 * MS);
+    scheduler.account(CPU0, 0, 3_900_000);
+    // 7 ms against 7.9 ms: less than the granularity behind.
+    assert_eq!(scheduler.wake(11_900_000, 1), None);
+    assert!(!scheduler.should_resched(CPU0, 11_900_000));
+    assert_eq!(scheduler.nr_running(CPU0), 2);
+    assert_eq!(scheduler.wake(11_900_000, 1), None, "already awake");
+}
+
+#[test]
+fn a_woken_task_goes_to_an_idle_cpu_its_own_first() {
+    let mut scheduler = Scheduler::new(4);
+    awake(&mut scheduler, 0, 0, Some(2..3));
+    assert_eq!(scheduler.pick_next(Cpu(2), 0), Some(0));
+    scheduler.add_task(1, 0, None);
+    assert_eq!(scheduler.wake(0, 1), Some(CPU0));
+    assert_eq!(scheduler.pick_next(CPU0, 0), Some(1));
+    // Its own CPU is idle again: it goes back there although others are idle too.
+    scheduler.block(CPU0);
+    assert_eq!(scheduler.pick_next(CPU0, 1), None);
+    assert_eq!(scheduler.wake(2, 1), Some(CPU0));
+    assert_eq!(scheduler.pick_next(CPU0, 2), Some(1));
+    // Another comes to CPU 1, the next after its own; then to 3, as 2 is busy.
+    scheduler.add_task(2, 0, None);
+    assert_eq!(scheduler.wake(3, 2), Some(CPU1));
+    scheduler.add_task(3, 0, None);
+    assert_eq!(scheduler.wake(3, 3), Some(Cpu(3)));
+    // All are taken (1 and 3 have not picked yet): to the least loaded, its own in doubt.
+    scheduler.add_task(4, 0, Some(1..4));
+    assert_eq!(scheduler.wake(3, 4), None);
+    assert_eq!(scheduler.cpu_of(4), CPU1);
+}
+
+#[test]
+fn the_least_loaded_cpu_counts_weights() {
+    let mut scheduler = Scheduler::new(2);
+    awake(&mut scheduler, 0, -10, Some(0..1));
+    awake(&mut scheduler, 1, 10, Some(1..2));
+    awake(&mut scheduler, 2, 10, Some(1..2));
+    scheduler.add_task(3, 0, None);
+    scheduler.wake(0, 3);
+    assert_eq!(scheduler.cpu_of(3), CPU1);
+}
+
+#[test]
+fn a_cpu_without_work_pulls_the_task_that_waits_longest_off_cpu() {
+    let mut scheduler = Scheduler::new(2);
+    awake(&mut scheduler, 0, 0, Some(0..1));
+    awake(&mut scheduler, 1, 0, None);
+    assert_eq!(scheduler.cpu_of(1), CPU1);
+    awake(&mut scheduler, 2, 0, None);
+    awake(&mut scheduler, 3, 0, Some(0..1));
+    assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
+    assert_eq!(scheduler.pick_next(CPU1, 0), Some(1));
+    assert_eq!(scheduler.cpu_of(2), CPU0);
+    scheduler.block(CPU1);
+    // 3 may not move, 2 may.
+    assert_eq!(scheduler.pick_next(CPU1, 5 * MS), Some(2));
+    assert_eq!(scheduler.stats(2).nr_migrations, 1);
+    assert_eq!(scheduler.stats(2).wait_ns, 5 * MS);
+    audit(&scheduler);
+    // What nobody else has to spare stays where it is.
+    scheduler.block(CPU1);
+    assert_eq!(scheduler.pick_next(CPU1, 6 * MS), None);
+}
+
+#[test]
+fn a_yielding_task_is_passed_over_once() {
+    let mut scheduler = Scheduler::new(1);
+    awake(&mut scheduler, 0, 0, None);
+    awake(&mut scheduler, 1, 0, None);
+    assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
+    // 3 ms behind, it is too far behind to be passed over; half a millisecond is not.
+    scheduler.yield_(CPU0);
+    assert!(scheduler.should_resched(CPU0, 0));
+    assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
+    scheduler.account(CPU0, 0, 2_500_000);
+    scheduler.yield_(CPU0);
+    assert_eq!(scheduler.pick_next(CPU0, 2_500_000), Some(1));
+    // Alone, it runs on.
+    scheduler.block(CPU0);
+    scheduler.pick_next(CPU0, 3 * MS);
+    scheduler.yield_(CPU0);
+    assert_eq!(scheduler.pick_next(CPU0, 3 * MS), Some(0));
+}
+
+#[test]
+fn removing_a_task_leaves_no_trace() {
+    let mut scheduler = Scheduler::new(1);
+    for task in 0..3 {
+        awake(&mut scheduler, task, 0, None);
+    }
+    scheduler.pick_next(CPU0, 0);
+    scheduler.account(CPU0, 0, 77);
+    assert_eq!(scheduler.remove_task(0).exec_ns, 77);
+    assert_eq!(scheduler.remove_task(1).exec_ns, 0);
+    audit(&scheduler);
+    assert_eq!(scheduler.pick_next(CPU0, 5), Some(2));
+    scheduler.block(CPU0);
+    scheduler.remove_task(2);
+    assert_eq!(scheduler.pick_next(CPU0, 6), None);
+    awake(&mut scheduler, 1, 0, None);
+    assert_eq!(scheduler.pick_next(CPU0, 7), Some(1));
+}
+
+#[test]
+fn more_cpus_mean_longer_slices() {
+    let factors = [(1, 1), (2, 2), (4, 3), (8, 4), (64, 4)];
+    for (cpus, factor) in factors {
+        assert_eq!(Scheduler::new(cpus).factor, factor, "{cpus} CPUs");
+    }
+}
+
+#[test]
+fn many_tasks_get_the_minimum_granularity() {
+    let mut scheduler = Scheduler::new(1);
+    for task in 0..100 {
+        awake(&mut scheduler, task, 0, None);
+    }
+    run_hogs(&mut scheduler, 0, 2000 * MS);
+    let times: Vec<u64> = (0..100).map(|task| exec_ms(&scheduler, task)).collect();
+    let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    assert!(*least >= 16 && *most <= 24, "{least}..{most}");
+}
+
+/// A task that sleeps most of the time gets the CPU soon after each wake-up, however many hogs.
+#[test]
+fn kswapd_like_sleepers_wait_less_than_hogs() {
+    let mut scheduler = Scheduler::new(1);
+    for hog in 1..4 {
+        awake(&mut scheduler, hog, 0, None);
+    }
+    scheduler.add_task(0, 0, None);
+    let (mut now, mut wakeups) = (0, 0);
+    while now < 2000 * MS {
+        if scheduler.is_asleep(0) && now % (20 * MS) == 0 {
+            scheduler.wake(now, 0);
+            wakeups += 1;
+        }
+        if scheduler.current(CPU0).is_none() || scheduler.should_resched(CPU0, now) {
+            scheduler.pick_next(CPU0, now);
+        }
+        let running = scheduler.current(CPU0).expect("the hogs never sleep");
+        scheduler.account(CPU0, running, PIECE_NS);
+        now += PIECE_NS;
+        if running == 0 {
+            scheduler.block(CPU0);
+        }
+    }
+    let wait_ns = scheduler.stats(0).wait_ns / wakeups;
+    assert!(wait_ns < MS, "{wait_ns} ns a wake-up");
+}
+
+/// Random sleeping, waking, yielding and killing on four CPUs: the audit holds, no CPU is idle
+/// while a task waits that it may run, nobody starves, and the same seed gives the same history.
+#[test]
+fn random_histories_keep_the_promises() {
+    let run = |seed| {
+        let mut prng = SplitMix64::new(seed);
+        let mut scheduler = Scheduler::new(4);
+        for task in 0..12u32 {
+            let allowed = match task % 4 {
+                0 => Some(0..2),
+                1 => Some(3..4),
+                _ => None,
+            };
+            scheduler.add_task(task, (task as i8 % 5) - 2, allowed);
+        }
+        let mut history = Vec::new();
+        for step in 0..40_000u64 {
+            let now = step * PIECE_NS;
+            let task = prng.below(12) as TaskId;
+            if let Some(cpu) = scheduler.wake(now, task) {
+                if scheduler.current(cpu).is_none() {
+                    history.push(scheduler.pick_next(cpu, now));
+                }
+            }
+            for cpu in (0..4).map(Cpu) {
+                let Some(running) = scheduler.current(cpu) else {
+                    continue;
+                };
+                scheduler.account(cpu, running, PIECE_NS);
+                match prng.below(20) {
+                    0 => {
+                        scheduler.block(cpu);
+                    }
+                    1 => scheduler.yield_(cpu),
+                    _ => {}
+                }
+                if scheduler.should_resched(cpu, now + PIECE_NS) || scheduler.current(cpu).is_none()
+                {
+                    history.push(scheduler.pick_next(cpu, now + PIECE_NS));
+                }
+            }
+            while let Some(cpu) = scheduler.idle_balance() {
+                assert!(scheduler.pick_next(cpu, now + PIECE_NS).is_some());
+            }
+            audit(&scheduler);
+            assert_work_conserving(&scheduler);
+        }
+        for task in 0..12 {
+            let stats = scheduler.stats(task);
+            assert!(stats.exec_ns > 50 * MS, "task {task} starves: {stats:?}");
+        }
+        history
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+fn assert_work_conserving(scheduler: &Scheduler) {
+    let idle = (0..scheduler.nr_cpus())
+        .map(Cpu)
+        .filter(|cpu| scheduler.rq(*cpu).is_idle());
+    for idle in idle {
+        for rq in &scheduler.cpus {
+            let waits = rq
+                .queue
+                .iter()
+                .any(|place| scheduler.task(place.2).allowed.contains(&idle.0));
+            assert!(!waits, "{idle:?} is idle while a task waits");
+        }
+    }
+}

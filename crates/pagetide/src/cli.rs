@@ -1,0 +1,213 @@
+//! The command line as types; no behaviour here.
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted.
+Data goes to stdout, everything else to stderr.";
+
+/// Simulates Linux page reclaim: what would my machine do?
+#[derive(Debug, Parser)]
+#[command(name = "pagetide", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands, one file each in `commands/`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a scenario's variants and compare them
+    Run(RunArgs),
+    /// Check scenario files without running them
+    Check(CheckArgs),
+    /// List the shipped experiments
+    List,
+    /// Print the JSON Schema of scenario files
+    Schema,
+    /// Make and look at page traces
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// Run one variant once and print its final /proc files
+    Inspect(InspectArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Which scenario, and what to change in it.
+#[derive(Debug, Args)]
+pub struct ScenarioArgs {
+    /// Scenario file, or the name of a shipped experiment (see `pagetide list`)
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Replace a value of the scenario, before the variants are applied. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+}
+
+/// `pagetide run`
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
+
+    /// Run only this variant. May be repeated; the first one is what others are compared with
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+
+    /// Number of runs of each variant, with seeds counting up from the first
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<u32>,
+
+    /// First seed
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Runs at a time [default: the number of CPUs]. The result is the same for every number
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Rows of metrics, columns of variants, for people and mails
+    Table,
+    /// All metrics with their samples, for programs
+    Json,
+    /// A line per variant, metric and seed, for spreadsheets
+    Csv,
+}
+
+/// `pagetide check`
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Scenario files, or names of shipped experiments
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+}
+
+/// `pagetide trace`
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Turn a recording of a program or a cache into a page trace
+    Import(ImportArgs),
+    /// Say what is in a page trace
+    Info(InfoArgs),
+}
+
+/// `pagetide trace import`
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Format of the input
+    #[arg(value_enum)]
+    pub format: TraceFormat,
+
+    /// The input, `-` for stdin
+    #[arg(default_value = "-", value_hint = ValueHint::FilePath)]
+    pub input: PathBuf,
+
+    /// The page trace to write
+    #[arg(short, long, value_name = "OUT.ptt", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+
+    #[command(flatten)]
+    pub columns: CsvArgs,
+}
+
+/// Formats that can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormat {
+    /// Output of `valgrind --tool=lackey --trace-mem=yes`
+    Lackey,
+    /// libCacheSim's 24-byte records, plain or zstd-compressed
+    OracleGeneral,
+    /// Text with one request a line, see the csv options
+    Csv,
+}
+
+/// Where things are in a csv file; named and counted as libCacheSim does.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Options for csv, columns counted from 1")]
+pub struct CsvArgs {
+    /// Column of the time, in seconds
+    #[arg(long, value_name = "N")]
+    pub time_col: Option<usize>,
+    /// Column of the object's id
+    #[arg(long, value_name = "N")]
+    pub obj_id_col: Option<usize>,
+    /// Column of the object's size, in bytes
+    #[arg(long, value_name = "N")]
+    pub obj_size_col: Option<usize>,
+    /// Column of the operation (read or write)
+    #[arg(long, value_name = "N")]
+    pub op_col: Option<usize>,
+    /// Character between columns
+    #[arg(long, value_name = "CHAR")]
+    pub delimiter: Option<String>,
+    /// Whether the first line names the columns
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub has_header: Option<bool>,
+    /// All of these in one text, as libCacheSim takes it: `time-col=1,obj-id-col=2,...`
+    #[arg(short = 't', long, value_name = "KEY=VALUE,...")]
+    pub trace_type_params: Option<String>,
+}
+
+/// `pagetide trace info`
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    /// The page trace
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+/// `pagetide inspect`
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct InspectArgs {
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
+
+    /// Files to print, for example `zoneinfo`; all if none is named
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+
+    /// The variant to run [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+
+    /// Its seed
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Print only this file, without a heading, so that a parser of the kernel's file reads it
+    #[arg(long, value_name = "NAME", conflicts_with = "names")]
+    pub only: Option<String>,
+}
+
+/// `pagetide completions`
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("give KEY=VALUE, for example vm.swappiness=10".to_owned()),
+    }
+}

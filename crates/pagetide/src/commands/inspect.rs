@@ -1,0 +1,126 @@
+//! `pagetide inspect`: the state of a machine after a run, as the kernel would print it.
+
+use crate::cli::InspectArgs;
+use crate::error::{CliError, ExitStatus};
+use crate::printer::Printer;
+use crate::progress::ProgressLine;
+use crate::{interrupt, scenario_file};
+use pagetide_lab::execute::{execute, Outcome};
+use pagetide_lab::plan::{Choice, Plan};
+use pagetide_lab::world::Simulator;
+use pagetide_scenario::record::RunRecord;
+use std::num::NonZeroUsize;
+
+/// Runs one variant once and prints its final files.
+pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+    let loaded = scenario_file::load(&args.scenario.file, &args.scenario.set)?;
+    let variant = args
+        .variant
+        .unwrap_or_else(|| loaded.scenario.variants[0].name.clone());
+    let choice = Choice {
+        variants: vec![variant],
+        seed: args.seed,
+        repeats: Some(1),
+    };
+    let plan = Plan::new(loaded.scenario.clone(), &choice)
+        .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;
+
+    let world = Simulator { want_files: true };
+    let cancel = interrupt::flag();
+    let progress = ProgressLine::new(&plan);
+    let runs = execute(&plan, &world, NonZeroUsize::MIN, &cancel, &|event| {
+        progress.on_progress(&event);
+    });
+    drop(progress);
+
+    let record = match runs.into_iter().next().map(|run| run.outcome) {
+        Some(Outcome::Finished(record)) => record,
+        Some(Outcome::Failed(failure)) => {
+            let hint = failure.hint.iter().map(|hint| format!("\nhint: {hint}"));
+            return Err(CliError::Failure(format!(
+                "{failure}{}",
+                hint.collect::<String>()
+            )));
+        }
+        Some(Outcome::Cancelled) | None => return Err(CliError::Interrupted),
+    };
+    printer.note(&format!(
+        "{}, variant {}, seed {}, pagetide {}, after {:.3} s",
+        record.scenario,
+        record.variant,
+        record.seed,
+        record.version,
+        record.elapsed_ns as f64 / 1e9
+    ));
+    record.notes.iter().for_each(|note| printer.note(note));
+    printer.data(match &args.only {
+        Some(name) => only(&record, name)?,
+        None => with_headings(&record, &args.names)?,
+    })?;
+    Ok(ExitStatus::Success)
+}
+
+/// The files one after the other, each under `==> NAME <==`, as head(1) prints several.
+fn with_headings(record: &RunRecord, names: &[String]) -> Result<String, CliError> {
+    let mut files: Vec<&(String, String)> = Vec::new();
+    if names.is_empty() {
+        files.extend(&record.files);
+    }
+    for name in names {
+        files.extend(pick(record, name)?);
+    }
+    let texts: Vec<String> = files
+        .iter()
+        .map(|(name, text)| format!("==> {} <==\n{text}", path_of(name)))
+        .collect();
+    Ok(texts.join("\n"))
+}
+
+/// The text of the one file that `name` means.
+fn only(record: &RunRecord, name: &str) -> Result<String, CliError> {
+    match pick(record, name)?.as_slice() {
+        [(_, text)] => Ok(text.clone()),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(file, _)| file.as_str()).collect();
+            Err(CliError::bad_input(
+                format!("`{name}` means several files"),
+                format!("choose one of {}", names.join(", ")),
+            ))
+        }
+    }
+}
+
+/// The files that `name` means: its full path, or the end of it.
+fn pick<'a>(record: &'a RunRecord, name: &str) -> Result<Vec<&'a (String, String)>, CliError> {
+    let exact = record
+        .files
+        .iter()
+        .filter(|(file, _)| file == name || path_of(file) == name);
+    let exact: Vec<_> = exact.collect();
+    if !exact.is_empty() {
+        return Ok(exact);
+    }
+    let ending = format!("/{name}");
+    let loose: Vec<_> = record
+        .files
+        .iter()
+        .filter(|(file, _)| path_of(file).ends_with(&ending))
+        .collect();
+    if !loose.is_empty() {
+        return Ok(loose);
+    }
+    let known: Vec<&str> = record.files.iter().map(|(file, _)| file.as_str()).collect();
+    Err(CliError::bad_input(
+        format!("there is no file `{name}` to print"),
+        format!("choose from {}", known.join(", ")),
+    ))
+}
+
+/// Where the kernel has the file: bare names are those of /proc.
+fn path_of(name: &str) -> String {
+    if name.starts_with('/') {
+        name.to_owned()
+    } else {
+        format!("/proc/{name}")
+    }
+}

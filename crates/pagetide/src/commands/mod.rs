@@ -1,0 +1,10 @@
+//! One file a subcommand.
+
+pub mod check;
+pub mod completions;
+pub mod inspect;
+pub mod list;
+pub mod run;
+pub mod schema;
+pub mod trace_import;
+pub mod trace_info;

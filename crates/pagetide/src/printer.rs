@@ -1,0 +1,68 @@
+//! The only place that writes: data to stdout, talk to stderr, colour only on terminals.
+
+use crate::error::CliError;
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use std::io::{Stderr, Stdout, Write};
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default();
+
+/// Writes for the commands.
+pub struct Printer {
+    stdout: AutoStream<Stdout>,
+    stderr: AutoStream<Stderr>,
+}
+
+impl Printer {
+    /// A printer to the process's streams.
+    pub fn new() -> Printer {
+        Printer {
+            stdout: anstream::stdout(),
+            stderr: anstream::stderr(),
+        }
+    }
+
+    /// Writes data to stdout, as it is.
+    pub fn data(&mut self, text: impl AsRef<[u8]>) -> Result<(), CliError> {
+        self.stdout
+            .write_all(text.as_ref())
+            .and_then(|()| self.stdout.flush())
+            .map_err(|error| CliError::output(&error))
+    }
+
+    /// Says why a command failed.
+    pub fn error(&mut self, error: &CliError) {
+        if !matches!(error, CliError::Closed) {
+            self.talk("error", ERROR, &error.to_string());
+        }
+    }
+
+    /// Says that something may not be what the user meant.
+    pub fn warning(&mut self, text: &str) {
+        self.talk("warning", WARNING, text);
+    }
+
+    /// Says something that the user may want to know.
+    pub fn note(&mut self, text: &str) {
+        self.talk("note", Style::new(), text);
+    }
+
+    /// `label: first line`, then the other lines; lines that begin with `hint:` stand out.
+    fn talk(&mut self, label: &str, style: Style, text: &str) {
+        let mut out = format!("{style}{label}{style:#}: ");
+        for line in text.lines() {
+            let body = line.trim_start();
+            match body.strip_prefix("hint:") {
+                Some(advice) => {
+                    let indent = &line[..line.len() - body.len()];
+                    out += &format!("{indent}{HINT}hint{HINT:#}:{advice}\n");
+                }
+                None => out += &format!("{line}\n"),
+            }
+        }
+        // With stderr gone there is nobody left to tell.
+        let _ = self.stderr.write_all(out.as_bytes());
+    }
+}

@@ -1,0 +1,145 @@
+//! A progress line on stderr while runs are under way, if stderr is a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pagetide_lab::execute::{Outcome, Progress};
+use pagetide_lab::plan::{Job, Plan};
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Parts of a run that the bar can show.
+const PARTS: u64 = 1000;
+const TICK: Duration = Duration::from_millis(200);
+
+/// The line, and the thread that keeps it fresh.
+pub struct ProgressLine {
+    state: Arc<Mutex<State>>,
+    stop: Arc<AtomicBool>,
+    ticker: Option<JoinHandle<()>>,
+}
+
+struct State {
+    bar: ProgressBar,
+    total: u64,
+    done: u64,
+    failed: u64,
+    running: BTreeMap<Job, Arc<AtomicU64>>,
+    /// Virtual nanoseconds that the last finished run of each variant took: with them the
+    /// progress of the next one can be told.
+    lengths: BTreeMap<usize, u64>,
+}
+
+impl ProgressLine {
+    /// A line for all runs of `plan`; silent if stderr is not a terminal.
+    pub fn new(plan: &Plan) -> ProgressLine {
+        let total = plan.jobs().len() as u64;
+        let visible = io::stderr().is_terminal();
+        let target = if visible {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(total * PARTS), target);
+        let style = ProgressStyle::with_template("{bar:24} {msg} [{elapsed}]")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("=> "));
+        let state = State {
+            bar,
+            total,
+            done: 0,
+            failed: 0,
+            running: BTreeMap::new(),
+            lengths: BTreeMap::new(),
+        };
+        let state = Arc::new(Mutex::new(state));
+        let stop = Arc::new(AtomicBool::new(false));
+        let ticker = visible.then(|| tick(Arc::clone(&state), Arc::clone(&stop)));
+        ProgressLine {
+            state,
+            stop,
+            ticker,
+        }
+    }
+
+    /// To be called by the execution, from any thread.
+    pub fn on_progress(&self, progress: &Progress<'_>) {
+        let mut state = lock(&self.state);
+        match progress {
+            Progress::Started { job, clock } => {
+                state.running.insert(*job, Arc::clone(clock));
+            }
+            Progress::Ended { job, outcome } => {
+                state.running.remove(job);
+                match outcome {
+                    Outcome::Finished(record) => {
+                        state.lengths.insert(job.variant, record.elapsed_ns);
+                        state.done += 1;
+                    }
+                    Outcome::Failed(_) => {
+                        state.failed += 1;
+                        state.done += 1;
+                    }
+                    Outcome::Cancelled => {}
+                }
+            }
+        }
+        state.draw();
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(ticker) = self.ticker.take() {
+            ticker.thread().unpark();
+            let _ = ticker.join();
+        }
+        lock(&self.state).bar.finish_and_clear();
+    }
+}
+
+impl State {
+    fn draw(&self) {
+        let mut position = self.done * PARTS;
+        let mut simulated = 0;
+        for (job, clock) in &self.running {
+            let clock = clock.load(Ordering::Relaxed);
+            simulated += clock;
+            // Until its variant has a finished run, any other one is the best guess.
+            let length = self
+                .lengths
+                .get(&job.variant)
+                .or(self.lengths.values().next());
+            if let Some(&length) = length.filter(|length| **length > 0) {
+                let part = u128::from(clock) * u128::from(PARTS) / u128::from(length);
+                position += u64::try_from(part).unwrap_or(PARTS).min(PARTS - 1);
+            }
+        }
+        let mut message = format!("{} of {} runs", self.done, self.total);
+        if self.failed > 0 {
+            message += &format!(", {} failed", self.failed);
+        }
+        if !self.running.is_empty() {
+            let seconds = simulated as f64 / 1e9 / self.running.len() as f64;
+            message += &format!(", {} at {seconds:.1} s of theirs", self.running.len());
+        }
+        self.bar.set_position(position);
+        self.bar.set_message(message);
+    }
+}
+
+fn tick(state: Arc<Mutex<State>>, stop: Arc<AtomicBool>) -> JoinHandle<()> {
+    thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            lock(&state).draw();
+            thread::park_timeout(TICK);
+        }
+    })
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
