@@ -17,10 +17,7 @@ fn main() -> io::Result<()> {
     let mut code = String::from("&[\n");
     for file in files {
         let name = file.strip_prefix(&root).expect("found below it");
-        let name = name
-            .to_str()
-            .expect("shipped files have plain names")
-            .replace('\\', "/");
+        let name = name.to_str().expect("shipped files have plain names").replace('\\', "/");
         let path = fs::canonicalize(&file)?;
         writeln!(code, "    ({name:?}, include_bytes!({path:?})),").expect("writing to a string");
     }

@@ -13,7 +13,7 @@ use crate::node::{
     build_zonelists, Node, NodeSpec, ZoneSpec, DMA32_END_PFN, DMA_END_PFN, MAX_NODES,
 };
 use crate::page::{Page, PageArray};
-use crate::page_alloc::Memory;
+use crate::page_alloc::{LastFreed, Memory};
 use crate::units::{NodeId, Order, Pfn, MAX_PAGES, MAX_PAGE_ORDER};
 use crate::vmstat::Vmstat;
 use crate::watermark::{self, WatermarkInputs};
@@ -107,6 +107,7 @@ impl Memory {
             work: Work::default(),
             nr_cpus,
             wakeups: Vec::new(),
+            last_freed: LastFreed::none(),
         })
     }
 }
@@ -217,7 +218,7 @@ fn free_range(zone: &mut Zone, pages: &mut PageArray, mut at: u32, end: u32) {
     while at < end {
         let fits = (end - at).ilog2();
         let order = at.trailing_zeros().min(fits).min(MAX_PAGE_ORDER.into()) as Order;
-        crate::buddy::clear_block(pages, Pfn(at), order);
+        crate::buddy::clear_tails(pages, Pfn(at), order);
         zone.free_block(pages, Pfn(at), order, MigrateType::Movable, Placement::Tail);
         at += 1 << order;
     }

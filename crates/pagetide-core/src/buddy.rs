@@ -18,6 +18,8 @@ use crate::units::{MemcgId, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGE
 use crate::watermark::zone_watermark_ok;
 use crate::zone::Zone;
 
+const _: () = assert!(MAX_PAGE_ORDER == PAGEBLOCK_ORDER + 1, "a block has at most two pageblocks");
+
 /// Which end of its list a freed block goes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Placement {
@@ -41,10 +43,9 @@ pub(crate) fn clear_page(page: &mut Page, place: Place) {
     page.place = place;
 }
 
-/// Clears all descriptors of a block being freed; all but the first become tails.
+/// Clears the descriptors behind the first of a block being freed.
 #[inline]
-pub(crate) fn clear_block(pages: &mut PageArray, pfn: Pfn, order: Order) {
-    clear_page(&mut pages[pfn.idx()], Place::Allocated);
+pub(crate) fn clear_tails(pages: &mut PageArray, pfn: Pfn, order: Order) {
     if order > 0 {
         let first = pfn.idx();
         for page in &mut pages[first + 1..first + (1 << order)] {
@@ -64,6 +65,8 @@ pub(crate) fn mark_allocated(pages: &mut PageArray, pfn: Pfn, order: Order) {
     if order > 0 {
         for page in &mut pages[first + 1..first + (1 << order)] {
             page.place = Place::Allocated;
+            page.private = 0;
+            page.index = 0;
         }
     }
 }
@@ -247,6 +250,24 @@ impl Zone {
         } else if old != MigrateType::Isolate && mt == MigrateType::Isolate {
             self.nr_free_pages -= 1 << order;
         }
+    }
+
+    /// Splits the free block with head `pfn` in two if it is larger than a pageblock.
+    pub(crate) fn split_to_pageblock(&mut self, pages: &mut PageArray, pfn: Pfn) {
+        let order = pages[pfn.idx()].private as Order;
+        if order > PAGEBLOCK_ORDER {
+            let mt = self.del_block(pages, pfn, order);
+            self.add_block(pages, Pfn(pfn.0 + PAGEBLOCK_NR_PAGES), PAGEBLOCK_ORDER, mt);
+            self.add_block(pages, pfn, PAGEBLOCK_ORDER, mt);
+        }
+    }
+
+    /// Frees a free block once more, to merge it with what it could not merge with before.
+    pub(crate) fn merge_again(&mut self, pages: &mut PageArray, pfn: Pfn) {
+        let order = pages[pfn.idx()].private as Order;
+        let mt = self.del_block(pages, pfn, order);
+        self.nr_free_pages -= 1 << order;
+        self.free_block(pages, pfn, order, mt, Placement::Likely);
     }
 
     /// Moves all free blocks inside the pageblock of `pfn` to the lists of `mt` and says how many

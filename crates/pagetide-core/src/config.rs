@@ -52,8 +52,10 @@ pub struct Config {
     pub dirty_writeback_centisecs: u32,
     /// `vm.dirty_expire_centisecs`.
     pub dirty_expire_centisecs: u32,
-    /// `vm.laptop_mode`.
-    pub laptop_mode: bool,
+    /// `vm.laptop_mode` in seconds; 0 is off.
+    pub laptop_mode: i32,
+    /// `vm.vfs_cache_pressure` in per cent. Nothing heeds it before there are shrinkers.
+    pub vfs_cache_pressure: u32,
     /// Whether swap lies on a rotating disk: read-ahead by slot, not by address.
     pub swap_rotational: bool,
     /// Marks, boost, reserve.
@@ -77,7 +79,8 @@ impl Default for Config {
             dirty_background_bytes: 0,
             dirty_writeback_centisecs: 500,
             dirty_expire_centisecs: 3000,
-            laptop_mode: false,
+            laptop_mode: 0,
+            vfs_cache_pressure: 100,
             swap_rotational: false,
             watermarks: WatermarkInputs::default(),
             kswapd: KswapdPolicy::default(),

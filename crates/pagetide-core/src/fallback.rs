@@ -178,11 +178,19 @@ impl Zone {
         let Some(pfn) = head else {
             return false;
         };
+        // One pageblock at a time, even where two have merged; Linux moves the pages of both and
+        // the type of one.
+        self.split_to_pageblock(pages, pfn);
         if self.block_type(pfn) == MigrateType::HighAtomic {
             self.nr_reserved_highatomic = self.nr_reserved_highatomic.saturating_sub(block);
         }
         self.set_block_type(pfn, mt);
-        self.move_pageblock(pages, pfn, mt).free > 0
+        let moved = self.move_pageblock(pages, pfn, mt).free;
+        if moved == PAGEBLOCK_NR_PAGES {
+            // Nothing keeps it apart from its neighbour any more. Linux leaves the two unmerged.
+            self.merge_again(pages, pfn);
+        }
+        moved > 0
     }
 }
 

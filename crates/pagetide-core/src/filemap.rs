@@ -263,6 +263,7 @@ impl Machine {
                 let page = &mut self.mem.pages[pfn.idx()];
                 page.clear(PageFlags::LOCKED);
                 page.set(PageFlags::UPTODATE);
+                self.mem.work.fs_requests += 1;
                 self.wake_page(pfn);
                 pfn
             }
@@ -327,6 +328,7 @@ impl Machine {
                     page.set(PageFlags::UPTODATE);
                     page.clear(PageFlags::LOCKED);
                     self.mem.work.pages_zeroed += 1;
+                    self.mem.work.fs_requests += 1;
                     self.wake_page(pfn);
                 }
             }
@@ -337,6 +339,7 @@ impl Machine {
         while at < end {
             let nr = (end - at).min(BIO_MAX_PAGES);
             self.mem.work.bios += 1;
+            self.mem.work.fs_requests += 1;
             self.effects.push(Effect::Submit(Io::ReadFile { file, index: at, nr }));
             at += nr;
         }

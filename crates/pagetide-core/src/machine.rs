@@ -147,6 +147,11 @@ impl Machine {
         id
     }
 
+    /// Whether an address space was given up.
+    pub fn is_exited(&self, mm: MmId) -> bool {
+        self.mms[mm.idx()].exited
+    }
+
     /// Adds a file. Files are never removed; a file's pages are.
     pub fn create_file(&mut self, size: u64, sparse: bool) -> FileId {
         let id = FileId(self.files.len() as u32);
@@ -230,6 +235,19 @@ impl Machine {
     /// Whether a page of a mapping is in memory.
     pub fn is_resident(&self, vma: VmaId, page: u64) -> bool {
         self.vmas[vma.idx()].ptes[page as usize].is_present()
+    }
+
+    /// Whether a page of a mapping is in memory, mapped or only cached (mincore).
+    pub fn is_in_core(&self, vma: VmaId, page: u64) -> bool {
+        let vma = &self.vmas[vma.idx()];
+        let pte = vma.ptes[page as usize];
+        pte.is_present()
+            || match vma.backing {
+                Backing::Anon => {
+                    pte.swap_slot().is_some_and(|slot| self.swap.cached(slot).is_some())
+                }
+                Backing::File(file) => self.files[file.idx()].get(page as u32).is_some(),
+            }
     }
 
     /// Runs one bounded step of a task's call.

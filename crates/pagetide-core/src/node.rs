@@ -163,6 +163,8 @@ pub struct ZoneRef {
 pub struct Zonelist {
     /// Populated zones, best first.
     pub zones: Vec<ZoneRef>,
+    /// The first of them.
+    pub preferred: Option<ZoneRef>,
     /// Whether a first attempt avoids mixing kinds: the preferred zone is Normal and there is a
     /// DMA32 to go to instead (Linux `alloc_flags_nofragment`).
     pub nofragment: bool,
@@ -183,8 +185,9 @@ pub fn build_zonelists(nodes: &[Node]) -> Vec<Zonelists> {
                     .filter(|zone| zone.is_populated())
                     .map(|zone| ZoneRef { node: zone.node, zone: zone.index as u8 })
                     .collect();
-                let nofragment = zones.first().is_some_and(|first| avoids_mixing(nodes, *first));
-                Zonelist { zones, nofragment }
+                let preferred = zones.first().copied();
+                let nofragment = preferred.is_some_and(|first| avoids_mixing(nodes, first));
+                Zonelist { zones, preferred, nofragment }
             })
         })
         .collect()

@@ -11,13 +11,13 @@
 //! blocks on the per-CPU path, which is the same for order 0.
 
 use crate::boot::cpu_node;
-use crate::buddy::{clear_block, mark_allocated, Placement};
+use crate::buddy::{clear_page, clear_tails, mark_allocated, Placement};
 use crate::digest::Digest;
 use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::node::{Node, ZoneRef, Zonelists};
 use crate::page::{PageArray, Place};
-use crate::pcp::{PcpRequest, PCP_MAX_ORDER};
+use crate::pcp::{Pcp, PcpRequest, PCP_MAX_ORDER};
 use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER};
 use crate::vmstat::{Event, Vmstat};
 use crate::watermark::{self, zone_watermark_fast, WatermarkInputs};
@@ -42,6 +42,21 @@ pub struct Memory {
     pub zonelists: Vec<Zonelists>,
     /// kswapd wake-ups asked for by the fast path and not yet taken, in order, each one once.
     pub wakeups: Vec<Wakeup>,
+    pub(crate) last_freed: LastFreed,
+}
+
+/// Where the last single page went: a guess for the next one, without effect on any result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastFreed {
+    at: ZoneRef,
+    mt: MigrateType,
+    list: u8,
+}
+
+impl LastFreed {
+    pub(crate) const fn none() -> LastFreed {
+        LastFreed { at: ZoneRef { node: NodeId(0), zone: 0 }, mt: MigrateType::Isolate, list: 0 }
+    }
 }
 
 /// A request to wake a node's kswapd (Linux `wakeup_kswapd`).
@@ -75,6 +90,40 @@ impl Memory {
     /// path). `None` means that the slow path has to decide.
     #[inline]
     pub fn alloc_fast(&mut self, cpu: Cpu, node: NodeId, order: Order, gfp: Gfp) -> Option<Pfn> {
+        if order == 0 {
+            let pfn = self.alloc_hot(cpu, node, gfp);
+            if pfn.is_some() {
+                return pfn;
+            }
+        }
+        self.alloc_walk(cpu, node, order, gfp)
+    }
+
+    /// What [`Memory::alloc_walk`] does for a single page when the preferred zone is above its
+    /// mark, the CPU has a page ready and kswapd need not be told anything. Otherwise changes
+    /// nothing.
+    #[inline]
+    fn alloc_hot(&mut self, cpu: Cpu, node: NodeId, gfp: Gfp) -> Option<Pfn> {
+        let highest_zoneidx = gfp.highest_zone();
+        let at = self.zonelists[node.idx()][highest_zoneidx].preferred?;
+        let zone = &mut self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let usable = zone.free_pages().saturating_sub(zone.nr_reserved_highatomic);
+        let mark = zone.watermark_low + zone.watermark_boost;
+        if usable <= mark + zone.lowmem_reserve[highest_zoneidx] || zone.boosted {
+            return None;
+        }
+        let pcp = &mut zone.pcps[cpu.idx()];
+        let pfn = pcp.lists[Pcp::list_index(0, gfp.migrate_type())].pop()?;
+        pcp.count -= 1;
+        pcp.free_factor >>= 1;
+        mark_allocated(&mut self.pages, pfn, 0);
+        self.vmstat.count(PGALLOC[usize::from(at.zone)]);
+        self.work.pages_allocated += 1;
+        Some(pfn)
+    }
+
+    #[inline(never)]
+    fn alloc_walk(&mut self, cpu: Cpu, node: NodeId, order: Order, gfp: Gfp) -> Option<Pfn> {
         let nofragment = self.zonelists[node.idx()][gfp.highest_zone()].nofragment;
         let flags = AllocFlags { nofragment, ..AllocFlags::fast(gfp) };
         self.get_page_from_freelist(cpu, node, order, gfp, flags)
@@ -83,7 +132,6 @@ impl Memory {
     /// Takes a block from the first zone in `node`'s zonelist that stays above the mark of
     /// `flags`. With `nofragment`, tries once more without it before it gives up, and at once
     /// when the next zone is on another node: near memory is worth more than tidy pageblocks.
-    #[inline]
     pub fn get_page_from_freelist(
         &mut self,
         cpu: Cpu,
@@ -98,45 +146,32 @@ impl Memory {
         let highest_zoneidx = gfp.highest_zone();
         let mt = gfp.migrate_type();
         let attempt = Attempt { cpu, order, gfp, highest_zoneidx, mt, flags };
-        let first = self.zonelists[node.idx()][highest_zoneidx].zones.first().copied()?;
-        self.try_zone(first, attempt).or_else(|| self.try_other_zones(node, first, attempt))
+        self.walk_zonelist(node, &attempt).or_else(|| {
+            let flags = AllocFlags { nofragment: false, ..flags };
+            let retry = attempt.flags.nofragment;
+            retry.then(|| self.walk_zonelist(node, &Attempt { flags, ..attempt })).flatten()
+        })
     }
 
-    #[cold]
-    #[inline(never)]
-    fn try_other_zones(
-        &mut self,
-        node: NodeId,
-        first: ZoneRef,
-        mut attempt: Attempt,
-    ) -> Option<Pfn> {
-        let mut from = 1;
-        loop {
-            let mut at = from;
-            loop {
-                let list = &self.zonelists[node.idx()][attempt.highest_zoneidx];
-                let Some(zone) = list.zones.get(at).copied() else {
-                    break;
-                };
-                if attempt.flags.nofragment && zone.node != first.node {
-                    break;
-                }
-                if let Some(pfn) = self.try_zone(zone, attempt) {
-                    return Some(pfn);
-                }
-                at += 1;
-            }
-            if !attempt.flags.nofragment {
+    fn walk_zonelist(&mut self, node: NodeId, attempt: &Attempt) -> Option<Pfn> {
+        let highest = attempt.highest_zoneidx;
+        let first = self.zonelists[node.idx()][highest].preferred?;
+        let mut nr = 0;
+        while let Some(&at) = self.zonelists[node.idx()][highest].zones.get(nr) {
+            if attempt.flags.nofragment && at.node != first.node {
                 return None;
             }
-            attempt.flags.nofragment = false;
-            from = 0;
+            let pfn = self.try_zone(at, attempt);
+            if pfn.is_some() {
+                return pfn;
+            }
+            nr += 1;
         }
+        None
     }
 
     /// The watermark test and the taking, for one zone.
-    #[inline]
-    fn try_zone(&mut self, at: ZoneRef, attempt: Attempt) -> Option<Pfn> {
+    fn try_zone(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
         let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
         let flags = attempt.flags;
         let ok = flags.watermark == Watermark::None
@@ -156,8 +191,7 @@ impl Memory {
 
     /// Takes a block from a zone that has passed its test (Linux `rmqueue`), and tells kswapd of
     /// a boost that the taking, or an earlier one, caused.
-    #[inline]
-    fn rmqueue(&mut self, at: ZoneRef, attempt: Attempt) -> Option<Pfn> {
+    fn rmqueue(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
         let order = attempt.order;
         let Memory { pages, nodes, vmstat, work, .. } = self;
         let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
@@ -230,7 +264,7 @@ impl Memory {
     fn zone_for_bulk(&self, node: NodeId, gfp: Gfp, nr: usize) -> Option<ZoneRef> {
         let flags = AllocFlags::at(Watermark::Low);
         let list = &self.zonelists[node.idx()][gfp.highest_zone()];
-        let first = list.zones.first()?;
+        let first = list.preferred?;
         let local = list.zones.iter().take_while(|at| at.node == first.node);
         local.copied().find(|at| {
             let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
@@ -272,23 +306,56 @@ impl Memory {
     /// (Linux `free_the_page`). `order` must be that of the allocation.
     #[inline]
     pub fn free_page(&mut self, cpu: Cpu, pfn: Pfn, order: Order) {
+        if order > 0 || !self.free_hot(cpu, pfn) {
+            self.free_block(cpu, pfn, order);
+        }
+    }
+
+    /// What [`Memory::free_block`] does for a single page of the same zone and kind as the last
+    /// one when the CPU's list has room. Otherwise changes nothing and says so. To look where the
+    /// last page went costs a test; to work out where this one goes costs a chain of loads.
+    #[inline]
+    fn free_hot(&mut self, cpu: Cpu, pfn: Pfn) -> bool {
+        let LastFreed { at, mt, list } = self.last_freed;
+        let zone = &mut self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        if !zone.spans(pfn.0) || zone.block_type(pfn) != mt {
+            return false;
+        }
+        let page = &mut self.pages[pfn.idx()];
+        let pcp = &mut zone.pcps[cpu.idx()];
+        let high = if zone.reclaim_active { 0 } else { pcp.high };
+        if is_unused(page.place) || pcp.count + 1 >= high {
+            return false;
+        }
+        clear_page(page, Place::Pcp);
+        page.private = mt as u32;
+        pcp.lists[usize::from(list)].push(pfn);
+        pcp.count += 1;
+        self.vmstat.count(Event::Pgfree);
+        self.work.pages_freed += 1;
+        true
+    }
+
+    #[inline(never)]
+    fn free_block(&mut self, cpu: Cpu, pfn: Pfn, order: Order) {
+        assert!(order <= MAX_PAGE_ORDER && pfn.0 & ((1 << order) - 1) == 0);
         let Memory { pages, nodes, vmstat, work, .. } = self;
         let page = &pages[pfn.idx()];
-        assert!(
-            !matches!(page.place, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp),
-            "{pfn:?} is freed but not in use"
-        );
+        assert!(!is_unused(page.place), "{pfn:?} is freed but not in use");
         debug_assert!(page.prev.is_none() && page.next.is_none(), "{pfn:?} is still on a list");
         debug_assert_eq!(page.mapcount, 0, "{pfn:?} is still mapped");
-        let zone = &mut nodes[page.node().idx()].zones[page.zone()];
+        let at = ZoneRef { node: page.node(), zone: page.zone() as u8 };
+        let zone = &mut nodes[at.node.idx()].zones[page.zone()];
         let mt = zone.block_type(pfn);
-        clear_block(pages, pfn, order);
         vmstat.add(Event::Pgfree, 1 << order);
         if order <= PCP_MAX_ORDER && mt != MigrateType::Isolate {
             work.pages_freed += 1 << order;
             work.buddy_ops += zone.pcp_give(pages, cpu, pfn, order, mt);
+            self.last_freed = LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 };
         } else {
             work.buddy_ops += 1;
+            clear_page(&mut pages[pfn.idx()], Place::Allocated);
+            clear_tails(pages, pfn, order);
             zone.free_block(pages, pfn, order, mt, Placement::Likely);
         }
     }
@@ -379,6 +446,12 @@ impl Memory {
     }
 }
 
+/// Whether a frame is the allocator's own, or nobody's.
+#[inline]
+const fn is_unused(place: Place) -> bool {
+    matches!(place, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp)
+}
+
 /// Takes a block straight from the buddy lists (Linux `rmqueue_buddy`). Atomic requests of order
 /// > 0 use their reserve first; of order 0, and OOM victims, only when nothing else is left.
 #[cold]
@@ -387,9 +460,9 @@ fn rmqueue_buddy(
     pages: &mut PageArray,
     vmstat: &mut Vmstat,
     work: &mut Work,
-    attempt: Attempt,
+    attempt: &Attempt,
 ) -> Option<Pfn> {
-    let Attempt { order, mt, flags, .. } = attempt;
+    let Attempt { order, mt, flags, .. } = *attempt;
     let highatomic = MigrateType::HighAtomic;
     let reserved_first = order > 0 && flags.harder;
     let mut taken = None;
@@ -405,3 +478,6 @@ fn rmqueue_buddy(
     work.buddy_ops += u32::from(taken.is_some());
     taken
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,7 +110,7 @@ impl Walk<'_> {
         for (order, area) in zone.free_area.iter().enumerate() {
             let order = order as Order;
             for (list, mt) in area.lists.iter().zip(MigrateType::ALL) {
-                self.list(zone, list, order, |walk, pfn| walk.buddy_head(zone, pfn, order, mt))?;
+                self.buddy_list(zone, list, order, mt)?;
                 if mt != MigrateType::Isolate {
                     free += list.len << order;
                 }
@@ -129,18 +129,18 @@ impl Walk<'_> {
         let mut found = 0;
         for (index, list) in pcp.lists.iter().enumerate() {
             let order = Pcp::list_order(index);
-            self.list(zone, list, order, |walk, pfn| {
-                let page = &walk.memory.pages[pfn.idx()];
-                if page.place != Place::Pcp {
+            for &pfn in list {
+                self.check_span(zone, pfn, order)?;
+                let page = &self.memory.pages[pfn.idx()];
+                if page.place != Place::Pcp || page.prev.is_some() || page.next.is_some() {
                     return Err(AuditError::WrongPlace(pfn, page.place));
                 }
-                let mt = MigrateType::from_raw(page.private);
-                if Pcp::list_index(order, mt) != index {
+                if Pcp::list_index(order, MigrateType::from_raw(page.private)) != index {
                     return Err(AuditError::WrongLabel(pfn));
                 }
-                Ok(())
-            })?;
-            found += list.len << order;
+                self.cover(pfn, order)?;
+            }
+            found += (list.len() as u64) << order;
         }
         if found != u64::from(pcp.count) {
             return Err(AuditError::PcpCount(zone.start_pfn, pcp.count.into(), found));
@@ -148,30 +148,35 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Follows a list of blocks of `order` and calls `head` for each.
-    fn list(
+    /// Follows a list of free blocks of `order` and type `mt`.
+    fn buddy_list(
         &mut self,
         zone: &Zone,
         list: &List,
         order: Order,
-        head: impl Fn(&Self, Pfn) -> Result<(), AuditError>,
+        mt: MigrateType,
     ) -> Result<(), AuditError> {
         let (mut at, mut prev, mut len) = (list.head, Pfn::NONE, 0);
         while at.is_some() {
-            let end = u64::from(at.0) + (1 << order);
-            if !zone.spans(at.0) || end > zone.end_pfn() || at.0 & ((1 << order) - 1) != 0 {
-                return Err(AuditError::Misplaced(at, order));
-            }
+            self.check_span(zone, at, order)?;
             let page = &self.memory.pages[at.idx()];
             if page.prev != prev || len == list.len {
                 return Err(AuditError::BrokenList(at));
             }
-            head(self, at)?;
+            self.buddy_head(zone, at, order, mt)?;
             self.cover(at, order)?;
             (prev, at, len) = (at, page.next, len + 1);
         }
         if prev != list.tail || len != list.len {
             return Err(AuditError::BrokenList(list.tail));
+        }
+        Ok(())
+    }
+
+    fn check_span(&self, zone: &Zone, pfn: Pfn, order: Order) -> Result<(), AuditError> {
+        let end = u64::from(pfn.0) + (1 << order);
+        if !zone.spans(pfn.0) || end > zone.end_pfn() || pfn.0 & ((1 << order) - 1) != 0 {
+            return Err(AuditError::Misplaced(pfn, order));
         }
         Ok(())
     }

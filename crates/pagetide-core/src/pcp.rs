@@ -8,18 +8,22 @@
 //! back ever more at a time. Linux also keeps pages of pageblock order when it is built with
 //! transparent huge pages; we do not.
 //!
+//! A list is an array of frame numbers and not threaded through the page array: taking or giving
+//! a page then touches no other page's descriptor, which halves the cost of the pair. Giving back
+//! the oldest shifts the rest down, once a batch.
+//!
 //! Invariant: `count` is the number of pages on the lists. The head of a block on a list has
-//! [`Place::Pcp`] and in `private` the migrate type it goes back to; the other frames of a larger
-//! block have [`Place::BuddyTail`].
+//! [`Place::Pcp`], empty links and in `private` the migrate type it goes back to; the other frames
+//! of a larger block have [`Place::BuddyTail`].
 
-use crate::buddy::Placement;
+use crate::buddy::{clear_page, clear_tails, Placement};
 use crate::digest::Digest;
 use crate::gfp::{AllocFlags, MigrateType};
-use crate::list::List;
 use crate::page::{PageArray, Place};
-use crate::units::{Cpu, Order, Pfn, PAGE_ALLOC_COSTLY_ORDER, PAGE_SIZE};
+use crate::units::{Cpu, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER, PAGE_SIZE};
 use crate::vmstat::Vmstat;
-use crate::zone::{digest_list, Zone};
+use crate::zone::Zone;
+use alloc::vec::Vec;
 
 /// Largest order kept on per-CPU lists.
 pub const PCP_MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
@@ -27,7 +31,7 @@ pub const PCP_MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
 pub const NR_PCP_LISTS: usize = (PCP_MAX_ORDER as usize + 1) * MigrateType::PCP_COUNT;
 
 /// One CPU's free pages of one zone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Pcp {
     /// Pages on all lists.
     pub count: u32,
@@ -37,13 +41,14 @@ pub struct Pcp {
     pub batch: u32,
     /// Doublings of the batch on frees; halved by each allocation.
     pub free_factor: u8,
-    pub(crate) lists: [List; NR_PCP_LISTS],
+    /// Heads of blocks, oldest first.
+    pub(crate) lists: [Vec<Pfn>; NR_PCP_LISTS],
 }
 
 impl Pcp {
     /// An empty set that keeps nothing, as before boot has sized it.
-    pub(crate) const fn new() -> Pcp {
-        Pcp { count: 0, high: 0, batch: 1, free_factor: 0, lists: [List::new(); NR_PCP_LISTS] }
+    pub(crate) fn new() -> Pcp {
+        Pcp { count: 0, high: 0, batch: 1, free_factor: 0, lists: Default::default() }
     }
 
     /// Index of the list for blocks of `order` and type `mt`. Types that have no list of their
@@ -113,7 +118,8 @@ impl Pcp {
             digest.write_u64(value.into());
         }
         for list in &self.lists {
-            digest_list(list, digest);
+            digest.write_u64(list.len() as u64);
+            list.iter().for_each(|pfn| digest.write_u64(pfn.0.into()));
         }
     }
 }
@@ -158,7 +164,6 @@ impl Zone {
     /// Takes a block from the CPU's set, refilling it if the list is empty (Linux
     /// `rmqueue_pcplist` without its accounting). The head keeps [`Place::Pcp`]. Also gives the
     /// number of buddy operations, one a block refilled.
-    #[inline]
     pub(crate) fn pcp_take(
         &mut self,
         pages: &mut PageArray,
@@ -172,15 +177,15 @@ impl Zone {
             buddy_ops = self.pcp_refill(pages, vmstat, cpu, request);
         }
         let pcp = &mut self.pcps[cpu.idx()];
-        let pfn = pcp.lists[index].pop_head(pages);
+        let pfn = pcp.lists[index].pop();
         if pfn.is_some() {
             pcp.count -= 1 << request.order;
         }
         (pfn, buddy_ops)
     }
 
-    #[cold]
-    #[inline(never)]
+    /// Fetches a batch for an empty list: runs of neighbouring blocks, so that they are handed
+    /// out in address order.
     fn pcp_refill(
         &mut self,
         pages: &mut PageArray,
@@ -189,26 +194,34 @@ impl Zone {
         request: PcpRequest,
     ) -> u32 {
         let PcpRequest { order, mt, flags } = request;
-        let index = Pcp::list_index(order, mt);
         let want = self.pcps[cpu.idx()].refill_blocks(order);
-        let mut list = List::new();
         let mut got = 0;
+        let mut list = core::mem::take(&mut self.pcps[cpu.idx()].lists[Pcp::list_index(order, mt)]);
         while got < want {
             if let Some((first, nr)) = self.take_run(pages, order, mt, want - got) {
-                append_run(&mut list, pages, first, nr, order, mt);
+                for i in 0..nr {
+                    let pfn = Pfn(first.0 + (i << order));
+                    let page = &mut pages[pfn.idx()];
+                    page.place = Place::Pcp;
+                    page.private = mt as u32;
+                    page.index = 0;
+                    list.push(pfn);
+                }
                 got += nr;
             } else if self.steal(pages, vmstat, order, mt, flags).is_none() {
                 break;
             }
         }
+        // The first block fetched is the first to go.
+        list.reverse();
         let pcp = &mut self.pcps[cpu.idx()];
-        pcp.lists[index] = list;
+        pcp.lists[Pcp::list_index(order, mt)] = list;
         pcp.count += got << order;
         got
     }
 
-    /// Gives a block whose descriptors have been cleared to the CPU's set (Linux
-    /// `free_unref_page_commit`) and says how many blocks went on to the buddy lists.
+    /// Gives a block that is being freed to the CPU's set (Linux `free_unref_page_commit`) and
+    /// says how many blocks went on to the buddy lists.
     #[inline]
     pub(crate) fn pcp_give(
         &mut self,
@@ -218,10 +231,13 @@ impl Zone {
         order: Order,
         mt: MigrateType,
     ) -> u32 {
+        let page = &mut pages[pfn.idx()];
+        clear_page(page, Place::Pcp);
+        page.private = mt as u32;
+        clear_tails(pages, pfn, order);
         let index = Pcp::list_index(order, mt);
         let pcp = &mut self.pcps[cpu.idx()];
-        pcp.lists[index].push_head(pages, pfn, Place::Pcp);
-        pages[pfn.idx()].private = mt as u32;
+        pcp.lists[index].push(pfn);
         pcp.count += 1 << order;
         // Larger blocks held back are fragmentation: under a burst of frees, keep none.
         let free_high = order > 0 && pcp.free_factor > 0;
@@ -241,21 +257,42 @@ impl Zone {
         let mut left = nr.min(self.pcps[cpu.idx()].count);
         let mut blocks = 0;
         for step in 0..NR_PCP_LISTS {
+            if left == 0 {
+                break;
+            }
             let at = (index + step) % NR_PCP_LISTS;
             let order = Pcp::list_order(at);
-            while left > 0 {
-                let pcp = &mut self.pcps[cpu.idx()];
-                let Some(pfn) = pcp.lists[at].pop_tail(pages) else {
-                    break;
-                };
-                pcp.count -= 1 << order;
-                left = left.saturating_sub(1 << order);
-                let mt = self.pcp_return_type(MigrateType::from_raw(pages[pfn.idx()].private), pfn);
-                self.free_block(pages, pfn, order, mt, Placement::Likely);
-                blocks += 1;
-            }
+            let mut list = core::mem::take(&mut self.pcps[cpu.idx()].lists[at]);
+            let nr = (left.div_ceil(1 << order) as usize).min(list.len());
+            self.free_oldest(pages, &list[..nr], order);
+            list.drain(..nr);
+            let pcp = &mut self.pcps[cpu.idx()];
+            pcp.lists[at] = list;
+            pcp.count -= (nr as u32) << order;
+            left = left.saturating_sub((nr as u32) << order);
+            blocks += nr as u32;
         }
         blocks
+    }
+
+    /// Gives blocks of `order` from a per-CPU list back to the buddy lists, in turn.
+    ///
+    /// Blocks that together are one larger block, in address order, are merged beforehand: freed
+    /// one by one they would end as the same block in the same place, since none of them can
+    /// merge with anything outside before all of them are free.
+    pub(crate) fn free_oldest(&mut self, pages: &mut PageArray, blocks: &[Pfn], order: Order) {
+        let mut rest = blocks;
+        while let Some(&first) = rest.first() {
+            let larger = whole_run(pages, rest, order);
+            let nr = 1 << (larger - order);
+            for pfn in &rest[1..nr] {
+                pages[pfn.idx()].place = Place::BuddyTail;
+            }
+            let mt = MigrateType::from_raw(pages[first.idx()].private);
+            let mt = self.pcp_return_type(mt, first);
+            self.free_block(pages, first, larger, mt, Placement::Likely);
+            rest = &rest[nr..];
+        }
     }
 
     /// Type of the lists a block goes back to: the one it was freed or fetched as. A pageblock
@@ -277,6 +314,20 @@ impl Zone {
     }
 }
 
+/// Order of the largest block, at most a pageblock, that the first entries of `blocks` form: each
+/// of `order` and of the same type, each following the one before.
+fn whole_run(pages: &PageArray, blocks: &[Pfn], order: Order) -> Order {
+    let first = blocks[0];
+    let private = pages[first.idx()].private;
+    let aligned = (first.0 | 1 << PAGEBLOCK_ORDER).trailing_zeros() - u32::from(order);
+    let most = blocks.len().min(1 << aligned);
+    let follows = |(nth, pfn): &(usize, &Pfn)| {
+        pfn.0 == first.0 + ((*nth as u32) << order) && pages[pfn.idx()].private == private
+    };
+    let run = blocks[..most].iter().enumerate().take_while(follows).count();
+    order + run.ilog2() as Order
+}
+
 /// What to take from a per-CPU set.
 #[derive(Clone, Copy)]
 pub(crate) struct PcpRequest {
@@ -286,35 +337,6 @@ pub(crate) struct PcpRequest {
     pub mt: MigrateType,
     /// Rights of the attempt.
     pub flags: AllocFlags,
-}
-
-/// Appends `nr` blocks that lie next to each other to the tail of `list`, in address order.
-fn append_run(
-    list: &mut List,
-    pages: &mut PageArray,
-    first: Pfn,
-    nr: u32,
-    order: Order,
-    mt: MigrateType,
-) {
-    let mut prev = list.tail;
-    for i in 0..nr {
-        let pfn = Pfn(first.0 + (i << order));
-        let page = &mut pages[pfn.idx()];
-        page.prev = prev;
-        page.next = if i + 1 < nr { Pfn(pfn.0 + (1 << order)) } else { Pfn::NONE };
-        page.place = Place::Pcp;
-        page.private = mt as u32;
-        page.index = 0;
-        prev = pfn;
-    }
-    if list.tail.is_some() {
-        pages[list.tail.idx()].next = first;
-    } else {
-        list.head = first;
-    }
-    list.tail = prev;
-    list.len += u64::from(nr);
 }
 
 #[cfg(test)]

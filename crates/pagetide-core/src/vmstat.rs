@@ -102,6 +102,10 @@ counters! {
         Pageoutrun = "pageoutrun",
         /// Pages moved to the tail when their write ended.
         Pgrotated = "pgrotated",
+        /// Writes to `vm.drop_caches` that dropped page cache.
+        DropPagecache = "drop_pagecache",
+        /// Writes to `vm.drop_caches` that dropped slab objects.
+        DropSlab = "drop_slab",
         /// Tasks killed for want of memory.
         OomKill = "oom_kill",
         /// Pages of a swap read-ahead that were then used.

@@ -63,4 +63,6 @@ work! {
     tlb_flushes,
     /// System calls entered.
     syscalls,
+    /// Requests a file system built: reads, holes filled, pages newly written.
+    fs_requests,
 }

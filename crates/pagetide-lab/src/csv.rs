@@ -71,13 +71,7 @@ mod tests {
     #[test]
     fn one_line_a_sample() {
         let report = report_of(&[
-            (
-                "a",
-                vec![
-                    &[("pgfault", 3.0), ("dd.walltime", 0.25)],
-                    &[("pgfault", 4.0)],
-                ],
-            ),
+            ("a", vec![&[("pgfault", 3.0), ("dd.walltime", 0.25)], &[("pgfault", 4.0)]]),
             ("low, high \"x\"", vec![&[("pgfault", f64::NAN)]]),
         ]);
         let v = crate::VERSION;
@@ -96,16 +90,7 @@ mod tests {
     #[test]
     fn unit_names_are_those_of_records() {
         use Unit::*;
-        for unit in [
-            Count,
-            Pages,
-            Bytes,
-            Kilobytes,
-            Seconds,
-            BytesPerSecond,
-            Percent,
-            Ratio,
-        ] {
+        for unit in [Count, Pages, Bytes, Kilobytes, Seconds, BytesPerSecond, Percent, Ratio] {
             let name = serde_json::to_string(&unit).unwrap();
             assert_eq!(name, format!("\"{}\"", unit_name(unit)));
         }

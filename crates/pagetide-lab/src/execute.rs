@@ -4,7 +4,7 @@
 //! does not depend on who finished first. A run that fails or panics costs only itself.
 
 use crate::plan::{Job, Plan};
-use crate::world::{Failure, Watch, World};
+use crate::world::{Cause, Failure, Watch, World};
 use pagetide_scenario::record::RunRecord;
 use std::any::Any;
 use std::num::NonZeroUsize;
@@ -64,10 +64,7 @@ pub fn execute(
     on_progress: &(dyn Fn(Progress<'_>) + Sync),
 ) -> Vec<Run> {
     let jobs = plan.jobs();
-    let slots: Vec<Mutex<Outcome>> = jobs
-        .iter()
-        .map(|_| Mutex::new(Outcome::Cancelled))
-        .collect();
+    let slots: Vec<Mutex<Outcome>> = jobs.iter().map(|_| Mutex::new(Outcome::Cancelled)).collect();
     let next = AtomicUsize::new(0);
     let work = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
@@ -75,27 +72,16 @@ pub fn execute(
         if cancel.load(Ordering::Relaxed) {
             break;
         }
-        let watch = Watch {
-            cancel: Arc::clone(cancel),
-            clock: Arc::default(),
-        };
-        on_progress(Progress::Started {
-            job,
-            clock: &watch.clock,
-        });
+        let watch = Watch { cancel: Arc::clone(cancel), clock: Arc::default() };
+        on_progress(Progress::Started { job, clock: &watch.clock });
         let outcome = run_one(plan, world, job, &watch);
-        on_progress(Progress::Ended {
-            job,
-            outcome: &outcome,
-        });
+        on_progress(Progress::Ended { job, outcome: &outcome });
         *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
     };
 
     thread::scope(|scope| {
         for _ in 1..threads.get().min(jobs.len()) {
-            let spawned = thread::Builder::new()
-                .name("run".to_owned())
-                .spawn_scoped(scope, work);
+            let spawned = thread::Builder::new().name("run".to_owned()).spawn_scoped(scope, work);
             if spawned.is_err() {
                 break; // the machine gives no more threads: those we have do the work
             }
@@ -103,14 +89,10 @@ pub fn execute(
         work();
     });
 
-    let outcomes = slots
-        .into_iter()
-        .map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let mut runs: Vec<Run> = jobs
-        .into_iter()
-        .zip(outcomes)
-        .map(|(job, outcome)| Run { job, outcome })
-        .collect();
+    let outcomes =
+        slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let mut runs: Vec<Run> =
+        jobs.into_iter().zip(outcomes).map(|(job, outcome)| Run { job, outcome }).collect();
     runs.sort_by_key(|run| run.job);
     runs
 }
@@ -119,9 +101,8 @@ fn run_one(plan: &Plan, world: &dyn World, job: Job, watch: &Watch) -> Outcome {
     let scenario = &plan.scenario;
     let variant = &scenario.variants[job.variant];
     // Unwind safety: nothing of the run outlives the panic; the world keeps no state between runs.
-    let result = catch_unwind(AssertUnwindSafe(|| {
-        world.run(&scenario.name, variant, job.seed, watch)
-    }));
+    let result =
+        catch_unwind(AssertUnwindSafe(|| world.run(&scenario.name, variant, job.seed, watch)));
     match result {
         Ok(Ok(record)) => Outcome::Finished(Box::new(record)),
         Ok(Err(_)) if watch.cancel.load(Ordering::Relaxed) => Outcome::Cancelled,
@@ -132,6 +113,7 @@ fn run_one(plan: &Plan, world: &dyn World, job: Job, watch: &Watch) -> Outcome {
                 "this is a bug in Pagetide; it repeats with `--variant {} --seed {} --repeats 1`",
                 variant.name, job.seed
             )),
+            cause: Cause::Run,
         }),
     }
 }
@@ -148,15 +130,12 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 mod tests {
     use super::*;
     use crate::plan::Choice;
-    use crate::testing::{record, scenario};
+    use crate::testing::{failure, record, scenario};
     use pagetide_scenario::model::Variant;
     use std::time::Duration;
 
     fn plan(repeats: u32) -> Plan {
-        let choice = Choice {
-            repeats: Some(repeats),
-            ..Choice::default()
-        };
+        let choice = Choice { repeats: Some(repeats), ..Choice::default() };
         Plan::new(scenario(&["a", "b", "c"]), &choice).unwrap()
     }
 
@@ -195,10 +174,7 @@ mod tests {
     #[test]
     fn failures_and_panics_cost_only_themselves() {
         let world = |_: &str, v: &Variant, seed: u64, _: &Watch| match (v.name.as_str(), seed) {
-            ("a", 2) => Err(Failure {
-                message: "disk on fire".to_owned(),
-                hint: None,
-            }),
+            ("a", 2) => Err(Failure { message: "disk on fire".to_owned(), hint: None }),
             ("b", 1) => panic!("list is broken at {seed}"),
             _ => Ok(record(&v.name, seed, &[])),
         };
@@ -211,10 +187,7 @@ mod tests {
                 _ => None,
             })
             .collect();
-        assert_eq!(
-            failures,
-            ["disk on fire", "internal error: list is broken at 1"]
-        );
+        assert_eq!(failures, ["disk on fire", "internal error: list is broken at 1"]);
     }
 
     #[test]
@@ -223,18 +196,13 @@ mod tests {
         let world = |_: &str, v: &Variant, seed: u64, watch: &Watch| {
             if seed == 2 {
                 watch.cancel.store(true, Ordering::Relaxed);
-                return Err(Failure {
-                    message: "cancelled".to_owned(),
-                    hint: None,
-                });
+                return Err(Failure { message: "cancelled".to_owned(), hint: None });
             }
             Ok(record(&v.name, seed, &[]))
         };
         let runs = execute(&plan(5), &world, threads(1), &cancel, &|_| {});
         assert_eq!(finished(&runs).len(), 3); // seed 1 of all three variants
-        let cancelled = runs
-            .iter()
-            .filter(|run| matches!(run.outcome, Outcome::Cancelled));
+        let cancelled = runs.iter().filter(|run| matches!(run.outcome, Outcome::Cancelled));
         assert_eq!(cancelled.count(), 12);
     }
 

@@ -51,57 +51,26 @@ impl Scale {
         let (ladder, base) = match unit {
             Unit::Count => return Scale::whole("", values),
             Unit::Pages => return Scale::whole("pages", values),
-            Unit::Percent => {
-                return Scale {
-                    symbol: "%",
-                    factor: 1.0,
-                    kind: Kind::Digits,
-                }
-            }
-            Unit::Ratio => {
-                return Scale {
-                    symbol: "",
-                    factor: 1.0,
-                    kind: Kind::Digits,
-                }
-            }
+            Unit::Percent => return Scale { symbol: "%", factor: 1.0, kind: Kind::Digits },
+            Unit::Ratio => return Scale { symbol: "", factor: 1.0, kind: Kind::Digits },
             Unit::Seconds => (TIME, 1.0),
             Unit::Bytes => (SIZE, 1.0),
             Unit::Kilobytes => (SIZE, KIB),
             Unit::BytesPerSecond => (RATE, 1.0),
         };
-        let sizes = || {
-            values
-                .iter()
-                .map(|(v, _)| v.abs() * base)
-                .filter(|v| *v > 0.0 && v.is_finite())
-        };
+        let sizes =
+            || values.iter().map(|(v, _)| v.abs() * base).filter(|v| *v > 0.0 && v.is_finite());
         let Some(largest) = sizes().max_by(f64::total_cmp) else {
-            let (symbol, size) = if unit == Unit::Seconds {
-                ("s", 1.0)
-            } else {
-                ladder[0]
-            };
-            return Scale {
-                symbol,
-                factor: base / size,
-                kind: Kind::Digits,
-            };
+            let (symbol, size) = if unit == Unit::Seconds { ("s", 1.0) } else { ladder[0] };
+            return Scale { symbol, factor: base / size, kind: Kind::Digits };
         };
         let smallest = sizes().min_by(f64::total_cmp).unwrap_or(largest);
-        let mut step = ladder
-            .iter()
-            .rposition(|(_, size)| largest >= *size)
-            .unwrap_or(0);
+        let mut step = ladder.iter().rposition(|(_, size)| largest >= *size).unwrap_or(0);
         while step > 0 && smallest / ladder[step].1 < LEAST && largest / ladder[step - 1].1 < MOST {
             step -= 1;
         }
         let (symbol, size) = ladder[step];
-        Scale {
-            symbol,
-            factor: base / size,
-            kind: Kind::Digits,
-        }
+        Scale { symbol, factor: base / size, kind: Kind::Digits }
     }
 
     /// Decimals only for the sake of small means: 16384.2 says no more than 16384.
@@ -109,11 +78,8 @@ impl Scale {
         let fractional = |(value, spread): &&(f64, f64)| {
             value.is_finite() && (value.fract() != 0.0 || spread.fract() != 0.0)
         };
-        let smallest = values
-            .iter()
-            .filter(fractional)
-            .map(|(v, _)| v.abs())
-            .min_by(f64::total_cmp);
+        let smallest =
+            values.iter().filter(fractional).map(|(v, _)| v.abs()).min_by(f64::total_cmp);
         let decimals = match smallest {
             None => 0,
             Some(value) if value >= 100.0 => 0,
@@ -121,11 +87,7 @@ impl Scale {
             Some(value) if value >= 0.1 => 2,
             Some(_) => 3,
         };
-        Scale {
-            symbol,
-            factor: 1.0,
-            kind: Kind::Whole { decimals },
-        }
+        Scale { symbol, factor: 1.0, kind: Kind::Whole { decimals } }
     }
 
     /// Prints `value` and, with the same decimals, its spread.
@@ -161,10 +123,7 @@ fn fixed(value: f64, decimals: usize) -> String {
 
 /// A size in bytes with a unit: `2 GiB`, `251 MiB`, `1.5 TiB`.
 pub fn size(bytes: u64) -> String {
-    let step = SIZE
-        .iter()
-        .rposition(|(_, size)| bytes as f64 >= *size)
-        .unwrap_or(0);
+    let step = SIZE.iter().rposition(|(_, size)| bytes as f64 >= *size).unwrap_or(0);
     let (symbol, size) = SIZE[step];
     let value = bytes as f64 / size;
     if value.fract() == 0.0 {
@@ -188,10 +147,7 @@ mod tests {
 
     #[test]
     fn seconds_below_one_are_milliseconds() {
-        assert_eq!(
-            row(Unit::Seconds, &[0.503, 0.364, 0.337]),
-            "503.0 364.0 337.0 ms"
-        );
+        assert_eq!(row(Unit::Seconds, &[0.503, 0.364, 0.337]), "503.0 364.0 337.0 ms");
         assert_eq!(row(Unit::Seconds, &[12.25, 4.0]), "12.25 4.000 s");
         assert_eq!(row(Unit::Seconds, &[0.0, 0.0]), "0 0 s");
         assert_eq!(row(Unit::Seconds, &[12_345.6]), "12346 s");
@@ -200,10 +156,7 @@ mod tests {
     #[test]
     fn a_row_with_a_wide_range_goes_down_a_step() {
         // The follow-up of the watermark patch: worst latency 517.762 -> 0.020775 ms.
-        assert_eq!(
-            row(Unit::Seconds, &[0.517_762, 20.775e-6]),
-            "517762 20.77 us"
-        );
+        assert_eq!(row(Unit::Seconds, &[0.517_762, 20.775e-6]), "517762 20.77 us");
         // but not so far that the large value becomes unreadable
         assert_eq!(row(Unit::Seconds, &[2000.0, 1e-6]), "2000 0.000 s");
     }
@@ -217,18 +170,12 @@ mod tests {
         let small = Scale::new(Unit::Count, &[(5.0, 1.58), (2000.0, 0.5)]);
         assert_eq!(small.print(5.0, 1.58), ("5.0".to_owned(), "1.6".to_owned()));
         let large = Scale::new(Unit::Count, &[(2000.0, 1.58)]);
-        assert_eq!(
-            large.print(2000.0, 1.58),
-            ("2000".to_owned(), "2".to_owned())
-        );
+        assert_eq!(large.print(2000.0, 1.58), ("2000".to_owned(), "2".to_owned()));
     }
 
     #[test]
     fn sizes_and_rates() {
-        assert_eq!(
-            row(Unit::Bytes, &[3.0 * 1048576.0, 1536.0 * 1024.0]),
-            "3.000 1.500 MiB"
-        );
+        assert_eq!(row(Unit::Bytes, &[3.0 * 1048576.0, 1536.0 * 1024.0]), "3.000 1.500 MiB");
         assert_eq!(row(Unit::Kilobytes, &[2_097_152.0]), "2.000 GiB");
         assert_eq!(row(Unit::BytesPerSecond, &[150e6]), "143.1 MiB/s");
         assert_eq!(size(2 << 30), "2 GiB");

@@ -8,10 +8,7 @@ use std::fmt::Write;
 /// The heading of `report`, lines of at most `width` characters where words allow.
 pub fn render(report: &Report, width: usize) -> String {
     let scenario = &report.plan.scenario;
-    let mut heading = Heading {
-        text: String::new(),
-        width,
-    };
+    let mut heading = Heading { text: String::new(), width };
     let mut name = scenario.name.clone();
     if !scenario.title.is_empty() && scenario.title != scenario.name {
         write!(name, ": {}", scenario.title).expect("writing to a string");
@@ -23,12 +20,8 @@ pub fn render(report: &Report, width: usize) -> String {
         heading.entry("machine", &[machine(&first.setup.machine)]);
     }
     if !report.plan.overrides.is_empty() {
-        let set: Vec<String> = report
-            .plan
-            .overrides
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
+        let set: Vec<String> =
+            report.plan.overrides.iter().map(|(key, value)| format!("{key}={value}")).collect();
         heading.entry("set", &[set.join(", ")]);
     }
     if scenario.variants.len() > 1 {
@@ -52,10 +45,7 @@ impl Heading {
         let mut label = label;
         for item in items {
             let indent = if items.len() > 1 { "  " } else { "" };
-            for (i, line) in wrap(item, self.width - LABEL - indent.len())
-                .iter()
-                .enumerate()
-            {
+            for (i, line) in wrap(item, self.width - LABEL - indent.len()).iter().enumerate() {
                 let indent = if i > 0 { indent } else { "" };
                 writeln!(self.text, "{label:<LABEL$}{indent}{line}").expect("writing to a string");
                 label = "";
@@ -89,11 +79,7 @@ fn seeds(report: &Report) -> String {
         repeats => format!("{first} to {last} ({repeats} repeats)"),
     };
     let repeats = report.plan.scenario.repeats as usize;
-    for column in report
-        .columns
-        .iter()
-        .filter(|column| column.finished < repeats)
-    {
+    for column in report.columns.iter().filter(|column| column.finished < repeats) {
         write!(text, ", {}: {} finished", column.name, column.finished)
             .expect("writing to a string");
     }
@@ -157,28 +143,16 @@ fn differences(report: &Report) -> Vec<String> {
             if setup.tasks != first.tasks || setup.files != first.files {
                 own.push(format!("other tasks or files than {}", variants[0].name));
             }
-            let what = if own.is_empty() {
-                "as described".to_owned()
-            } else {
-                own.join(", ")
-            };
+            let what = if own.is_empty() { "as described".to_owned() } else { own.join(", ") };
             format!("{}: {what}", variant.name)
         })
         .collect()
 }
 
 fn settings(setup: &Setup) -> Vec<String> {
-    let mut all: Vec<String> = setup
-        .sysctls
-        .iter()
-        .map(|(name, text)| format!("{name}={text}"))
-        .collect();
-    all.extend(
-        setup
-            .policies
-            .iter()
-            .map(|(name, text)| format!("policy {name}={text}")),
-    );
+    let mut all: Vec<String> =
+        setup.sysctls.iter().map(|(name, text)| format!("{name}={text}")).collect();
+    all.extend(setup.policies.iter().map(|(name, text)| format!("policy {name}={text}")));
     for group in &setup.groups {
         let controls = group.controls.iter();
         all.extend(controls.map(|(name, text)| format!("{}/{name}={text}", group.name)));
@@ -196,10 +170,8 @@ mod tests {
     fn everything_needed_to_repeat_the_run() {
         let mut report = report_of(&[("default", vec![&[], &[]]), ("case1", vec![&[]])]);
         let scenario = &mut report.plan.scenario;
-        scenario.reference = Some(Reference {
-            source: "a mail of 2011".to_owned(),
-            values: Default::default(),
-        });
+        scenario.reference =
+            Some(Reference { source: "a mail of 2011".to_owned(), values: Default::default() });
         for variant in &mut scenario.variants {
             variant.setup.sysctls = vec![("vm.swappiness".to_owned(), "60".to_owned())];
             let machine = &mut variant.setup.machine;
@@ -213,11 +185,7 @@ mod tests {
                 queue_depth: None,
                 faults: DiskFaults::default(),
             });
-            machine.swap = Some(Swap {
-                disk: 0,
-                size: 4 << 30,
-                full_after_pages: None,
-            });
+            machine.swap = Some(Swap { disk: 0, size: 4 << 30, full_after_pages: None });
         }
         scenario.variants[1]
             .setup

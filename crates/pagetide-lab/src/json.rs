@@ -23,11 +23,7 @@ pub fn render(report: &Report) -> String {
             .iter()
             .map(|column| Variant {
                 name: &column.name,
-                metrics: column
-                    .series
-                    .iter()
-                    .map(|(key, s)| (key.as_str(), metric(s)))
-                    .collect(),
+                metrics: column.series.iter().map(|(key, s)| (key.as_str(), metric(s))).collect(),
             })
             .collect(),
     };
@@ -42,11 +38,7 @@ fn metric(series: &Series) -> Metric {
         mean: Number(series.summary.mean),
         stddev: Number(series.summary.stddev),
         unit: series.unit,
-        samples: series
-            .samples
-            .iter()
-            .map(|sample| Number(sample.value))
-            .collect(),
+        samples: series.samples.iter().map(|sample| Number(sample.value)).collect(),
     }
 }
 
@@ -101,15 +93,9 @@ mod tests {
         let report = report_of(&[
             (
                 "default",
-                vec![
-                    &[("allocstall", 5.0), ("stream.walltime", 0.5)],
-                    &[("allocstall", 8.0)],
-                ],
+                vec![&[("allocstall", 5.0), ("stream.walltime", 0.5)], &[("allocstall", 8.0)]],
             ),
-            (
-                "case1",
-                vec![&[("allocstall", 0.0)], &[("allocstall", 0.0)]],
-            ),
+            ("case1", vec![&[("allocstall", 0.0)], &[("allocstall", 0.0)]]),
         ]);
         let version = crate::VERSION;
         let expected = format!(

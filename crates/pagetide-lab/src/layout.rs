@@ -81,10 +81,7 @@ fn block(
     push("-".repeat(width));
     for line in lines {
         let mut text = front(&line.label, &line.unit);
-        for (column, cell) in columns[range.clone()]
-            .iter()
-            .zip(&line.cells[range.clone()])
-        {
+        for (column, cell) in columns[range.clone()].iter().zip(&line.cells[range.clone()]) {
             text += GAP;
             text += &column.cell(cell);
         }
@@ -110,13 +107,7 @@ impl Column {
             + if spread > 0 { spread + PLUS_MINUS } else { 0 }
             + if change > 0 { change + 2 } else { 0 };
         let width = parts.max(name.chars().count());
-        Column {
-            name: name.to_owned(),
-            value,
-            spread,
-            change,
-            width,
-        }
+        Column { name: name.to_owned(), value, spread, change, width }
     }
 
     fn cell(&self, cell: &Cell) -> String {
@@ -147,19 +138,11 @@ mod tests {
     use super::*;
 
     fn cell(value: &str, spread: &str, change: &str) -> Cell {
-        Cell {
-            value: value.to_owned(),
-            spread: spread.to_owned(),
-            change: change.to_owned(),
-        }
+        Cell { value: value.to_owned(), spread: spread.to_owned(), change: change.to_owned() }
     }
 
     fn line(label: &str, unit: &str, cells: Vec<Cell>) -> Line {
-        Line {
-            label: label.to_owned(),
-            unit: unit.to_owned(),
-            cells,
-        }
+        Line { label: label.to_owned(), unit: unit.to_owned(), cells }
     }
 
     #[test]
@@ -170,11 +153,7 @@ mod tests {
                 "ms",
                 vec![cell("503.0", "12.1", ""), cell("364.0", "3.0", "-27.6%*")],
             ),
-            line(
-                "allocstall",
-                "",
-                vec![cell("5", "1", ""), cell("-", "", "")],
-            ),
+            line("allocstall", "", vec![cell("5", "1", ""), cell("-", "", "")]),
         ];
         let text = render(&["default", "case1"], &lines, 100);
         assert_eq!(
@@ -188,19 +167,12 @@ mod tests {
 
     #[test]
     fn a_wide_table_continues_below() {
-        let cells = vec![
-            cell("1", "", ""),
-            cell("2", "", "+100.0%"),
-            cell("3", "", "+200.0%"),
-        ];
+        let cells = vec![cell("1", "", ""), cell("2", "", "+100.0%"), cell("3", "", "+200.0%")];
         let text = render(&["a", "b", "c"], &[line("row", "", cells)], 24);
         let heads: Vec<&str> = text.lines().collect();
         assert_eq!(heads.len(), 7);
         assert!(heads[0].ends_with('b') && heads[4].ends_with('c') && heads[3].is_empty());
         assert!(text.lines().all(|line| line.chars().count() <= 24));
-        assert_eq!(
-            text.lines().filter(|line| line.starts_with("row")).count(),
-            2
-        );
+        assert_eq!(text.lines().filter(|line| line.starts_with("row")).count(), 2);
     }
 }

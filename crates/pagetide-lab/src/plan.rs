@@ -104,10 +104,7 @@ impl Plan {
         }
         scenario.repeats = repeats;
         scenario.seed = seed;
-        Ok(Plan {
-            scenario,
-            overrides: Vec::new(),
-        })
+        Ok(Plan { scenario, overrides: Vec::new() })
     }
 
     /// All runs, seed by seed: whoever stops early has every variant about equally often.
@@ -134,21 +131,13 @@ mod tests {
     use crate::testing::scenario;
 
     fn choice(variants: &[&str]) -> Choice {
-        Choice {
-            variants: variants.iter().map(|&v| v.to_owned()).collect(),
-            ..Choice::default()
-        }
+        Choice { variants: variants.iter().map(|&v| v.to_owned()).collect(), ..Choice::default() }
     }
 
     #[test]
     fn the_users_order_is_the_order_of_columns() {
         let plan = Plan::new(scenario(&["a", "b", "c"]), &choice(&["c", "a", "c"])).unwrap();
-        let names: Vec<&str> = plan
-            .scenario
-            .variants
-            .iter()
-            .map(|v| v.name.as_str())
-            .collect();
+        let names: Vec<&str> = plan.scenario.variants.iter().map(|v| v.name.as_str()).collect();
         assert_eq!(names, ["c", "a"]);
     }
 
@@ -162,11 +151,7 @@ mod tests {
     #[test]
     fn seeds_and_repeats_are_bounded() {
         let with = |seed, repeats| {
-            let choice = Choice {
-                seed: Some(seed),
-                repeats: Some(repeats),
-                ..Choice::default()
-            };
+            let choice = Choice { seed: Some(seed), repeats: Some(repeats), ..Choice::default() };
             Plan::new(scenario(&["a"]), &choice)
         };
         assert!(with(1, 0).is_err());

@@ -76,11 +76,7 @@ impl Report {
             .scenario
             .variants
             .iter()
-            .map(|v| Column {
-                name: v.name.clone(),
-                finished: 0,
-                series: BTreeMap::new(),
-            })
+            .map(|v| Column { name: v.name.clone(), finished: 0, series: BTreeMap::new() })
             .collect();
 
         for run in runs {
@@ -94,10 +90,7 @@ impl Report {
                             samples: Vec::new(),
                             summary: Summary::of(&[]),
                         });
-                        series.samples.push(Sample {
-                            seed: run.job.seed,
-                            value: metric.value,
-                        });
+                        series.samples.push(Sample { seed: run.job.seed, value: metric.value });
                     }
                     for note in &record.notes {
                         notes.add(&column.name, run.job.seed, note);
@@ -111,22 +104,12 @@ impl Report {
                 Outcome::Cancelled => cancelled += 1,
             }
         }
-        for series in columns
-            .iter_mut()
-            .flat_map(|column| column.series.values_mut())
-        {
+        for series in columns.iter_mut().flat_map(|column| column.series.values_mut()) {
             let values: Vec<f64> = series.samples.iter().map(|sample| sample.value).collect();
             series.summary = Summary::of(&values);
         }
         let version = crate::VERSION.to_owned();
-        Report {
-            plan,
-            version,
-            columns,
-            notes: notes.lines(),
-            failures,
-            cancelled,
-        }
+        Report { plan, version, columns, notes: notes.lines(), failures, cancelled }
     }
 
     /// Whether any run finished.
@@ -136,28 +119,18 @@ impl Report {
 
     /// Summary of `key` in `column`, if it has samples.
     pub fn summary(&self, column: usize, key: &str) -> Option<&Summary> {
-        self.columns[column]
-            .series
-            .get(key)
-            .map(|series| &series.summary)
+        self.columns[column].series.get(key).map(|series| &series.summary)
     }
 
     /// Unit of `key`, from the first column that has it.
     pub fn unit(&self, key: &str) -> Option<Unit> {
-        self.columns
-            .iter()
-            .find_map(|column| column.series.get(key))
-            .map(|series| series.unit)
+        self.columns.iter().find_map(|column| column.series.get(key)).map(|series| series.unit)
     }
 
     /// Published value of `key` in `column`.
     pub fn published(&self, column: usize, key: &str) -> Option<f64> {
         let reference = self.plan.scenario.reference.as_ref()?;
-        reference
-            .values
-            .get(&self.columns[column].name)?
-            .get(key)
-            .copied()
+        reference.values.get(&self.columns[column].name)?.get(key).copied()
     }
 }
 
@@ -167,16 +140,10 @@ struct Notes(Vec<(String, String, Vec<u64>)>);
 
 impl Notes {
     fn add(&mut self, variant: &str, seed: u64, note: &str) {
-        match self
-            .0
-            .iter_mut()
-            .find(|(v, n, _)| v == variant && n == note)
-        {
+        match self.0.iter_mut().find(|(v, n, _)| v == variant && n == note) {
             Some((_, _, seeds)) if seeds.last() == Some(&seed) => {}
             Some((_, _, seeds)) => seeds.push(seed),
-            None => self
-                .0
-                .push((variant.to_owned(), note.to_owned(), vec![seed])),
+            None => self.0.push((variant.to_owned(), note.to_owned(), vec![seed])),
         }
     }
 
@@ -195,7 +162,7 @@ impl Notes {
 mod tests {
     use super::*;
     use crate::plan::{Choice, Job};
-    use crate::testing::{record, scenario};
+    use crate::testing::{failure, record, scenario};
 
     #[test]
     fn records_become_series_in_seed_order() {
@@ -204,20 +171,10 @@ mod tests {
         noted.notes = vec!["time limit reached".to_owned()];
         let mut again = record("b", 2, &[("pgfault", 9.0)]);
         again.notes = noted.notes.clone();
-        let failure = Failure {
-            message: "no".to_owned(),
-            hint: None,
-        };
-        let run = |variant, seed, outcome| Run {
-            job: Job { variant, seed },
-            outcome,
-        };
+        let failure = Failure { message: "no".to_owned(), hint: None };
+        let run = |variant, seed, outcome| Run { job: Job { variant, seed }, outcome };
         let runs = [
-            run(
-                0,
-                1,
-                Outcome::Finished(Box::new(record("a", 1, &[("pgfault", 1.0)]))),
-            ),
+            run(0, 1, Outcome::Finished(Box::new(record("a", 1, &[("pgfault", 1.0)])))),
             run(0, 2, Outcome::Failed(failure)),
             run(0, 3, Outcome::Cancelled),
             run(1, 1, Outcome::Finished(Box::new(noted))),
@@ -228,16 +185,7 @@ mod tests {
         assert_eq!(report.summary(1, "pgfault").unwrap().mean, 8.0);
         assert_eq!(
             report.columns[1].series["pgfault"].samples,
-            [
-                Sample {
-                    seed: 1,
-                    value: 7.0
-                },
-                Sample {
-                    seed: 2,
-                    value: 9.0
-                }
-            ]
+            [Sample { seed: 1, value: 7.0 }, Sample { seed: 2, value: 9.0 }]
         );
         assert_eq!(report.notes, ["b, 2 seeds: time limit reached"]);
         assert_eq!((report.failures.len(), report.cancelled), (1, 1));

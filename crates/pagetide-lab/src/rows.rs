@@ -26,11 +26,8 @@ const DEFAULT: &[&str] = &[
 /// A named row may hold `*`. A name that matches nothing stays, as a row of `-`; default rows
 /// appear only if they are non-zero somewhere.
 pub fn rows(report: &Report) -> Vec<String> {
-    let keys: BTreeSet<&str> = report
-        .columns
-        .iter()
-        .flat_map(|c| c.series.keys().map(String::as_str))
-        .collect();
+    let keys: BTreeSet<&str> =
+        report.columns.iter().flat_map(|c| c.series.keys().map(String::as_str)).collect();
     let mut rows = Rows::default();
     let named = &report.plan.scenario.rows;
     if named.is_empty() {
@@ -39,9 +36,7 @@ pub fn rows(report: &Report) -> Vec<String> {
     }
     for name in named {
         if name.contains('*') {
-            keys.iter()
-                .filter(|key| matches(name, key))
-                .for_each(|key| rows.push(key));
+            keys.iter().filter(|key| matches(name, key)).for_each(|key| rows.push(key));
         } else {
             rows.push(name);
         }
@@ -51,20 +46,9 @@ pub fn rows(report: &Report) -> Vec<String> {
 
 /// Named rows that no run has: most likely misspelt.
 pub fn unknown_rows(report: &Report) -> Vec<&str> {
-    let has = |name: &str| {
-        report
-            .columns
-            .iter()
-            .any(|c| c.series.keys().any(|key| matches(name, key)))
-    };
-    report
-        .plan
-        .scenario
-        .rows
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !has(name))
-        .collect()
+    let has =
+        |name: &str| report.columns.iter().any(|c| c.series.keys().any(|key| matches(name, key)));
+    report.plan.scenario.rows.iter().map(String::as_str).filter(|name| !has(name)).collect()
 }
 
 fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
@@ -81,22 +65,13 @@ fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
         }
     }
     if let Some(reference) = &report.plan.scenario.reference {
-        reference
-            .values
-            .values()
-            .flat_map(|values| values.keys())
-            .for_each(|key| rows.push(key));
+        reference.values.values().flat_map(|values| values.keys()).for_each(|key| rows.push(key));
     }
 }
 
 fn nonzero(report: &Report, key: &str) -> bool {
-    let series = report
-        .columns
-        .iter()
-        .filter_map(|column| column.series.get(key));
-    series
-        .flat_map(|s| &s.samples)
-        .any(|sample| sample.value != 0.0)
+    let series = report.columns.iter().filter_map(|column| column.series.get(key));
+    series.flat_map(|s| &s.samples).any(|sample| sample.value != 0.0)
 }
 
 /// Whether `TASK.PHASE.NAME` says the same as `TASK.NAME`, as it does when there is one phase.
@@ -149,24 +124,8 @@ mod tests {
     use crate::testing::report;
 
     const RUNS: &[(&str, &[(&str, f64)])] = &[
-        (
-            "a",
-            &[
-                ("dd.walltime", 2.0),
-                ("dd.copy.walltime", 2.0),
-                ("pswpin", 0.0),
-                ("x", 1.0),
-            ],
-        ),
-        (
-            "b",
-            &[
-                ("dd.walltime", 3.0),
-                ("dd.copy.walltime", 3.0),
-                ("allocstall", 4.0),
-                ("x", 1.0),
-            ],
-        ),
+        ("a", &[("dd.walltime", 2.0), ("dd.copy.walltime", 2.0), ("pswpin", 0.0), ("x", 1.0)]),
+        ("b", &[("dd.walltime", 3.0), ("dd.copy.walltime", 3.0), ("allocstall", 4.0), ("x", 1.0)]),
     ];
 
     #[test]
@@ -177,13 +136,9 @@ mod tests {
     #[test]
     fn named_rows_keep_their_order_and_may_be_unknown() {
         let mut report = report(RUNS);
-        report.plan.scenario.rows = ["pswpin", "dd.*", "pswpin", "pgscam"]
-            .map(str::to_owned)
-            .to_vec();
-        assert_eq!(
-            rows(&report),
-            ["pswpin", "dd.copy.walltime", "dd.walltime", "pgscam"]
-        );
+        report.plan.scenario.rows =
+            ["pswpin", "dd.*", "pswpin", "pgscam"].map(str::to_owned).to_vec();
+        assert_eq!(rows(&report), ["pswpin", "dd.copy.walltime", "dd.walltime", "pgscam"]);
         assert_eq!(unknown_rows(&report), ["pgscam"]);
     }
 

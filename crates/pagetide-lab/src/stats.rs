@@ -32,14 +32,7 @@ impl Summary {
         let n = samples.len();
         if n == 0 || samples.iter().any(|value| value.is_nan()) {
             let nan = f64::NAN;
-            return Summary {
-                n,
-                mean: nan,
-                stddev: nan,
-                median: nan,
-                min: nan,
-                max: nan,
-            };
+            return Summary { n, mean: nan, stddev: nan, median: nan, min: nan, max: nan };
         }
         let mean = samples.iter().sum::<f64>() / n as f64;
         let stddev = if n == 1 {
@@ -56,14 +49,7 @@ impl Summary {
         } else {
             f64::midpoint(sorted[n / 2 - 1], sorted[n / 2])
         };
-        Summary {
-            n,
-            mean,
-            stddev,
-            median,
-            min: sorted[0],
-            max: sorted[n - 1],
-        }
+        Summary { n, mean, stddev, median, min: sorted[0], max: sorted[n - 1] }
     }
 }
 
@@ -135,16 +121,8 @@ pub fn welch(a: &Summary, b: &Summary) -> Option<Welch> {
     let (va, vb) = (a.stddev.powi(2) / na, b.stddev.powi(2) / nb);
     let difference = a.mean - b.mean;
     if va + vb == 0.0 {
-        let t = if difference == 0.0 {
-            0.0
-        } else {
-            f64::INFINITY.copysign(difference)
-        };
-        return Some(Welch {
-            t,
-            df: na + nb - 2.0,
-            p: if difference == 0.0 { 1.0 } else { 0.0 },
-        });
+        let t = if difference == 0.0 { 0.0 } else { f64::INFINITY.copysign(difference) };
+        return Some(Welch { t, df: na + nb - 2.0, p: if difference == 0.0 { 1.0 } else { 0.0 } });
     }
     let t = difference / (va + vb).sqrt();
     let df = (va + vb).powi(2) / (va.powi(2) / (na - 1.0) + vb.powi(2) / (nb - 1.0));
@@ -231,10 +209,7 @@ mod tests {
     use super::*;
 
     fn close(a: f64, b: f64, tolerance: f64) {
-        assert!(
-            (a - b).abs() <= tolerance,
-            "{a} is not within {tolerance} of {b}"
-        );
+        assert!((a - b).abs() <= tolerance, "{a} is not within {tolerance} of {b}");
     }
 
     fn p_of(t: f64, df: f64) -> f64 {
@@ -244,10 +219,7 @@ mod tests {
     #[test]
     fn summary_of_one_none_and_nan() {
         let one = Summary::of(&[3.0]);
-        assert_eq!(
-            (one.n, one.mean, one.stddev, one.median),
-            (1, 3.0, 0.0, 3.0)
-        );
+        assert_eq!((one.n, one.mean, one.stddev, one.median), (1, 3.0, 0.0, 3.0));
         assert!(Summary::of(&[]).mean.is_nan());
         assert!(Summary::of(&[1.0, f64::NAN]).stddev.is_nan());
     }
@@ -255,9 +227,7 @@ mod tests {
     #[test]
     fn spread_survives_a_large_offset() {
         close(
-            Summary::of(&[1e9 + 4.0, 1e9 + 7.0, 1e9 + 13.0, 1e9 + 16.0])
-                .stddev
-                .powi(2),
+            Summary::of(&[1e9 + 4.0, 1e9 + 7.0, 1e9 + 13.0, 1e9 + 16.0]).stddev.powi(2),
             30.0,
             1e-6,
         );

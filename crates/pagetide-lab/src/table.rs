@@ -25,11 +25,7 @@ pub const WIDTH: usize = 120;
 /// Renders heading, table, legend and notes.
 pub fn render(report: &Report) -> String {
     let mut out = heading::render(report, WIDTH);
-    let names: Vec<&str> = report
-        .columns
-        .iter()
-        .map(|column| column.name.as_str())
-        .collect();
+    let names: Vec<&str> = report.columns.iter().map(|column| column.name.as_str()).collect();
     let mut legend = Legend::default();
     let mut lines = Vec::new();
     for key in rows::rows(report) {
@@ -51,20 +47,13 @@ pub fn render(report: &Report) -> String {
 /// Adds the line of `key` and, if there are published figures, a second one.
 fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
     let columns = 0..report.columns.len();
-    let summaries: Vec<Option<&Summary>> = columns
-        .clone()
-        .map(|column| report.summary(column, key))
-        .collect();
-    let published: Vec<Option<f64>> = columns
-        .clone()
-        .map(|column| report.published(column, key))
-        .collect();
+    let summaries: Vec<Option<&Summary>> =
+        columns.clone().map(|column| report.summary(column, key)).collect();
+    let published: Vec<Option<f64>> =
+        columns.clone().map(|column| report.published(column, key)).collect();
 
-    let mut values: Vec<(f64, f64)> = summaries
-        .iter()
-        .flatten()
-        .map(|summary| (summary.mean, summary.stddev))
-        .collect();
+    let mut values: Vec<(f64, f64)> =
+        summaries.iter().flatten().map(|summary| (summary.mean, summary.stddev)).collect();
     values.extend(published.iter().flatten().map(|&value| (value, 0.0)));
     let scale = Scale::new(report.unit(key).unwrap_or(Unit::Ratio), &values);
 
@@ -73,36 +62,21 @@ fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
             return absent();
         };
         let (value, spread) = scale.print(summary.mean, summary.stddev);
-        let spread = if summary.n > 1 && value != "-" {
-            spread
-        } else {
-            String::new()
-        };
+        let spread = if summary.n > 1 && value != "-" { spread } else { String::new() };
         legend.spread |= !spread.is_empty();
         let change = match (column, summaries[0]) {
             (0, _) | (_, None) => String::new(),
             (_, Some(base)) => {
                 let star = differs(base, summary);
                 legend.star |= star;
-                legend.change(
-                    change(base.mean, summary.mean),
-                    if star { "*" } else { " " },
-                )
+                legend.change(change(base.mean, summary.mean), if star { "*" } else { " " })
             }
         };
-        Cell {
-            value,
-            spread,
-            change,
-        }
+        Cell { value, spread, change }
     });
     let unit = scale.symbol.to_owned();
     let cells = ours.collect();
-    lines.push(Line {
-        label: key.to_owned(),
-        unit,
-        cells,
-    });
+    lines.push(Line { label: key.to_owned(), unit, cells });
 
     if published.iter().any(Option::is_some) {
         let theirs = columns.map(|column| {
@@ -113,26 +87,15 @@ fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
                 (0, _) | (_, None) => String::new(),
                 (_, Some(base)) => legend.change(change(base, value), " "),
             };
-            Cell {
-                value: scale.print(value, 0.0).0,
-                spread: String::new(),
-                change,
-            }
+            Cell { value: scale.print(value, 0.0).0, spread: String::new(), change }
         });
         let cells = theirs.collect();
-        lines.push(Line {
-            label: "  published".to_owned(),
-            unit: String::new(),
-            cells,
-        });
+        lines.push(Line { label: "  published".to_owned(), unit: String::new(), cells });
     }
 }
 
 fn absent() -> Cell {
-    Cell {
-        value: "-".to_owned(),
-        ..Cell::default()
-    }
+    Cell { value: "-".to_owned(), ..Cell::default() }
 }
 
 /// Which signs the table used and must explain.
@@ -165,10 +128,7 @@ impl Legend {
             parts.push("mean \u{b1} sample standard deviation over the seeds".to_owned());
         }
         if self.change {
-            parts.push(format!(
-                "change against {} in per cent",
-                report.columns[0].name
-            ));
+            parts.push(format!("change against {} in per cent", report.columns[0].name));
         }
         if self.star {
             parts.push("* means differ (Welch's t-test, p < 0.05)".to_owned());
@@ -198,46 +158,18 @@ mod tests {
     #[test]
     fn the_table_of_the_mail() {
         const D: [Metrics; 3] = [
-            &[
-                ("stream.walltime", 0.503),
-                ("pgmajfault", 16384.0),
-                ("allocstall", 5.0),
-            ],
-            &[
-                ("stream.walltime", 0.511),
-                ("pgmajfault", 16384.0),
-                ("allocstall", 7.0),
-            ],
-            &[
-                ("stream.walltime", 0.489),
-                ("pgmajfault", 16384.0),
-                ("allocstall", 4.0),
-            ],
+            &[("stream.walltime", 0.503), ("pgmajfault", 16384.0), ("allocstall", 5.0)],
+            &[("stream.walltime", 0.511), ("pgmajfault", 16384.0), ("allocstall", 7.0)],
+            &[("stream.walltime", 0.489), ("pgmajfault", 16384.0), ("allocstall", 4.0)],
         ];
         const C: [Metrics; 3] = [
-            &[
-                ("stream.walltime", 0.364),
-                ("pgmajfault", 16384.0),
-                ("allocstall", 0.0),
-            ],
-            &[
-                ("stream.walltime", 0.360),
-                ("pgmajfault", 16384.0),
-                ("allocstall", 0.0),
-            ],
-            &[
-                ("stream.walltime", 0.366),
-                ("pgmajfault", 16384.0),
-                ("allocstall", 0.0),
-            ],
+            &[("stream.walltime", 0.364), ("pgmajfault", 16384.0), ("allocstall", 0.0)],
+            &[("stream.walltime", 0.360), ("pgmajfault", 16384.0), ("allocstall", 0.0)],
+            &[("stream.walltime", 0.366), ("pgmajfault", 16384.0), ("allocstall", 0.0)],
         ];
         let mut report = report_of(&[("default", D.to_vec()), ("case1", C.to_vec())]);
         let published = |walltime, stalls| {
-            [
-                ("stream.walltime".to_owned(), walltime),
-                ("allocstall".to_owned(), stalls),
-            ]
-            .into()
+            [("stream.walltime".to_owned(), walltime), ("allocstall".to_owned(), stalls)].into()
         };
         report.plan.scenario.reference = Some(Reference {
             source: "the mail".to_owned(),
@@ -265,10 +197,8 @@ mean ± sample standard deviation over the seeds; change against default in per 
 
     #[test]
     fn missing_values_new_ones_and_notes() {
-        let mut report = report(&[
-            ("a", &[("pswpin", 0.0), ("x", 1.0)]),
-            ("b", &[("pswpin", 12.0)]),
-        ]);
+        let mut report =
+            report(&[("a", &[("pswpin", 0.0), ("x", 1.0)]), ("b", &[("pswpin", 12.0)])]);
         report.plan.scenario.rows = vec!["pswpin".to_owned(), "x".to_owned(), "y".to_owned()];
         report.notes = vec!["b, seed 1: time limit reached".to_owned()];
         assert_eq!(

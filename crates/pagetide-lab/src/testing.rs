@@ -3,6 +3,7 @@
 use crate::execute::{Outcome, Run};
 use crate::plan::{Choice, Job, Plan};
 use crate::report::Report;
+use crate::world::{Cause, Failure};
 use pagetide_scenario::model::{Machine, Node, Scenario, Setup, Variant};
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 
@@ -14,12 +15,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
     let setup = Setup {
         machine: Machine {
             cpus: 2,
-            nodes: vec![Node {
-                memory: 2 << 30,
-                reserved: 0,
-                movable: 0,
-                zones: vec![],
-            }],
+            nodes: vec![Node { memory: 2 << 30, reserved: 0, movable: 0, zones: vec![] }],
             disks: vec![],
             swap: None,
         },
@@ -28,6 +24,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
         groups: vec![],
         files: vec![],
         tasks: vec![],
+        measure: None,
         time_limit_ns: 3_600_000_000_000,
     };
     Scenario {
@@ -38,10 +35,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
         seed: 1,
         variants: variants
             .iter()
-            .map(|&name| Variant {
-                name: name.to_owned(),
-                setup: setup.clone(),
-            })
+            .map(|&name| Variant { name: name.to_owned(), setup: setup.clone() })
             .collect(),
         rows: vec![],
         reference: None,
@@ -63,15 +57,7 @@ pub fn record(variant: &str, seed: u64, metrics: Metrics<'_>) -> RunRecord {
         version: crate::VERSION.to_owned(),
         metrics: metrics
             .iter()
-            .map(|&(key, value)| {
-                (
-                    key.to_owned(),
-                    Metric {
-                        value,
-                        unit: unit(key),
-                    },
-                )
-            })
+            .map(|&(key, value)| (key.to_owned(), Metric { value, unit: unit(key) }))
             .collect(),
         digest: seed,
         elapsed_ns: 0,
@@ -82,35 +68,28 @@ pub fn record(variant: &str, seed: u64, metrics: Metrics<'_>) -> RunRecord {
 
 /// A report with one run (seed 1) for each variant.
 pub fn report(runs: &[(&str, Metrics<'_>)]) -> Report {
-    let seeds: Vec<(&str, Vec<Metrics<'_>>)> = runs
-        .iter()
-        .map(|(name, metrics)| (*name, vec![*metrics]))
-        .collect();
+    let seeds: Vec<(&str, Vec<Metrics<'_>>)> =
+        runs.iter().map(|(name, metrics)| (*name, vec![*metrics])).collect();
     report_of(&seeds)
 }
 
 /// A report with one run for each seed, from 1.
 pub fn report_of(variants: &[(&str, Vec<Metrics<'_>>)]) -> Report {
     let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
-    let repeats = variants
-        .iter()
-        .map(|(_, seeds)| seeds.len())
-        .max()
-        .unwrap_or(1) as u32;
-    let choice = Choice {
-        repeats: Some(repeats),
-        ..Choice::default()
-    };
+    let repeats = variants.iter().map(|(_, seeds)| seeds.len()).max().unwrap_or(1) as u32;
+    let choice = Choice { repeats: Some(repeats), ..Choice::default() };
     let plan = Plan::new(scenario(&names), &choice).unwrap();
     let mut runs = Vec::new();
     for (variant, (name, seeds)) in variants.iter().enumerate() {
         for (seed, metrics) in (1..).zip(seeds) {
             let outcome = Outcome::Finished(Box::new(record(name, seed, metrics)));
-            runs.push(Run {
-                job: Job { variant, seed },
-                outcome,
-            });
+            runs.push(Run { job: Job { variant, seed }, outcome });
         }
     }
     Report::new(plan, &runs)
+}
+
+/// A failure of the run.
+pub fn failure(message: &str) -> Failure {
+    Failure { message: message.to_owned(), hint: None, cause: Cause::Run }
 }

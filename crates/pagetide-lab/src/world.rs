@@ -2,6 +2,7 @@
 
 use pagetide_scenario::model::Variant;
 use pagetide_scenario::record::RunRecord;
+use pagetide_sim::{RunOptions, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
 
@@ -49,6 +50,17 @@ pub struct Failure {
     pub message: String,
     /// What the user can do about it.
     pub hint: Option<String>,
+    /// What is to blame.
+    pub cause: Cause,
+}
+
+/// What is to blame for a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The scenario asks for something that cannot be.
+    Scenario,
+    /// The run itself went wrong.
+    Run,
 }
 
 /// The simulated machine.
@@ -61,14 +73,26 @@ pub struct Simulator {
 impl World for Simulator {
     fn run(
         &self,
-        _scenario: &str,
-        _variant: &Variant,
-        _seed: u64,
-        _watch: &Watch,
+        scenario: &str,
+        variant: &Variant,
+        seed: u64,
+        watch: &Watch,
     ) -> Result<RunRecord, Failure> {
-        Err(Failure {
-            message: "no simulator yet".to_owned(),
-            hint: None,
+        let options = RunOptions {
+            want_files: self.want_files,
+            cancel: Some(Arc::clone(&watch.cancel)),
+            progress: Some(Arc::clone(&watch.clock)),
+            ..RunOptions::default()
+        };
+        pagetide_sim::run(scenario, variant, seed, &options).map_err(|error| Failure {
+            cause: match &error {
+                SimError::Setup(_) | SimError::Control { .. } | SimError::Program(_) => {
+                    Cause::Scenario
+                }
+                SimError::World(_) | SimError::Cancelled => Cause::Run,
+            },
+            hint: error.hint(),
+            message: error.to_string(),
         })
     }
 }

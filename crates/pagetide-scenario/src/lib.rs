@@ -1,9 +1,13 @@
 //! What to run and what came out: scenario files, workloads as streams of accesses, page traces,
 //! run records.
 
+pub mod diagnostic;
+pub mod load;
 pub mod model;
+pub mod names;
 pub mod op;
 pub mod prng;
 pub mod record;
+pub mod schema;
 pub mod workload;
 pub mod zipf;

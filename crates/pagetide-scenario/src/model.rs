@@ -64,6 +64,9 @@ pub struct Setup {
     pub files: Vec<File>,
     /// Programs.
     pub tasks: Vec<Task>,
+    /// The machine's counters are reported over the life of this task (index into `tasks`), as
+    /// somebody does who reads /proc/vmstat before and after a command; `None`: over the run.
+    pub measure: Option<usize>,
     /// Virtual time after which the run is cut, with a note (default 1 hour).
     pub time_limit_ns: u64,
 }

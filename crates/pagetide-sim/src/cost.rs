@@ -118,8 +118,8 @@ pub struct CostModel {
 
     /// A file system's share of one read request it builds, of one hole it fills with zeroes, or of
     /// one page newly written: block mapping, journal handle, delayed allocation. `[xrp]`'s ext4.
-    /// Not in [`Work`]: the world knows which operation goes through a file system. (ext4 pays it
-    /// for every page of a buffered write before it had large folios, and once a call since then.)
+    /// (ext4 pays it for every page of a buffered write before it had large folios, and once a call
+    /// since then.)
     pub fs_request_ns: Nanos,
     /// Interrupt and completion of one request: two kernel entries and the block layer once more,
     /// from `[xrp]`. Charged to the CPU that takes the interrupt.
@@ -197,6 +197,7 @@ impl CostModel {
             bios,
             tlb_flushes,
             syscalls,
+            fs_requests,
         } = *work;
         let prices = [
             (faults, self.fault_ns),
@@ -214,6 +215,7 @@ impl CostModel {
             (bios, self.bio_ns),
             (tlb_flushes, self.tlb_flush_ns + self.tlb_shootdown_ns),
             (syscalls, self.syscall_ns),
+            (fs_requests, self.fs_request_ns),
         ];
         prices
             .iter()
@@ -256,6 +258,7 @@ mod tests {
         bios: 0,
         tlb_flushes: 0,
         syscalls: 0,
+        fs_requests: 0,
     };
 
     #[track_caller]

@@ -41,6 +41,7 @@ use elevator::{Elevator, Part, Queued};
 use pagetide_core::units::{int_sqrt, Nanos, PAGE_SIZE};
 use pagetide_scenario::model;
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
+use preset::SERVICE_NS_MAX;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Direction of a request.
@@ -373,7 +374,7 @@ impl Disk {
             recovery_ns: if continues { 0 } else { lane.recovery_ns },
             request,
         };
-        (now + latency_ns, served)
+        (now + latency_ns.min(SERVICE_NS_MAX), served)
     }
 
     /// Moves the arm to the request and past it; the time until the first sector is under the head.
@@ -435,7 +436,7 @@ impl Disk {
 fn seek_time(mechanics: &Mechanics, seek_mean_ns: Nanos, distance: u64) -> Nanos {
     const SCALE_BITS: u32 = 10;
     let shortest_ns = mechanics.seek_min_ns.min(seek_mean_ns);
-    let thirds = u128::from(distance) * 3 << (2 * SCALE_BITS);
+    let thirds = (u128::from(distance) * 3) << (2 * SCALE_BITS);
     let ratio = (thirds / u128::from(mechanics.capacity_pages)) as u64;
-    shortest_ns + ((seek_mean_ns - shortest_ns) * int_sqrt(ratio) >> SCALE_BITS)
+    shortest_ns + (((seek_mean_ns - shortest_ns) * int_sqrt(ratio)) >> SCALE_BITS)
 }

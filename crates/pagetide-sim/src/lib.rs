@@ -1,1 +1,17 @@
-//! sim
+//! Pagetide's simulated world: a machine with CPUs, disks and tasks in virtual time.
+//!
+//! [`run`](run::run) turns one variant of a scenario and a seed into a record. Reading order:
+//! `event_queue`, `cost`, `scheduler`, `disk`, then `task`, `world`, `run`.
+
+#![forbid(unsafe_code)]
+
+pub mod cost;
+pub mod disk;
+pub mod event_queue;
+pub mod histogram;
+pub mod run;
+pub mod scheduler;
+pub mod task;
+pub mod world;
+
+pub use run::{run, RunOptions, SimError};

@@ -121,6 +121,19 @@ pub struct ImportArgs {
     #[arg(short, long, value_name = "OUT.ptt", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
+    /// Where the input comes from, kept in the trace: best the command that recorded it
+    #[arg(long, value_name = "TEXT")]
+    pub source: Option<String>,
+
+    /// For lackey: /proc/PID/maps of the recorded program, to tell files from anonymous memory
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub maps: Option<PathBuf>,
+
+    /// For csv and oracle-general: so many seconds of the input make one second of the trace;
+    /// 0 drops the time
+    #[arg(long, value_name = "N")]
+    pub time_divisor: Option<u64>,
+
     #[command(flatten)]
     pub columns: CsvArgs,
 }
@@ -136,28 +149,34 @@ pub enum TraceFormat {
     Csv,
 }
 
-/// Where things are in a csv file; named and counted as libCacheSim does.
+/// Where things are in a csv file; named, counted and read as libCacheSim does.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Options for csv, columns counted from 1")]
 pub struct CsvArgs {
-    /// Column of the time, in seconds
+    /// Column of the time, in seconds [default: no time passes]
     #[arg(long, value_name = "N")]
-    pub time_col: Option<usize>,
-    /// Column of the object's id
+    pub time_col: Option<String>,
+    /// Column of the object's id [default: 1]
     #[arg(long, value_name = "N")]
-    pub obj_id_col: Option<usize>,
-    /// Column of the object's size, in bytes
+    pub obj_id_col: Option<String>,
+    /// Column of the object's size, in bytes [default: every object is one page]
     #[arg(long, value_name = "N")]
-    pub obj_size_col: Option<usize>,
-    /// Column of the operation (read or write)
+    pub obj_size_col: Option<String>,
+    /// Column of the operation, a read or a write [default: all are reads]
     #[arg(long, value_name = "N")]
-    pub op_col: Option<usize>,
-    /// Character between columns
+    pub op_col: Option<String>,
+    /// Column of the tenant; each has its own objects [default: one tenant]
+    #[arg(long, value_name = "N")]
+    pub tenant_col: Option<String>,
+    /// Character between columns, `\t` for a tab [default: as the first line has it]
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<String>,
-    /// Whether the first line names the columns
+    /// Whether the first line names the columns [default: as it looks]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-    pub has_header: Option<bool>,
+    pub has_header: Option<String>,
+    /// Whether object ids must be numbers [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub obj_id_is_num: Option<String>,
     /// All of these in one text, as libCacheSim takes it: `time-col=1,obj-id-col=2,...`
     #[arg(short = 't', long, value_name = "KEY=VALUE,...")]
     pub trace_type_params: Option<String>,

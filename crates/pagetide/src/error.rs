@@ -1,10 +1,11 @@
 //! How a command ends.
 
+use pagetide_lab::world::{Cause, Failure};
 use std::io;
 use std::process::ExitCode;
 
-/// What the exit code says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the exit code says; of several, the later one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExitStatus {
     /// All done.
     Success,
@@ -33,6 +34,9 @@ pub enum CliError {
     /// The user's input is wrong. The text may have several lines, hints among them.
     #[error("{0}")]
     BadInput(String),
+    /// A scenario file has mistakes: rendered diagnostics, with the colours of a terminal.
+    #[error("{0}")]
+    Scenario(String),
     /// Something could not be done. As above.
     #[error("{0}")]
     Failure(String),
@@ -50,6 +54,18 @@ impl CliError {
         CliError::BadInput(format!("{}\nhint: {}", message.as_ref(), hint.as_ref()))
     }
 
+    /// A run's failure; `place` says which run.
+    pub fn of_run(place: &str, failure: &Failure) -> CliError {
+        let mut text = format!("{place}{failure}");
+        if let Some(hint) = &failure.hint {
+            text += &format!("\nhint: {hint}");
+        }
+        match failure.cause {
+            Cause::Scenario => CliError::BadInput(text),
+            Cause::Run => CliError::Failure(text),
+        }
+    }
+
     /// A failure to write our output.
     pub fn output(error: &io::Error) -> CliError {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -62,7 +78,7 @@ impl CliError {
     /// The exit code it leads to.
     pub fn status(&self) -> ExitStatus {
         match self {
-            CliError::BadInput(_) => ExitStatus::BadInput,
+            CliError::BadInput(_) | CliError::Scenario(_) => ExitStatus::BadInput,
             CliError::Failure(_) => ExitStatus::Failure,
             CliError::Interrupted => ExitStatus::Interrupted,
             CliError::Closed => ExitStatus::Success,

@@ -18,10 +18,7 @@ pub struct Printer {
 impl Printer {
     /// A printer to the process's streams.
     pub fn new() -> Printer {
-        Printer {
-            stdout: anstream::stdout(),
-            stderr: anstream::stderr(),
-        }
+        Printer { stdout: anstream::stdout(), stderr: anstream::stderr() }
     }
 
     /// Writes data to stdout, as it is.
@@ -34,8 +31,12 @@ impl Printer {
 
     /// Says why a command failed.
     pub fn error(&mut self, error: &CliError) {
-        if !matches!(error, CliError::Closed) {
-            self.talk("error", ERROR, &error.to_string());
+        match error {
+            CliError::Closed => {}
+            CliError::Scenario(rendered) => {
+                let _ = self.stderr.write_all(rendered.as_bytes());
+            }
+            _ => self.talk("error", ERROR, &error.to_string()),
         }
     }
 

@@ -37,11 +37,8 @@ impl ProgressLine {
     pub fn new(plan: &Plan) -> ProgressLine {
         let total = plan.jobs().len() as u64;
         let visible = io::stderr().is_terminal();
-        let target = if visible {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
+        let target =
+            if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total * PARTS), target);
         let style = ProgressStyle::with_template("{bar:24} {msg} [{elapsed}]")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -57,11 +54,7 @@ impl ProgressLine {
         let state = Arc::new(Mutex::new(state));
         let stop = Arc::new(AtomicBool::new(false));
         let ticker = visible.then(|| tick(Arc::clone(&state), Arc::clone(&stop)));
-        ProgressLine {
-            state,
-            stop,
-            ticker,
-        }
+        ProgressLine { state, stop, ticker }
     }
 
     /// To be called by the execution, from any thread.
@@ -109,10 +102,7 @@ impl State {
             let clock = clock.load(Ordering::Relaxed);
             simulated += clock;
             // Until its variant has a finished run, any other one is the best guess.
-            let length = self
-                .lengths
-                .get(&job.variant)
-                .or(self.lengths.values().next());
+            let length = self.lengths.get(&job.variant).or(self.lengths.values().next());
             if let Some(&length) = length.filter(|length| **length > 0) {
                 let part = u128::from(clock) * u128::from(PARTS) / u128::from(length);
                 position += u64::try_from(part).unwrap_or(PARTS).min(PARTS - 1);

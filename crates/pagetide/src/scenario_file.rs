@@ -23,34 +23,23 @@ pub fn load(argument: &Path, set: &[(String, String)]) -> Result<Loaded, CliErro
         if is_bare_name(argument) {
             let known: Vec<String> = shipped::names().map(|name| format!("`{name}`")).collect();
             return Err(CliError::bad_input(
-                format!(
-                    "there is no file and no shipped experiment `{}`",
-                    argument.display()
-                ),
+                format!("there is no file and no shipped experiment `{}`", argument.display()),
                 format!("the shipped experiments are {}", known.join(", ")),
             ));
         }
     }
     let scenario = load_file(argument, set).map_err(CliError::BadInput)?;
-    Ok(Loaded {
-        scenario,
-        _unpacked: None,
-    })
+    Ok(Loaded { scenario, _unpacked: None })
 }
 
 /// Loads the shipped experiment called `name`.
 pub fn load_shipped(name: &str, set: &[(String, String)]) -> Result<Loaded, CliError> {
     let unpacked = Unpacked::new().map_err(|error| {
-        CliError::Failure(format!(
-            "cannot write a shipped experiment to disk: {error}"
-        ))
+        CliError::Failure(format!("cannot write a shipped experiment to disk: {error}"))
     })?;
     let scenario = load_file(&unpacked.path(name), set)
         .map_err(|text| CliError::BadInput(unpacked.hide(&text)))?;
-    Ok(Loaded {
-        scenario,
-        _unpacked: Some(unpacked),
-    })
+    Ok(Loaded { scenario, _unpacked: Some(unpacked) })
 }
 
 fn is_bare_name(argument: &Path) -> bool {

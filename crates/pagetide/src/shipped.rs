@@ -14,9 +14,7 @@ static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"
 
 /// Names of the shipped experiments: their paths without `.toml`.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    FILES
-        .iter()
-        .filter_map(|(path, _)| path.strip_suffix(".toml"))
+    FILES.iter().filter_map(|(path, _)| path.strip_suffix(".toml"))
 }
 
 /// The shipped experiment that `text` names, with or without `.toml`.
@@ -34,9 +32,7 @@ pub struct Unpacked {
 impl Unpacked {
     /// Writes all shipped files into a new directory.
     pub fn new() -> io::Result<Unpacked> {
-        let unpacked = Unpacked {
-            directory: fresh_directory()?,
-        };
+        let unpacked = Unpacked { directory: fresh_directory()? };
         for (name, content) in FILES {
             let path = unpacked.directory.join(name);
             if let Some(parent) = path.parent() {
@@ -102,10 +98,7 @@ mod tests {
             assert_eq!(fs::read(directory.join(name)).unwrap(), *content);
         }
         let place = directory.join("a.toml");
-        assert_eq!(
-            unpacked.hide(&format!("{}:3", place.display())),
-            "experiments/a.toml:3"
-        );
+        assert_eq!(unpacked.hide(&format!("{}:3", place.display())), "experiments/a.toml:3");
         drop(unpacked);
         assert!(!directory.exists());
     }

@@ -154,7 +154,7 @@ impl Machine {
         if populated.peek().is_none() {
             return true;
         }
-        let mut balanced = |zone: &crate::zone::Zone| {
+        let balanced = |zone: &crate::zone::Zone| {
             crate::watermark::zone_watermark_ok(
                 zone,
                 order,
@@ -335,7 +335,7 @@ impl Machine {
         let node = ctx.node;
         let kswapd = &self.nodes[node.idx()].kswapd;
         let balanced = self.pgdat_balanced(node, kswapd.sc.order, kswapd.zoneidx);
-        let laptop = self.config.laptop_mode;
+        let laptop = self.config.laptop_mode != 0;
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         if !balanced && kswapd.nr_boost_reclaim > 0 {
             // A real shortage: forget the boost and start again in earnest.

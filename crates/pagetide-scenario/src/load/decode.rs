@@ -36,25 +36,29 @@ macro_rules! table {
         }
     ) => {
         $(#[doc = $doc])+
-        #[derive(Clone, Debug, Default, JsonSchema)]
+        #[derive(Clone, Debug, Default, schemars::JsonSchema)]
         #[schemars(deny_unknown_fields)]
         pub(crate) struct $name {
             /// Where the table is.
             #[schemars(skip)]
-            pub(crate) at: Span,
+            pub(crate) at: $crate::load::span::Span,
             /// Keys whose values could not be read.
             #[schemars(skip)]
             pub(crate) bad: Vec<&'static str>,
             $( $(#[$meta])* pub(crate) $field: Option<$type>, )*
         }
 
-        impl Keyed for $name {
+        impl $crate::load::decode::Keyed for $name {
             const KEYS: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            fn take(&mut self, entry: &Entry, sink: &mut Sink) -> bool {
+            fn take(
+                &mut self,
+                entry: &$crate::load::tree::Entry,
+                sink: &mut $crate::load::span::Sink,
+            ) -> bool {
                 $(
                     if entry.key == stringify!($field) {
-                        self.$field = <$type as Decode>::decode(&entry.node, sink);
+                        self.$field = <$type as $crate::load::decode::Decode>::decode(&entry.node, sink);
                         if self.$field.is_none() {
                             self.bad.push(stringify!($field));
                         }
@@ -64,14 +68,17 @@ macro_rules! table {
                 false
             }
 
-            fn place(&mut self, span: Span) {
+            fn place(&mut self, span: $crate::load::span::Span) {
                 self.at = span;
             }
         }
 
-        impl Decode for $name {
-            fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-                decode_table(node, sink)
+        impl $crate::load::decode::Decode for $name {
+            fn decode(
+                node: &$crate::load::tree::Node,
+                sink: &mut $crate::load::span::Sink,
+            ) -> Option<Self> {
+                $crate::load::decode::decode_table(node, sink)
             }
         }
     };
@@ -266,7 +273,8 @@ impl<const MIN: i64, const MAX: i64> Decode for Int<MIN, MAX> {
                     i64::MAX => format!("{MIN} or more"),
                     _ => format!("from {MIN} to {MAX}"),
                 };
-                sink.hinted(node.span, "out of range", format!("this is an integer, {bounds}"));
+                let message = format!("{value} is out of range");
+                sink.hinted(node.span, message, format!("this is an integer, {bounds}"));
                 None
             }
         }

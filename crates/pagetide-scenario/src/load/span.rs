@@ -92,7 +92,7 @@ impl Sink {
             } else {
                 strsim::osa_distance(&wanted, &plain_candidate)
             };
-            let is_near = distance <= (wanted.chars().count() / 3).max(1);
+            let is_near = distance <= wanted.chars().count() / 3;
             if is_near && best.is_none_or(|(nearest, _)| distance < nearest) {
                 best = Some((distance, candidate));
             }
@@ -149,6 +149,8 @@ mod tests {
         assert_eq!(sink.suggest("min_free_kbytes", ["vm.min_free_kbytes"]), Some("vm.min_free_kbytes"));
         assert_eq!(suggest("read-latency"), Some("read_latency"));
         assert_eq!(suggest("Loops"), Some("loops"));
+        assert_eq!(sink.suggest("g", ["f"]), None);
+        assert_eq!(sink.suggest("G", ["g"]), Some("g"));
         assert_eq!(suggest("banana"), None);
         assert_eq!(suggest(""), None);
         assert_eq!(suggest(&"x".repeat(1000)), None);

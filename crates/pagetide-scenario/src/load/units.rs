@@ -53,7 +53,10 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, UnitError> {
         };
         return Err(UnitError::new("not a rate", hint));
     };
-    parse(size, "rate", RATE_FORMS, size_unit)
+    parse(size, "rate", RATE_FORMS, size_unit).map_err(|error| UnitError {
+        hint: error.hint.replace("`?", "/s`?"),
+        ..error
+    })
 }
 
 fn size_unit(unit: &str) -> Unit {
@@ -261,7 +264,7 @@ mod tests {
         assert_eq!(parse_rate("500MiB/s"), Ok(500 << 20));
         assert_eq!(parse_rate("2 GiB/s"), Ok(2 << 30));
         assert_eq!(parse_rate("500MiB").unwrap_err().hint, "did you mean `500MiB/s`?");
-        assert_eq!(parse_rate("500MB/s").unwrap_err().hint, "did you mean `500MiB`?");
+        assert_eq!(parse_rate("500MB/s").unwrap_err().hint, "did you mean `500MiB/s`?");
         assert_eq!(parse_rate("fast").unwrap_err().hint, RATE_FORMS);
     }
 

@@ -266,9 +266,12 @@ impl TraceError {
             Problem::BadText { what: "lackey line", .. } => {
                 "keep the program's own output apart with valgrind's --log-file or --log-fd".into()
             }
-            Problem::BadText { expected, .. } => format!("it must be {expected}"),
+            Problem::BadText { what, .. } if what.ends_with("-col") => {
+                "columns count from 1; check the delimiter and `has-header` as well".into()
+            }
+            Problem::BadText { .. } => return None,
             Problem::MissingColumn { .. } => {
-                "columns count from 1; check the delimiter as well".into()
+                "columns count from 1; check the delimiter and `has-header` as well".into()
             }
             Problem::CutShort { .. } | Problem::Compression { .. } => {
                 "the input is incomplete or damaged: fetch or record it again".into()

@@ -79,3 +79,81 @@ impl Fold {
         self.open.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Folds a stream of pages; each reference takes one unit of time.
+    fn fold(pages: &[u32], window: Window) -> Vec<Open> {
+        let mut fold = Fold::new(window);
+        let mut out = Vec::new();
+        for (now, &page) in pages.iter().enumerate() {
+            if !fold.merge(page, Kinds::READ, now as u64) {
+                out.extend_from_slice(fold.open());
+                fold.clear();
+                assert!(fold.merge(page, Kinds::READ, now as u64));
+            }
+        }
+        out.extend_from_slice(fold.open());
+        out
+    }
+
+    /// LRU stack distance of each reference, by the plainest means; `None` for first ones.
+    fn distances(pages: &[u32]) -> Vec<Option<usize>> {
+        let mut stack: Vec<u32> = Vec::new();
+        let mut distances = Vec::new();
+        for &page in pages {
+            let found = stack.iter().rev().position(|&other| other == page);
+            distances.push(found);
+            stack.retain(|&other| other != page);
+            stack.push(page);
+        }
+        distances
+    }
+
+    #[test]
+    fn a_window_of_one_page_merges_runs() {
+        let window = Window { pages: 1, time: u64::MAX };
+        let runs: Vec<_> =
+            fold(&[1, 1, 1, 0, 0, 1], window).iter().map(|open| (open.page, open.references)).collect();
+        assert_eq!(runs, [(1, 3), (0, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn a_window_ends_when_its_time_is_up() {
+        let window = Window { pages: 8, time: 2 };
+        let runs: Vec<_> = fold(&[0, 1, 0, 0, 1, 1, 1], window)
+            .iter()
+            .map(|open| (open.page, open.references, open.first))
+            .collect();
+        assert_eq!(runs, [(0, 2, 0), (1, 1, 1), (0, 1, 3), (1, 2, 4), (1, 1, 6)]);
+    }
+
+    proptest! {
+        #[test]
+        fn distances_are_kept_to_within_the_window(
+            pages in prop::collection::vec(0u32..24, 1..400),
+            window_pages in 1u32..12,
+            window_time in prop_oneof![1u64..50, Just(u64::MAX)],
+        ) {
+            let window = Window { pages: window_pages, time: window_time };
+            let folded = fold(&pages, window);
+            prop_assert_eq!(folded.iter().map(|open| open.references).sum::<u64>(), pages.len() as u64);
+            let full = distances(&pages);
+            let folded_pages: Vec<u32> = folded.iter().map(|open| open.page).collect();
+            let kept: Vec<usize> = folded.iter().map(|open| open.first as usize).collect();
+            for (open, distance) in folded.iter().zip(distances(&folded_pages)) {
+                let truth = full[open.first as usize];
+                prop_assert_eq!(truth.is_none(), distance.is_none());
+                let (truth, distance) = (truth.unwrap_or(0), distance.unwrap_or(0));
+                prop_assert!(truth.abs_diff(distance) < window_pages as usize);
+            }
+            for (at, distance) in full.iter().enumerate() {
+                let is_kept = kept.binary_search(&at).is_ok();
+                prop_assert!(is_kept || distance.is_some_and(|d| d < window_pages as usize));
+            }
+        }
+    }
+}

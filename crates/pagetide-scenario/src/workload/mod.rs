@@ -56,7 +56,18 @@ pub struct Program {
     regions_mapped: u32,
 }
 
+/// Page of rank `index` in a region of `pages` pages: the permutation that scatters ranks over a
+/// region (docs/scenario.md).
+pub fn scatter(index: u64, pages: u64) -> u64 {
+    modulo::Scatter::new(pages).page(index)
+}
+
 impl Program {
+    /// Number of a mapped region, by its name in the scenario.
+    pub fn region_number(&self, name: &str) -> Option<u32> {
+        self.plan.regions.iter().find(|region| region.name == name).and_then(|region| region.number)
+    }
+
     /// The program of task number `task` in a run with seed `seed`.
     ///
     /// # Errors

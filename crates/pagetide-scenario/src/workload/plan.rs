@@ -31,7 +31,7 @@ pub(super) struct Plan {
 /// A named mapping of the task.
 #[derive(Debug)]
 pub(super) struct Region {
-    name: String,
+    pub(super) name: String,
     pub(super) backing: Backing,
     pub(super) pages: u64,
     pub(super) advice: Advice,

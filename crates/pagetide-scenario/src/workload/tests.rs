@@ -13,6 +13,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
         groups: Vec::new(),
         files,
         tasks,
+        measure: None,
         time_limit_ns: 1,
     }
 }

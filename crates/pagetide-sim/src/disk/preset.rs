@@ -10,6 +10,9 @@
 use pagetide_core::units::{Nanos, PAGE_SIZE};
 use pagetide_scenario::model;
 
+/// No latency and no transfer takes longer than a day, whatever a scenario says.
+pub(super) const SERVICE_NS_MAX: Nanos = 24 * 3600 * 1_000_000_000;
+
 /// Which of Linux's I/O schedulers stands before the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoScheduler {
@@ -200,7 +203,7 @@ impl DiskModel {
         ];
         for (lane, latency_ns, bandwidth) in overrides {
             if let Some(latency_ns) = latency_ns {
-                lane.latency_ns = latency_ns;
+                lane.latency_ns = latency_ns.min(SERVICE_NS_MAX);
                 lane.latency_sequential_ns = lane.latency_sequential_ns.min(latency_ns);
             }
             lane.bandwidth = bandwidth.unwrap_or(lane.bandwidth);
@@ -217,6 +220,7 @@ impl Lane {
             return 0;
         }
         let byte_ns = u128::from(pages) * u128::from(PAGE_SIZE) * 1_000_000_000;
-        byte_ns.div_ceil(u128::from(self.bandwidth)) as Nanos
+        let transfer_ns = byte_ns.div_ceil(u128::from(self.bandwidth));
+        transfer_ns.min(u128::from(SERVICE_NS_MAX)) as Nanos
     }
 }

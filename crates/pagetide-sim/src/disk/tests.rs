@@ -158,6 +158,20 @@ fn latency_and_bandwidth_can_be_overridden() {
 }
 
 #[test]
+fn absurd_figures_do_not_overflow() {
+    for model in DiskModel::NAMES {
+        let mut absurd = described(model);
+        absurd.read_latency_ns = Some(u64::MAX);
+        absurd.read_bandwidth = Some(1);
+        absurd.faults.slow_ppm = 1_000_000;
+        absurd.faults.slow_factor = u32::MAX;
+        let request = |i| read(i, u64::from(u32::MAX) * i, u32::MAX);
+        let done = closed_loop(&mut Disk::new(&absurd, 1), 2, 4, request);
+        assert!(done.iter().all(|one| one.at <= 8 * preset::SERVICE_NS_MAX));
+    }
+}
+
+#[test]
 fn a_rotating_disk_hates_random_requests() {
     let sequential = closed_loop(&mut disk("rotating"), 1, 1000, |i| read(i, i, 1));
     let random = closed_loop(&mut disk("rotating"), 1, 1000, |i| read(i, scattered(i), 1));

@@ -14,14 +14,8 @@ use std::num::NonZeroUsize;
 /// Runs one variant once and prints its final files.
 pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let loaded = scenario_file::load(&args.scenario.file, &args.scenario.set)?;
-    let variant = args
-        .variant
-        .unwrap_or_else(|| loaded.scenario.variants[0].name.clone());
-    let choice = Choice {
-        variants: vec![variant],
-        seed: args.seed,
-        repeats: Some(1),
-    };
+    let variant = args.variant.unwrap_or_else(|| loaded.scenario.variants[0].name.clone());
+    let choice = Choice { variants: vec![variant], seed: args.seed, repeats: Some(1) };
     let plan = Plan::new(loaded.scenario.clone(), &choice)
         .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;
 
@@ -35,13 +29,7 @@ pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, C
 
     let record = match runs.into_iter().next().map(|run| run.outcome) {
         Some(Outcome::Finished(record)) => record,
-        Some(Outcome::Failed(failure)) => {
-            let hint = failure.hint.iter().map(|hint| format!("\nhint: {hint}"));
-            return Err(CliError::Failure(format!(
-                "{failure}{}",
-                hint.collect::<String>()
-            )));
-        }
+        Some(Outcome::Failed(failure)) => return Err(CliError::of_run("", &failure)),
         Some(Outcome::Cancelled) | None => return Err(CliError::Interrupted),
     };
     printer.note(&format!(
@@ -69,10 +57,8 @@ fn with_headings(record: &RunRecord, names: &[String]) -> Result<String, CliErro
     for name in names {
         files.extend(pick(record, name)?);
     }
-    let texts: Vec<String> = files
-        .iter()
-        .map(|(name, text)| format!("==> {} <==\n{text}", path_of(name)))
-        .collect();
+    let texts: Vec<String> =
+        files.iter().map(|(name, text)| format!("==> {} <==\n{text}", path_of(name))).collect();
     Ok(texts.join("\n"))
 }
 
@@ -92,20 +78,14 @@ fn only(record: &RunRecord, name: &str) -> Result<String, CliError> {
 
 /// The files that `name` means: its full path, or the end of it.
 fn pick<'a>(record: &'a RunRecord, name: &str) -> Result<Vec<&'a (String, String)>, CliError> {
-    let exact = record
-        .files
-        .iter()
-        .filter(|(file, _)| file == name || path_of(file) == name);
+    let exact = record.files.iter().filter(|(file, _)| file == name || path_of(file) == name);
     let exact: Vec<_> = exact.collect();
     if !exact.is_empty() {
         return Ok(exact);
     }
     let ending = format!("/{name}");
-    let loose: Vec<_> = record
-        .files
-        .iter()
-        .filter(|(file, _)| path_of(file).ends_with(&ending))
-        .collect();
+    let loose: Vec<_> =
+        record.files.iter().filter(|(file, _)| path_of(file).ends_with(&ending)).collect();
     if !loose.is_empty() {
         return Ok(loose);
     }

@@ -16,18 +16,13 @@ use std::thread;
 /// Runs the scenario and prints the comparison of what finished.
 pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let loaded = scenario_file::load(&args.scenario.file, &args.scenario.set)?;
-    let choice = Choice {
-        variants: args.variant,
-        seed: args.seed,
-        repeats: args.repeats,
-    };
+    let choice = Choice { variants: args.variant, seed: args.seed, repeats: args.repeats };
     let mut plan = Plan::new(loaded.scenario.clone(), &choice)
         .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;
     plan.overrides = args.scenario.set;
 
-    let threads = args
-        .jobs
-        .unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let threads =
+        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
     let progress = ProgressLine::new(&plan);
     let runs = execute(&plan, &Simulator::default(), threads, &cancel, &|event| {
@@ -45,18 +40,8 @@ pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError>
         tell(&report, args.format, printer);
     }
     for run in &report.failures {
-        let hint = run
-            .failure
-            .hint
-            .iter()
-            .map(|hint| format!("\nhint: {hint}"));
-        printer.error(&CliError::Failure(format!(
-            "variant {}, seed {}: {}{}",
-            run.variant,
-            run.seed,
-            run.failure,
-            hint.collect::<String>()
-        )));
+        let place = format!("variant {}, seed {}: ", run.variant, run.seed);
+        printer.error(&CliError::of_run(&place, &run.failure));
     }
     if report.cancelled > 0 {
         printer.warning(&format!(
@@ -66,11 +51,8 @@ pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError>
         ));
         return Ok(ExitStatus::Interrupted);
     }
-    Ok(if report.failures.is_empty() {
-        ExitStatus::Success
-    } else {
-        ExitStatus::Failure
-    })
+    let statuses = report.failures.iter().map(|run| CliError::of_run("", &run.failure).status());
+    Ok(statuses.max().unwrap_or(ExitStatus::Success))
 }
 
 /// What does not belong into the data.

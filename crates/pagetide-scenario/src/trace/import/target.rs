@@ -38,7 +38,6 @@ impl Target {
     pub(crate) fn commit(self, output: &Path) -> Result<u64, TraceError> {
         let name = |error: std::io::Error| TraceError::from(error).in_file(output);
         let len = self.file.metadata().map_err(name)?.len();
-        self.file.sync_all().map_err(name)?;
         fs::rename(&self.path, output).map_err(name)?;
         Ok(len)
     }

@@ -1,0 +1,520 @@
+//! Control files: text written to a knob by its kernel name, checked as the kernel checks it.
+//!
+//! Linux: the `vm_table` of kernel/sysctl.c and the handlers it names (mm/page_alloc.c,
+//! mm/page-writeback.c, fs/drop_caches.c), `fault_around_bytes` (mm/memory.c, debugfs) and
+//! `read_ahead_kb` (block/blk-sysfs.c, one for all disks here). The three `vm.wmark_*_kbytes` are
+//! Satoru Moriya's patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. Policies,
+//! which the kernel does not have, are set by name next to them ([`Machine::set_policy`]).
+//!
+//! Differences from Linux, all of them stricter: control/parse.rs names two in reading numbers;
+//! `vm.page-cluster` is at most 31, which later kernels check and 6.1 does not;
+//! `vm.lowmem_reserve_ratio` reports a bad number and takes nothing then, where Linux keeps what
+//! came before it and reports success.
+//!
+//! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
+
+mod error;
+mod parse;
+mod policy;
+
+pub use error::{ControlError, Errno};
+
+use crate::machine::Machine;
+use crate::units::{Cpu, PAGE_SHIFT, PAGE_SIZE};
+use crate::vmstat::{Event, NodeStat};
+use crate::watermark::{self, WatermarkInputs, WatermarkPolicy, WmarkKbytes};
+use crate::zone::MAX_NR_ZONES;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use error::quoted;
+use parse::Malformed;
+
+/// What a control file takes, and which of the kernel's readers reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// One integer (`proc_dointvec_minmax`, `proc_doulongvec_minmax`).
+    Integer { min: i128, max: i128 },
+    /// An integer for each zone; those left out keep their value.
+    Zones,
+    /// One decimal number without blanks (`queue_var_store`).
+    Sysfs { max: u64 },
+    /// One number without blanks, decimal or with a prefix (`simple_attr_write`).
+    Debugfs { max: u64 },
+    /// Whatever is written.
+    Anything,
+}
+
+const INT_MIN: i128 = i32::MIN as i128;
+const INT_MAX: i128 = i32::MAX as i128;
+const ULONG_MAX: i128 = u64::MAX as i128;
+/// `proc_dointvec_jiffies` stores seconds in jiffies, 250 a second.
+const SECONDS_MAX: i128 = INT_MAX / 250;
+/// As many pages as a table of entries maps, and any remainder.
+const FAULT_AROUND_MAX: u64 = (crate::page_table::PTRS_PER_PTE + 1) * PAGE_SIZE - 1;
+
+const fn from(min: i128) -> Form {
+    Form::Integer { min, max: INT_MAX }
+}
+
+const fn within(min: i128, max: i128) -> Form {
+    Form::Integer { min, max }
+}
+
+macro_rules! controls {
+    ($($variant:ident = $name:literal, $form:expr;)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        enum Control { $($variant,)* }
+
+        impl Control {
+            const ALL: &'static [Control] = &[$(Control::$variant),*];
+
+            const fn name(self) -> &'static str {
+                match self { $(Control::$variant => $name,)* }
+            }
+
+            const fn form(self) -> Form {
+                match self { $(Control::$variant => $form,)* }
+            }
+        }
+    };
+}
+
+controls! {
+    MinFreeKbytes = "vm.min_free_kbytes", from(0);
+    // 1000 until Linux 5.16.
+    WatermarkScaleFactor = "vm.watermark_scale_factor", within(1, 3000);
+    WatermarkBoostFactor = "vm.watermark_boost_factor", from(0);
+    WmarkMinKbytes = "vm.wmark_min_kbytes", from(0);
+    WmarkLowKbytes = "vm.wmark_low_kbytes", from(0);
+    WmarkHighKbytes = "vm.wmark_high_kbytes", from(0);
+    ExtraFreeKbytes = "vm.extra_free_kbytes", from(0);
+    LowmemReserveRatio = "vm.lowmem_reserve_ratio", Form::Zones;
+    Swappiness = "vm.swappiness", within(0, 200);
+    PageCluster = "vm.page-cluster", within(0, 31);
+    VfsCachePressure = "vm.vfs_cache_pressure", from(0);
+    DirtyRatio = "vm.dirty_ratio", within(0, 100);
+    DirtyBackgroundRatio = "vm.dirty_background_ratio", within(0, 100);
+    DirtyBytes = "vm.dirty_bytes", within(2 * PAGE_SIZE as i128, ULONG_MAX);
+    DirtyBackgroundBytes = "vm.dirty_background_bytes", within(1, ULONG_MAX);
+    // A negative interval is taken as the large unsigned number with the same bits.
+    DirtyWritebackCentisecs = "vm.dirty_writeback_centisecs", within(INT_MIN, INT_MAX);
+    DirtyExpireCentisecs = "vm.dirty_expire_centisecs", from(0);
+    LaptopMode = "vm.laptop_mode", within(-SECONDS_MAX, SECONDS_MAX);
+    FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs { max: FAULT_AROUND_MAX };
+    ReadAheadKb = "block.read_ahead_kb", Form::Sysfs { max: u32::MAX as u64 };
+    DropCaches = "vm.drop_caches", within(1, 4);
+    StatRefresh = "vm.stat_refresh", Form::Anything;
+}
+
+/// Numbers that have passed the checks of their control file.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    values: [i128; MAX_NR_ZONES],
+    count: usize,
+}
+
+impl Control {
+    fn find(name: &str) -> Result<Control, ControlError> {
+        if let Some(control) = Self::ALL.iter().find(|control| control.name() == name) {
+            return Ok(*control);
+        }
+        // Forgives the directory, and a dash for an underscore.
+        let last = |name: &str| {
+            String::from(name.rsplit(['.', '/']).next().unwrap_or(name)).replace('_', "-")
+        };
+        let close = Self::ALL.iter().find(|control| last(control.name()) == last(name));
+        let hint = match close {
+            Some(control) => format!("; it may be meant for {}", control.name()),
+            None => String::new(),
+        };
+        let message = format!("there is no control file {}{hint}", quoted(name));
+        Err(ControlError::new(Errno::Enoent, name, message))
+    }
+
+    /// What the file takes, to complete "it takes ".
+    fn accepts(self) -> String {
+        match self.form() {
+            Form::Integer { min, max } => format!("an integer from {min} to {max}"),
+            Form::Zones => {
+                format!("up to {MAX_NR_ZONES} integers (DMA DMA32 Normal Movable); 0 is no reserve")
+            }
+            Form::Sysfs { max } => format!("a decimal number from 0 to {max}"),
+            Form::Debugfs { max } => format!("a number from 0 to {max}"),
+            Form::Anything => String::from("any text"),
+        }
+    }
+
+    fn refuse(self, errno: Errno, text: &str, what: &str) -> ControlError {
+        let name = self.name();
+        let message =
+            format!("{} {what} for {name}; it takes {}", quoted(text), self.accepts());
+        ControlError::new(errno, name, message)
+    }
+
+    /// Reads and checks a text.
+    fn parse(self, text: &str) -> Result<Numbers, ControlError> {
+        let malformed = |malformed| match malformed {
+            Malformed::NotANumber => self.refuse(Errno::Einval, text, "is not a number"),
+            Malformed::TooMany => self.refuse(Errno::Einval, text, "is too many numbers"),
+            Malformed::TooLarge => {
+                let debugfs = matches!(self.form(), Form::Debugfs { .. });
+                let errno = if debugfs { Errno::Erange } else { Errno::Einval };
+                self.refuse(errno, text, "is too large a number")
+            }
+        };
+        let mut values = [0; MAX_NR_ZONES];
+        let (count, min, max) = match self.form() {
+            Form::Integer { min, max } => {
+                let count = parse::sysctl(text, &mut values[..1]).map_err(malformed)?;
+                (count, min, max)
+            }
+            Form::Zones => {
+                let count = parse::sysctl(text, &mut values).map_err(malformed)?;
+                (count, INT_MIN, INT_MAX)
+            }
+            Form::Sysfs { max } => {
+                values[0] = parse::kstrtoull(text, 10).map_err(malformed)?.into();
+                (1, 0, max.into())
+            }
+            Form::Debugfs { max } => {
+                values[0] = parse::kstrtoull(text, 0).map_err(malformed)?.into();
+                (1, 0, max.into())
+            }
+            Form::Anything => (0, 0, 0),
+        };
+        if values[..count].iter().any(|value| !(min..=max).contains(value)) {
+            return Err(self.refuse(Errno::Einval, text, "is out of range"));
+        }
+        Ok(Numbers { values, count })
+    }
+}
+
+/// The marks that a list of writes names.
+#[derive(Clone, Copy, Default, Debug)]
+struct MarksWrite {
+    min: Option<u64>,
+    low: Option<u64>,
+    high: Option<u64>,
+}
+
+impl MarksWrite {
+    /// The field that a control file writes, if it is one of the three.
+    fn field(&mut self, control: Control) -> Option<&mut Option<u64>> {
+        match control {
+            Control::WmarkMinKbytes => Some(&mut self.min),
+            Control::WmarkLowKbytes => Some(&mut self.low),
+            Control::WmarkHighKbytes => Some(&mut self.high),
+            _ => None,
+        }
+    }
+
+    /// All three after the write.
+    fn over(self, old: WmarkKbytes) -> WmarkKbytes {
+        WmarkKbytes {
+            min: self.min.unwrap_or(old.min),
+            low: self.low.unwrap_or(old.low),
+            high: self.high.unwrap_or(old.high),
+        }
+    }
+
+    fn apply(self, inputs: &mut WatermarkInputs) -> Result<(), ControlError> {
+        let marks = self.over(inputs.wmark_kbytes());
+        if !inputs.write_wmark_kbytes(marks) {
+            return Err(self.refuse(marks));
+        }
+        inputs.policy = WatermarkPolicy::Apart;
+        Ok(())
+    }
+
+    fn refuse(self, marks: WmarkKbytes) -> ControlError {
+        let WmarkKbytes { min, low, high } = marks;
+        let out_of_range = |control: Control, value: u64, range: String| {
+            let name = control.name();
+            let message = format!(
+                "`{value}` is out of range for {name}; it takes {range}, or a write together with \
+                 the other marks"
+            );
+            ControlError::new(Errno::Einval, name, message)
+        };
+        match (self.min, self.low, self.high) {
+            (Some(min), None, None) => {
+                let range = format!("0 to {low} (vm.wmark_low_kbytes)");
+                out_of_range(Control::WmarkMinKbytes, min, range)
+            }
+            (None, Some(low), None) => {
+                let range =
+                    format!("{min} (vm.wmark_min_kbytes) to {high} (vm.wmark_high_kbytes)");
+                out_of_range(Control::WmarkLowKbytes, low, range)
+            }
+            (None, None, Some(high)) => {
+                let range = format!("{low} (vm.wmark_low_kbytes) to {INT_MAX}");
+                out_of_range(Control::WmarkHighKbytes, high, range)
+            }
+            _ => {
+                let control =
+                    if min > low { Control::WmarkMinKbytes } else { Control::WmarkLowKbytes };
+                let message = format!(
+                    "vm.wmark_min_kbytes, vm.wmark_low_kbytes and vm.wmark_high_kbytes would be \
+                     {min}, {low} and {high} kB; they must not decrease in this order"
+                );
+                ControlError::new(Errno::Einval, control.name(), message)
+            }
+        }
+    }
+}
+
+/// One change that a list of writes makes.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Write(Control, Numbers),
+    Marks(MarksWrite),
+}
+
+/// Checks every text and gathers the writes to the three marks where the last of them stands.
+fn plan(writes: &[(&str, &str)]) -> Result<Vec<Change>, ControlError> {
+    let mut changes = Vec::with_capacity(writes.len());
+    let mut marks = MarksWrite::default();
+    for (name, text) in writes {
+        let control = Control::find(name)?;
+        let numbers = control.parse(text)?;
+        match marks.field(control) {
+            Some(field) => {
+                *field = Some(u64_of(numbers.values[0]));
+                changes.retain(|change| !matches!(change, Change::Marks(_)));
+                changes.push(Change::Marks(marks));
+            }
+            None => changes.push(Change::Write(control, numbers)),
+        }
+    }
+    Ok(changes)
+}
+
+fn u32_of(value: i128) -> u32 {
+    u32::try_from(value.max(0)).unwrap_or(u32::MAX)
+}
+
+fn u64_of(value: i128) -> u64 {
+    u64::try_from(value.max(0)).unwrap_or(u64::MAX)
+}
+
+impl Machine {
+    /// Names of all control files, in the order of the documentation.
+    pub fn control_names() -> impl Iterator<Item = &'static str> {
+        Control::ALL.iter().map(|control| control.name())
+    }
+
+    /// Writes `text` to a control file, as `echo text >/proc/sys/...` does.
+    ///
+    /// What the write asks of the world (waking the writeback thread) comes with the effects of
+    /// the next call; what it costs (freed pages) with the next [`Machine::take_work`].
+    ///
+    /// ```
+    /// # use pagetide_core::{config::Config, control::Errno, machine::Machine, node::NodeSpec};
+    /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
+    /// # let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
+    /// machine.write_control("vm.swappiness", "0x64\n").unwrap();
+    /// assert_eq!(machine.read_control("vm.swappiness").unwrap(), "100\n");
+    ///
+    /// let error = machine.write_control("vm.swappiness", "201").unwrap_err();
+    /// assert_eq!(error.errno, Errno::Einval);
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "EINVAL: `201` is out of range for vm.swappiness; it takes an integer from 0 to 200"
+    /// );
+    /// ```
+    ///
+    /// # Errors
+    /// The kernel's errno and a sentence. Nothing has changed then.
+    pub fn write_control(&mut self, name: &str, text: &str) -> Result<(), ControlError> {
+        self.write_controls(&[(name, text)])
+    }
+
+    /// Writes a list of control files in order, all of them or none.
+    ///
+    /// The writes to `vm.wmark_min_kbytes`, `vm.wmark_low_kbytes` and `vm.wmark_high_kbytes` in
+    /// one list are one write of all three, made where the last of them stands. Only the result
+    /// must be in order, so marks can be moved past each other in any order of writing. A write
+    /// to `vm.min_free_kbytes` after them computes all three again, as it does on its own.
+    ///
+    /// # Errors
+    /// The first write that is refused, or the three marks if they come out of order.
+    pub fn write_controls<N, T>(&mut self, writes: &[(N, T)]) -> Result<(), ControlError>
+    where
+        N: AsRef<str>,
+        T: AsRef<str>,
+    {
+        let writes: Vec<(&str, &str)> =
+            writes.iter().map(|(name, text)| (name.as_ref(), text.as_ref())).collect();
+        let changes = plan(&writes)?;
+        // Only the marks depend on what was written before them.
+        let mut inputs = self.config.watermarks;
+        for change in &changes {
+            match change {
+                Change::Write(Control::MinFreeKbytes, numbers) => {
+                    inputs.write_min_free_kbytes(u64_of(numbers.values[0]));
+                }
+                Change::Write(..) => {}
+                Change::Marks(marks) => marks.apply(&mut inputs)?,
+            }
+        }
+        for change in changes {
+            match change {
+                Change::Write(control, numbers) => self.apply_control(control, numbers),
+                Change::Marks(marks) => {
+                    marks.apply(&mut self.config.watermarks)?;
+                    self.mem.setup_watermarks(&self.config.watermarks);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_control(&mut self, control: Control, numbers: Numbers) {
+        let value = numbers.values[0];
+        match control {
+            Control::MinFreeKbytes => {
+                self.change_marks(|inputs| inputs.write_min_free_kbytes(u64_of(value)));
+            }
+            Control::WatermarkScaleFactor => {
+                self.change_marks(|inputs| inputs.watermark_scale_factor = u32_of(value));
+            }
+            Control::ExtraFreeKbytes => {
+                self.change_marks(|inputs| inputs.extra_free_kbytes = u64_of(value));
+            }
+            // Gathered into a `Change::Marks`.
+            Control::WmarkMinKbytes | Control::WmarkLowKbytes | Control::WmarkHighKbytes => {}
+            Control::WatermarkBoostFactor => self.set_watermark_boost_factor(u32_of(value)),
+            Control::LowmemReserveRatio => {
+                let inputs = &mut self.config.watermarks;
+                let given = &numbers.values[..numbers.count];
+                for (ratio, value) in inputs.lowmem_reserve_ratio.iter_mut().zip(given) {
+                    *ratio = u32_of(*value);
+                }
+                watermark::setup_lowmem_reserve(&mut self.mem.nodes, inputs);
+            }
+            Control::Swappiness => self.config.swappiness = u32_of(value),
+            Control::PageCluster => self.config.page_cluster = u32_of(value),
+            Control::VfsCachePressure => self.config.vfs_cache_pressure = u32_of(value),
+            Control::DirtyRatio => self.set_dirty_ratio(u32_of(value)),
+            Control::DirtyBytes => self.set_dirty_bytes(u64_of(value)),
+            Control::DirtyBackgroundRatio => {
+                self.config.dirty_background_ratio = u32_of(value);
+                self.config.dirty_background_bytes = 0;
+            }
+            Control::DirtyBackgroundBytes => {
+                self.config.dirty_background_bytes = u64_of(value);
+                self.config.dirty_background_ratio = 0;
+            }
+            Control::DirtyWritebackCentisecs => self.set_dirty_writeback_centisecs(value as i32),
+            Control::DirtyExpireCentisecs => self.config.dirty_expire_centisecs = u32_of(value),
+            Control::LaptopMode => self.config.laptop_mode = value as i32,
+            Control::FaultAroundBytes => {
+                let pages = u32_of(value) >> PAGE_SHIFT;
+                self.config.fault_around_pages = pages.checked_ilog2().map_or(1, |log| 1 << log);
+            }
+            Control::ReadAheadKb => {
+                self.config.read_ahead_pages = u32_of(value) >> (PAGE_SHIFT - 10);
+            }
+            Control::DropCaches => self.drop_caches(u32_of(value)),
+            Control::StatRefresh => {}
+        }
+    }
+
+    fn change_marks(&mut self, change: impl FnOnce(&mut WatermarkInputs)) {
+        change(&mut self.config.watermarks);
+        self.mem.setup_watermarks(&self.config.watermarks);
+    }
+
+    /// The factor is looked at when a zone is boosted: marks, and a boost that is there, stay.
+    fn set_watermark_boost_factor(&mut self, factor: u32) {
+        self.config.watermarks.watermark_boost_factor = factor;
+        for zone in self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones) {
+            zone.watermark_boost_factor = factor;
+        }
+    }
+
+    /// Switches the limit in bytes off, but only if the ratio changes (`dirty_ratio_handler`; the
+    /// background limits do it always).
+    fn set_dirty_ratio(&mut self, ratio: u32) {
+        if self.config.dirty_ratio != ratio {
+            self.config.dirty_ratio = ratio;
+            self.config.dirty_bytes = 0;
+        }
+    }
+
+    fn set_dirty_bytes(&mut self, bytes: u64) {
+        if self.config.dirty_bytes != bytes {
+            self.config.dirty_bytes = bytes;
+            self.config.dirty_ratio = 0;
+        }
+    }
+
+    /// A new interval takes effect at once: Linux writes everything now and counts from here.
+    fn set_dirty_writeback_centisecs(&mut self, interval: i32) {
+        let interval = interval as u32;
+        let old = core::mem::replace(&mut self.config.dirty_writeback_centisecs, interval);
+        // With nothing to write and a timer that runs, the next round sees the new interval.
+        let needs_waking = old == 0 || self.global_node_stat(NodeStat::NrDirty) > 0;
+        if interval != 0 && interval != old && needs_waking {
+            self.wakeup_flusher_threads();
+        }
+    }
+
+    /// `echo N >/proc/sys/vm/drop_caches`: 1 drops page cache, 2 slab objects, 4 is to be silent
+    /// about it. There are no slab objects yet.
+    fn drop_caches(&mut self, what: u32) {
+        if what & 1 != 0 {
+            // Effects, if there are any, stay queued for the next call.
+            core::mem::forget(self.drop_pagecache(Cpu(0)));
+            self.mem.vmstat.count(Event::DropPagecache);
+        }
+        if what & 2 != 0 {
+            self.mem.vmstat.count(Event::DropSlab);
+        }
+    }
+
+    /// Reads a control file: its text as read(2) would return it, with the newline.
+    ///
+    /// # Errors
+    /// ENOENT if there is none of this name, EACCES if it can only be written.
+    pub fn read_control(&self, name: &str) -> Result<String, ControlError> {
+        let control = Control::find(name)?;
+        let config = &self.config;
+        let inputs = &config.watermarks;
+        let value: i128 = match control {
+            Control::MinFreeKbytes => inputs.min_free_kbytes.into(),
+            Control::WatermarkScaleFactor => inputs.watermark_scale_factor.into(),
+            Control::WatermarkBoostFactor => inputs.watermark_boost_factor.into(),
+            Control::WmarkMinKbytes => inputs.wmark_kbytes().min.into(),
+            Control::WmarkLowKbytes => inputs.wmark_kbytes().low.into(),
+            Control::WmarkHighKbytes => inputs.wmark_kbytes().high.into(),
+            Control::ExtraFreeKbytes => inputs.extra_free_kbytes.into(),
+            Control::LowmemReserveRatio => {
+                let [dma, dma32, normal, movable] = inputs.lowmem_reserve_ratio;
+                return Ok(format!("{dma}\t{dma32}\t{normal}\t{movable}\n"));
+            }
+            Control::Swappiness => config.swappiness.into(),
+            Control::PageCluster => config.page_cluster.into(),
+            Control::VfsCachePressure => config.vfs_cache_pressure.into(),
+            Control::DirtyRatio => config.dirty_ratio.into(),
+            Control::DirtyBackgroundRatio => config.dirty_background_ratio.into(),
+            Control::DirtyBytes => config.dirty_bytes.into(),
+            Control::DirtyBackgroundBytes => config.dirty_background_bytes.into(),
+            Control::DirtyWritebackCentisecs => (config.dirty_writeback_centisecs as i32).into(),
+            Control::DirtyExpireCentisecs => config.dirty_expire_centisecs.into(),
+            Control::LaptopMode => config.laptop_mode.into(),
+            Control::FaultAroundBytes => i128::from(config.fault_around_pages) << PAGE_SHIFT,
+            Control::ReadAheadKb => i128::from(config.read_ahead_pages) << (PAGE_SHIFT - 10),
+            Control::DropCaches => {
+                let message = format!("{} can only be written", control.name());
+                return Err(ControlError::new(Errno::Eacces, name, message));
+            }
+            Control::StatRefresh => return Ok(String::new()),
+        };
+        Ok(format!("{value}\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

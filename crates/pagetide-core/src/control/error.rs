@@ -1,0 +1,84 @@
+//! What a refused write or read of a control file says.
+
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+/// The kernel's error number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Errno {
+    /// No such control file.
+    Enoent,
+    /// The file cannot be read, or cannot be written.
+    Eacces,
+    /// Not now: what the write asks for cannot be reached.
+    Ebusy,
+    /// Not a value the file takes.
+    Einval,
+    /// Too large for the type of the file.
+    Erange,
+}
+
+impl Errno {
+    /// The number on Linux.
+    pub const fn code(self) -> i32 {
+        match self {
+            Errno::Enoent => 2,
+            Errno::Eacces => 13,
+            Errno::Ebusy => 16,
+            Errno::Einval => 22,
+            Errno::Erange => 34,
+        }
+    }
+
+    /// The symbol in errno.h.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Errno::Enoent => "ENOENT",
+            Errno::Eacces => "EACCES",
+            Errno::Ebusy => "EBUSY",
+            Errno::Einval => "EINVAL",
+            Errno::Erange => "ERANGE",
+        }
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A control file or a policy refused a text; nothing has changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ControlError {
+    /// What write(2) or read(2) would have returned.
+    pub errno: Errno,
+    /// The control file or policy, as the caller named it.
+    pub name: String,
+    /// A sentence with the name, the offending text and what is accepted.
+    pub message: String,
+}
+
+impl ControlError {
+    pub(super) fn new(errno: Errno, name: &str, message: String) -> ControlError {
+        ControlError { errno, name: name.into(), message }
+    }
+}
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.errno, self.message)
+    }
+}
+
+impl core::error::Error for ControlError {}
+
+/// The user's text for a message: one line, in backquotes, cut after 40 characters.
+pub(super) fn quoted(text: &str) -> String {
+    const MAX: usize = 40;
+    let shown: String = text.trim().chars().take(MAX).flat_map(char::escape_debug).collect();
+    let dots = if text.trim().chars().nth(MAX).is_some() { "..." } else { "" };
+    format!("`{shown}{dots}`")
+}

@@ -1,0 +1,293 @@
+//! The machine's state as the text of the kernel's own files, so that existing parsers read it.
+//!
+//! Linux 6.1: `vmstat_show` and `zoneinfo_show` (mm/vmstat.c), `meminfo_proc_show`
+//! (fs/proc/meminfo.c), `swap_show` (mm/swapfile.c), `psi_show` (kernel/sched/psi.c),
+//! `memory_stat_format` (mm/memcontrol.c). This file has vmstat, swaps and pressure; `zones` has
+//! zoneinfo, buddyinfo and pagetypeinfo; `meminfo` and `memory_stat` have theirs.
+//!
+//! Differences from Linux: counters of what is not modelled are left out of vmstat, zoneinfo and
+//! memory.stat, and stand as 0 in meminfo, where parsers expect a fixed set. Counters of our own
+//! follow the kernel's in vmstat. Pressure averages are always 0.00; the totals are exact.
+//!
+//! Everything here costs time in proportion to what it prints, except that zoneinfo (while pages
+//! are dirty) and memory.stat (of other groups than the root) walk all frames.
+
+mod meminfo;
+mod memory_stat;
+mod zones;
+
+use crate::machine::Machine;
+use crate::units::{Nanos, PAGE_SHIFT};
+use crate::vmstat::{Event, NodeStat};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+/// Appends formatted text. Writing to a string cannot fail.
+macro_rules! put {
+    ($out:expr, $($format:tt)+) => {{
+        let _ = write!($out, $($format)+);
+    }};
+}
+use put;
+
+/// A counter's name and its value.
+type Row = (&'static str, u64);
+
+/// /proc/vmstat of Linux 6.1 on x86-64, in its order: zones, nodes, writeback, events. Names that
+/// are counted nowhere yet hold their place.
+const VMSTAT_ORDER: &[&str] = &[
+    "nr_free_pages",
+    "nr_zone_inactive_anon",
+    "nr_zone_active_anon",
+    "nr_zone_inactive_file",
+    "nr_zone_active_file",
+    "nr_zone_unevictable",
+    "nr_zone_write_pending",
+    "nr_mlock",
+    "nr_bounce",
+    "nr_zspages",
+    "nr_free_cma",
+    "numa_hit",
+    "numa_miss",
+    "numa_foreign",
+    "numa_interleave",
+    "numa_local",
+    "numa_other",
+    "nr_inactive_anon",
+    "nr_active_anon",
+    "nr_inactive_file",
+    "nr_active_file",
+    "nr_unevictable",
+    "nr_slab_reclaimable",
+    "nr_slab_unreclaimable",
+    "nr_isolated_anon",
+    "nr_isolated_file",
+    "workingset_nodes",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "workingset_activate_anon",
+    "workingset_activate_file",
+    "workingset_restore_anon",
+    "workingset_restore_file",
+    "workingset_nodereclaim",
+    "nr_anon_pages",
+    "nr_mapped",
+    "nr_file_pages",
+    "nr_dirty",
+    "nr_writeback",
+    "nr_writeback_temp",
+    "nr_shmem",
+    "nr_shmem_hugepages",
+    "nr_shmem_pmdmapped",
+    "nr_file_hugepages",
+    "nr_file_pmdmapped",
+    "nr_anon_transparent_hugepages",
+    "nr_vmscan_write",
+    "nr_vmscan_immediate_reclaim",
+    "nr_dirtied",
+    "nr_written",
+    "nr_throttled_written",
+    "nr_kernel_misc_reclaimable",
+    "nr_foll_pin_acquired",
+    "nr_foll_pin_released",
+    "nr_kernel_stack",
+    "nr_page_table_pages",
+    "nr_sec_page_table_pages",
+    "nr_swapcached",
+    "pgpromote_success",
+    "pgpromote_candidate",
+    "nr_dirty_threshold",
+    "nr_dirty_background_threshold",
+    "pgpgin",
+    "pgpgout",
+    "pswpin",
+    "pswpout",
+    "pgalloc_dma",
+    "pgalloc_dma32",
+    "pgalloc_normal",
+    "pgalloc_movable",
+    "allocstall_dma",
+    "allocstall_dma32",
+    "allocstall_normal",
+    "allocstall_movable",
+    "pgskip_dma",
+    "pgskip_dma32",
+    "pgskip_normal",
+    "pgskip_movable",
+    "pgfree",
+    "pgactivate",
+    "pgdeactivate",
+    "pglazyfree",
+    "pgfault",
+    "pgmajfault",
+    "pglazyfreed",
+    "pgrefill",
+    "pgreuse",
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "pgdemote_kswapd",
+    "pgdemote_direct",
+    "pgscan_kswapd",
+    "pgscan_direct",
+    "pgscan_direct_throttle",
+    "pgscan_anon",
+    "pgscan_file",
+    "pgsteal_anon",
+    "pgsteal_file",
+    "zone_reclaim_failed",
+    "pginodesteal",
+    "slabs_scanned",
+    "kswapd_inodesteal",
+    "kswapd_low_wmark_hit_quickly",
+    "kswapd_high_wmark_hit_quickly",
+    "pageoutrun",
+    "pgrotated",
+    "drop_pagecache",
+    "drop_slab",
+    "oom_kill",
+    "numa_pte_updates",
+    "numa_huge_pte_updates",
+    "numa_hint_faults",
+    "numa_hint_faults_local",
+    "numa_pages_migrated",
+    "pgmigrate_success",
+    "pgmigrate_fail",
+    "thp_migration_success",
+    "thp_migration_fail",
+    "thp_migration_split",
+    "compact_migrate_scanned",
+    "compact_free_scanned",
+    "compact_isolated",
+    "compact_stall",
+    "compact_fail",
+    "compact_success",
+    "compact_daemon_wake",
+    "compact_daemon_migrate_scanned",
+    "compact_daemon_free_scanned",
+    "unevictable_pgs_culled",
+    "unevictable_pgs_scanned",
+    "unevictable_pgs_rescued",
+    "unevictable_pgs_mlocked",
+    "unevictable_pgs_munlocked",
+    "unevictable_pgs_cleared",
+    "unevictable_pgs_stranded",
+    "thp_fault_alloc",
+    "thp_fault_fallback",
+    "thp_fault_fallback_charge",
+    "thp_collapse_alloc",
+    "thp_collapse_alloc_failed",
+    "thp_file_alloc",
+    "thp_file_fallback",
+    "thp_file_fallback_charge",
+    "thp_file_mapped",
+    "thp_split_page",
+    "thp_split_page_failed",
+    "thp_deferred_split_page",
+    "thp_split_pmd",
+    "swap_ra",
+    "swap_ra_hit",
+];
+
+/// Place of a counter in the kernel's vmstat; `None` for those of our own.
+fn kernel_position(name: &str) -> Option<usize> {
+    VMSTAT_ORDER.iter().position(|&known| known == name)
+}
+
+/// Whether a counter stands in the per-node block of zoneinfo.
+fn is_node_counter(name: &str) -> bool {
+    let position = kernel_position(name);
+    position >= kernel_position("nr_inactive_anon")
+        && position.is_some_and(|at| Some(at) < kernel_position("nr_dirty_threshold"))
+}
+
+/// Brings rows into the kernel's order; our own follow in the order given.
+fn sort_rows(rows: &mut [Row]) {
+    rows.sort_by_key(|(name, _)| kernel_position(name).unwrap_or(usize::MAX));
+}
+
+impl Machine {
+    /// Every counter under its name: those of [`Machine::proc_vmstat`] in the same order. Sizes
+    /// are in pages, `pgpgin` and `pgpgout` in kB.
+    ///
+    /// Names the kernel does not have: `allocstall` (the sum over zones), `kswapd_wakeup` (times
+    /// kswapd began to balance, as the patch of 2011 counts them) and tracepoints.
+    pub fn metrics(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let zones = [
+            ("nr_zone_inactive_anon", NodeStat::NrInactiveAnon),
+            ("nr_zone_active_anon", NodeStat::NrActiveAnon),
+            ("nr_zone_inactive_file", NodeStat::NrInactiveFile),
+            ("nr_zone_active_file", NodeStat::NrActiveFile),
+            ("nr_zone_unevictable", NodeStat::NrUnevictable),
+        ];
+        let (background, threshold) = self.dirty_limits();
+        let mut rows: Vec<Row> = Vec::with_capacity(VMSTAT_ORDER.len());
+        rows.push(("nr_free_pages", self.nr_free_pages()));
+        rows.extend(zones.map(|(name, stat)| (name, self.global_node_stat(stat))));
+        rows.push(("nr_zone_write_pending", self.write_pending()));
+        rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.node_stat_or_computed(stat))));
+        rows.push(("nr_dirty_threshold", threshold));
+        rows.push(("nr_dirty_background_threshold", background));
+        rows.extend(Event::ALL.map(|event| (event.name(), self.mem.vmstat.get(event))));
+        rows.push(("allocstall", self.mem.vmstat.allocstall()));
+        rows.push(("kswapd_wakeup", self.mem.vmstat.get(Event::MmVmscanKswapdWake)));
+        sort_rows(&mut rows);
+        rows.into_iter()
+    }
+
+    /// /proc/vmstat. The last line of the kernel's part is its `nr_unstable 0`.
+    pub fn proc_vmstat(&self) -> String {
+        let mut out = String::new();
+        let mut in_kernel_part = true;
+        for (name, value) in self.metrics() {
+            if in_kernel_part && kernel_position(name).is_none() {
+                in_kernel_part = false;
+                out.push_str("nr_unstable 0\n");
+            }
+            put!(out, "{name} {value}\n");
+        }
+        out
+    }
+
+    /// Dirty pages and pages under writeback (Linux `NR_ZONE_WRITE_PENDING`).
+    fn write_pending(&self) -> u64 {
+        self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback)
+    }
+
+    /// A node statistic of the whole machine. Shadow entries are counted by the files.
+    fn node_stat_or_computed(&self, stat: NodeStat) -> u64 {
+        match stat {
+            NodeStat::WorkingsetNodes => self.files.iter().map(|file| file.nr_shadows).sum(),
+            stat => self.global_node_stat(stat),
+        }
+    }
+
+    /// /proc/swaps. The one area is called /dev/swap; its size is what may be used of it.
+    pub fn proc_swaps(&self) -> String {
+        let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
+        if self.swap.exists() {
+            let kb = |slots: u32| u64::from(slots) << (PAGE_SHIFT - 10);
+            let (size, used) = (kb(self.swap.capacity()), kb(self.swap.used()));
+            // The kernel adds a tab after numbers of up to seven digits.
+            let tab = |kb: u64| if kb < 10_000_000 { "\t" } else { "" };
+            put!(out, "{:<40}partition\t{size}\t{}", "/dev/swap", tab(size));
+            put!(out, "{used}\t{}-2\n", tab(used));
+        }
+        out
+    }
+
+    /// /proc/pressure/memory at time `now`: totals in microseconds. Averages are not kept.
+    pub fn proc_pressure_memory(&self, now: Nanos) -> String {
+        let mut psi = self.psi;
+        psi.flush(now);
+        let mut out = String::new();
+        for (kind, total) in [("some", psi.some_ns), ("full", psi.full_ns)] {
+            let total = total / 1000;
+            put!(out, "{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

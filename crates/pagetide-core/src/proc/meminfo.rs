@@ -1,0 +1,118 @@
+//! /proc/meminfo (Linux: fs/proc/meminfo.c, `si_mem_available`, `vm_commit_limit`, 6.1).
+//!
+//! The kernel's lines in its order and width, as a 6.1 for x86-64 has them, without those that
+//! describe hardware (`DirectMap*`, `HardwareCorrupted`). What is not modelled is 0.
+
+use super::put;
+use crate::gfp::Watermark;
+use crate::machine::Machine;
+use crate::page_table::Backing;
+use crate::units::PAGE_SHIFT;
+use crate::vmstat::NodeStat;
+use crate::zone::Zone;
+use alloc::string::String;
+use core::fmt::Write;
+
+/// Size of the x86-64 vmalloc area in kB, which the kernel prints whatever is used of it.
+const VMALLOC_TOTAL_KB: u64 = 34_359_738_367;
+
+/// Appends a line: the label padded to 16 characters, the number to 8.
+fn put_kb(out: &mut String, label: &str, kb: u64) {
+    put!(out, "{label:<16}{kb:>8} kB\n");
+}
+
+impl Machine {
+    /// /proc/meminfo.
+    pub fn proc_meminfo(&self) -> String {
+        let mut out = String::new();
+        self.put_meminfo_user(&mut out);
+        self.put_meminfo_kernel(&mut out);
+        for label in ["HugePages_Total:", "HugePages_Free:", "HugePages_Rsvd:", "HugePages_Surp:"] {
+            put!(out, "{label:<19}{:>5}\n", 0);
+        }
+        put_kb(&mut out, "Hugepagesize:", 2048);
+        put_kb(&mut out, "Hugetlb:", 0);
+        out
+    }
+
+    /// The lines about pages that reclaim deals with.
+    fn put_meminfo_user(&self, out: &mut String) {
+        let stat = |stat| self.global_node_stat(stat);
+        let swapcached = stat(NodeStat::NrSwapcached);
+        let cached = stat(NodeStat::NrFilePages).saturating_sub(swapcached);
+        let [inactive_anon, active_anon] =
+            [NodeStat::NrInactiveAnon, NodeStat::NrActiveAnon].map(stat);
+        let [inactive_file, active_file] =
+            [NodeStat::NrInactiveFile, NodeStat::NrActiveFile].map(stat);
+        let managed = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
+        let mut pages = |label: &str, pages: u64| put_kb(out, label, pages << (PAGE_SHIFT - 10));
+        pages("MemTotal:", managed);
+        pages("MemFree:", self.nr_free_pages());
+        pages("MemAvailable:", self.mem_available());
+        pages("Buffers:", 0);
+        pages("Cached:", cached);
+        pages("SwapCached:", swapcached);
+        pages("Active:", active_anon + active_file);
+        pages("Inactive:", inactive_anon + inactive_file);
+        pages("Active(anon):", active_anon);
+        pages("Inactive(anon):", inactive_anon);
+        pages("Active(file):", active_file);
+        pages("Inactive(file):", inactive_file);
+        pages("Unevictable:", stat(NodeStat::NrUnevictable));
+        pages("Mlocked:", 0);
+        pages("SwapTotal:", self.swap.capacity().into());
+        pages("SwapFree:", self.swap.free().into());
+        pages("Dirty:", stat(NodeStat::NrDirty));
+        pages("Writeback:", stat(NodeStat::NrWriteback));
+        pages("AnonPages:", stat(NodeStat::NrAnonPages));
+        pages("Mapped:", stat(NodeStat::NrMapped));
+        pages("Shmem:", 0);
+    }
+
+    /// The lines about the kernel's own memory and about commitments.
+    fn put_meminfo_kernel(&self, out: &mut String) {
+        let mut pages = |label: &str, pages: u64| put_kb(out, label, pages << (PAGE_SHIFT - 10));
+        for label in ["KReclaimable:", "Slab:", "SReclaimable:", "SUnreclaim:", "KernelStack:"] {
+            pages(label, 0);
+        }
+        pages("PageTables:", self.global_node_stat(NodeStat::NrPageTablePages));
+        for label in ["SecPageTables:", "NFS_Unstable:", "Bounce:", "WritebackTmp:"] {
+            pages(label, 0);
+        }
+        // vm.overcommit_ratio is 50.
+        let managed: u64 = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
+        pages("CommitLimit:", managed / 2 + u64::from(self.swap.capacity()));
+        pages("Committed_AS:", self.committed_pages());
+        put_kb(out, "VmallocTotal:", VMALLOC_TOTAL_KB);
+        for label in [
+            "VmallocUsed:",
+            "VmallocChunk:",
+            "Percpu:",
+            "AnonHugePages:",
+            "ShmemHugePages:",
+            "ShmemPmdMapped:",
+            "FileHugePages:",
+            "FilePmdMapped:",
+        ] {
+            put_kb(out, label, 0);
+        }
+    }
+
+    /// Pages that a new program could get without swapping (Linux `si_mem_available`): free
+    /// memory above the reserves, and page cache except half of it or the low mark.
+    fn mem_available(&self) -> u64 {
+        let zones = || self.mem.nodes.iter().flat_map(|node| &node.zones);
+        let low: u64 = zones().map(|zone: &Zone| zone.wmark(Watermark::Low)).sum();
+        let reserve: u64 = self.mem.nodes.iter().map(|node| node.totalreserve_pages).sum();
+        let file = self.global_node_stat(NodeStat::NrInactiveFile)
+            + self.global_node_stat(NodeStat::NrActiveFile);
+        let file = file - low.min(file / 2);
+        (self.nr_free_pages() + file).saturating_sub(reserve)
+    }
+
+    /// Pages of anonymous mappings, touched or not (Linux `vm_committed_as`).
+    fn committed_pages(&self) -> u64 {
+        let mapped = self.vmas.iter().filter(|vma| vma.alive && vma.backing == Backing::Anon);
+        mapped.map(|vma| vma.len()).sum()
+    }
+}

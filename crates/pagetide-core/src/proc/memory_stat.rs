@@ -1,0 +1,146 @@
+//! memory.stat of a group, cgroup version 2 (Linux: `memory_stat_format`, mm/memcontrol.c, 6.1).
+//!
+//! Sizes are in bytes and events in counts; both include the groups below. The root's sizes are
+//! those of the machine.
+
+use super::{put, Row};
+use crate::machine::Machine;
+use crate::memcg::{MemcgEvents, ROOT};
+use crate::page::PageFlags;
+use crate::units::{MemcgId, NodeId, PAGE_SIZE};
+use crate::vmstat::NodeStat;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+/// Pages of a group by use.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+struct Usage {
+    anon: u64,
+    file: u64,
+    pagetables: u64,
+    file_mapped: u64,
+    file_dirty: u64,
+    file_writeback: u64,
+    swapcached: u64,
+}
+
+impl Machine {
+    /// memory.stat of a group. Empty if there is no such group.
+    pub fn memory_stat(&self, memcg: MemcgId) -> String {
+        let mut out = String::new();
+        if memcg.idx() >= self.memcgs.len() {
+            return out;
+        }
+        let members: Vec<bool> = (0..self.memcgs.len())
+            .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
+            .collect();
+        let usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
+        let lru = |stat| {
+            let nodes = (0..self.nodes.len()).map(|node| NodeId(node as u8));
+            nodes.map(|node| self.lruvec_page_state(memcg, node, stat)).sum::<u64>()
+        };
+        let sizes = [
+            ("anon", usage.anon),
+            ("file", usage.file),
+            ("kernel", usage.pagetables),
+            ("pagetables", usage.pagetables),
+            ("file_mapped", usage.file_mapped),
+            ("file_dirty", usage.file_dirty),
+            ("file_writeback", usage.file_writeback),
+            ("swapcached", usage.swapcached),
+            ("inactive_anon", lru(NodeStat::NrInactiveAnon)),
+            ("active_anon", lru(NodeStat::NrActiveAnon)),
+            ("inactive_file", lru(NodeStat::NrInactiveFile)),
+            ("active_file", lru(NodeStat::NrActiveFile)),
+            ("unevictable", lru(NodeStat::NrUnevictable)),
+        ];
+        for (name, pages) in sizes {
+            put!(out, "{name} {}\n", pages * PAGE_SIZE);
+        }
+        for (name, count) in event_rows(&self.group_events(&members)) {
+            put!(out, "{name} {count}\n");
+        }
+        out
+    }
+
+    fn root_usage(&self) -> Usage {
+        Usage {
+            anon: self.global_node_stat(NodeStat::NrAnonPages),
+            file: self.global_node_stat(NodeStat::NrFilePages),
+            pagetables: self.global_node_stat(NodeStat::NrPageTablePages),
+            file_mapped: self.global_node_stat(NodeStat::NrMapped),
+            file_dirty: self.global_node_stat(NodeStat::NrDirty),
+            file_writeback: self.global_node_stat(NodeStat::NrWriteback),
+            swapcached: self.global_node_stat(NodeStat::NrSwapcached),
+        }
+    }
+
+    /// Counts the pages charged to the groups marked in `members`.
+    fn group_usage(&self, members: &[bool]) -> Usage {
+        let is_member = |memcg: MemcgId| memcg.is_some() && members[memcg.idx()];
+        let mut usage = Usage::default();
+        for page in self.mem.pages.iter().filter(|page| is_member(page.memcg)) {
+            let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
+            let mapped = page.mapcount > 0;
+            let swapcached = page.has(PageFlags::SWAPCACHE);
+            usage.anon += u64::from(anon && mapped);
+            usage.file += u64::from(file || swapcached);
+            usage.file_mapped += u64::from(file && mapped);
+            usage.file_dirty += u64::from(file && page.has(PageFlags::DIRTY));
+            usage.file_writeback += u64::from(page.has(PageFlags::WRITEBACK));
+            usage.swapcached += u64::from(swapcached);
+        }
+        for vma in self.vmas.iter().filter(|vma| is_member(self.mms[vma.mm.idx()].memcg)) {
+            usage.pagetables += vma.tables.iter().filter(|table| table.is_some()).count() as u64;
+        }
+        usage
+    }
+
+    fn group_events(&self, members: &[bool]) -> MemcgEvents {
+        let mut sum = MemcgEvents::default();
+        for (memcg, _) in self.memcgs.iter().zip(members).filter(|(_, member)| **member) {
+            let events = &memcg.events;
+            sum.pgfault += events.pgfault;
+            sum.pgmajfault += events.pgmajfault;
+            sum.pgscan_kswapd += events.pgscan_kswapd;
+            sum.pgscan_direct += events.pgscan_direct;
+            sum.pgsteal_kswapd += events.pgsteal_kswapd;
+            sum.pgsteal_direct += events.pgsteal_direct;
+            sum.pgrefill += events.pgrefill;
+            sum.pgactivate += events.pgactivate;
+            sum.pgdeactivate += events.pgdeactivate;
+            for kind in 0..2 {
+                sum.workingset_refault[kind] += events.workingset_refault[kind];
+                sum.workingset_activate[kind] += events.workingset_activate[kind];
+                sum.workingset_restore[kind] += events.workingset_restore[kind];
+            }
+        }
+        sum
+    }
+}
+
+fn event_rows(events: &MemcgEvents) -> [Row; 17] {
+    let [refault_anon, refault_file] = events.workingset_refault;
+    let [activate_anon, activate_file] = events.workingset_activate;
+    let [restore_anon, restore_file] = events.workingset_restore;
+    [
+        ("workingset_refault_anon", refault_anon),
+        ("workingset_refault_file", refault_file),
+        ("workingset_activate_anon", activate_anon),
+        ("workingset_activate_file", activate_file),
+        ("workingset_restore_anon", restore_anon),
+        ("workingset_restore_file", restore_file),
+        ("pgscan", events.pgscan_kswapd + events.pgscan_direct),
+        ("pgsteal", events.pgsteal_kswapd + events.pgsteal_direct),
+        ("pgscan_kswapd", events.pgscan_kswapd),
+        ("pgscan_direct", events.pgscan_direct),
+        ("pgsteal_kswapd", events.pgsteal_kswapd),
+        ("pgsteal_direct", events.pgsteal_direct),
+        ("pgfault", events.pgfault),
+        ("pgmajfault", events.pgmajfault),
+        ("pgrefill", events.pgrefill),
+        ("pgactivate", events.pgactivate),
+        ("pgdeactivate", events.pgdeactivate),
+    ]
+}

@@ -1,0 +1,239 @@
+//! Stories and random operations on a whole machine, with the audit after every step.
+
+mod world;
+
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::config::{Config, DirectReclaimPolicy, KswapdPolicy};
+use pagetide_core::machine::Machine;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::page_table::{Advice, Backing, VmaId};
+use pagetide_core::units::{MmId, NodeId, PAGE_SIZE};
+use pagetide_core::vmstat::{Event, NodeStat};
+use proptest::prelude::*;
+use world::{World, CPU};
+
+fn small(config: Config) -> World {
+    let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 2, config).unwrap();
+    machine.swapon(1 << 16, 1 << 16, false);
+    World::new(machine)
+}
+
+#[test]
+fn anonymous_memory_beyond_ram_goes_to_swap_and_comes_back() {
+    let mut world = small(Config::default());
+    world.audit = false;
+    let mm = world.machine.create_mm(Machine::ROOT);
+    let pages = 8000;
+    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false);
+    for page in 0..pages {
+        world.access(mm, heap, page, true);
+        if page % 500 == 0 {
+            world.machine.audit().unwrap();
+        }
+    }
+    assert!(world.machine.mem.vmstat.get(Event::Pswpout) > 1000);
+    let mut majors = 0;
+    for page in 0..pages {
+        majors += u64::from(world.access(mm, heap, page, false) == Some(Outcome::Major));
+    }
+    world.settle();
+    world.machine.audit().unwrap();
+    assert!(majors > 100, "{majors} major faults");
+    assert_eq!(world.machine.mem.vmstat.get(Event::Pgmajfault), majors);
+    assert!(world.machine.mem.vmstat.get(Event::Pswpin) >= majors);
+
+    world.machine.exit_mm(mm, CPU).discard();
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.global_node_stat(NodeStat::NrAnonPages), 0);
+    assert_eq!(world.machine.memcgs()[0].charged, u64::from(world.machine.swap().used()));
+}
+
+#[test]
+fn a_sequential_mapped_read_faults_as_linux_counts() {
+    // Read-ahead of 32 pages: one retried fault a window besides one fault a page.
+    let config = Config { fault_around_pages: 1, ..Config::default() };
+    let mut world = small(config);
+    world.audit = false;
+    let mm = world.machine.create_mm(Machine::ROOT);
+    let file = world.machine.create_file(2048 * PAGE_SIZE, true);
+    let map = world.machine.mmap(mm, Backing::File(file), 2048, Advice::Normal, false);
+    for page in 0..2048 {
+        world.access(mm, map, page, false);
+    }
+    world.machine.audit().unwrap();
+    // The first window is read around the fault, its mark at 24; the others begin at theirs.
+    assert_eq!(world.machine.mem.vmstat.get(Event::Pgfault), 2048 + 1 + 2048 / 32);
+    assert_eq!(world.machine.mem.vmstat.get(Event::Pgmajfault), 1);
+}
+
+#[test]
+fn random_advice_faults_twice_a_page() {
+    let mut world = small(Config::default());
+    let mm = world.machine.create_mm(Machine::ROOT);
+    let file = world.machine.create_file(64 * PAGE_SIZE, true);
+    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Random, false);
+    for page in 0..64 {
+        assert_eq!(world.access(mm, map, page, false), Some(Outcome::Major));
+    }
+    assert_eq!(world.machine.mem.vmstat.get(Event::Pgfault), 128);
+    assert_eq!(world.machine.mem.vmstat.get(Event::Pgmajfault), 64);
+}
+
+#[test]
+fn a_failed_swap_read_is_an_error_and_the_page_can_be_tried_again() {
+    let mut world = small(Config { page_cluster: 0, ..Config::default() });
+    world.audit = false;
+    let mm = world.machine.create_mm(Machine::ROOT);
+    let heap = world.machine.mmap(mm, Backing::Anon, 8000, Advice::Normal, false);
+    for page in 0..8000 {
+        world.access(mm, heap, page, true);
+    }
+    world.settle();
+    let swapped = (0..8000).find(|&page| !world.machine.is_in_core(heap, page)).unwrap();
+    world.fail_every = 1;
+    assert_eq!(world.access(mm, heap, swapped, true), Some(Outcome::IoError));
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn without_swap_the_largest_task_is_killed_and_the_rest_goes_on() {
+    let machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default()).unwrap();
+    let mut world = World::new(machine);
+    world.audit = false;
+    let big = world.machine.create_mm(Machine::ROOT);
+    let small = world.machine.create_mm(Machine::ROOT);
+    let heap = world.machine.mmap(big, Backing::Anon, 8000, Advice::Normal, false);
+    let other = world.machine.mmap(small, Backing::Anon, 4000, Advice::Normal, false);
+    for page in 0..4000 {
+        world.access(big, heap, page, true);
+    }
+    for page in 0..4000 {
+        let outcome = world.access(small, other, page, true);
+        assert_ne!(outcome, Some(Outcome::NoMemory), "page {page}");
+    }
+    assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 1);
+    world.machine.audit().unwrap();
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Access { vma: usize, page: u64, write: bool },
+    Read { file: usize, page: u64, pages: u64 },
+    Write { file: usize, page: u64, bytes: u64 },
+    Complete,
+    Kswapd,
+    Flusher,
+    Unmap { vma: usize },
+    Map { vma: usize },
+    DropCaches,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        12 => (0..4usize, 0..3000u64, any::<bool>())
+            .prop_map(|(vma, page, write)| Operation::Access { vma, page, write }),
+        3 => (0..2usize, 0..2500u64, 1..80u64)
+            .prop_map(|(file, page, pages)| Operation::Read { file, page, pages }),
+        3 => (0..2usize, 0..2500u64, 1..100_000u64)
+            .prop_map(|(file, page, bytes)| Operation::Write { file, page, bytes }),
+        4 => Just(Operation::Complete),
+        3 => Just(Operation::Kswapd),
+        2 => Just(Operation::Flusher),
+        1 => (0..4usize).prop_map(|vma| Operation::Unmap { vma }),
+        1 => (0..4usize).prop_map(|vma| Operation::Map { vma }),
+        1 => Just(Operation::DropCaches),
+    ]
+}
+
+fn run_operations(operations: &[Operation], config: Config, fail_every: u64) {
+    // Tiny, so that everything is under pressure all the time.
+    let mut machine = Machine::new(&[NodeSpec::x86_64(6 << 20, 0, 0)], 1, config).unwrap();
+    machine.swapon(4096, 4096, true);
+    let mut world = World::new(machine);
+    world.fail_every = fail_every;
+    let mm: Vec<MmId> = (0..2).map(|_| world.machine.create_mm(Machine::ROOT)).collect();
+    let files = [
+        world.machine.create_file(3000 * PAGE_SIZE, false),
+        world.machine.create_file(3000 * PAGE_SIZE, true),
+    ];
+    let map = |machine: &mut Machine, vma: usize| -> VmaId {
+        let backing = match vma {
+            0 | 1 => Backing::Anon,
+            2 => Backing::File(files[0]),
+            _ => Backing::File(files[1]),
+        };
+        machine.mmap(mm[vma % 2], backing, 3000, Advice::Normal, vma == 3)
+    };
+    let mut vmas: Vec<Option<VmaId>> =
+        (0..4).map(|vma| Some(map(&mut world.machine, vma))).collect();
+    for operation in operations {
+        match *operation {
+            Operation::Access { vma, page, write } => {
+                // A run of pages, so that a few operations fill the machine.
+                for page in (page..3000).take(60) {
+                    if let Some(id) = vmas[vma].filter(|_| !world.machine_is_dead(mm[vma % 2])) {
+                        world.access(mm[vma % 2], id, page, write);
+                    }
+                }
+            }
+            Operation::Read { file, page, pages } => {
+                let len = pages * PAGE_SIZE;
+                let readahead = Default::default();
+                let offset = page * PAGE_SIZE;
+                let mut call = Call::read(mm[0], NodeId(0), files[file], offset, len, readahead);
+                world.drive(&mut call);
+            }
+            Operation::Write { file, page, bytes } => {
+                let offset = page * PAGE_SIZE + bytes % 100;
+                world.drive(&mut Call::write(mm[0], NodeId(0), files[file], offset, bytes));
+            }
+            Operation::Complete => world.complete_one(),
+            Operation::Kswapd => world.kswapd(),
+            Operation::Flusher => world.flusher(),
+            Operation::Unmap { vma } => {
+                if let Some(id) = vmas[vma].take() {
+                    world.machine.munmap(id, CPU).discard();
+                    world.machine.audit().unwrap();
+                }
+            }
+            Operation::Map { vma } => {
+                if vmas[vma].is_none() {
+                    vmas[vma] = Some(map(&mut world.machine, vma));
+                }
+            }
+            Operation::DropCaches => {
+                world.machine.drop_pagecache(CPU).discard();
+                world.machine.audit().unwrap();
+            }
+        }
+    }
+    world.settle();
+    world.machine.audit().unwrap();
+}
+
+impl World {
+    fn machine_is_dead(&self, mm: MmId) -> bool {
+        self.machine.is_exited(mm)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_operations_keep_every_invariant(
+        operations in proptest::collection::vec(operation(), 1..300),
+        old in any::<bool>(),
+        page_cluster in 0..4u32,
+        fail_every in prop_oneof![Just(0u64), 2..20u64],
+    ) {
+        let config = Config {
+            page_cluster,
+            kswapd: if old { KswapdPolicy::Linux2637 } else { KswapdPolicy::Linux61 },
+            direct_reclaim:
+                if old { DirectReclaimPolicy::Linux2637 } else { DirectReclaimPolicy::Linux61 },
+            ..Config::default()
+        };
+        run_operations(&operations, config, fail_every);
+    }
+}

@@ -1,0 +1,172 @@
+//! A minimal world for tests: one CPU, I/O that ends when the test says so, an audit after every
+//! step.
+
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::effect::{Effect, Io, Step, Wait};
+use pagetide_core::machine::{Machine, Touch};
+use pagetide_core::page_table::VmaId;
+use pagetide_core::reclaim::kswapd::KswapdIdle;
+use pagetide_core::units::{Cpu, MmId, NodeId};
+
+pub const CPU: Cpu = Cpu(0);
+const NODE: NodeId = NodeId(0);
+
+pub struct World {
+    pub machine: Machine,
+    pub now: u64,
+    pub inflight: Vec<Io>,
+    pub kswapd_awake: bool,
+    pub flusher_awake: bool,
+    pub killed: Vec<MmId>,
+    /// Every n-th request fails; 0: none does.
+    pub fail_every: u64,
+    nr_io: u64,
+    /// Audit after every step (slow), or only when asked.
+    pub audit: bool,
+    /// A generator for the order in which I/O ends.
+    pub random: u64,
+}
+
+#[allow(dead_code)] // each test file uses its part
+impl World {
+    pub fn new(machine: Machine) -> World {
+        World {
+            machine,
+            now: 0,
+            inflight: Vec::new(),
+            kswapd_awake: false,
+            flusher_awake: false,
+            killed: Vec::new(),
+            fail_every: 0,
+            nr_io: 0,
+            audit: true,
+            random: 1,
+        }
+    }
+
+    pub fn draw(&mut self, below: u64) -> u64 {
+        self.random =
+            self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.random >> 33) % below
+    }
+
+    fn check(&self) {
+        if self.audit {
+            if let Err(violation) = self.machine.audit() {
+                panic!("at {}: {violation}", self.now);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Submit(io) => self.inflight.push(io),
+                Effect::WakeKswapd(_) => self.kswapd_awake = true,
+                Effect::WakeFlusher => self.flusher_awake = true,
+                Effect::OomKill(mm) => self.killed.push(mm),
+                Effect::WakePage(_) | Effect::WakeKcompactd(..) | Effect::WakeThrottled(..) => {}
+            }
+        }
+        self.check();
+    }
+
+    pub fn complete_one(&mut self) {
+        if self.inflight.is_empty() {
+            return;
+        }
+        let at = self.draw(self.inflight.len() as u64) as usize;
+        let io = self.inflight.swap_remove(at);
+        self.nr_io += 1;
+        let ok = self.fail_every == 0 || !self.nr_io.is_multiple_of(self.fail_every);
+        let mut effects = Vec::new();
+        self.machine.io_done(io, ok, CPU, self.now).drain_into(&mut effects);
+        self.carry_out(effects);
+    }
+
+    pub fn kswapd(&mut self) {
+        if !self.kswapd_awake {
+            return;
+        }
+        self.now += 1000;
+        let mut buffer = Vec::new();
+        let (step, effects) = self.machine.kswapd_step(NODE, CPU, self.now);
+        effects.drain_into(&mut buffer);
+        match step {
+            Step::Continue => {}
+            Step::Done(KswapdIdle::Sleep) => self.kswapd_awake = false,
+            Step::Done(KswapdIdle::Nap(ns)) => self.now += ns,
+            Step::Wait(Wait::Throttled { node, reason, timeout }) => {
+                self.now += timeout;
+                self.machine.throttle_ended(node, reason);
+                self.complete_one();
+            }
+            Step::Wait(Wait::Page(_)) => unreachable!(),
+        }
+        self.carry_out(buffer);
+    }
+
+    pub fn flusher(&mut self) {
+        if !self.flusher_awake {
+            return;
+        }
+        let mut buffer = Vec::new();
+        let (step, effects) = self.machine.flusher_step(CPU, self.now);
+        effects.drain_into(&mut buffer);
+        match step {
+            Step::Continue => {}
+            Step::Done(_) => self.flusher_awake = false,
+            Step::Wait(_) => self.complete_one(),
+        }
+        self.carry_out(buffer);
+    }
+
+    /// Steps a call to its end; daemons and I/O run in between.
+    pub fn drive(&mut self, call: &mut Call) -> Outcome {
+        for _ in 0..1_000_000 {
+            self.now += 1000;
+            let mut buffer = Vec::new();
+            let (step, effects) = self.machine.step(call, CPU, self.now);
+            effects.drain_into(&mut buffer);
+            self.carry_out(buffer);
+            match step {
+                Step::Continue => {}
+                Step::Wait(wait) => {
+                    self.complete_one();
+                    self.flusher();
+                    self.kswapd();
+                    if let Wait::Throttled { node, reason, timeout } = wait {
+                        self.now += timeout.min(100_000_000);
+                        self.machine.throttle_ended(node, reason);
+                    }
+                }
+                Step::Done(outcome) => return outcome,
+            }
+            if self.draw(4) == 0 {
+                self.kswapd();
+                self.flusher();
+            }
+            let killed = std::mem::take(&mut self.killed);
+            for mm in killed {
+                let mut buffer = Vec::new();
+                self.machine.exit_mm(mm, CPU).drain_into(&mut buffer);
+                self.carry_out(buffer);
+            }
+        }
+        panic!("a call does not end: livelock");
+    }
+
+    /// Touches a page, faulting if need be.
+    pub fn access(&mut self, mm: MmId, vma: VmaId, page: u64, write: bool) -> Option<Outcome> {
+        match self.machine.touch(vma, page, write) {
+            Touch::Hit => None,
+            Touch::Fault => Some(self.drive(&mut Call::fault(mm, NODE, vma, page, write))),
+        }
+    }
+
+    pub fn settle(&mut self) {
+        while !self.inflight.is_empty() {
+            self.complete_one();
+        }
+    }
+}

@@ -1,0 +1,1 @@
+fn main() { println!("{:#}", pagetide_scenario::schema::schema()); }

@@ -1,0 +1,93 @@
+//! Files: those that all tasks share, and private ones, made for each task that names them.
+
+use crate::load::raw;
+use crate::load::span::{At, Sink, Span};
+use crate::load::units::{show_size, to_pages, PAGE_SIZE};
+use super::names::{need, Names};
+use crate::model::File;
+use crate::workload::REGION_PAGES_MAX;
+use std::collections::BTreeMap;
+
+/// The files of a scenario, by the index of their `[[file]]`.
+#[derive(Debug)]
+pub(super) struct Files<'a> {
+    pub(super) names: Names<'a>,
+    templates: Vec<Template>,
+    /// What the setup gets.
+    pub(super) list: Vec<File>,
+    /// (template, task) -> index into `list`.
+    private: BTreeMap<(usize, String), usize>,
+}
+
+#[derive(Debug)]
+struct Template {
+    file: File,
+    /// Index into [`Files::list`]; `None` for a private file.
+    shared: Option<usize>,
+}
+
+/// Checks the files.
+pub(super) fn check<'a>(raw: &'a raw::Scenario, disks: &Names<'_>, sink: &mut Sink) -> Files<'a> {
+    let mut files = Files {
+        names: Names::new("file"),
+        templates: Vec::new(),
+        list: Vec::new(),
+        private: BTreeMap::new(),
+    };
+    files.names.is_incomplete = raw.bad.contains(&"file");
+    for file in raw.file.as_deref().unwrap_or_default() {
+        let place = (file.at, file.bad.as_slice());
+        let name = need(&file.name, "name", place, "the file", "\"data\"", sink);
+        let disk = file.disk.as_ref().and_then(|disk| disks.find(disk, sink)).unwrap_or(0);
+        let size = file.size.as_ref().map_or(0, |size| check_size(size, sink));
+        let Some(name) = name else {
+            files.names.is_incomplete = true;
+            continue;
+        };
+        files.names.insert(&name.value.0, name.span, files.templates.len(), sink);
+        let sparse = file.sparse.as_ref().is_some_and(|sparse| sparse.value);
+        let is_private = file.private.as_ref().is_some_and(|private| private.value);
+        let checked = File { name: name.value.0.clone(), size, sparse, disk };
+        let shared = (!is_private).then_some(files.list.len());
+        if shared.is_some() {
+            files.list.push(checked.clone());
+        }
+        files.templates.push(Template { file: checked, shared });
+    }
+    files
+}
+
+fn check_size(size: &At<crate::load::decode::Size>, sink: &mut Sink) -> u64 {
+    let bytes = size.value.0;
+    if to_pages(bytes) > REGION_PAGES_MAX {
+        let limit = show_size(REGION_PAGES_MAX * PAGE_SIZE);
+        sink.hinted(size.span, "the file is too large", format!("at most {limit}"));
+    }
+    bytes
+}
+
+impl Files<'_> {
+    /// Size of the file of a template.
+    pub(super) fn size(&self, template: usize) -> u64 {
+        self.templates.get(template).map_or(0, |template| template.file.size)
+    }
+
+    /// Where the file was named.
+    pub(super) fn span(&self, template: usize) -> Option<Span> {
+        let template = self.templates.get(template)?;
+        self.names.span(&template.file.name)
+    }
+
+    /// The file that `task` means by a template: index into the setup's files.
+    pub(super) fn of_task(&mut self, template: usize, task: &str) -> usize {
+        let Some(Template { file, shared }) = self.templates.get(template) else { return 0 };
+        if let Some(index) = shared {
+            return *index;
+        }
+        let list = &mut self.list;
+        *self.private.entry((template, task.to_owned())).or_insert_with(|| {
+            list.push(File { name: format!("{}@{task}", file.name), ..file.clone() });
+            list.len() - 1
+        })
+    }
+}

@@ -1,0 +1,267 @@
+//! `[machine]` and `[[file]]`: sizes that a machine can have, disks that exist.
+
+use crate::load::decode::Size;
+use crate::load::raw;
+use crate::load::span::{At, Problem, Sink, Span};
+use crate::load::units::{show_size, PAGE_SIZE};
+use super::names::{need, Names};
+use super::MACHINE_PAGES_MAX;
+use crate::model::{Disk, DiskFaults, Machine, Node, Swap, Zone};
+use crate::names::{DiskModel, Named, ZoneName};
+
+/// Name of the disk of a machine that describes none.
+const DEFAULT_DISK: &str = "disk";
+/// NUMA nodes.
+const NODES_MAX: usize = 64;
+/// Largest zone DMA: 16 MiB.
+const ZONE_DMA_PAGES_MAX: u64 = 4096;
+
+/// The machine, and the names of its disks.
+pub(super) fn check<'a>(
+    raw: &'a raw::Scenario,
+    at: Span,
+    sink: &mut Sink,
+) -> (Machine, Names<'a>) {
+    let mut disks = Names::new("disk");
+    let empty = || Machine { cpus: 1, nodes: Vec::new(), disks: Vec::new(), swap: None };
+    let example = "write [machine] and then memory = \"2GiB\"";
+    let Some(machine) = &raw.machine else {
+        if raw.bad.is_empty() {
+            sink.hinted(at, "there is no [machine]", example);
+        }
+        disks.is_incomplete = true;
+        return (empty(), disks);
+    };
+    let mut checked = empty();
+    checked.cpus = machine.cpus.as_ref().map_or(1, |cpus| cpus.value.0 as u16);
+    checked.nodes = check_nodes(machine, sink);
+    disks.is_incomplete = machine.bad.contains(&"disk");
+    match machine.disk.as_deref() {
+        None | Some([]) => {
+            checked.disks.push(preset(DEFAULT_DISK, DiskModel::Ssd));
+            disks.insert(DEFAULT_DISK, machine.at, 0, sink);
+        }
+        Some(list) => {
+            for disk in list {
+                let index = checked.disks.len();
+                match &disk.name {
+                    Some(name) => disks.insert(&name.value.0, name.span, index, sink),
+                    None => disks.is_incomplete = true,
+                }
+                checked.disks.push(check_disk(disk, sink));
+            }
+        }
+    }
+    if let Some(swap) = &machine.swap {
+        checked.swap = check_swap(&swap.0, &disks, sink);
+    }
+    (checked, disks)
+}
+
+fn check_nodes(machine: &raw::Machine, sink: &mut Sink) -> Vec<Node> {
+    let Some(nodes) = machine.node.as_deref().filter(|nodes| !nodes.is_empty()) else {
+        let node = raw::MemoryNode {
+            at: machine.at,
+            bad: machine.bad.clone(),
+            memory: machine.memory.clone(),
+            reserved: machine.reserved.clone(),
+            movable: machine.movable.clone(),
+            zone: machine.zone.clone(),
+        };
+        let what = "the machine";
+        let mut pages = 0;
+        return check_node(&node, what, &mut pages, sink).into_iter().collect();
+    };
+    for value in [&machine.memory, &machine.reserved, &machine.movable].into_iter().flatten() {
+        let hint = "with [[machine.node]], write it in each node";
+        sink.hinted(value.span, "this machine has nodes of its own", hint);
+    }
+    if let Some(zone) = machine.zone.as_deref().and_then(<[_]>::first) {
+        let hint = "with [[machine.node]], write [[machine.node.zone]]";
+        sink.hinted(zone.at, "this machine has nodes of its own", hint);
+    }
+    if let Some(node) = nodes.get(NODES_MAX) {
+        sink.error(node.at, format!("a machine has at most {NODES_MAX} nodes"));
+        return Vec::new();
+    }
+    let mut pages = 0;
+    nodes.iter().filter_map(|node| check_node(node, "the node", &mut pages, sink)).collect()
+}
+
+/// One node; `pages` counts the machine's.
+fn check_node(
+    node: &raw::MemoryNode,
+    what: &str,
+    pages: &mut u64,
+    sink: &mut Sink,
+) -> Option<Node> {
+    let zones = check_zones(node, sink);
+    let memory = if zones.is_empty() {
+        need(&node.memory, "memory", (node.at, &node.bad), what, "\"2GiB\"", sink)?.clone()
+    } else {
+        let present: u64 = zones.iter().map(|zone| zone.present).sum();
+        let value = Size(present.saturating_mul(PAGE_SIZE));
+        for given in [&node.memory, &node.reserved, &node.movable].into_iter().flatten() {
+            let hint = "remove it: memory is what the zones have, and `managed` says what is kept";
+            sink.hinted(given.span, "the zones say it already", hint);
+        }
+        At { value, span: node.at }
+    };
+    let bytes = memory.value.0;
+    if bytes == 0 {
+        sink.hinted(memory.span, format!("{what} has no memory"), "memory = \"2GiB\", for example");
+        return None;
+    }
+    check_pages(&memory, sink);
+    *pages = pages.saturating_add(bytes / PAGE_SIZE);
+    if *pages > MACHINE_PAGES_MAX {
+        let limit = show_size(MACHINE_PAGES_MAX * PAGE_SIZE);
+        let message = format!("more memory than a machine can have here: {}", show_size(bytes));
+        sink.hinted(memory.span, message, format!("all nodes together have at most {limit}"));
+        return None;
+    }
+    let part = |part: &Option<At<Size>>, taken: u64, sink: &mut Sink| match part {
+        Some(size) if zones.is_empty() => {
+            check_pages(size, sink);
+            if size.value.0 >= bytes - taken {
+                let message = format!("{} of {}", show_size(size.value.0), show_size(bytes));
+                let hint = "some memory must be left for the system";
+                sink.hinted(size.span, format!("nothing is left: {message}"), hint);
+                return 0;
+            }
+            size.value.0
+        }
+        _ => 0,
+    };
+    let reserved = part(&node.reserved, 0, sink);
+    let movable = part(&node.movable, reserved, sink);
+    Some(Node { memory: bytes, reserved, movable, zones })
+}
+
+fn check_pages(size: &At<Size>, sink: &mut Sink) {
+    let bytes = size.value.0;
+    if bytes % PAGE_SIZE != 0 {
+        let near = bytes / PAGE_SIZE;
+        let message = format!("{bytes} bytes are not whole pages");
+        sink.hinted(size.span, message, format!("a page has 4KiB: \"{near} pages\", for example"));
+    }
+}
+
+fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
+    let mut zones: Vec<Zone> = Vec::new();
+    let mut names = Names::new("zone");
+    let mut last = None;
+    for zone in node.zone.as_deref().unwrap_or_default() {
+        let place = (zone.at, zone.bad.as_slice());
+        let name = need(&zone.name, "name", place, "the zone", "\"DMA32\"", sink);
+        let present = need(&zone.present, "present", place, "the zone", "\"4096 pages\"", sink);
+        let (Some(name), Some(present)) = (name, present) else { continue };
+        names.insert(name.value.name(), name.span, zones.len(), sink);
+        if last > Some(name.value) {
+            let hint = "write DMA, DMA32, Normal, Movable in this order";
+            sink.hinted(name.span, "zones out of order", hint);
+        }
+        last = Some(name.value);
+        let managed = zone.managed.as_ref().unwrap_or(present);
+        let free = zone.free.as_ref().unwrap_or(managed);
+        for size in [present, managed, free] {
+            check_pages(size, sink);
+        }
+        check_zone_parts(name.value, present, managed, free, sink);
+        zones.push(Zone {
+            name: name.value.name().to_owned(),
+            present: present.value.0 / PAGE_SIZE,
+            managed: managed.value.0 / PAGE_SIZE,
+            free: free.value.0 / PAGE_SIZE,
+        });
+    }
+    zones
+}
+
+fn check_zone_parts(
+    name: ZoneName,
+    present: &At<Size>,
+    managed: &At<Size>,
+    free: &At<Size>,
+    sink: &mut Sink,
+) {
+    if present.value.0 == 0 {
+        sink.hinted(present.span, "a zone without memory", "leave it out");
+    }
+    if name == ZoneName::Dma && present.value.0 > ZONE_DMA_PAGES_MAX * PAGE_SIZE {
+        sink.hinted(present.span, "zone DMA is too large", "it ends at 16MiB");
+    }
+    for (part, whole, names) in
+        [(managed, present, ["managed", "present"]), (free, managed, ["free", "managed"])]
+    {
+        if part.value.0 > whole.value.0 {
+            let [part_name, whole_name] = names;
+            sink.push(Problem {
+                span: part.span,
+                message: format!("more {part_name} than {whole_name}"),
+                hint: Some("free <= managed <= present".into()),
+                also: Some((whole.span, format!("{whole_name} here"))),
+            });
+        }
+    }
+}
+
+fn preset(name: &str, model: DiskModel) -> Disk {
+    Disk {
+        name: name.to_owned(),
+        model: model.name().to_owned(),
+        read_latency_ns: None,
+        write_latency_ns: None,
+        read_bandwidth: None,
+        write_bandwidth: None,
+        queue_depth: None,
+        faults: DiskFaults::default(),
+    }
+}
+
+fn check_disk(disk: &raw::Disk, sink: &mut Sink) -> Disk {
+    let place = (disk.at, disk.bad.as_slice());
+    let name = need(&disk.name, "name", place, "the disk", "\"ssd\"", sink);
+    let model = need(&disk.model, "model", place, "the disk", "\"ssd\"", sink);
+    let name = name.map_or("", |name| &name.value.0);
+    let mut checked = preset(name, model.map_or(DiskModel::Ssd, |model| model.value));
+    for rate in [&disk.read_bandwidth, &disk.write_bandwidth].into_iter().flatten() {
+        if rate.value.0 == 0 {
+            let hint = "leave it out for the preset's";
+            sink.hinted(rate.span, "a disk that transfers nothing", hint);
+        }
+    }
+    checked.read_latency_ns = disk.read_latency.as_ref().map(|time| time.value.0);
+    checked.write_latency_ns = disk.write_latency.as_ref().map(|time| time.value.0);
+    checked.read_bandwidth = disk.read_bandwidth.as_ref().map(|rate| rate.value.0);
+    checked.write_bandwidth = disk.write_bandwidth.as_ref().map(|rate| rate.value.0);
+    checked.queue_depth = disk.queue_depth.as_ref().map(|depth| depth.value.0 as u32);
+    if let Some(faults) = &disk.faults {
+        let ppm = |ppm: &Option<At<crate::load::decode::Int<0, 1_000_000>>>| {
+            ppm.as_ref().map_or(0, |ppm| ppm.value.0 as u32)
+        };
+        checked.faults = DiskFaults {
+            read_error_ppm: ppm(&faults.read_error_ppm),
+            write_error_ppm: ppm(&faults.write_error_ppm),
+            slow_ppm: ppm(&faults.slow_ppm),
+            slow_factor: faults.slow_factor.as_ref().map_or(10, |factor| factor.value.0 as u32),
+        };
+    }
+    checked
+}
+
+fn check_swap(swap: &raw::SwapTable, disks: &Names<'_>, sink: &mut Sink) -> Option<Swap> {
+    let disk = swap.disk.as_ref().map_or(Some(0), |disk| disks.find(disk, sink));
+    let place = (swap.at, swap.bad.as_slice());
+    let size = need(&swap.size, "size", place, "the swap area", "\"4GiB\"", sink)?;
+    check_pages(size, sink);
+    if size.value.0 == 0 {
+        sink.hinted(size.span, "a swap area of no size", "leave `swap` out for none");
+    }
+    if size.value.0 / PAGE_SIZE > MACHINE_PAGES_MAX {
+        let limit = show_size(MACHINE_PAGES_MAX * PAGE_SIZE);
+        sink.hinted(size.span, "the swap area is too large", format!("at most {limit}"));
+    }
+    let full_after_pages = swap.full_after.as_ref().map(|size| size.value.0 / PAGE_SIZE);
+    Some(Swap { disk: disk?, size: size.value.0, full_after_pages })
+}

@@ -1,0 +1,61 @@
+//! From typed tables to the model: every name resolved, every size possible. All checks go on
+//! after a mistake, with a stand-in for what is missing, so that one run reports all of them.
+
+mod files;
+mod knobs;
+mod machine;
+mod names;
+mod report;
+mod tasks;
+mod workload;
+
+use super::raw;
+use super::span::{Sink, Span};
+use crate::model::{Reference, Setup};
+use std::path::Path;
+
+/// Pages of the largest machine: 2 TiB.
+pub(super) const MACHINE_PAGES_MAX: u64 = 1 << 29;
+/// Tasks of a scenario, copies included.
+const TASKS_MAX: usize = 4096;
+/// Phases of all its tasks, copies included.
+const PHASES_MAX: usize = 16_384;
+/// Virtual time after which a run is cut unless the scenario says otherwise: an hour.
+const DEFAULT_TIME_LIMIT_NS: u64 = 3600 * 1_000_000_000;
+
+/// The setup that the tables describe. It counts only if nothing was reported.
+pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut Sink) -> Setup {
+    let (machine, disks) = machine::check(raw, at, sink);
+    let mut files = files::check(raw, &disks, sink);
+    let policies = knobs::policies(raw.policy.as_ref());
+    let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
+    let (groups, group_names) = knobs::groups(raw, sink);
+    let tasks = tasks::check(raw, &group_names, &mut files, base_dir, at, sink);
+    let measure = report::measure(raw, &tasks, sink);
+    let limit = raw.time_limit.as_ref();
+    if let Some(limit) = limit.filter(|limit| limit.value.0 == 0) {
+        sink.hinted(limit.span, "a run of no time", "leave it out for an hour");
+    }
+    Setup {
+        machine,
+        sysctls,
+        policies,
+        groups,
+        files: files.list,
+        tasks,
+        measure,
+        time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),
+    }
+}
+
+/// What belongs to the scenario and not to one of its variants.
+pub(super) fn rows_and_reference(
+    raw: &raw::Scenario,
+    setup: &Setup,
+    variants: &[&str],
+    sink: &mut Sink,
+) -> (Vec<String>, Option<Reference>) {
+    let rows = report::rows(raw, setup, sink);
+    let reference = report::reference(raw, setup, variants, sink);
+    (rows, reference)
+}

@@ -1,0 +1,81 @@
+//! Names within a scenario: each given once, each use resolved.
+
+use crate::load::decode::Name;
+use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
+use std::collections::BTreeMap;
+
+/// The names of one kind of thing, with their indices.
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    what: &'static str,
+    index: BTreeMap<&'a str, (usize, Span)>,
+    /// In the order of the text, for hints.
+    order: Vec<&'a str>,
+    /// Some names could not be read, so that a missing one proves nothing.
+    pub(super) is_incomplete: bool,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(what: &'static str) -> Self {
+        Self { what, index: BTreeMap::new(), order: Vec::new(), is_incomplete: false }
+    }
+
+    /// Adds a name; reports one that is there already.
+    pub(super) fn insert(&mut self, name: &'a str, span: Span, index: usize, sink: &mut Sink) {
+        if let Some((_, first)) = self.index.get(name) {
+            sink.push(Problem {
+                span,
+                message: format!("the {} `{}` is named twice", self.what, clip(name)),
+                hint: Some("give one of them another name".into()),
+                also: Some((*first, "first named here".into())),
+            });
+            return;
+        }
+        self.index.insert(name, (index, span));
+        self.order.push(name);
+    }
+
+    /// The index of a name, if there is one.
+    pub(super) fn get(&self, name: &str) -> Option<usize> {
+        self.index.get(name).map(|(index, _)| *index)
+    }
+
+    /// The index of a name; reports one that there is not.
+    pub(super) fn find(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
+        self.find_text(&name.value.0, name.span, sink)
+    }
+
+    /// As [`Self::find`], for any text.
+    pub(super) fn find_text(&self, name: &str, span: Span, sink: &mut Sink) -> Option<usize> {
+        let found = self.get(name);
+        if found.is_none() && !self.is_incomplete {
+            let hint = match sink.suggest(name, self.order.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if self.order.is_empty() => format!("there is no {} at all", self.what),
+                None => format!("there is {}", list_names(self.order.iter().copied())),
+            };
+            sink.hinted(span, format!("there is no {} `{}`", self.what, clip(name)), hint);
+        }
+        found
+    }
+
+    /// Where a name was given.
+    pub(super) fn span(&self, name: &str) -> Option<Span> {
+        self.index.get(name).map(|(_, span)| *span)
+    }
+}
+
+/// A value that must be there. Reports its absence at `at`, unless it is there and unreadable.
+pub(super) fn need<'t, T>(
+    value: &'t Option<T>,
+    key: &'static str,
+    (at, bad): (Span, &[&'static str]),
+    what: &str,
+    example: &str,
+    sink: &mut Sink,
+) -> Option<&'t T> {
+    if value.is_none() && !bad.contains(&key) {
+        sink.hinted(at, format!("{what} has no `{key}`"), format!("add {key} = {example}"));
+    }
+    value.as_ref()
+}

@@ -1,0 +1,353 @@
+//! `[[task]]`: copies, phases, who waits for whom.
+
+use crate::load::decode::Name;
+use crate::load::raw;
+use crate::load::span::{clip, At, Problem, Sink, Span};
+use super::files::Files;
+use super::names::{need, Names};
+use super::workload::{Phases, Regions};
+use super::{PHASES_MAX, TASKS_MAX};
+use crate::model::{Phase, Start, Task, Workload};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Name of the only phase of a task that is written without phases.
+const ONLY_PHASE: &str = "main";
+
+/// A checked `[[task]]`, before its copies are made. Workloads have indices of file templates.
+struct Draft<'a> {
+    name: &'a str,
+    copies: usize,
+    /// Index of its first copy among all tasks.
+    first: usize,
+    group: Option<usize>,
+    delay_ns: u64,
+    after: Option<After>,
+    background: bool,
+    nice: i8,
+    loops: u32,
+    phases: Vec<Phase>,
+    /// It writes until it is stopped.
+    is_endless: bool,
+}
+
+#[derive(Clone, Copy)]
+struct After {
+    /// Index of the draft.
+    draft: usize,
+    copy: usize,
+    span: Span,
+}
+
+/// All tasks, copies made.
+pub(super) fn check(
+    raw: &raw::Scenario,
+    groups: &Names<'_>,
+    files: &mut Files<'_>,
+    base_dir: &Path,
+    at: Span,
+    sink: &mut Sink,
+) -> Vec<Task> {
+    let list = raw.task.as_deref().unwrap_or_default();
+    if list.is_empty() {
+        if raw.bad.is_empty() {
+            let hint = "add a [[task]] with a name and a workload";
+            sink.hinted(at, "there is nothing to run", hint);
+        }
+        return Vec::new();
+    }
+    let mut names = Names::new("task");
+    let mut drafts: Vec<Draft<'_>> = Vec::with_capacity(list.len());
+    for (index, task) in list.iter().enumerate() {
+        let place = (task.table.at, task.table.bad.as_slice());
+        match need(&task.table.name, "name", place, "the task", "\"writer\"", sink) {
+            Some(name) => {
+                names.insert(&name.value.0, name.span, index, sink);
+                if let Some(group) = groups.span(&name.value.0) {
+                    shared_name(name, group, sink);
+                }
+            }
+            None => names.is_incomplete = true,
+        }
+        drafts.push(draft(task, groups, files, base_dir, sink));
+    }
+    let mut tasks = 0;
+    for draft in &mut drafts {
+        draft.first = tasks;
+        tasks += draft.copies;
+    }
+    if !is_within_limits(&drafts, list, sink) {
+        return Vec::new();
+    }
+    for (index, task) in list.iter().enumerate() {
+        drafts[index].after = after(task, &drafts, &names, sink);
+    }
+    report_waiting(&drafts, list, sink);
+    if drafts.iter().all(|draft| draft.background) {
+        let message = "every task is in the background: the run would end at once";
+        sink.hinted(list[0].table.at, message, "leave out `background` for one of them");
+    }
+    expand(&drafts, files)
+}
+
+fn shared_name(name: &At<Name>, group: Span, sink: &mut Sink) {
+    sink.push(Problem {
+        span: name.span,
+        message: format!("a group is called `{}` too", clip(&name.value.0)),
+        hint: Some("their metrics would have the same keys: rename one of them".into()),
+        also: Some((group, "the group".into())),
+    });
+}
+
+fn is_within_limits(drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) -> bool {
+    let (mut tasks, mut phases) = (0, 0);
+    for (draft, task) in drafts.iter().zip(list) {
+        tasks += draft.copies;
+        phases += draft.copies * draft.phases.len();
+        let span = task.table.copies.as_ref().map_or(task.table.at, |copies| copies.span);
+        if tasks > TASKS_MAX {
+            let hint = format!("a scenario has at most {TASKS_MAX}, copies included");
+            sink.hinted(span, "too many tasks", hint);
+            return false;
+        }
+        if phases > PHASES_MAX {
+            let hint = format!("a scenario has at most {PHASES_MAX}, copies and repeats included");
+            sink.hinted(span, "too many phases", hint);
+            return false;
+        }
+    }
+    true
+}
+
+fn draft<'a>(
+    task: &'a raw::Task,
+    groups: &Names<'_>,
+    files: &Files<'_>,
+    base_dir: &Path,
+    sink: &mut Sink,
+) -> Draft<'a> {
+    let table = &task.table;
+    let name = table.name.as_ref().map_or("", |name| name.value.0.as_str());
+    let phases = phases(task, files, base_dir, sink);
+    let background = table.background.as_ref().is_some_and(|background| background.value);
+    let is_endless = report_endless(task, name, &phases, background, sink);
+    if let (Some(start), Some(_)) = (&table.start, &table.after) {
+        let hint = "with `after`, write `delay`";
+        sink.hinted(start.span, "`start` and `after` exclude each other", hint);
+    }
+    let start = table.start.as_ref().map_or(0, |start| start.value.0);
+    let delay = table.delay.as_ref().map_or(0, |delay| delay.value.0);
+    Draft {
+        name,
+        copies: table.copies.as_ref().map_or(1, |copies| copies.value.0 as usize),
+        first: 0,
+        group: table.group.as_ref().and_then(|group| groups.find(group, sink)),
+        delay_ns: start.saturating_add(delay),
+        after: None,
+        background,
+        nice: table.nice.as_ref().map_or(0, |nice| nice.value.0 as i8),
+        loops: table.loops.as_ref().map_or(1, |loops| loops.value.0 as u32),
+        phases,
+        is_endless,
+    }
+}
+
+fn phases(
+    task: &raw::Task,
+    files: &Files<'_>,
+    base_dir: &Path,
+    sink: &mut Sink,
+) -> Vec<Phase> {
+    let list = task.table.phase.as_deref().unwrap_or_default();
+    let mut checker = Phases { files, base_dir, regions: Regions::default() };
+    if let Some(inline) = &task.inline {
+        if let Some(phase) = list.first() {
+            let hint = "move the task's own workload into a [[task.phase]]";
+            sink.hinted(phase.table.at, "a workload and phases exclude each other", hint);
+        }
+        let workload = checker.check(inline, sink);
+        let name = ONLY_PHASE.to_owned();
+        return workload.into_iter().map(|workload| Phase { name: name.clone(), workload }).collect();
+    }
+    if list.is_empty() && task.table.bad.is_empty() {
+        let hint = "add workload = \"touch\", for example, or [[task.phase]]";
+        sink.hinted(task.table.at, "the task does nothing", hint);
+    }
+    let mut names: BTreeMap<String, Span> = BTreeMap::new();
+    let mut phases = Vec::new();
+    for phase in list {
+        let place = (phase.table.at, phase.table.bad.as_slice());
+        let name = need(&phase.table.name, "name", place, "the phase", "\"fill\"", sink);
+        let workload = match &phase.workload {
+            Some(workload) => checker.check(workload, sink),
+            None => {
+                let hint = "add workload = \"touch\", for example";
+                sink.hinted(phase.table.at, "the phase has no (known) workload", hint);
+                None
+            }
+        };
+        let Some(name) = name else { continue };
+        let repeat = phase.table.repeat.as_ref().map_or(1, |repeat| repeat.value.0);
+        for i in 0..repeat {
+            let full = match repeat {
+                1 => name.value.0.clone(),
+                _ => format!("{}{i}", name.value.0),
+            };
+            if let Some(first) = names.get(&full) {
+                sink.push(Problem {
+                    span: name.span,
+                    message: format!("the phase `{}` is named twice", clip(&full)),
+                    hint: Some("give one of them another name".into()),
+                    also: Some((*first, "first named here".into())),
+                });
+                break;
+            }
+            names.insert(full.clone(), name.span);
+            if phases.len() > PHASES_MAX {
+                break;
+            }
+            phases.extend(workload.clone().map(|workload| Phase { name: full, workload }));
+        }
+    }
+    phases
+}
+
+/// Whether the task never ends by itself. Reports what can then not be.
+fn report_endless(
+    task: &raw::Task,
+    name: &str,
+    phases: &[Phase],
+    background: bool,
+    sink: &mut Sink,
+) -> bool {
+    let is_endless =
+        |phase: &Phase| matches!(phase.workload, Workload::FileWrite { bytes: None, .. });
+    let Some(first) = phases.iter().position(is_endless) else { return false };
+    let span = task.table.name.as_ref().map_or(task.table.at, |name| name.span);
+    let name = clip(name);
+    if !background {
+        let hint = "add total = \"1GiB\" to its file-write, or background = true to the task";
+        sink.hinted(span, format!("the task `{name}` never ends"), hint);
+    } else if first + 1 < phases.len() {
+        let phase = clip(&phases[first + 1].name);
+        let message = format!("the task `{name}` never reaches its phase `{phase}`");
+        sink.hinted(span, message, "add total = \"1GiB\" to the file-write before it");
+    }
+    true
+}
+
+/// The task copy that a task waits for.
+fn after(
+    task: &raw::Task,
+    drafts: &[Draft<'_>],
+    names: &Names<'_>,
+    sink: &mut Sink,
+) -> Option<After> {
+    let after = task.table.after.as_ref()?;
+    let span = after.span;
+    if let Some((name, copy)) = after.value.rsplit_once('.') {
+        let draft = names.get(name)?;
+        let copies = drafts[draft].copies;
+        let copy = copy.parse().ok().filter(|copy| copies > 1 && *copy < copies);
+        if copy.is_none() {
+            let message = format!("there is no task `{}`", clip(&after.value));
+            let hint = match copies {
+                1 => format!("`{name}` has one copy: write after = \"{name}\""),
+                _ => format!("it has copies `{name}.0` to `{name}.{}`", copies - 1),
+            };
+            sink.hinted(span, message, hint);
+        }
+        return Some(After { draft, copy: copy?, span });
+    }
+    let draft = names.find_text(&after.value, span, sink)?;
+    if drafts[draft].copies > 1 {
+        let name = clip(&after.value);
+        let hint = format!("say which: after = \"{name}.0\", for example");
+        sink.hinted(span, format!("`{name}` has several copies"), hint);
+        return None;
+    }
+    Some(After { draft, copy: 0, span })
+}
+
+/// Reports tasks that wait for each other, or for one that never ends.
+fn report_waiting(drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) {
+    let mut is_done = vec![false; drafts.len()];
+    for start in 0..drafts.len() {
+        let mut path: Vec<usize> = Vec::new();
+        let mut next = Some(start);
+        while let Some(index) = next.filter(|index| !is_done[*index]) {
+            is_done[index] = true;
+            path.push(index);
+            let Some(after) = drafts[index].after else { break };
+            let target = &drafts[after.draft];
+            if target.is_endless {
+                let names = (clip(drafts[index].name), clip(target.name));
+                let message = format!("`{}` waits for `{}`, which never ends", names.0, names.1);
+                sink.hinted(after.span, message, "use start = \"1s\", for example");
+            }
+            next = Some(after.draft);
+            if let Some(position) = path.iter().position(|known| *known == after.draft) {
+                report_cycle(&path[position..], drafts, list, sink);
+                break;
+            }
+        }
+    }
+}
+
+fn report_cycle(cycle: &[usize], drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) {
+    const NAMES_MAX: usize = 8;
+    let first = cycle[0];
+    let Some(after) = &list[first].table.after else { return };
+    let mut names: Vec<String> =
+        cycle.iter().take(NAMES_MAX).map(|i| format!("`{}`", clip(drafts[*i].name))).collect();
+    if cycle.len() > NAMES_MAX {
+        names.push("...".into());
+    }
+    names.push(format!("`{}`", clip(drafts[first].name)));
+    let message = format!("tasks wait for each other: {}", names.join(" after "));
+    sink.hinted(after.span, message, "let one of them start without `after`");
+}
+
+/// Makes the copies.
+fn expand(drafts: &[Draft<'_>], files: &mut Files<'_>) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for draft in drafts {
+        for copy in 0..draft.copies {
+            let name = match draft.copies {
+                1 => draft.name.to_owned(),
+                _ => format!("{}.{copy}", draft.name),
+            };
+            let mut phases = draft.phases.clone();
+            for phase in &mut phases {
+                if let Some(file) = file_of(&mut phase.workload) {
+                    *file = files.of_task(*file, &name);
+                }
+            }
+            let after = draft.after.map(|after| drafts[after.draft].first + after.copy);
+            tasks.push(Task {
+                name,
+                group: draft.group,
+                start: Start { delay_ns: draft.delay_ns, after },
+                background: draft.background,
+                nice: draft.nice,
+                loops: draft.loops,
+                phases,
+            });
+        }
+    }
+    tasks
+}
+
+/// The index of the file that a workload uses.
+fn file_of(workload: &mut Workload) -> Option<&mut usize> {
+    match workload {
+        Workload::FileWrite { file, .. }
+        | Workload::FileRead { file, .. }
+        | Workload::MappedRead { file, .. } => Some(file),
+        Workload::WorkingSet(set) => set.file.as_mut().map(|file| &mut file.0),
+        Workload::Touch { .. }
+        | Workload::Trace { .. }
+        | Workload::Compute { .. }
+        | Workload::Sleep { .. } => None,
+    }
+}

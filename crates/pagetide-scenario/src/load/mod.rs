@@ -1,0 +1,297 @@
+//! Scenario files: TOML text to a checked [`Scenario`], or to everything that is wrong with it.
+//!
+//! The way of a scenario: `tree` (TOML with places) -> changes of the variants and of the command
+//! line, made on the tree -> `raw` (typed tables, one declaration each) -> `check` (the model).
+//! Each variant goes this way by itself, so a change is checked as if it stood in the file. Every
+//! step reports into a `span::Sink` and goes on; a mistake that all variants have is told once.
+
+mod check;
+mod decode;
+pub(crate) mod raw;
+mod span;
+mod trace_file;
+mod tree;
+mod units;
+mod variants;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+use crate::model::{Scenario, Variant};
+use span::{Problem, Sink, Span, PROBLEMS_MAX};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use variants::{Column, Plan};
+
+/// Largest scenario file, in bytes.
+pub const SCENARIO_BYTES_MAX: u64 = 256 << 10;
+/// Changes on the command line at most.
+const SETS_MAX: usize = 1000;
+/// Runs of each variant unless the scenario says otherwise.
+const DEFAULT_REPEATS: u32 = 5;
+/// First seed unless the scenario says otherwise.
+const DEFAULT_SEED: u64 = 1;
+
+/// What the command line changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--set KEY=VALUE`: paths as in a variant's `set`. They win over the variants.
+    pub sets: Vec<(String, String)>,
+    /// `--variant NAME`: only these, in this order; all when empty.
+    pub variants: Vec<String>,
+    /// `--repeats N`.
+    pub repeats: Option<u32>,
+    /// `--seed N`.
+    pub seed: Option<u64>,
+}
+
+/// Loads a scenario file. Paths in it start at its directory.
+///
+/// # Errors
+/// All mistakes in the file and in `overrides`.
+pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Diagnostics> {
+    let shown = path.display().to_string();
+    let text = read(path).map_err(|(message, hint)| {
+        Diagnostics::new(vec![Diagnostic::of_file(shown.clone(), message, hint)], 0)
+    })?;
+    let base_dir = path.parent().unwrap_or(Path::new(""));
+    load_str(&shown, &text, base_dir, overrides)
+}
+
+fn read(path: &Path) -> Result<String, (String, Option<String>)> {
+    let cannot = |error: std::io::Error| (format!("cannot read the scenario: {error}"), None);
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    let mut bytes = Vec::new();
+    file.take(SCENARIO_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let message = format!("not UTF-8 text: byte {} (line {line})", valid.len());
+        (message, Some("is this a scenario file?".into()))
+    })
+}
+
+/// Loads a scenario from `text`. `name` is what messages call it, and its stem is the scenario's
+/// name by default; paths in it start at `base_dir`.
+///
+/// # Errors
+/// All mistakes in the text and in `overrides`.
+pub fn load_str(
+    name: &str,
+    text: &str,
+    base_dir: &Path,
+    overrides: &Overrides,
+) -> Result<Scenario, Diagnostics> {
+    let mut loader = Loader::new(name, text);
+    match loader.load(text, base_dir, overrides) {
+        Some(scenario) if loader.problems.is_empty() => Ok(scenario),
+        _ => Err(loader.diagnostics()),
+    }
+}
+
+/// The state of loading: sources that problems are in, and the problems.
+struct Loader {
+    sources: Vec<Source>,
+    problems: Vec<Problem>,
+    omitted: usize,
+}
+
+impl Loader {
+    fn new(name: &str, text: &str) -> Self {
+        let source = Source { path: name.to_owned(), text: text.to_owned() };
+        Self { sources: vec![source], problems: Vec::new(), omitted: 0 }
+    }
+
+    fn load(&mut self, text: &str, base_dir: &Path, overrides: &Overrides) -> Option<Scenario> {
+        let mut sink = Sink::default();
+        if text.len() as u64 > SCENARIO_BYTES_MAX {
+            let message = format!("larger than {SCENARIO_BYTES_MAX} bytes: not a scenario");
+            sink.error(Span::default(), message);
+            self.absorb(sink);
+            return None;
+        }
+        let Some(root) = tree::parse(text, 0, &mut sink) else {
+            self.absorb(sink);
+            return None;
+        };
+        let sets = self.read_sets(&overrides.sets, &mut sink);
+        let plan = variants::plan(root, &sets, &mut sink);
+        let chosen = self.choose(&plan, &overrides.variants, &mut sink);
+        if overrides.repeats == Some(0) {
+            let span = self.option("--repeats", "0");
+            sink.hinted(span, "no runs at all", "give 1 or more");
+        }
+        let mut columns = self.check_columns(&plan, base_dir, &mut sink);
+        let scenario = columns.first().map(|first| {
+            let raw = &first.raw;
+            let names: Vec<&str> = plan.columns.iter().map(|c| c.name.as_str()).collect();
+            let (rows, reference) =
+                check::rows_and_reference(raw, &first.setup, &names, &mut sink);
+            let name = self.scenario_name(raw, &mut sink);
+            let text = |text: &Option<span::At<String>>| text.as_ref().map(|at| at.value.clone());
+            let repeats = raw.repeats.as_ref().map_or(DEFAULT_REPEATS, |at| at.value.0 as u32);
+            let seed = raw.seed.as_ref().map_or(DEFAULT_SEED, |at| at.value.0 as u64);
+            Scenario {
+                title: text(&raw.title).unwrap_or_else(|| name.clone()),
+                description: text(&raw.description).unwrap_or_default(),
+                name,
+                repeats: overrides.repeats.unwrap_or(repeats),
+                seed: overrides.seed.unwrap_or(seed),
+                variants: Vec::new(),
+                rows,
+                reference,
+            }
+        });
+        self.absorb(sink);
+        let mut scenario = scenario?;
+        if columns.len() == plan.columns.len() {
+            let mut setups: Vec<Option<crate::model::Setup>> =
+                columns.drain(..).map(|column| Some(column.setup)).collect();
+            scenario.variants = chosen
+                .into_iter()
+                .filter_map(|index| {
+                    let name = plan.columns[index].name.clone();
+                    setups[index].take().map(|setup| Variant { name, setup })
+                })
+                .collect();
+        }
+        Some(scenario)
+    }
+
+    /// The arguments of `--set`, each a source of its own.
+    fn read_sets(&mut self, sets: &[(String, String)], sink: &mut Sink) -> Vec<variants::Set> {
+        if sets.len() > SETS_MAX {
+            let span = self.option("--set", "");
+            sink.error(span, format!("more than {SETS_MAX} options"));
+            return Vec::new();
+        }
+        let mut read = Vec::with_capacity(sets.len());
+        for (key, value) in sets {
+            let whole = self.option("--set", &format!("{key}={value}"));
+            let key_end = u32::try_from(key.len()).unwrap_or(u32::MAX);
+            let key_span = Span { end: key_end, ..whole };
+            let value_span = Span { start: key_end.saturating_add(1), ..whole };
+            let node = tree::parse_value(value, value_span);
+            read.push(variants::Set { path: key.clone(), span: key_span, node });
+        }
+        read
+    }
+
+    /// The variants to keep, in the order asked for.
+    fn choose(&mut self, plan: &Plan, wanted: &[String], sink: &mut Sink) -> Vec<usize> {
+        if wanted.is_empty() {
+            return (0..plan.columns.len()).collect();
+        }
+        let names = || plan.columns.iter().map(|column| column.name.as_str());
+        let mut chosen: Vec<usize> = Vec::new();
+        for name in wanted {
+            match names().position(|known| known == name) {
+                Some(index) if chosen.contains(&index) => {}
+                Some(index) => chosen.push(index),
+                None => {
+                    let hint = match sink.suggest(name, names()) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("there is {}", span::list_names(names())),
+                    };
+                    let span = self.option("--variant", name);
+                    let message = format!("there is no variant `{}`", span::clip(name));
+                    sink.hinted(span, message, hint);
+                }
+            }
+        }
+        chosen
+    }
+
+    /// Reads and checks every variant. What is wrong with all of them is told once.
+    fn check_columns(&mut self, plan: &Plan, base_dir: &Path, sink: &mut Sink) -> Vec<Checked> {
+        let mut found: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
+        let mut columns = Vec::new();
+        for (index, column) in plan.columns.iter().enumerate() {
+            let mut own = Sink::default();
+            let root = column.tree(plan, &mut own);
+            if let Some(raw) = raw::decode(&root, &mut own) {
+                let setup = check::setup(&raw, root.span, base_dir, &mut own);
+                columns.push(Checked { raw, setup });
+            }
+            let (problems, omitted) = own.into_parts();
+            self.omitted = self.omitted.max(omitted);
+            for problem in problems {
+                let of = found.entry(problem).or_default();
+                if of.last() != Some(&index) {
+                    of.push(index);
+                }
+            }
+        }
+        for (mut problem, of) in found {
+            let is_own = |column: &Column| column.contains(problem.span);
+            if of.len() < plan.columns.len() && !of.iter().all(|i| is_own(&plan.columns[*i])) {
+                let names = of.iter().map(|index| plan.columns[*index].name.as_str());
+                let message = format!("{} (variant {})", problem.message, span::list_names(names));
+                problem.message = message;
+            }
+            sink.push(problem);
+        }
+        columns
+    }
+
+    /// The scenario's name: given, or the stem of the file's.
+    fn scenario_name(&self, raw: &raw::Scenario, sink: &mut Sink) -> String {
+        if let Some(name) = &raw.name {
+            return name.value.0.clone();
+        }
+        let stem = Path::new(&self.sources[0].path).file_stem().and_then(|stem| stem.to_str());
+        match stem {
+            Some(stem) if decode::is_label(stem) => stem.to_owned(),
+            _ if raw.bad.contains(&"name") => String::new(),
+            _ => {
+                let hint = "add name = \"my-scenario\": the file's name cannot serve";
+                sink.hinted(Span::default(), "the scenario has no name", hint);
+                String::new()
+            }
+        }
+    }
+
+    /// Adds an argument of the command line as a source; gives all of its text.
+    fn option(&mut self, name: &str, text: &str) -> Span {
+        let source = u16::try_from(self.sources.len()).expect("sources are bounded");
+        self.sources.push(Source { path: name.to_owned(), text: text.to_owned() });
+        Span { source, start: 0, end: u32::try_from(text.len()).unwrap_or(u32::MAX) }
+    }
+
+    fn absorb(&mut self, sink: Sink) {
+        let (problems, omitted) = sink.into_parts();
+        self.problems.extend(problems);
+        self.omitted += omitted;
+    }
+
+    fn diagnostics(mut self) -> Diagnostics {
+        self.problems.sort();
+        self.problems.dedup();
+        self.omitted += self.problems.len().saturating_sub(PROBLEMS_MAX);
+        self.problems.truncate(PROBLEMS_MAX);
+        let list = self.problems.iter().map(|problem| self.diagnostic(problem)).collect();
+        Diagnostics::new(list, self.omitted)
+    }
+
+    fn diagnostic(&self, problem: &Problem) -> Diagnostic {
+        let range = |span: Span| span.start as usize..span.end as usize;
+        let source = &self.sources[usize::from(problem.span.source)];
+        let (message, hint) = (problem.message.clone(), problem.hint.clone());
+        let diagnostic = Diagnostic::new(source, range(problem.span), message, hint);
+        match &problem.also {
+            // Only a place in the same source can be shown beside it.
+            Some((span, label)) if span.source == problem.span.source => {
+                diagnostic.with_also(source, range(*span), label.clone())
+            }
+            _ => diagnostic,
+        }
+    }
+}
+
+/// A variant that was read.
+struct Checked {
+    raw: raw::Scenario,
+    setup: crate::model::Setup,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! `[machine]` and `[[file]]`.
+
+use crate::load::decode::{table, Decode, Int, Name, Rate, Size, Time};
+use crate::load::span::{At, Sink};
+use crate::load::tree::{Node, Value};
+use crate::names::{DiskModel, ZoneName};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use std::borrow::Cow;
+
+/// CPUs of a machine.
+const CPUS_MAX: i64 = 1024;
+
+table! {
+    /// Hardware. `memory`, `reserved`, `movable` and `zone` are for machines with one node; with
+    /// several, write `[[machine.node]]`.
+    Machine {
+        /// Number of CPUs (default 1).
+        cpus: At<Int<1, CPUS_MAX>>,
+        /// Memory present.
+        memory: At<Size>,
+        /// Memory that the kernel keeps for good, off the last zones first (default 0).
+        reserved: At<Size>,
+        /// Memory at the top given to zone Movable (default 0).
+        movable: At<Size>,
+        /// Zones to the page, instead of `memory`.
+        zone: Vec<Zone>,
+        /// NUMA nodes.
+        node: Vec<MemoryNode>,
+        /// Disks; one SSD called `disk` if there is none.
+        disk: Vec<Disk>,
+        /// Swap area: a size, or a table.
+        swap: Swap,
+    }
+}
+
+table! {
+    /// A NUMA node.
+    MemoryNode {
+        /// Memory present.
+        memory: At<Size>,
+        /// Memory that the kernel keeps for good, off the last zones first (default 0).
+        reserved: At<Size>,
+        /// Memory at the top given to zone Movable (default 0).
+        movable: At<Size>,
+        /// Zones to the page, instead of `memory`.
+        zone: Vec<Zone>,
+    }
+}
+
+table! {
+    /// A zone described to the page.
+    Zone {
+        /// Which zone.
+        #[schemars(required)]
+        name: At<ZoneName>,
+        /// Memory present.
+        #[schemars(required)]
+        present: At<Size>,
+        /// Memory that the allocator manages (default: all present).
+        managed: At<Size>,
+        /// Memory free when the run starts (default: all managed).
+        free: At<Size>,
+    }
+}
+
+table! {
+    /// A disk.
+    Disk {
+        /// Its name.
+        #[schemars(required)]
+        name: At<Name>,
+        /// The preset.
+        #[schemars(required)]
+        model: At<DiskModel>,
+        /// Time of a read (default: the preset's).
+        read_latency: At<Time>,
+        /// Time of a write (default: the preset's).
+        write_latency: At<Time>,
+        /// Reading rate (default: the preset's).
+        read_bandwidth: At<Rate>,
+        /// Writing rate (default: the preset's).
+        write_bandwidth: At<Rate>,
+        /// Requests served at a time (default: the preset's).
+        queue_depth: At<Int<1, 65536>>,
+        /// Faults to inject.
+        faults: DiskFaults,
+    }
+}
+
+table! {
+    /// Faults that a disk injects, decided by the run's seed.
+    DiskFaults {
+        /// Failed reads in a million (default 0).
+        read_error_ppm: At<Int<0, 1_000_000>>,
+        /// Failed writes in a million (default 0).
+        write_error_ppm: At<Int<0, 1_000_000>>,
+        /// Slow requests in a million (default 0).
+        slow_ppm: At<Int<0, 1_000_000>>,
+        /// How many times slower a slow request is (default 10).
+        slow_factor: At<Int<1, 1_000_000>>,
+    }
+}
+
+table! {
+    /// The swap area as a table.
+    SwapTable {
+        /// Its size.
+        #[schemars(required)]
+        size: At<Size>,
+        /// The disk it is on (default: the first).
+        disk: At<Name>,
+        /// Pretend it is full once so much is used (fault injection).
+        full_after: At<Size>,
+    }
+}
+
+/// The swap area: a size, or a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Swap(pub(crate) SwapTable);
+
+impl Decode for Swap {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        if matches!(node.value, Value::Table(_)) {
+            return SwapTable::decode(node, sink).map(Swap);
+        }
+        let size = At::<Size>::decode(node, sink)?;
+        Some(Swap(SwapTable { at: node.span, size: Some(size), ..SwapTable::default() }))
+    }
+}
+
+impl JsonSchema for Swap {
+    fn schema_name() -> Cow<'static, str> {
+        "Swap".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let size = generator.subschema_for::<Size>();
+        let table = generator.subschema_for::<SwapTable>();
+        json_schema!({ "anyOf": [size, table] })
+    }
+}
+
+table! {
+    /// A file on a disk.
+    File {
+        /// Its name.
+        #[schemars(required)]
+        name: At<Name>,
+        /// Its size when the run starts (default 0).
+        size: At<Size>,
+        /// Nothing but holes: reading it needs no disk (default false).
+        sparse: At<bool>,
+        /// The disk it is on (default: the first).
+        disk: At<Name>,
+        /// Every task that names it gets a file of its own (default false).
+        private: At<bool>,
+    }
+}
+

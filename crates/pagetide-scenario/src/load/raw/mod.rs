@@ -1,0 +1,107 @@
+//! The format: every table of a scenario file with its keys. The documentation here is what the
+//! JSON Schema says; docs/scenario.md tells it at length.
+
+mod knobs;
+mod machine;
+mod report;
+mod task;
+mod workload;
+
+pub(crate) use knobs::{Group, Knobs, Policy, Write};
+pub(crate) use machine::{Disk, File, Machine, MemoryNode, SwapTable};
+pub(crate) use report::{Reference, Report};
+pub(crate) use task::Task;
+#[cfg(test)]
+pub(crate) use workload::workload_keys;
+pub(crate) use workload::{FileRead, MappedRead, Touch, Trace, WorkingSet, Workload};
+
+use super::decode::{decode_table, expected, table, Decode, Int, Label, Time};
+use super::span::{At, Sink};
+use super::tree::{Node, Value};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use std::borrow::Cow;
+
+table! {
+    /// A scenario of Pagetide: a machine, what runs on it, and the variants to compare.
+    Scenario {
+        /// Short name; the file's name without its ending by default.
+        name: At<Label>,
+        /// One line for `pagetide list`.
+        title: At<String>,
+        /// What the scenario is about.
+        description: At<String>,
+        /// Number of runs of each variant, with seeds counting up (default 5).
+        repeats: At<Int<1, 100_000>>,
+        /// First seed (default 1).
+        seed: At<Int<0, { i64::MAX }>>,
+        /// Simulated time after which a run is cut, with a note (default 1h).
+        time_limit: At<Time>,
+        /// Hardware.
+        #[schemars(required)]
+        machine: Machine,
+        /// Knobs by the kernel's names, written before anything runs.
+        sysctl: Knobs,
+        /// Which of the built behaviours to use.
+        policy: Policy,
+        /// Memory groups.
+        group: Vec<Group>,
+        /// Files on the machine's disks.
+        file: Vec<File>,
+        /// Programs.
+        #[schemars(required)]
+        task: Vec<Task>,
+        /// What to compare; one variant called `default` if there is none.
+        variant: Vec<Variant>,
+        /// Published figures to print beside ours.
+        reference: Reference,
+        /// What the table shows.
+        report: Report,
+    }
+}
+
+table! {
+    /// One column of the table: the scenario with some of it changed.
+    Variant {
+        /// Its name.
+        #[schemars(required)]
+        name: At<Label>,
+        /// Knobs to write besides, or instead of, those of the scenario.
+        sysctl: Knobs,
+        /// Policies instead of those of the scenario.
+        policy: Policy,
+        /// Any other values: { "machine.memory" = "4GiB", "task.stream.nice" = 5 }.
+        set: Settings,
+    }
+}
+
+/// Values by their paths. They are read from the tree, before it is decoded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings;
+
+impl Decode for Settings {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        if !matches!(node.value, Value::Table(_)) {
+            let hint = "write set = { \"machine.memory\" = \"4GiB\" }";
+            expected(node, "a table", hint, sink);
+            return None;
+        }
+        Some(Settings)
+    }
+}
+
+impl JsonSchema for Settings {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Settings".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
+}
+
+/// Reads a whole scenario.
+pub(crate) fn decode(root: &Node, sink: &mut Sink) -> Option<Scenario> {
+    decode_table(root, sink)
+}

@@ -1,0 +1,170 @@
+//! The keys of each workload.
+
+use crate::load::decode::{table, Hundredths, Int, Keyed, Name, Size, Time};
+use crate::load::span::At;
+use crate::names::{AdviceKind, OrderKind, WorkloadKind};
+use schemars::JsonSchema;
+
+/// What a phase does, by the key `workload`.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(tag = "workload", rename_all = "kebab-case")]
+pub(crate) enum Workload {
+    /// Appends to a file with write() calls, as dd does.
+    FileWrite(FileWrite),
+    /// Reads a file with read() calls from its start, round its end.
+    FileRead(FileRead),
+    /// Maps a file and reads one byte of each page.
+    MappedRead(MappedRead),
+    /// Writes or reads each page of an anonymous region.
+    Touch(Touch),
+    /// Hot and cold accesses over anonymous and/or file memory.
+    WorkingSet(WorkingSet),
+    /// Replays a page trace.
+    Trace(Trace),
+    /// Uses the CPU.
+    Compute(Compute),
+    /// Sleeps.
+    Sleep(Sleep),
+}
+
+table! {
+    /// Appends to a file.
+    FileWrite {
+        /// The file.
+        #[schemars(required)]
+        file: At<Name>,
+        /// How much (default: until it is stopped).
+        total: At<Size>,
+        /// Bytes a call (default 64KiB).
+        block: At<Size>,
+    }
+}
+
+table! {
+    /// Reads a file.
+    FileRead {
+        /// The file.
+        #[schemars(required)]
+        file: At<Name>,
+        /// How much (default: the file once).
+        total: At<Size>,
+        /// Bytes a call (default 64KiB).
+        block: At<Size>,
+    }
+}
+
+table! {
+    /// Reads a mapped file.
+    MappedRead {
+        /// The file.
+        #[schemars(required)]
+        file: At<Name>,
+        /// How much of it, from its start (default: all).
+        size: At<Size>,
+        /// Which page comes next (default sequential).
+        order: At<OrderKind>,
+        /// Exponent of order zipf (default 1.0).
+        exponent: At<Hundredths>,
+        /// Advice on the mapping (default normal).
+        advice: At<AdviceKind>,
+        /// Passes over it (default 1).
+        passes: At<Int<0, { u32::MAX as i64 }>>,
+        /// Phases of a task that name the same region share one mapping (default: the file).
+        region: At<Name>,
+    }
+}
+
+table! {
+    /// Touches anonymous memory.
+    Touch {
+        /// How much.
+        #[schemars(required)]
+        size: At<Size>,
+        /// Write, not read (default true).
+        write: At<bool>,
+        /// Which page comes next (default sequential).
+        order: At<OrderKind>,
+        /// Exponent of order zipf (default 1.0).
+        exponent: At<Hundredths>,
+        /// Passes over it (default 1).
+        passes: At<Int<0, { u32::MAX as i64 }>>,
+        /// Phases of a task that name the same region share it (default anon).
+        region: At<Name>,
+    }
+}
+
+table! {
+    /// Hot and cold accesses.
+    WorkingSet {
+        /// Size of the anonymous region (default: none).
+        anon: At<Size>,
+        /// Its name: phases of a task that name the same region share it (default anon).
+        anon_region: At<Name>,
+        /// The file that is mapped (default: none).
+        file: At<Name>,
+        /// How much of it, from its start (default: all).
+        file_size: At<Size>,
+        /// Name of its mapping (default: the file).
+        file_region: At<Name>,
+        /// Advice on the mapping (default normal).
+        advice: At<AdviceKind>,
+        /// First touch every page in order, anonymous before file (default false).
+        populate: At<bool>,
+        /// Number of accesses (default 0).
+        accesses: At<Int<0, { i64::MAX }>>,
+        /// Per cent of accesses that go to the anonymous region if there are both (default 50).
+        anon_percent: At<Int<0, 100>>,
+        /// Per cent of accesses that are hot (default 80).
+        hot_access_percent: At<Int<0, 100>>,
+        /// Per cent of pages that are hot (default 20).
+        hot_page_percent: At<Int<0, 100>>,
+        /// Per cent of anonymous accesses that write (default 100).
+        write_percent: At<Int<0, 100>>,
+        /// Start value of the generator (default: from the run's seed).
+        generator_seed: At<Int<0, { i64::MAX }>>,
+    }
+}
+
+table! {
+    /// Replays a page trace.
+    Trace {
+        /// The trace, relative to the scenario file.
+        #[schemars(required)]
+        path: At<String>,
+        /// Times through it (default 1).
+        passes: At<Int<0, { u32::MAX as i64 }>>,
+    }
+}
+
+table! {
+    /// Uses the CPU.
+    Compute {
+        /// For so long.
+        #[schemars(required)]
+        duration: At<Time>,
+    }
+}
+
+table! {
+    /// Sleeps.
+    Sleep {
+        /// For so long.
+        #[schemars(required)]
+        duration: At<Time>,
+    }
+}
+
+/// The keys of a workload.
+pub(crate) fn workload_keys(kind: WorkloadKind) -> &'static [&'static str] {
+    match kind {
+        WorkloadKind::FileWrite => FileWrite::KEYS,
+        WorkloadKind::FileRead => FileRead::KEYS,
+        WorkloadKind::MappedRead => MappedRead::KEYS,
+        WorkloadKind::Touch => Touch::KEYS,
+        WorkloadKind::WorkingSet => WorkingSet::KEYS,
+        WorkloadKind::Trace => Trace::KEYS,
+        WorkloadKind::Compute => Compute::KEYS,
+        WorkloadKind::Sleep => Sleep::KEYS,
+    }
+}
+

@@ -1,0 +1,193 @@
+//! Variants: which there are, and the tree of each.
+//!
+//! What is changed where, from the weakest: the scenario, `[variant.sysctl]` and
+//! `[variant.policy]`, `set` of the variant, `--set` of the command line.
+
+use super::decode::{Decode, Label};
+use super::raw;
+use super::span::{clip, At, Problem, Sink, Span};
+use super::tree::{Entry, Node, Path, Table, Value};
+
+/// Variants of a scenario.
+const VARIANTS_MAX: usize = 64;
+/// Name of the variant of a scenario without variants.
+const ONLY_VARIANT: &str = "default";
+/// Keys that belong to the scenario as a whole.
+const WHOLE: [&str; 8] =
+    ["name", "title", "description", "repeats", "seed", "variant", "reference", "report"];
+
+/// A change: `path` = `node`.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    pub(super) path: String,
+    pub(super) span: Span,
+    pub(super) node: Node,
+}
+
+/// The scenario and its variants.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// All but the variants.
+    base: Node,
+    /// Changes from the command line to each variant.
+    sets: Vec<Set>,
+    pub(super) columns: Vec<Column>,
+}
+
+/// A variant.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// Its table; `None` when the scenario has no variants.
+    node: Option<Node>,
+    extent: Span,
+}
+
+/// Takes a parsed scenario apart.
+pub(super) fn plan(mut root: Node, sets: &[Set], sink: &mut Sink) -> Plan {
+    flatten(&mut root, sink);
+    let (whole, each): (Vec<Set>, Vec<Set>) = sets.iter().cloned().partition(is_whole);
+    for set in whole {
+        Path { text: &set.path, span: set.span }.assign(&mut root, set.node, sink);
+    }
+    let variants = root.as_table_mut().and_then(|table| table.remove("variant"));
+    let columns = variants.map_or(Vec::new(), |variants| columns(variants, sink));
+    let columns = if columns.is_empty() {
+        let name = ONLY_VARIANT.to_owned();
+        vec![Column { name, node: None, extent: Span::default() }]
+    } else {
+        columns
+    };
+    Plan { base: root, sets: each, columns }
+}
+
+fn is_whole(set: &Set) -> bool {
+    let path = Path { text: &set.path, span: set.span };
+    path.parts().first().is_some_and(|first| WHOLE.contains(&first.as_str()))
+}
+
+/// Gives knobs their full names, however they are nested.
+fn flatten(root: &mut Node, sink: &mut Sink) {
+    let Some(root) = root.as_table_mut() else { return };
+    for entry in &mut root.entries {
+        match (entry.key.as_str(), &mut entry.node.value) {
+            ("sysctl", Value::Table(table)) => table.flatten(sink),
+            ("group", Value::Array(groups)) => {
+                for group in groups.iter_mut().filter_map(Node::as_table_mut) {
+                    group.flatten(sink);
+                }
+            }
+            ("reference", Value::Table(table)) => {
+                for variant in &mut table.entries {
+                    if let Some(figures) = variant.node.as_table_mut() {
+                        figures.flatten(sink);
+                    }
+                }
+            }
+            ("variant", Value::Array(variants)) => {
+                for variant in variants.iter_mut().filter_map(Node::as_table_mut) {
+                    for key in ["sysctl", "set"] {
+                        if let Some(table) = variant.get_mut(key).and_then(Node::as_table_mut) {
+                            table.flatten(sink);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn columns(variants: Node, sink: &mut Sink) -> Vec<Column> {
+    let Some(decoded) = Vec::<raw::Variant>::decode(&variants, sink) else { return Vec::new() };
+    let Value::Array(nodes) = variants.value else { return Vec::new() };
+    let mut columns: Vec<Column> = Vec::new();
+    let mut spans: Vec<Span> = Vec::new();
+    for (node, variant) in nodes.into_iter().zip(decoded) {
+        let Some(At { value: Label(name), span }) = variant.name else {
+            if !variant.bad.contains(&"name") {
+                sink.hinted(variant.at, "the variant has no `name`", "add name = \"larger\"");
+            }
+            continue;
+        };
+        if columns.len() == VARIANTS_MAX {
+            sink.error(span, format!("a scenario has at most {VARIANTS_MAX} variants"));
+            break;
+        }
+        if name == "source" {
+            let hint = "[reference] has a key of this name: call it something else";
+            sink.hinted(span, "a variant cannot be called `source`", hint);
+        }
+        if let Some(index) = columns.iter().position(|column| column.name == name) {
+            sink.push(Problem {
+                span,
+                message: format!("the variant `{}` is named twice", clip(&name)),
+                hint: Some("give one of them another name".into()),
+                also: Some((spans[index], "first named here".into())),
+            });
+            continue;
+        }
+        let extent = node.extent();
+        columns.push(Column { name, node: Some(node), extent });
+        spans.push(span);
+    }
+    columns
+}
+
+impl Column {
+    /// Whether a place is in the variant's own text.
+    pub(super) fn contains(&self, span: Span) -> bool {
+        let own = self.extent;
+        own.source == span.source && own.start <= span.start && span.end <= own.end
+    }
+
+    /// The scenario as this variant has it.
+    pub(super) fn tree(&self, plan: &Plan, sink: &mut Sink) -> Node {
+        let mut root = plan.base.clone();
+        if let Some(own) = self.node.as_ref().and_then(Node::as_table) {
+            for key in ["sysctl", "policy"] {
+                merge(&mut root, own, key);
+            }
+            if let Some(settings) = own.get("set").and_then(Node::as_table) {
+                for Entry { key, key_span, node } in &settings.entries {
+                    let set = Set { path: key.clone(), span: *key_span, node: node.clone() };
+                    if is_whole(&set) {
+                        let message = format!("`{}` cannot differ between variants", clip(key));
+                        let hint = "it belongs to the scenario, not to the machine or its load";
+                        sink.hinted(*key_span, message, hint);
+                    } else {
+                        set.apply(&mut root, sink);
+                    }
+                }
+            }
+        }
+        for set in &plan.sets {
+            set.clone().apply(&mut root, sink);
+        }
+        root
+    }
+}
+
+impl Set {
+    fn apply(self, root: &mut Node, sink: &mut Sink) {
+        // A knob by its own name: `vm.swappiness` for `sysctl.vm.swappiness`.
+        let is_knob = self.path.starts_with("vm.") || self.path.starts_with("block.");
+        let text = if is_knob { format!("sysctl.{}", self.path) } else { self.path };
+        Path { text: &text, span: self.span }.assign(root, self.node, sink);
+    }
+}
+
+/// Puts the entries of the variant's table `key` into the scenario's.
+fn merge(root: &mut Node, own: &Table, key: &str) {
+    let Some(own) = own.get(key) else { return };
+    let Some(changes) = own.as_table() else { return };
+    let Some(root) = root.as_table_mut() else { return };
+    if root.get(key).is_none() {
+        let node = Node { span: own.span, value: Value::Table(Table::default()) };
+        root.set(Entry { key: key.to_owned(), key_span: own.span, node });
+    }
+    let Some(table) = root.get_mut(key).and_then(Node::as_table_mut) else { return };
+    for entry in &changes.entries {
+        table.set(entry.clone());
+    }
+}

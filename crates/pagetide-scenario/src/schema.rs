@@ -1,0 +1,188 @@
+//! The JSON Schema of scenario files, for editors and for programs that write scenarios.
+//!
+//! It is made from the tables that the loader reads, so the two cannot drift apart. A schema
+//! cannot say everything that the loader checks: names that must exist, sums, orders of marks.
+
+use crate::load::raw::Scenario;
+use crate::names::{Knob, KnobForm};
+use schemars::generate::SchemaSettings;
+use schemars::transform::{transform_subschemas, Transform};
+use schemars::{json_schema, Schema};
+use serde_json::{json, Map, Value};
+
+/// The JSON Schema (draft 2020-12) of a scenario file.
+pub fn schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<Scenario>();
+    NoNulls.transform(&mut schema);
+    schema.insert("title".into(), json!("Pagetide scenario"));
+    schema.to_value()
+}
+
+/// TOML has no null: a key that is not set is absent.
+struct NoNulls;
+
+impl Transform for NoNulls {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let Some(object) = schema.as_object_mut() else { return };
+        if let Some(Value::Array(types)) = object.get_mut("type") {
+            types.retain(|one| one != "null");
+            if let [only] = types.as_slice() {
+                let only = only.clone();
+                object.insert("type".into(), only);
+            }
+        }
+        if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+            choices.retain(|one| one.get("type").is_none_or(|kind| kind != "null"));
+            if let [Value::Object(only)] = choices.as_slice() {
+                let only = only.clone();
+                object.remove("anyOf");
+                for (key, value) in only {
+                    object.entry(key).or_insert(value);
+                }
+            }
+        }
+        if object.get("default") == Some(&Value::Null) {
+            object.remove("default");
+        }
+    }
+}
+
+/// A table that takes the knobs of `table`, flat or nested by the parts of their names.
+pub(crate) fn knobs(table: &[Knob]) -> Schema {
+    json_schema!({
+        "type": "object",
+        "description": "Control files by the kernel's names, with the text to write.",
+        "properties": knob_properties(table),
+        "additionalProperties": false,
+    })
+}
+
+/// `schema`, extended with the knobs of `table`.
+pub(crate) fn with_controls(mut schema: Schema, table: &[Knob]) -> Schema {
+    let object = schema.ensure_object();
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.extend(knob_properties(table));
+    }
+    schema
+}
+
+/// Properties for the names in full, and for the tables that their parts make.
+fn knob_properties(table: &[Knob]) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for knob in table {
+        properties.insert(knob.name.to_owned(), knob_schema(knob));
+        nest(&mut properties, knob.name, knob);
+    }
+    properties
+}
+
+fn nest(properties: &mut Map<String, Value>, rest: &str, knob: &Knob) {
+    let Some((head, tail)) = rest.split_once('.') else {
+        properties.insert(rest.to_owned(), knob_schema(knob));
+        return;
+    };
+    let table = properties.entry(head.to_owned()).or_insert_with(|| {
+        json!({ "type": "object", "properties": {}, "additionalProperties": false })
+    });
+    if let Some(Value::Object(inner)) = table.get_mut("properties") {
+        nest(inner, tail, knob);
+    }
+}
+
+fn knob_schema(knob: &Knob) -> Value {
+    let unit = if knob.unit.is_empty() { String::new() } else { format!(", {}", knob.unit) };
+    let description = format!("{} Default: {}{unit}.", knob.doc, knob.default);
+    match knob.form {
+        KnobForm::Integer { min, max } => json!({
+            "description": description,
+            "anyOf": [
+                { "type": "integer", "minimum": min, "maximum": max },
+                { "type": "string" }
+            ]
+        }),
+        KnobForm::Integers => json!({
+            "description": description,
+            "anyOf": [
+                { "type": "array", "items": { "type": "integer" } },
+                { "type": "string" }
+            ]
+        }),
+        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne => json!({
+            "description": description,
+            "type": ["integer", "string"]
+        }),
+    }
+}
+
+/// Closes a schema that was put together from parts: no keys but theirs.
+pub(crate) fn closed(mut schema: Schema, description: &str) -> Schema {
+    let object = schema.ensure_object();
+    object.remove("additionalProperties");
+    object.insert("unevaluatedProperties".into(), json!(false));
+    object.insert("description".into(), json!(description));
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::raw::workload_keys;
+    use crate::names::{Named, WorkloadKind, SYSCTLS};
+
+    fn names(schema: &Value) -> Vec<&str> {
+        schema["properties"].as_object().unwrap().keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn it_describes_every_table() {
+        let schema = schema();
+        assert!(schema["$schema"].as_str().unwrap().contains("2020-12"));
+        for key in ["name", "machine", "sysctl", "task", "variant", "reference", "report"] {
+            assert!(names(&schema).contains(&key), "{key}");
+        }
+        assert_eq!(schema["required"], json!(["machine", "task"]));
+        assert_eq!(schema["additionalProperties"], json!(false));
+        let machine = &schema["$defs"]["Machine"];
+        assert_eq!(machine["properties"]["cpus"]["minimum"], json!(1));
+        assert!(machine["properties"]["cpus"]["description"].as_str().unwrap().contains("CPUs"));
+        assert_eq!(schema["$defs"]["Zone"]["required"], json!(["name", "present"]));
+    }
+
+    #[test]
+    fn it_knows_the_knobs_in_both_spellings() {
+        let schema = schema();
+        let sysctls = &schema["$defs"]["Sysctls"]["properties"];
+        for knob in SYSCTLS {
+            assert!(sysctls[knob.name]["description"].is_string());
+            let (directory, name) = knob.name.split_once('.').unwrap();
+            assert!(sysctls[directory]["properties"][name]["description"].is_string());
+        }
+        let group = &schema["$defs"]["Group"]["properties"];
+        assert!(group["memory"]["properties"]["swap"]["properties"]["max"].is_object());
+        assert!(group["memory.swap.max"].is_object());
+        assert!(group["name"].is_object());
+    }
+
+    #[test]
+    fn every_workload_has_its_keys() {
+        let schema = schema();
+        for holder in ["Task", "Phase"] {
+            let holder = &schema["$defs"][holder];
+            assert_eq!(holder["unevaluatedProperties"], json!(false));
+            let text = holder.to_string();
+            for kind in WorkloadKind::ALL {
+                assert!(text.contains(&format!("\"const\":\"{}\"", kind.name())), "{text}");
+                for key in workload_keys(*kind) {
+                    assert!(text.contains(&format!("\"{key}\":")), "{key}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn there_are_no_nulls() {
+        assert!(!schema().to_string().contains("null"));
+    }
+}

@@ -1,0 +1,396 @@
+//! The `.ptt` format: what is written is read, and no damage goes unnoticed.
+
+use std::path::PathBuf;
+
+use pagetide_scenario::model::Advice;
+use pagetide_scenario::op::{Backing, Op};
+use pagetide_scenario::trace::replay::{COMPUTE_GRAIN_NS, INSTRUCTIONS_PER_NS};
+use pagetide_scenario::trace::{
+    Clock, Header, Info, Kinds, Looks, Part, Place, Problem, Reader, Record, Region, RegionKind,
+    Replay, Totals, TraceError, Window, Writer,
+};
+use proptest::prelude::*;
+
+const WINDOW: Window = Window { pages: 64, time: 1000 };
+
+fn anon(pages: u64) -> Region {
+    Region { name: "anon".into(), kind: RegionKind::Anon, pages, start: 0x4000 }
+}
+
+fn file(key: u64, executable: bool, pages: u64) -> Region {
+    Region { name: "/bin/x".into(), kind: RegionKind::File { key, executable }, pages, start: 0 }
+}
+
+fn header(clock: Clock, regions: Vec<Region>) -> Header {
+    Header::new(clock, WINDOW, "a test".into(), regions)
+}
+
+fn record(region: u32, page: u64, kinds: Kinds, references: u64, time: u64) -> Record {
+    Record { region, page, kinds, references, time }
+}
+
+fn write(header: &Header, records: &[Record], tail: u64) -> (Vec<u8>, Totals) {
+    let mut writer = Writer::new(Vec::new(), header).unwrap();
+    for record in records {
+        writer.push(record).unwrap();
+    }
+    writer.finish(tail).unwrap()
+}
+
+fn read(bytes: &[u8]) -> Result<(Header, Vec<Record>, Totals), TraceError> {
+    let mut reader = Reader::from_reader(bytes)?;
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record()? {
+        records.push(record);
+    }
+    assert_eq!(reader.next_record(), Ok(None), "the end stays the end");
+    let totals = *reader.totals().expect("it came to the end");
+    Ok((reader.header().clone(), records, totals))
+}
+
+/// A small trace with every kind of thing in it.
+fn small() -> (Header, Vec<Record>, Vec<u8>) {
+    let header = header(Clock::Instructions, vec![file(7, true, 10), anon(300), file(8, false, 5)]);
+    let records = vec![
+        record(0, 3, Kinds::EXECUTE, 12, 0),
+        record(1, 299, Kinds::WRITE, 1, 5000),
+        record(2, 0, Kinds::READ, u64::from(u32::MAX), 1),
+        record(1, 0, Kinds::READ.union(Kinds::WRITE), 7, 123_456),
+        record(0, 3, Kinds::EXECUTE.union(Kinds::READ), 2, 0),
+    ];
+    let (bytes, _) = write(&header, &records, 99);
+    (header, records, bytes)
+}
+
+/// A file in the test directory that goes away again.
+struct TempFile(PathBuf);
+
+impl TempFile {
+    fn new(name: &str, bytes: &[u8]) -> TempFile {
+        let path = std::env::temp_dir().join(format!("pagetide-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        TempFile(path)
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn small_trace_comes_back() {
+    let (header, records, bytes) = small();
+    let (header_read, records_read, totals) = read(&bytes).unwrap();
+    assert_eq!(header_read, header);
+    assert_eq!(records_read, records);
+    assert_eq!(totals.records, 5);
+    assert_eq!(totals.references, 12 + 1 + u64::from(u32::MAX) + 7 + 2);
+    assert_eq!(totals.distinct_pages, 4);
+    assert_eq!(totals.time, 5000 + 1 + 123_456 + 99);
+    assert_eq!(totals.writes, 2);
+}
+
+#[test]
+fn empty_trace_comes_back() {
+    let header = header(Clock::Nanoseconds, Vec::new());
+    let (bytes, totals) = write(&header, &[], 5);
+    assert_eq!(read(&bytes).unwrap(), (header, Vec::new(), totals));
+    assert_eq!(totals.time, 5);
+}
+
+#[test]
+fn many_blocks_come_back() {
+    let header = header(Clock::Instructions, vec![anon(1000)]);
+    let records: Vec<_> =
+        (0..100_000).map(|n| record(0, n * 7919 % 1000, Kinds::WRITE, 1 + n % 5, n % 300)).collect();
+    let (bytes, totals) = write(&header, &records, 0);
+    assert_eq!(totals.distinct_pages, 1000);
+    assert_eq!(read(&bytes).unwrap().1, records);
+}
+
+#[test]
+fn truncation_names_the_byte_at_which_the_file_ends() {
+    let (_, _, bytes) = small();
+    let path = TempFile::new("truncated.ptt", &[]);
+    for len in 0..bytes.len() {
+        let error = read(&bytes[..len]).unwrap_err();
+        assert_eq!(error.byte(), Some(len as u64), "cut at {len}: {error}");
+        if len > 0 {
+            assert!(matches!(error.problem, Problem::Truncated { .. }), "cut at {len}: {error}");
+        }
+        std::fs::write(&path.0, &bytes[..len]).unwrap();
+        let quick = Info::read(&path.0).unwrap_err();
+        assert_eq!(quick, error.in_file(&path.0), "Info::read says the same");
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let (_, _, bytes) = small();
+    for index in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[index] ^= 1 << bit;
+            let error = read(&damaged).unwrap_err();
+            let byte = error.byte().expect("an error of a file's content has a place");
+            assert!(byte <= bytes.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn blocks_cannot_be_left_out_or_exchanged() {
+    let header = header(Clock::Instructions, vec![anon(16)]);
+    let block = |n: u64| (0..32_768).map(move |i| record(0, (i * n) % 16, Kinds::READ, 1, n));
+    let records: Vec<_> = block(1).chain(block(3)).collect();
+    let (bytes, _) = write(&header, &records, 0);
+    let starts: Vec<usize> =
+        (0..bytes.len() - 4).filter(|&at| &bytes[at..at + 4] == b"PTTB").collect();
+    let footer = (0..bytes.len() - 4).rfind(|&at| &bytes[at..at + 4] == b"PTTF").unwrap();
+    let [first, second] = starts[..] else { panic!("{starts:?}") };
+    let swapped =
+        [&bytes[..first], &bytes[second..footer], &bytes[first..second], &bytes[footer..]].concat();
+    let error = read(&swapped).unwrap_err();
+    assert!(matches!(error.problem, Problem::Malformed { part: Part::Footer, .. }), "{error}");
+    let left_out = [&bytes[..first], &bytes[second..]].concat();
+    assert!(read(&left_out).is_err());
+}
+
+#[test]
+fn bytes_after_the_end_are_refused() {
+    let (_, _, mut bytes) = small();
+    let len = bytes.len() as u64;
+    bytes.push(0);
+    assert_eq!(read(&bytes), Err(TraceError::at_byte(len, Problem::Trailing)));
+}
+
+#[test]
+fn other_files_are_named_for_what_they_look_like() {
+    for (bytes, looks_like) in [
+        (b"".as_slice(), Looks::Empty),
+        (b"==12== Lackey, an example\n", Looks::Lackey),
+        (b"I  04016b80,3\n", Looks::Lackey),
+        (b"time,id,size\n1,2,3\n", Looks::Text),
+        (b"\x28\xb5\x2f\xfd....", Looks::Zstd),
+        (b"\x1f\x8b\x08\x00....", Looks::Gzip),
+        (b"\0\0\0\0", Looks::Binary),
+    ] {
+        let error = read(bytes).unwrap_err();
+        assert_eq!(error, TraceError::at_byte(0, Problem::NotATrace { looks_like }));
+    }
+}
+
+#[test]
+fn a_later_version_is_refused_by_number() {
+    let (_, _, mut bytes) = small();
+    bytes[8] = 2;
+    let error = read(&bytes).unwrap_err();
+    assert_eq!(error, TraceError::at_byte(8, Problem::Version { found: 2 }));
+    assert!(error.to_string().contains("hint: this program reads version 1"), "{error}");
+}
+
+#[test]
+fn an_error_stays() {
+    let (_, _, bytes) = small();
+    let mut reader = Reader::from_reader(&bytes[..bytes.len() - 60]).unwrap();
+    let mut first = None;
+    for _ in 0..10 {
+        if let Err(error) = reader.next_record() {
+            assert_eq!(*first.get_or_insert(error.clone()), error);
+        }
+    }
+    assert!(first.is_some());
+    assert_eq!(reader.totals(), None);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = Reader::open("/nonexistent/x.ptt").err().unwrap();
+    assert_eq!(error.place, Place::Whole);
+    assert!(error.to_string().starts_with("/nonexistent/x.ptt: "), "{error}");
+}
+
+#[test]
+fn info_sums_and_slices() {
+    let header = header(Clock::Instructions, vec![anon(64)]);
+    // 32 pages in the first half of the time, the same page again in the second.
+    let mut records: Vec<_> = (0..32).map(|n| record(0, n, Kinds::READ, 1, 10)).collect();
+    records.extend((0..32).map(|_| record(0, 5, Kinds::WRITE, 2, 10)));
+    let (bytes, totals) = write(&header, &records, 0);
+    let path = TempFile::new("info.ptt", &bytes);
+    let quick = Info::read(&path.0).unwrap();
+    assert_eq!((quick.totals, quick.bytes), (totals, bytes.len() as u64));
+    assert_eq!(quick.header, header);
+    assert!(quick.timeline.is_empty());
+    let full = Info::scan(&path.0).unwrap();
+    assert_eq!(full.timeline.iter().map(|slice| slice.new_pages).sum::<u64>(), 32);
+    assert_eq!(full.timeline.iter().map(|slice| slice.records).sum::<u64>(), 64);
+    assert_eq!(full.timeline.last().unwrap().pages, 1);
+    assert_eq!(Info { timeline: Vec::new(), ..full }, quick);
+}
+
+fn replay(bytes: &[u8], name: &str, passes: u32) -> Vec<Op> {
+    let path = TempFile::new(name, bytes);
+    let mut replay = Replay::open(&path.0, passes).unwrap();
+    let mut ops = Vec::new();
+    while let Some(op) = replay.next_op().unwrap() {
+        ops.push(op);
+    }
+    assert_eq!(replay.next_op(), Ok(None));
+    ops
+}
+
+#[test]
+fn replay_maps_computes_and_accesses() {
+    let (_, _, bytes) = small();
+    let map = |region, backing, pages, executable| Op::Map {
+        region,
+        backing,
+        pages,
+        advice: Advice::Normal,
+        executable,
+    };
+    let access = |region, page, write| Op::Access { region, page, write };
+    let ops = replay(&bytes, "replay.ptt", 1);
+    let expected = [
+        map(0, Backing::TraceFile { key: 7 }, 10, true),
+        map(1, Backing::Anon, 300, false),
+        map(2, Backing::TraceFile { key: 8 }, 5, false),
+        access(0, 3, false),
+        Op::Compute { ns: 2500 },
+        access(1, 299, true),
+        // One instruction is too little to be told from none; it is not lost.
+        access(2, 0, false),
+        Op::Compute { ns: (123_456 + 1) / INSTRUCTIONS_PER_NS },
+        access(1, 0, true),
+        access(0, 3, false),
+        Op::Compute { ns: (99 + 1) / INSTRUCTIONS_PER_NS },
+    ];
+    assert_eq!(ops, expected);
+}
+
+#[test]
+fn replay_repeats_the_records_but_not_the_maps() {
+    let (_, _, bytes) = small();
+    let count = |ops: &[Op], wanted: fn(&Op) -> bool| ops.iter().filter(|op| wanted(op)).count();
+    for passes in [0, 1, 3] {
+        let ops = replay(&bytes, &format!("passes{passes}.ptt"), passes);
+        let maps = count(&ops, |op| matches!(op, Op::Map { .. }));
+        let accesses = count(&ops, |op| matches!(op, Op::Access { .. }));
+        assert_eq!(maps, if passes > 0 { 3 } else { 0 });
+        assert_eq!(accesses, 5 * passes as usize);
+        let computed: u64 = ops
+            .iter()
+            .map(|op| if let Op::Compute { ns } = op { *ns } else { 0 })
+            .sum();
+        let instructions = (5000 + 1 + 123_456 + 99) * u64::from(passes);
+        assert_eq!(computed, instructions / INSTRUCTIONS_PER_NS);
+    }
+}
+
+#[test]
+fn replay_of_no_records_ends() {
+    let header = header(Clock::Instructions, vec![anon(1)]);
+    let (bytes, _) = write(&header, &[], 10 * COMPUTE_GRAIN_NS);
+    let ops = replay(&bytes, "none.ptt", u32::MAX);
+    assert_eq!(ops.len(), 2, "the map and the time: {ops:?}");
+}
+
+#[test]
+fn replay_sleeps_by_the_wall_clock() {
+    let header = header(Clock::Nanoseconds, vec![file(1, false, 4)]);
+    let records = [record(0, 0, Kinds::READ, 1, 3), record(0, 1, Kinds::READ, 1, 0)];
+    let (bytes, _) = write(&header, &records, 0);
+    let ops = replay(&bytes, "sleep.ptt", 1);
+    assert_eq!(ops[1], Op::Sleep { ns: 3 });
+    assert_eq!(ops.len(), 4);
+}
+
+#[test]
+fn replay_of_a_damaged_trace_is_an_error() {
+    let (_, _, mut bytes) = small();
+    let middle = bytes.len() - 70;
+    bytes[middle] ^= 1;
+    let path = TempFile::new("damaged.ptt", &bytes);
+    let mut replay = Replay::open(&path.0, 2).unwrap();
+    let error = loop {
+        match replay.next_op() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the damage went unnoticed"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.file.as_deref(), Some(path.0.as_path()));
+    assert!(error.byte().is_some());
+}
+
+prop_compose! {
+    fn any_region()(
+        name in "[a-z/. ]{0,12}",
+        key in any::<u64>(),
+        kind in 0..3,
+        pages in prop_oneof![1u64..100, 1u64..1 << 32],
+        start in any::<u64>(),
+    ) -> Region {
+        let kind = match kind {
+            0 => RegionKind::Anon,
+            kind => RegionKind::File { key, executable: kind == 2 },
+        };
+        Region { name, kind, pages, start }
+    }
+}
+
+prop_compose! {
+    fn any_trace()(
+        clock in prop_oneof![Just(Clock::Instructions), Just(Clock::Nanoseconds)],
+        regions in prop::collection::vec(any_region(), 1..4),
+        source in ".{0,40}",
+        draws in prop::collection::vec(
+            (any::<u32>(), any::<u64>(), 1u8..8, 1u64..1 << 40, 0u64..1 << 40), 0..200),
+        tail in 0u64..1 << 40,
+    ) -> (Header, Vec<Record>, u64) {
+        let records = draws
+            .into_iter()
+            .map(|(region, page, kinds, references, time)| {
+                let region = region % regions.len() as u32;
+                let page = page % regions[region as usize].pages;
+                record(region, page, Kinds::from_bits(kinds).unwrap(), references, time)
+            })
+            .collect();
+        (Header::new(clock, WINDOW, source, regions), records, tail)
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_trace_comes_back((header, records, tail) in any_trace()) {
+        let (bytes, totals) = write(&header, &records, tail);
+        let read = read(&bytes).unwrap();
+        let distinct: std::collections::BTreeSet<_> =
+            records.iter().map(|record| (record.region, record.page)).collect();
+        prop_assert_eq!(totals.distinct_pages, distinct.len() as u64);
+        prop_assert_eq!(read, (header, records, totals));
+    }
+
+    #[test]
+    fn any_damage_is_noticed(
+        (header, records, tail) in any_trace(),
+        at in any::<prop::sample::Index>(),
+        change in 1u8..=255,
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let (bytes, _) = write(&header, &records, tail);
+        let mut damaged = bytes.clone();
+        damaged[at.index(bytes.len())] ^= change;
+        prop_assert!(read(&damaged).is_err());
+        let cut = cut.index(bytes.len());
+        prop_assert_eq!(read(&bytes[..cut]).unwrap_err().byte(), Some(cut as u64));
+    }
+
+    #[test]
+    fn no_input_makes_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(read(&bytes).is_err());
+    }
+}

@@ -1,0 +1,342 @@
+//! One run: a setup and a seed in, a record out.
+//!
+//! The seed decides disk latencies, the draws of generators that name no seed of their own, and
+//! by how much of a timer tick each task starts late. It decides nothing else.
+
+use crate::disk::Disk;
+use crate::task::{Task, Usage};
+use crate::world::{World, WorldError};
+use pagetide_core::boot::SetupError;
+use pagetide_core::config::Config;
+use pagetide_core::control::ControlError;
+use pagetide_core::machine::Machine;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::units::{MemcgId, Nanos, PAGE_SIZE};
+use pagetide_core::vmstat::Event;
+use pagetide_scenario::model::{self, Setup, Variant};
+use pagetide_scenario::prng::{sub_seed, SplitMix64};
+use pagetide_scenario::record::{Metric, RunRecord, Unit};
+use pagetide_scenario::workload::{Program, ProgramError};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// A task starts up to this much late: programs are not started on a tick's edge.
+const START_JITTER_NS: u64 = 4_000_000;
+/// Pages between two files on a disk, so that growing files do not overlap.
+const FILE_GAP_PAGES: u64 = 1 << 24;
+
+/// What a caller may want besides the record.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Put the final /proc-like files into the record.
+    pub want_files: bool,
+    /// Set by the caller to end the run early.
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// Virtual nanoseconds done, stored now and then.
+    pub progress: Option<Arc<AtomicU64>>,
+    /// Audit the whole machine after every so many events (tests); 0: only at the end of none.
+    pub audit_every: u64,
+}
+
+/// Why there is no record.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The machine cannot be built.
+    #[error("the machine cannot be built: {0}")]
+    Setup(#[from] SetupError),
+    /// A control file refused its value.
+    #[error("{name} = {text}: {error}")]
+    Control {
+        /// The control file or policy.
+        name: String,
+        /// What was written.
+        text: String,
+        /// Its answer.
+        error: ControlError,
+    },
+    /// A workload cannot start.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The run went wrong.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// The caller cancelled the run.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl SimError {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            SimError::Setup(_) => Some("look at the [machine] section".into()),
+            SimError::Control { .. } => {
+                Some("the run stopped before anything was done; see docs/scenario.md".into())
+            }
+            SimError::World(WorldError::Stuck { .. }) => {
+                Some("this is a defect of the simulator: please report the scenario".into())
+            }
+            SimError::Program(_) | SimError::World(_) | SimError::Cancelled => None,
+        }
+    }
+}
+
+/// Runs `variant` with `seed`.
+///
+/// # Errors
+/// See [`SimError`]. A run cut by its time limit is not an error: the record carries a note.
+pub fn run(
+    scenario: &str,
+    variant: &Variant,
+    seed: u64,
+    options: &RunOptions,
+) -> Result<RunRecord, SimError> {
+    let setup = &variant.setup;
+    let mut world = build(setup, seed)?;
+    let cancel = options.cancel.clone();
+    let progress = options.progress.clone();
+    let cancelled = |now: Nanos| {
+        if let Some(progress) = &progress {
+            progress.store(now, Ordering::Relaxed);
+        }
+        cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    };
+    let finished = world.run(setup.time_limit_ns, cancelled)?;
+    if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+        return Err(SimError::Cancelled);
+    }
+    world.machine.psi.flush(world.now);
+    let mut notes = Vec::new();
+    if !finished {
+        notes.push(format!("cut by the time limit at {} s", world.now / 1_000_000_000));
+    }
+    for task in &world.tasks {
+        if task.killed {
+            notes.push(format!("task `{}` was killed: out of memory", task.name));
+        }
+        if task.io_errors > 0 {
+            notes.push(format!("task `{}`: {} calls failed with EIO", task.name, task.io_errors));
+        }
+    }
+    Ok(RunRecord {
+        scenario: scenario.into(),
+        variant: variant.name.clone(),
+        seed,
+        version: env!("CARGO_PKG_VERSION").into(),
+        metrics: metrics(&world, setup),
+        digest: world.machine.digest(),
+        elapsed_ns: world.now,
+        notes,
+        files: if options.want_files { files(&world) } else { Vec::new() },
+    })
+}
+
+/// Builds the world of a setup, ready to run.
+///
+/// # Errors
+/// When the machine is impossible, a control refuses its value or a workload cannot start.
+pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
+    let specs: Vec<NodeSpec> = setup.machine.nodes.iter().enumerate().map(node_spec).collect();
+    let mut machine = Machine::new(&specs, setup.machine.cpus, Config::default())?;
+    for (name, value) in &setup.policies {
+        machine.set_policy(name, value).map_err(|error| SimError::Control {
+            name: format!("policy.{name}"),
+            text: value.clone(),
+            error,
+        })?;
+    }
+    let controls: Vec<(&str, &str)> =
+        setup.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    machine.write_controls(&controls).map_err(|(name, error)| {
+        let text = setup.sysctls.iter().find(|(other, _)| *other == name);
+        let text = text.map_or_else(String::new, |(_, text)| text.clone());
+        SimError::Control { name, text, error }
+    })?;
+    let disks: Vec<Disk> = setup
+        .machine
+        .disks
+        .iter()
+        .map(|disk| Disk::new(disk, sub_seed(seed, &format!("disk {}", disk.name))))
+        .collect();
+    let mut next_base = vec![0u64; disks.len().max(1)];
+    if let Some(swap) = &setup.machine.swap {
+        let pages = (swap.size / PAGE_SIZE).min(u64::from(u32::MAX >> 2)) as u32;
+        let limit = swap.full_after_pages.map_or(pages, |limit| limit.min(u64::from(pages)) as u32);
+        let rotational = setup.machine.disks[swap.disk].model == "rotating";
+        machine.swapon(pages, limit, rotational);
+        next_base[swap.disk] = u64::from(pages) + FILE_GAP_PAGES;
+    }
+    let mut groups: Vec<MemcgId> = Vec::new();
+    for group in &setup.groups {
+        let parent = group.parent.map_or(ROOT, |parent| groups[parent]);
+        groups.push(machine.create_memcg(group.name.clone(), parent));
+    }
+    let mut file_base = Vec::new();
+    for file in &setup.files {
+        machine.create_file(file.size, file.sparse);
+        file_base.push((file.disk, next_base[file.disk]));
+        next_base[file.disk] += file.size.div_ceil(PAGE_SIZE) + FILE_GAP_PAGES;
+    }
+    let mut tasks = Vec::new();
+    let mut jitter = Vec::new();
+    for (id, task) in setup.tasks.iter().enumerate() {
+        let task_seed = sub_seed(seed, &format!("task {}", task.name));
+        let mm = machine.create_mm(task.group.map_or(ROOT, |group| groups[group]));
+        let program = Program::new(setup, id, task_seed)?;
+        let files = setup.files.len();
+        tasks.push(Task::new(task.name.clone(), program, mm, files, task.background));
+        let mut prng = SplitMix64::new(sub_seed(task_seed, "start"));
+        jitter.push(prng.below(START_JITTER_NS));
+    }
+    Ok(World::new(machine, setup, tasks, disks, file_base, &jitter))
+}
+
+fn node_spec((index, node): (usize, &model::Node)) -> NodeSpec {
+    if node.zones.is_empty() {
+        return if index == 0 {
+            NodeSpec::x86_64(node.memory, node.reserved, node.movable)
+        } else {
+            NodeSpec::remote(node.memory, node.reserved, node.movable)
+        };
+    }
+    let mut spec = NodeSpec::default();
+    for zone in &node.zones {
+        let at = match zone.name.as_str() {
+            "DMA" => 0,
+            "DMA32" => 1,
+            "Normal" => 2,
+            _ => 3,
+        };
+        spec.zones[at] = ZoneSpec {
+            present: zone.present,
+            managed: zone.managed,
+            free: zone.free,
+            ..ZoneSpec::default()
+        };
+    }
+    spec
+}
+
+fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
+    let mut metrics = BTreeMap::new();
+    let mut put = |key: String, value: f64, unit: Unit| {
+        metrics.insert(key, Metric { value, unit });
+    };
+    let seconds = |ns: Nanos| ns as f64 / 1e9;
+    let measured = setup.measure.map(|task| &world.tasks[task].vmstat);
+    for (name, value) in world.machine.metrics() {
+        put(name.into(), value as f64, Unit::Count);
+    }
+    if let Some(counts) = measured {
+        for (event, &count) in Event::ALL.iter().zip(counts) {
+            put(event.name().into(), count as f64, Unit::Count);
+        }
+        put("allocstall".into(), allocstall(counts) as f64, Unit::Count);
+    }
+    put("elapsed".into(), seconds(world.now), Unit::Seconds);
+    put("psi.memory.some".into(), seconds(world.machine.psi.some_ns), Unit::Seconds);
+    put("psi.memory.full".into(), seconds(world.machine.psi.full_ns), Unit::Seconds);
+    for (task, model) in world.tasks.iter().zip(&setup.tasks) {
+        let name = &task.name;
+        let ended = task.ended.unwrap_or(world.now);
+        if let Some(began) = task.began {
+            put(format!("{name}.walltime"), seconds(ended - began), Unit::Seconds);
+        }
+        usage(&mut put, name, &task.usage);
+        let latency = &task.alloc_latency;
+        for (key, value) in [
+            ("p50", latency.p50()),
+            ("p99", latency.p99()),
+            ("p999", latency.p999()),
+            ("max", latency.max()),
+        ] {
+            put(format!("{name}.alloc_latency_{key}"), seconds(value), Unit::Seconds);
+        }
+        for run in &task.phases {
+            let Some(ended) = run.ended else { continue };
+            let key = format!("{name}.{}", model.phases[run.phase as usize].name);
+            let wall = ended - run.began;
+            put(format!("{key}.walltime"), seconds(wall), Unit::Seconds);
+            let rate = if wall == 0 { 0.0 } else { run.usage.bytes as f64 / seconds(wall) };
+            put(format!("{key}.throughput"), rate, Unit::BytesPerSecond);
+            for (event, &count) in Event::ALL.iter().zip(&run.vmstat) {
+                put(format!("{key}.{}", event.name()), count as f64, Unit::Count);
+            }
+            put(format!("{key}.allocstall"), allocstall(&run.vmstat) as f64, Unit::Count);
+            usage(&mut put, &key, &run.usage);
+            for &(extra, value) in &run.extra {
+                put(format!("{key}.{extra}"), value as f64, Unit::Pages);
+            }
+        }
+    }
+    for memcg in &world.machine.memcgs()[1..] {
+        let name = &memcg.name;
+        let events = &memcg.events;
+        for (key, value) in [
+            ("pgfault", events.pgfault),
+            ("pgmajfault", events.pgmajfault),
+            ("pgscan_kswapd", events.pgscan_kswapd),
+            ("pgscan_direct", events.pgscan_direct),
+            ("pgsteal_kswapd", events.pgsteal_kswapd),
+            ("pgsteal_direct", events.pgsteal_direct),
+            ("pgrefill", events.pgrefill),
+            ("pgactivate", events.pgactivate),
+            ("pgdeactivate", events.pgdeactivate),
+        ] {
+            let key = format!("{name}.{key}");
+            if !metrics.contains_key(&key) {
+                metrics.insert(key, Metric { value: value as f64, unit: Unit::Count });
+            }
+        }
+        metrics.insert(
+            format!("{name}.memory.current"),
+            Metric { value: (memcg.charged * PAGE_SIZE) as f64, unit: Unit::Bytes },
+        );
+    }
+    metrics
+}
+
+/// Direct reclaims over all zones in a list of event counts.
+fn allocstall(counts: &[u64]) -> u64 {
+    [
+        Event::AllocstallDma,
+        Event::AllocstallDma32,
+        Event::AllocstallNormal,
+        Event::AllocstallMovable,
+    ]
+    .iter()
+    .map(|&event| counts[event as usize])
+    .sum()
+}
+
+fn usage(put: &mut impl FnMut(String, f64, Unit), key: &str, usage: &Usage) {
+    put(format!("{key}.user"), usage.user_ns as f64 / 1e9, Unit::Seconds);
+    put(format!("{key}.system"), usage.system_ns as f64 / 1e9, Unit::Seconds);
+    put(format!("{key}.pgfault"), usage.pgfault as f64, Unit::Count);
+    put(format!("{key}.pgmajfault"), usage.pgmajfault as f64, Unit::Count);
+    put(format!("{key}.bytes"), usage.bytes as f64, Unit::Bytes);
+}
+
+fn files(world: &World) -> Vec<(String, String)> {
+    let machine = &world.machine;
+    let mut files = vec![
+        ("/proc/zoneinfo".to_owned(), machine.proc_zoneinfo()),
+        ("/proc/buddyinfo".to_owned(), machine.proc_buddyinfo()),
+        ("/proc/pagetypeinfo".to_owned(), machine.proc_pagetypeinfo()),
+        ("/proc/vmstat".to_owned(), machine.proc_vmstat()),
+        ("/proc/meminfo".to_owned(), machine.proc_meminfo()),
+        ("/proc/swaps".to_owned(), machine.proc_swaps()),
+        ("/proc/pressure/memory".to_owned(), machine.proc_pressure_memory()),
+    ];
+    let mut paths = vec!["/sys/fs/cgroup".to_owned()];
+    for (id, memcg) in machine.memcgs().iter().enumerate() {
+        if id > 0 {
+            let path = format!("{}/{}", paths[memcg.parent.idx()], memcg.name);
+            paths.push(path);
+        }
+        files.push((format!("{}/memory.stat", paths[id]), machine.memory_stat(MemcgId(id as u16))));
+    }
+    files
+}

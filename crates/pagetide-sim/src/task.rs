@@ -1,0 +1,167 @@
+//! A program on the simulated machine: what it does next, what it waits for, what it has cost.
+//!
+//! A task executes the operations of its [`Program`] in *pieces*: a piece is CPU time during which
+//! nothing it did has become visible to the rest of the world. It ends when an effect must be
+//! carried out, when the task has to wait, or after [`PIECE_NS`].
+
+use crate::histogram::LatencyHistogram;
+use pagetide_core::call::Call;
+use pagetide_core::page_table::VmaId;
+use pagetide_core::readahead::ReadaheadState;
+use pagetide_core::units::{MmId, Nanos, NodeId};
+use pagetide_core::vmstat::{Event, Vmstat};
+use pagetide_scenario::op::Op;
+use pagetide_scenario::workload::Program;
+
+/// Longest piece: bounds how late a task notices that it should yield its CPU.
+pub const PIECE_NS: Nanos = 50_000;
+
+/// What a task has done, for itself.
+#[derive(Clone, Debug, Default)]
+pub struct Usage {
+    /// CPU time in user mode.
+    pub user_ns: Nanos,
+    /// CPU time in the kernel.
+    pub system_ns: Nanos,
+    /// Page faults, retries included (as the kernel counts `pgfault`).
+    pub pgfault: u64,
+    /// Faults that read.
+    pub pgmajfault: u64,
+    /// Bytes accessed, read or written.
+    pub bytes: u64,
+}
+
+/// A phase while it runs, then its result.
+#[derive(Clone, Debug)]
+pub struct PhaseRun {
+    /// Index of the phase in the task.
+    pub phase: u32,
+    /// When it began.
+    pub began: Nanos,
+    /// When it ended.
+    pub ended: Option<Nanos>,
+    /// The task's usage when it began; afterwards the difference.
+    pub usage: Usage,
+    /// The machine's counters when it began; afterwards the difference.
+    pub vmstat: Vec<u64>,
+    /// Extra results, such as residency.
+    pub extra: Vec<(&'static str, u64)>,
+}
+
+/// Why a task does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// It does run, or could.
+    No,
+    /// Not started, or asleep by its own wish.
+    Sleeping,
+    /// Waits for a page.
+    Page,
+    /// Sleeps inside reclaim or writeback.
+    Throttled(NodeId, pagetide_core::effect::Throttle),
+    /// Ended.
+    Exited,
+}
+
+/// A running program.
+pub struct Task {
+    /// Its name.
+    pub name: String,
+    /// Where its operations come from.
+    pub program: Program,
+    /// Its address space.
+    pub mm: MmId,
+    /// Regions in the order of their introduction.
+    pub regions: Vec<VmaId>,
+    /// Read-ahead state of each file it reads, by index of the setup's files.
+    pub readahead: Vec<ReadaheadState>,
+    /// The call in progress, and what it serves.
+    pub call: Option<(Call, Op)>,
+    /// When the call began, and how long it has waited for pages since.
+    pub call_began: Nanos,
+    /// Time the call has waited for pages.
+    pub call_page_wait: Nanos,
+    /// When the present wait began.
+    pub wait_began: Nanos,
+    /// CPU time left of a compute operation.
+    pub compute_left: Nanos,
+    /// Why it does not run.
+    pub blocked: Blocked,
+    /// The call is counted as a memory stall at the moment.
+    pub stalled: bool,
+    /// The OOM killer chose it.
+    pub killed: bool,
+    /// When it began, if it has.
+    pub began: Option<Nanos>,
+    /// When it ended, if it has.
+    pub ended: Option<Nanos>,
+    /// Does not keep the run alive.
+    pub background: bool,
+    /// Totals.
+    pub usage: Usage,
+    /// Phases that began.
+    pub phases: Vec<PhaseRun>,
+    /// Wall time of faults and writes less their waits for pages: the price of memory.
+    pub alloc_latency: LatencyHistogram,
+    /// The machine's counters when it began, then the difference over its life.
+    pub vmstat: Vec<u64>,
+    /// Calls that failed because a disk did.
+    pub io_errors: u64,
+}
+
+/// All event counters, in the order of [`Event::ALL`].
+pub fn snapshot(vmstat: &Vmstat) -> Vec<u64> {
+    Event::ALL.iter().map(|&event| vmstat.get(event)).collect()
+}
+
+/// The difference to an earlier snapshot.
+pub fn difference(now: &Vmstat, earlier: &[u64]) -> Vec<u64> {
+    Event::ALL.iter().zip(earlier).map(|(&event, &was)| now.get(event) - was).collect()
+}
+
+impl Usage {
+    /// What was added since `earlier`.
+    pub fn since(&self, earlier: &Usage) -> Usage {
+        Usage {
+            user_ns: self.user_ns - earlier.user_ns,
+            system_ns: self.system_ns - earlier.system_ns,
+            pgfault: self.pgfault - earlier.pgfault,
+            pgmajfault: self.pgmajfault - earlier.pgmajfault,
+            bytes: self.bytes - earlier.bytes,
+        }
+    }
+}
+
+impl Task {
+    /// A task that has not begun.
+    pub fn new(name: String, program: Program, mm: MmId, nr_files: usize, background: bool) -> Task {
+        Task {
+            name,
+            program,
+            mm,
+            regions: Vec::new(),
+            readahead: vec![ReadaheadState::default(); nr_files],
+            call: None,
+            call_began: 0,
+            call_page_wait: 0,
+            wait_began: 0,
+            compute_left: 0,
+            blocked: Blocked::Sleeping,
+            stalled: false,
+            killed: false,
+            began: None,
+            ended: None,
+            background,
+            usage: Usage::default(),
+            phases: Vec::new(),
+            alloc_latency: LatencyHistogram::new(),
+            vmstat: Vec::new(),
+            io_errors: 0,
+        }
+    }
+
+    /// Whether it has ended or was killed.
+    pub fn is_over(&self) -> bool {
+        self.blocked == Blocked::Exited
+    }
+}
