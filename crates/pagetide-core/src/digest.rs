@@ -34,6 +34,24 @@ impl Digest {
         self.state = (self.state.rotate_left(23) ^ value).wrapping_mul(Self::PRIME);
     }
 
+    /// Mixes in several values.
+    pub fn write_all(&mut self, values: &[u64]) {
+        for &value in values {
+            self.write_u64(value);
+        }
+    }
+
+    /// Mixes in a value that may be absent.
+    pub const fn write_option(&mut self, value: Option<u64>) {
+        match value {
+            Some(value) => {
+                self.write_u64(1);
+                self.write_u64(value);
+            }
+            None => self.write_u64(0),
+        }
+    }
+
     /// The hash of all values so far. The last step spreads the high bits over the whole word
     /// (the finaliser of MurmurHash3).
     pub const fn finish(&self) -> u64 {

@@ -10,6 +10,7 @@
 //! and reclaim run between two steps.
 
 use crate::call::{Alloc, Ctx, Outcome};
+use crate::digest::Digest;
 use crate::effect::{Effect, Io, Step, Wait};
 use crate::gfp::Gfp;
 use crate::machine::Machine;
@@ -80,6 +81,14 @@ pub struct SwapinHistory {
     hits: u32,
     last_window: u32,
     prev_offset: u64,
+}
+
+impl SwapinHistory {
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let SwapinHistory { hits, last_window, prev_offset } = self;
+        digest.write_all(&[u64::from(*hits), u64::from(*last_window), *prev_offset]);
+    }
 }
 
 impl Fault {

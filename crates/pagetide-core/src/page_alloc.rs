@@ -323,7 +323,7 @@ impl Memory {
         }
         let page = &mut self.pages[pfn.idx()];
         let pcp = &mut zone.pcps[cpu.idx()];
-        let high = if zone.reclaim_active { 0 } else { pcp.high };
+        let high = pcp.high_now(zone.reclaim_active, false);
         if is_unused(page.place) || pcp.count + 1 >= high {
             return false;
         }

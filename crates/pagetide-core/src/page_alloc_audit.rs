@@ -31,7 +31,8 @@ pub enum AuditError {
     WrongPlace(Pfn, Place),
     /// A frame says it is free but no list has it.
     Lost(Pfn, Place),
-    /// The head of a block does not say the order or the migrate type of its list.
+    /// The head of a block does not say the order or the migrate type of its list, or its
+    /// pageblock is of a type that does not belong there.
     WrongLabel(Pfn),
     /// A block and its buddy are both free and should have merged.
     Unmerged(Pfn, Order),
@@ -207,6 +208,15 @@ impl Walk<'_> {
             return Err(AuditError::WrongPlace(pfn, page.place));
         }
         if page.private != u32::from(order) || page.index != mt as u32 {
+            return Err(AuditError::WrongLabel(pfn));
+        }
+        // Kinds that do not mix are on lists of their own, and only they.
+        let last = Pfn(pfn.0 + (1 << order) - 1);
+        let block_types = [zone.block_type(pfn), zone.block_type(last)];
+        if block_types
+            .iter()
+            .any(|block| *block != mt && !(block.is_mergeable() && mt.is_mergeable()))
+        {
             return Err(AuditError::WrongLabel(pfn));
         }
         let buddy = Pfn(pfn.0 ^ 1 << order);

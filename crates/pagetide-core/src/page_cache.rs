@@ -8,6 +8,7 @@
 //! [`PageFlags::FILE`](crate::page::PageFlags::FILE), `mapping` f and `index` i; `nr_pages`,
 //! `nr_dirty` count them.
 
+use crate::digest::Digest;
 use crate::page_table::VmaId;
 use crate::units::{Pfn, PAGE_SIZE};
 use crate::workingset::Shadow;
@@ -158,6 +159,33 @@ impl FileCache {
             }
             word += 1;
             bits = *self.dirty.get(word)?;
+        }
+    }
+
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let FileCache {
+            slots,
+            dirty,
+            size,
+            sparse,
+            nr_pages,
+            nr_dirty,
+            nr_shadows,
+            writeback_index,
+            dirtied_when,
+            mappings,
+        } = self;
+        digest.write_all(&[*size, u64::from(*sparse), *nr_pages, *nr_dirty, *nr_shadows]);
+        digest.write_all(&[u64::from(*writeback_index), *dirtied_when, mappings.len() as u64]);
+        for table in [slots, dirty] {
+            digest.write_u64(table.len() as u64);
+            for (at, &word) in table.iter().enumerate().filter(|(_, &word)| word != 0) {
+                digest.write_all(&[at as u64, word]);
+            }
+        }
+        for vma in mappings {
+            digest.write_u64(vma.0.into());
         }
     }
 

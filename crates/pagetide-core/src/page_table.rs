@@ -6,6 +6,7 @@
 //!
 //! One bit stands for both "dirty" and "writable": an entry that may be written has been.
 
+use crate::digest::Digest;
 use crate::units::{FileId, MmId, Pfn, SwapSlot};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -202,6 +203,38 @@ impl Vma {
             readahead: Default::default(),
             mmap_miss: 0,
             alive: true,
+        }
+    }
+
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let Vma {
+            mm,
+            backing,
+            advice,
+            executable,
+            ptes,
+            tables,
+            nr_present,
+            nr_swapped,
+            readahead,
+            mmap_miss,
+            alive,
+        } = self;
+        let file = match backing {
+            Backing::Anon => u64::MAX,
+            Backing::File(file) => file.0.into(),
+        };
+        let advice = *advice as u64;
+        digest.write_all(&[mm.0.into(), file, advice, u64::from(*executable), u64::from(*alive)]);
+        digest.write_all(&[*nr_present, *nr_swapped, u64::from(*mmap_miss)]);
+        readahead.digest(digest);
+        digest.write_u64(ptes.len() as u64);
+        for (at, pte) in ptes.iter().enumerate().filter(|(_, pte)| !pte.is_empty()) {
+            digest.write_u64((at as u64) << 32 | u64::from(pte.bits()));
+        }
+        for table in tables {
+            digest.write_u64(table.0.into());
         }
     }
 

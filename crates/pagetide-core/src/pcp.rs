@@ -67,7 +67,7 @@ impl Pcp {
 
     /// Largest `count` for now; nothing is kept when `free_high` (Linux `nr_pcp_high`).
     #[inline]
-    const fn high_now(&self, reclaim_active: bool, free_high: bool) -> u32 {
+    pub(crate) const fn high_now(&self, reclaim_active: bool, free_high: bool) -> u32 {
         if free_high {
             0
         } else if reclaim_active {

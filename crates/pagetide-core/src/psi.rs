@@ -5,6 +5,7 @@
 //!
 //! Difference from Linux: no per-CPU weighting, and no running averages; totals only.
 
+use crate::digest::Digest;
 use crate::units::Nanos;
 
 /// Totals of stalled time.
@@ -54,6 +55,13 @@ impl Psi {
     pub fn run_end(&mut self, now: Nanos) {
         self.advance(now);
         self.nr_running = self.nr_running.saturating_sub(1);
+    }
+
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let Psi { nr_stalled, nr_running, since, some_ns, full_ns } = self;
+        digest.write_all(&[u64::from(*nr_stalled), u64::from(*nr_running)]);
+        digest.write_all(&[*since, *some_ns, *full_ns]);
     }
 
     /// Brings the totals up to `now`.

@@ -8,6 +8,7 @@
 //! Invariant: `async_size <= size`; a [`Window`] never passes the end of its file.
 
 
+use crate::digest::Digest;
 use crate::page_cache::FileCache;
 use crate::units::{FileId, PAGE_SHIFT};
 
@@ -146,6 +147,12 @@ impl ReadaheadState {
             }
         }
         Window::new(id, file, self.start, self.size, self.async_size)
+    }
+
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let ReadaheadState { start, size, async_size, prev_pos } = self;
+        digest.write_all(&[u64::from(*start), u64::from(*size), u64::from(*async_size), *prev_pos]);
     }
 
     fn begin(&mut self, index: u32, req: u32, max: u32) {

@@ -11,6 +11,7 @@
 //! `dirty_files` exactly once.
 
 use crate::call::Ctx;
+use crate::digest::Digest;
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::filemap::BIO_MAX_PAGES;
 use crate::machine::Machine;
@@ -72,6 +73,36 @@ impl Default for Writeback {
             last_periodic: 0,
             periodic: false,
         }
+    }
+}
+
+impl Writeback {
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let Writeback {
+            dirty_files,
+            wanted,
+            idle,
+            inflight_bios,
+            bandwidth,
+            dirty_ratelimit,
+            window_start,
+            window_written,
+            window_dirtied,
+            nr_dirtied,
+            last_periodic,
+            periodic,
+        } = self;
+        digest.write_u64(dirty_files.len() as u64);
+        for file in dirty_files {
+            digest.write_u64(file.0.into());
+        }
+        for flag in [wanted, idle, periodic] {
+            digest.write_u64(u64::from(*flag));
+        }
+        digest.write_all(&[u64::from(*inflight_bios), *bandwidth, *dirty_ratelimit]);
+        digest.write_all(&[*window_start, *window_written, *window_dirtied]);
+        digest.write_all(&[*nr_dirtied, *last_periodic]);
     }
 }
 

@@ -129,14 +129,14 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Choice;
     use crate::testing::{failure, record, scenario};
     use pagetide_scenario::model::Variant;
     use std::time::Duration;
 
     fn plan(repeats: u32) -> Plan {
-        let choice = Choice { repeats: Some(repeats), ..Choice::default() };
-        Plan::new(scenario(&["a", "b", "c"]), &choice).unwrap()
+        let mut scenario = scenario(&["a", "b", "c"]);
+        scenario.repeats = repeats;
+        Plan::new(scenario).unwrap()
     }
 
     fn threads(n: usize) -> NonZeroUsize {

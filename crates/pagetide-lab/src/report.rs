@@ -161,12 +161,12 @@ impl Notes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Choice, Job};
+    use crate::plan::Job;
     use crate::testing::{failure, record, scenario};
 
     #[test]
     fn records_become_series_in_seed_order() {
-        let plan = Plan::new(scenario(&["a", "b"]), &Choice::default()).unwrap();
+        let plan = Plan::new(scenario(&["a", "b"])).unwrap();
         let mut noted = record("b", 1, &[("pgfault", 7.0)]);
         noted.notes = vec!["time limit reached".to_owned()];
         let mut again = record("b", 2, &[("pgfault", 9.0)]);

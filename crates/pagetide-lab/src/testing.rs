@@ -1,7 +1,7 @@
 //! A small scenario and records without a world, for this crate's tests.
 
 use crate::execute::{Outcome, Run};
-use crate::plan::{Choice, Job, Plan};
+use crate::plan::{Job, Plan};
 use crate::report::Report;
 use crate::world::{Cause, Failure};
 use pagetide_scenario::model::{Machine, Node, Scenario, Setup, Variant};
@@ -77,8 +77,9 @@ pub fn report(runs: &[(&str, Metrics<'_>)]) -> Report {
 pub fn report_of(variants: &[(&str, Vec<Metrics<'_>>)]) -> Report {
     let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
     let repeats = variants.iter().map(|(_, seeds)| seeds.len()).max().unwrap_or(1) as u32;
-    let choice = Choice { repeats: Some(repeats), ..Choice::default() };
-    let plan = Plan::new(scenario(&names), &choice).unwrap();
+    let mut scenario = scenario(&names);
+    scenario.repeats = repeats;
+    let plan = Plan::new(scenario).unwrap();
     let mut runs = Vec::new();
     for (variant, (name, seeds)) in variants.iter().enumerate() {
         for (seed, metrics) in (1..).zip(seeds) {

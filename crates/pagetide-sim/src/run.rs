@@ -47,15 +47,8 @@ pub enum SimError {
     #[error("the machine cannot be built: {0}")]
     Setup(#[from] SetupError),
     /// A control file refused its value.
-    #[error("{name} = {text}: {error}")]
-    Control {
-        /// The control file or policy.
-        name: String,
-        /// What was written.
-        text: String,
-        /// Its answer.
-        error: ControlError,
-    },
+    #[error("{0}")]
+    Control(ControlError),
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -72,7 +65,7 @@ impl SimError {
     pub fn hint(&self) -> Option<String> {
         match self {
             SimError::Setup(_) => Some("look at the [machine] section".into()),
-            SimError::Control { .. } => {
+            SimError::Control(_) => {
                 Some("the run stopped before anything was done; see docs/scenario.md".into())
             }
             SimError::World(WorldError::Stuck { .. }) => {
@@ -141,19 +134,11 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let specs: Vec<NodeSpec> = setup.machine.nodes.iter().enumerate().map(node_spec).collect();
     let mut machine = Machine::new(&specs, setup.machine.cpus, Config::default())?;
     for (name, value) in &setup.policies {
-        machine.set_policy(name, value).map_err(|error| SimError::Control {
-            name: format!("policy.{name}"),
-            text: value.clone(),
-            error,
-        })?;
+        machine.set_policy(name, value).map_err(SimError::Control)?;
     }
     let controls: Vec<(&str, &str)> =
         setup.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    machine.write_controls(&controls).map_err(|(name, error)| {
-        let text = setup.sysctls.iter().find(|(other, _)| *other == name);
-        let text = text.map_or_else(String::new, |(_, text)| text.clone());
-        SimError::Control { name, text, error }
-    })?;
+    machine.write_controls(&controls).map_err(SimError::Control)?;
     let disks: Vec<Disk> = setup
         .machine
         .disks
@@ -328,7 +313,7 @@ fn files(world: &World) -> Vec<(String, String)> {
         ("/proc/vmstat".to_owned(), machine.proc_vmstat()),
         ("/proc/meminfo".to_owned(), machine.proc_meminfo()),
         ("/proc/swaps".to_owned(), machine.proc_swaps()),
-        ("/proc/pressure/memory".to_owned(), machine.proc_pressure_memory()),
+        ("/proc/pressure/memory".to_owned(), machine.proc_pressure_memory(world.now)),
     ];
     let mut paths = vec!["/sys/fs/cgroup".to_owned()];
     for (id, memcg) in machine.memcgs().iter().enumerate() {

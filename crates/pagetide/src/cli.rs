@@ -45,7 +45,7 @@ pub struct ScenarioArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
-    /// Replace a value of the scenario, before the variants are applied. May be repeated
+    /// Change a value of the scenario, in all variants. May be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
 }

@@ -1,52 +1,61 @@
 //! Finds and loads the scenario that an argument means: a file, or a shipped experiment's name.
 
 use crate::error::CliError;
-use crate::shipped::{self, Unpacked};
+use crate::shipped::{self, Traces};
+use pagetide_lab::plan::Plan;
+use pagetide_scenario::diagnostic::{Diagnostics, Style};
+use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::Scenario;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A checked scenario, and the files it needs for as long as it is used.
 #[derive(Debug)]
 pub struct Loaded {
     /// The scenario.
     pub scenario: Scenario,
-    /// Where a shipped experiment's traces are; `None` for the user's own file.
-    _unpacked: Option<Unpacked>,
+    /// A shipped experiment's traces; `None` for the user's own file.
+    _traces: Option<Traces>,
 }
 
-/// Loads what `argument` means, with `set` applied.
-pub fn load(argument: &Path, set: &[(String, String)]) -> Result<Loaded, CliError> {
+impl Loaded {
+    /// The scenario's runs; `sets` is what the command line changed in it.
+    pub fn plan(&self, sets: Vec<(String, String)>) -> Result<Plan, CliError> {
+        let mut plan = Plan::new(self.scenario.clone())
+            .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;
+        plan.overrides = sets;
+        Ok(plan)
+    }
+}
+
+/// Loads what `argument` means. A file goes before a shipped experiment of the same name.
+pub fn load(argument: &Path, overrides: &Overrides) -> Result<Loaded, CliError> {
     if !argument.exists() {
         if let Some(name) = argument.to_str().and_then(shipped::find) {
-            return load_shipped(name, set);
+            return load_shipped(name, overrides);
         }
-        if is_bare_name(argument) {
-            let known: Vec<String> = shipped::names().map(|name| format!("`{name}`")).collect();
+        if argument.extension().is_none() {
             return Err(CliError::bad_input(
                 format!("there is no file and no shipped experiment `{}`", argument.display()),
-                format!("the shipped experiments are {}", known.join(", ")),
+                "`pagetide list` names the shipped experiments",
             ));
         }
     }
-    let scenario = load_file(argument, set).map_err(CliError::BadInput)?;
-    Ok(Loaded { scenario, _unpacked: None })
+    let scenario = load::load(argument, overrides).map_err(refused)?;
+    Ok(Loaded { scenario, _traces: None })
 }
 
 /// Loads the shipped experiment called `name`.
-pub fn load_shipped(name: &str, set: &[(String, String)]) -> Result<Loaded, CliError> {
-    let unpacked = Unpacked::new().map_err(|error| {
-        CliError::Failure(format!("cannot write a shipped experiment to disk: {error}"))
+pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<Loaded, CliError> {
+    let traces = Traces::unpack().map_err(|error| {
+        CliError::Failure(format!("cannot write the shipped traces to disk: {error}"))
     })?;
-    let scenario = load_file(&unpacked.path(name), set)
-        .map_err(|text| CliError::BadInput(unpacked.hide(&text)))?;
-    Ok(Loaded { scenario, _unpacked: Some(unpacked) })
+    let path = format!("experiments/{name}.toml");
+    let directory = traces.directory_of(name);
+    let scenario =
+        load::load_str(&path, shipped::text(name), &directory, overrides).map_err(refused)?;
+    Ok(Loaded { scenario, _traces: Some(traces) })
 }
 
-fn is_bare_name(argument: &Path) -> bool {
-    argument.components().count() == 1
-}
-
-fn load_file(_path: &Path, _set: &[(String, String)]) -> Result<Scenario, String> {
-    let _: PathBuf = PathBuf::new();
-    Err("no loader yet".to_owned())
+fn refused(diagnostics: Diagnostics) -> CliError {
+    CliError::Scenario(diagnostics.render(Style::Coloured))
 }

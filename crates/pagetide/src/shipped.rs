@@ -1,8 +1,7 @@
 //! The experiments that the binary carries, so that their names work anywhere.
 //!
-//! A scenario names its traces by path, and traces are read as files; so running a shipped
-//! experiment first writes it, with its traces, into a directory of its own, which goes away with
-//! [`Unpacked`].
+//! A scenario names its traces by path, and traces are read as files; so whoever loads a shipped
+//! experiment has the shipped traces in a directory of their own while [`Traces`] lives.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,42 +22,45 @@ pub fn find(text: &str) -> Option<&'static str> {
     names().find(|name| *name == wanted)
 }
 
-/// The shipped files on disk, while this lives.
-#[derive(Debug)]
-pub struct Unpacked {
-    directory: PathBuf,
+/// The scenario of the shipped experiment called `name`.
+pub fn text(name: &str) -> &'static str {
+    let is_wanted = |path: &str| path.strip_suffix(".toml") == Some(name);
+    let file = FILES.iter().find(|(path, _)| is_wanted(path));
+    let (_, content) = file.expect("only names of shipped experiments come here");
+    str::from_utf8(content).expect("a test has loaded every shipped experiment")
 }
 
-impl Unpacked {
-    /// Writes all shipped files into a new directory.
-    pub fn new() -> io::Result<Unpacked> {
-        let unpacked = Unpacked { directory: fresh_directory()? };
-        for (name, content) in FILES {
-            let path = unpacked.directory.join(name);
+/// The shipped traces on disk, while this lives.
+#[derive(Debug)]
+pub struct Traces {
+    root: PathBuf,
+}
+
+impl Traces {
+    /// Writes all shipped traces below a new directory.
+    pub fn unpack() -> io::Result<Traces> {
+        let traces = Traces { root: fresh_directory()? };
+        for (path, content) in FILES.iter().filter(|(path, _)| !path.ends_with(".toml")) {
+            let path = traces.root.join(path);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
             fs::write(path, content)?;
         }
-        Ok(unpacked)
+        Ok(traces)
     }
 
-    /// Path of the experiment called `name`.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.directory.join(format!("{name}.toml"))
-    }
-
-    /// `text` without mention of our directory: the user never chose it.
-    pub fn hide(&self, text: &str) -> String {
-        let prefix = format!("{}{}", self.directory.display(), std::path::MAIN_SEPARATOR);
-        text.replace(&prefix, "experiments/")
+    /// Where paths in the experiment called `name` start.
+    pub fn directory_of(&self, name: &str) -> PathBuf {
+        let scenario = self.root.join(name);
+        scenario.parent().unwrap_or(&self.root).to_path_buf()
     }
 }
 
-impl Drop for Unpacked {
+impl Drop for Traces {
     fn drop(&mut self) {
         // What is left behind lies in the system's temporary directory; nothing depends on it.
-        let _ = fs::remove_dir_all(&self.directory);
+        let _ = fs::remove_dir_all(&self.root);
     }
 }
 
@@ -91,23 +93,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unpacking_writes_everything_and_leaves_nothing() {
-        let unpacked = Unpacked::new().unwrap();
-        let directory = unpacked.directory.clone();
-        for (name, content) in FILES {
-            assert_eq!(fs::read(directory.join(name)).unwrap(), *content);
+    fn traces_are_there_while_they_are_needed() {
+        let traces = Traces::unpack().unwrap();
+        let root = traces.root.clone();
+        assert!(root.is_dir());
+        for (path, content) in FILES {
+            assert_eq!(
+                fs::read(root.join(path)).is_ok_and(|c| c == *content),
+                path.ends_with("ptt")
+            );
         }
-        let place = directory.join("a.toml");
-        assert_eq!(unpacked.hide(&format!("{}:3", place.display())), "experiments/a.toml:3");
-        drop(unpacked);
-        assert!(!directory.exists());
+        assert_eq!(traces.directory_of("truth/seq2x"), root.join("truth"));
+        assert_eq!(traces.directory_of("compiler-trace"), root);
+        drop(traces);
+        assert!(!root.exists());
     }
 
     #[test]
     fn names_are_found_with_and_without_suffix() {
+        assert!(names().count() > 0);
         for name in names() {
             assert_eq!(find(name), Some(name));
             assert_eq!(find(&format!("{name}.toml")), Some(name));
+            assert!(text(name).contains("[machine]"));
         }
         assert_eq!(find("no-such-experiment"), None);
     }

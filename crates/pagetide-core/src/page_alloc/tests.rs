@@ -109,12 +109,60 @@ fn the_first_mix_of_kinds_boosts_the_marks_and_wakes_kswapd_for_that_zone() {
 }
 
 #[test]
+fn a_page_at_hand_does_not_keep_kswapd_from_being_told() {
+    let mut memory = normal(64 * 1024);
+    memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
+    zone(&mut memory).boosted = true;
+    memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
+    assert_eq!(memory.wakeups.len(), 1);
+    assert!(!zone(&mut memory).boosted);
+}
+
+#[test]
+fn a_block_that_will_likely_merge_goes_to_the_tail() {
+    let mut memory = normal(4096);
+    let Memory { pages, nodes, .. } = &mut memory;
+    let zone = &mut nodes[0].zones[ZONE_NORMAL];
+    let mt = MigrateType::Movable;
+    while let Some(pfn) = zone.take_smallest(pages, 0, mt) {
+        mark_allocated(pages, pfn, 0);
+    }
+    let mut free = |at, order| {
+        clear_tails(pages, Pfn(at), order);
+        zone.free_block(pages, Pfn(at), order, mt, Placement::Likely);
+        zone.free_area[usize::from(order)].lists[mt.idx()].iter(pages).collect::<Vec<_>>()
+    };
+    free(2, 1);
+    assert_eq!(free(16, 0), [Pfn(16)]);
+    assert_eq!(free(20, 0), [Pfn(20), Pfn(16)]);
+    // Frame 0's buddy is in use, but frames 2 and 3 are free and would join the two.
+    assert_eq!(free(0, 0), [Pfn(20), Pfn(16), Pfn(0)]);
+    // There is nothing larger to join for a block of order 9.
+    free(3072, 10);
+    assert_eq!(free(512, 9), [Pfn(512)]);
+    assert_eq!(free(2048, 9), [Pfn(2048), Pfn(512)]);
+}
+
+#[test]
+fn pages_on_per_cpu_lists_follow_their_pageblock() {
+    let mut memory = normal(64 * 1024);
+    let user = memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
+    memory.free_page(CPU, user, 0);
+    // The rest of the batch is at hand as movable when its pageblock is reserved.
+    let Memory { pages, nodes, .. } = &mut memory;
+    nodes[0].zones[ZONE_NORMAL].reserve_highatomic(pages, user);
+    memory.drain_all();
+    memory.audit().unwrap();
+    assert_eq!(zone(&mut memory).pagetypeinfo(MigrateType::HighAtomic)[9], 1);
+}
+
+#[test]
 fn boosts_end_at_the_cap_and_can_be_switched_off() {
     let mut memory = normal(16 * 1024);
     let inputs = WatermarkInputs { watermark_boost_factor: 0, ..WatermarkInputs::default() };
-    for (factor, boost) in [(0, 0), (15_000, 512), (150_000, 1200)] {
+    for (factor, boost) in [(0, 0), (10_000, 512), (15_000, 576), (150_000, 5760)] {
         memory.setup_watermarks(&WatermarkInputs { watermark_boost_factor: factor, ..inputs });
-        zone(&mut memory).watermark_high = 80;
+        assert_eq!(zone(&mut memory).watermark_high, 384);
         let user = take_all(&mut memory, USER);
         // One free page in each pageblock: too little to claim any, so each request mixes anew.
         let free: Vec<Pfn> = user.iter().copied().filter(|pfn| pfn.0 % 512 == 9).collect();
@@ -258,7 +306,7 @@ fn a_double_free_is_caught() {
 fn churn(choices: &[(u8, u16)], hot: bool) -> (u64, Memory) {
     let mut spec = NodeSpec::default();
     spec.zones[ZONE_DMA] = ZoneSpec::all_free(4096);
-    spec.zones[ZONE_NORMAL] = ZoneSpec::all_free(4096);
+    spec.zones[ZONE_NORMAL] = ZoneSpec::all_free(12_288);
     let mut memory = Memory::new(&[spec], 2).unwrap();
     let mut live = vec![];
     for &(what, how) in choices {
@@ -294,7 +342,9 @@ proptest! {
 
     /// The hot paths do what the general ones do, to the last counter.
     #[test]
-    fn hot_paths_change_nothing(choices in prop::collection::vec((0..8u8, 1..900u16), 1..30)) {
+    fn hot_paths_change_nothing(
+        choices in prop::collection::vec((0..8u8, prop_oneof![1..9u16, 1..900u16]), 1..30),
+    ) {
         let (hot, memory) = churn(&choices, true);
         let (general, _) = churn(&choices, false);
         prop_assert_eq!(hot, general);

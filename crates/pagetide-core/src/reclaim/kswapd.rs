@@ -11,6 +11,7 @@ use super::shrink_node::{NodeStep, ShrinkNode};
 use super::{Reclaimer, ScanControl};
 use crate::call::Ctx;
 use crate::config::KswapdPolicy;
+use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step, Throttle, Wait};
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::lruvec::Lru;
@@ -94,6 +95,48 @@ impl Kswapd {
             round_scanned: 0,
             raise_priority: true,
         }
+    }
+}
+
+impl Kswapd {
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let Kswapd {
+            stage,
+            order,
+            highest_zoneidx,
+            failures,
+            sleeping,
+            alloc_order,
+            reclaim_order,
+            zoneidx,
+            sc,
+            boosts,
+            nr_boost_reclaim,
+            round_reclaimed,
+            round_scanned,
+            raise_priority,
+        } = self;
+        match stage {
+            Stage::TrySleep => digest.write_u64(0),
+            Stage::Nap { until } => digest.write_all(&[1, *until]),
+            Stage::Sleep => digest.write_u64(2),
+            Stage::Begin => digest.write_u64(3),
+            Stage::Round => digest.write_u64(4),
+            Stage::Shrink(pass) => {
+                digest.write_u64(5);
+                pass.digest(digest);
+            }
+        }
+        digest.write_option(highest_zoneidx.map(|zone| zone as u64));
+        for order in [order, alloc_order, reclaim_order] {
+            digest.write_u64(u64::from(*order));
+        }
+        sc.digest(digest);
+        digest.write_all(boosts);
+        digest.write_all(&[u64::from(*failures), u64::from(*sleeping), *zoneidx as u64]);
+        digest.write_all(&[*nr_boost_reclaim, *round_reclaimed, *round_scanned]);
+        digest.write_u64(u64::from(*raise_priority));
     }
 }
 

@@ -14,6 +14,7 @@ pub mod scan_count;
 pub mod shrink_list;
 pub mod shrink_node;
 
+use crate::digest::Digest;
 use crate::gfp::Gfp;
 use crate::units::{Order, DEF_PRIORITY};
 
@@ -48,6 +49,15 @@ pub struct NodeTally {
     pub file_taken: u64,
     /// Pages isolated.
     pub taken: u64,
+}
+
+impl NodeTally {
+    fn digest(&self, digest: &mut Digest) {
+        let NodeTally { dirty, unqueued_dirty, congested, writeback, immediate, file_taken, taken } =
+            self;
+        digest.write_all(&[*dirty, *unqueued_dirty, *congested, *writeback, *immediate]);
+        digest.write_all(&[*file_taken, *taken]);
+    }
 }
 
 /// One reclaimer's wishes and results (Linux `struct scan_control`).
@@ -117,6 +127,52 @@ impl ScanControl {
             nr_reclaimed: 0,
             tally: NodeTally::default(),
         }
+    }
+
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let ScanControl {
+            reclaimer,
+            nr_to_reclaim,
+            gfp,
+            order,
+            priority,
+            reclaim_idx,
+            may_writepage,
+            may_unmap,
+            may_swap,
+            may_deactivate,
+            force_deactivate,
+            skipped_deactivate,
+            cache_trim_mode,
+            file_is_tiny,
+            anon_cost,
+            file_cost,
+            nr_scanned,
+            nr_reclaimed,
+            tally,
+        } = self;
+        for flag in [
+            may_writepage,
+            may_unmap,
+            may_swap,
+            force_deactivate,
+            skipped_deactivate,
+            cache_trim_mode,
+            file_is_tiny,
+        ] {
+            digest.write_u64(u64::from(*flag));
+        }
+        digest.write_all(&[
+            *reclaimer as u64,
+            u64::from(gfp.bits()),
+            u64::from(*order),
+            i64::from(*priority) as u64,
+            *reclaim_idx as u64,
+            u64::from(*may_deactivate),
+        ]);
+        digest.write_all(&[*nr_to_reclaim, *anon_cost, *file_cost, *nr_scanned, *nr_reclaimed]);
+        tally.digest(digest);
     }
 
     /// Whether kswapd reclaims.

@@ -8,6 +8,7 @@
 
 use super::ScanControl;
 use crate::call::Ctx;
+use crate::digest::Digest;
 use crate::effect::{Throttle, Wait};
 use crate::lruvec::Lru;
 use crate::machine::Machine;
@@ -53,6 +54,21 @@ impl ShrinkNode {
     /// A pass over `node`.
     pub fn new(node: NodeId) -> ShrinkNode {
         ShrinkNode { node, memcg: 0, lruvec: None, begun: false, reclaimed_before: 0 }
+    }
+
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let ShrinkNode { node, memcg, lruvec, begun, reclaimed_before } = self;
+        digest.write_all(&[u64::from(node.0), u64::from(*memcg), u64::from(*begun)]);
+        digest.write_all(&[*reclaimed_before, u64::from(lruvec.is_some())]);
+        if let Some(lruvec) = lruvec {
+            let ShrinkLruvec { nr, targets, nr_reclaimed, nr_to_reclaim, proportional, at } =
+                lruvec;
+            digest.write_all(nr);
+            digest.write_all(targets);
+            digest.write_all(&[*nr_reclaimed, *nr_to_reclaim]);
+            digest.write_all(&[u64::from(*proportional), *at as u64]);
+        }
     }
 
     /// The node.

@@ -2,6 +2,7 @@
 //! and `--set` options change before it is read as a scenario.
 
 use super::span::{clip, list_names, Problem, Sink, Span};
+use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
@@ -113,15 +114,21 @@ impl Table {
 
     /// Turns `[a.b] c = 1` within this table into `"a.b.c" = 1`.
     pub(crate) fn flatten(&mut self, sink: &mut Sink) {
-        let mut flat = Table::default();
+        let mut flat = Flat::default();
         for entry in std::mem::take(&mut self.entries) {
             flatten_into(&mut flat, String::new(), entry, sink);
         }
-        *self = flat;
+        self.entries = flat.entries;
     }
 }
 
-fn flatten_into(flat: &mut Table, prefix: String, entry: Entry, sink: &mut Sink) {
+#[derive(Default)]
+struct Flat {
+    entries: Vec<Entry>,
+    first: BTreeMap<String, Span>,
+}
+
+fn flatten_into(flat: &mut Flat, prefix: String, entry: Entry, sink: &mut Sink) {
     let key = if prefix.is_empty() { entry.key } else { format!("{prefix}.{}", entry.key) };
     if let Value::Table(table) = entry.node.value {
         for inner in table.entries {
@@ -130,15 +137,16 @@ fn flatten_into(flat: &mut Table, prefix: String, entry: Entry, sink: &mut Sink)
         return;
     }
     let Entry { key_span, node, .. } = entry;
-    if let Some(first) = flat.entries.iter().find(|known| known.key == key) {
+    if let Some(first) = flat.first.get(&key) {
         sink.push(Problem {
             span: key_span,
             message: format!("`{}` is written twice", clip(&key)),
             hint: Some("keep one of them".into()),
-            also: Some((first.key_span, "first here".into())),
+            also: Some((*first, "first here".into())),
         });
         return;
     }
+    flat.first.insert(key.clone(), key_span);
     flat.entries.push(Entry { key, key_span, node });
 }
 

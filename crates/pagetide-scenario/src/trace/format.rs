@@ -28,7 +28,7 @@ pub const MAX_PAGES: u64 = 1 << 34;
 /// Longest name or source text, in bytes.
 pub const MAX_TEXT: usize = 4096;
 /// Most records in a block.
-pub const MAX_BLOCK_RECORDS: usize = 1 << 15;
+pub const MAX_BLOCK_RECORDS: usize = 1 << 17;
 /// Longest header body, in bytes; the writer refuses more.
 pub(crate) const MAX_HEADER_BODY: usize = 8 << 20;
 /// Longest footer body, in bytes.

@@ -1,5 +1,5 @@
 //! Variable-length integers: LEB128 (seven bits a byte, least significant first, the top bit says
-//! that more follow) and the zigzag fold for signed differences.
+//! that more follow).
 
 /// Longest encoding of a `u64`.
 pub(crate) const MAX_LEN: usize = 10;
@@ -41,17 +41,6 @@ fn take_long(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Folds a signed difference so that small ones of either sign are small numbers.
-pub(crate) fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
-}
-
-/// The inverse of [`zigzag`].
-#[inline]
-pub(crate) fn unzigzag(value: u64) -> i64 {
-    ((value >> 1) as i64) ^ -((value & 1) as i64)
-}
-
 /// Appends a length and the bytes.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
@@ -85,9 +74,6 @@ mod tests {
             for cut in 0..out.len() {
                 assert_eq!(take(&mut &out[..cut]), None, "{value} cut at {cut}");
             }
-        }
-        for value in [0, 1, -1, 2, i64::MAX, i64::MIN] {
-            assert_eq!(unzigzag(zigzag(value)), value);
         }
     }
 

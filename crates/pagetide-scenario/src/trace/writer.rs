@@ -13,7 +13,7 @@ use super::format::{
 use super::pages::PageSet;
 
 /// zstd level: on page traces higher ones save 2 % and take five times as long.
-const LEVEL: i32 = 12;
+const LEVEL: i32 = 19;
 
 /// Writes a trace, record by record.
 ///

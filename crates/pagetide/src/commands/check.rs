@@ -4,12 +4,13 @@ use crate::cli::CheckArgs;
 use crate::error::{CliError, ExitStatus};
 use crate::printer::Printer;
 use crate::scenario_file;
+use pagetide_scenario::load::Overrides;
 
 /// Checks every file, even after one was bad.
 pub fn check(args: &CheckArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let mut status = ExitStatus::Success;
     for file in &args.files {
-        match scenario_file::load(file, &[]) {
+        match scenario_file::load(file, &Overrides::default()) {
             Ok(loaded) => {
                 let scenario = &loaded.scenario;
                 printer.data(format!(

@@ -6,18 +6,22 @@ use crate::printer::Printer;
 use crate::progress::ProgressLine;
 use crate::{interrupt, scenario_file};
 use pagetide_lab::execute::{execute, Outcome};
-use pagetide_lab::plan::{Choice, Plan};
 use pagetide_lab::world::Simulator;
+use pagetide_scenario::load::Overrides;
 use pagetide_scenario::record::RunRecord;
 use std::num::NonZeroUsize;
 
 /// Runs one variant once and prints its final files.
 pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
-    let loaded = scenario_file::load(&args.scenario.file, &args.scenario.set)?;
-    let variant = args.variant.unwrap_or_else(|| loaded.scenario.variants[0].name.clone());
-    let choice = Choice { variants: vec![variant], seed: args.seed, repeats: Some(1) };
-    let plan = Plan::new(loaded.scenario.clone(), &choice)
-        .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;
+    let overrides = Overrides {
+        sets: args.scenario.set,
+        variants: args.variant.into_iter().collect(),
+        repeats: Some(1),
+        seed: args.seed,
+    };
+    let mut loaded = scenario_file::load(&args.scenario.file, &overrides)?;
+    loaded.scenario.variants.truncate(1);
+    let plan = loaded.plan(overrides.sets)?;
 
     let world = Simulator { want_files: true };
     let cancel = interrupt::flag();

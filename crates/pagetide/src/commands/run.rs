@@ -6,20 +6,23 @@ use crate::printer::Printer;
 use crate::progress::ProgressLine;
 use crate::{interrupt, scenario_file};
 use pagetide_lab::execute::execute;
-use pagetide_lab::plan::{Choice, Plan};
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
 use pagetide_lab::{csv, json, rows, table};
+use pagetide_scenario::load::Overrides;
 use std::num::NonZeroUsize;
 use std::thread;
 
 /// Runs the scenario and prints the comparison of what finished.
 pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
-    let loaded = scenario_file::load(&args.scenario.file, &args.scenario.set)?;
-    let choice = Choice { variants: args.variant, seed: args.seed, repeats: args.repeats };
-    let mut plan = Plan::new(loaded.scenario.clone(), &choice)
-        .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;
-    plan.overrides = args.scenario.set;
+    let overrides = Overrides {
+        sets: args.scenario.set,
+        variants: args.variant,
+        repeats: args.repeats,
+        seed: args.seed,
+    };
+    let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
+    let plan = loaded.plan(overrides.sets)?;
 
     let threads =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));

@@ -96,6 +96,9 @@ fn check_node(
     sink: &mut Sink,
 ) -> Option<Node> {
     let zones = check_zones(node, sink);
+    if zones.is_empty() && node.zone.as_ref().is_some_and(|zones| !zones.is_empty()) {
+        return None;
+    }
     let memory = if zones.is_empty() {
         need(&node.memory, "memory", (node.at, &node.bad), what, "\"2GiB\"", sink)?.clone()
     } else {

@@ -57,6 +57,8 @@ pub(super) fn check(
         return Vec::new();
     }
     let mut names = Names::new("task");
+    // Phases that may still come: one more than the limit, to see that it is passed.
+    let mut budget = PHASES_MAX + 1;
     let mut drafts: Vec<Draft<'_>> = Vec::with_capacity(list.len());
     for (index, task) in list.iter().enumerate() {
         let place = (task.table.at, task.table.bad.as_slice());
@@ -69,7 +71,9 @@ pub(super) fn check(
             }
             None => names.is_incomplete = true,
         }
-        drafts.push(draft(task, groups, files, base_dir, sink));
+        let draft = draft(task, groups, files, base_dir, budget, sink);
+        budget = budget.saturating_sub(draft.phases.len());
+        drafts.push(draft);
     }
     let mut tasks = 0;
     for draft in &mut drafts {
@@ -124,11 +128,12 @@ fn draft<'a>(
     groups: &Names<'_>,
     files: &Files<'_>,
     base_dir: &Path,
+    budget: usize,
     sink: &mut Sink,
 ) -> Draft<'a> {
     let table = &task.table;
     let name = table.name.as_ref().map_or("", |name| name.value.0.as_str());
-    let phases = phases(task, files, base_dir, sink);
+    let phases = phases(task, files, base_dir, budget, sink);
     let background = table.background.as_ref().is_some_and(|background| background.value);
     let is_endless = report_endless(task, name, &phases, background, sink);
     if let (Some(start), Some(_)) = (&table.start, &table.after) {
@@ -156,6 +161,7 @@ fn phases(
     task: &raw::Task,
     files: &Files<'_>,
     base_dir: &Path,
+    budget: usize,
     sink: &mut Sink,
 ) -> Vec<Phase> {
     let list = task.table.phase.as_deref().unwrap_or_default();
@@ -203,7 +209,7 @@ fn phases(
                 break;
             }
             names.insert(full.clone(), name.span);
-            if phases.len() > PHASES_MAX {
+            if phases.len() == budget {
                 break;
             }
             phases.extend(workload.clone().map(|workload| Phase { name: full, workload }));

@@ -1,0 +1,435 @@
+//! Every control file: what it takes, what it refuses with which errno, and that a refusal
+//! changes nothing. Then the figures of the tunable-watermarks patch.
+
+use super::*;
+use crate::config::Config;
+use crate::effect::Effect;
+use crate::node::{NodeSpec, ZoneSpec};
+use crate::page_table::{Advice, Backing};
+use crate::units::NodeId;
+use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
+use alloc::string::ToString;
+
+fn machine() -> Machine {
+    Machine::new(&[NodeSpec::x86_64(512 << 20, 0, 0)], 2, Config::default()).unwrap()
+}
+
+/// A machine whose memory for kernel buffers is that of the patch: 2 067 844 kB.
+fn machine_of_2011() -> Machine {
+    let mut spec = NodeSpec::default();
+    spec.zones[ZONE_DMA] = ZoneSpec::all_free(3840);
+    spec.zones[ZONE_DMA32] = ZoneSpec::all_free(2_067_844 / 4 - 3840);
+    let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
+    machine.set_policy("watermarks", "derived").unwrap();
+    machine
+}
+
+fn read(machine: &Machine, name: &str) -> String {
+    machine.read_control(name).unwrap().trim_end().into()
+}
+
+/// The three marks as the patch reads them, in kB.
+fn marks(machine: &Machine) -> [String; 3] {
+    ["vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes"]
+        .map(|name| read(machine, name))
+}
+
+/// Min, low and high of all zones together, in pages.
+fn zone_marks(machine: &Machine) -> (u64, u64, u64) {
+    let zones = machine.mem.nodes.iter().flat_map(|node| &node.zones);
+    zones.fold((0, 0, 0), |(min, low, high), zone| {
+        (min + zone.watermark_min, low + zone.watermark_low, high + zone.watermark_high)
+    })
+}
+
+#[test]
+fn every_file_takes_its_range_and_nothing_else() {
+    let int_max = i32::MAX.to_string();
+    let ulong_max = u64::MAX.to_string();
+    let max = int_max.as_str();
+    // Name, a few texts it takes with what it then reads, texts it refuses.
+    let table: &[(&str, &[(&str, &str)], &[&str])] = &[
+        (
+            "vm.min_free_kbytes",
+            &[("0", "0"), (" 0x2000\n", "8192"), ("010000", "4096"), (max, max)],
+            &["-1", "2147483648", "64M", "1.5"],
+        ),
+        ("vm.watermark_scale_factor", &[("1", "1"), ("3000", "3000")], &["0", "3001", "-1"]),
+        ("vm.watermark_boost_factor", &[("0", "0"), (max, max)], &["-1", "2147483648"]),
+        ("vm.extra_free_kbytes", &[("0", "0"), (max, max)], &["-1", "2147483648"]),
+        (
+            "vm.lowmem_reserve_ratio",
+            &[
+                ("128", "128\t256\t32\t0"),
+                ("1 2 3 4\n", "1\t2\t3\t4"),
+                ("-5\t0", "0\t0\t3\t4"),
+            ],
+            &["256 256 32 0 0", "256 x", "256,256", "2147483648"],
+        ),
+        ("vm.swappiness", &[("0", "0"), ("200", "200")], &["201", "-1", "60 60", "sixty"]),
+        ("vm.page-cluster", &[("0", "0"), ("31", "31")], &["32", "-1"]),
+        ("vm.vfs_cache_pressure", &[("0", "0"), (max, max)], &["-1", "2147483648"]),
+        ("vm.dirty_ratio", &[("0", "0"), ("100", "100")], &["101", "-1", "20%"]),
+        ("vm.dirty_background_ratio", &[("0", "0"), ("100", "100")], &["101", "-1"]),
+        (
+            "vm.dirty_bytes",
+            &[("8192", "8192"), (&ulong_max, &ulong_max)],
+            &["0", "8191", "-8192", "1M", "18446744073709551616"],
+        ),
+        ("vm.dirty_background_bytes", &[("1", "1"), (&ulong_max, &ulong_max)], &["0", "-1"]),
+        (
+            "vm.dirty_writeback_centisecs",
+            &[("0", "0"), (max, max), ("-1", "-1")],
+            &["2147483648", "-2147483649"],
+        ),
+        ("vm.dirty_expire_centisecs", &[("0", "0"), (max, max)], &["-1", "2147483648"]),
+        (
+            "vm.laptop_mode",
+            &[("0", "0"), ("5", "5"), ("-5", "-5"), ("8589934", "8589934")],
+            &["8589935", "-8589935"],
+        ),
+        (
+            "vm.fault_around_bytes",
+            &[
+                ("0", "4096"),
+                ("4095\n", "4096"),
+                ("65535", "32768"),
+                ("0x10000", "65536"),
+                ("2101247", "2097152"),
+            ],
+            &["2101248", "-1", " 65536", "64k"],
+        ),
+        (
+            "block.read_ahead_kb",
+            &[("0", "0"), ("+127\n", "124"), ("0128", "128"), ("4294967295", "4294967292")],
+            &["4294967296", "-1", " 128", "0x80", "128 ", "18446744073709551616"],
+        ),
+    ];
+    let mut machine = machine();
+    for (name, takes, refuses) in table {
+        for (text, value) in *takes {
+            machine.write_control(name, text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(read(&machine, name), *value, "{name} after {text:?}");
+        }
+        for text in refuses.iter().chain(&["", "\n", "x", "5x"]) {
+            let (digest, config) = (machine.digest(), machine.config.clone());
+            let error = machine.write_control(name, text).unwrap_err();
+            assert_eq!(error.errno, Errno::Einval, "{name} {text:?}");
+            assert_eq!(error.name, *name);
+            assert!(error.message.contains(name) && error.message.contains("it takes"), "{error}");
+            assert_eq!(machine.config, config, "{name} {text:?} changed something");
+            assert_eq!(machine.digest(), digest, "{name} {text:?} changed something");
+        }
+    }
+    let tested: Vec<&str> = table.iter().map(|(name, ..)| *name).collect();
+    let elsewhere = ["vm.drop_caches", "vm.stat_refresh"];
+    for name in Machine::control_names().filter(|name| !name.starts_with("vm.wmark_")) {
+        assert!(tested.contains(&name) || elsewhere.contains(&name), "{name} is not tested");
+    }
+    machine.audit().unwrap();
+}
+
+#[test]
+fn a_new_machine_reads_as_linux_does() {
+    let machine = machine();
+    for (name, value) in [
+        ("vm.watermark_scale_factor", "10"),
+        ("vm.watermark_boost_factor", "15000"),
+        ("vm.extra_free_kbytes", "0"),
+        ("vm.lowmem_reserve_ratio", "256\t256\t32\t0"),
+        ("vm.swappiness", "60"),
+        ("vm.page-cluster", "3"),
+        ("vm.vfs_cache_pressure", "100"),
+        ("vm.dirty_ratio", "20"),
+        ("vm.dirty_background_ratio", "10"),
+        ("vm.dirty_bytes", "0"),
+        ("vm.dirty_background_bytes", "0"),
+        ("vm.dirty_writeback_centisecs", "500"),
+        ("vm.dirty_expire_centisecs", "3000"),
+        ("vm.laptop_mode", "0"),
+        ("vm.fault_around_bytes", "65536"),
+        ("block.read_ahead_kb", "128"),
+        ("vm.stat_refresh", ""),
+    ] {
+        assert_eq!(read(&machine, name), value, "{name}");
+    }
+}
+
+#[test]
+fn too_large_for_64_bits_is_erange_in_debugfs_only() {
+    let mut machine = machine();
+    let error = machine.write_control("vm.fault_around_bytes", "99999999999999999999");
+    assert_eq!(error.unwrap_err().errno, Errno::Erange);
+    let error = machine.write_control("vm.swappiness", "99999999999999999999");
+    assert_eq!(error.unwrap_err().errno, Errno::Einval);
+}
+
+#[test]
+fn names_and_modes_are_checked() {
+    let mut machine = machine();
+    for name in ["vm.nothing", "", "swappiness", "vm/swappiness", "memory.max"] {
+        assert_eq!(machine.write_control(name, "1").unwrap_err().errno, Errno::Enoent);
+        assert_eq!(machine.read_control(name).unwrap_err().errno, Errno::Enoent);
+    }
+    let error = machine.write_control("vm.page_cluster", "1").unwrap_err();
+    assert!(error.message.contains("vm.page-cluster"), "{error}");
+    assert_eq!(machine.read_control("vm.drop_caches").unwrap_err().errno, Errno::Eacces);
+    machine.write_control("vm.stat_refresh", "").unwrap();
+    machine.write_control("vm.stat_refresh", "anything").unwrap();
+}
+
+#[test]
+fn messages_stay_short_and_on_one_line() {
+    let mut machine = machine();
+    let error = machine.write_control("vm.swappiness", &"a\n\u{1b}[2J".repeat(1000)).unwrap_err();
+    assert!(error.to_string().len() < 300);
+    assert!(!error.to_string().contains(char::is_control));
+}
+
+#[test]
+fn the_figures_of_the_patch() {
+    let mut machine = machine_of_2011();
+    assert_eq!(read(&machine, "vm.min_free_kbytes"), "5752");
+    assert_eq!(marks(&machine), ["5752", "7190", "8628"]);
+    assert_eq!(machine.policy("watermarks"), Ok("derived"));
+
+    // Case 1 of the patch, in the order of its table: low alone would pass the old high mark.
+    let low = ("vm.wmark_low_kbytes", "16384");
+    let high = ("vm.wmark_high_kbytes", "20480");
+    let error = machine.write_control(low.0, low.1).unwrap_err();
+    assert_eq!(
+        error.message,
+        "`16384` is out of range for vm.wmark_low_kbytes; it takes 5752 (vm.wmark_min_kbytes) to \
+         8628 (vm.wmark_high_kbytes), or a write together with the other marks"
+    );
+    assert_eq!(marks(&machine), ["5752", "7190", "8628"]);
+    machine.write_controls(&[low, high]).unwrap();
+    assert_eq!(marks(&machine), ["5752", "16384", "20480"]);
+    assert_eq!(machine.policy("watermarks"), Ok("apart"));
+    // Pages of the whole machine, less what rounding in each of two zones loses.
+    let (min, low, high) = zone_marks(&machine);
+    assert!(min.abs_diff(1438) <= 2 && low.abs_diff(4096) <= 2 && high.abs_diff(5120) <= 2);
+
+    // Case 2, one at a time, high first.
+    machine.write_control("vm.wmark_high_kbytes", "40960").unwrap();
+    machine.write_control("vm.wmark_low_kbytes", "32768").unwrap();
+    assert_eq!(marks(&machine), ["5752", "32768", "40960"]);
+
+    // Min is coupled both ways.
+    machine.write_control("vm.wmark_min_kbytes", "8192").unwrap();
+    assert_eq!(read(&machine, "vm.min_free_kbytes"), "8192");
+    assert_eq!(marks(&machine), ["8192", "32768", "40960"]);
+    machine.write_control("vm.min_free_kbytes", "5752").unwrap();
+    assert_eq!(marks(&machine), ["5752", "7190", "8628"]);
+    let (min, low, high) = zone_marks(&machine);
+    assert!(min.abs_diff(1438) <= 2 && low.abs_diff(1797) <= 2 && high.abs_diff(2157) <= 2);
+}
+
+#[test]
+fn marks_never_come_out_of_order() {
+    let mut machine = machine_of_2011();
+    for (name, text) in [
+        ("vm.wmark_min_kbytes", "7191"),
+        ("vm.wmark_low_kbytes", "5751"),
+        ("vm.wmark_low_kbytes", "8629"),
+        ("vm.wmark_high_kbytes", "7189"),
+        ("vm.wmark_high_kbytes", "-1"),
+        ("vm.wmark_low_kbytes", "2147483648"),
+        ("vm.wmark_min_kbytes", "x"),
+    ] {
+        let digest = machine.digest();
+        let error = machine.write_control(name, text).unwrap_err();
+        assert_eq!((error.errno, error.name.as_str()), (Errno::Einval, name), "{text}");
+        assert_eq!(machine.digest(), digest);
+    }
+    // At the very edges.
+    machine.write_control("vm.wmark_min_kbytes", "7190").unwrap();
+    machine.write_control("vm.wmark_high_kbytes", "7190").unwrap();
+    assert_eq!(marks(&machine), ["7190", "7190", "7190"]);
+    let zones = machine.mem.nodes.iter().flat_map(|node| &node.zones);
+    assert!(zones.clone().all(|z| z.watermark_min <= z.watermark_low));
+    assert!(zones.clone().all(|z| z.watermark_low <= z.watermark_high));
+}
+
+#[test]
+fn a_list_is_written_whole_or_not_at_all() {
+    let mut machine = machine_of_2011();
+    let digest = machine.digest();
+    for list in [
+        // The last one is bad.
+        [("vm.swappiness", "10"), ("vm.wmark_high_kbytes", "20480"), ("vm.dirty_ratio", "200")],
+        // As a triple they are out of order.
+        [
+            ("vm.swappiness", "10"),
+            ("vm.wmark_low_kbytes", "20480"),
+            ("vm.wmark_high_kbytes", "16384"),
+        ],
+        // The write in the middle moves the marks under the others.
+        [
+            ("vm.wmark_low_kbytes", "16384"),
+            ("vm.min_free_kbytes", "65536"),
+            ("vm.wmark_high_kbytes", "20480"),
+        ],
+    ] {
+        assert_eq!(machine.write_controls(&list).unwrap_err().errno, Errno::Einval);
+        assert_eq!(machine.digest(), digest);
+    }
+    // In order of the file, the marks where the last of them stands.
+    let list: Vec<(String, String)> = [
+        ("vm.wmark_low_kbytes", "16384"),
+        ("vm.min_free_kbytes", "8192"),
+        ("vm.wmark_high_kbytes", "20480"),
+        ("vm.swappiness", "10"),
+        ("vm.swappiness", "20"),
+    ]
+    .map(|(name, text)| (name.into(), text.into()))
+    .into();
+    machine.write_controls(&list).unwrap();
+    assert_eq!(marks(&machine), ["8192", "16384", "20480"]);
+    assert_eq!(read(&machine, "vm.swappiness"), "20");
+    machine.write_controls::<&str, &str>(&[]).unwrap();
+    // A later min_free_kbytes has the last word.
+    machine
+        .write_controls(&[("vm.wmark_high_kbytes", "30000"), ("vm.min_free_kbytes", "5752")])
+        .unwrap();
+    assert_eq!(marks(&machine), ["5752", "7190", "8628"]);
+}
+
+#[test]
+fn watermark_files_reach_the_zones() {
+    let mut machine = machine();
+    machine.write_control("vm.min_free_kbytes", "8000").unwrap();
+    machine.write_control("vm.watermark_scale_factor", "200").unwrap();
+    let zone = |machine: &Machine| machine.mem.nodes[0].zones[ZONE_DMA32].clone();
+    let before = zone(&machine);
+    assert_eq!(before.watermark_low - before.watermark_min, before.managed * 200 / 10_000);
+    machine.write_control("vm.extra_free_kbytes", "4000").unwrap();
+    let after = zone(&machine);
+    let extra = 1000 * before.managed / machine.mem.nodes[0].managed_pages();
+    assert_eq!(after.watermark_min, before.watermark_min);
+    assert_eq!(after.watermark_low, before.watermark_low + extra);
+    assert_eq!(after.watermark_high, before.watermark_high + extra);
+
+    // The boost factor leaves a boost alone; new marks clear it.
+    machine.mem.nodes[0].zones[ZONE_DMA32].watermark_boost = 512;
+    machine.write_control("vm.watermark_boost_factor", "0").unwrap();
+    assert_eq!(zone(&machine).watermark_boost, 512);
+    assert_eq!(zone(&machine).watermark_boost_factor, 0);
+    machine.write_control("vm.watermark_scale_factor", "10").unwrap();
+    assert_eq!(zone(&machine).watermark_boost, 0);
+
+    machine.write_control("vm.lowmem_reserve_ratio", "100").unwrap();
+    let dma = &machine.mem.nodes[0].zones[ZONE_DMA];
+    assert_eq!(dma.lowmem_reserve[ZONE_NORMAL], zone(&machine).managed / 100);
+    machine.write_control("vm.lowmem_reserve_ratio", "0").unwrap();
+    assert_eq!(machine.mem.nodes[0].zones[ZONE_DMA].lowmem_reserve, [0; MAX_NR_ZONES]);
+}
+
+#[test]
+fn dirty_limits_in_bytes_and_per_cent_exclude_each_other() {
+    let mut machine = machine();
+    let pair = |machine: &Machine, kind: &str| {
+        ["ratio", "bytes"].map(|unit| read(machine, &format!("vm.dirty_{kind}{unit}")))
+    };
+    machine.write_control("vm.dirty_bytes", "1048576").unwrap();
+    assert_eq!(pair(&machine, ""), ["0", "1048576"]);
+    // The same ratio again changes nothing, not even the other unit.
+    machine.write_control("vm.dirty_ratio", "0").unwrap();
+    assert_eq!(pair(&machine, ""), ["0", "1048576"]);
+    machine.write_control("vm.dirty_ratio", "30").unwrap();
+    assert_eq!(pair(&machine, ""), ["30", "0"]);
+    machine.write_control("vm.dirty_background_bytes", "65536").unwrap();
+    assert_eq!(pair(&machine, "background_"), ["0", "65536"]);
+    machine.write_control("vm.dirty_background_ratio", "0").unwrap();
+    assert_eq!(pair(&machine, "background_"), ["0", "0"]);
+}
+
+#[test]
+fn a_new_interval_wakes_the_writeback_thread_when_it_matters() {
+    let wakes = |machine: &mut Machine| {
+        let vma = machine.mmap(crate::units::MmId(0), Backing::Anon, 1, Advice::Normal, false);
+        let mut effects: Vec<Effect> = Vec::new();
+        machine.munmap(vma, Cpu(0)).drain_into(&mut effects);
+        effects.contains(&Effect::WakeFlusher)
+    };
+    let mut machine = machine();
+    machine.create_mm(Machine::ROOT);
+    machine.write_control("vm.dirty_writeback_centisecs", "100").unwrap();
+    assert!(!wakes(&mut machine), "nothing is dirty and the timer runs");
+    machine.write_control("vm.dirty_writeback_centisecs", "0").unwrap();
+    assert!(!wakes(&mut machine));
+    machine.write_control("vm.dirty_writeback_centisecs", "100").unwrap();
+    assert!(wakes(&mut machine), "no timer was running");
+}
+
+#[test]
+fn drop_caches_drops_clean_page_cache() {
+    use crate::call::{Call, Outcome};
+    use crate::effect::Step;
+
+    let mut machine = machine();
+    let mm = machine.create_mm(Machine::ROOT);
+    let file = machine.create_file(64 * PAGE_SIZE, true);
+    let mut read = Call::read(mm, NodeId(0), file, 0, 64 * PAGE_SIZE, Default::default());
+    loop {
+        let (step, effects) = machine.step(&mut read, Cpu(0), 0);
+        effects.discard();
+        match step {
+            Step::Done(outcome) => {
+                assert!(matches!(outcome, Outcome::Minor | Outcome::Major));
+                break;
+            }
+            Step::Continue => {}
+            Step::Wait(wait) => panic!("a sparse file needs no I/O: {wait:?}"),
+        }
+    }
+    for text in ["0", "5", "-1", "", "x"] {
+        let error = machine.write_control("vm.drop_caches", text).unwrap_err();
+        assert_eq!(error.errno, Errno::Einval);
+    }
+    for text in ["2", "4"] {
+        machine.write_control("vm.drop_caches", text).unwrap();
+    }
+    assert_eq!(machine.file(file).nr_pages, 64);
+    machine.write_control("vm.drop_caches", "3\n").unwrap();
+    assert_eq!(machine.file(file).nr_pages, 0);
+    assert_eq!(machine.mem.vmstat.get(Event::DropPagecache), 1);
+    assert_eq!(machine.mem.vmstat.get(Event::DropSlab), 2);
+    machine.audit().unwrap();
+}
+
+#[test]
+fn policies_are_set_by_name() {
+    let mut machine = machine();
+    for (name, values) in [
+        ("watermarks", &["derived", "scale-factor", "apart"][..]),
+        ("kswapd", &["linux-6.1", "linux-2.6.37"]),
+        ("direct_reclaim", &["linux-6.1", "linux-2.6.37"]),
+    ] {
+        for value in values {
+            machine.set_policy(name, value).unwrap();
+            assert_eq!(machine.policy(name), Ok(*value));
+        }
+        let digest = machine.digest();
+        let error = machine.set_policy(name, "linux-7").unwrap_err();
+        assert_eq!((error.errno, error.name.as_str()), (Errno::Einval, name));
+        assert!(values.iter().all(|value| error.message.contains(value)), "{error}");
+        assert_eq!(machine.digest(), digest);
+    }
+    assert_eq!(machine.set_policy("lru", "x").unwrap_err().errno, Errno::Enoent);
+    assert_eq!(machine.policy("lru").unwrap_err().errno, Errno::Enoent);
+}
+
+#[test]
+fn a_policy_computes_the_marks_again() {
+    let mut machine = machine_of_2011();
+    let derived = zone_marks(&machine);
+    machine.set_policy("watermarks", "scale-factor").unwrap();
+    machine.write_control("vm.watermark_scale_factor", "100").unwrap();
+    assert!(zone_marks(&machine) > derived);
+    machine.set_policy("watermarks", "derived").unwrap();
+    assert_eq!(zone_marks(&machine), derived);
+    // Until one of them is written, marks apart are the derived ones.
+    machine.set_policy("watermarks", "apart").unwrap();
+    assert_eq!(zone_marks(&machine), derived);
+}

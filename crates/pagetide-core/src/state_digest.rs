@@ -1,0 +1,328 @@
+//! One number for the whole state of a machine: equal states give equal numbers.
+//!
+//! Linux has no such thing. Everything that can change what the machine does next, or what it
+//! reports, is mixed in: frames, zones and counters ([`Memory::digest`]), lists, page tables,
+//! page caches, swap, writeback, the daemons, tunables. Not mixed in: names, buffers, and calls
+//! in progress, which belong to the world.
+//!
+//! Types with private fields hash themselves, with a pattern that names every field, so that a
+//! new field does not compile before it is hashed.
+//!
+//! [`Memory::digest`]: crate::page_alloc::Memory::digest
+
+use crate::config::Config;
+use crate::digest::Digest;
+use crate::lruvec::Lruvec;
+use crate::machine::{Machine, Mm, NodeState};
+use crate::memcg::{Memcg, MemcgEvents};
+use crate::units::Pfn;
+use crate::watermark::{WatermarkInputs, WmarkKbytes};
+use crate::zone::digest_list;
+
+impl Machine {
+    /// Hash of all state. O(frames + page-table entries + pages of files).
+    pub fn digest(&self) -> u64 {
+        let mut digest = Digest::new();
+        self.mem.digest(&mut digest);
+        digest_config(&self.config, &mut digest);
+        for node in &self.nodes {
+            digest_node(node, &mut digest);
+        }
+        for memcg in &self.memcgs {
+            digest_memcg(memcg, &mut digest);
+        }
+        for mm in &self.mms {
+            digest_mm(mm, &mut digest);
+        }
+        for vma in &self.vmas {
+            vma.digest(&mut digest);
+        }
+        for file in &self.files {
+            file.digest(&mut digest);
+        }
+        self.swap.digest(&mut digest);
+        self.swapin.digest(&mut digest);
+        self.writeback.digest(&mut digest);
+        self.psi.digest(&mut digest);
+        for batches in &self.lru_batches {
+            for batch in [&batches.add, &batches.activate, &batches.rotate] {
+                digest_pfns(batch, &mut digest);
+            }
+        }
+        digest.write_u64(self.effects.len() as u64);
+        digest.finish()
+    }
+}
+
+fn digest_pfns(pfns: &[Pfn], digest: &mut Digest) {
+    digest.write_u64(pfns.len() as u64);
+    for pfn in pfns {
+        digest.write_u64(pfn.0.into());
+    }
+}
+
+fn digest_config(config: &Config, digest: &mut Digest) {
+    let Config {
+        swappiness,
+        page_cluster,
+        fault_around_pages,
+        read_ahead_pages,
+        dirty_ratio,
+        dirty_background_ratio,
+        dirty_bytes,
+        dirty_background_bytes,
+        dirty_writeback_centisecs,
+        dirty_expire_centisecs,
+        laptop_mode,
+        vfs_cache_pressure,
+        swap_rotational,
+        watermarks,
+        kswapd,
+        direct_reclaim,
+    } = config;
+    digest.write_all(&[
+        u64::from(*swappiness),
+        u64::from(*page_cluster),
+        u64::from(*fault_around_pages),
+        u64::from(*read_ahead_pages),
+        u64::from(*dirty_ratio),
+        u64::from(*dirty_background_ratio),
+        *dirty_bytes,
+        *dirty_background_bytes,
+        u64::from(*dirty_writeback_centisecs),
+        u64::from(*dirty_expire_centisecs),
+        i64::from(*laptop_mode) as u64,
+        u64::from(*vfs_cache_pressure),
+        u64::from(*swap_rotational),
+        *kswapd as u64,
+        *direct_reclaim as u64,
+    ]);
+    digest_watermark_inputs(watermarks, digest);
+}
+
+fn digest_watermark_inputs(inputs: &WatermarkInputs, digest: &mut Digest) {
+    let WatermarkInputs {
+        min_free_kbytes,
+        user_min_free_kbytes,
+        watermark_scale_factor,
+        watermark_boost_factor,
+        extra_free_kbytes,
+        wmark_kbytes,
+        lowmem_reserve_ratio,
+        min_free_kbytes_max,
+        policy,
+    } = inputs;
+    digest.write_all(&[
+        *min_free_kbytes,
+        u64::from(*watermark_scale_factor),
+        u64::from(*watermark_boost_factor),
+        *extra_free_kbytes,
+        *min_free_kbytes_max,
+        *policy as u64,
+    ]);
+    digest.write_option(*user_min_free_kbytes);
+    match wmark_kbytes {
+        Some(WmarkKbytes { min, low, high }) => digest.write_all(&[1, *min, *low, *high]),
+        None => digest.write_u64(0),
+    }
+    for ratio in lowmem_reserve_ratio {
+        digest.write_u64(u64::from(*ratio));
+    }
+}
+
+fn digest_node(node: &NodeState, digest: &mut Digest) {
+    let NodeState {
+        stats,
+        zone_lru,
+        kswapd,
+        dirty,
+        writeback,
+        congested,
+        nr_writeback_throttled,
+        nr_written_while_throttled,
+        nr_reserve_throttled,
+    } = node;
+    digest.write_all(stats);
+    for sizes in zone_lru {
+        digest.write_all(sizes);
+    }
+    kswapd.digest(digest);
+    digest.write_all(&[
+        u64::from(*dirty),
+        u64::from(*writeback),
+        u64::from(*congested),
+        u64::from(*nr_writeback_throttled),
+        *nr_written_while_throttled,
+        u64::from(*nr_reserve_throttled),
+    ]);
+}
+
+fn digest_memcg(memcg: &Memcg, digest: &mut Digest) {
+    let Memcg { name: _, parent, lruvecs, charged, events } = memcg;
+    digest.write_all(&[parent.0.into(), *charged]);
+    for lruvec in lruvecs {
+        digest_lruvec(lruvec, digest);
+    }
+    let MemcgEvents {
+        pgfault,
+        pgmajfault,
+        pgscan_kswapd,
+        pgscan_direct,
+        pgsteal_kswapd,
+        pgsteal_direct,
+        pgrefill,
+        pgactivate,
+        pgdeactivate,
+        workingset_refault,
+        workingset_activate,
+        workingset_restore,
+    } = events;
+    digest.write_all(&[
+        *pgfault,
+        *pgmajfault,
+        *pgscan_kswapd,
+        *pgscan_direct,
+        *pgsteal_kswapd,
+        *pgsteal_direct,
+        *pgrefill,
+        *pgactivate,
+        *pgdeactivate,
+    ]);
+    for counts in [workingset_refault, workingset_activate, workingset_restore] {
+        digest.write_all(counts);
+    }
+}
+
+fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
+    let Lruvec {
+        lists,
+        zone_sizes,
+        anon_cost,
+        file_cost,
+        nonresident_age,
+        refaults,
+        workingset_activate,
+    } = lruvec;
+    for list in lists {
+        digest_list(list, digest);
+    }
+    for sizes in zone_sizes {
+        digest.write_all(sizes);
+    }
+    digest.write_all(&[*anon_cost, *file_cost, *nonresident_age]);
+    digest.write_all(refaults);
+    digest.write_all(workingset_activate);
+}
+
+fn digest_mm(mm: &Mm, digest: &mut Digest) {
+    let Mm { memcg, vmas, oom_victim, exited } = mm;
+    digest.write_all(&[memcg.0.into(), u64::from(*oom_victim), u64::from(*exited)]);
+    digest.write_u64(vmas.len() as u64);
+    for vma in vmas {
+        digest.write_u64(vma.0.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Call, Outcome};
+    use crate::effect::{Effect, Step, Wait};
+    use crate::node::NodeSpec;
+    use crate::page_table::{Advice, Backing, VmaId};
+    use crate::units::{Cpu, MmId, NodeId};
+    use alloc::vec::Vec;
+
+    fn machine() -> Machine {
+        let mut config = Config::default();
+        config.swappiness = 60;
+        let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
+        machine.swapon(8192, 8192, false);
+        machine
+    }
+
+    /// Writes pages in order; the world is a disk that is always done at once.
+    fn run(machine: &mut Machine, mm: MmId, vma: VmaId, pages: u64) {
+        let mut now = 0;
+        for page in 0..pages {
+            let mut call = Call::fault(mm, NodeId(0), vma, page, true);
+            loop {
+                now += 1_000_000;
+                let (step, effects) = machine.step(&mut call, Cpu(0), now);
+                let mut todo: Vec<Effect> = Vec::new();
+                effects.drain_into(&mut todo);
+                let mut at = 0;
+                while at < todo.len() {
+                    if let Effect::Submit(io) = todo[at] {
+                        machine.io_done(io, true, Cpu(0), now).drain_into(&mut todo);
+                    }
+                    at += 1;
+                }
+                match step {
+                    Step::Done(Outcome::Minor | Outcome::Major) => break,
+                    Step::Done(outcome) => panic!("page {page}: {outcome:?}"),
+                    Step::Continue | Step::Wait(Wait::Page(_) | Wait::Throttled { .. }) => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_histories_give_equal_digests() {
+        let mut digests = [0; 2];
+        for digest in &mut digests {
+            let mut machine = machine();
+            let mm = machine.create_mm(Machine::ROOT);
+            let vma = machine.mmap(mm, Backing::Anon, 3000, Advice::Normal, false);
+            run(&mut machine, mm, vma, 3000);
+            machine.audit().unwrap();
+            assert!(machine.swap().used() > 0, "nothing was swapped out");
+            *digest = machine.digest();
+        }
+        assert_eq!(digests[0], digests[1]);
+    }
+
+    #[test]
+    fn every_kind_of_state_counts() {
+        let mut machine = machine();
+        let mut seen: Vec<u64> = Vec::new();
+        let mut changed = |machine: &Machine, what: &str| {
+            let digest = machine.digest();
+            assert!(!seen.contains(&digest), "{what} does not count");
+            assert_eq!(digest, machine.digest());
+            seen.push(digest);
+        };
+        changed(&machine, "the beginning");
+        machine.write_control("vm.swappiness", "61").unwrap();
+        changed(&machine, "a tunable");
+        machine.write_control("vm.wmark_high_kbytes", "4000").unwrap();
+        changed(&machine, "a mark");
+        machine.set_policy("kswapd", "linux-2.6.37").unwrap();
+        changed(&machine, "a policy");
+        let memcg = machine.create_memcg("group".into(), Machine::ROOT);
+        changed(&machine, "a group");
+        let mm = machine.create_mm(memcg);
+        changed(&machine, "an address space");
+        let vma = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false);
+        changed(&machine, "a mapping");
+        run(&mut machine, mm, vma, 1);
+        changed(&machine, "a fault");
+        // Fresh pages are young already.
+        let mut pte = machine.vmas[vma.idx()].ptes[0];
+        assert!(pte.test_clear_young());
+        machine.vmas[vma.idx()].ptes[0] = pte;
+        changed(&machine, "a reference bit");
+        let file = machine.create_file(1 << 20, true);
+        changed(&machine, "a file");
+        machine.files[file.idx()].writeback_index = 5;
+        changed(&machine, "where writeback goes on");
+        machine.psi.stall_begin(5);
+        changed(&machine, "a stalled task");
+        machine.nodes[0].kswapd.failures = 1;
+        changed(&machine, "a failure of kswapd");
+        machine.memcgs[0].lruvecs[0].anon_cost = 1;
+        changed(&machine, "a cost of reclaim");
+        machine.munmap(vma, Cpu(0)).discard();
+        changed(&machine, "an end");
+    }
+}

@@ -1,0 +1,142 @@
+//! The other subcommands as a user meets them.
+
+mod common;
+
+use common::{Place, SMALL};
+use std::fs;
+
+#[test]
+fn check_goes_through_all_files() {
+    let place = Place::with("good.toml", SMALL);
+    place.write("bad.toml", "[machine]\nmemory = 0\n");
+    place.write("worse.toml", "= = =");
+    place.run(["check", "good.toml"]).quietly();
+    let ran = place.run(["check", "bad.toml", "good.toml", "worse.toml"]);
+    assert_eq!(ran.code, Some(2));
+    assert_eq!(ran.stdout, "good.toml: ok, 2 variants of 3 repeats\n");
+    ran.says(&["bad.toml:2:10", "worse.toml:1:"]);
+}
+
+#[test]
+fn shipped_experiments_are_listed_and_good() {
+    let place = Place::new();
+    let list = place.run(["list"]).quietly().stdout;
+    let names: Vec<&str> =
+        list.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert!(names.contains(&"tunable-watermarks"), "{list}");
+    assert!(list.lines().all(|line| line.split_whitespace().count() > 2), "{list}");
+    place.run([&["check"], names.as_slice()].concat()).quietly();
+}
+
+#[test]
+fn the_schema_is_json() {
+    let schema = Place::new().run(["schema"]).quietly().stdout;
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    assert!(schema["properties"]["machine"].is_object());
+}
+
+#[test]
+fn inspect_prints_the_kernels_files() {
+    let place = Place::with("small.toml", SMALL);
+    let inspect = |args: &[&str]| place.run([&["inspect", "small.toml"], args].concat());
+
+    let all = inspect(&["--variant", "early"]);
+    assert_eq!(all.code, Some(0), "{all:?}");
+    for name in ["zoneinfo", "buddyinfo", "vmstat", "meminfo"] {
+        assert!(all.stdout.contains(&format!("==> /proc/{name} <==\n")), "{}", all.stdout);
+    }
+    assert!(all.stdout.contains("memory.stat <==\n"));
+    all.says(&["small, variant early, seed 7, pagetide "]);
+
+    let two = inspect(&["vmstat", "/proc/meminfo"]).stdout;
+    assert!(two.starts_with("==> /proc/vmstat <==\n"));
+    assert_eq!(two.matches("==>").count(), 2);
+
+    let only = inspect(&["--only", "meminfo"]).stdout;
+    let total = only.lines().next().unwrap();
+    assert!(total.starts_with("MemTotal:") && total.ends_with(" kB"), "{total}");
+
+    let seeded = inspect(&["--seed", "8", "--set", "machine.memory=128MiB", "--only", "meminfo"]);
+    assert_ne!(seeded.stdout.lines().next(), Some(total));
+    inspect(&["slabinfo"]).fails(2, &["slabinfo", "hint: choose from"]);
+    inspect(&["--variant", "late"]).fails(2, &["late"]);
+}
+
+/// A program that walks over 40 pages of its heap, in valgrind's words.
+fn lackey() -> String {
+    let mut text = String::from("==1== Lackey, an example Valgrind tool\nI  00400000,3\n");
+    for page in 0..40 {
+        text += &format!(" S {:08x},8\nI  00400003,4\n", 0x0480_0000 + page * 4096);
+    }
+    text
+}
+
+#[test]
+fn a_trace_goes_in_and_is_described() {
+    let place = Place::new();
+    let import = ["trace", "import", "lackey", "-", "-o", "out.ptt"];
+    let ran = place.run_with_input(import, lackey().as_bytes());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+    ran.says(&["out.ptt: 81 references to 41 pages"]);
+    let info = place.run(["trace", "info", "out.ptt"]).quietly().stdout;
+    for wanted in ["file       out.ptt\n", "references 81 in ", "pages      41 (0.2 MiB)\n"] {
+        assert!(info.contains(wanted), "{wanted:?} is not in\n{info}");
+    }
+}
+
+#[test]
+fn a_bad_trace_is_refused_and_nothing_stays() {
+    let place = Place::new();
+    place.write("in.txt", lackey() + " S zzz,8\n");
+    let import = ["trace", "import", "lackey", "in.txt", "-o", "out.ptt"];
+    place.run(import).fails(2, &["in.txt", "line 83", "hint:"]);
+    place.run(["trace", "import", "oracle-general", "in.txt", "-o", "o.ptt"]).fails(2, &["hint:"]);
+    let left: Vec<_> =
+        fs::read_dir(&place.directory).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["in.txt"]);
+
+    place.write("in.txt", lackey());
+    assert_eq!(place.run(import).code, Some(0));
+    let whole = fs::read(place.directory.join("out.ptt")).unwrap();
+    place.write("cut.ptt", &whole[..whole.len() - 20]);
+    place.run(["trace", "info", "cut.ptt"]).fails(2, &["cut.ptt", "byte ", "hint:"]);
+    place.run(["trace", "info", "absent.ptt"]).fails(2, &["absent.ptt"]);
+    place.run(["trace", "import", "lackey", "absent", "-o", "o.ptt"]).fails(2, &["absent"]);
+}
+
+#[test]
+fn csv_columns_are_named_as_libcachesim_names_them() {
+    let place = Place::with("in.csv", "time,id,size\n0,7,4096\n1,8,8192\n2,7,4096\n");
+    let import = |args: &[&str]| {
+        place.run([&["trace", "import", "csv", "in.csv", "-o", "out.ptt"], args].concat())
+    };
+    let columns = ["--time-col", "1", "--obj-id-col", "2", "--obj-size-col", "3", "--has-header"];
+    let single = import(&columns);
+    assert_eq!(single.code, Some(0), "{single:?}");
+    let by_options = fs::read(place.directory.join("out.ptt")).unwrap();
+    let text = import(&["-t", "time-col=1,obj-id-col=2,obj-size-col=3,has-header=true"]);
+    assert_eq!(text.code, Some(0), "{text:?}");
+    assert_eq!(fs::read(place.directory.join("out.ptt")).unwrap(), by_options);
+
+    import(&["--obj-id-col", "0"]).fails(2, &["obj-id-col", "hint:"]);
+    import(&["-t", "obj-id-col=2,colour=3"]).fails(2, &["colour"]);
+    place
+        .run(["trace", "import", "lackey", "in.csv", "-o", "x.ptt", "--obj-id-col", "2"])
+        .fails(2, &["`--obj-id-col` is for csv only"]);
+}
+
+#[test]
+fn help_version_and_completions() {
+    let place = Place::new();
+    let version = place.run(["--version"]).quietly().stdout;
+    assert_eq!(version, format!("pagetide {}\n", env!("CARGO_PKG_VERSION")));
+    let help = place.run(["--help"]).quietly().stdout;
+    for command in ["run", "check", "list", "schema", "trace", "inspect", "Exit codes"] {
+        assert!(help.contains(command), "{help}");
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(place.run(["completions", shell]).quietly().stdout.contains("inspect"));
+    }
+    let nothing = place.run::<&str>([]);
+    assert_eq!(nothing.code, Some(2));
+}

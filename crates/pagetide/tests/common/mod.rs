@@ -1,0 +1,142 @@
+//! Runs the built command in a directory of its own.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory for one test; removed when the test went well.
+pub struct Place {
+    pub directory: PathBuf,
+}
+
+/// What the command left behind.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&directory).unwrap();
+        Place { directory }
+    }
+
+    /// A place with a scenario file.
+    pub fn with(name: &str, text: &str) -> Place {
+        let place = Place::new();
+        place.write(name, text);
+        place
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.directory.join(name), content).unwrap();
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pagetide"));
+        command.current_dir(&self.directory).env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
+        self.run_with_input(args, b"")
+    }
+
+    pub fn run_with_input<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> Ran {
+        let mut child = self.command().args(args).stdin(Stdio::piped()).spawn().unwrap();
+        // The command may end without reading: that is not this helper's business.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        let output = child.wait_with_output().unwrap();
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+impl Ran {
+    /// Exit code 0 and not a word on stderr.
+    #[track_caller]
+    pub fn quietly(self) -> Ran {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        assert_eq!(self.stderr, "");
+        self
+    }
+
+    /// Exit code `code`, nothing on stdout, and these texts on stderr.
+    #[track_caller]
+    pub fn fails(self, code: i32, texts: &[&str]) -> Ran {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.stdout, "");
+        self.says(texts)
+    }
+
+    /// These texts on stderr, and no escape sequence, for it is not a terminal.
+    #[track_caller]
+    pub fn says(self, texts: &[&str]) -> Ran {
+        for text in texts {
+            assert!(self.stderr.contains(text), "{text:?} is not in:\n{}", self.stderr);
+        }
+        assert!(!self.stderr.contains('\u{1b}'), "{}", self.stderr);
+        self
+    }
+}
+
+/// Two variants that finish in milliseconds: a file of one and a half times the memory.
+pub const SMALL: &str = r#"
+name = "small"
+title = "A reader on a small machine"
+repeats = 3
+seed = 7
+
+[machine]
+cpus = 1
+memory = "64MiB"
+
+[[machine.disk]]
+name = "sda"
+model = "ssd"
+
+[[file]]
+name = "data"
+size = "96MiB"
+sparse = true
+
+[[task]]
+name = "reader"
+workload = "mapped-read"
+file = "data"
+
+[[variant]]
+name = "default"
+
+[[variant]]
+name = "early"
+[variant.sysctl]
+"vm.watermark_scale_factor" = 200
+"#;

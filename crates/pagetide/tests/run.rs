@@ -1,0 +1,174 @@
+//! `pagetide run` as a user meets it: results, formats, options, mistakes.
+
+mod common;
+
+use common::{Place, Ran, SMALL};
+use serde_json::Value;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+fn run(args: &[&str]) -> Ran {
+    let place = Place::with("small.toml", SMALL);
+    place.run([&["run", "small.toml"], args].concat())
+}
+
+fn json(args: &[&str]) -> Value {
+    let ran = run(&[args, &["--format", "json"]].concat()).quietly();
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn the_table_states_what_was_run_and_compares() {
+    let table = run(&[]).quietly().stdout;
+    let version = env!("CARGO_PKG_VERSION");
+    for wanted in [
+        "scenario   small: A reader on a small machine\n",
+        &format!("version    pagetide {version}\n"),
+        "seeds      7 to 9 (3 repeats)\n",
+        "machine    1 CPU, 64 MiB, ssd disk sda, no swap\n",
+        "early: vm.watermark_scale_factor=200\n",
+        "reader.walltime",
+        "pgscan_kswapd",
+        " \u{b1} ",
+        "change against default in per cent",
+    ] {
+        assert!(table.contains(wanted), "{wanted:?} is not in\n{table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 120 && line == line.trim_end()));
+    assert!(table.chars().all(|c| c.is_ascii() || c == '\u{b1}'));
+}
+
+#[test]
+fn json_has_exactly_the_promised_keys() {
+    let result = json(&[]);
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&result), ["repeats", "scenario", "seed", "variants", "version"]);
+    assert_eq!((&result["scenario"], &result["seed"]), (&"small".into(), &7.into()));
+    assert_eq!(result["repeats"], 3);
+    assert_eq!(result["variants"].as_array().unwrap().len(), 2);
+    for variant in result["variants"].as_array().unwrap() {
+        assert_eq!(keys(variant), ["metrics", "name"]);
+        let metrics = variant["metrics"].as_object().unwrap();
+        for (key, metric) in metrics {
+            assert_eq!(keys(metric), ["mean", "samples", "stddev", "unit"], "{key}");
+            assert_eq!(metric["samples"].as_array().unwrap().len(), 3, "{key}");
+        }
+        assert_eq!(metrics["reader.walltime"]["unit"], "seconds");
+        assert!(metrics["reader.walltime"]["mean"].as_f64().unwrap() > 0.0);
+        assert!(metrics["pgscan_kswapd"]["mean"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn the_number_of_jobs_changes_no_byte() {
+    for format in ["table", "json", "csv"] {
+        let one = run(&["--jobs", "1", "--format", format]).quietly();
+        let four = run(&["--jobs", "4", "--format", format]).quietly();
+        assert_eq!(one.stdout, four.stdout);
+    }
+}
+
+#[test]
+fn csv_has_a_line_for_each_sample() {
+    let csv = run(&["--format", "csv"]).quietly().stdout;
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("scenario,version,variant,metric,unit,seed,value"));
+    let walltimes: Vec<&str> = lines.filter(|line| line.contains(",reader.walltime,")).collect();
+    assert_eq!(walltimes.len(), 2 * 3);
+    assert!(walltimes[0].starts_with("small,"));
+    let seeds: Vec<&str> = walltimes.iter().map(|line| line.split(',').nth(5).unwrap()).collect();
+    assert_eq!(seeds, ["7", "8", "9", "7", "8", "9"]);
+}
+
+#[test]
+fn repeats_seed_and_variants_are_chosen() {
+    let result = json(&["--repeats", "1", "--seed", "42", "--variant", "early"]);
+    assert_eq!((&result["seed"], &result["repeats"]), (&42.into(), &1.into()));
+    let names: Vec<&Value> =
+        result["variants"].as_array().unwrap().iter().map(|v| &v["name"]).collect();
+    assert_eq!(names, ["early"]);
+    // The same run as the third of the whole set.
+    let whole = json(&["--seed", "40"]);
+    let key = |result: &Value, variant: usize, sample: usize| {
+        result["variants"][variant]["metrics"]["reader.walltime"]["samples"][sample].clone()
+    };
+    assert_eq!(key(&result, 0, 0), key(&whole, 1, 2));
+}
+
+#[test]
+fn set_changes_the_machine_and_is_stated() {
+    let table = run(&["--set", "machine.memory=128MiB", "--repeats", "1"]).quietly().stdout;
+    assert!(table.contains("machine    1 CPU, 128 MiB"), "{table}");
+    assert!(table.contains("set        machine.memory=128MiB"), "{table}");
+    let scanned = |result: &Value| {
+        result["variants"][0]["metrics"]["pgscan_kswapd"]["mean"].as_f64().unwrap()
+    };
+    let large = json(&["--set", "machine.memory=128MiB"]);
+    assert!(scanned(&large) < scanned(&json(&[])));
+}
+
+#[test]
+fn wrong_options_are_bad_input() {
+    run(&["--variant", "late"]).fails(2, &["late", "hint:"]);
+    run(&["--set", "machine.mempry=1GiB"]).fails(2, &["mempry", "hint:"]);
+    run(&["--set", "machine.memory=1 parsec"]).fails(2, &["parsec", "hint:"]);
+    run(&["--set", "nonsense"]).fails(2, &["KEY=VALUE"]);
+    run(&["--repeats", "0"]).fails(2, &["hint:"]);
+    run(&["--repeats", "100000"]).fails(2, &["hint: give a number from 1 to 10000"]);
+    run(&["--seed", "18446744073709551615"]).fails(2, &["hint: choose a smaller first seed"]);
+    run(&["--jobs", "0"]).fails(2, &["--jobs"]);
+    run(&["--format", "html"]).fails(2, &["table", "json", "csv"]);
+    run(&["--verbos"]).fails(2, &["--verbos"]);
+}
+
+#[test]
+fn missing_and_unknown_files_are_bad_input() {
+    let place = Place::new();
+    place.run(["run", "absent.toml"]).fails(2, &["absent.toml"]);
+    place.run(["run", "absent"]).fails(2, &["absent", "hint: `pagetide list`"]);
+    place.run(["run", "."]).fails(2, &["error"]);
+    place.run(["run"]).fails(2, &["<FILE>"]);
+}
+
+#[test]
+fn every_mistake_is_reported_with_its_place() {
+    let broken = SMALL
+        .replace("memory = \"64MiB\"", "memory = \"64 parsecs\"")
+        .replace("workload = \"mapped-read\"", "workload = \"maped-read\"")
+        .replace("cpus = 1", "cpus = 1\nturbo = true");
+    let place = Place::with("broken.toml", &broken);
+    place.run(["run", "broken.toml"]).fails(
+        2,
+        &["broken.toml:9:1", "turbo", "broken.toml:10:", "64 parsecs", "maped-read", "hint:"],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupting_prints_what_finished() {
+    let place = Place::with("small.toml", SMALL);
+    let args = ["run", "small.toml", "--format", "csv", "--repeats", "10000", "--jobs", "1"];
+    let child = place.command().args(args).spawn().unwrap();
+    sleep(Duration::from_millis(2000));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("interrupted"), "{stderr}");
+    let csv = String::from_utf8(output.stdout).unwrap();
+    assert!(csv.lines().any(|line| line.contains(",reader.walltime,")), "{csv}");
+    assert!(csv.lines().all(|line| line.split(',').count() == 7));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_stops_reading_is_no_error() {
+    let place = Place::with("small.toml", SMALL);
+    let mut child = place.command().args(["run", "small.toml"]).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
