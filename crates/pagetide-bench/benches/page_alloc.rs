@@ -6,16 +6,19 @@
 //!
 //! `hot_pair` takes a page and gives it back. `bulk` takes 500 000 pages and gives them back in
 //! the order they came; `bulk_random` gives them back shuffled. Bulk times are for a page, get and
-//! put together.
+//! put together. Time is CPU time of the thread.
 
 use bitmap_allocator::{BitAlloc, BitAlloc1M};
 use buddy_system_allocator::FrameAllocator;
-use criterion::{criterion_group, criterion_main, Criterion, Throughput};
+use criterion::{criterion_group, criterion_main, Throughput};
+use pagetide_bench::clock::CpuTime;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_alloc::Memory;
 use pagetide_core::units::{Cpu, NodeId, Pfn};
 use std::hint::black_box;
+
+type Criterion = criterion::Criterion<CpuTime>;
 
 /// Frames each allocator starts with: 4 GiB.
 const FRAMES: usize = 1 << 20;
@@ -137,5 +140,9 @@ fn page_alloc(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, page_alloc);
+criterion_group! {
+    name = benches;
+    config = criterion::Criterion::default().with_measurement(CpuTime::default());
+    targets = page_alloc
+}
 criterion_main!(benches);

@@ -107,7 +107,7 @@ impl Memory {
             work: Work::default(),
             nr_cpus,
             wakeups: Vec::new(),
-            last_freed: LastFreed::none(),
+            last_freed: LastFreed::guess(),
         })
     }
 }

@@ -148,6 +148,21 @@ impl Zone {
         }
     }
 
+    /// Frees a block whose descriptors have been cleared into the lists of its pageblock's type.
+    /// Two pageblocks whose kinds must stay apart are freed one by one, as Linux does since 6.10;
+    /// 6.1 put both on the list of the first.
+    pub(crate) fn free_direct(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) {
+        let mt = self.block_type(pfn);
+        let second = Pfn(pfn.0 + PAGEBLOCK_NR_PAGES);
+        if order > PAGEBLOCK_ORDER && !self.blocks_may_merge(mt, second) {
+            let second_mt = self.block_type(second);
+            self.free_block(pages, pfn, PAGEBLOCK_ORDER, mt, Placement::Likely);
+            self.free_block(pages, second, PAGEBLOCK_ORDER, second_mt, Placement::Likely);
+        } else {
+            self.free_block(pages, pfn, order, mt, Placement::Likely);
+        }
+    }
+
     /// Kinds kept apart for good (reserved, isolated) stay apart across pageblocks.
     fn blocks_may_merge(&self, mt: MigrateType, buddy: Pfn) -> bool {
         let buddy_mt = self.block_type(buddy);

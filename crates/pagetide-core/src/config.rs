@@ -18,15 +18,30 @@ pub enum KswapdPolicy {
     Linux2637,
 }
 
+impl DirectReclaimPolicy {
+    /// Whether reclaim writes file pages and knows congested disks, as before 3.2.
+    pub const fn is_old(self) -> bool {
+        match self {
+            DirectReclaimPolicy::Linux61 => false,
+            DirectReclaimPolicy::Linux2637 | DirectReclaimPolicy::Linux2635 => true,
+        }
+    }
+}
+
 /// How an allocating task reclaims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DirectReclaimPolicy {
     /// Linux 6.1: never writes file pages, sleeps only when throttled.
     #[default]
     Linux61,
-    /// Linux 2.6.37: writes dirty file pages itself and waits for congestion (100 ms or until a
-    /// write completes) below priority 10.
+    /// Linux 2.6.37: writes dirty file pages itself; below priority 10 waits up to 100 ms, if a
+    /// disk is congested and the lists have shown it (`wait_iff_congested`).
     Linux2637,
+    /// Linux up to 2.6.35: as 2.6.37, but every wait is a `congestion_wait` that sleeps whether
+    /// or not anything is congested, and a reclaim that freed pages which somebody else took, or
+    /// which are still on a per-CPU list, sleeps up to 20 ms before it tries again: the lists are
+    /// not drained (they are since 2.6.36).
+    Linux2635,
 }
 
 /// Everything that can be tuned.

@@ -14,6 +14,7 @@
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 
 mod error;
+mod marks;
 mod parse;
 mod policy;
 
@@ -22,12 +23,13 @@ pub use error::{ControlError, Errno};
 use crate::machine::Machine;
 use crate::units::{Cpu, PAGE_SHIFT, PAGE_SIZE};
 use crate::vmstat::{Event, NodeStat};
-use crate::watermark::{self, WatermarkInputs, WatermarkPolicy, WmarkKbytes};
+use crate::watermark::{self, WatermarkInputs};
 use crate::zone::MAX_NR_ZONES;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use error::quoted;
+use marks::MarksWrite;
 use parse::Malformed;
 
 /// What a control file takes, and which of the kernel's readers reads it.
@@ -125,7 +127,7 @@ impl Control {
         };
         let close = Self::ALL.iter().find(|control| last(control.name()) == last(name));
         let hint = match close {
-            Some(control) => format!("; it may be meant for {}", control.name()),
+            Some(control) => format!("; did you mean {}?", control.name()),
             None => String::new(),
         };
         let message = format!("there is no control file {}{hint}", quoted(name));
@@ -147,8 +149,7 @@ impl Control {
 
     fn refuse(self, errno: Errno, text: &str, what: &str) -> ControlError {
         let name = self.name();
-        let message =
-            format!("{} {what} for {name}; it takes {}", quoted(text), self.accepts());
+        let message = format!("{} {what} for {name}; it takes {}", quoted(text), self.accepts());
         ControlError::new(errno, name, message)
     }
 
@@ -187,80 +188,6 @@ impl Control {
             return Err(self.refuse(Errno::Einval, text, "is out of range"));
         }
         Ok(Numbers { values, count })
-    }
-}
-
-/// The marks that a list of writes names.
-#[derive(Clone, Copy, Default, Debug)]
-struct MarksWrite {
-    min: Option<u64>,
-    low: Option<u64>,
-    high: Option<u64>,
-}
-
-impl MarksWrite {
-    /// The field that a control file writes, if it is one of the three.
-    fn field(&mut self, control: Control) -> Option<&mut Option<u64>> {
-        match control {
-            Control::WmarkMinKbytes => Some(&mut self.min),
-            Control::WmarkLowKbytes => Some(&mut self.low),
-            Control::WmarkHighKbytes => Some(&mut self.high),
-            _ => None,
-        }
-    }
-
-    /// All three after the write.
-    fn over(self, old: WmarkKbytes) -> WmarkKbytes {
-        WmarkKbytes {
-            min: self.min.unwrap_or(old.min),
-            low: self.low.unwrap_or(old.low),
-            high: self.high.unwrap_or(old.high),
-        }
-    }
-
-    fn apply(self, inputs: &mut WatermarkInputs) -> Result<(), ControlError> {
-        let marks = self.over(inputs.wmark_kbytes());
-        if !inputs.write_wmark_kbytes(marks) {
-            return Err(self.refuse(marks));
-        }
-        inputs.policy = WatermarkPolicy::Apart;
-        Ok(())
-    }
-
-    fn refuse(self, marks: WmarkKbytes) -> ControlError {
-        let WmarkKbytes { min, low, high } = marks;
-        let out_of_range = |control: Control, value: u64, range: String| {
-            let name = control.name();
-            let message = format!(
-                "`{value}` is out of range for {name}; it takes {range}, or a write together with \
-                 the other marks"
-            );
-            ControlError::new(Errno::Einval, name, message)
-        };
-        match (self.min, self.low, self.high) {
-            (Some(min), None, None) => {
-                let range = format!("0 to {low} (vm.wmark_low_kbytes)");
-                out_of_range(Control::WmarkMinKbytes, min, range)
-            }
-            (None, Some(low), None) => {
-                let range =
-                    format!("{min} (vm.wmark_min_kbytes) to {high} (vm.wmark_high_kbytes)");
-                out_of_range(Control::WmarkLowKbytes, low, range)
-            }
-            (None, None, Some(high)) => {
-                let range = format!("{low} (vm.wmark_low_kbytes) to {INT_MAX}");
-                out_of_range(Control::WmarkHighKbytes, high, range)
-            }
-            _ => {
-                let control =
-                    if min > low { Control::WmarkMinKbytes } else { Control::WmarkLowKbytes };
-                let message = format!(
-                    "vm.wmark_min_kbytes, vm.wmark_low_kbytes and vm.wmark_high_kbytes would be \
-                     {min}, {low} and {high} kB; they must not decrease in this order"
-                );
-                ControlError::new(Errno::Einval, control.name(), message)
-            }
-        }
     }
 }
 

@@ -78,8 +78,10 @@ pub enum Throttle {
     Congested,
     /// Reserves below half: until kswapd lifts it (Linux `pfmemalloc_wait`).
     Reserves,
-    /// Linux 2.6.37's `congestion_wait`: up to 100 ms, ended when a write completes.
+    /// Linux 2.6.37's `congestion_wait`: up to 100 ms, ended when a disk stops being congested.
     CongestionWait,
+    /// The writeback thread has as many requests in flight as the queue takes.
+    Requests,
     /// A dirtier waits for writeback (`balance_dirty_pages`).
     Dirty,
 }

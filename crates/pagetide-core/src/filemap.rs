@@ -161,8 +161,9 @@ impl Machine {
         if !same_page {
             self.mark_page_accessed(ctx.cpu, pfn);
         }
-        self.mem.work.pages_copied += 1;
-        read.pos = end.min((u64::from(index) + 1) << PAGE_SHIFT);
+        let next = end.min((u64::from(index) + 1) << PAGE_SHIFT);
+        self.mem.work.bytes_copied += (next - read.pos) as u32;
+        read.pos = next;
         read.readahead.prev_pos = read.pos;
         Ok(())
     }
@@ -268,10 +269,11 @@ impl Machine {
                 pfn
             }
         };
-        self.mem.work.pages_copied += 1;
+        let next = write.end.min(page_end);
+        self.mem.work.bytes_copied += (next - write.pos) as u32;
         self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
         self.set_page_dirty_at(pfn, ctx.now);
-        write.pos = write.end.min(page_end);
+        write.pos = next;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The page allocator's fast path: one walk over a zonelist, and giving pages back.
 //!
-//! Linux: `get_page_from_freelist`, `rmqueue`, `__alloc_pages_bulk`, `free_unref_page`,
-//! `drain_all_pages` (mm/page_alloc.c, 6.1). A request takes a block from the first zone that
+//! Linux: `get_page_from_freelist`, `rmqueue`, `free_unref_page`, `drain_all_pages`
+//! (mm/page_alloc.c, 6.1). A request takes a block from the first zone that
 //! would stay above its mark: orders 0 to 3 through the CPU's own list, the rest from the buddy
 //! lists. What to do when no zone will is the slow path's business (`slowpath`).
 //!
@@ -11,7 +11,7 @@
 //! blocks on the per-CPU path, which is the same for order 0.
 
 use crate::boot::cpu_node;
-use crate::buddy::{clear_page, clear_tails, mark_allocated, Placement};
+use crate::buddy::{clear_page, clear_tails, mark_allocated};
 use crate::digest::Digest;
 use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
@@ -22,7 +22,7 @@ use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER};
 use crate::vmstat::{Event, Vmstat};
 use crate::watermark::{self, zone_watermark_fast, WatermarkInputs};
 use crate::work::Work;
-use crate::zone::{Zone, MAX_NR_ZONES};
+use crate::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 use alloc::vec::Vec;
 
 /// Frames, zones and free lists of the whole machine.
@@ -54,8 +54,11 @@ pub(crate) struct LastFreed {
 }
 
 impl LastFreed {
-    pub(crate) const fn none() -> LastFreed {
-        LastFreed { at: ZoneRef { node: NodeId(0), zone: 0 }, mt: MigrateType::Isolate, list: 0 }
+    /// A guess as good as any before the first page is freed.
+    pub(crate) const fn guess() -> LastFreed {
+        let mt = MigrateType::Movable;
+        let at = ZoneRef { node: NodeId(0), zone: ZONE_NORMAL as u8 };
+        LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 }
     }
 }
 
@@ -102,7 +105,7 @@ impl Memory {
     /// What [`Memory::alloc_walk`] does for a single page when the preferred zone is above its
     /// mark, the CPU has a page ready and kswapd need not be told anything. Otherwise changes
     /// nothing.
-    #[inline]
+    #[inline(always)]
     fn alloc_hot(&mut self, cpu: Cpu, node: NodeId, gfp: Gfp) -> Option<Pfn> {
         let highest_zoneidx = gfp.highest_zone();
         let at = self.zonelists[node.idx()][highest_zoneidx].preferred?;
@@ -231,77 +234,6 @@ impl Memory {
         }
     }
 
-    /// Takes up to `nr` single pages from one local zone that keeps its low mark even after all
-    /// of them, and appends them to `out` (Linux `__alloc_pages_bulk`). Where no zone can, takes
-    /// one page if [`Memory::alloc_fast`] gives one. Says how many pages were taken.
-    pub fn alloc_bulk(
-        &mut self,
-        cpu: Cpu,
-        node: NodeId,
-        gfp: Gfp,
-        out: &mut Vec<Pfn>,
-        nr: usize,
-    ) -> usize {
-        if nr == 0 {
-            return 0;
-        }
-        let taken = match self.zone_for_bulk(node, gfp, nr) {
-            Some(at) => self.take_bulk(cpu, at, gfp, out, nr),
-            None => 0,
-        };
-        if taken > 0 {
-            return taken;
-        }
-        match self.alloc_fast(cpu, node, 0, gfp) {
-            Some(pfn) => {
-                out.push(pfn);
-                1
-            }
-            None => 0,
-        }
-    }
-
-    fn zone_for_bulk(&self, node: NodeId, gfp: Gfp, nr: usize) -> Option<ZoneRef> {
-        let flags = AllocFlags::at(Watermark::Low);
-        let list = &self.zonelists[node.idx()][gfp.highest_zone()];
-        let first = list.preferred?;
-        let local = list.zones.iter().take_while(|at| at.node == first.node);
-        local.copied().find(|at| {
-            let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
-            let mark = zone.wmark(Watermark::Low).saturating_add(nr as u64);
-            zone_watermark_fast(zone, 0, mark, first.zone.into(), flags, gfp)
-        })
-    }
-
-    fn take_bulk(
-        &mut self,
-        cpu: Cpu,
-        at: ZoneRef,
-        gfp: Gfp,
-        out: &mut Vec<Pfn>,
-        nr: usize,
-    ) -> usize {
-        // As in Linux, a batch neither avoids mixing kinds nor wakes kswapd when it does.
-        let flags = AllocFlags::at(Watermark::Low);
-        let Memory { pages, nodes, vmstat, work, .. } = self;
-        let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
-        let request = PcpRequest { order: 0, mt: gfp.migrate_type(), flags };
-        let mut taken = 0;
-        while taken < nr {
-            let (pfn, buddy_ops) = zone.pcp_take(pages, vmstat, cpu, request);
-            work.buddy_ops += buddy_ops;
-            let Some(pfn) = pfn else {
-                break;
-            };
-            mark_allocated(pages, pfn, 0);
-            out.push(pfn);
-            taken += 1;
-        }
-        vmstat.add(PGALLOC[usize::from(at.zone)], taken as u64);
-        work.pages_allocated += taken as u32;
-        taken
-    }
-
     /// Gives a block back: orders 0 to 3 to the CPU's list, larger ones to the buddy lists
     /// (Linux `free_the_page`). `order` must be that of the allocation.
     #[inline]
@@ -314,7 +246,7 @@ impl Memory {
     /// What [`Memory::free_block`] does for a single page of the same zone and kind as the last
     /// one when the CPU's list has room. Otherwise changes nothing and says so. To look where the
     /// last page went costs a test; to work out where this one goes costs a chain of loads.
-    #[inline]
+    #[inline(always)]
     fn free_hot(&mut self, cpu: Cpu, pfn: Pfn) -> bool {
         let LastFreed { at, mt, list } = self.last_freed;
         let zone = &mut self.nodes[at.node.idx()].zones[usize::from(at.zone)];
@@ -323,14 +255,14 @@ impl Memory {
         }
         let page = &mut self.pages[pfn.idx()];
         let pcp = &mut zone.pcps[cpu.idx()];
-        let high = pcp.high_now(zone.reclaim_active, false);
-        if is_unused(page.place) || pcp.count + 1 >= high {
+        let count = pcp.count + 1;
+        if is_unused(page.place) || count >= pcp.high_now(zone.reclaim_active, false) {
             return false;
         }
+        pcp.count = count;
+        pcp.lists[usize::from(list)].push(pfn);
         clear_page(page, Place::Pcp);
         page.private = mt as u32;
-        pcp.lists[usize::from(list)].push(pfn);
-        pcp.count += 1;
         self.vmstat.count(Event::Pgfree);
         self.work.pages_freed += 1;
         true
@@ -356,7 +288,7 @@ impl Memory {
             work.buddy_ops += 1;
             clear_page(&mut pages[pfn.idx()], Place::Allocated);
             clear_tails(pages, pfn, order);
-            zone.free_block(pages, pfn, order, mt, Placement::Likely);
+            zone.free_direct(pages, pfn, order);
         }
     }
 
@@ -479,5 +411,6 @@ fn rmqueue_buddy(
     taken
 }
 
+mod bulk;
 #[cfg(test)]
 mod tests;

@@ -5,12 +5,16 @@
 //! task's [`Call`](crate::call::Call).
 
 use crate::call::Ctx;
+use crate::config::DirectReclaimPolicy;
 use crate::effect::{Step, Throttle, Wait};
 use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::machine::Machine;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{NodeId, Order, Pfn, PAGE_ALLOC_COSTLY_ORDER};
+
+/// The nap before reclaiming again, before 4.7 (Linux: HZ/50).
+const REBALANCE_NAP: u64 = 20_000_000;
 
 /// Fruitless reclaims in a row before memory is declared exhausted.
 const MAX_RECLAIM_RETRIES: u32 = 16;
@@ -117,11 +121,13 @@ impl Machine {
                 return Step::Done(Some(pfn));
             }
             // Freed pages may sit in per-CPU sets, or in the reserve for high orders.
-            self.unreserve_highatomic(state.gfp, ctx, Force::No);
-            self.lru_add_drain_all();
-            self.mem.drain_all();
-            if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
-                return Step::Done(Some(pfn));
+            if self.config.direct_reclaim != DirectReclaimPolicy::Linux2635 {
+                self.unreserve_highatomic(state.gfp, ctx, Force::No);
+                self.lru_add_drain_all();
+                self.mem.drain_all();
+                if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
+                    return Step::Done(Some(pfn));
+                }
             }
         }
         if state.gfp.has(Gfp::NORETRY) {
@@ -132,6 +138,9 @@ impl Machine {
             return Step::Done(None);
         }
         if self.should_reclaim_retry(state, reclaimed > 0, ctx) {
+            if self.config.direct_reclaim.is_old() {
+                return self.rebalance(state, ctx);
+            }
             return Step::Continue;
         }
         self.may_oom(state, costly, ctx)
@@ -163,6 +172,17 @@ impl Machine {
                     )
             })
         })
+    }
+
+    /// Before 4.7: reclaim again without looking at the free lists first, after a wait of up to
+    /// 20 ms for disks to write something.
+    fn rebalance(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
+        self.begin_reclaim(state);
+        if self.waits_for_congestion(ctx.node) {
+            let wait = self.reclaim_throttle(ctx.node, Throttle::CongestionWait, REBALANCE_NAP);
+            return Step::Wait(wait);
+        }
+        Step::Continue
     }
 
     fn unreserve_highatomic(&mut self, gfp: Gfp, ctx: &Ctx, force: Force) -> bool {

@@ -234,9 +234,8 @@ mod tests {
     use alloc::vec::Vec;
 
     fn machine() -> Machine {
-        let mut config = Config::default();
-        config.swappiness = 60;
-        let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
+        let node = NodeSpec::x86_64(8 << 20, 0, 0);
+        let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
         machine.swapon(8192, 8192, false);
         machine
     }

@@ -43,8 +43,8 @@ work! {
     buddy_ops,
     /// Pages cleared with zeroes.
     pages_zeroed,
-    /// Pages copied between user memory and page cache.
-    pages_copied,
+    /// Bytes copied between user memory and page cache.
+    bytes_copied,
     /// Page-table entries written (mapping, unmapping, swap entries).
     ptes_set,
     /// Page-cache or swap-cache look-ups and insertions.

@@ -32,6 +32,11 @@ const BANDWIDTH_INTERVAL: Nanos = 200_000_000;
 const INIT_BANDWIDTH: u64 = 100 << 8;
 /// Write requests in flight above which the writeback thread waits (`nr_requests`).
 const MAX_INFLIGHT_BIOS: u32 = 128;
+/// Write requests in flight from which on a disk counts as congested (block layer up to 5.14:
+/// 7/8 of `nr_requests`, plus 1) ...
+const CONGESTION_ON: u32 = MAX_INFLIGHT_BIOS - MAX_INFLIGHT_BIOS / 8 + 1;
+/// ... and below which it no longer does.
+const CONGESTION_OFF: u32 = MAX_INFLIGHT_BIOS - MAX_INFLIGHT_BIOS / 8 - MAX_INFLIGHT_BIOS / 16 - 1;
 
 /// State of writeback.
 #[derive(Clone, Debug)]
@@ -43,6 +48,8 @@ pub struct Writeback {
     /// The writeback thread sleeps.
     idle: bool,
     inflight_bios: u32,
+    /// Too many writes are in flight (Linux up to 5.14: `BDI_async_congested`).
+    congested: bool,
     /// Pages a second.
     bandwidth: u64,
     /// Pages a second that all writers together may dirty at the set point.
@@ -64,6 +71,7 @@ impl Default for Writeback {
             wanted: false,
             idle: true,
             inflight_bios: 0,
+            congested: false,
             bandwidth: INIT_BANDWIDTH,
             dirty_ratelimit: INIT_BANDWIDTH,
             window_start: 0,
@@ -92,12 +100,13 @@ impl Writeback {
             nr_dirtied,
             last_periodic,
             periodic,
+            congested,
         } = self;
         digest.write_u64(dirty_files.len() as u64);
         for file in dirty_files {
             digest.write_u64(file.0.into());
         }
-        for flag in [wanted, idle, periodic] {
+        for flag in [wanted, idle, periodic, congested] {
             digest.write_u64(u64::from(*flag));
         }
         digest.write_all(&[u64::from(*inflight_bios), *bandwidth, *dirty_ratelimit]);
@@ -252,8 +261,8 @@ impl Machine {
         if self.writeback.inflight_bios >= MAX_INFLIGHT_BIOS {
             return Step::Wait(Wait::Throttled {
                 node: NodeId(0),
-                reason: Throttle::CongestionWait,
-                timeout: 100_000_000,
+                reason: Throttle::Requests,
+                timeout: u64::MAX,
             });
         }
         let interval = u64::from(self.config.dirty_writeback_centisecs) * 10_000_000;
@@ -349,6 +358,7 @@ impl Machine {
             self.mem.vmstat.add(Event::Pgpgout, u64::from(end - start) * 4);
             self.mem.work.bios += 1;
             self.writeback.inflight_bios += 1;
+            self.writeback.congested |= self.writeback.inflight_bios >= CONGESTION_ON;
             self.effects.push(Effect::Submit(Io::WriteFile { file, index: start, nr: end - start }));
         }
     }
@@ -364,10 +374,7 @@ impl Machine {
                 }
             }
             Io::WriteFile { file, index, nr } => {
-                self.writeback.inflight_bios -= 1;
-                if self.writeback.inflight_bios + 1 == MAX_INFLIGHT_BIOS {
-                    self.wake_throttled(NodeId(0), Throttle::CongestionWait);
-                }
+                self.end_write_request();
                 for at in index..index + nr {
                     if let Some(pfn) = self.files[file.idx()].get(at) {
                         if !ok {
@@ -390,6 +397,26 @@ impl Machine {
         }
         self.update_bandwidth(now);
         crate::effect::Effects::new(&mut self.effects)
+    }
+
+    /// Whether disks are too busy writing to take more.
+    pub(crate) fn is_write_congested(&self) -> bool {
+        self.writeback.congested
+    }
+
+    /// One write request less is in flight: the writeback thread may go on, and those who wait
+    /// for the congestion to end.
+    fn end_write_request(&mut self) {
+        self.writeback.inflight_bios -= 1;
+        if self.writeback.inflight_bios + 1 == MAX_INFLIGHT_BIOS {
+            self.wake_throttled(NodeId(0), Throttle::Requests);
+        }
+        if self.writeback.congested && self.writeback.inflight_bios < CONGESTION_OFF {
+            self.writeback.congested = false;
+            for node in 0..self.nodes.len() {
+                self.wake_throttled(NodeId(node as u8), Throttle::CongestionWait);
+            }
+        }
     }
 
     fn end_read(&mut self, pfn: Pfn, ok: bool) {
@@ -423,11 +450,6 @@ impl Machine {
                 state.nr_written_while_throttled = 0;
                 self.wake_throttled(node, Throttle::Writeback);
             }
-        }
-        if self.config.direct_reclaim == crate::config::DirectReclaimPolicy::Linux2637
-            || self.config.kswapd == crate::config::KswapdPolicy::Linux2637
-        {
-            self.wake_throttled(node, Throttle::CongestionWait);
         }
     }
 }

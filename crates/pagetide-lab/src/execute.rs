@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn failures_and_panics_cost_only_themselves() {
         let world = |_: &str, v: &Variant, seed: u64, _: &Watch| match (v.name.as_str(), seed) {
-            ("a", 2) => Err(Failure { message: "disk on fire".to_owned(), hint: None }),
+            ("a", 2) => Err(failure("disk on fire")),
             ("b", 1) => panic!("list is broken at {seed}"),
             _ => Ok(record(&v.name, seed, &[])),
         };
@@ -196,7 +196,7 @@ mod tests {
         let world = |_: &str, v: &Variant, seed: u64, watch: &Watch| {
             if seed == 2 {
                 watch.cancel.store(true, Ordering::Relaxed);
-                return Err(Failure { message: "cancelled".to_owned(), hint: None });
+                return Err(failure("cancelled"));
             }
             Ok(record(&v.name, seed, &[]))
         };

@@ -171,11 +171,10 @@ mod tests {
         noted.notes = vec!["time limit reached".to_owned()];
         let mut again = record("b", 2, &[("pgfault", 9.0)]);
         again.notes = noted.notes.clone();
-        let failure = Failure { message: "no".to_owned(), hint: None };
         let run = |variant, seed, outcome| Run { job: Job { variant, seed }, outcome };
         let runs = [
             run(0, 1, Outcome::Finished(Box::new(record("a", 1, &[("pgfault", 1.0)])))),
-            run(0, 2, Outcome::Failed(failure)),
+            run(0, 2, Outcome::Failed(failure("no"))),
             run(0, 3, Outcome::Cancelled),
             run(1, 1, Outcome::Finished(Box::new(noted))),
             run(1, 2, Outcome::Finished(Box::new(again))),

@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn places_are_counted_in_lines_and_characters() {
         let text = "a = 1\r\né = \"ü\" # x\nlast";
-        let second = at(text, 13..17);
+        let second = at(text, 13..16);
         assert_eq!((second.line, second.column, second.text.as_str()), (2, 6, "ü\""));
         let last = at(text, 23..999);
         assert_eq!((last.line, last.column, last.text.as_str()), (3, 2, "ast"));

@@ -9,5 +9,6 @@ pub mod op;
 pub mod prng;
 pub mod record;
 pub mod schema;
+pub mod trace;
 pub mod workload;
 pub mod zipf;

@@ -77,6 +77,8 @@ names! {
         Linux61 = "linux-6.1",
         /// Zone by zone, with naps at congestion, as in January 2011.
         Linux2637 = "linux-2.6.37",
+        /// As 2.6.37, with unconditional waits and without draining per-CPU lists.
+        Linux2635 = "linux-2.6.35",
     }
 }
 

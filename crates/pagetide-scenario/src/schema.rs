@@ -144,7 +144,7 @@ mod tests {
         }
         assert_eq!(schema["required"], json!(["machine", "task"]));
         assert_eq!(schema["additionalProperties"], json!(false));
-        let machine = &schema["$defs"]["Machine"];
+        let machine = &schema["properties"]["machine"];
         assert_eq!(machine["properties"]["cpus"]["minimum"], json!(1));
         assert!(machine["properties"]["cpus"]["description"].as_str().unwrap().contains("CPUs"));
         assert_eq!(schema["$defs"]["Zone"]["required"], json!(["name", "present"]));

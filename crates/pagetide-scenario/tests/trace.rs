@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pagetide_scenario::model::Advice;
 use pagetide_scenario::op::{Backing, Op};
+use pagetide_scenario::trace::format::MAX_BLOCK_RECORDS;
 use pagetide_scenario::trace::replay::{COMPUTE_GRAIN_NS, INSTRUCTIONS_PER_NS};
 use pagetide_scenario::trace::{
     Clock, Header, Info, Kinds, Looks, Part, Place, Problem, Reader, Record, Region, RegionKind,
@@ -103,8 +104,9 @@ fn empty_trace_comes_back() {
 #[test]
 fn many_blocks_come_back() {
     let header = header(Clock::Instructions, vec![anon(1000)]);
-    let records: Vec<_> =
-        (0..100_000).map(|n| record(0, n * 7919 % 1000, Kinds::WRITE, 1 + n % 5, n % 300)).collect();
+    let records: Vec<_> = (0..3 * MAX_BLOCK_RECORDS as u64 + 7)
+        .map(|n| record(0, n * 7919 % 1000, Kinds::WRITE, 1 + n % 5, n % 300))
+        .collect();
     let (bytes, totals) = write(&header, &records, 0);
     assert_eq!(totals.distinct_pages, 1000);
     assert_eq!(read(&bytes).unwrap().1, records);
@@ -143,7 +145,9 @@ fn every_flipped_bit_is_noticed() {
 #[test]
 fn blocks_cannot_be_left_out_or_exchanged() {
     let header = header(Clock::Instructions, vec![anon(16)]);
-    let block = |n: u64| (0..32_768).map(move |i| record(0, (i * n) % 16, Kinds::READ, 1, n));
+    let block = |n: u64| {
+        (0..MAX_BLOCK_RECORDS as u64).map(move |i| record(0, (i * n) % 16, Kinds::READ, 1, n))
+    };
     let records: Vec<_> = block(1).chain(block(3)).collect();
     let (bytes, _) = write(&header, &records, 0);
     let starts: Vec<usize> =
@@ -272,6 +276,28 @@ fn replay_maps_computes_and_accesses() {
 }
 
 #[test]
+fn replay_can_number_its_regions_from_elsewhere() {
+    let (_, _, bytes) = small();
+    let path = TempFile::new("numbers.ptt", &bytes);
+    let mut replay = Replay::open(&path.0, 1).unwrap().with_first_region(5);
+    let mut seen = Vec::new();
+    while let Some(op) = replay.next_op().unwrap() {
+        if let Op::Map { region, .. } | Op::Access { region, .. } = op {
+            seen.push(region);
+        }
+    }
+    assert_eq!(seen, [5, 6, 7, 5, 6, 7, 6, 5]);
+}
+
+#[test]
+fn readers_and_replays_can_go_to_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<Reader>();
+    is_send::<Replay>();
+    is_send::<Writer<Vec<u8>>>();
+}
+
+#[test]
 fn replay_repeats_the_records_but_not_the_maps() {
     let (_, _, bytes) = small();
     let count = |ops: &[Op], wanted: fn(&Op) -> bool| ops.iter().filter(|op| wanted(op)).count();
@@ -281,10 +307,8 @@ fn replay_repeats_the_records_but_not_the_maps() {
         let accesses = count(&ops, |op| matches!(op, Op::Access { .. }));
         assert_eq!(maps, if passes > 0 { 3 } else { 0 });
         assert_eq!(accesses, 5 * passes as usize);
-        let computed: u64 = ops
-            .iter()
-            .map(|op| if let Op::Compute { ns } = op { *ns } else { 0 })
-            .sum();
+        let computed: u64 =
+            ops.iter().map(|op| if let Op::Compute { ns } = op { *ns } else { 0 }).sum();
         let instructions = (5000 + 1 + 123_456 + 99) * u64::from(passes);
         assert_eq!(computed, instructions / INSTRUCTIONS_PER_NS);
     }

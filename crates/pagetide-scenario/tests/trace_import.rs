@@ -48,7 +48,12 @@ fn load(path: &Path) -> (Header, Vec<Record>) {
 }
 
 /// Imports in a directory of its own; an error must leave nothing there.
-fn run(name: &str, format: Format, input: &[u8], options: &Options) -> Result<Imported, TraceError> {
+fn run(
+    name: &str,
+    format: Format,
+    input: &[u8],
+    options: &Options,
+) -> Result<Imported, TraceError> {
     let dir = TempDir::new(name);
     let output = dir.0.join("out.ptt");
     match import(format, input, options, &output) {
@@ -92,7 +97,8 @@ fn lackey_folds_to_pages() {
     let got = run("folds", Format::Lackey, LACKEY.as_bytes(), &window(64)).unwrap();
     let names: Vec<_> = got.header.regions.iter().map(|region| region.name.as_str()).collect();
     assert_eq!(names, ["text-401000", "constants-405000", "anon-1fff000000"]);
-    let record = |region, page, kinds, references, time| Record { region, page, kinds, references, time };
+    let record =
+        |region, page, kinds, references, time| Record { region, page, kinds, references, time };
     let (read, write) = (Kinds::READ, Kinds::WRITE);
     let expected = [
         // Four fetches begin in 401, one of them reaches into 402, which is read as well.
@@ -116,16 +122,8 @@ fn lackey_window_of_one_merges_plain_runs() {
     let got = run("runs", Format::Lackey, LACKEY.as_bytes(), &window(1)).unwrap();
     let pages: Vec<_> =
         got.records.iter().map(|record| (record.region, record.page, record.references)).collect();
-    let expected = [
-        (0, 0, 2),
-        (2, 0, 1),
-        (0, 0, 1),
-        (0, 1, 2),
-        (2, 0, 1),
-        (0, 0, 1),
-        (1, 0, 1),
-        (1, 1, 1),
-    ];
+    let expected =
+        [(0, 0, 2), (2, 0, 1), (0, 0, 1), (0, 1, 2), (2, 0, 1), (0, 0, 1), (1, 0, 1), (1, 1, 1)];
     assert_eq!(pages, expected);
 }
 
@@ -143,7 +141,10 @@ fn lackey_takes_files_from_maps() {
     assert_eq!(regions.len(), 4);
     assert!(matches!(regions[0].kind, RegionKind::File { executable: true, .. }));
     assert!(matches!(regions[1].kind, RegionKind::File { executable: false, .. }));
-    assert_eq!((regions[0].name.as_str(), regions[0].pages, regions[0].start), ("/usr/bin/a.out", 2, 0x401));
+    assert_eq!(
+        (regions[0].name.as_str(), regions[0].pages, regions[0].start),
+        ("/usr/bin/a.out", 2, 0x401)
+    );
     // The page that is written to is a private copy.
     assert_eq!((&regions[2].kind, regions[2].start), (&RegionKind::Anon, 0x406));
     // Another trace with the same mapping shares the file, whatever else differs.
@@ -181,7 +182,9 @@ fn lackey_says_which_line_is_wrong() {
     assert_eq!(error.place, Place::Line { line: 3, byte: 24 });
     assert!(matches!(error.problem, Problem::BadText { what: "lackey line", .. }));
     assert!(error.to_string().contains("hint: keep the program's own output apart"), "{error}");
-    for bad in ["I  00401000,0", "I  00401000,5000", " L ffffffffffffffff,8", "I  401", "I", " X 1,1"] {
+    for bad in
+        ["I  00401000,0", "I  00401000,5000", " L ffffffffffffffff,8", "I  401", "I", " X 1,1"]
+    {
         let text = format!("I  00401000,3\n{bad}\n");
         let error = run("bad", Format::Lackey, text.as_bytes(), &window(64)).err().unwrap();
         assert_eq!(error.place, Place::Line { line: 2, byte: 14 }, "{bad}");
@@ -237,18 +240,19 @@ fn oracle(requests: &[(u32, u64, u32)]) -> Vec<u8> {
 }
 
 const REQUESTS: [(u32, u64, u32); 7] = [
-    (100, 7, 5000),  // two pages
-    (100, 9, 4096),  // one page
-    (101, 7, 5000),  // hits
-    (101, 3, 0),     // nothing
-    (100, 9, 4097),  // grown, and late
-    (103, 9, 10),    // the first page of it
-    (103, 9, 10),    // a run
+    (100, 7, 5000), // two pages
+    (100, 9, 4096), // one page
+    (101, 7, 5000), // hits
+    (101, 3, 0),    // nothing
+    (100, 9, 4097), // grown, and late
+    (103, 9, 10),   // the first page of it
+    (103, 9, 10),   // a run
 ];
 
 #[test]
 fn oracle_general_splits_objects_into_pages() {
-    let got = run("oracle", Format::OracleGeneral, &oracle(&REQUESTS), &Options::default()).unwrap();
+    let got =
+        run("oracle", Format::OracleGeneral, &oracle(&REQUESTS), &Options::default()).unwrap();
     let pages: Vec<_> =
         got.records.iter().map(|record| (record.page, record.references, record.time)).collect();
     let second = 1_000_000_000;
@@ -272,7 +276,8 @@ fn oracle_general_splits_objects_into_pages() {
 
 #[test]
 fn oracle_general_compressed_is_the_same() {
-    let plain = run("plain", Format::OracleGeneral, &oracle(&REQUESTS), &Options::default()).unwrap();
+    let plain =
+        run("plain", Format::OracleGeneral, &oracle(&REQUESTS), &Options::default()).unwrap();
     let packed = zstd::encode_all(oracle(&REQUESTS).as_slice(), 3).unwrap();
     let got = run("zst", Format::OracleGeneral, &packed, &Options::default()).unwrap();
     assert_eq!(got.header, plain.header);
@@ -285,7 +290,8 @@ fn oracle_general_compressed_is_the_same() {
     let got = run("frames", Format::OracleGeneral, &frames, &Options::default()).unwrap();
     assert_eq!(got.summary, plain.summary);
     for cut in 5..packed.len() {
-        let error = run("cut", Format::OracleGeneral, &packed[..cut], &Options::default()).err().unwrap();
+        let error =
+            run("cut", Format::OracleGeneral, &packed[..cut], &Options::default()).err().unwrap();
         assert!(error.byte().is_some(), "cut at {cut}: {error}");
     }
 }
@@ -319,7 +325,11 @@ fn a_huge_object_is_an_error_and_no_allocation() {
 fn time_can_be_divided_and_dropped() {
     let time = |divisor| {
         let options = Options { time_divisor: divisor, ..Options::default() };
-        run("time", Format::OracleGeneral, &oracle(&REQUESTS), &options).unwrap().summary.totals.time
+        run("time", Format::OracleGeneral, &oracle(&REQUESTS), &options)
+            .unwrap()
+            .summary
+            .totals
+            .time
     };
     assert_eq!((time(1), time(1000), time(0)), (3_000_000_000, 3_000_000, 0));
 }
@@ -333,8 +343,7 @@ fn csv_reads_columns_by_number() {
     let text = "ts;op;tenant;key;size\n1.5;get;a;x;4096\n1.75;SET;b;x;1\n2;delete;a;x;1\n2; get ;a;x;8000\n";
     let options = csv("time-col=1,op-col=2,tenant-col=3,obj-id-col=4,obj-size-col=5,delimiter=;");
     let got = run("csv", Format::Csv, text.as_bytes(), &options).unwrap();
-    let records: Vec<_> =
-        got.records.iter().map(|r| (r.region, r.page, r.kinds, r.time)).collect();
+    let records: Vec<_> = got.records.iter().map(|r| (r.region, r.page, r.kinds, r.time)).collect();
     let expected = [
         (0, 0, Kinds::READ, 0),
         (1, 0, Kinds::WRITE, 250_000_000),
@@ -349,13 +358,16 @@ fn csv_reads_columns_by_number() {
 
 #[test]
 fn csv_guesses_delimiter_and_header() {
-    for text in ["1,5,100\n2,6,100\n", "t\tid\tsize\n1\t5\t100\n2\t6\t100", "1|5|100\r\n2|6|100\r\n"] {
+    for text in
+        ["1,5,100\n2,6,100\n", "t\tid\tsize\n1\t5\t100\n2\t6\t100", "1|5|100\r\n2|6|100\r\n"]
+    {
         let options = csv("time-col=1,obj-id-col=2,obj-size-col=3");
         let got = run("guess", Format::Csv, text.as_bytes(), &options).unwrap();
         assert_eq!(got.records.len(), 2, "{text}");
     }
     // No column must be a number here, so a first line of names needs the option.
-    let got = run("ids", Format::Csv, b"key\na\nb\n", &csv("obj-id-col=1,has-header=true")).unwrap();
+    let got =
+        run("ids", Format::Csv, b"key\na\nb\n", &csv("obj-id-col=1,has-header=true")).unwrap();
     assert_eq!(got.records.len(), 2);
 }
 
@@ -419,8 +431,5 @@ fn the_wrong_format_is_named() {
     let error = run("none", Format::Lackey, b"==1== nothing\n", &window(64)).err().unwrap();
     assert_eq!(error, TraceError::whole(Problem::Empty));
     let error = "lacky".parse::<Format>().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "format `lacky` is not `lackey`, `oracle-general` or `csv`"
-    );
+    assert_eq!(error.to_string(), "format `lacky` is not `lackey`, `oracle-general` or `csv`");
 }

@@ -65,7 +65,7 @@
 //! of 2010, likely a slower core, tick-sampled accounting beside a second busy CPU) is not the
 //! machine above.
 
-use pagetide_core::units::Nanos;
+use pagetide_core::units::{Nanos, PAGE_SIZE};
 use pagetide_core::work::Work;
 
 /// Prices in nanoseconds a unit.
@@ -187,7 +187,7 @@ impl CostModel {
             pages_freed,
             buddy_ops,
             pages_zeroed,
-            pages_copied,
+            bytes_copied,
             ptes_set,
             cache_ops,
             pages_scanned,
@@ -205,7 +205,6 @@ impl CostModel {
             (pages_freed, self.page_free_ns),
             (buddy_ops, self.buddy_op_ns),
             (pages_zeroed, self.page_zero_ns),
-            (pages_copied, self.page_copy_ns),
             (ptes_set, self.pte_ns),
             (cache_ops, self.cache_op_ns),
             (pages_scanned, self.page_scan_ns),
@@ -220,7 +219,8 @@ impl CostModel {
         prices
             .iter()
             .map(|&(count, price_ns)| u64::from(count) * price_ns)
-            .sum()
+            .sum::<Nanos>()
+            + u64::from(bytes_copied) * self.page_copy_ns / PAGE_SIZE
     }
 
     /// CPU time of one access to a resident page.
@@ -248,7 +248,7 @@ mod tests {
         pages_freed: 0,
         buddy_ops: 0,
         pages_zeroed: 0,
-        pages_copied: 0,
+        bytes_copied: 0,
         ptes_set: 0,
         cache_ops: 0,
         pages_scanned: 0,
@@ -341,14 +341,14 @@ mod tests {
         let by_16 = Work {
             syscalls: 1,
             cache_ops: 16,
-            pages_copied: 16,
+            bytes_copied: 16 * 4096,
             ..NOTHING
         };
         assert_between(MODEL.cost(&by_16) / 16, 450, 600);
         let by_1 = Work {
             syscalls: 1,
             cache_ops: 1,
-            pages_copied: 1,
+            bytes_copied: 4096,
             ..NOTHING
         };
         assert_between(MODEL.cost(&by_1), 700, 1450);
@@ -364,7 +364,7 @@ mod tests {
             };
             let page = Work {
                 cache_ops: 2,
-                pages_copied: 1,
+                bytes_copied: 4096,
                 ..NEW_PAGE
             };
             (MODEL.cost(&call) + MODEL.fs_request_ns) / u64::from(pages) + MODEL.cost(&page)

@@ -107,6 +107,8 @@ pub struct World {
     /// Files that traces brought, by key.
     trace_files: BTreeMap<u64, FileId>,
     setup: model::Setup,
+    /// How much later than its scenario says each task starts.
+    start_jitter: Vec<Nanos>,
     nr_over: usize,
 }
 
@@ -170,6 +172,7 @@ impl World {
             flusher: Daemon::default(),
             trace_files: BTreeMap::new(),
             setup: setup.clone(),
+            start_jitter: start_jitter.to_vec(),
             nr_over: 0,
             tasks,
         };
@@ -309,6 +312,10 @@ impl World {
 
     /// Lets the CPU take the thread that should run, and starts its next piece.
     fn dispatch(&mut self, cpu: Cpu) -> Result<(), WorldError> {
+        // A wake-up in this very event may have called the CPU already.
+        if let Some(event) = self.cpus[cpu.idx()].event.take() {
+            self.queue.cancel(event);
+        }
         if self.scheduler.current(cpu).is_none() || self.scheduler.should_resched(cpu, self.now) {
             self.scheduler.pick_next(cpu, self.now);
         }
@@ -608,7 +615,8 @@ impl World {
         self.cpus[cpu.idx()].effects.extend(effects);
         for (other, task) in self.setup.tasks.iter().enumerate() {
             if task.start.after == Some(id) {
-                self.queue.push(self.now + task.start.delay_ns, Event::Start(other));
+                let at = self.now + task.start.delay_ns + self.start_jitter[other];
+                self.queue.push(at, Event::Start(other));
             }
         }
     }

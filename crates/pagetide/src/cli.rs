@@ -101,7 +101,7 @@ pub struct CheckArgs {
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
     /// Turn a recording of a program or a cache into a page trace
-    Import(ImportArgs),
+    Import(Box<ImportArgs>),
     /// Say what is in a page trace
     Info(InfoArgs),
 }

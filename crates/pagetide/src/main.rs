@@ -40,7 +40,9 @@ fn dispatch(command: Command, printer: &mut Printer) -> Result<ExitStatus, CliEr
         Command::Check(args) => commands::check::check(&args, printer),
         Command::List => commands::list::list(printer),
         Command::Schema => commands::schema::schema(printer),
-        Command::Trace(TraceCommand::Import(args)) => commands::trace_import::import(args, printer),
+        Command::Trace(TraceCommand::Import(args)) => {
+            commands::trace_import::import(&args, printer)
+        }
         Command::Trace(TraceCommand::Info(args)) => commands::trace_info::info(&args, printer),
         Command::Inspect(args) => commands::inspect::inspect(args, printer),
         Command::Completions(args) => commands::completions::completions(&args, printer),

@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn sysctls_refuse_what_proc_get_long_refuses() {
         for text in [
-            "", "\n", "x", "-", "--1", "+1", "60x", "60,", "0x", "0xg", "08", "6 0x", "1.5", "60\r\n",
-            "60\0", "\u{a0}60", "1e3", "20M", "max",
+            "", "\n", "x", "-", "--1", "+1", "60x", "60,", "0x", "0xg", "08", "6 0x", "1.5",
+            "60\r\n", "60\0", "\u{a0}60", "1e3", "20M", "max",
         ] {
             assert_eq!(one(text), Err(Malformed::NotANumber), "{text:?}");
         }

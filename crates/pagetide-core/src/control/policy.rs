@@ -19,10 +19,8 @@ const WATERMARKS: [(&str, WatermarkPolicy); 3] = [
 const KSWAPD: [(&str, KswapdPolicy); 2] =
     [("linux-6.1", KswapdPolicy::Linux61), ("linux-2.6.37", KswapdPolicy::Linux2637)];
 
-const DIRECT_RECLAIM: [(&str, DirectReclaimPolicy); 2] = [
-    ("linux-6.1", DirectReclaimPolicy::Linux61),
-    ("linux-2.6.37", DirectReclaimPolicy::Linux2637),
-];
+const DIRECT_RECLAIM: [(&str, DirectReclaimPolicy); 3] =
+    [("linux-6.1", DirectReclaimPolicy::Linux61), ("linux-2.6.37", DirectReclaimPolicy::Linux2637), ("linux-2.6.35", DirectReclaimPolicy::Linux2635)];
 
 fn lookup<P: Copy>(table: &[(&str, P)], name: &str, value: &str) -> Result<P, ControlError> {
     if let Some((_, policy)) = table.iter().find(|(known, _)| *known == value) {
@@ -51,7 +49,7 @@ fn no_such(name: &str) -> ControlError {
 
 impl Machine {
     /// Puts a policy in force: `watermarks` is `derived`, `scale-factor` or `apart`; `kswapd`
-    /// and `direct_reclaim` are `linux-6.1` or `linux-2.6.37`. A new policy for watermarks
+    /// and `direct_reclaim` are `linux-6.1` or `linux-2.6.37`, the latter also `linux-2.6.35`. A new policy for watermarks
     /// computes them again.
     ///
     /// # Errors

@@ -42,13 +42,15 @@ fn zone_marks(machine: &Machine) -> (u64, u64, u64) {
     })
 }
 
+/// Name, a few texts it takes with what it then reads, texts it refuses.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+
 #[test]
 fn every_file_takes_its_range_and_nothing_else() {
     let int_max = i32::MAX.to_string();
     let ulong_max = u64::MAX.to_string();
     let max = int_max.as_str();
-    // Name, a few texts it takes with what it then reads, texts it refuses.
-    let table: &[(&str, &[(&str, &str)], &[&str])] = &[
+    let table: &[Case] = &[
         (
             "vm.min_free_kbytes",
             &[("0", "0"), (" 0x2000\n", "8192"), ("010000", "4096"), (max, max)],
@@ -59,11 +61,7 @@ fn every_file_takes_its_range_and_nothing_else() {
         ("vm.extra_free_kbytes", &[("0", "0"), (max, max)], &["-1", "2147483648"]),
         (
             "vm.lowmem_reserve_ratio",
-            &[
-                ("128", "128\t256\t32\t0"),
-                ("1 2 3 4\n", "1\t2\t3\t4"),
-                ("-5\t0", "0\t0\t3\t4"),
-            ],
+            &[("128", "128\t256\t32\t0"), ("1 2 3 4\n", "1\t2\t3\t4"), ("-5\t0", "0\t0\t3\t4")],
             &["256 256 32 0 0", "256 x", "256,256", "2147483648"],
         ),
         ("vm.swappiness", &[("0", "0"), ("200", "200")], &["201", "-1", "60 60", "sixty"]),
@@ -200,7 +198,7 @@ fn the_figures_of_the_patch() {
     assert_eq!(
         error.message,
         "`16384` is out of range for vm.wmark_low_kbytes; it takes 5752 (vm.wmark_min_kbytes) to \
-         8628 (vm.wmark_high_kbytes), or a write together with the other marks"
+         8628 (vm.wmark_high_kbytes), unless the marks are written together"
     );
     assert_eq!(marks(&machine), ["5752", "7190", "8628"]);
     machine.write_controls(&[low, high]).unwrap();
@@ -432,4 +430,41 @@ fn a_policy_computes_the_marks_again() {
     // Until one of them is written, marks apart are the derived ones.
     machine.set_policy("watermarks", "apart").unwrap();
     assert_eq!(zone_marks(&machine), derived);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config {
+        failure_persistence: None,
+        ..proptest::test_runner::Config::with_cases(64)
+    })]
+
+    /// Any writes in any order: no panic, refusals change nothing, marks stay in order.
+    #[test]
+    fn any_writes_keep_the_marks_in_order(
+        writes in proptest::collection::vec(
+            (0..Control::ALL.len(), "-?(0x|0)?[0-9]{1,10}|[ -~\u{e9}\n\t]{0,12}"),
+            1..20,
+        )
+    ) {
+        let node = NodeSpec::x86_64(4 << 20, 0, 1 << 20);
+        let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
+        for (control, text) in &writes {
+            let name = Control::ALL[*control].name();
+            let config = machine.config.clone();
+            if machine.write_control(name, text).is_err() {
+                proptest::prop_assert_eq!(&machine.config, &config);
+            }
+            for zone in machine.mem.nodes.iter().flat_map(|node| &node.zones) {
+                proptest::prop_assert!(zone.watermark_min <= zone.watermark_low);
+                proptest::prop_assert!(zone.watermark_low <= zone.watermark_high);
+            }
+            machine.dirty_limits();
+            if let Ok(text) = machine.read_control(name) {
+                let again = machine.write_control(name, &text).is_ok();
+                // A limit that is off reads 0, which cannot be written.
+                proptest::prop_assert!(again || text == "0\n", "{} {:?}", name, text);
+            }
+        }
+        machine.audit().unwrap();
+    }
 }

@@ -2,6 +2,7 @@
 //! watermarks and reserves.
 
 use super::*;
+use crate::buddy::Placement;
 use crate::node::{NodeSpec, ZoneSpec};
 use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
 use proptest::prelude::*;

@@ -447,8 +447,8 @@ fn swaps_read_as_the_kernels() {
 
 #[test]
 fn pressure_totals_are_brought_up_to_now() {
-    let mut machine = Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default())
-        .unwrap();
+    let mut machine =
+        Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
     machine.psi.stall_begin(1_000_000);
     let line = |kind, total| format!("{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
     assert_eq!(machine.proc_pressure_memory(3_000_999), line("some", 2000) + &line("full", 2000));
@@ -456,8 +456,10 @@ fn pressure_totals_are_brought_up_to_now() {
     assert_eq!(machine.proc_pressure_memory(0), line("some", 0) + &line("full", 0));
     if let Some(host) = host("pressure/memory") {
         for (line, kind) in host.lines().zip(["some", "full"]) {
-            let keys: Vec<&str> =
-                line.split(' ').map(|word| word.split_once('=').map_or(word, |(key, _)| key)).collect();
+            let keys: Vec<&str> = line
+                .split(' ')
+                .map(|word| word.split_once('=').map_or(word, |(key, _)| key))
+                .collect();
             assert_eq!(keys, [kind, "avg10", "avg60", "avg300", "total"]);
         }
     }
@@ -488,7 +490,16 @@ fn memory_stat_sums_a_group_and_those_below_it() {
     );
     assert_same_order(
         machine.memory_stat(Machine::ROOT).lines().map(|line| line.split_once(' ').unwrap().0),
-        &["anon", "file", "kernel", "pagetables", "file_mapped", "inactive_anon", "pgscan", "pgfault"],
+        &[
+            "anon",
+            "file",
+            "kernel",
+            "pagetables",
+            "file_mapped",
+            "inactive_anon",
+            "pgscan",
+            "pgfault",
+        ],
     );
     assert_eq!(machine.memory_stat(MemcgId(3)), "");
     assert_eq!(machine.memory_stat(MemcgId::NONE), "");

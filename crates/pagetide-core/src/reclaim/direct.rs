@@ -109,10 +109,8 @@ impl Machine {
             }
             return Step::Done(sc.nr_reclaimed);
         }
-        let congested = self.config.direct_reclaim == DirectReclaimPolicy::Linux2637
-            && round_scanned > 0
-            && sc.priority < DEF_PRIORITY - 2;
-        if congested {
+        let may_nap = round_scanned > 0 && sc.priority < DEF_PRIORITY - 2;
+        if may_nap && self.waits_for_congestion(ctx.node) {
             let wait =
                 self.reclaim_throttle(ctx.node, Throttle::CongestionWait, 100_000_000);
             return Step::Wait(wait);
@@ -121,6 +119,19 @@ impl Machine {
             return Step::Wait(self.reclaim_throttle(ctx.node, Throttle::NoProgress, TICK));
         }
         Step::Continue
+    }
+
+    /// Whether a direct reclaimer that got little sleeps until a disk has less to do.
+    pub(crate) fn waits_for_congestion(&self, node: NodeId) -> bool {
+        match self.config.direct_reclaim {
+            DirectReclaimPolicy::Linux61 => false,
+            // `wait_iff_congested`: a disk is congested and the lists have shown it.
+            DirectReclaimPolicy::Linux2637 => {
+                self.nodes[node.idx()].congested && self.is_write_congested()
+            }
+            // `congestion_wait`: always.
+            DirectReclaimPolicy::Linux2635 => true,
+        }
     }
 
     /// Whether the reserves allow tasks to reclaim for themselves (Linux

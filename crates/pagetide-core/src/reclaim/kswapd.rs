@@ -197,18 +197,19 @@ impl Machine {
         if populated.peek().is_none() {
             return true;
         }
-        let balanced = |zone: &crate::zone::Zone| {
+        let balanced = |zone: &crate::zone::Zone, classzone: usize| {
             crate::watermark::zone_watermark_ok(
                 zone,
                 order,
                 zone.wmark(Watermark::High),
-                highest_zoneidx,
+                classzone,
                 AllocFlags::at(Watermark::High),
             )
         };
         match self.config.kswapd {
-            KswapdPolicy::Linux61 => populated.any(|zone| balanced(zone)),
-            KswapdPolicy::Linux2637 => populated.all(|zone| balanced(zone)),
+            KswapdPolicy::Linux61 => populated.any(|zone| balanced(zone, highest_zoneidx)),
+            // Classzone 0: what a low zone keeps from higher requests does not count against it.
+            KswapdPolicy::Linux2637 => populated.all(|zone| balanced(zone, 0)),
         }
     }
 
@@ -461,9 +462,14 @@ impl Machine {
     /// descent, begin a new one.
     fn kswapd_round_end_2637(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
         let node = ctx.node;
+        // Below a min mark there is no time to wait.
+        let under_min = self.mem.nodes[node.idx()].zones.iter().any(|zone| {
+            zone.is_populated() && zone.free_pages() <= zone.wmark(Watermark::Min)
+        });
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let sc = &mut kswapd.sc;
-        let wait = (sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2).then_some(
+        let waits = sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2 && !under_min;
+        let wait = waits.then_some(
             Wait::Throttled { node, reason: Throttle::CongestionWait, timeout: 100_000_000 },
         );
         let descent = sc.nr_reclaimed - kswapd.round_scanned;

@@ -11,7 +11,7 @@
 
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::call::Ctx;
-use crate::config::{DirectReclaimPolicy, KswapdPolicy};
+use crate::config::KswapdPolicy;
 use crate::effect::{Effect, Io};
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
@@ -255,8 +255,14 @@ impl Machine {
         if dirty && !writeback {
             stat.unqueued_dirty += 1;
         }
-        if writeback && page.has(PageFlags::RECLAIM) && file {
+        let old = self.is_old_reclaim(sc);
+        let congested =
+            if old { dirty && self.is_write_congested() } else { page.has(PageFlags::RECLAIM) };
+        if congested && file && (old || writeback) {
             stat.congested += 1;
+        }
+        if page.has(PageFlags::WRITEBACK) && old {
+            return Verdict::Keep;
         }
         if page.has(PageFlags::WRITEBACK) {
             let node = page.node();
@@ -300,6 +306,10 @@ impl Machine {
             if references == References::ReclaimClean || !may_enter_fs || !sc.may_writepage {
                 return Verdict::Keep;
             }
+            // Only kswapd may write to a congested disk (2.6.37; later nobody gets here).
+            if file && !sc.is_kswapd() && self.is_write_congested() {
+                return Verdict::Keep;
+            }
             self.pageout(pfn);
             stat.pageout += 1;
             return Verdict::Keep;
@@ -319,16 +329,23 @@ impl Machine {
         Verdict::Freed
     }
 
+    /// Whether the reclaimer follows 2.6.37 or older.
+    fn is_old_reclaim(&self, sc: &ScanControl) -> bool {
+        if sc.is_kswapd() {
+            self.config.kswapd == KswapdPolicy::Linux2637
+        } else {
+            self.config.direct_reclaim.is_old()
+        }
+    }
+
     /// Whether reclaim itself may write a dirty file page. Since 3.2 only kswapd may, for a page
     /// it has met before, on a node whose tail is all dirty.
     fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
         let page = &self.mem.pages[pfn.idx()];
-        if sc.is_kswapd() {
-            self.config.kswapd == KswapdPolicy::Linux2637
-                || (page.has(PageFlags::RECLAIM) && self.nodes[page.node().idx()].dirty)
-        } else {
-            self.config.direct_reclaim == DirectReclaimPolicy::Linux2637
-        }
+        self.is_old_reclaim(sc)
+            || (sc.is_kswapd()
+                && page.has(PageFlags::RECLAIM)
+                && self.nodes[page.node().idx()].dirty)
     }
 
     /// Writes a page so that it can be freed when the write has ended (Linux `pageout`).

@@ -8,6 +8,7 @@
 
 use super::ScanControl;
 use crate::call::Ctx;
+use crate::config::DirectReclaimPolicy;
 use crate::digest::Digest;
 use crate::effect::{Throttle, Wait};
 use crate::lruvec::Lru;
@@ -191,6 +192,7 @@ impl Machine {
     fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Wait> {
         let tally = &sc.tally;
         let node = pass.node;
+        let direct = self.config.direct_reclaim;
         let state = &mut self.nodes[node.idx()];
         let mut wait = None;
         if sc.is_kswapd() {
@@ -207,7 +209,7 @@ impl Machine {
         if tally.dirty > 0 && tally.dirty == tally.congested {
             state.congested = true;
         }
-        if !sc.is_kswapd() && state.congested {
+        if !sc.is_kswapd() && state.congested && direct == DirectReclaimPolicy::Linux61 {
             wait = Some((Throttle::Congested, TICK));
         }
         if sc.nr_reclaimed > pass.reclaimed_before {

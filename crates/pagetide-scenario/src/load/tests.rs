@@ -329,6 +329,13 @@ fn files_and_traces_must_be_there() {
     expect("[[task]]\nname = \"b\"\nworkload = \"trace\"\npath = \"a.ptt\"\n", 4, 8, "\"a.ptt\"",
         "trace `a.ptt`: No such file or directory (os error 2)",
         "looked for no-such-directory/a.ptt: paths start at the scenario file");
+    // A file that is there, but is no trace: this crate's own manifest.
+    let text = format!("{SOUND}[[task]]\nname = \"b\"\nworkload = \"trace\"\npath = \"Cargo.toml\"\n");
+    let base = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let errors = load_str("x.toml", &text, base, &Overrides::default()).unwrap_err();
+    let first = errors.iter().next().unwrap();
+    assert_eq!((first.line, first.column), (NEXT + 3, 8));
+    assert!(first.message.starts_with("trace `Cargo.toml`: "), "{}", first.message);
     expect("[[file]]\nname = \"empty\"\n[[task]]\nname = \"b\"\nworkload = \"file-read\"\n\
         file = \"empty\"\n", 6, 8, "\"empty\"", "the file `empty` is empty when the run starts",
         "give it a size = \"1GiB\", for example");

@@ -1,5 +1,8 @@
 //! Whether a trace file can be replayed, as far as its header tells.
 
+use super::units::{show_size, PAGE_SIZE};
+use crate::trace::{Header, Reader};
+use crate::workload::REGION_PAGES_MAX;
 use std::path::Path;
 
 /// What is wrong with it, and perhaps what to do.
@@ -8,8 +11,30 @@ pub(super) fn check(path: &Path) -> Result<(), (String, Option<String>)> {
         let shown = path.display();
         (error.to_string(), Some(format!("looked for {shown}: paths start at the scenario file")))
     })?;
+    // Opening a pipe would wait for its other end.
     if !metadata.is_file() {
         return Err(("it is not a file".into(), None));
+    }
+    let reader = Reader::open(path).map_err(|mut error| {
+        error.file = None;
+        let hint = error.hint();
+        let text = error.to_string();
+        (text.lines().next().unwrap_or_default().to_owned(), hint)
+    })?;
+    check_header(reader.header())
+}
+
+fn check_header(header: &Header) -> Result<(), (String, Option<String>)> {
+    if u64::from(header.page_size) != PAGE_SIZE {
+        let message = format!("it has pages of {} bytes", header.page_size);
+        return Err((message, Some(format!("pages here have {PAGE_SIZE}: import it again"))));
+    }
+    let pages = header.regions.iter().fold(0_u64, |sum, region| sum.saturating_add(region.pages));
+    if pages > REGION_PAGES_MAX {
+        let shown = show_size(pages.saturating_mul(PAGE_SIZE));
+        let limit = show_size(REGION_PAGES_MAX * PAGE_SIZE);
+        let message = format!("larger than the address space: it maps {shown}");
+        return Err((message, Some(format!("a task can map {limit} in all"))));
     }
     Ok(())
 }

@@ -88,6 +88,11 @@ impl Decoder {
         &mut self.raw
     }
 
+    /// Gives up the block that it is in.
+    pub(crate) fn clear(&mut self) {
+        self.left = 0;
+    }
+
     /// Starts on the block in the buffer.
     pub(crate) fn begin(&mut self, records: usize) -> Result<(), &'static str> {
         const SHORT: &str = "a column is longer than the block";
@@ -139,5 +144,60 @@ impl Decoder {
         let value = varint::take(&mut rest)?;
         self.next[column] = self.end[column] - rest.len();
         Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decode(raw: &[u8], records: usize) -> Result<Vec<Flat>, &'static str> {
+        let mut decoder = Decoder::default();
+        decoder.buffer().extend_from_slice(raw);
+        decoder.begin(records)?;
+        let mut flats = Vec::new();
+        while let Some(flat) = decoder.next()? {
+            flats.push(flat);
+        }
+        assert_eq!(flats.len(), records);
+        Ok(flats)
+    }
+
+    fn raw(columns: [&[u8]; 3]) -> Vec<u8> {
+        let mut raw = vec![columns[0].len() as u8, columns[1].len() as u8];
+        raw.extend(columns.concat());
+        raw
+    }
+
+    #[test]
+    fn columns_must_fit_their_records() {
+        let flat = Flat { place: 2, kinds: Kinds::WRITE, references: 6, time: 7 };
+        assert_eq!(decode(&raw([&[18], &[5], &[7]]), 1), Ok(vec![flat]));
+        for (columns, records) in [
+            ([&[18u8][..], &[5], &[7]], 2),
+            ([&[18], &[5], &[7, 0]], 1),
+            ([&[18], &[5, 5], &[7]], 1),
+            ([&[18], &[], &[7]], 1),
+            ([&[16], &[5], &[7]], 1),
+            ([&[18], &[0xff; 10], &[7]], 1),
+            ([&[18], &[5], &[0x80]], 1),
+        ] {
+            assert!(decode(&raw(columns), records).is_err(), "{columns:?} {records}");
+        }
+        assert!(decode(&[], 1).is_err());
+        assert!(decode(&[9, 9, 1], 1).is_err());
+        let all_ones = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        assert!(decode(&raw([&[18], &all_ones, &[7]]), 1).is_err(), "2^64 references");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            raw in prop::collection::vec(any::<u8>(), 0..64),
+            records in 0usize..40,
+        ) {
+            let _ = decode(&raw, records);
+        }
     }
 }

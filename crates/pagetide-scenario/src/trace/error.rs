@@ -249,11 +249,15 @@ impl TraceError {
             Problem::Checksum { .. } | Problem::Malformed { .. } | Problem::Trailing => {
                 "the file was changed after it was written: copy or import it again".into()
             }
-            Problem::TooLarge { .. } => "no smaller unit helps: leave out or split the entry".into(),
+            Problem::TooLarge { .. } => {
+                "no smaller unit helps: leave out or split the entry".into()
+            }
             Problem::WrongFormat { looks_like, .. } => match looks_like {
                 Looks::Lackey => "use `pagetide trace import lackey`".into(),
                 Looks::Text => "use `pagetide trace import csv` and name the columns".into(),
-                Looks::Gzip => "decompress it into the command: `zcat FILE | pagetide ... -`".into(),
+                Looks::Gzip => {
+                    "decompress it into the command: `zcat FILE | pagetide ... -`".into()
+                }
                 Looks::Ptt => "it is a trace already: use it as it is".into(),
                 Looks::Empty => "the recording failed: look at its messages".into(),
                 Looks::Zstd | Looks::Binary => {

@@ -116,8 +116,10 @@ mod tests {
     #[test]
     fn a_window_of_one_page_merges_runs() {
         let window = Window { pages: 1, time: u64::MAX };
-        let runs: Vec<_> =
-            fold(&[1, 1, 1, 0, 0, 1], window).iter().map(|open| (open.page, open.references)).collect();
+        let runs: Vec<_> = fold(&[1, 1, 1, 0, 0, 1], window)
+            .iter()
+            .map(|open| (open.page, open.references))
+            .collect();
         assert_eq!(runs, [(1, 3), (0, 2), (1, 1)]);
     }
 

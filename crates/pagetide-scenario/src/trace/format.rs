@@ -397,3 +397,57 @@ impl Looks {
         Looks::Text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WINDOW: Window = Window { pages: 64, time: 1000 };
+
+    fn region(pages: u64) -> Region {
+        Region { name: "r".into(), kind: RegionKind::Anon, pages, start: 0 }
+    }
+
+    #[test]
+    fn headers_that_cannot_be_are_not_written() {
+        let header = |regions| Header::new(Clock::Instructions, WINDOW, String::new(), regions);
+        assert!(header(vec![region(1)]).encode().is_ok());
+        assert!(header(vec![region(MAX_PAGES)]).encode().is_ok());
+        assert!(header(vec![region(0)]).encode().is_err());
+        assert!(header(vec![region(MAX_PAGES), region(1)]).encode().is_err());
+        assert!(header(vec![region(u64::MAX), region(u64::MAX)]).encode().is_err());
+        assert!(header(vec![region(1); MAX_REGIONS]).encode().is_ok());
+        assert!(header(vec![region(1); MAX_REGIONS + 1]).encode().is_err());
+        let long = Region { name: "x".repeat(MAX_TEXT + 1), ..region(1) };
+        assert!(header(vec![long]).encode().is_err());
+        let no_window = Header { window: Window { pages: 0, time: 0 }, ..header(vec![region(1)]) };
+        assert!(no_window.encode().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_decoding_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = Header::decode(VERSION, &bytes);
+            let _ = Totals::decode(&bytes);
+        }
+
+        #[test]
+        fn a_damaged_body_is_refused_or_another_header(
+            at in any::<prop::sample::Index>(),
+            change in 1u8..=255,
+        ) {
+            let kind = RegionKind::File { key: 1 << 60, executable: true };
+            let file = Region { kind, ..region(1000) };
+            let header =
+                Header::new(Clock::Instructions, WINDOW, "s".into(), vec![region(5), file]);
+            let bytes = header.encode().unwrap();
+            let mut body = bytes[HEADER_PREFIX..bytes.len() - CHECKSUM].to_vec();
+            let at = at.index(body.len());
+            body[at] ^= change;
+            if let Ok(other) = Header::decode(VERSION, &body) {
+                prop_assert_ne!(other, header);
+            }
+        }
+    }
+}

@@ -5,8 +5,9 @@ use std::path::Path;
 use super::error::{Part, TraceError};
 use super::format::{Header, Record, Totals};
 use super::pages::PageSet;
+use super::places::Places;
 use super::reader::Reader;
-use super::writer::{bases, malformed};
+use super::writer::malformed;
 
 /// Most slices of [`Info::timeline`].
 pub const SLICES: u64 = 32;
@@ -71,7 +72,7 @@ impl Info {
 
 /// Counts the slices of a trace.
 struct Scan {
-    bases: Vec<u64>,
+    places: Places,
     slice_time: u64,
     slices: Vec<Slice>,
     all: PageSet,
@@ -81,7 +82,7 @@ struct Scan {
 impl Scan {
     fn new(info: &Info) -> Scan {
         Scan {
-            bases: bases(&info.header),
+            places: Places::new(&info.header),
             slice_time: info.totals.time.div_ceil(SLICES).max(1),
             slices: vec![Slice::default()],
             all: PageSet::default(),
@@ -95,7 +96,7 @@ impl Scan {
             self.close();
             self.slices.push(Slice::default());
         }
-        let place = self.bases[record.region as usize] + record.page;
+        let place = self.places.place(record.region, record.page).expect("a page that was read");
         let slice = self.slices.last_mut().expect("never empty");
         slice.records += 1;
         slice.new_pages += u64::from(self.all.insert(place));
@@ -112,4 +113,3 @@ impl Scan {
         self.slices
     }
 }
-

@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn says_which_line_is_wrong() {
-        let error = Maps::parse("00400000-00631000 r--p 00000000 08:01 1234 /a\nrubbish\n").unwrap_err();
+        let error =
+            Maps::parse("00400000-00631000 r--p 00000000 08:01 1234 /a\nrubbish\n").unwrap_err();
         assert_eq!((error.line(), error.byte()), (Some(2), Some(46)));
         for bad in [
             "0-0 r--p 0 08:01 1 /a",

@@ -13,6 +13,7 @@ pub mod import;
 pub mod info;
 pub mod maps;
 mod pages;
+mod places;
 pub mod reader;
 pub mod regions;
 pub mod replay;

@@ -62,9 +62,9 @@ fn take_mapped(pages: &[Touched], maps: &Maps, layout: &mut Layout) -> Vec<Touch
     let mut rest = Vec::new();
     let mut region_of = vec![None; maps.mappings().len()];
     for page in pages {
-        let found = maps.find(page.address).filter(|&index| {
-            maps.mappings()[index].shared || !page.kinds.contains(Kinds::WRITE)
-        });
+        let found = maps
+            .find(page.address)
+            .filter(|&index| maps.mappings()[index].shared || !page.kinds.contains(Kinds::WRITE));
         let Some(index) = found else {
             rest.push(*page);
             continue;

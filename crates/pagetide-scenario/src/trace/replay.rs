@@ -23,9 +23,12 @@ pub const COMPUTE_GRAIN_NS: u64 = 1_000;
 /// First come the regions in the order of their numbers, then the records, `passes` times: the
 /// time before a record's first reference as [`Op::Compute`] (instructions) or [`Op::Sleep`]
 /// (wall clock), then one [`Op::Access`], which writes if any reference of the record does.
+#[derive(Debug)]
 pub struct Replay {
     reader: Reader<File>,
     passes: u32,
+    /// Number of the trace's first region within the task.
+    first_region: u32,
     /// Regions mapped so far.
     mapped: u32,
     /// Time not yet given out, in units of the trace's clock.
@@ -38,7 +41,14 @@ impl Replay {
     /// Opens a trace to be replayed `passes` times.
     pub fn open(path: impl AsRef<Path>, passes: u32) -> Result<Replay, TraceError> {
         let reader = Reader::open(path)?;
-        Ok(Replay { reader, passes, mapped: 0, owed: 0, record: None })
+        Ok(Replay { reader, passes, first_region: 0, mapped: 0, owed: 0, record: None })
+    }
+
+    /// Numbers the trace's regions from `first` instead of 0, for a task that has others.
+    #[must_use]
+    pub fn with_first_region(mut self, first: u32) -> Replay {
+        self.first_region = first;
+        self
     }
 
     /// The reader behind it, for the header.
@@ -50,7 +60,7 @@ impl Replay {
     #[inline]
     pub fn next_op(&mut self) -> Result<Option<Op>, TraceError> {
         if let Some(record) = self.record.take() {
-            return Ok(Some(access(&record)));
+            return Ok(Some(self.access(&record)));
         }
         if self.passes > 0 && (self.mapped as usize) < self.reader.header().regions.len() {
             return Ok(Some(self.next_map()));
@@ -68,7 +78,7 @@ impl Replay {
                 self.record = Some(record);
                 return Ok(Some(op));
             }
-            return Ok(Some(access(&record)));
+            return Ok(Some(self.access(&record)));
         }
         Ok(None)
     }
@@ -82,7 +92,7 @@ impl Replay {
             RegionKind::File { key, executable } => (Backing::TraceFile { key }, executable),
         };
         Op::Map {
-            region: number,
+            region: self.first_region + number,
             backing,
             pages: region.pages,
             advice: Advice::Normal,
@@ -121,12 +131,12 @@ impl Replay {
             }
         }
     }
-}
 
-fn access(record: &Record) -> Op {
-    Op::Access {
-        region: record.region,
-        page: record.page,
-        write: record.kinds.contains(Kinds::WRITE),
+    fn access(&self, record: &Record) -> Op {
+        Op::Access {
+            region: self.first_region + record.region,
+            page: record.page,
+            write: record.kinds.contains(Kinds::WRITE),
+        }
     }
 }

@@ -21,6 +21,10 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
         *bytes = rest;
         return Some(u64::from(first));
     }
+    if let [_, second @ 0..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Some(u64::from(first & 0x7f) | u64::from(*second) << 7);
+    }
     take_long(bytes)
 }
 
@@ -80,7 +84,10 @@ mod tests {
     #[test]
     fn refuses_what_does_not_fit() {
         assert_eq!(take(&mut [0xff; 11].as_slice()), None);
-        assert_eq!(take(&mut [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2].as_slice()), None);
+        assert_eq!(
+            take(&mut [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2].as_slice()),
+            None
+        );
         assert_eq!(take_bytes(&mut [5, 1, 2].as_slice(), 10), None);
         assert_eq!(take_bytes(&mut [5, 1, 2, 3, 4, 5].as_slice(), 4), None);
     }

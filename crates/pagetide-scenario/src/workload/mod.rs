@@ -12,11 +12,14 @@
 mod cursor;
 mod modulo;
 mod plan;
+mod replay;
 
 use crate::model::Setup;
 use crate::op::Op;
+use crate::trace::TraceError;
 use cursor::{Cursor, Draws, Hotspot, Laps, Reads, Writes};
 use plan::{Plan, Stage, Walk, WalkOrder};
+use replay::Replayed;
 use thiserror::Error;
 
 pub use modulo::{SCATTER, SCATTER_ALTERNATE};
@@ -38,6 +41,14 @@ pub enum ProgramError {
         /// What is wrong.
         problem: String,
     },
+    /// A trace cannot be read, or not to its end.
+    #[error("task `{task}`: {error}")]
+    Trace {
+        /// The task.
+        task: String,
+        /// What is wrong with the trace.
+        error: Box<TraceError>,
+    },
 }
 
 /// The operations of one task, one at a time.
@@ -54,6 +65,8 @@ pub struct Program {
     /// The stage that `cursor` works on, and what comes after it.
     stage: Option<usize>,
     regions_mapped: u32,
+    /// The trace that the stage replays.
+    trace: Option<Box<Replayed>>,
 }
 
 /// Page of rank `index` in a region of `pages` pages: the permutation that scatters ranks over a
@@ -82,6 +95,7 @@ impl Program {
             phase: 0,
             stage: None,
             regions_mapped: 0,
+            trace: None,
         })
     }
 
@@ -97,12 +111,17 @@ impl Program {
         self.next_op_slow()
     }
 
-    /// Moves on to the next stage, phase or loop.
-    #[cold]
+    /// Goes on with a trace, or moves on to the next stage, phase or loop.
+    #[inline(never)]
     fn next_op_slow(&mut self) -> Result<Option<Op>, ProgramError> {
         loop {
             if let Some(op) = self.cursor.next_op() {
                 return Ok(Some(op));
+            }
+            if self.trace.is_some() {
+                if let Some(op) = self.next_op_of_trace()? {
+                    return Ok(Some(op));
+                }
             }
             if self.loops_left == 0 {
                 return Ok(None);
@@ -123,33 +142,33 @@ impl Program {
                 return Ok(Some(Op::PhaseEnd { phase }));
             }
             self.stage = Some(stage + 1);
-            if let Some(op) = self.enter(stage) {
+            if let Some(op) = self.enter(stage)? {
                 return Ok(Some(op));
             }
         }
     }
 
     /// Begins a stage: sets the cursor, or gives the only operation there is.
-    fn enter(&mut self, stage: usize) -> Option<Op> {
+    fn enter(&mut self, stage: usize) -> Result<Option<Op>, ProgramError> {
         let Self { plan, cursor, .. } = self;
         let regions = &mut plan.regions;
         let number = |region: &plan::Region| region.number.unwrap_or_default();
         match &plan.phases[self.phase][stage] {
-            Stage::Once(op) => return Some(*op),
+            Stage::Once(op) => return Ok(Some(*op)),
             Stage::Map(index) => {
                 let region = &mut regions[*index];
                 if region.number.is_some() {
-                    return None;
+                    return Ok(None);
                 }
                 region.number = Some(self.regions_mapped);
                 self.regions_mapped += 1;
-                return Some(Op::Map {
+                return Ok(Some(Op::Map {
                     region: number(region),
                     backing: region.backing,
                     pages: region.pages,
                     advice: region.advice,
                     executable: false,
-                });
+                }));
             }
             Stage::Walk(walk) => {
                 let region = &regions[walk.region];
@@ -170,9 +189,34 @@ impl Program {
                 let (file, size, left, block) = (*file, *size, *bytes, *block);
                 *cursor = Cursor::FileRead(Reads { file, size, offset: 0, left, block });
             }
-            Stage::Trace { .. } => {}
+            Stage::Trace { path, passes } => {
+                match Replayed::open(path, *passes, self.regions_mapped) {
+                    Ok(replayed) => self.trace = Some(Box::new(replayed)),
+                    Err(error) => return Err(self.fail(error)),
+                }
+            }
         }
-        None
+        Ok(None)
+    }
+
+    fn next_op_of_trace(&mut self) -> Result<Option<Op>, ProgramError> {
+        let Some(trace) = &mut self.trace else { return Ok(None) };
+        match trace.next_op() {
+            Ok(Some(op)) => Ok(Some(op)),
+            Ok(None) => {
+                self.regions_mapped = trace.next_region();
+                self.trace = None;
+                Ok(None)
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Ends the program for good.
+    fn fail(&mut self, error: TraceError) -> ProgramError {
+        self.trace = None;
+        self.loops_left = 0;
+        ProgramError::Trace { task: self.plan.task.clone(), error: Box::new(error) }
     }
 
     /// Takes what outlives a stage from the cursor that has just ended: the state of generators

@@ -19,6 +19,8 @@ pub const PAGE_SIZE: u64 = 4096;
 /// phase.
 #[derive(Debug)]
 pub(super) struct Plan {
+    /// Name of the task.
+    pub(super) task: String,
     pub(super) loops: u32,
     pub(super) phases: Vec<Vec<Stage>>,
     pub(super) regions: Vec<Region>,
@@ -100,6 +102,7 @@ impl Plan {
     pub(super) fn new(setup: &Setup, task: usize, seed: u64) -> Result<Self, ProgramError> {
         let task = setup.tasks.get(task).ok_or(ProgramError::NoSuchTask(task))?;
         let plan = Plan {
+            task: task.name.clone(),
             loops: task.loops,
             phases: Vec::with_capacity(task.phases.len()),
             regions: Vec::new(),

@@ -328,3 +328,85 @@ fn contradictions_are_errors() {
         Err(ProgramError::NoSuchTask(3))
     ));
 }
+
+/// A trace file for a test, gone with the value.
+struct TraceFile(std::path::PathBuf);
+
+impl TraceFile {
+    fn new(name: &str, damage: impl Fn(&mut Vec<u8>)) -> Self {
+        use crate::trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
+        let region = |kind, pages| Region { name: "r".into(), kind, pages, start: 0 };
+        let code = RegionKind::File { key: 9, executable: true };
+        let regions = vec![region(RegionKind::Anon, 5), region(code, 7)];
+        let window = Window { pages: 1, time: 1 };
+        let header = Header::new(Clock::Instructions, window, "test".into(), regions);
+        let mut writer = Writer::new(Vec::new(), &header).unwrap();
+        for (region, page, kinds) in [(0, 4, Kinds::WRITE), (1, 6, Kinds::EXECUTE)] {
+            writer.push(&Record { region, page, kinds, references: 1, time: 4000 }).unwrap();
+        }
+        let (mut bytes, _) = writer.finish(0).unwrap();
+        damage(&mut bytes);
+        let file = format!("pagetide-workload-{name}-{}.ptt", std::process::id());
+        let path = std::env::temp_dir().join(file);
+        std::fs::write(&path, bytes).unwrap();
+        Self(path)
+    }
+
+    fn workload(&self) -> Workload {
+        Workload::Trace { path: self.0.clone(), passes: 1 }
+    }
+}
+
+impl Drop for TraceFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_trace_is_replayed_and_its_regions_go() {
+    let trace = TraceFile::new("replay", |_| ());
+    let mut looped = task(vec![touch("a", 1, Order::Sequential), trace.workload()]);
+    looped.loops = 2;
+    let ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
+    let map = |region, backing, pages, executable| Op::Map {
+        region,
+        backing,
+        pages,
+        advice: Advice::Normal,
+        executable,
+    };
+    let pass = |first: u32| {
+        let compute = Op::Compute { ns: 2000 };
+        [
+            Op::PhaseBegin { phase: 1 },
+            map(first, Backing::Anon, 5, false),
+            map(first + 1, Backing::TraceFile { key: 9 }, 7, true),
+            compute,
+            Op::Access { region: first, page: 4, write: true },
+            compute,
+            Op::Access { region: first + 1, page: 6, write: false },
+            Op::Unmap { region: first },
+            Op::Unmap { region: first + 1 },
+            Op::PhaseEnd { phase: 1 },
+        ]
+    };
+    assert_eq!(ops[4..14], pass(1));
+    assert_eq!(ops[17..], pass(3));
+}
+
+#[test]
+fn a_damaged_trace_ends_the_program_with_an_error() {
+    let trace = TraceFile::new("damaged", |bytes| bytes.truncate(bytes.len() / 2));
+    let setup = setup(Vec::new(), vec![task(vec![trace.workload()])]);
+    let mut program = Program::new(&setup, 0, 1).unwrap();
+    let error = loop {
+        match program.next_op() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the trace seems whole"),
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().starts_with("task `t`: "), "{error}");
+    assert!(program.next_op().unwrap().is_none());
+}

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Imports the input; the output appears only when it is whole.
-pub fn import(args: ImportArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let format = match args.format {
         TraceFormat::Lackey => Format::Lackey,
         TraceFormat::OracleGeneral => Format::OracleGeneral,
@@ -20,7 +20,7 @@ pub fn import(args: ImportArgs, printer: &mut Printer) -> Result<ExitStatus, Cli
     };
     let from_stdin = args.input == Path::new("-");
     let mut options = Options {
-        source: args.source.clone().unwrap_or_else(|| source(format, &args, from_stdin)),
+        source: args.source.clone().unwrap_or_else(|| source(format, args, from_stdin)),
         csv: columns(&args.columns, format)?,
         ..Options::default()
     };

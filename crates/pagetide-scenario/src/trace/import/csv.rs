@@ -112,7 +112,9 @@ impl CsvOptions {
                 self.delimiter = Some(match value.as_bytes() {
                     b"\\t" => b'\t',
                     &[byte] if byte.is_ascii() && !b"\r\n\"".contains(&byte) => byte,
-                    _ => return Err(bad_option("delimiter", value, "one ASCII character or `\\t`")),
+                    _ => {
+                        return Err(bad_option("delimiter", value, "one ASCII character or `\\t`"))
+                    }
                 });
             }
             // libCacheSim has these too; they say nothing about memory.
@@ -382,7 +384,9 @@ mod tests {
         assert_eq!((options.delimiter, options.has_header), (Some(b','), Some(true)));
         let options: CsvOptions = "obj-id-col=5,delimiter=\\t,ttl-col=3".parse().unwrap();
         assert_eq!((options.obj_id_col, options.delimiter), (5, Some(b'\t')));
-        for bad in ["", "obj-id-col", "obj-id-col=0", "time-col=1", "obj-id-col=1,x=2", "delimiter="] {
+        for bad in
+            ["", "obj-id-col", "obj-id-col=0", "time-col=1", "obj-id-col=1,x=2", "delimiter="]
+        {
             assert!(bad.parse::<CsvOptions>().is_err(), "{bad}");
         }
     }

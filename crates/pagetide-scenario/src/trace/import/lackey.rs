@@ -65,8 +65,7 @@ pub(super) fn read(
     for value in [instructions, source.bytes(), table.pages.len() as u64] {
         identity.extend_from_slice(&value.to_le_bytes());
     }
-    let layout =
-        regions::derive(&table.into_touched(), options.maps.as_ref(), xxh3_64(&identity));
+    let layout = regions::derive(&table.into_touched(), options.maps.as_ref(), xxh3_64(&identity));
     Ok(Imported {
         layout: Layout::Derived(layout),
         clock: Clock::Instructions,
@@ -176,7 +175,8 @@ impl Table {
 
     fn into_touched(self) -> Vec<Touched> {
         let Table { ids, pages, .. } = self;
-        let touched = |(address, id): (u64, u32)| Touched { address, id, kinds: pages[id as usize] };
+        let touched =
+            |(address, id): (u64, u32)| Touched { address, id, kinds: pages[id as usize] };
         ids.into_iter().map(touched).collect()
     }
 }
@@ -198,9 +198,23 @@ mod tests {
     #[test]
     fn refuses_the_rest() {
         for bad in [
-            "", "I", "I  ", "I  ,1", "I  12", "I  12,", "I  12,0", "I  12,4097", "I  12,x", " X 12,1",
-            "I 12,1", " L ffffffffffffffff,2", " L 11112222333344445,1", " L 12,1 ", " L 12,99999999",
-            " L g,1", "L 12,1",
+            "",
+            "I",
+            "I  ",
+            "I  ,1",
+            "I  12",
+            "I  12,",
+            "I  12,0",
+            "I  12,4097",
+            "I  12,x",
+            " X 12,1",
+            "I 12,1",
+            " L ffffffffffffffff,2",
+            " L 11112222333344445,1",
+            " L 12,1 ",
+            " L 12,99999999",
+            " L g,1",
+            "L 12,1",
         ] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
         }

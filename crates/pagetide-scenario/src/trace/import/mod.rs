@@ -51,11 +51,11 @@ impl Format {
         }
     }
 
-    /// The window that suits it: plain runs where every request counts, 64 pages or 1 ms of
-    /// program references.
+    /// The window that suits it: 512 pages (2 MiB) and two million instructions (1 ms) of a
+    /// program's references, plain runs where every request counts.
     pub fn default_window(self) -> Window {
         match self {
-            Format::Lackey => Window { pages: 64, time: 2_000_000 },
+            Format::Lackey => Window { pages: 512, time: 2_000_000 },
             Format::OracleGeneral | Format::Csv => Window { pages: 1, time: 0 },
         }
     }

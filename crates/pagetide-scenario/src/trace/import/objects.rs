@@ -71,9 +71,8 @@ impl Layout {
     /// Region and page of a page number.
     pub(crate) fn place(&mut self, id: u64) -> (u32, u64) {
         let begins = |index: usize| self.runs.get(index).map(|run| u64::from(run.id));
-        let is_last =
-            begins(self.last).is_some_and(|begin| begin <= id)
-                && begins(self.last + 1).is_none_or(|begin| id < begin);
+        let is_last = begins(self.last).is_some_and(|begin| begin <= id)
+            && begins(self.last + 1).is_none_or(|begin| id < begin);
         if !is_last {
             self.last = self.runs.partition_point(|run| u64::from(run.id) <= id) - 1;
         }

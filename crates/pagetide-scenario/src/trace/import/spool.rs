@@ -10,11 +10,9 @@ use super::target::Target;
 use super::{Imported, Options};
 use crate::trace::error::{Problem, TraceError};
 use crate::trace::fold::Fold;
-use crate::trace::format::{
-    Clock, Header, Kinds, Record, Region, RegionKind, Totals, Window,
-};
+use crate::trace::format::{Clock, Header, Kinds, Record, Region, RegionKind, Totals, Window};
 use crate::trace::reader::Reader;
-use crate::trace::writer::Writer;
+use crate::trace::writer::{Writer, SPOOL_LEVEL};
 
 /// Takes references, folds them, and keeps the records.
 pub(crate) struct Spool<'a> {
@@ -45,7 +43,7 @@ impl<'a> Spool<'a> {
         let file = target.file();
         Ok(Spool {
             fold: Fold::new(window),
-            writer: Writer::new(BufWriter::new(file), &header)?,
+            writer: Writer::with_level(BufWriter::new(file), &header, SPOOL_LEVEL)?,
             file,
             window,
             last: 0,

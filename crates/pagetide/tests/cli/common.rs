@@ -1,7 +1,5 @@
 //! Runs the built command in a directory of its own.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;

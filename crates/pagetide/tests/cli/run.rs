@@ -1,8 +1,6 @@
 //! `pagetide run` as a user meets it: results, formats, options, mistakes.
 
-mod common;
-
-use common::{Place, Ran, SMALL};
+use crate::common::{Place, Ran, SMALL};
 use serde_json::Value;
 use std::process::Command;
 use std::thread::sleep;

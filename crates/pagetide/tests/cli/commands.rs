@@ -1,8 +1,6 @@
 //! The other subcommands as a user meets them.
 
-mod common;
-
-use common::{Place, SMALL};
+use crate::common::{Place, SMALL};
 use std::fs;
 
 #[test]

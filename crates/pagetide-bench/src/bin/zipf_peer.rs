@@ -1,0 +1,191 @@
+//! Our side of the comparison with libcachesim (scripts/bench_zipf.py drives both).
+//!
+//! ```text
+//! zipf_peer generate FILE REQUESTS        the stream as an oracleGeneral trace
+//! zipf_peer run FILE REQUESTS PERCENT     one round of all forms, as JSON lines
+//! ```
+//!
+//! One million pages, Zipf(1.0), a machine on which PERCENT of them fit. Forms:
+//!
+//! * `world`: the whole simulation, `pagetide_sim`: a task draws the stream and reads a mapped
+//!   sparse file with MADV_RANDOM; CPUs, scheduler, kswapd, event queue and cost model run.
+//! * `draw`: the draws alone, to be taken off `world`.
+//! * `core`: the memory manager and kswapd in a world without time (`driver`); the stream comes
+//!   from the trace in memory.
+
+use pagetide_bench::clock::timed;
+use pagetide_bench::driver::Driver;
+use pagetide_bench::stream;
+use pagetide_core::config::Config;
+use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::page_table::Advice;
+use pagetide_core::units::PAGE_SIZE;
+use pagetide_core::vmstat::{Event, NodeStat};
+use pagetide_core::zone::ZONE_DMA32;
+use pagetide_scenario::model::{self, Setup};
+use std::error::Error;
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::time::Duration;
+
+const PAGES: u64 = 1_000_000;
+const SEED: u64 = 1;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        ["generate", file, requests] => generate(file, requests.parse()?),
+        ["run", file, requests, percent] => {
+            round(file, requests.parse()?, percent.parse()?, &["core", "draw", "world"])
+        }
+        ["run", file, requests, percent, form] => {
+            round(file, requests.parse()?, percent.parse()?, &[form])
+        }
+        _ => Err("usage: zipf_peer generate FILE REQUESTS | run FILE REQUESTS PERCENT [FORM]".into()),
+    }
+}
+
+fn generate(file: &str, requests: u64) -> Result<(), Box<dyn Error>> {
+    let mut out = BufWriter::new(fs::File::create(file)?);
+    let mut time = 0;
+    let mut result = Ok(());
+    stream::accesses(&setup(requests, 1), SEED, |page| {
+        if result.is_ok() {
+            // A thousand requests a second; libcachesim wants times that never fall.
+            result = stream::write_record(&mut out, time / 1000, page);
+        }
+        time += 1;
+    });
+    result?;
+    Ok(out.flush()?)
+}
+
+fn round(file: &str, requests: u64, percent: u64, forms: &[&str]) -> Result<(), Box<dyn Error>> {
+    for &form in forms {
+        match form {
+            "core" => core(&fs::read(file)?, percent),
+            "draw" => draw(requests),
+            "world" => world(requests, percent)?,
+            _ => return Err(format!("no form `{form}`").into()),
+        }
+    }
+    Ok(())
+}
+
+fn report(form: &str, requests: u64, time: Duration, rest: &str) {
+    let seconds = time.as_secs_f64();
+    println!(r#"{{"form":"{form}","requests":{requests},"seconds":{seconds:.4}{rest}}}"#);
+}
+
+/// Pages of a zone in which `percent` of [`PAGES`] stay in memory: those, the page tables of the
+/// mapping, and what lies free between the marks.
+fn zone_pages(percent: u64) -> u64 {
+    let tables = PAGES.div_ceil(512);
+    let free = if percent >= 10 { 620 } else { 340 };
+    PAGES * percent / 100 + tables + free
+}
+
+fn core(trace: &[u8], percent: u64) {
+    let mut node = NodeSpec::default();
+    node.zones[ZONE_DMA32] = ZoneSpec::all_free(zone_pages(percent));
+    let mut driver = Driver::new(node, Config::default());
+    let vma = driver.map_sparse_file(PAGES, Advice::Random);
+    let requests = (trace.len() / stream::RECORD) as u64;
+    let (misses, time) = timed(|| {
+        let mut misses = 0u64;
+        for page in stream::objects(trace) {
+            misses += u64::from(driver.access(vma, page, false));
+        }
+        misses
+    });
+    let majors = driver.machine.mem.vmstat.get(Event::Pgmajfault);
+    let file_pages = driver.machine.global_node_stat(NodeStat::NrFilePages);
+    let miss = majors as f64 / requests as f64;
+    let rest = format!(
+        r#","miss_ratio":{miss:.5},"faults":{misses},"file_pages":{file_pages},"digest":"{:016x}""#,
+        driver.machine.digest()
+    );
+    report("core", requests, time, &rest);
+}
+
+fn draw(requests: u64) {
+    let setup = setup(requests, 1);
+    let (sum, time) = timed(|| {
+        let mut sum = 0u64;
+        stream::accesses(&setup, SEED, |page| sum += page);
+        sum
+    });
+    report("draw", requests, time, &format!(r#","sum":{sum}"#));
+}
+
+fn world(requests: u64, percent: u64) -> Result<(), Box<dyn Error>> {
+    let setup = setup(requests, percent);
+    let mut world = pagetide_sim::run::build(&setup, SEED)?;
+    let (finished, time) = timed(|| world.run(u64::MAX, |_| false));
+    finished?;
+    let vmstat = &world.machine.mem.vmstat;
+    let miss = vmstat.get(Event::Pgmajfault) as f64 / requests as f64;
+    let rest = format!(
+        r#","miss_ratio":{miss:.5},"pgscan_kswapd":{},"allocstall":{},"virtual_seconds":{:.3},"digest":"{:016x}""#,
+        vmstat.get(Event::PgscanKswapd),
+        vmstat.allocstall(),
+        world.now as f64 / 1e9,
+        world.machine.digest()
+    );
+    report("world", requests, time, &rest);
+    Ok(())
+}
+
+/// One task that reads the file `requests` times by Zipf(1.0) draws.
+fn setup(requests: u64, percent: u64) -> Setup {
+    let pages = zone_pages(percent);
+    let zone = model::Zone { name: "DMA32".into(), present: pages, managed: pages, free: pages };
+    let disk = model::Disk {
+        name: "disk".into(),
+        model: "nvme".into(),
+        read_latency_ns: None,
+        write_latency_ns: None,
+        read_bandwidth: None,
+        write_bandwidth: None,
+        queue_depth: None,
+        faults: model::DiskFaults::default(),
+    };
+    let read = model::Workload::MappedRead {
+        file: 0,
+        pages: PAGES,
+        order: model::Order::Zipf { exponent_hundredths: 100 },
+        advice: model::Advice::Random,
+        passes: requests.div_ceil(PAGES) as u32,
+        region: "file".into(),
+    };
+    let task = model::Task {
+        name: "zipf".into(),
+        group: None,
+        start: model::Start { delay_ns: 0, after: None },
+        background: false,
+        nice: 0,
+        loops: 1,
+        phases: vec![model::Phase { name: "read".into(), workload: read }],
+    };
+    Setup {
+        machine: model::Machine {
+            cpus: 2,
+            nodes: vec![model::Node { memory: 0, reserved: 0, movable: 0, zones: vec![zone] }],
+            disks: vec![disk],
+            swap: None,
+        },
+        sysctls: Vec::new(),
+        policies: Default::default(),
+        groups: Vec::new(),
+        files: vec![model::File {
+            name: "file".into(),
+            size: PAGES * PAGE_SIZE,
+            sparse: true,
+            disk: 0,
+        }],
+        tasks: vec![task],
+        measure: None,
+        time_limit_ns: u64::MAX,
+    }
+}

@@ -1,0 +1,165 @@
+//! The smallest world around a [`Machine`]: one task and kswapd on a CPU each, no time.
+//!
+//! I/O ends at once. While kswapd is awake it does one batch for each step of the task, as if
+//! both ran side by side.
+
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::config::Config;
+use pagetide_core::effect::{Effect, Step, Wait};
+use pagetide_core::machine::{Machine, Touch};
+use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::page_table::{Advice, Backing, VmaId};
+use pagetide_core::reclaim::kswapd::KswapdIdle;
+use pagetide_core::units::{Cpu, MmId, NodeId, PAGE_SIZE};
+
+const TASK_CPU: Cpu = Cpu(0);
+const KSWAPD_CPU: Cpu = Cpu(1);
+const NODE: NodeId = NodeId(0);
+
+/// Virtual nanoseconds from one step to the next.
+const TICK: u64 = 1_000;
+
+/// A machine with one address space, and what runs it.
+pub struct Driver {
+    /// The machine.
+    pub machine: Machine,
+    /// The only address space.
+    pub mm: MmId,
+    now: u64,
+    kswapd_awake: bool,
+    nap_ends: u64,
+    effects: Vec<Effect>,
+    /// Effects of I/O that ended while effects were carried out.
+    more: Vec<Effect>,
+}
+
+/// A machine of `bytes` in one zone, so that nothing is kept from anybody.
+pub fn one_zone(bytes: u64) -> NodeSpec {
+    let mut spec = NodeSpec::default();
+    spec.zones[pagetide_core::zone::ZONE_NORMAL] = ZoneSpec::all_free(bytes / PAGE_SIZE);
+    spec
+}
+
+impl Driver {
+    /// A machine with two CPUs.
+    ///
+    /// # Panics
+    /// If it cannot be built.
+    pub fn new(node: NodeSpec, config: Config) -> Driver {
+        let mut machine = Machine::new(&[node], 2, config).expect("the machine is valid");
+        let mm = machine.create_mm(Machine::ROOT);
+        let (effects, more) = (Vec::with_capacity(64), Vec::with_capacity(64));
+        Driver { machine, mm, now: 0, kswapd_awake: false, nap_ends: u64::MAX, effects, more }
+    }
+
+    /// Maps anonymous memory.
+    pub fn map_anon(&mut self, pages: u64) -> VmaId {
+        self.machine.mmap(self.mm, Backing::Anon, pages, Advice::Normal, false)
+    }
+
+    /// Maps a new sparse file.
+    pub fn map_sparse_file(&mut self, pages: u64, advice: Advice) -> VmaId {
+        let file = self.machine.create_file(pages * PAGE_SIZE, true);
+        self.machine.mmap(self.mm, Backing::File(file), pages, advice, false)
+    }
+
+    /// Unmaps a mapping.
+    pub fn unmap(&mut self, vma: VmaId) {
+        self.machine.munmap(vma, TASK_CPU).drain_into(&mut self.effects);
+        self.carry_out();
+    }
+
+    /// One access of the task. Says whether it faulted.
+    #[inline]
+    pub fn access(&mut self, vma: VmaId, page: u64, write: bool) -> bool {
+        match self.machine.touch(vma, page, write) {
+            Touch::Hit => false,
+            Touch::Fault => {
+                self.fault(vma, page, write);
+                true
+            }
+        }
+    }
+
+    /// Runs a fault to its end.
+    ///
+    /// # Panics
+    /// If it fails: there is no I/O error and memory enough.
+    #[inline(never)]
+    pub fn fault(&mut self, vma: VmaId, page: u64, write: bool) {
+        let mut call = Call::fault(self.mm, NODE, vma, page, write);
+        loop {
+            self.now += TICK;
+            let (step, effects) = self.machine.step(&mut call, TASK_CPU, self.now);
+            effects.drain_into(&mut self.effects);
+            self.carry_out();
+            match step {
+                Step::Continue => self.run_kswapd(),
+                Step::Wait(wait) => {
+                    self.run_kswapd();
+                    self.wait_ended(wait);
+                }
+                Step::Done(outcome) => {
+                    self.run_kswapd();
+                    assert!(matches!(outcome, Outcome::Minor | Outcome::Major), "{outcome:?}");
+                    self.machine.take_work();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn wait_ended(&mut self, wait: Wait) {
+        if let Wait::Throttled { node, reason, timeout } = wait {
+            self.now += timeout.min(1_000_000);
+            self.machine.throttle_ended(node, reason);
+        }
+    }
+
+    /// One batch, if kswapd is awake.
+    #[inline]
+    fn run_kswapd(&mut self) {
+        if self.kswapd_awake || self.now >= self.nap_ends {
+            self.kswapd_step();
+        }
+    }
+
+    fn kswapd_step(&mut self) {
+        self.kswapd_awake = true;
+        self.nap_ends = u64::MAX;
+        let (step, effects) = self.machine.kswapd_step(NODE, KSWAPD_CPU, self.now);
+        effects.drain_into(&mut self.effects);
+        match step {
+            Step::Continue => {}
+            Step::Wait(wait) => self.wait_ended(wait),
+            Step::Done(KswapdIdle::Sleep) => self.kswapd_awake = false,
+            Step::Done(KswapdIdle::Nap(ns)) => {
+                self.kswapd_awake = false;
+                self.nap_ends = self.now + ns;
+            }
+        }
+        self.carry_out();
+    }
+
+    #[inline]
+    fn carry_out(&mut self) {
+        while !self.effects.is_empty() {
+            for effect in self.effects.drain(..) {
+                match effect {
+                    Effect::Submit(io) => {
+                        let effects = self.machine.io_done(io, true, TASK_CPU, self.now);
+                        effects.drain_into(&mut self.more);
+                    }
+                    Effect::WakeKswapd(_) => self.kswapd_awake = true,
+                    Effect::OomKill(_) => panic!("the machine is too small for the bench"),
+                    // Nobody sleeps here, and nothing is written but swap.
+                    Effect::WakePage(_)
+                    | Effect::WakeKcompactd(..)
+                    | Effect::WakeFlusher
+                    | Effect::WakeThrottled(..) => {}
+                }
+            }
+            std::mem::swap(&mut self.effects, &mut self.more);
+        }
+    }
+}

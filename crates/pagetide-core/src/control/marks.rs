@@ -1,0 +1,83 @@
+//! The three marks of the tunable-watermarks patch, written one by one or together.
+//!
+//! The patch leaves open what happens when they come out of order; here the write is refused.
+//! Until one of them is written they read as they would be derived from `vm.min_free_kbytes`.
+
+use super::error::{ControlError, Errno};
+use super::{Control, INT_MAX};
+use crate::watermark::{WatermarkInputs, WatermarkPolicy, WmarkKbytes};
+use alloc::format;
+use alloc::string::String;
+
+/// The marks that a list of writes names.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct MarksWrite {
+    min: Option<u64>,
+    low: Option<u64>,
+    high: Option<u64>,
+}
+
+impl MarksWrite {
+    /// The field that a control file writes, if it is one of the three.
+    pub(super) fn field(&mut self, control: Control) -> Option<&mut Option<u64>> {
+        match control {
+            Control::WmarkMinKbytes => Some(&mut self.min),
+            Control::WmarkLowKbytes => Some(&mut self.low),
+            Control::WmarkHighKbytes => Some(&mut self.high),
+            _ => None,
+        }
+    }
+
+    /// All three after the write.
+    fn over(self, old: WmarkKbytes) -> WmarkKbytes {
+        WmarkKbytes {
+            min: self.min.unwrap_or(old.min),
+            low: self.low.unwrap_or(old.low),
+            high: self.high.unwrap_or(old.high),
+        }
+    }
+
+    pub(super) fn apply(self, inputs: &mut WatermarkInputs) -> Result<(), ControlError> {
+        let marks = self.over(inputs.wmark_kbytes());
+        if !inputs.write_wmark_kbytes(marks) {
+            return Err(self.refuse(marks));
+        }
+        inputs.policy = WatermarkPolicy::Apart;
+        Ok(())
+    }
+
+    fn refuse(self, marks: WmarkKbytes) -> ControlError {
+        let WmarkKbytes { min, low, high } = marks;
+        let out_of_range = |control: Control, value: u64, range: String| {
+            let name = control.name();
+            let message = format!(
+                "`{value}` is out of range for {name}; it takes {range}, unless the marks are written \
+                 together"
+            );
+            ControlError::new(Errno::Einval, name, message)
+        };
+        match (self.min, self.low, self.high) {
+            (Some(min), None, None) => {
+                let range = format!("0 to {low} (vm.wmark_low_kbytes)");
+                out_of_range(Control::WmarkMinKbytes, min, range)
+            }
+            (None, Some(low), None) => {
+                let range = format!("{min} (vm.wmark_min_kbytes) to {high} (vm.wmark_high_kbytes)");
+                out_of_range(Control::WmarkLowKbytes, low, range)
+            }
+            (None, None, Some(high)) => {
+                let range = format!("{low} (vm.wmark_low_kbytes) to {INT_MAX}");
+                out_of_range(Control::WmarkHighKbytes, high, range)
+            }
+            _ => {
+                let control =
+                    if min > low { Control::WmarkMinKbytes } else { Control::WmarkLowKbytes };
+                let message = format!(
+                    "vm.wmark_min_kbytes, vm.wmark_low_kbytes and vm.wmark_high_kbytes would be \
+                     {min}, {low} and {high} kB; they must not decrease in this order"
+                );
+                ControlError::new(Errno::Einval, control.name(), message)
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Many single pages at once.
+//!
+//! Linux: `__alloc_pages_bulk` (mm/page_alloc.c, 6.1), for those who need an array of pages and can
+//! do with fewer: one watermark test, then one walk down the CPU's list.
+//!
+//! Invariant: the zone stays above its low mark even after all pages asked for are gone.
+
+use super::{Memory, PGALLOC};
+use crate::buddy::mark_allocated;
+use crate::gfp::{AllocFlags, Gfp, Watermark};
+use crate::node::ZoneRef;
+use crate::pcp::PcpRequest;
+use crate::units::{Cpu, NodeId, Pfn};
+use crate::watermark::zone_watermark_fast;
+use alloc::vec::Vec;
+
+impl Memory {
+    /// Takes up to `nr` single pages from one local zone that keeps its low mark even after all
+    /// of them, and appends them to `out` (Linux `__alloc_pages_bulk`). Where no zone can, takes
+    /// one page if [`Memory::alloc_fast`] gives one. Says how many pages were taken.
+    pub fn alloc_bulk(
+        &mut self,
+        cpu: Cpu,
+        node: NodeId,
+        gfp: Gfp,
+        out: &mut Vec<Pfn>,
+        nr: usize,
+    ) -> usize {
+        if nr == 0 {
+            return 0;
+        }
+        let taken = match self.zone_for_bulk(node, gfp, nr) {
+            Some(at) => self.take_bulk(cpu, at, gfp, out, nr),
+            None => 0,
+        };
+        if taken > 0 {
+            return taken;
+        }
+        match self.alloc_fast(cpu, node, 0, gfp) {
+            Some(pfn) => {
+                out.push(pfn);
+                1
+            }
+            None => 0,
+        }
+    }
+
+    fn zone_for_bulk(&self, node: NodeId, gfp: Gfp, nr: usize) -> Option<ZoneRef> {
+        let flags = AllocFlags::at(Watermark::Low);
+        let list = &self.zonelists[node.idx()][gfp.highest_zone()];
+        let first = list.preferred?;
+        let local = list.zones.iter().take_while(|at| at.node == first.node);
+        local.copied().find(|at| {
+            let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+            let mark = zone.wmark(Watermark::Low).saturating_add(nr as u64);
+            zone_watermark_fast(zone, 0, mark, first.zone.into(), flags, gfp)
+        })
+    }
+
+    fn take_bulk(
+        &mut self,
+        cpu: Cpu,
+        at: ZoneRef,
+        gfp: Gfp,
+        out: &mut Vec<Pfn>,
+        nr: usize,
+    ) -> usize {
+        // As in Linux, a batch neither avoids mixing kinds nor wakes kswapd when it does.
+        let flags = AllocFlags::at(Watermark::Low);
+        let Memory { pages, nodes, vmstat, work, .. } = self;
+        let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let request = PcpRequest { order: 0, mt: gfp.migrate_type(), flags };
+        let mut taken = 0;
+        while taken < nr {
+            let (pfn, buddy_ops) = zone.pcp_take(pages, vmstat, cpu, request);
+            work.buddy_ops += buddy_ops;
+            let Some(pfn) = pfn else {
+                break;
+            };
+            mark_allocated(pages, pfn, 0);
+            out.push(pfn);
+            taken += 1;
+        }
+        vmstat.add(PGALLOC[usize::from(at.zone)], taken as u64);
+        work.pages_allocated += taken as u32;
+        taken
+    }
+}

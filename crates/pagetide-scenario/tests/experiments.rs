@@ -1,0 +1,142 @@
+//! The shipped experiments load, their tasks have programs, and the documentation has every key.
+
+use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::model::{Scenario, Setup};
+use pagetide_scenario::op::Op;
+use pagetide_scenario::schema::schema;
+use pagetide_scenario::workload::Program;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn experiments() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for directory in ["experiments", "experiments/truth"] {
+        for entry in std::fs::read_dir(root().join(directory)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() >= 7, "{found:?}");
+    found
+}
+
+fn load_experiment(path: &Path) -> Scenario {
+    load(path, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn truth(name: &str) -> Scenario {
+    load_experiment(&root().join(format!("experiments/truth/{name}.toml")))
+}
+
+fn task_of(setup: &Setup, name: &str) -> usize {
+    setup.tasks.iter().position(|task| task.name == name).unwrap()
+}
+
+#[test]
+fn every_experiment_loads_and_has_programs() {
+    const OPS: usize = 10_000;
+    for path in experiments() {
+        let scenario = load_experiment(&path);
+        assert_eq!(Some(scenario.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
+        assert!(!scenario.title.is_empty());
+        for variant in &scenario.variants {
+            for task in 0..variant.setup.tasks.len() {
+                let mut program = Program::new(&variant.setup, task, scenario.seed).unwrap();
+                let first = program.next_op().unwrap();
+                assert_eq!(first, Some(Op::PhaseBegin { phase: 0 }));
+                for _ in 0..OPS {
+                    program.next_op().unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_program() {
+    let scenario = truth("mix_sw60");
+    let ops = |seed| {
+        let mut program = Program::new(&scenario.variants[0].setup, 0, seed).unwrap();
+        let mut ops = Vec::new();
+        while let Some(op) = program.next_op().unwrap() {
+            ops.push(op);
+        }
+        ops
+    };
+    let first = ops(1);
+    assert_eq!(first, ops(1));
+    // The generator's start value is in the file, so the run's seed changes nothing.
+    assert_eq!(first, ops(2));
+    let accesses = first.iter().filter(|op| matches!(op, Op::Access { .. })).count();
+    assert_eq!(accesses, 2 * 36_864 + 240_000);
+}
+
+#[test]
+fn truth_cases_have_the_phases_of_the_data() {
+    for name in ["anon1.5", "file2.0", "mix_sw60"] {
+        let setup = &truth(name).variants[0].setup;
+        let task = &setup.tasks[task_of(setup, "wset")];
+        let phases: Vec<&str> = task.phases.iter().map(|phase| phase.name.as_str()).collect();
+        assert_eq!(phases, ["populate", "acc0", "acc1", "acc2", "acc3"]);
+        let zones = &setup.machine.nodes[0].zones;
+        let managed: Vec<u64> = zones.iter().map(|zone| zone.managed).collect();
+        assert_eq!(managed, [3840, 51_806]);
+        assert_eq!(setup.machine.swap.as_ref().unwrap().size, 4 << 30);
+    }
+    let setup = &truth("seq2x").variants[0].setup;
+    let phases: Vec<&str> = setup.tasks[0].phases.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(phases, ["pass0", "pass1"]);
+    let watermarks = truth("watermarks");
+    let names: Vec<&str> = watermarks.variants.iter().map(|v| v.name.as_str()).collect();
+    assert_eq!(names, ["default", "wsf200"]);
+    for name in ["fill", "writer", "seed", "big"] {
+        task_of(&watermarks.variants[0].setup, name);
+    }
+}
+
+#[test]
+fn the_seed_experiment_has_the_seed_figures() {
+    let scenario = load_experiment(&root().join("experiments/tunable-watermarks.toml"));
+    assert!(scenario.repeats >= 5);
+    let names: Vec<&str> = scenario.variants.iter().map(|v| v.name.as_str()).collect();
+    assert_eq!(names, ["default", "case1", "case2"]);
+    let reference = scenario.reference.as_ref().unwrap();
+    let walltime = |variant: &str| reference.values[variant]["stream.walltime"];
+    assert_eq!([walltime("default"), walltime("case1"), walltime("case2")], [0.503, 0.364, 0.337]);
+    for variant in &scenario.variants {
+        let node = &variant.setup.machine.nodes[0];
+        assert_eq!((node.memory - node.reserved) / 1024, 2_067_844);
+        assert_eq!(variant.setup.sysctls[0], ("vm.min_free_kbytes".into(), "5752".into()));
+    }
+}
+
+#[test]
+fn the_documentation_has_every_key() {
+    let text = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let words: BTreeSet<&str> =
+        text.split(|c| !is_word(c)).flat_map(|word| [word].into_iter().chain(word.split('.'))).collect();
+    let mut missing = Vec::new();
+    collect_keys(&schema(), &mut missing);
+    missing.retain(|key| !words.contains(key.as_str()));
+    assert!(missing.is_empty(), "not in docs/scenario.md: {missing:?}");
+}
+
+/// All property names of a schema.
+fn collect_keys(schema: &serde_json::Value, keys: &mut Vec<String>) {
+    if let Some(properties) = schema.get("properties").and_then(serde_json::Value::as_object) {
+        keys.extend(properties.keys().cloned());
+    }
+    match schema {
+        serde_json::Value::Object(object) => object.values().for_each(|v| collect_keys(v, keys)),
+        serde_json::Value::Array(array) => array.iter().for_each(|v| collect_keys(v, keys)),
+        _ => {}
+    }
+}

@@ -1,0 +1,5 @@
+//! The built command as a user meets it: output, exit codes, mistakes.
+
+mod commands;
+mod common;
+mod run;
