@@ -1,23 +1,25 @@
-# Everything needs cargo and nothing else; cargo fetches the crates of Cargo.lock.
+# Everything needs cargo and a C compiler, which Rust's linker wants as well; cargo fetches the
+# crates of Cargo.lock.
 
 CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: demo test bench
 
-# Two experiments and their comparisons: the watermark patch of 2011, and a compiler's page trace
-# on machines too small for it.
+# Two experiments and their comparisons: the watermark patch of 2011, and a real compiler's page
+# trace on a machine too small for eight of it.
 demo:
 	$(CARGO) build --release --locked -p pagetide
-	target/release/pagetide run experiments/tunable-watermarks.toml
+	$(TARGET)/release/pagetide run experiments/tunable-watermarks.toml
 	@echo
-	target/release/pagetide run experiments/compiler-trace.toml
+	$(TARGET)/release/pagetide run experiments/compiler-trace.toml
 
-# Benches are checked but not run: building them for real would cost more than all tests.
+# The benches are compiled by clippy but neither built nor run: that would cost more than all tests.
 test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked
-	find experiments -name '*.toml' -exec target/debug/pagetide check {} +
+	find experiments -name '*.toml' -exec $(TARGET)/debug/pagetide check {} +
 	$(CARGO) build --locked -p pagetide-core --no-default-features
 
 # Ours and the peers' in one run.

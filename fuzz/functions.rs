@@ -3,9 +3,11 @@
 //!
 //! None may panic; what is accepted must hold together.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::trace::{import, Format, Info, Options, Reader, Replay, Writer};
+use pagetide_scenario::workload::Program;
 
 /// Small limits, so that no input of a few bytes makes a large trace.
 fn options() -> Options {
@@ -55,6 +57,31 @@ pub fn csv(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(&bytes[..end]) else { return };
     let Ok(csv) = text.parse() else { return };
     imported(Format::Csv, &bytes[(end + 1).min(bytes.len())..], &Options { csv, ..options() });
+}
+
+/// A scenario file: mistakes have places and can be shown; what has none has programs that run.
+pub fn scenario(bytes: &[u8]) {
+    const VARIANTS: usize = 3;
+    const TASKS: usize = 8;
+    const OPS: usize = 200;
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match load_str("fuzz.toml", text, Path::new("no-such-directory"), &Overrides::default()) {
+        Ok(scenario) => {
+            for variant in scenario.variants.iter().take(VARIANTS) {
+                for task in 0..variant.setup.tasks.len().min(TASKS) {
+                    let program = Program::new(&variant.setup, task, scenario.seed);
+                    let mut program = program.expect("a scenario without mistakes has programs");
+                    for _ in 0..OPS {
+                        let _ = program.next_op();
+                    }
+                }
+            }
+        }
+        Err(mistakes) => {
+            assert!(mistakes.count() > 0);
+            assert!(!mistakes.to_string().is_empty());
+        }
+    }
 }
 
 /// Imports; if that goes well, the trace must be readable to its end and replay.

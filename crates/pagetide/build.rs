@@ -12,7 +12,8 @@ fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed={}", root.display());
     let mut files = Vec::new();
     collect(&root, &mut files)?;
-    files.sort(); // directories are read in no particular order
+    // Directories are read in no particular order; what lies at the top comes first in lists.
+    files.sort_by_key(|file| (file.components().count(), file.with_extension("")));
 
     let mut code = String::from("&[\n");
     for file in files {

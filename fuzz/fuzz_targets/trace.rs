@@ -1,6 +1,7 @@
 //! See ../functions.rs.
 #![no_main]
 
+#[allow(dead_code)] // each target runs one
 #[path = "../functions.rs"]
 mod functions;
 

@@ -456,10 +456,13 @@ impl Machine {
         let mut mapped = false;
         for at in start..end {
             let Some(pfn) = self.files[file.idx()].get(at) else { continue };
+            // Most cached neighbours are mapped already; this spares loading their descriptors.
+            if !self.vmas[vma.idx()].ptes[at as usize].is_empty() {
+                continue;
+            }
             let page = &self.mem.pages[pfn.idx()];
             if page.flags.any(PageFlags::LOCKED.with(PageFlags::READAHEAD))
                 || !page.has(PageFlags::UPTODATE)
-                || !self.vmas[vma.idx()].ptes[at as usize].is_empty()
             {
                 continue;
             }

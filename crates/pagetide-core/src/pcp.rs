@@ -30,6 +30,17 @@ pub const PCP_MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
 /// Lists of one set: orders 0 to 3 by migrate type.
 pub const NR_PCP_LISTS: usize = (PCP_MAX_ORDER as usize + 1) * MigrateType::PCP_COUNT;
 
+/// How large the sets are and how fast they drain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PcpPolicy {
+    /// Linux 5.14 and later, as in 6.1: the zone's low mark shared out among the CPUs, less while
+    /// the zone is being reclaimed; drains double while a CPU only frees.
+    #[default]
+    Linux61,
+    /// Linux before 5.14: six batches of at most 31 pages, drained a batch at a time.
+    Linux2637,
+}
+
 /// One CPU's free pages of one zone.
 #[derive(Clone, Debug)]
 pub struct Pcp {
@@ -41,6 +52,8 @@ pub struct Pcp {
     pub batch: u32,
     /// Doublings of the batch on frees; halved by each allocation.
     pub free_factor: u8,
+    /// How it is sized.
+    pub policy: PcpPolicy,
     /// Heads of blocks, oldest first.
     pub(crate) lists: [Vec<Pfn>; NR_PCP_LISTS],
 }
@@ -48,7 +61,14 @@ pub struct Pcp {
 impl Pcp {
     /// An empty set that keeps nothing, as before boot has sized it.
     pub(crate) fn new() -> Pcp {
-        Pcp { count: 0, high: 0, batch: 1, free_factor: 0, lists: Default::default() }
+        Pcp {
+            count: 0,
+            high: 0,
+            batch: 1,
+            free_factor: 0,
+            policy: PcpPolicy::default(),
+            lists: Default::default(),
+        }
     }
 
     /// Index of the list for blocks of `order` and type `mt`. Types that have no list of their
@@ -68,7 +88,9 @@ impl Pcp {
     /// Largest `count` for now; nothing is kept when `free_high` (Linux `nr_pcp_high`).
     #[inline]
     pub(crate) const fn high_now(&self, reclaim_active: bool, free_high: bool) -> u32 {
-        if free_high {
+        if matches!(self.policy, PcpPolicy::Linux2637) {
+            self.high
+        } else if free_high {
             0
         } else if reclaim_active {
             let short = self.batch << 2;
@@ -84,6 +106,9 @@ impl Pcp {
 
     /// How many pages to give back after a free has filled the set (Linux `nr_pcp_free`).
     fn pages_to_free(&mut self, high: u32, free_high: bool) -> u32 {
+        if self.policy == PcpPolicy::Linux2637 {
+            return self.batch;
+        }
         if free_high {
             return self.count;
         }
@@ -114,7 +139,8 @@ impl Pcp {
     }
 
     pub(crate) fn digest(&self, digest: &mut Digest) {
-        for value in [self.count, self.high, self.batch, self.free_factor.into()] {
+        let policy = self.policy as u32;
+        for value in [self.count, self.high, self.batch, self.free_factor.into(), policy] {
             digest.write_u64(value.into());
         }
         for list in &self.lists {
@@ -152,12 +178,22 @@ pub fn zone_highsize(watermark_low: u64, batch: u32, nr_cpus: u16) -> u32 {
 impl Zone {
     /// Sets batch and high of all per-CPU sets (Linux `zone_pcp_update`). Lists that are now too
     /// long shrink with the next free.
-    pub(crate) fn size_pcps(&mut self, managed: u64, nr_cpus: u16) {
-        let batch = zone_batchsize(managed);
-        let high = zone_highsize(self.watermark_low + self.watermark_boost, batch, nr_cpus);
+    pub(crate) fn size_pcps(&mut self, managed: u64, nr_cpus: u16, policy: PcpPolicy) {
+        let low = self.watermark_low + self.watermark_boost;
+        let (batch, high) = match policy {
+            PcpPolicy::Linux61 => {
+                let batch = zone_batchsize(managed);
+                (batch, zone_highsize(low, batch, nr_cpus))
+            }
+            PcpPolicy::Linux2637 => {
+                let batch = zone_batchsize(managed).min(31);
+                (batch, 6 * batch)
+            }
+        };
         for pcp in &mut self.pcps {
             pcp.batch = batch;
             pcp.high = high;
+            pcp.policy = policy;
         }
     }
 

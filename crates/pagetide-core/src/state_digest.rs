@@ -111,6 +111,7 @@ fn digest_watermark_inputs(inputs: &WatermarkInputs, digest: &mut Digest) {
         lowmem_reserve_ratio,
         min_free_kbytes_max,
         policy,
+        pcp,
     } = inputs;
     digest.write_all(&[
         *min_free_kbytes,
@@ -119,6 +120,7 @@ fn digest_watermark_inputs(inputs: &WatermarkInputs, digest: &mut Digest) {
         *extra_free_kbytes,
         *min_free_kbytes_max,
         *policy as u64,
+        *pcp as u64,
     ]);
     digest.write_option(*user_min_free_kbytes);
     match wmark_kbytes {

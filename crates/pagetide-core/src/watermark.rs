@@ -10,6 +10,7 @@
 
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::node::Node;
+use crate::pcp::PcpPolicy;
 use crate::units::{int_sqrt, Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGE_SHIFT};
 use crate::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 
@@ -72,6 +73,8 @@ pub struct WatermarkInputs {
     pub min_free_kbytes_max: u64,
     /// How low and high follow.
     pub policy: WatermarkPolicy,
+    /// How the per-CPU sets are sized, which follows from the marks.
+    pub pcp: PcpPolicy,
 }
 
 /// Upper clamp of the default `min_free_kbytes` since Linux 5.8, in kB.
@@ -93,6 +96,7 @@ impl Default for WatermarkInputs {
             lowmem_reserve_ratio: [256, 256, 32, 0],
             min_free_kbytes_max: MIN_FREE_KBYTES_MAX,
             policy: WatermarkPolicy::ScaleFactor,
+            pcp: PcpPolicy::Linux61,
         }
     }
 }
@@ -230,7 +234,7 @@ fn setup_marks(nodes: &mut [Node], inputs: &WatermarkInputs, managed: Managed) {
             (zone.watermark_min, zone.watermark_low, zone.watermark_high) = marks;
             zone.watermark_boost = 0;
             zone.watermark_boost_factor = inputs.watermark_boost_factor;
-            zone.size_pcps(managed.of(zone), nr_cpus);
+            zone.size_pcps(managed.of(zone), nr_cpus, inputs.pcp);
         }
     }
     update_totalreserve(nodes);

@@ -90,6 +90,15 @@ impl Scale {
         Scale { symbol, factor: 1.0, kind: Kind::Whole { decimals } }
     }
 
+    /// Prints a value that somebody published, without digits that were not there.
+    pub fn print_as_given(&self, value: f64) -> String {
+        let printed = self.print(value, 0.0).0;
+        match printed.split_once('.') {
+            Some(_) => printed.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            None => printed,
+        }
+    }
+
     /// Prints `value` and, with the same decimals, its spread.
     pub fn print(&self, value: f64, spread: f64) -> (String, String) {
         let (value, spread) = (value * self.factor, spread * self.factor);
@@ -182,6 +191,15 @@ mod tests {
         assert_eq!(size(263_000_000), "251 MiB");
         assert_eq!(size(1_650_000_000_000), "1.5 TiB");
         assert_eq!(size(0), "0 B");
+    }
+
+    #[test]
+    fn published_values_gain_no_digits() {
+        let scale = Scale::new(Unit::Seconds, &[(0.503, 0.0), (0.0205, 0.0)]);
+        assert_eq!(scale.print_as_given(0.503), "503");
+        assert_eq!(scale.print_as_given(0.0205), "20.5");
+        assert_eq!(scale.print_as_given(0.1), "100");
+        assert_eq!(Scale::new(Unit::Count, &[(1.5, 0.0)]).print_as_given(10.0), "10");
     }
 
     #[test]

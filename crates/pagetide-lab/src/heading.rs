@@ -55,7 +55,7 @@ impl Heading {
 }
 
 /// Lines of at most `width` characters, broken at blanks.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("never empty");
@@ -152,7 +152,7 @@ fn differences(report: &Report) -> Vec<String> {
 fn settings(setup: &Setup) -> Vec<String> {
     let mut all: Vec<String> =
         setup.sysctls.iter().map(|(name, text)| format!("{name}={text}")).collect();
-    all.extend(setup.policies.iter().map(|(name, text)| format!("policy {name}={text}")));
+    all.extend(setup.policies.iter().map(|(name, text)| format!("policy.{name}={text}")));
     for group in &setup.groups {
         let controls = group.controls.iter();
         all.extend(controls.map(|(name, text)| format!("{}/{name}={text}", group.name)));

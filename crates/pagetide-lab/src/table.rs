@@ -8,7 +8,7 @@
 //!                          default                  case1
 //! -------------------------------------------------------
 //! stream.walltime ms   502.1 ± 3.2   361.0 ± 2.0  -28.1%*
-//!   published          503.0         364.0        -27.6%
+//!   published            503           364        -27.6%
 //! ```
 
 use crate::format::Scale;
@@ -19,12 +19,14 @@ use crate::{heading, rows};
 use pagetide_scenario::record::Unit;
 use std::fmt::Write;
 
-/// Lines longer than this do not survive a mail.
+/// The table continues below when its lines would be longer: they must survive a mail.
 pub const WIDTH: usize = 120;
+/// Sentences wrap here.
+const TEXT_WIDTH: usize = 100;
 
 /// Renders heading, table, legend and notes.
 pub fn render(report: &Report) -> String {
-    let mut out = heading::render(report, WIDTH);
+    let mut out = heading::render(report, TEXT_WIDTH);
     let names: Vec<&str> = report.columns.iter().map(|column| column.name.as_str()).collect();
     let mut legend = Legend::default();
     let mut lines = Vec::new();
@@ -47,51 +49,57 @@ pub fn render(report: &Report) -> String {
 /// Adds the line of `key` and, if there are published figures, a second one.
 fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
     let columns = 0..report.columns.len();
-    let summaries: Vec<Option<&Summary>> =
+    let ours: Vec<Option<&Summary>> =
         columns.clone().map(|column| report.summary(column, key)).collect();
-    let published: Vec<Option<f64>> =
-        columns.clone().map(|column| report.published(column, key)).collect();
+    let published: Vec<Option<f64>> = columns.map(|column| report.published(column, key)).collect();
 
     let mut values: Vec<(f64, f64)> =
-        summaries.iter().flatten().map(|summary| (summary.mean, summary.stddev)).collect();
+        ours.iter().flatten().map(|summary| (summary.mean, summary.stddev)).collect();
     values.extend(published.iter().flatten().map(|&value| (value, 0.0)));
     let scale = Scale::new(report.unit(key).unwrap_or(Unit::Ratio), &values);
 
-    let ours = columns.clone().map(|column| {
-        let Some(summary) = summaries[column] else {
-            return absent();
-        };
-        let (value, spread) = scale.print(summary.mean, summary.stddev);
-        let spread = if summary.n > 1 && value != "-" { spread } else { String::new() };
-        legend.spread |= !spread.is_empty();
-        let change = match (column, summaries[0]) {
-            (0, _) | (_, None) => String::new(),
-            (_, Some(base)) => {
-                let star = differs(base, summary);
-                legend.star |= star;
-                legend.change(change(base.mean, summary.mean), if star { "*" } else { " " })
-            }
-        };
-        Cell { value, spread, change }
-    });
-    let unit = scale.symbol.to_owned();
-    let cells = ours.collect();
-    lines.push(Line { label: key.to_owned(), unit, cells });
+    let mut cells: Vec<Cell> = ours.iter().map(|summary| our_cell(*summary, &scale)).collect();
+    legend.spread |= cells.iter().any(|cell| !cell.spread.is_empty());
+    if let (&[Some(ours)], &[Some(published)]) = (&ours[..], &published[..]) {
+        // With nothing else to compare with: how far are we from what was published?
+        legend.from_published = true;
+        cells[0].change = legend.change(change(published, ours.mean), "");
+    } else if let Some(base) = ours[0] {
+        for (cell, summary) in cells.iter_mut().zip(&ours).skip(1) {
+            let Some(summary) = summary else { continue };
+            let star = differs(base, summary);
+            legend.star |= star;
+            legend.from_first = true;
+            cell.change =
+                legend.change(change(base.mean, summary.mean), if star { "*" } else { " " });
+        }
+    }
+    lines.push(Line { label: key.to_owned(), unit: scale.symbol.to_owned(), cells });
 
     if published.iter().any(Option::is_some) {
-        let theirs = columns.map(|column| {
-            let Some(value) = published[column] else {
-                return absent();
-            };
-            let change = match (column, published[0]) {
-                (0, _) | (_, None) => String::new(),
-                (_, Some(base)) => legend.change(change(base, value), " "),
-            };
-            Cell { value: scale.print(value, 0.0).0, spread: String::new(), change }
-        });
-        let cells = theirs.collect();
+        let mut cells: Vec<Cell> = published.iter().map(|p| published_cell(*p, &scale)).collect();
+        if let Some(base) = published[0] {
+            for (cell, value) in cells.iter_mut().zip(&published).skip(1) {
+                let Some(value) = value else { continue };
+                cell.change = legend.change(change(base, *value), " ");
+            }
+        }
         lines.push(Line { label: "  published".to_owned(), unit: String::new(), cells });
     }
+}
+
+fn our_cell(summary: Option<&Summary>, scale: &Scale) -> Cell {
+    let Some(summary) = summary else { return absent() };
+    let (value, mut spread) = scale.print(summary.mean, summary.stddev);
+    if summary.n < 2 || !summary.mean.is_finite() {
+        spread.clear();
+    }
+    Cell { value, spread, change: String::new() }
+}
+
+fn published_cell(value: Option<f64>, scale: &Scale) -> Cell {
+    let Some(value) = value else { return absent() };
+    Cell { value: scale.print_as_given(value), ..Cell::default() }
 }
 
 fn absent() -> Cell {
@@ -102,14 +110,14 @@ fn absent() -> Cell {
 #[derive(Default)]
 struct Legend {
     spread: bool,
-    change: bool,
+    from_first: bool,
+    from_published: bool,
     star: bool,
     new: bool,
 }
 
 impl Legend {
     fn change(&mut self, change: Change, mark: &str) -> String {
-        self.change = true;
         match change {
             Change::Percent(0.0) => format!("0.0%{mark}"),
             Change::Percent(percent) if percent.abs() >= 1000.0 => format!("{percent:+.0}%{mark}"),
@@ -127,17 +135,23 @@ impl Legend {
         if self.spread {
             parts.push("mean \u{b1} sample standard deviation over the seeds".to_owned());
         }
-        if self.change {
+        if self.from_first {
             parts.push(format!("change against {} in per cent", report.columns[0].name));
+        }
+        if self.from_published {
+            parts.push("difference from the published value in per cent".to_owned());
         }
         if self.star {
             parts.push("* means differ (Welch's t-test, p < 0.05)".to_owned());
         }
         if self.new {
-            parts.push(format!("new: zero in {}", report.columns[0].name));
+            parts.push("new: compared with zero".to_owned());
         }
         if !parts.is_empty() {
-            writeln!(out, "\n{}", parts.join("; ")).expect("writing to a string");
+            out.push('\n');
+        }
+        for line in heading::wrap(&parts.join("; "), TEXT_WIDTH) {
+            writeln!(out, "{line}").expect("writing to a string");
         }
     }
 }
@@ -184,13 +198,13 @@ mod tests {
             "\x20                         default                   case1
 ---------------------------------------------------------
 stream.walltime ms   501.0 ± 11.1   363.3 ± 3.1   -27.5%*
-  published          503.0          364.0         -27.6%
+  published            503            364         -27.6%
 pgmajfault           16384 ±    0   16384 ±   0     0.0%
 allocstall             5.3 ±  1.5       0 ±   0  -100.0%*
-  published            5.0              0        -100.0%
+  published              5              0        -100.0%
 
-mean ± sample standard deviation over the seeds; change against default in per cent; \
-* means differ (Welch's t-test, p < 0.05)
+mean ± sample standard deviation over the seeds; change against default in per cent; * means differ
+(Welch's t-test, p < 0.05)
 "
         );
     }
@@ -209,8 +223,26 @@ pswpin   0   12  new
 x        1    -
 y        -    -
 
-change against a in per cent; new: zero in a
+change against a in per cent; new: compared with zero
 note: b, seed 1: time limit reached
+"
+        );
+    }
+
+    #[test]
+    fn a_single_variant_is_held_against_what_was_published() {
+        let mut report = report(&[("default", &[("pswpin", 110.0), ("pswpout", 7.0)])]);
+        let values = [("default".to_owned(), [("pswpin".to_owned(), 100.0)].into())].into();
+        report.plan.scenario.reference = Some(Reference { source: "a kernel".to_owned(), values });
+        assert_eq!(
+            body(&report),
+            "\x20                 default
+-------------------------
+pswpin        110  +10.0%
+  published   100
+pswpout         7
+
+difference from the published value in per cent
 "
         );
     }

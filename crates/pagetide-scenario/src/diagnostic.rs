@@ -246,7 +246,7 @@ mod tests {
         let text = "a = 1\r\né = \"ü\" # x\nlast";
         let second = at(text, 13..16);
         assert_eq!((second.line, second.column, second.text.as_str()), (2, 6, "ü\""));
-        let last = at(text, 23..999);
+        let last = at(text, 22..999);
         assert_eq!((last.line, last.column, last.text.as_str()), (3, 2, "ast"));
         let end = at(text, 5..6);
         assert_eq!((end.line, end.column, end.text.as_str()), (1, 6, ""));

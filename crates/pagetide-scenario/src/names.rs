@@ -83,6 +83,16 @@ names! {
 }
 
 names! {
+    /// How large the per-CPU lists of free pages are.
+    "policy" PerCpuListsPolicy {
+        /// The low mark shared out among the CPUs, less during reclaim (5.14 and later).
+        Linux61 = "linux-6.1",
+        /// Six batches of at most 31 pages (before 5.14).
+        Linux2637 = "linux-2.6.37",
+    }
+}
+
+names! {
     /// Presets of disks; the simulator's cost model has their figures.
     "disk model" DiskModel {
         /// A rotating disk: seeks, one request at a time.
@@ -168,8 +178,11 @@ pub enum KnobForm {
         /// Largest.
         max: i64,
     },
-    /// Integers separated by blanks.
-    Integers,
+    /// Integers separated by blanks, at most so many.
+    Integers {
+        /// How many.
+        max: usize,
+    },
     /// Bytes with an optional suffix k, m, g, t, p or e; `max` means no limit.
     BytesOrMax,
     /// The same, where `-1` means no limit.
@@ -263,7 +276,7 @@ pub const SYSCTLS: &[Knob] = &[
     ),
     knob(
         "vm.lowmem_reserve_ratio",
-        KnobForm::Integers,
+        KnobForm::Integers { max: 4 },
         "",
         "256 256 32 0",
         "How much of a lower zone is kept from requests that could use a higher one.",
@@ -319,7 +332,7 @@ pub const SYSCTLS: &[Knob] = &[
     ),
     knob(
         "vm.dirty_writeback_centisecs",
-        from(0),
+        range(i32::MIN as i64, i32::MAX as i64),
         "1/100 s",
         "500",
         "Time between two rounds of the flusher; 0 is off.",
@@ -331,15 +344,21 @@ pub const SYSCTLS: &[Knob] = &[
         "3000",
         "Age at which a dirty page is written back.",
     ),
-    knob("vm.laptop_mode", from(0), "s", "0", "Delays write-back to let a disk rest."),
+    knob(
+        "vm.laptop_mode",
+        range(-8_589_934, 8_589_934),
+        "s",
+        "0",
+        "Delays write-back to let a disk rest.",
+    ),
     knob(
         "vm.fault_around_bytes",
-        range(0, 2_097_152),
+        range(0, 2_101_247),
         "bytes",
         "65536",
         "Cached pages around a file fault that are mapped with it; 4096 is off.",
     ),
-    knob("block.read_ahead_kb", from(0), "kB", "128", "Largest file read-ahead."),
+    knob("block.read_ahead_kb", range(0, u32::MAX as i64), "kB", "128", "Largest file read-ahead."),
 ];
 
 /// The control files of a group.
@@ -422,6 +441,7 @@ mod tests {
         check::<WatermarksPolicy>();
         check::<KswapdPolicy>();
         check::<DirectReclaimPolicy>();
+        check::<PerCpuListsPolicy>();
         check::<DiskModel>();
         check::<WorkloadKind>();
         check::<OrderKind>();

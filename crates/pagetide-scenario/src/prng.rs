@@ -25,7 +25,8 @@ impl Lcg {
     /// The next draw, a number below 2^31.
     #[inline]
     pub fn draw(&mut self) -> u64 {
-        self.x = self.x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.x =
+            self.x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.x >> 33
     }
 }

@@ -83,9 +83,9 @@ fn nest(properties: &mut Map<String, Value>, rest: &str, knob: &Knob) {
         properties.insert(rest.to_owned(), knob_schema(knob));
         return;
     };
-    let table = properties.entry(head.to_owned()).or_insert_with(|| {
-        json!({ "type": "object", "properties": {}, "additionalProperties": false })
-    });
+    let table = properties.entry(head.to_owned()).or_insert_with(
+        || json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+    );
     if let Some(Value::Object(inner)) = table.get_mut("properties") {
         nest(inner, tail, knob);
     }
@@ -102,10 +102,10 @@ fn knob_schema(knob: &Knob) -> Value {
                 { "type": "string" }
             ]
         }),
-        KnobForm::Integers => json!({
+        KnobForm::Integers { max } => json!({
             "description": description,
             "anyOf": [
-                { "type": "array", "items": { "type": "integer" } },
+                { "type": "array", "items": { "type": "integer" }, "maxItems": max },
                 { "type": "string" }
             ]
         }),

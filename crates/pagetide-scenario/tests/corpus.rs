@@ -40,3 +40,8 @@ fn oracle_general() {
 fn csv() {
     run("csv", functions::csv);
 }
+
+#[test]
+fn scenario() {
+    run("scenario", functions::scenario);
+}

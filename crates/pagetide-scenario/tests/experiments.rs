@@ -121,8 +121,10 @@ fn the_seed_experiment_has_the_seed_figures() {
 fn the_documentation_has_every_key() {
     let text = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
     let is_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let words: BTreeSet<&str> =
-        text.split(|c| !is_word(c)).flat_map(|word| [word].into_iter().chain(word.split('.'))).collect();
+    let words: BTreeSet<&str> = text
+        .split(|c| !is_word(c))
+        .flat_map(|word| [word].into_iter().chain(word.split('.')))
+        .collect();
     let mut missing = Vec::new();
     collect_keys(&schema(), &mut missing);
     missing.retain(|key| !words.contains(key.as_str()));

@@ -9,7 +9,7 @@ fn main() {
     for v in &s.variants {
         let t = std::time::Instant::now();
         let mut all = vec![];
-        for seed in 1..=3 { all.push(run(&s.name, v, seed, &RunOptions::default()).unwrap()); }
+        for seed in 1..=10 { all.push(run(&s.name, v, seed, &RunOptions::default()).unwrap()); }
         eprintln!("{} real {:?} virtual {} {:?}", v.name, t.elapsed()/3, all[0].elapsed_ns as f64/1e9, all[0].notes);
         for k in &keys {
             for (m, _) in all[0].metrics.iter().filter(|(m, _)| if k.ends_with('*') { m.starts_with(k.trim_end_matches('*')) } else { *m == k }) {

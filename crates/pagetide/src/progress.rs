@@ -40,7 +40,7 @@ impl ProgressLine {
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total * PARTS), target);
-        let style = ProgressStyle::with_template("{bar:24} {msg} [{elapsed}]")
+        let style = ProgressStyle::with_template("[{bar:24}] {msg}, {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
         let state = State {
@@ -114,7 +114,7 @@ impl State {
         }
         if !self.running.is_empty() {
             let seconds = simulated as f64 / 1e9 / self.running.len() as f64;
-            message += &format!(", {} at {seconds:.1} s of theirs", self.running.len());
+            message += &format!(", {} under way at {seconds:.1} s", self.running.len());
         }
         self.bar.set_position(position);
         self.bar.set_message(message);

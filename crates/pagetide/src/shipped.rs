@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
-/// (path below `experiments/`, content), sorted.
+/// (path below `experiments/`, content); those at the top first.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// Names of the shipped experiments: their paths without `.toml`.

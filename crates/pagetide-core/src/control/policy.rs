@@ -6,6 +6,7 @@
 use super::error::{quoted, ControlError, Errno};
 use crate::config::{DirectReclaimPolicy, KswapdPolicy};
 use crate::machine::Machine;
+use crate::pcp::PcpPolicy;
 use crate::watermark::WatermarkPolicy;
 use alloc::format;
 use alloc::string::String;
@@ -21,6 +22,9 @@ const KSWAPD: [(&str, KswapdPolicy); 2] =
 
 const DIRECT_RECLAIM: [(&str, DirectReclaimPolicy); 3] =
     [("linux-6.1", DirectReclaimPolicy::Linux61), ("linux-2.6.37", DirectReclaimPolicy::Linux2637), ("linux-2.6.35", DirectReclaimPolicy::Linux2635)];
+
+const PER_CPU_LISTS: [(&str, PcpPolicy); 2] =
+    [("linux-6.1", PcpPolicy::Linux61), ("linux-2.6.37", PcpPolicy::Linux2637)];
 
 fn lookup<P: Copy>(table: &[(&str, P)], name: &str, value: &str) -> Result<P, ControlError> {
     if let Some((_, policy)) = table.iter().find(|(known, _)| *known == value) {
@@ -41,7 +45,7 @@ fn name_of<P: PartialEq>(table: &[(&'static str, P)], policy: P) -> &'static str
 
 fn no_such(name: &str) -> ControlError {
     let message = format!(
-        "there is no policy {}; there are watermarks, kswapd and direct_reclaim",
+        "there is no policy {}; there are watermarks, kswapd, direct_reclaim and per_cpu_lists",
         quoted(name)
     );
     ControlError::new(Errno::Enoent, name, message)
@@ -49,7 +53,8 @@ fn no_such(name: &str) -> ControlError {
 
 impl Machine {
     /// Puts a policy in force: `watermarks` is `derived`, `scale-factor` or `apart`; `kswapd`
-    /// and `direct_reclaim` are `linux-6.1` or `linux-2.6.37`, the latter also `linux-2.6.35`. A new policy for watermarks
+    /// and `direct_reclaim` are `linux-6.1` or `linux-2.6.37`, the latter also `linux-2.6.35`;
+    /// `per_cpu_lists` is `linux-6.1` or `linux-2.6.37`. A new policy for watermarks
     /// computes them again.
     ///
     /// # Errors
@@ -67,6 +72,10 @@ impl Machine {
             "direct_reclaim" => {
                 self.config.direct_reclaim = lookup(&DIRECT_RECLAIM, name, value)?;
             }
+            "per_cpu_lists" => {
+                self.config.watermarks.pcp = lookup(&PER_CPU_LISTS, name, value)?;
+                self.mem.setup_watermarks(&self.config.watermarks);
+            }
             _ => return Err(no_such(name)),
         }
         Ok(())
@@ -81,6 +90,7 @@ impl Machine {
             "watermarks" => Ok(name_of(&WATERMARKS, self.config.watermarks.policy)),
             "kswapd" => Ok(name_of(&KSWAPD, self.config.kswapd)),
             "direct_reclaim" => Ok(name_of(&DIRECT_RECLAIM, self.config.direct_reclaim)),
+            "per_cpu_lists" => Ok(name_of(&PER_CPU_LISTS, self.config.watermarks.pcp)),
             _ => Err(no_such(name)),
         }
     }

@@ -7,7 +7,7 @@ use super::span::{clip, list_names, At, Sink, Span};
 use super::tree::{Entry, Node, Value};
 use super::units::{self, UnitError};
 use crate::names::{AdviceKind, DiskModel, Named, OrderKind, WorkloadKind, ZoneName};
-use crate::names::{DirectReclaimPolicy, KswapdPolicy, WatermarksPolicy};
+use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -226,7 +226,8 @@ impl Decode for Label {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
         let label = String::decode(node, sink)?;
         if !is_label(&label) {
-            let hint = format!("use letters, digits and any of - _ . + = : / %, at most {NAME_MAX}");
+            let hint =
+                format!("use letters, digits and any of - _ . + = : / %, at most {NAME_MAX}");
             sink.hinted(node.span, format!("`{}` cannot be a name", clip(&label)), hint);
             return None;
         }
@@ -457,6 +458,7 @@ named!(
     DiskModel,
     KswapdPolicy,
     OrderKind,
+    PerCpuListsPolicy,
     WatermarksPolicy,
     WorkloadKind,
     ZoneName,

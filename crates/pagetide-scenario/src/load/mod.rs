@@ -124,8 +124,7 @@ impl Loader {
         let scenario = columns.first().map(|first| {
             let raw = &first.raw;
             let names: Vec<&str> = plan.columns.iter().map(|c| c.name.as_str()).collect();
-            let (rows, reference) =
-                check::rows_and_reference(raw, &first.setup, &names, &mut sink);
+            let (rows, reference) = check::rows_and_reference(raw, &first.setup, &names, &mut sink);
             let name = self.scenario_name(raw, &mut sink);
             let text = |text: &Option<span::At<String>>| text.as_ref().map(|at| at.value.clone());
             let repeats = raw.repeats.as_ref().map_or(DEFAULT_REPEATS, |at| at.value.0 as u32);

@@ -104,11 +104,8 @@ impl Sink {
 /// `a`, `b` and `c`: a list of names for a hint, cut when it is long.
 pub(crate) fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const NAMES_MAX: usize = 12;
-    let mut names: Vec<String> = names
-        .into_iter()
-        .take(NAMES_MAX + 1)
-        .map(|name| format!("`{}`", clip(name)))
-        .collect();
+    let mut names: Vec<String> =
+        names.into_iter().take(NAMES_MAX + 1).map(|name| format!("`{}`", clip(name))).collect();
     if names.len() > NAMES_MAX {
         names.truncate(NAMES_MAX);
         return format!("{}, ...", names.join(", "));
@@ -123,11 +120,8 @@ pub(crate) fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String
 /// A text short enough for a message, without control characters.
 pub(crate) fn clip(text: &str) -> String {
     const TEXT_MAX: usize = 60;
-    let mut clipped: String = text
-        .chars()
-        .take(TEXT_MAX)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+    let mut clipped: String =
+        text.chars().take(TEXT_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.chars().nth(TEXT_MAX).is_some() {
         clipped.push_str("...");
     }
@@ -146,7 +140,10 @@ mod tests {
         assert_eq!(suggest("mempry"), Some("memory"));
         assert_eq!(suggest("vm.swapiness"), Some("vm.swappiness"));
         assert_eq!(suggest("swappiness"), Some("vm.swappiness"));
-        assert_eq!(sink.suggest("min_free_kbytes", ["vm.min_free_kbytes"]), Some("vm.min_free_kbytes"));
+        assert_eq!(
+            sink.suggest("min_free_kbytes", ["vm.min_free_kbytes"]),
+            Some("vm.min_free_kbytes")
+        );
         assert_eq!(suggest("read-latency"), Some("read_latency"));
         assert_eq!(suggest("Loops"), Some("loops"));
         assert_eq!(sink.suggest("g", ["f"]), None);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::diagnostic::Diagnostic;
 use crate::model::{Advice, Order, Workload};
+use crate::workload::Program;
 use proptest::prelude::*;
 
 /// A scenario without mistakes; tests append to it, so its lines keep their numbers.
@@ -45,7 +46,12 @@ fn expect(more: &str, line: isize, column: usize, text: &str, message: &str, hin
         panic!("expected one mistake, found {found:#?}");
     };
     assert_eq!(
-        (*got_line as isize + 1 - NEXT as isize, *got_column, got_text.as_str(), got_message.as_str()),
+        (
+            *got_line as isize + 1 - NEXT as isize,
+            *got_column,
+            got_text.as_str(),
+            got_message.as_str()
+        ),
         (line, column, text, message)
     );
     assert_eq!(got_hint, hint);
@@ -185,51 +191,141 @@ fn forgotten_quotes_do_not_stop_the_checks() {
     assert_eq!(found.len(), 2, "{found:#?}");
     assert_eq!((found[0].0, found[0].1, found[0].4.as_str()), (2, 10, "write \"1GiB\""));
     assert_eq!(found[1].3, "unknown sysctl `vm.swapiness`");
-    expect("name = \"x\"\n", 1, 1, "name", "not TOML: duplicate key",
-        "`name` is already set in this table: keep one of them");
+    expect(
+        "name = \"x\"\n",
+        1,
+        1,
+        "name",
+        "not TOML: duplicate key",
+        "`name` is already set in this table: keep one of them",
+    );
 }
 
 #[test]
 fn unknown_keys() {
     expect("nise = 3\n", 1, 1, "nise", "unknown key `nise`", "did you mean `nice`?");
     expect("[polcy]\n", 1, 2, "polcy", "unknown key `polcy`", "did you mean `policy`?");
-    expect("[report]\nmetrics = []\n", 2, 1, "metrics", "unknown key `metrics`",
-        "the keys here are rows, measure");
-    expect("advice = \"random\"\n", 1, 1, "advice", "workload touch takes no `advice`",
-        "its keys are size, write, order, exponent, passes, region");
-    expect("[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\nworkload = \"sleep\"\n\
-        duration = \"1s\"\nsize = \"1GiB\"\n", 7, 1, "size", "workload sleep takes no `size`",
-        "its keys are duration");
+    expect(
+        "[report]\nmetrics = []\n",
+        2,
+        1,
+        "metrics",
+        "unknown key `metrics`",
+        "the keys here are rows, measure",
+    );
+    expect(
+        "advice = \"random\"\n",
+        1,
+        1,
+        "advice",
+        "workload touch takes no `advice`",
+        "its keys are size, write, order, exponent, passes, region",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\nworkload = \"sleep\"\n\
+        duration = \"1s\"\nsize = \"1GiB\"\n",
+        7,
+        1,
+        "size",
+        "workload sleep takes no `size`",
+        "its keys are duration",
+    );
 }
 
 #[test]
 fn wrong_types_and_units() {
     let hint = "did you mean `64MiB`?";
-    expect("[[file]]\nname = \"b\"\nsize = \"64MB\"\n", 3, 8, "\"64MB\"",
-        "`64MB`: unit `MB` is not used here", hint);
-    expect("[[file]]\nname = \"b\"\nsize = 1.5\n", 3, 8, "1.5",
-        "expected a size, found a float", units::SIZE_FORMS);
-    expect("[[file]]\nname = \"b\"\nsize = -1\n", 3, 8, "-1",
-        "a size cannot be negative", units::SIZE_FORMS);
+    expect(
+        "[[file]]\nname = \"b\"\nsize = \"64MB\"\n",
+        3,
+        8,
+        "\"64MB\"",
+        "`64MB`: unit `MB` is not used here",
+        hint,
+    );
+    expect(
+        "[[file]]\nname = \"b\"\nsize = 1.5\n",
+        3,
+        8,
+        "1.5",
+        "expected a size, found a float",
+        units::SIZE_FORMS,
+    );
+    expect(
+        "[[file]]\nname = \"b\"\nsize = -1\n",
+        3,
+        8,
+        "-1",
+        "a size cannot be negative",
+        units::SIZE_FORMS,
+    );
     expect("delay = 5\n", 1, 9, "5", "a time needs a unit", units::TIME_FORMS);
-    expect("delay = \"5 parsecs\"\n", 1, 9, "\"5 parsecs\"",
-        "`5 parsecs`: unknown unit `parsecs`", units::TIME_FORMS);
-    expect("nice = \"3\"\n", 1, 8, "\"3\"", "expected an integer, found a string",
-        "remove the quotes");
+    expect(
+        "delay = \"5 parsecs\"\n",
+        1,
+        9,
+        "\"5 parsecs\"",
+        "`5 parsecs`: unknown unit `parsecs`",
+        units::TIME_FORMS,
+    );
+    expect(
+        "nice = \"3\"\n",
+        1,
+        8,
+        "\"3\"",
+        "expected an integer, found a string",
+        "remove the quotes",
+    );
     expect("nice = 20\n", 1, 8, "20", "20 is out of range", "this is an integer, from -20 to 19");
     expect("background = 1\n", 1, 14, "1", "expected true or false, found an integer", "");
-    expect("order = \"randomly\"\n", 1, 9, "\"randomly\"", "unknown order `randomly`",
-        "did you mean \"random\"?");
-    expect("order = \"sorted\"\n", 1, 9, "\"sorted\"", "unknown order `sorted`",
-        "it is one of `sequential`, `scattered`, `random` and `zipf`");
-    expect("exponent = 1.0\n", 1, 12, "1.0", "`exponent` does not belong here",
-        "only order = \"zipf\" has an exponent");
-    expect("order = \"zipf\"\nexponent = 0.999\n", 2, 12, "0.999", "not an exponent",
-        "a number from 0.01 to 10 with at most two decimals, for example 1.0");
-    expect("[variant]\nname = \"x\"\n", 1, 1, "[variant]", "expected an array, found a table",
-        "write it as an array of tables, with double brackets: [[...]]");
-    expect("[[file]]\nname = \"two words\"\n", 2, 8, "\"two words\"",
-        "`two words` cannot be a name", "use letters, digits, `-` and `_`, at most 64");
+    expect(
+        "order = \"randomly\"\n",
+        1,
+        9,
+        "\"randomly\"",
+        "unknown order `randomly`",
+        "did you mean \"random\"?",
+    );
+    expect(
+        "order = \"sorted\"\n",
+        1,
+        9,
+        "\"sorted\"",
+        "unknown order `sorted`",
+        "it is one of `sequential`, `scattered`, `random` and `zipf`",
+    );
+    expect(
+        "exponent = 1.0\n",
+        1,
+        12,
+        "1.0",
+        "`exponent` does not belong here",
+        "only order = \"zipf\" has an exponent",
+    );
+    expect(
+        "order = \"zipf\"\nexponent = 0.999\n",
+        2,
+        12,
+        "0.999",
+        "not an exponent",
+        "a number from 0.01 to 10 with at most two decimals, for example 1.0",
+    );
+    expect(
+        "[variant]\nname = \"x\"\n",
+        1,
+        1,
+        "[variant]",
+        "expected an array, found a table",
+        "write it as an array of tables, with double brackets: [[...]]",
+    );
+    expect(
+        "[[file]]\nname = \"two words\"\n",
+        2,
+        8,
+        "\"two words\"",
+        "`two words` cannot be a name",
+        "use letters, digits, `-` and `_`, at most 64",
+    );
 }
 
 #[test]
@@ -239,23 +335,65 @@ fn impossible_machines() {
     expect_in(&machine("memory = 0"), 2, 10, "0", "the machine has no memory", hint);
     let hint = "a page has 4KiB: \"1 pages\", for example";
     expect_in(&machine("memory = 5000"), 2, 10, "5000", "5000 bytes are not whole pages", hint);
-    expect_in(&machine("memory = \"4TiB\""), 2, 10, "\"4TiB\"",
-        "more memory than a machine can have here: 4TiB", "all nodes together have at most 2TiB");
-    expect_in(&machine("cpus = 1"), 1, 1, "[machine]", "the machine has no `memory`",
-        "add memory = \"2GiB\"");
-    expect_in(&machine("memory = \"1GiB\"\nreserved = \"1GiB\""), 3, 12, "\"1GiB\"",
-        "nothing is left: 1GiB of 1GiB", "some memory must be left for the system");
-    expect_in(&machine("memory = \"1GiB\"\ncpus = 0"), 3, 8, "0", "0 is out of range",
-        "this is an integer, from 1 to 1024");
+    expect_in(
+        &machine("memory = \"4TiB\""),
+        2,
+        10,
+        "\"4TiB\"",
+        "more memory than a machine can have here: 4TiB",
+        "all nodes together have at most 2TiB",
+    );
+    expect_in(
+        &machine("cpus = 1"),
+        1,
+        1,
+        "[machine]",
+        "the machine has no `memory`",
+        "add memory = \"2GiB\"",
+    );
+    expect_in(
+        &machine("memory = \"1GiB\"\nreserved = \"1GiB\""),
+        3,
+        12,
+        "\"1GiB\"",
+        "nothing is left: 1GiB of 1GiB",
+        "some memory must be left for the system",
+    );
+    expect_in(
+        &machine("memory = \"1GiB\"\ncpus = 0"),
+        3,
+        8,
+        "0",
+        "0 is out of range",
+        "this is an integer, from 1 to 1024",
+    );
     let nodes = "memory = \"1GiB\"\n[[machine.node]]\nmemory = \"2TiB\"";
-    expect_in(&machine(nodes), 2, 10, "\"1GiB\"", "this machine has nodes of its own",
-        "with [[machine.node]], write it in each node");
+    expect_in(
+        &machine(nodes),
+        2,
+        10,
+        "\"1GiB\"",
+        "this machine has nodes of its own",
+        "with [[machine.node]], write it in each node",
+    );
     let nodes = "[[machine.node]]\nmemory = \"2TiB\"\n[[machine.node]]\nmemory = \"1GiB\"";
-    expect_in(&machine(nodes), 5, 10, "\"1GiB\"",
-        "more memory than a machine can have here: 1GiB", "all nodes together have at most 2TiB");
+    expect_in(
+        &machine(nodes),
+        5,
+        10,
+        "\"1GiB\"",
+        "more memory than a machine can have here: 1GiB",
+        "all nodes together have at most 2TiB",
+    );
     let missing = &SOUND[SOUND.find("[[file]]").unwrap()..];
-    expect_in(missing, 1, 1, "", "there is no [machine]",
-        "write [machine] and then memory = \"2GiB\"");
+    expect_in(
+        missing,
+        1,
+        1,
+        "",
+        "there is no [machine]",
+        "write [machine] and then memory = \"2GiB\"",
+    );
 }
 
 #[test]
@@ -264,41 +402,123 @@ fn impossible_zones() {
         let zone = format!("[[machine.zone]]\nname = \"DMA32\"\n{lines}");
         SOUND.replace("memory = \"1GiB\"", &zone)
     };
-    assert_eq!(sound(&zones("present = \"9 pages\"")).variants[0].setup.machine.nodes[0].memory,
-        9 * 4096);
-    expect_in(&zones("present = \"9 pages\"\nmanaged = \"10 pages\""), 5, 11, "\"10 pages\"",
-        "more managed than present", "free <= managed <= present");
-    expect_in(&zones("present = \"9 pages\"\nfree = \"10 pages\""), 5, 8, "\"10 pages\"",
-        "more free than managed", "free <= managed <= present");
-    expect_in(&zones("free = 0"), 2, 1, "[[machine.zone]]", "the zone has no `present`",
-        "add present = \"4096 pages\"");
+    assert_eq!(
+        sound(&zones("present = \"9 pages\"")).variants[0].setup.machine.nodes[0].memory,
+        9 * 4096
+    );
+    expect_in(
+        &zones("present = \"9 pages\"\nmanaged = \"10 pages\""),
+        5,
+        11,
+        "\"10 pages\"",
+        "more managed than present",
+        "free <= managed <= present",
+    );
+    expect_in(
+        &zones("present = \"9 pages\"\nfree = \"10 pages\""),
+        5,
+        8,
+        "\"10 pages\"",
+        "more free than managed",
+        "free <= managed <= present",
+    );
+    expect_in(
+        &zones("free = 0"),
+        2,
+        1,
+        "[[machine.zone]]",
+        "the zone has no `present`",
+        "add present = \"4096 pages\"",
+    );
     let second = "present = \"9 pages\"\n[[machine.zone]]\npresent = \"9 pages\"\nname = ";
-    expect_in(&zones(&format!("{second}\"DMA\"")), 7, 8, "\"DMA\"", "zones out of order",
-        "write DMA, DMA32, Normal, Movable in this order");
-    expect_in(&zones(&format!("{second}\"DMA32\"")), 7, 8, "\"DMA32\"",
-        "the zone `DMA32` is named twice", "give one of them another name");
-    expect_in(&zones(&format!("{second}\"HighMem\"")), 7, 8, "\"HighMem\"",
-        "unknown zone `HighMem`", "it is one of `DMA`, `DMA32`, `Normal` and `Movable`");
+    expect_in(
+        &zones(&format!("{second}\"DMA\"")),
+        7,
+        8,
+        "\"DMA\"",
+        "zones out of order",
+        "write DMA, DMA32, Normal, Movable in this order",
+    );
+    expect_in(
+        &zones(&format!("{second}\"DMA32\"")),
+        7,
+        8,
+        "\"DMA32\"",
+        "the zone `DMA32` is named twice",
+        "give one of them another name",
+    );
+    expect_in(
+        &zones(&format!("{second}\"HighMem\"")),
+        7,
+        8,
+        "\"HighMem\"",
+        "unknown zone `HighMem`",
+        "it is one of `DMA`, `DMA32`, `Normal` and `Movable`",
+    );
 }
 
 #[test]
 fn names_given_twice() {
     let twice = "give one of them another name";
-    expect("[[file]]\nname = \"data\"\n", 2, 8, "\"data\"", "the file `data` is named twice", twice);
-    expect("[[task]]\nname = \"main\"\nworkload = \"sleep\"\nduration = \"1s\"\n", 2, 8, "\"main\"",
-        "the task `main` is named twice", twice);
-    expect("[[group]]\nname = \"g\"\n[[group]]\nname = \"g\"\n", 4, 8, "\"g\"",
-        "the group `g` is named twice", twice);
-    expect("[[machine.disk]]\nname = \"d\"\nmodel = \"ssd\"\n[[machine.disk]]\nname = \"d\"\n\
-        model = \"nvme\"\n", 5, 8, "\"d\"", "the disk `d` is named twice", twice);
-    expect("[[variant]]\nname = \"v\"\n[[variant]]\nname = \"v\"\n", 4, 8, "\"v\"",
-        "the variant `v` is named twice", twice);
-    expect("[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p1\"\nworkload = \"sleep\"\n\
+    expect(
+        "[[file]]\nname = \"data\"\n",
+        2,
+        8,
+        "\"data\"",
+        "the file `data` is named twice",
+        twice,
+    );
+    expect(
+        "[[task]]\nname = \"main\"\nworkload = \"sleep\"\nduration = \"1s\"\n",
+        2,
+        8,
+        "\"main\"",
+        "the task `main` is named twice",
+        twice,
+    );
+    expect(
+        "[[group]]\nname = \"g\"\n[[group]]\nname = \"g\"\n",
+        4,
+        8,
+        "\"g\"",
+        "the group `g` is named twice",
+        twice,
+    );
+    expect(
+        "[[machine.disk]]\nname = \"d\"\nmodel = \"ssd\"\n[[machine.disk]]\nname = \"d\"\n\
+        model = \"nvme\"\n",
+        5,
+        8,
+        "\"d\"",
+        "the disk `d` is named twice",
+        twice,
+    );
+    expect(
+        "[[variant]]\nname = \"v\"\n[[variant]]\nname = \"v\"\n",
+        4,
+        8,
+        "\"v\"",
+        "the variant `v` is named twice",
+        twice,
+    );
+    expect(
+        "[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p1\"\nworkload = \"sleep\"\n\
         duration = \"1s\"\n[[task.phase]]\nname = \"p\"\nrepeat = 2\nworkload = \"sleep\"\n\
-        duration = \"1s\"\n", 8, 8, "\"p\"", "the phase `p1` is named twice", twice);
-    expect("[[group]]\nname = \"main\"\n", -2, 8, "\"main\"",
+        duration = \"1s\"\n",
+        8,
+        8,
+        "\"p\"",
+        "the phase `p1` is named twice",
+        twice,
+    );
+    expect(
+        "[[group]]\nname = \"main\"\n",
+        -2,
+        8,
+        "\"main\"",
         "a group is called `main` too",
-        "their metrics would have the same keys: rename one of them");
+        "their metrics would have the same keys: rename one of them",
+    );
     let also = mistakes(&format!("{SOUND}[[file]]\nname = \"data\"\n"))[0].also.clone().unwrap();
     assert_eq!((also.line, also.column, also.label.as_str()), (4, 8, "first named here"));
 }
@@ -306,39 +526,93 @@ fn names_given_twice() {
 #[test]
 fn unknown_references() {
     expect("group = \"g\"\n", 1, 9, "\"g\"", "there is no group `g`", "there is no group at all");
-    expect("[[file]]\nname = \"b\"\ndisk = \"dsk\"\n", 3, 8, "\"dsk\"", "there is no disk `dsk`",
-        "did you mean `disk`?");
-    expect("[[task]]\nname = \"b\"\nworkload = \"file-read\"\nfile = \"dat\"\n", 4, 8, "\"dat\"",
-        "there is no file `dat`", "did you mean `data`?");
+    expect(
+        "[[file]]\nname = \"b\"\ndisk = \"dsk\"\n",
+        3,
+        8,
+        "\"dsk\"",
+        "there is no disk `dsk`",
+        "did you mean `disk`?",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\nworkload = \"file-read\"\nfile = \"dat\"\n",
+        4,
+        8,
+        "\"dat\"",
+        "there is no file `dat`",
+        "did you mean `data`?",
+    );
     expect("after = \"other\"\n", 1, 9, "\"other\"", "there is no task `other`", "there is `main`");
-    expect("after = \"main.1\"\n", 1, 9, "\"main.1\"", "there is no task `main.1`",
-        "`main` has one copy: write after = \"main\"");
-    expect("copies = 3\n[[task]]\nname = \"b\"\nafter = \"main\"\nworkload = \"sleep\"\n\
-        duration = \"1s\"\n", 4, 9, "\"main\"", "`main` has several copies",
-        "say which: after = \"main.0\", for example");
-    expect("[[group]]\nname = \"g\"\nparent = \"h\"\n", 3, 10, "\"h\"", "there is no group `h`",
-        "there is `g`");
-    expect("[report]\nmeasure = \"man\"\n", 2, 11, "\"man\"", "there is no task `man`",
-        "did you mean `main`?");
-    expect("[machine.swap]\nsize = \"1GiB\"\ndisk = \"hdd\"\n", 3, 8, "\"hdd\"",
-        "there is no disk `hdd`", "there is `disk`");
+    expect(
+        "after = \"main.1\"\n",
+        1,
+        9,
+        "\"main.1\"",
+        "there is no task `main.1`",
+        "`main` has one copy: write after = \"main\"",
+    );
+    expect(
+        "copies = 3\n[[task]]\nname = \"b\"\nafter = \"main\"\nworkload = \"sleep\"\n\
+        duration = \"1s\"\n",
+        4,
+        9,
+        "\"main\"",
+        "`main` has several copies",
+        "say which: after = \"main.0\", for example",
+    );
+    expect(
+        "[[group]]\nname = \"g\"\nparent = \"h\"\n",
+        3,
+        10,
+        "\"h\"",
+        "there is no group `h`",
+        "there is `g`",
+    );
+    expect(
+        "[report]\nmeasure = \"man\"\n",
+        2,
+        11,
+        "\"man\"",
+        "there is no task `man`",
+        "did you mean `main`?",
+    );
+    expect(
+        "[machine.swap]\nsize = \"1GiB\"\ndisk = \"hdd\"\n",
+        3,
+        8,
+        "\"hdd\"",
+        "there is no disk `hdd`",
+        "there is `disk`",
+    );
 }
 
 #[test]
 fn files_and_traces_must_be_there() {
-    expect("[[task]]\nname = \"b\"\nworkload = \"trace\"\npath = \"a.ptt\"\n", 4, 8, "\"a.ptt\"",
+    expect(
+        "[[task]]\nname = \"b\"\nworkload = \"trace\"\npath = \"a.ptt\"\n",
+        4,
+        8,
+        "\"a.ptt\"",
         "trace `a.ptt`: No such file or directory (os error 2)",
-        "looked for no-such-directory/a.ptt: paths start at the scenario file");
+        "looked for no-such-directory/a.ptt: paths start at the scenario file",
+    );
     // A file that is there, but is no trace: this crate's own manifest.
-    let text = format!("{SOUND}[[task]]\nname = \"b\"\nworkload = \"trace\"\npath = \"Cargo.toml\"\n");
+    let text =
+        format!("{SOUND}[[task]]\nname = \"b\"\nworkload = \"trace\"\npath = \"Cargo.toml\"\n");
     let base = Path::new(env!("CARGO_MANIFEST_DIR"));
     let errors = load_str("x.toml", &text, base, &Overrides::default()).unwrap_err();
     let first = errors.iter().next().unwrap();
     assert_eq!((first.line, first.column), (NEXT + 3, 8));
     assert!(first.message.starts_with("trace `Cargo.toml`: "), "{}", first.message);
-    expect("[[file]]\nname = \"empty\"\n[[task]]\nname = \"b\"\nworkload = \"file-read\"\n\
-        file = \"empty\"\n", 6, 8, "\"empty\"", "the file `empty` is empty when the run starts",
-        "give it a size = \"1GiB\", for example");
+    expect(
+        "[[file]]\nname = \"empty\"\n[[task]]\nname = \"b\"\nworkload = \"file-read\"\n\
+        file = \"empty\"\n",
+        6,
+        8,
+        "\"empty\"",
+        "the file `empty` is empty when the run starts",
+        "give it a size = \"1GiB\", for example",
+    );
     let error = load(Path::new("/no/such/file.toml"), &Overrides::default()).unwrap_err();
     let first = error.iter().next().unwrap();
     assert_eq!((first.line, first.column), (0, 0));
@@ -349,152 +623,404 @@ fn files_and_traces_must_be_there() {
 fn workloads_must_fit() {
     let task = "[[task]]\nname = \"b\"\n";
     let mapped = "workload = \"mapped-read\"\nfile = \"data\"\n";
-    expect(&format!("{task}{mapped}size = \"65MiB\"\n"), 5, 8, "\"65MiB\"",
-        "65MiB mapped of a file of 64MiB", "make the file larger, or map less of it");
-    expect(&format!("{task}workload = \"touch\"\nsize = \"9TiB\"\n"), 4, 8, "\"9TiB\"",
-        "larger than the address space: the task maps 9TiB", "a task can map 8TiB in all");
-    expect(&format!("{task}workload = \"touch\"\nsize = 0\n"), 4, 8, "0", "a region of no size",
-        "\"64MiB\", for example");
-    expect("[[file]]\nname = \"big\"\nsize = \"9TiB\"\n", 3, 8, "\"9TiB\"",
-        "the file is too large", "at most 8TiB");
+    expect(
+        &format!("{task}{mapped}size = \"65MiB\"\n"),
+        5,
+        8,
+        "\"65MiB\"",
+        "65MiB mapped of a file of 64MiB",
+        "make the file larger, or map less of it",
+    );
+    expect(
+        &format!("{task}workload = \"touch\"\nsize = \"9TiB\"\n"),
+        4,
+        8,
+        "\"9TiB\"",
+        "larger than the address space: the task maps 9TiB",
+        "a task can map 8TiB in all",
+    );
+    expect(
+        &format!("{task}workload = \"touch\"\nsize = 0\n"),
+        4,
+        8,
+        "0",
+        "a region of no size",
+        "\"64MiB\", for example",
+    );
+    expect(
+        "[[file]]\nname = \"big\"\nsize = \"9TiB\"\n",
+        3,
+        8,
+        "\"9TiB\"",
+        "the file is too large",
+        "at most 8TiB",
+    );
     let write = "workload = \"file-write\"\nfile = \"data\"\n";
-    expect(&format!("{task}{write}total = \"8TiB\"\n"), 5, 9, "\"8TiB\"",
-        "the file becomes too large", "at most 8TiB");
-    expect(&format!("{task}{write}total = 1\nblock = 0\n"), 6, 9, "0",
-        "no size for a read() or write() call", "from 1 byte to 1GiB");
+    expect(
+        &format!("{task}{write}total = \"8TiB\"\n"),
+        5,
+        9,
+        "\"8TiB\"",
+        "the file becomes too large",
+        "at most 8TiB",
+    );
+    expect(
+        &format!("{task}{write}total = 1\nblock = 0\n"),
+        6,
+        9,
+        "0",
+        "no size for a read() or write() call",
+        "from 1 byte to 1GiB",
+    );
     // Two regions that fit one by one.
     let phase = |name: &str| {
-        format!("[[task.phase]]\nname = \"{name}\"\nworkload = \"touch\"\nregion = \"{name}\"\n\
-            size = \"5TiB\"\n")
+        format!(
+            "[[task.phase]]\nname = \"{name}\"\nworkload = \"touch\"\nregion = \"{name}\"\n\
+            size = \"5TiB\"\n"
+        )
     };
-    expect(&format!("{task}{}{}", phase("p"), phase("q")), 12, 8, "\"5TiB\"",
-        "larger than the address space: the task maps 10TiB", "a task can map 8TiB in all");
+    expect(
+        &format!("{task}{}{}", phase("p"), phase("q")),
+        12,
+        8,
+        "\"5TiB\"",
+        "larger than the address space: the task maps 10TiB",
+        "a task can map 8TiB in all",
+    );
 }
 
 #[test]
 fn phases_must_agree_on_their_regions() {
     let phases = |first: &str, second: &str| {
-        format!("[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\n{first}\
-            [[task.phase]]\nname = \"q\"\n{second}")
+        format!(
+            "[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\n{first}\
+            [[task.phase]]\nname = \"q\"\n{second}"
+        )
     };
     let mapped = "workload = \"mapped-read\"\nfile = \"data\"\nregion = \"r\"\n";
     let hint = "phases that name the same region share one mapping: use another `region`";
-    expect(&phases(mapped, &format!("{mapped}advice = \"random\"\n")), 12, 10, "\"r\"",
-        "the region `r` has another advice in another phase", hint);
+    expect(
+        &phases(mapped, &format!("{mapped}advice = \"random\"\n")),
+        12,
+        10,
+        "\"r\"",
+        "the region `r` has another advice in another phase",
+        hint,
+    );
     let touch = "workload = \"touch\"\nregion = \"r\"\nsize = \"1MiB\"\n";
-    expect(&phases(mapped, touch), 11, 10, "\"r\"",
-        "the region `r` is backed by something else in another phase", hint);
+    expect(
+        &phases(mapped, touch),
+        11,
+        10,
+        "\"r\"",
+        "the region `r` is backed by something else in another phase",
+        hint,
+    );
     let set = "workload = \"working-set\"\nanon = \"1MiB\"\n";
-    expect(&phases(&format!("{set}generator_seed = 1\n"), &format!("{set}generator_seed = 2\n")),
-        12, 18, "2", "another start value than in an earlier phase",
-        "later phases on the same regions continue the generator: leave it out");
+    expect(
+        &phases(&format!("{set}generator_seed = 1\n"), &format!("{set}generator_seed = 2\n")),
+        12,
+        18,
+        "2",
+        "another start value than in an earlier phase",
+        "later phases on the same regions continue the generator: leave it out",
+    );
     sound(&format!("{SOUND}{}", phases(&format!("{set}generator_seed = 1\n"), set)));
-    expect("[[task]]\nname = \"b\"\nworkload = \"working-set\"\n", 3, 12, "\"working-set\"",
+    expect(
+        "[[task]]\nname = \"b\"\nworkload = \"working-set\"\n",
+        3,
+        12,
+        "\"working-set\"",
         "workload working-set has no memory to work on",
-        "add anon = \"1GiB\", or file = \"data\", or both");
-    expect("[[task]]\nname = \"b\"\nworkload = \"working-set\"\nanon = \"1MiB\"\n\
-        advice = \"random\"\n", 5, 10, "\"random\"", "`advice` without `file`", "add `file` too");
+        "add anon = \"1GiB\", or file = \"data\", or both",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\nworkload = \"working-set\"\nanon = \"1MiB\"\n\
+        advice = \"random\"\n",
+        5,
+        10,
+        "\"random\"",
+        "`advice` without `file`",
+        "add `file` too",
+    );
 }
 
 #[test]
 fn tasks_must_do_something_and_end() {
-    expect("[[task]]\nname = \"b\"\n", 1, 1, "[[task]]", "the task does nothing",
-        "add workload = \"touch\", for example, or [[task.phase]]");
-    expect("[[task]]\nname = \"b\"\nsize = \"1GiB\"\n[[task.phase]]\nname = \"p\"\n\
-        workload = \"sleep\"\nduration = \"1s\"\n", 3, 1, "size", "`size` without a workload",
-        "add the key workload = \"mapped-read\" or \"touch\"");
-    expect("[[task.phase]]\nname = \"p\"\nworkload = \"sleep\"\nduration = \"1s\"\n", 1, 1,
-        "[[task.phase]]", "a workload and phases exclude each other",
-        "move the task's own workload into a [[task.phase]]");
-    expect("[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\n", 3, 1, "[[task.phase]]",
-        "the phase has no (known) workload", "add workload = \"touch\", for example");
+    expect(
+        "[[task]]\nname = \"b\"\n",
+        1,
+        1,
+        "[[task]]",
+        "the task does nothing",
+        "add workload = \"touch\", for example, or [[task.phase]]",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\nsize = \"1GiB\"\n[[task.phase]]\nname = \"p\"\n\
+        workload = \"sleep\"\nduration = \"1s\"\n",
+        3,
+        1,
+        "size",
+        "`size` without a workload",
+        "add the key workload = \"mapped-read\" or \"touch\"",
+    );
+    expect(
+        "[[task.phase]]\nname = \"p\"\nworkload = \"sleep\"\nduration = \"1s\"\n",
+        1,
+        1,
+        "[[task.phase]]",
+        "a workload and phases exclude each other",
+        "move the task's own workload into a [[task.phase]]",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\n",
+        3,
+        1,
+        "[[task.phase]]",
+        "the phase has no (known) workload",
+        "add workload = \"touch\", for example",
+    );
     let writer = "[[task]]\nname = \"b\"\nworkload = \"file-write\"\nfile = \"data\"\n";
-    expect(writer, 2, 8, "\"b\"", "the task `b` never ends",
-        "add total = \"1GiB\" to its file-write, or background = true to the task");
-    expect(&format!("{writer}background = true\n[[task]]\nname = \"c\"\nafter = \"b\"\n\
-        workload = \"sleep\"\nduration = \"1s\"\n"), 8, 9, "\"b\"",
-        "`c` waits for `b`, which never ends", "use start = \"1s\", for example");
-    expect("background = true\n", -3, 1, "[[task]]",
+    expect(
+        writer,
+        2,
+        8,
+        "\"b\"",
+        "the task `b` never ends",
+        "add total = \"1GiB\" to its file-write, or background = true to the task",
+    );
+    expect(
+        &format!(
+            "{writer}background = true\n[[task]]\nname = \"c\"\nafter = \"b\"\n\
+        workload = \"sleep\"\nduration = \"1s\"\n"
+        ),
+        8,
+        9,
+        "\"b\"",
+        "`c` waits for `b`, which never ends",
+        "use start = \"1s\", for example",
+    );
+    expect(
+        "background = true\n",
+        -3,
+        1,
+        "[[task]]",
         "every task is in the background: the run would end at once",
-        "leave out `background` for one of them");
-    expect("start = \"1s\"\nafter = \"b\"\n[[task]]\nname = \"b\"\nworkload = \"sleep\"\n\
-        duration = \"1s\"\n", 1, 9, "\"1s\"", "`start` and `after` exclude each other",
-        "with `after`, write `delay`");
+        "leave out `background` for one of them",
+    );
+    expect(
+        "start = \"1s\"\nafter = \"b\"\n[[task]]\nname = \"b\"\nworkload = \"sleep\"\n\
+        duration = \"1s\"\n",
+        1,
+        9,
+        "\"1s\"",
+        "`start` and `after` exclude each other",
+        "with `after`, write `delay`",
+    );
     let nothing = &SOUND[..SOUND.find("[[task]]").unwrap()];
-    expect_in(nothing, 1, 1, "", "there is nothing to run",
-        "add a [[task]] with a name and a workload");
-    expect("copies = 4096\n[[task]]\nname = \"b\"\nworkload = \"sleep\"\nduration = \"1s\"\n", 2, 1,
-        "[[task]]", "too many tasks", "a scenario has at most 4096, copies included");
-    expect("[[task]]\nname = \"b\"\ncopies = 4000\n[[task.phase]]\nname = \"p\"\nrepeat = 5\n\
-        workload = \"sleep\"\nduration = \"1s\"\n", 3, 10, "4000", "too many phases",
-        "a scenario has at most 16384, copies and repeats included");
+    expect_in(
+        nothing,
+        1,
+        1,
+        "",
+        "there is nothing to run",
+        "add a [[task]] with a name and a workload",
+    );
+    expect(
+        "copies = 4096\n[[task]]\nname = \"b\"\nworkload = \"sleep\"\nduration = \"1s\"\n",
+        2,
+        1,
+        "[[task]]",
+        "too many tasks",
+        "a scenario has at most 4096, copies included",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\ncopies = 4000\n[[task.phase]]\nname = \"p\"\nrepeat = 5\n\
+        workload = \"sleep\"\nduration = \"1s\"\n",
+        3,
+        10,
+        "4000",
+        "too many phases",
+        "a scenario has at most 16384, copies and repeats included",
+    );
 }
 
 #[test]
 fn waiting_in_a_circle() {
     let wait = |name: &str, after: &str| {
-        format!("[[task]]\nname = \"{name}\"\nafter = \"{after}\"\nworkload = \"sleep\"\n\
-            duration = \"1s\"\n")
+        format!(
+            "[[task]]\nname = \"{name}\"\nafter = \"{after}\"\nworkload = \"sleep\"\n\
+            duration = \"1s\"\n"
+        )
     };
     let hint = "let one of them start without `after`";
     let text = wait("a", "b") + &wait("b", "c") + &wait("c", "b");
     expect(&text, 8, 9, "\"c\"", "tasks wait for each other: `b` after `c` after `b`", hint);
     expect(&wait("a", "a"), 3, 9, "\"a\"", "tasks wait for each other: `a` after `a`", hint);
     sound(&format!("{SOUND}{}", wait("a", "b") + &wait("b", "c") + &wait("c", "main")));
-    expect("[[group]]\nname = \"g\"\nparent = \"h\"\n[[group]]\nname = \"h\"\nparent = \"g\"\n",
-        3, 10, "\"h\"", "the group `g` is within itself", "let one of its parents be the root");
+    expect(
+        "[[group]]\nname = \"g\"\nparent = \"h\"\n[[group]]\nname = \"h\"\nparent = \"g\"\n",
+        3,
+        10,
+        "\"h\"",
+        "the group `g` is within itself",
+        "let one of its parents be the root",
+    );
 }
 
 #[test]
 fn knobs() {
     let hint = "did you mean `vm.swappiness`?";
-    expect("[sysctl]\nvm.swapiness = 1\n", 2, 4, "swapiness", "unknown sysctl `vm.swapiness`", hint);
+    expect(
+        "[sysctl]\nvm.swapiness = 1\n",
+        2,
+        4,
+        "swapiness",
+        "unknown sysctl `vm.swapiness`",
+        hint,
+    );
     expect("[sysctl]\nswappiness = 1\n", 2, 1, "swappiness", "unknown sysctl `swappiness`", hint);
-    expect("[sysctl]\n\"kernel.panic\" = 1\n", 2, 1, "\"kernel.panic\"",
-        "unknown sysctl `kernel.panic`", "docs/scenario.md lists them");
-    expect("[sysctl]\nvm.swappiness = 201\n", 2, 17, "201",
-        "`201` would be refused by vm.swappiness (EINVAL)", "it takes 0 to 200");
-    expect("[sysctl]\nvm.min_free_kbytes = \"16MiB\"\n", 2, 22, "\"16MiB\"",
+    expect(
+        "[sysctl]\n\"kernel.panic\" = 1\n",
+        2,
+        1,
+        "\"kernel.panic\"",
+        "unknown sysctl `kernel.panic`",
+        "docs/scenario.md lists them",
+    );
+    expect(
+        "[sysctl]\nvm.swappiness = 201\n",
+        2,
+        17,
+        "201",
+        "`201` would be refused by vm.swappiness (EINVAL)",
+        "it takes 0 to 200",
+    );
+    expect(
+        "[sysctl]\nvm.min_free_kbytes = \"16MiB\"\n",
+        2,
+        22,
+        "\"16MiB\"",
         "`16MiB` would be refused by vm.min_free_kbytes (EINVAL)",
-        "it counts kB: write 16384");
-    expect("[sysctl]\nvm.swappiness = true\n", 2, 17, "true",
+        "it counts kB: write 16384",
+    );
+    expect(
+        "[sysctl]\nvm.swappiness = true\n",
+        2,
+        17,
+        "true",
         "expected an integer or a string, found a boolean",
-        "it is what you would echo into the file");
-    expect("[sysctl]\nvm.swappiness = 1\n\"vm.swappiness\" = 2\n", 3, 1, "\"vm.swappiness\"",
-        "`vm.swappiness` is written twice", "keep one of them");
-    expect("[sysctl]\nvm.wmark_low_kbytes = 1\n", 2, 4, "wmark_low_kbytes",
+        "it is what you would echo into the file",
+    );
+    expect(
+        "[sysctl]\nvm.swappiness = 1\n\"vm.swappiness\" = 2\n",
+        3,
+        1,
+        "\"vm.swappiness\"",
+        "`vm.swappiness` is written twice",
+        "keep one of them",
+    );
+    expect(
+        "[sysctl]\nvm.wmark_low_kbytes = 1\n",
+        2,
+        4,
+        "wmark_low_kbytes",
         "vm.wmark_low_kbytes does not exist under this policy of watermarks",
-        "write [policy] watermarks = \"apart\"");
-    expect("[policy]\nwatermarks = \"apart\"\n[sysctl.vm]\nwmark_low_kbytes = 20\n\
-        wmark_min_kbytes = 10\nwmark_high_kbytes = 15\n", 6, 21, "15",
+        "write [policy] watermarks = \"apart\"",
+    );
+    expect(
+        "[policy]\nwatermarks = \"apart\"\n[sysctl.vm]\nwmark_low_kbytes = 20\n\
+        wmark_min_kbytes = 10\nwmark_high_kbytes = 15\n",
+        6,
+        21,
+        "15",
         "marks out of order: vm.wmark_high_kbytes is below vm.wmark_low_kbytes",
-        "it must be min <= low <= high");
-    expect("[policy]\nwatermarks = \"separate\"\n", 2, 14, "\"separate\"",
+        "it must be min <= low <= high",
+    );
+    expect(
+        "[policy]\nwatermarks = \"separate\"\n",
+        2,
+        14,
+        "\"separate\"",
         "unknown policy `separate`",
-        "it is one of `derived`, `scale-factor` and `apart`");
-    expect("[[group]]\nname = \"g\"\nmemory.maxx = 1\n", 3, 8, "maxx",
-        "unknown control file `memory.maxx`", "did you mean `memory.max`?");
-    expect("[[group]]\nname = \"g\"\nmemory.max = \"300MB\"\n", 3, 14, "\"300MB\"",
+        "it is one of `derived`, `scale-factor` and `apart`",
+    );
+    expect(
+        "[[group]]\nname = \"g\"\nmemory.maxx = 1\n",
+        3,
+        8,
+        "maxx",
+        "unknown control file `memory.maxx`",
+        "did you mean `memory.max`?",
+    );
+    expect(
+        "[[group]]\nname = \"g\"\nmemory.max = \"300MB\"\n",
+        3,
+        14,
+        "\"300MB\"",
         "`300MB` would be refused by memory.max (EINVAL)",
-        "it takes bytes like 300M, or max for no limit");
+        "it takes bytes like 300M, or max for no limit",
+    );
 }
 
 #[test]
 fn reports_and_references() {
-    expect("[report]\nrows = [\"man.walltime\"]\n", 2, 9, "\"man.walltime\"",
-        "no task or group is called `man`", "did you mean `main`?");
-    expect("[report]\nrows = [\"a b\"]\n", 2, 9, "\"a b\"", "`a b` is no metric",
-        "keys are NAME, TASK.NAME, TASK.PHASE.NAME or GROUP.NAME");
-    expect("[report]\nrows = [\"pgfault\", \"pgfault\"]\n", 2, 20, "\"pgfault\"",
-        "the row `pgfault` is there twice", "keep one of them");
-    expect("[reference]\nsource = \"s\"\ndefualt.pgfault = 1\n", 3, 1, "defualt",
-        "there is no variant `defualt`", "did you mean `default`?");
-    expect("[reference]\ndefault.pgfault = 1\n", 1, 1, "[reference]",
-        "the reference has no `source`", "add source = \"where the figures were published\"");
-    expect("[reference]\nsource = \"s\"\ndefault.main.walltime = \"5 msec\"\n", 3, 25,
-        "\"5 msec\"", "`5 msec`: unit `msec` is not used here", "did you mean `5ms`?");
-    expect("[reference]\nsource = \"s\"\ndefault.pgfault = nan\n", 3, 19, "nan",
-        "expected a number, found a float", "or a text with a unit: \"503ms\", \"64MiB\"");
+    expect(
+        "[report]\nrows = [\"man.walltime\"]\n",
+        2,
+        9,
+        "\"man.walltime\"",
+        "no task or group is called `man`",
+        "did you mean `main`?",
+    );
+    expect(
+        "[report]\nrows = [\"a b\"]\n",
+        2,
+        9,
+        "\"a b\"",
+        "`a b` is no metric",
+        "keys are NAME, TASK.NAME, TASK.PHASE.NAME or GROUP.NAME",
+    );
+    expect(
+        "[report]\nrows = [\"pgfault\", \"pgfault\"]\n",
+        2,
+        20,
+        "\"pgfault\"",
+        "the row `pgfault` is there twice",
+        "keep one of them",
+    );
+    expect(
+        "[reference]\nsource = \"s\"\ndefualt.pgfault = 1\n",
+        3,
+        1,
+        "defualt",
+        "there is no variant `defualt`",
+        "did you mean `default`?",
+    );
+    expect(
+        "[reference]\ndefault.pgfault = 1\n",
+        1,
+        1,
+        "[reference]",
+        "the reference has no `source`",
+        "add source = \"where the figures were published\"",
+    );
+    expect(
+        "[reference]\nsource = \"s\"\ndefault.main.walltime = \"5 msec\"\n",
+        3,
+        25,
+        "\"5 msec\"",
+        "`5 msec`: unit `msec` is not used here",
+        "did you mean `5ms`?",
+    );
+    expect(
+        "[reference]\nsource = \"s\"\ndefault.pgfault = nan\n",
+        3,
+        19,
+        "nan",
+        "expected a number, found a float",
+        "or a text with a unit: \"503ms\", \"64MiB\"",
+    );
 }
 
 #[test]
@@ -524,35 +1050,102 @@ set.file.data.size = \"1MiB\"
 
 #[test]
 fn mistakes_in_variants_have_their_place() {
-    let variant = |line: &str| format!("[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n{line}\n");
-    expect(&variant("set = { \"machine.memry\" = 1 }"), 5, 9, "\"machine.memry\"",
-        "unknown key `memry`", "did you mean `memory`?");
-    expect(&variant("set = { \"machine.memory\" = \"1GB\" }"), 5, 28, "\"1GB\"",
-        "`1GB`: unit `GB` is not used here", "did you mean `1GiB`?");
-    expect(&variant("set = { \"task.mian.nice\" = 1 }"), 5, 9, "\"task.mian.nice\"",
-        "there is no task `mian`", "there is `main`");
-    expect(&variant("set = { \"task.main\" = 1 }"), 5, 9, "\"task.main\"",
-        "`task.main` names a whole table", "add the key to change; `task` has `main`");
-    expect(&variant("set = { \"machine.memory.x\" = 1 }"), 5, 9, "\"machine.memory.x\"",
-        "`machine.memory` is a string, it has no keys", "");
-    expect(&variant("set = { \"machine..x\" = 1 }"), 5, 9, "\"machine..x\"",
+    let variant =
+        |line: &str| format!("[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n{line}\n");
+    expect(
+        &variant("set = { \"machine.memry\" = 1 }"),
+        5,
+        9,
+        "\"machine.memry\"",
+        "unknown key `memry`",
+        "did you mean `memory`?",
+    );
+    expect(
+        &variant("set = { \"machine.memory\" = \"1GB\" }"),
+        5,
+        28,
+        "\"1GB\"",
+        "`1GB`: unit `GB` is not used here",
+        "did you mean `1GiB`?",
+    );
+    expect(
+        &variant("set = { \"task.mian.nice\" = 1 }"),
+        5,
+        9,
+        "\"task.mian.nice\"",
+        "there is no task `mian`",
+        "there is `main`",
+    );
+    expect(
+        &variant("set = { \"task.main\" = 1 }"),
+        5,
+        9,
+        "\"task.main\"",
+        "`task.main` names a whole table",
+        "add the key to change; `task` has `main`",
+    );
+    expect(
+        &variant("set = { \"machine.memory.x\" = 1 }"),
+        5,
+        9,
+        "\"machine.memory.x\"",
+        "`machine.memory` is a string, it has no keys",
+        "",
+    );
+    expect(
+        &variant("set = { \"machine..x\" = 1 }"),
+        5,
+        9,
+        "\"machine..x\"",
         "`machine..x` is not a path",
-        "name a value like `machine.memory` or `task.NAME.nice`");
-    expect(&variant("set = { \"repeats\" = 1 }"), 5, 9, "\"repeats\"",
+        "name a value like `machine.memory` or `task.NAME.nice`",
+    );
+    expect(
+        &variant("set = { \"repeats\" = 1 }"),
+        5,
+        9,
+        "\"repeats\"",
         "`repeats` cannot differ between variants",
-        "it belongs to the scenario, not to the machine or its load");
-    expect(&variant("set = 3"), 5, 7, "3", "expected a table, found an integer",
-        "write set = { \"machine.memory\" = \"4GiB\" }");
-    expect(&variant("sysctl.vm.swapiness = 3"), 5, 11, "swapiness",
-        "unknown sysctl `vm.swapiness`", "did you mean `vm.swappiness`?");
-    expect("[[variant]]\n", 1, 1, "[[variant]]", "the variant has no `name`",
-        "add name = \"larger\"");
-    expect("[[variant]]\nname = \"source\"\n", 2, 8, "\"source\"",
+        "it belongs to the scenario, not to the machine or its load",
+    );
+    expect(
+        &variant("set = 3"),
+        5,
+        7,
+        "3",
+        "expected a table, found an integer",
+        "write set = { \"machine.memory\" = \"4GiB\" }",
+    );
+    expect(
+        &variant("sysctl.vm.swapiness = 3"),
+        5,
+        11,
+        "swapiness",
+        "unknown sysctl `vm.swapiness`",
+        "did you mean `vm.swappiness`?",
+    );
+    expect(
+        "[[variant]]\n",
+        1,
+        1,
+        "[[variant]]",
+        "the variant has no `name`",
+        "add name = \"larger\"",
+    );
+    expect(
+        "[[variant]]\nname = \"source\"\n",
+        2,
+        8,
+        "\"source\"",
         "a variant cannot be called `source`",
-        "[reference] has a key of this name: call it something else");
+        "[reference] has a key of this name: call it something else",
+    );
     // A consequence elsewhere in the file says which variant it comes from.
-    let found = told(&format!("{SOUND}[[task]]\nname = \"r\"\nworkload = \"mapped-read\"\n\
-        file = \"data\"\nsize = \"2MiB\"\n{}", variant("set.file.data.size = \"1MiB\"")));
+    let found = told(&format!(
+        "{SOUND}[[task]]\nname = \"r\"\nworkload = \"mapped-read\"\n\
+        file = \"data\"\nsize = \"2MiB\"\n{}",
+        variant("set.file.data.size = \"1MiB\"")
+    ));
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(found[0].0, NEXT + 4);
     assert_eq!(found[0].3, "2MiB mapped of a file of 1MiB (variant `b`)");
@@ -565,8 +1158,10 @@ fn with_sets(sets: &[(&str, &str)]) -> Overrides {
 
 #[test]
 fn the_command_line_wins() {
-    let text = format!("{SOUND}[[variant]]\nname = \"a\"\nsysctl.vm.swappiness = 5\n\
-        [[variant]]\nname = \"b\"\n");
+    let text = format!(
+        "{SOUND}[[variant]]\nname = \"a\"\nsysctl.vm.swappiness = 5\n\
+        [[variant]]\nname = \"b\"\n"
+    );
     let overrides = Overrides {
         repeats: Some(7),
         seed: Some(9),
@@ -609,21 +1204,53 @@ fn mistakes_on_the_command_line() {
     let tell = |path: &str, column: usize, text: &str, message: &str, hint: &str| {
         (path.to_owned(), column, text.to_owned(), message.to_owned(), hint.to_owned())
     };
-    assert_eq!(error(&with_sets(&[("machine.memory", "4gb")])), tell("--set", 16, "4gb",
-        "`4gb`: unit `gb` is not used here", "did you mean `4GiB`?"));
-    assert_eq!(error(&with_sets(&[("machine.memroy", "4GiB")])), tell("--set", 1,
-        "machine.memroy", "unknown key `memroy`", "did you mean `memory`?"));
-    assert_eq!(error(&with_sets(&[("task.mane.nice", "1")])), tell("--set", 1,
-        "task.mane.nice", "there is no task `mane`", "there is `main`"));
-    assert_eq!(error(&with_sets(&[("vm.swapiness", "1")])), tell("--set", 1, "vm.swapiness",
-        "unknown sysctl `vm.swapiness`", "did you mean `vm.swappiness`?"));
-    assert_eq!(error(&with_sets(&[("vm.swappiness", "many")])), tell("--set", 15, "many",
-        "`many` would be refused by vm.swappiness (EINVAL)", "it takes an integer"));
-    assert_eq!(error(&with_sets(&[("", "1")])), tell("--set", 1, "",
-        "`` is not a path", "name a value like `machine.memory` or `task.NAME.nice`"));
+    assert_eq!(
+        error(&with_sets(&[("machine.memory", "4gb")])),
+        tell("--set", 16, "4gb", "`4gb`: unit `gb` is not used here", "did you mean `4GiB`?")
+    );
+    assert_eq!(
+        error(&with_sets(&[("machine.memroy", "4GiB")])),
+        tell("--set", 1, "machine.memroy", "unknown key `memroy`", "did you mean `memory`?")
+    );
+    assert_eq!(
+        error(&with_sets(&[("task.mane.nice", "1")])),
+        tell("--set", 1, "task.mane.nice", "there is no task `mane`", "there is `main`")
+    );
+    assert_eq!(
+        error(&with_sets(&[("vm.swapiness", "1")])),
+        tell(
+            "--set",
+            1,
+            "vm.swapiness",
+            "unknown sysctl `vm.swapiness`",
+            "did you mean `vm.swappiness`?"
+        )
+    );
+    assert_eq!(
+        error(&with_sets(&[("vm.swappiness", "many")])),
+        tell(
+            "--set",
+            15,
+            "many",
+            "`many` would be refused by vm.swappiness (EINVAL)",
+            "it takes an integer"
+        )
+    );
+    assert_eq!(
+        error(&with_sets(&[("", "1")])),
+        tell(
+            "--set",
+            1,
+            "",
+            "`` is not a path",
+            "name a value like `machine.memory` or `task.NAME.nice`"
+        )
+    );
     let variant = Overrides { variants: vec!["defualt".into()], ..Overrides::default() };
-    assert_eq!(error(&variant), tell("--variant", 1, "defualt",
-        "there is no variant `defualt`", "did you mean `default`?"));
+    assert_eq!(
+        error(&variant),
+        tell("--variant", 1, "defualt", "there is no variant `defualt`", "did you mean `default`?")
+    );
     let repeats = Overrides { repeats: Some(0), ..Overrides::default() };
     assert_eq!(error(&repeats), tell("--repeats", 1, "0", "no runs at all", "give 1 or more"));
 }
@@ -650,11 +1277,25 @@ fn the_number_of_mistakes_told_is_bounded() {
     assert!(errors.to_string().ends_with("500 errors in dir/case.toml (400 not shown)\n"));
 }
 
-/// Loads and renders; there is nothing to see but that it comes back.
+/// Loads; mistakes can be rendered, and what has none can be run.
 fn survive(text: &str) {
-    if let Err(errors) = load_text(text, &Overrides::default()) {
-        let rendered = errors.render(crate::diagnostic::Style::Coloured);
-        assert!(rendered.len() < 4 << 20);
+    const TASKS: usize = 20;
+    const OPS: usize = 100;
+    match load_text(text, &Overrides::default()) {
+        Err(errors) => {
+            let rendered = errors.render(crate::diagnostic::Style::Coloured);
+            assert!(rendered.len() < 4 << 20);
+        }
+        Ok(scenario) => {
+            for setup in scenario.variants.iter().map(|variant| &variant.setup) {
+                for task in 0..setup.tasks.len().min(TASKS) {
+                    let mut program = Program::new(setup, task, 1).unwrap();
+                    for _ in 0..OPS {
+                        program.next_op().unwrap();
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -726,7 +1367,8 @@ fn every_cut_of_a_scenario_is_survived() {
 fn piece() -> impl Strategy<Value = String> {
     let words = include_str!("everything.toml");
     let lines: Vec<String> = words.lines().map(|line| format!("{line}\n")).collect();
-    let values = vec!["0", "-1", "\"\"", "[]", "{}", "\"1s\"", "\"2GiB\"", "true", "1e9", "\"a.b\""];
+    let values =
+        vec!["0", "-1", "\"\"", "[]", "{}", "\"1s\"", "\"2GiB\"", "true", "1e9", "\"a.b\""];
     prop_oneof![
         4 => prop::sample::select(lines.clone()),
         2 => (prop::sample::select(lines), prop::sample::select(values)).prop_map(|(line, value)| {
@@ -735,6 +1377,19 @@ fn piece() -> impl Strategy<Value = String> {
         }),
         1 => any::<String>(),
         1 => "[a-z.=\\[\\]{}\", 0-9\n]{0,20}",
+    ]
+}
+
+/// Values that some key takes.
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (0..9_999_999_999_u64).prop_map(|value| value.to_string()),
+        (1..3000_u64).prop_map(|value| format!("\"{value} pages\"")),
+        (0..9000_u64).prop_map(|value| format!("\"{value}GiB\"")),
+        (0..9000_u64).prop_map(|value| format!("\"{value}ms\"")),
+        Just("true".to_owned()),
+        Just("\"zipf\"".to_owned()),
+        Just("\"data\"".to_owned()),
     ]
 }
 
@@ -749,6 +1404,22 @@ proptest! {
     #[test]
     fn any_mixture_of_lines_is_survived(pieces in prop::collection::vec(piece(), 0..60)) {
         survive(&pieces.concat());
+    }
+
+    #[test]
+    fn any_values_in_the_full_scenario_are_survived(
+        changes in prop::collection::vec((0..200_usize, value()), 1..4)
+    ) {
+        let mut lines: Vec<String> =
+            include_str!("everything.toml").lines().map(str::to_owned).collect();
+        let count = lines.len();
+        for (line, value) in changes {
+            let line = &mut lines[line % count];
+            if let Some((key, _)) = line.clone().split_once('=') {
+                *line = format!("{key}= {value}");
+            }
+        }
+        survive(&lines.join("\n"));
     }
 
     #[test]

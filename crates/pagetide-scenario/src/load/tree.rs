@@ -173,7 +173,8 @@ pub(crate) fn parse(text: &str, source: u16, sink: &mut Sink) -> Option<Node> {
         }
         is_sound &= is_bare_text || is_duplicate;
     }
-    is_sound.then(|| Node { span: to_span(0..0, source), value: table_value(table.get_ref(), source) })
+    is_sound
+        .then(|| Node { span: to_span(0..0, source), value: table_value(table.get_ref(), source) })
 }
 
 /// Parses the VALUE of `KEY=VALUE`: as TOML, or as a string when it is not.
@@ -333,7 +334,8 @@ impl Path<'_> {
             }
             Value::Array(nodes) => {
                 let named = nodes.iter().position(|node| element_name(node) == Some(part));
-                let index = named.or_else(|| part.parse().ok().filter(|index| *index < nodes.len()));
+                let index =
+                    named.or_else(|| part.parse().ok().filter(|index| *index < nodes.len()));
                 let Some(index) = index else {
                     let what = clip(&before.join("."));
                     let message = format!("there is no {what} `{}`", clip(part));

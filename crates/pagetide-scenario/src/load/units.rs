@@ -20,10 +20,12 @@ impl UnitError {
 }
 
 /// How sizes are written.
-pub(crate) const SIZE_FORMS: &str = "sizes are written like \"2GiB\", \"64MiB\", \"512KiB\", \"20M\" or \"16384 pages\"; \
+pub(crate) const SIZE_FORMS: &str =
+    "sizes are written like \"2GiB\", \"64MiB\", \"512KiB\", \"20M\" or \"16384 pages\"; \
      a plain integer counts bytes";
 /// How times are written.
-pub(crate) const TIME_FORMS: &str = "times are written like \"100ms\", \"2s\", \"5us\", \"250ns\", \"1min\" or \"1h\"";
+pub(crate) const TIME_FORMS: &str =
+    "times are written like \"100ms\", \"2s\", \"5us\", \"250ns\", \"1min\" or \"1h\"";
 /// How rates are written.
 pub(crate) const RATE_FORMS: &str = "rates are written like \"500MiB/s\" or \"2GiB/s\"";
 
@@ -53,10 +55,8 @@ pub(crate) fn parse_rate(text: &str) -> Result<u64, UnitError> {
         };
         return Err(UnitError::new("not a rate", hint));
     };
-    parse(size, "rate", RATE_FORMS, size_unit).map_err(|error| UnitError {
-        hint: error.hint.replace("`?", "/s`?"),
-        ..error
-    })
+    parse(size, "rate", RATE_FORMS, size_unit)
+        .map_err(|error| UnitError { hint: error.hint.replace("`?", "/s`?"), ..error })
 }
 
 fn size_unit(unit: &str) -> Unit {
@@ -104,12 +104,7 @@ fn time_unit(unit: &str) -> Unit {
     }
 }
 
-fn parse(
-    text: &str,
-    what: &str,
-    forms: &str,
-    unit_of: fn(&str) -> Unit,
-) -> Result<u64, UnitError> {
+fn parse(text: &str, what: &str, forms: &str, unit_of: fn(&str) -> Unit) -> Result<u64, UnitError> {
     let text = text.trim();
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(number_end);
@@ -135,8 +130,7 @@ fn parse(
             return Err(UnitError::new(format!("unknown unit `{unit}`"), forms));
         }
     };
-    scale(number, factor)
-        .map_err(|problem| UnitError::new(format!("this {what} {problem}"), forms))
+    scale(number, factor).map_err(|problem| UnitError::new(format!("this {what} {problem}"), forms))
 }
 
 /// `number * factor`, where `number` may have a fraction but the product may not.

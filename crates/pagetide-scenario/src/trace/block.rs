@@ -7,7 +7,7 @@
 //! * times: varint.
 //!
 //! Places are not written as differences: a program comes back to the same pages in the same
-//! order, which the compressor then sees (a quarter smaller on the trace that is shipped).
+//! order, which the compressor then sees (it makes the shipped trace a tenth smaller).
 //!
 //! Every block can be read without the others.
 

@@ -52,7 +52,7 @@ pub(crate) struct Scatter {
 
 impl Scatter {
     pub(crate) const fn new(pages: u64) -> Self {
-        let multiplier = if pages % SCATTER == 0 { SCATTER_ALTERNATE } else { SCATTER };
+        let multiplier = if pages.is_multiple_of(SCATTER) { SCATTER_ALTERNATE } else { SCATTER };
         Self { multiplier, pages: Modulo::new(pages) }
     }
 

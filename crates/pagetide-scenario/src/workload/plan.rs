@@ -3,7 +3,7 @@
 
 use super::modulo::Scatter;
 use super::ProgramError;
-use crate::model::{Advice, Order, Setup, Task, Workload, WorkingSet};
+use crate::model::{Advice, Order, Setup, Task, WorkingSet, Workload};
 use crate::op::{Backing, Op};
 use crate::prng::{sub_seed, Lcg, SplitMix64};
 use crate::zipf::Zipf;
@@ -60,9 +60,21 @@ pub(super) enum Stage {
     Once(Op),
     Walk(Walk),
     Accesses(Accesses),
-    FileWrite { file: usize, bytes: Option<u64>, block: u64 },
-    FileRead { file: usize, size: u64, bytes: u64, block: u64 },
-    Trace { path: PathBuf, passes: u32 },
+    FileWrite {
+        file: usize,
+        bytes: Option<u64>,
+        block: u64,
+    },
+    FileRead {
+        file: usize,
+        size: u64,
+        bytes: u64,
+        block: u64,
+    },
+    Trace {
+        path: PathBuf,
+        passes: u32,
+    },
 }
 
 /// Passes over a region.
@@ -111,9 +123,12 @@ impl Plan {
         };
         let mut planner = Planner { setup, task, seed, plan, zipfs: Vec::new() };
         for phase in &task.phases {
-            let stages = planner.stages(&phase.workload).map_err(|problem| {
-                ProgramError::Workload { task: task.name.clone(), phase: phase.name.clone(), problem }
-            })?;
+            let stages =
+                planner.stages(&phase.workload).map_err(|problem| ProgramError::Workload {
+                    task: task.name.clone(),
+                    phase: phase.name.clone(),
+                    problem,
+                })?;
             planner.plan.phases.push(stages);
         }
         Ok(planner.plan)

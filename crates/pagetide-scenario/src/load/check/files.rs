@@ -1,9 +1,9 @@
 //! Files: those that all tasks share, and private ones, made for each task that names them.
 
+use super::names::{need, Names};
 use crate::load::raw;
 use crate::load::span::{At, Sink, Span};
 use crate::load::units::{show_size, to_pages, PAGE_SIZE};
-use super::names::{need, Names};
 use crate::model::File;
 use crate::workload::REGION_PAGES_MAX;
 use std::collections::BTreeMap;

@@ -1,14 +1,14 @@
 //! `[sysctl]`, `[policy]` and `[[group]]`: known names, text in the form that the kernel parses.
 //! What a knob makes of its value, and every errno, is the core's business.
 
+use super::names::{need, Names};
 use crate::load::raw::{self, Knobs, Write};
 use crate::load::span::{clip, Problem, Sink, Span};
 use crate::load::units::parse_size;
-use super::names::{need, Names};
 use crate::model::Group;
 use crate::names::{
-    find_knob, DirectReclaimPolicy, Knob, KnobForm, KswapdPolicy, Named, WatermarksPolicy,
-    GROUP_CONTROLS, SYSCTLS,
+    find_knob, DirectReclaimPolicy, Knob, KnobForm, KswapdPolicy, Named, PerCpuListsPolicy,
+    WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
 };
 use std::collections::BTreeMap;
 
@@ -20,6 +20,8 @@ pub(super) fn policies(policy: Option<&raw::Policy>) -> BTreeMap<String, String>
     let watermarks = policy.and_then(|policy| policy.watermarks.as_ref());
     let kswapd = policy.and_then(|policy| policy.kswapd.as_ref());
     let direct = policy.and_then(|policy| policy.direct_reclaim.as_ref());
+    let lists = policy.and_then(|policy| policy.per_cpu_lists.as_ref());
+    let lists = lists.map_or(PerCpuListsPolicy::Linux61, |at| at.value);
     let watermarks = watermarks.map_or(WatermarksPolicy::ScaleFactor, |at| at.value);
     let kswapd = kswapd.map_or(KswapdPolicy::Linux61, |at| at.value);
     let direct = direct.map_or(DirectReclaimPolicy::Linux61, |at| at.value);
@@ -27,6 +29,7 @@ pub(super) fn policies(policy: Option<&raw::Policy>) -> BTreeMap<String, String>
         ("watermarks".to_owned(), watermarks.name().to_owned()),
         ("kswapd".to_owned(), kswapd.name().to_owned()),
         ("direct_reclaim".to_owned(), direct.name().to_owned()),
+        ("per_cpu_lists".to_owned(), lists.name().to_owned()),
     ])
 }
 
@@ -66,10 +69,7 @@ pub(super) fn sysctls(
 }
 
 /// The groups, parents before children, and their names.
-pub(super) fn groups<'a>(
-    raw: &'a raw::Scenario,
-    sink: &mut Sink,
-) -> (Vec<Group>, Names<'a>) {
+pub(super) fn groups<'a>(raw: &'a raw::Scenario, sink: &mut Sink) -> (Vec<Group>, Names<'a>) {
     let list = raw.group.as_deref().unwrap_or_default();
     let mut given = Names::new("group");
     given.is_incomplete = raw.bad.contains(&"group");
@@ -105,11 +105,7 @@ pub(super) fn groups<'a>(
 }
 
 /// An order of the groups in which each comes after its parent. Reports cycles.
-fn parents_first(
-    list: &[raw::Group],
-    parents: &[Option<usize>],
-    sink: &mut Sink,
-) -> Vec<usize> {
+fn parents_first(list: &[raw::Group], parents: &[Option<usize>], sink: &mut Sink) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,
@@ -186,12 +182,13 @@ fn check_text(knob: &Knob, text: &str) -> Result<(), String> {
                 (unit, _) => format!("it takes an integer ({unit})"),
             }),
         },
-        KnobForm::Integers => {
+        KnobForm::Integers { max } => {
             let parts: Vec<&str> = text.split_ascii_whitespace().collect();
-            if !parts.is_empty() && parts.iter().all(|part| parse_integer(part).is_some()) {
+            let is_sound = parts.iter().all(|part| parse_integer(part).is_some());
+            if is_sound && (1..=max).contains(&parts.len()) {
                 return Ok(());
             }
-            Err("it takes integers with blanks between them".to_owned())
+            Err(format!("it takes up to {max} integers with blanks between them"))
         }
         KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne => {
             let unlimited = if knob.form == KnobForm::BytesOrMax { "max" } else { "-1" };
@@ -259,7 +256,8 @@ mod tests {
         }
         assert_eq!(parse_integer("-5"), Some(-5));
         assert_eq!(parse_integer("0"), Some(0));
-        for text in ["", " ", "-", "0x", "60%", "6 0", "08", "1e3", "+1", "--1", "60MiB", "\u{661}"] {
+        for text in ["", " ", "-", "0x", "60%", "6 0", "08", "1e3", "+1", "--1", "60MiB", "\u{661}"]
+        {
             assert_eq!(parse_integer(text), None, "{text:?}");
         }
         assert_eq!(parse_integer("99999999999999999999"), None);
@@ -289,6 +287,8 @@ mod tests {
         assert_eq!(check("vm.dirty_bytes", "1MiB"), Err("it counts bytes: write 1048576".into()));
         assert_eq!(check("vm.lowmem_reserve_ratio", "256 256 32 0"), Ok(()));
         assert!(check("vm.lowmem_reserve_ratio", "a b").is_err());
+        assert!(check("vm.lowmem_reserve_ratio", "1 2 3 4 5").is_err());
+        assert!(check("vm.lowmem_reserve_ratio", " ").is_err());
         assert_eq!(check("memory.max", "max"), Ok(()));
         let hint = check("memory.max", "300MiB").unwrap_err();
         assert!(hint.ends_with("write 300M"), "{hint}");

@@ -1,11 +1,11 @@
 //! `[machine]` and `[[file]]`: sizes that a machine can have, disks that exist.
 
+use super::names::{need, Names};
+use super::MACHINE_PAGES_MAX;
 use crate::load::decode::Size;
 use crate::load::raw;
 use crate::load::span::{At, Problem, Sink, Span};
 use crate::load::units::{show_size, PAGE_SIZE};
-use super::names::{need, Names};
-use super::MACHINE_PAGES_MAX;
 use crate::model::{Disk, DiskFaults, Machine, Node, Swap, Zone};
 use crate::names::{DiskModel, Named, ZoneName};
 
@@ -17,11 +17,7 @@ const NODES_MAX: usize = 64;
 const ZONE_DMA_PAGES_MAX: u64 = 4096;
 
 /// The machine, and the names of its disks.
-pub(super) fn check<'a>(
-    raw: &'a raw::Scenario,
-    at: Span,
-    sink: &mut Sink,
-) -> (Machine, Names<'a>) {
+pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (Machine, Names<'a>) {
     let mut disks = Names::new("disk");
     let empty = || Machine { cpus: 1, nodes: Vec::new(), disks: Vec::new(), swap: None };
     let example = "write [machine] and then memory = \"2GiB\"";
@@ -143,7 +139,7 @@ fn check_node(
 
 fn check_pages(size: &At<Size>, sink: &mut Sink) {
     let bytes = size.value.0;
-    if bytes % PAGE_SIZE != 0 {
+    if !bytes.is_multiple_of(PAGE_SIZE) {
         let near = bytes / PAGE_SIZE;
         let message = format!("{bytes} bytes are not whole pages");
         sink.hinted(size.span, message, format!("a page has 4KiB: \"{near} pages\", for example"));

@@ -1,12 +1,12 @@
 //! `[[task]]`: copies, phases, who waits for whom.
 
-use crate::load::decode::Name;
-use crate::load::raw;
-use crate::load::span::{clip, At, Problem, Sink, Span};
 use super::files::Files;
 use super::names::{need, Names};
 use super::workload::{Phases, Regions};
 use super::{PHASES_MAX, TASKS_MAX};
+use crate::load::decode::Name;
+use crate::load::raw;
+use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::model::{Phase, Start, Task, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -173,7 +173,10 @@ fn phases(
         }
         let workload = checker.check(inline, sink);
         let name = ONLY_PHASE.to_owned();
-        return workload.into_iter().map(|workload| Phase { name: name.clone(), workload }).collect();
+        return workload
+            .into_iter()
+            .map(|workload| Phase { name: name.clone(), workload })
+            .collect();
     }
     if list.is_empty() && task.table.bad.is_empty() {
         let hint = "add workload = \"touch\", for example, or [[task.phase]]";

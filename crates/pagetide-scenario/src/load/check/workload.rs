@@ -1,13 +1,13 @@
 //! One phase: keys that belong together, files that exist and are large enough, an address space
 //! that holds the regions.
 
+use super::files::Files;
+use super::names::need;
 use crate::load::decode::{Hundredths, Int, Name, Size};
 use crate::load::raw;
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::{show_size, to_pages, PAGE_SIZE};
-use super::files::Files;
-use super::names::need;
-use crate::model::{Advice, Order, Workload, WorkingSet};
+use crate::model::{Advice, Order, WorkingSet, Workload};
 use crate::names::{AdviceKind, OrderKind};
 use crate::workload::REGION_PAGES_MAX;
 use std::collections::BTreeMap;
@@ -296,12 +296,7 @@ impl Phases<'_, '_> {
     }
 
     /// Notes the generator of a pair of regions: its first phase seeds it.
-    fn use_generator(
-        &mut self,
-        names: (String, String),
-        keys: &raw::WorkingSet,
-        sink: &mut Sink,
-    ) {
+    fn use_generator(&mut self, names: (String, String), keys: &raw::WorkingSet, sink: &mut Sink) {
         let seed = keys.generator_seed.as_ref();
         let value = seed.map(|seed| seed.value.0);
         let span = seed.map_or(keys.at, |seed| seed.span);

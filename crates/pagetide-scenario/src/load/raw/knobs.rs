@@ -3,7 +3,7 @@
 use crate::load::decode::{expected, table, Decode, Keyed, Name};
 use crate::load::span::{At, Sink};
 use crate::load::tree::{Entry, Node, Value};
-use crate::names::{DirectReclaimPolicy, KswapdPolicy, WatermarksPolicy};
+use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -16,6 +16,8 @@ table! {
         kswapd: At<KswapdPolicy>,
         /// How an allocating task reclaims (default linux-6.1).
         direct_reclaim: At<DirectReclaimPolicy>,
+        /// How large the per-CPU lists are (default linux-6.1).
+        per_cpu_lists: At<PerCpuListsPolicy>,
     }
 }
 
@@ -128,4 +130,3 @@ impl JsonSchema for Group {
         crate::schema::with_controls(table, crate::names::GROUP_CONTROLS)
     }
 }
-

@@ -155,4 +155,3 @@ table! {
         private: At<bool>,
     }
 }
-

@@ -1,9 +1,9 @@
 //! `[[task]]` and `[[task.phase]]`.
 
+use super::workload::{workload_keys, Workload};
 use crate::load::decode::{expected, table, unknown_key, Decode, Int, Keyed, Name, Time};
 use crate::load::span::{At, Sink, Span};
 use crate::load::tree::{Entry, Node, Value};
-use super::workload::{workload_keys, Workload};
 use crate::names::{Named, WorkloadKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
@@ -138,7 +138,9 @@ fn decode_workload(
         WorkloadKind::FileRead => Workload::FileRead(fill(kind, span, rest, outer_keys, sink)),
         WorkloadKind::MappedRead => Workload::MappedRead(fill(kind, span, rest, outer_keys, sink)),
         WorkloadKind::Touch => Workload::Touch(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::WorkingSet => Workload::WorkingSet(fill(kind, span, rest, outer_keys, sink)),
+        WorkloadKind::WorkingSet => {
+            Workload::WorkingSet(Box::new(fill(kind, span, rest, outer_keys, sink)))
+        }
         WorkloadKind::Trace => Workload::Trace(fill(kind, span, rest, outer_keys, sink)),
         WorkloadKind::Compute => Workload::Compute(fill(kind, span, rest, outer_keys, sink)),
         WorkloadKind::Sleep => Workload::Sleep(fill(kind, span, rest, outer_keys, sink)),
@@ -207,4 +209,3 @@ impl JsonSchema for Phase {
         crate::schema::closed(PhaseSchema::json_schema(generator), "A named part of a task.")
     }
 }
-

@@ -18,7 +18,7 @@ pub(crate) enum Workload {
     /// Writes or reads each page of an anonymous region.
     Touch(Touch),
     /// Hot and cold accesses over anonymous and/or file memory.
-    WorkingSet(WorkingSet),
+    WorkingSet(Box<WorkingSet>),
     /// Replays a page trace.
     Trace(Trace),
     /// Uses the CPU.
@@ -167,4 +167,3 @@ pub(crate) fn workload_keys(kind: WorkloadKind) -> &'static [&'static str] {
         WorkloadKind::Sleep => Sleep::KEYS,
     }
 }
-

@@ -1,1 +1,0 @@
-fn main() { println!("{:#}", pagetide_scenario::schema::schema()); }
