@@ -63,7 +63,11 @@ impl Machine {
                         check!(!seen[pfn.idx()], "{pfn:?} is on two lists");
                         seen[pfn.idx()] = true;
                         check!(page.prev == previous, "{pfn:?}: broken back link");
-                        check!(page.place == lru.place(), "{pfn:?} on {lru:?} but {:?}", page.place);
+                        check!(
+                            page.place == lru.place(),
+                            "{pfn:?} on {lru:?} but {:?}",
+                            page.place
+                        );
                         check!(
                             page.memcg == MemcgId(id as u16) && page.node() == NodeId(node as u8),
                             "{pfn:?} is on a foreign lruvec"
@@ -121,7 +125,10 @@ impl Machine {
                     let pfn = pte.pfn();
                     let page = &pages[pfn.idx()];
                     mapcounts[pfn.idx()] += 1;
-                    check!(page.index as usize == at, "vma {id} page {at}: {pfn:?} has another index");
+                    check!(
+                        page.index as usize == at,
+                        "vma {id} page {at}: {pfn:?} has another index"
+                    );
                     match vma.backing {
                         Backing::Anon => check!(
                             page.has(PageFlags::ANON) && page.mapping as usize == id,
@@ -134,12 +141,24 @@ impl Machine {
                     }
                 }
             }
-            check!(vma.nr_present == present, "vma {id}: {} present, {present} found", vma.nr_present);
-            check!(vma.nr_swapped == swapped, "vma {id}: {} swapped, {swapped} found", vma.nr_swapped);
+            check!(
+                vma.nr_present == present,
+                "vma {id}: {} present, {present} found",
+                vma.nr_present
+            );
+            check!(
+                vma.nr_swapped == swapped,
+                "vma {id}: {} swapped, {swapped} found",
+                vma.nr_swapped
+            );
         }
         for (at, page) in pages.iter().enumerate() {
             let mapcount = u32::from(page.mapcount);
-            check!(mapcount == mapcounts[at], "pfn{at}: mapcount {mapcount}, {} entries", mapcounts[at]);
+            check!(
+                mapcount == mapcounts[at],
+                "pfn{at}: mapcount {mapcount}, {} entries",
+                mapcounts[at]
+            );
         }
         Ok(())
     }
@@ -154,9 +173,8 @@ impl Machine {
             file.for_each_cached(|index, pfn| {
                 found += 1;
                 let page = &pages[pfn.idx()];
-                let matches = page.has(PageFlags::FILE)
-                    && page.mapping as usize == id
-                    && page.index == index;
+                let matches =
+                    page.has(PageFlags::FILE) && page.mapping as usize == id && page.index == index;
                 if !matches {
                     wrong = Some((index, pfn));
                 }
@@ -170,7 +188,8 @@ impl Machine {
             while let Some(index) = file.next_dirty(at) {
                 at = index + 1;
                 dirty += 1;
-                let marked = file.get(index).is_some_and(|pfn| pages[pfn.idx()].has(PageFlags::DIRTY));
+                let marked =
+                    file.get(index).is_some_and(|pfn| pages[pfn.idx()].has(PageFlags::DIRTY));
                 check!(marked, "file{id} page {index} is tagged dirty, its page is not");
             }
             check!(dirty == file.nr_dirty, "file{id}: {} dirty, {dirty} found", file.nr_dirty);
@@ -180,7 +199,10 @@ impl Machine {
         for (at, page) in pages.iter().enumerate() {
             if page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY) {
                 let file = &self.files[FileId(page.mapping).idx()];
-                check!(file.next_dirty(page.index) == Some(page.index), "pfn{at} is dirty, untagged");
+                check!(
+                    file.next_dirty(page.index) == Some(page.index),
+                    "pfn{at} is dirty, untagged"
+                );
             }
         }
         Ok(())
@@ -243,14 +265,17 @@ impl Machine {
             }
         }
         for (id, memcg) in self.memcgs.iter().enumerate() {
-            check!(memcg.charged == charged[id], "memcg{id}: charged {}, {} found", memcg.charged, charged[id]);
+            check!(
+                memcg.charged == charged[id],
+                "memcg{id}: charged {}, {} found",
+                memcg.charged,
+                charged[id]
+            );
         }
         for (node, (state, found)) in self.nodes.iter().zip(&stats).enumerate() {
             for stat in NodeStat::ALL {
                 let (is, found) = (state.stats[stat as usize], found[stat as usize]);
-                if stat != NodeStat::WorkingsetNodes {
-                    check!(is == found, "node{node} {}: {is}, {found} found", stat.name());
-                }
+                check!(is == found, "node{node} {}: {is}, {found} found", stat.name());
             }
             for lru in 0..NR_LRU_LISTS {
                 let zones: u64 = state.zone_lru.iter().map(|zone| zone[lru]).sum();

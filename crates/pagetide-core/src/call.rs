@@ -71,12 +71,7 @@ impl Call {
         len: u64,
         readahead: ReadaheadState,
     ) -> Call {
-        Call {
-            kind: Kind::Read(FileRead::new(file, offset, len, readahead)),
-            slow: None,
-            mm,
-            node,
-        }
+        Call { kind: Kind::Read(FileRead::new(file, offset, len, readahead)), slow: None, mm, node }
     }
 
     /// A write() of `len` bytes at `offset`.
@@ -100,9 +95,7 @@ impl Call {
     /// Whether a fault waits for a page that was in the working set (thrashing).
     pub fn is_thrashing(&self, machine: &Machine, wait: Wait) -> bool {
         match wait {
-            Wait::Page(pfn) => {
-                machine.mem.pages[pfn.idx()].has(crate::page::PageFlags::WORKINGSET)
-            }
+            Wait::Page(pfn) => machine.mem.pages[pfn.idx()].has(crate::page::PageFlags::WORKINGSET),
             _ => false,
         }
     }

@@ -528,7 +528,7 @@ impl Machine {
         let nr = u64::from(nr);
         let (next, end) = if by_slot {
             let start = offset / nr * nr;
-            (start, (start + nr).min(u64::from(self.swap.capacity())))
+            (start, (start + nr).min(u64::from(self.swap.usable())))
         } else {
             let start = if forward {
                 offset
@@ -567,9 +567,7 @@ impl Machine {
                 match self.read_swap_page(slot, own == Some(slot), slow, ctx) {
                     Ok(()) => {}
                     Err(Some(step)) => return Some(step),
-                    Err(None) if own == Some(slot) => {
-                        return Some(Step::Done(Outcome::NoMemory))
-                    }
+                    Err(None) if own == Some(slot) => return Some(Step::Done(Outcome::NoMemory)),
                     Err(None) => {}
                 }
             }
@@ -631,7 +629,12 @@ impl Machine {
         Ok(())
     }
 
-    fn fault_swap_locked(&mut self, fault: &mut Fault, pfn: Pfn, ctx: &Ctx) -> Option<Step<Outcome>> {
+    fn fault_swap_locked(
+        &mut self,
+        fault: &mut Fault,
+        pfn: Pfn,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
             self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
             // With read-ahead the read is asynchronous and waiting for it lets go of the lock;
@@ -657,7 +660,12 @@ impl Machine {
         }
     }
 
-    fn fault_swap_cached(&mut self, fault: &mut Fault, pfn: Pfn, ctx: &Ctx) -> Option<Step<Outcome>> {
+    fn fault_swap_cached(
+        &mut self,
+        fault: &mut Fault,
+        pfn: Pfn,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
             fault.stage = Stage::SwapLocked(pfn);
             return None;

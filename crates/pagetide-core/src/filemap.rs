@@ -128,8 +128,7 @@ impl Machine {
         let Some(pfn) = self.files[file.idx()].get(index) else {
             if slow.is_none() {
                 let cache = &self.files[file.idx()];
-                read.window =
-                    read.readahead.ondemand(file, cache, index, false, last - index, max);
+                read.window = read.readahead.ondemand(file, cache, index, false, last - index, max);
                 // A window that does not hold the page itself would be read again and again.
                 let holds = |window: &Window| (window.next..window.end).contains(&index);
                 if read.window.as_ref().is_some_and(holds) {
@@ -137,11 +136,13 @@ impl Machine {
                     return Ok(());
                 }
             }
-            return self.create_page(file, index, slow, ctx, Gfp::HIGHUSER_MOVABLE, true).map(|pfn| {
-                if pfn.is_some() {
-                    self.submit_file_read(file, index, index + 1);
-                }
-            });
+            return self.create_page(file, index, slow, ctx, Gfp::HIGHUSER_MOVABLE, true).map(
+                |pfn| {
+                    if pfn.is_some() {
+                        self.submit_file_read(file, index, index + 1);
+                    }
+                },
+            );
         };
         if self.mem.pages[pfn.idx()].test_clear(PageFlags::READAHEAD) {
             let cache = &self.files[file.idx()];
@@ -156,8 +157,8 @@ impl Machine {
         if !page.has(PageFlags::UPTODATE) {
             return Err(Step::Done(Outcome::IoError));
         }
-        let same_page =
-            read.readahead.prev_pos > 0 && (read.readahead.prev_pos - 1) >> PAGE_SHIFT == u64::from(index);
+        let same_page = read.readahead.prev_pos > 0
+            && (read.readahead.prev_pos - 1) >> PAGE_SHIFT == u64::from(index);
         if !same_page {
             self.mark_page_accessed(ctx.cpu, pfn);
         }
@@ -348,11 +349,7 @@ impl Machine {
     }
 
     /// Takes a clean, unmapped page out of the page cache.
-    pub(crate) fn remove_from_page_cache(
-        &mut self,
-        pfn: Pfn,
-        shadow: crate::workingset::Shadow,
-    ) {
+    pub(crate) fn remove_from_page_cache(&mut self, pfn: Pfn, shadow: crate::workingset::Shadow) {
         let page = &mut self.mem.pages[pfn.idx()];
         debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::DIRTY));
         debug_assert_eq!(page.mapcount, 0);

@@ -140,7 +140,10 @@ impl Machine {
     pub(crate) fn rotate_reclaimable(&mut self, cpu: Cpu, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         let eligible = !page.flags.any(
-            PageFlags::LOCKED.with(PageFlags::DIRTY).with(PageFlags::MLOCKED).with(PageFlags::BATCHED),
+            PageFlags::LOCKED
+                .with(PageFlags::DIRTY)
+                .with(PageFlags::MLOCKED)
+                .with(PageFlags::BATCHED),
         );
         if eligible && page.place.is_lru() {
             page.set(PageFlags::BATCHED);

@@ -6,6 +6,7 @@
 //!
 //! Invariant: see [`crate::audit`].
 
+use crate::boot::SetupError;
 use crate::call::{Call, Outcome};
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
@@ -14,7 +15,6 @@ use crate::lruvec::NR_LRU_LISTS;
 use crate::memcg::{Memcg, ROOT};
 use crate::node::NodeSpec;
 use crate::page::{PageFlags, Place};
-use crate::boot::SetupError;
 use crate::page_alloc::Memory;
 use crate::page_cache::FileCache;
 use crate::page_table::{Backing, Pte, Vma, VmaId};
@@ -103,7 +103,11 @@ impl Machine {
     ///
     /// # Errors
     /// When the geometry is impossible: no memory, too many nodes, pages or CPUs.
-    pub fn new(nodes: &[NodeSpec], nr_cpus: u16, mut config: Config) -> Result<Machine, SetupError> {
+    pub fn new(
+        nodes: &[NodeSpec],
+        nr_cpus: u16,
+        mut config: Config,
+    ) -> Result<Machine, SetupError> {
         let mut mem = Memory::new(nodes, nr_cpus)?;
         crate::watermark::boot(&mut mem.nodes, &mut config.watermarks);
         debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
@@ -410,11 +414,7 @@ impl Machine {
     }
 
     /// Removes a page from the swap cache, leaving `shadow` in its slot.
-    pub(crate) fn delete_from_swap_cache(
-        &mut self,
-        pfn: Pfn,
-        shadow: crate::workingset::Shadow,
-    ) {
+    pub(crate) fn delete_from_swap_cache(&mut self, pfn: Pfn, shadow: crate::workingset::Shadow) {
         let page = &mut self.mem.pages[pfn.idx()];
         debug_assert!(page.has(PageFlags::SWAPCACHE));
         page.clear(PageFlags::SWAPCACHE);

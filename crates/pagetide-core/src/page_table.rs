@@ -31,7 +31,13 @@ pub struct Pte(u32);
 impl core::fmt::Debug for Pte {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         if self.is_present() {
-            write!(f, "{:?}{}{}", self.pfn(), if self.is_young() { "+young" } else { "" }, if self.is_dirty() { "+dirty" } else { "" })
+            write!(
+                f,
+                "{:?}{}{}",
+                self.pfn(),
+                if self.is_young() { "+young" } else { "" },
+                if self.is_dirty() { "+dirty" } else { "" }
+            )
         } else if let Some(slot) = self.swap_slot() {
             write!(f, "{slot:?}")
         } else {
@@ -102,7 +108,11 @@ impl Pte {
     /// The swap slot, if swapped out.
     #[inline]
     pub const fn swap_slot(self) -> Option<SwapSlot> {
-        if self.is_present() || self.0 == 0 { None } else { Some(SwapSlot(self.0 - 1)) }
+        if self.is_present() || self.0 == 0 {
+            None
+        } else {
+            Some(SwapSlot(self.0 - 1))
+        }
     }
 
     /// Clears the referenced bit and says whether it was set.

@@ -225,7 +225,10 @@ impl Machine {
         rows.push(("nr_free_pages", self.nr_free_pages()));
         rows.extend(zones.map(|(name, stat)| (name, self.global_node_stat(stat))));
         rows.push(("nr_zone_write_pending", self.write_pending()));
-        rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.node_stat_or_computed(stat))));
+        rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat))));
+        // Linux counts tree nodes that hold shadows; we count the shadows.
+        let shadows = self.files.iter().map(|file| file.nr_shadows).sum();
+        rows.push(("workingset_nodes", shadows));
         rows.push(("nr_dirty_threshold", threshold));
         rows.push(("nr_dirty_background_threshold", background));
         rows.extend(Event::ALL.map(|event| (event.name(), self.mem.vmstat.get(event))));
@@ -254,20 +257,12 @@ impl Machine {
         self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback)
     }
 
-    /// A node statistic of the whole machine. Shadow entries are counted by the files.
-    fn node_stat_or_computed(&self, stat: NodeStat) -> u64 {
-        match stat {
-            NodeStat::WorkingsetNodes => self.files.iter().map(|file| file.nr_shadows).sum(),
-            stat => self.global_node_stat(stat),
-        }
-    }
-
     /// /proc/swaps. The one area is called /dev/swap; its size is what may be used of it.
     pub fn proc_swaps(&self) -> String {
         let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
         if self.swap.exists() {
             let kb = |slots: u32| u64::from(slots) << (PAGE_SHIFT - 10);
-            let (size, used) = (kb(self.swap.capacity()), kb(self.swap.used()));
+            let (size, used) = (kb(self.swap.usable()), kb(self.swap.used()));
             // The kernel adds a tab after numbers of up to seven digits.
             let tab = |kb: u64| if kb < 10_000_000 { "\t" } else { "" };
             put!(out, "{:<40}partition\t{size}\t{}", "/dev/swap", tab(size));

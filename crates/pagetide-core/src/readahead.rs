@@ -7,11 +7,9 @@
 //!
 //! Invariant: `async_size <= size`; a [`Window`] never passes the end of its file.
 
-
 use crate::digest::Digest;
 use crate::page_cache::FileCache;
 use crate::units::{FileId, PAGE_SHIFT};
-
 
 /// What an open file remembers of its reads (Linux `struct file_ra_state`), in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +42,13 @@ pub struct Window {
 impl Window {
     /// `nr` pages from `start`, marked `lookahead` before the end, cut at the end of the file
     /// (Linux `do_page_cache_ra`). `None` if nothing is left.
-    pub fn new(id: FileId, file: &FileCache, start: u32, nr: u32, lookahead: u32) -> Option<Window> {
+    pub fn new(
+        id: FileId,
+        file: &FileCache,
+        start: u32,
+        nr: u32,
+        lookahead: u32,
+    ) -> Option<Window> {
         let nr_file_pages = file.nr_file_pages().min(u64::from(u32::MAX)) as u32;
         if start >= nr_file_pages || nr == 0 {
             return None;

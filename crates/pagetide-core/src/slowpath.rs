@@ -25,8 +25,8 @@ enum Stage {
     Start,
     /// The reserves were too low to reclaim; waited for kswapd.
     Throttled,
-    /// Reclaiming.
-    Reclaim(DirectReclaim),
+    /// Reclaiming: `reclaim` says how far.
+    Reclaim,
     /// Somebody is being killed; try again after a tick.
     OomWait,
 }
@@ -38,6 +38,7 @@ pub struct SlowPath {
     gfp: Gfp,
     flags: AllocFlags,
     stage: Stage,
+    reclaim: DirectReclaim,
     no_progress_loops: u32,
 }
 
@@ -48,20 +49,21 @@ impl SlowPath {
             gfp,
             flags: AllocFlags::slow(gfp),
             stage: Stage::Start,
+            reclaim: DirectReclaim::new(order, gfp),
             no_progress_loops: 0,
         }
     }
 
     /// Whether the task is in direct reclaim.
     pub fn is_reclaiming(&self) -> bool {
-        matches!(self.stage, Stage::Reclaim(_) | Stage::Throttled)
+        matches!(self.stage, Stage::Reclaim | Stage::Throttled)
     }
 }
 
 impl Machine {
     /// One bounded step. Done: the page, or `None` if there is none to be had.
     pub(crate) fn slowpath_step(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
-        match &mut state.stage {
+        match state.stage {
             Stage::Start | Stage::OomWait => {
                 self.wake_all_kswapds(state, ctx);
                 if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
@@ -86,7 +88,7 @@ impl Machine {
                 self.begin_reclaim(state);
                 Step::Continue
             }
-            Stage::Reclaim(reclaim) => match self.direct_reclaim_step(reclaim, ctx) {
+            Stage::Reclaim => match self.direct_reclaim_step(&mut state.reclaim, ctx) {
                 Step::Continue => Step::Continue,
                 Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(reclaimed) => self.after_reclaim(state, reclaimed, ctx),
@@ -96,7 +98,8 @@ impl Machine {
 
     fn begin_reclaim(&mut self, state: &mut SlowPath) {
         self.direct_reclaim_begin(state.gfp);
-        state.stage = Stage::Reclaim(DirectReclaim::new(state.order, state.gfp));
+        state.reclaim = DirectReclaim::new(state.order, state.gfp);
+        state.stage = Stage::Reclaim;
     }
 
     fn try_freelists(&mut self, state: &SlowPath, flags: AllocFlags, ctx: &Ctx) -> Option<Pfn> {
@@ -114,7 +117,12 @@ impl Machine {
         }
     }
 
-    fn after_reclaim(&mut self, state: &mut SlowPath, reclaimed: u64, ctx: &Ctx) -> Step<Option<Pfn>> {
+    fn after_reclaim(
+        &mut self,
+        state: &mut SlowPath,
+        reclaimed: u64,
+        ctx: &Ctx,
+    ) -> Step<Option<Pfn>> {
         state.stage = Stage::Start;
         if reclaimed > 0 {
             if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {

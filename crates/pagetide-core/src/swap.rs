@@ -55,8 +55,8 @@ impl SwapArea {
         SwapArea { capacity, limit: limit.min(capacity), ..Default::default() }
     }
 
-    /// Slots in all.
-    pub fn capacity(&self) -> u32 {
+    /// Slots that may be used.
+    pub fn usable(&self) -> u32 {
         self.limit
     }
 
@@ -198,15 +198,8 @@ impl SwapArea {
 
     /// Mixes the state into `digest`.
     pub(crate) fn digest(&self, digest: &mut Digest) {
-        let SwapArea {
-            slots,
-            capacity,
-            limit,
-            nr_used,
-            cluster_next,
-            cluster_left,
-            cluster_used,
-        } = self;
+        let SwapArea { slots, capacity, limit, nr_used, cluster_next, cluster_left, cluster_used } =
+            self;
         for value in [*capacity, *limit, *nr_used, *cluster_next, *cluster_left] {
             digest.write_u64(value.into());
         }

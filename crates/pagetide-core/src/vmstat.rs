@@ -176,8 +176,6 @@ counters! {
         NrWriteback = "nr_writeback",
         /// Swap-cache pages.
         NrSwapcached = "nr_swapcached",
-        /// Shadow entries kept (Linux counts tree nodes; we count entries).
-        WorkingsetNodes = "workingset_nodes",
         /// Pages of page tables.
         NrPageTablePages = "nr_page_table_pages",
     }

@@ -113,7 +113,8 @@ impl Machine {
         ));
         self.memcgs[memcg.idx()].events.workingset_refault[kind] += 1;
 
-        let evicted_memcg = if evicted_memcg.idx() < self.memcgs.len() { evicted_memcg } else { ROOT };
+        let evicted_memcg =
+            if evicted_memcg.idx() < self.memcgs.len() { evicted_memcg } else { ROOT };
         let age = self.memcgs[evicted_memcg.idx()].lruvecs[node.idx()].nonresident_age;
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
         // The space the page competes for: everything except its own kind's inactive list. A
@@ -159,5 +160,9 @@ impl Machine {
 }
 
 const fn pick(file: bool, anon_event: Event, file_event: Event) -> Event {
-    if file { file_event } else { anon_event }
+    if file {
+        file_event
+    } else {
+        anon_event
+    }
 }

@@ -130,7 +130,11 @@ impl Machine {
         let reserve: u64 = self.mem.nodes.iter().map(|node| node.totalreserve_pages).sum();
         let dirtyable = (self.nr_free_pages() + file).saturating_sub(reserve) + 1;
         let limit = |bytes: u64, ratio: u32| {
-            if bytes > 0 { bytes / crate::units::PAGE_SIZE } else { dirtyable * u64::from(ratio) / 100 }
+            if bytes > 0 {
+                bytes / crate::units::PAGE_SIZE
+            } else {
+                dirtyable * u64::from(ratio) / 100
+            }
         };
         let thresh = limit(self.config.dirty_bytes, self.config.dirty_ratio);
         let mut background =
@@ -193,7 +197,7 @@ impl Machine {
         }
         self.wake_flusher();
         let pos_ratio = position_ratio(all, freerun, thresh);
-        let rate = (self.writeback.dirty_ratelimit * pos_ratio >> 10).max(1);
+        let rate = ((self.writeback.dirty_ratelimit * pos_ratio) >> 10).max(1);
         let pause = self.writeback.nr_dirtied.saturating_mul(1_000_000_000) / rate;
         if pause < MIN_PAUSE && pos_ratio > 0 {
             return None;
@@ -209,10 +213,11 @@ impl Machine {
             return;
         }
         let (background, thresh) = self.dirty_limits();
-        let all = self.global_node_stat(NodeStat::NrDirty)
-            + self.global_node_stat(NodeStat::NrWriteback);
+        let all =
+            self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback);
         let writeback = &mut self.writeback;
-        let per_second = |pages: u64| (u128::from(pages) * 1_000_000_000 / u128::from(elapsed)) as u64;
+        let per_second =
+            |pages: u64| (u128::from(pages) * 1_000_000_000 / u128::from(elapsed)) as u64;
         // Idle windows say nothing about the disk.
         if writeback.window_written > 0 && elapsed < 8 * BANDWIDTH_INTERVAL {
             writeback.bandwidth =
@@ -220,7 +225,7 @@ impl Machine {
         }
         if writeback.window_dirtied > 0 && elapsed < 8 * BANDWIDTH_INTERVAL {
             let pos_ratio = position_ratio(all, (background + thresh) / 2, thresh);
-            let task_rate = (writeback.dirty_ratelimit * pos_ratio >> 10).max(1);
+            let task_rate = ((writeback.dirty_ratelimit * pos_ratio) >> 10).max(1);
             let balanced = u128::from(task_rate) * u128::from(writeback.bandwidth)
                 / u128::from(per_second(writeback.window_dirtied).max(1));
             // A balanced rate above the disk's bandwidth cannot be right.
@@ -359,12 +364,22 @@ impl Machine {
             self.mem.work.bios += 1;
             self.writeback.inflight_bios += 1;
             self.writeback.congested |= self.writeback.inflight_bios >= CONGESTION_ON;
-            self.effects.push(Effect::Submit(Io::WriteFile { file, index: start, nr: end - start }));
+            self.effects.push(Effect::Submit(Io::WriteFile {
+                file,
+                index: start,
+                nr: end - start,
+            }));
         }
     }
 
     /// The world reports that an I/O request ended.
-    pub fn io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> crate::effect::Effects<'_> {
+    pub fn io_done(
+        &mut self,
+        io: Io,
+        ok: bool,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> crate::effect::Effects<'_> {
         match io {
             Io::ReadFile { file, index, nr } => {
                 for at in index..index + nr {
@@ -462,6 +477,6 @@ fn position_ratio(dirty: u64, freerun: u64, limit: u64) -> u64 {
     }
     let setpoint = (freerun + limit) / 2;
     let x = ((setpoint as i64 - dirty as i64) << 10) / (limit.saturating_sub(setpoint) as i64 + 1);
-    let cubed = (x * x >> 10) * x >> 10;
+    let cubed = (((x * x) >> 10) * x) >> 10;
     ((1 << 10) + cubed).clamp(0, 2 << 10) as u64
 }

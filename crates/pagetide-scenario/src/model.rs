@@ -110,6 +110,8 @@ pub struct Zone {
     pub managed: u64,
     /// Pages free when the run starts; the difference to `managed` is held by the kernel.
     pub free: u64,
+    /// Pages of `managed` that boot freed after it had computed the watermarks.
+    pub late: u64,
 }
 
 /// A disk.

@@ -216,10 +216,7 @@ impl CostModel {
             (syscalls, self.syscall_ns),
             (fs_requests, self.fs_request_ns),
         ];
-        prices
-            .iter()
-            .map(|&(count, price_ns)| u64::from(count) * price_ns)
-            .sum::<Nanos>()
+        prices.iter().map(|&(count, price_ns)| u64::from(count) * price_ns).sum::<Nanos>()
             + u64::from(bytes_copied) * self.page_copy_ns / PAGE_SIZE
     }
 
@@ -236,12 +233,7 @@ mod tests {
     const MODEL: CostModel = CostModel::SERVER;
 
     /// Taking a page for anything: from the buddy lists through the per-CPU set to a list.
-    const NEW_PAGE: Work = Work {
-        pages_allocated: 1,
-        buddy_ops: 1,
-        lru_moves: 1,
-        ..NOTHING
-    };
+    const NEW_PAGE: Work = Work { pages_allocated: 1, buddy_ops: 1, lru_moves: 1, ..NOTHING };
     const NOTHING: Work = Work {
         faults: 0,
         pages_allocated: 0,
@@ -263,43 +255,22 @@ mod tests {
 
     #[track_caller]
     fn assert_between(value_ns: Nanos, low_ns: Nanos, high_ns: Nanos) {
-        assert!(
-            (low_ns..=high_ns).contains(&value_ns),
-            "{value_ns} not in {low_ns}..={high_ns}"
-        );
+        assert!((low_ns..=high_ns).contains(&value_ns), "{value_ns} not in {low_ns}..={high_ns}");
     }
 
     #[test]
     fn every_kind_of_work_costs_something() {
         assert_eq!(MODEL.cost(&NOTHING), 0);
-        assert_eq!(
-            MODEL.cost(&Work {
-                faults: 3,
-                ..NOTHING
-            }),
-            1500
-        );
+        assert_eq!(MODEL.cost(&Work { faults: 3, ..NOTHING }), 1500);
         // A little of everything is the sum of all prices, hence no field has been forgotten.
         let one_each = NOTHING.fields().len();
-        assert_eq!(
-            one_each, 15,
-            "give the new kind of work a price and a place in these tests"
-        );
+        assert_eq!(one_each, 15, "give the new kind of work a price and a place in these tests");
     }
 
     #[test]
     fn cost_is_linear() {
-        let a = Work {
-            faults: 2,
-            bios: 1,
-            pages_scanned: 77,
-            ..NOTHING
-        };
-        let b = Work {
-            ptes_set: 9,
-            tlb_flushes: 3,
-            ..NEW_PAGE
-        };
+        let a = Work { faults: 2, bios: 1, pages_scanned: 77, ..NOTHING };
+        let b = Work { ptes_set: 9, tlb_flushes: 3, ..NEW_PAGE };
         let mut both = a;
         both.add(&b);
         assert_eq!(MODEL.cost(&both), MODEL.cost(&a) + MODEL.cost(&b));
@@ -307,50 +278,28 @@ mod tests {
 
     #[test]
     fn largest_counts_do_not_overflow() {
-        let most = Work {
-            tlb_flushes: u32::MAX,
-            faults: u32::MAX,
-            ..NOTHING
-        };
+        let most = Work { tlb_flushes: u32::MAX, faults: u32::MAX, ..NOTHING };
         assert!(MODEL.cost(&most) > u64::from(u32::MAX));
     }
 
     #[test]
     fn a_single_cpu_sends_no_ipi() {
-        let flush = Work {
-            tlb_flushes: 1,
-            ..NOTHING
-        };
+        let flush = Work { tlb_flushes: 1, ..NOTHING };
         assert_eq!(CostModel::for_cpus(1).cost(&flush), 200);
         assert_eq!(CostModel::for_cpus(2).cost(&flush), 1700);
     }
 
     #[test]
     fn an_anonymous_fault_is_about_a_microsecond() {
-        let fault = Work {
-            faults: 1,
-            pages_zeroed: 1,
-            ptes_set: 1,
-            ..NEW_PAGE
-        };
+        let fault = Work { faults: 1, pages_zeroed: 1, ptes_set: 1, ..NEW_PAGE };
         assert_between(MODEL.cost(&fault), 575, 1500);
     }
 
     #[test]
     fn cached_reads_are_as_fast_as_measured() {
-        let by_16 = Work {
-            syscalls: 1,
-            cache_ops: 16,
-            bytes_copied: 16 * 4096,
-            ..NOTHING
-        };
+        let by_16 = Work { syscalls: 1, cache_ops: 16, bytes_copied: 16 * 4096, ..NOTHING };
         assert_between(MODEL.cost(&by_16) / 16, 450, 600);
-        let by_1 = Work {
-            syscalls: 1,
-            cache_ops: 1,
-            bytes_copied: 4096,
-            ..NOTHING
-        };
+        let by_1 = Work { syscalls: 1, cache_ops: 1, bytes_copied: 4096, ..NOTHING };
         assert_between(MODEL.cost(&by_1), 700, 1450);
     }
 
@@ -358,15 +307,8 @@ mod tests {
     fn buffered_writes_are_as_fast_as_measured() {
         // With large folios the file system is paid once a call.
         let per_page = |pages: u32| {
-            let call = Work {
-                syscalls: 1,
-                ..NOTHING
-            };
-            let page = Work {
-                cache_ops: 2,
-                bytes_copied: 4096,
-                ..NEW_PAGE
-            };
+            let call = Work { syscalls: 1, ..NOTHING };
+            let page = Work { cache_ops: 2, bytes_copied: 4096, ..NEW_PAGE };
             (MODEL.cost(&call) + MODEL.fs_request_ns) / u64::from(pages) + MODEL.cost(&page)
         };
         assert_between(per_page(16), 700, 1100);
@@ -376,13 +318,7 @@ mod tests {
 
     #[test]
     fn reclaiming_a_clean_page_is_as_fast_as_measured() {
-        let page = Work {
-            pages_scanned: 1,
-            cache_ops: 1,
-            pages_freed: 1,
-            buddy_ops: 1,
-            ..NOTHING
-        };
+        let page = Work { pages_scanned: 1, cache_ops: 1, pages_freed: 1, buddy_ops: 1, ..NOTHING };
         assert_between(MODEL.cost(&page), 400, 1150);
     }
 
@@ -390,13 +326,7 @@ mod tests {
     #[test]
     fn the_seed_s_fault_is_of_the_right_order() {
         // Major fault and its retry; look-up, look-up again, insertion.
-        let fault = Work {
-            faults: 2,
-            pages_zeroed: 1,
-            ptes_set: 1,
-            cache_ops: 3,
-            ..NEW_PAGE
-        };
+        let fault = Work { faults: 2, pages_zeroed: 1, ptes_set: 1, cache_ops: 3, ..NEW_PAGE };
         let fault_ns = MODEL.cost(&fault) + MODEL.fs_request_ns;
         assert_between(fault_ns, 3_000, 4_500);
         // A mapped page on its way out: seen twice, unmapped the second time.

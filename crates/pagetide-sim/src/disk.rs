@@ -120,11 +120,7 @@ impl DiskStats {
     fn count(&mut self, kind: IoKind, part: &Part) {
         let (requests, bytes, errors) = match kind {
             IoKind::Read => (&mut self.reads, &mut self.read_bytes, &mut self.read_errors),
-            IoKind::Write => (
-                &mut self.writes,
-                &mut self.write_bytes,
-                &mut self.write_errors,
-            ),
+            IoKind::Write => (&mut self.writes, &mut self.write_bytes, &mut self.write_errors),
         };
         *requests += 1;
         if part.fails {
@@ -283,12 +279,7 @@ impl Disk {
         let slow = self.slow_prng.below(1_000_000) < u64::from(self.faults.slow_ppm);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        let part = Part {
-            id: request.id,
-            pages: request.pages,
-            submitted: self.now,
-            fails,
-        };
+        let part = Part { id: request.id, pages: request.pages, submitted: self.now, fails };
         let merged = self.elevator.add(Queued {
             sequence,
             kind: request.kind,
@@ -303,11 +294,7 @@ impl Disk {
 
     /// Lets the disk work until `now`.
     fn advance(&mut self, now: Nanos) {
-        assert!(
-            now >= self.now,
-            "time ran backwards from {} to {now}",
-            self.now
-        );
+        assert!(now >= self.now, "time ran backwards from {} to {now}", self.now);
         loop {
             let done_at = self.transferring.front().map_or(Nanos::MAX, |(at, _)| *at);
             let ready_at = self.accessing.keys().next().map_or(Nanos::MAX, |key| key.0);
@@ -331,11 +318,7 @@ impl Disk {
     }
 
     fn dispatch(&mut self, now: Nanos) {
-        let servers = if self.model.mechanics.is_some() {
-            1
-        } else {
-            self.model.queue_depth
-        };
+        let servers = if self.model.mechanics.is_some() { 1 } else { self.model.queue_depth };
         while self.in_service() < servers as usize {
             let Some(request) = self.elevator.next(now) else {
                 return;
@@ -416,11 +399,7 @@ impl Disk {
             self.done.push_back(Completion {
                 id: part.id,
                 kind,
-                result: if part.fails {
-                    Err(IoError::Injected)
-                } else {
-                    Ok(())
-                },
+                result: if part.fails { Err(IoError::Injected) } else { Ok(()) },
                 submitted: part.submitted,
                 at,
             });

@@ -86,17 +86,10 @@ impl<T> EventQueue<T> {
     /// # Panics
     /// If `at` lies before the last event taken out: the past cannot be changed.
     pub fn push(&mut self, at: Nanos, payload: T) -> EventId {
-        assert!(
-            at >= self.now,
-            "event at {at} ns, but it is already {} ns",
-            self.now
-        );
+        assert!(at >= self.now, "event at {at} ns, but it is already {} ns", self.now);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        let filled = Slot {
-            sequence,
-            payload: Some(payload),
-        };
+        let filled = Slot { sequence, payload: Some(payload) };
         let slot = match self.free_slots.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = filled;
@@ -156,10 +149,7 @@ impl<T> EventQueue<T> {
 
     fn take(&mut self, slot: u32) -> T {
         self.free_slots.push(slot);
-        self.slots[slot as usize]
-            .payload
-            .take()
-            .expect("the slot of a live key is filled")
+        self.slots[slot as usize].payload.take().expect("the slot of a live key is filled")
     }
 
     /// Restores the invariant after a slot was emptied.
@@ -196,10 +186,8 @@ mod tests {
             queue.push(u64::from(i % 3 == 0), i);
         }
         let order: Vec<i32> = std::iter::from_fn(|| queue.pop().map(|(_, i)| i)).collect();
-        let expected: Vec<i32> = (0..100)
-            .filter(|i| i % 3 != 0)
-            .chain((0..100).filter(|i| i % 3 == 0))
-            .collect();
+        let expected: Vec<i32> =
+            (0..100).filter(|i| i % 3 != 0).chain((0..100).filter(|i| i % 3 == 0)).collect();
         assert_eq!(order, expected);
     }
 

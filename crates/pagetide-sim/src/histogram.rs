@@ -32,19 +32,12 @@ impl LatencyHistogram {
     /// An empty histogram.
     pub fn new() -> Self {
         let buckets = Histogram::new(SIGNIFICANT_DIGITS).expect("three digits are allowed");
-        Self {
-            buckets,
-            sum_ns: 0,
-            min_ns: Nanos::MAX,
-            max_ns: 0,
-        }
+        Self { buckets, sum_ns: 0, min_ns: Nanos::MAX, max_ns: 0 }
     }
 
     /// Adds one latency.
     pub fn record(&mut self, latency_ns: Nanos) {
-        self.buckets
-            .record(latency_ns)
-            .expect("the histogram resizes itself");
+        self.buckets.record(latency_ns).expect("the histogram resizes itself");
         self.sum_ns += u128::from(latency_ns);
         self.min_ns = self.min_ns.min(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
@@ -52,9 +45,7 @@ impl LatencyHistogram {
 
     /// Adds everything that `other` holds.
     pub fn merge(&mut self, other: &LatencyHistogram) {
-        self.buckets
-            .add(&other.buckets)
-            .expect("both histograms resize themselves");
+        self.buckets.add(&other.buckets).expect("both histograms resize themselves");
         self.sum_ns += other.sum_ns;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -77,9 +68,7 @@ impl LatencyHistogram {
 
     /// Mean, rounded down; 0 if empty.
     pub fn mean(&self) -> Nanos {
-        self.sum_ns
-            .checked_div(u128::from(self.count()))
-            .unwrap_or(0) as Nanos
+        self.sum_ns.checked_div(u128::from(self.count())).unwrap_or(0) as Nanos
     }
 
     /// Smallest latency; 0 if empty.
@@ -140,13 +129,8 @@ mod tests {
     fn an_empty_histogram_says_zero() {
         let histogram = LatencyHistogram::new();
         assert!(histogram.is_empty());
-        let all = [
-            histogram.p50(),
-            histogram.p999(),
-            histogram.max(),
-            histogram.min(),
-            histogram.mean(),
-        ];
+        let all =
+            [histogram.p50(), histogram.p999(), histogram.max(), histogram.min(), histogram.mean()];
         assert_eq!(all, [0; 5]);
     }
 
@@ -158,10 +142,7 @@ mod tests {
         }
         let near = |value: Nanos, expected: Nanos| {
             assert!(value >= expected, "{value} is below {expected}");
-            assert!(
-                value - expected <= expected / 1000 + 1,
-                "{value} is far above {expected}"
-            );
+            assert!(value - expected <= expected / 1000 + 1, "{value} is far above {expected}");
         };
         near(histogram.p50(), 500_000);
         near(histogram.p99(), 990_000);
@@ -185,11 +166,8 @@ mod tests {
 
     #[test]
     fn merging_is_recording_both() {
-        let (mut a, mut b, mut both) = (
-            LatencyHistogram::new(),
-            LatencyHistogram::new(),
-            LatencyHistogram::new(),
-        );
+        let (mut a, mut b, mut both) =
+            (LatencyHistogram::new(), LatencyHistogram::new(), LatencyHistogram::new());
         for i in 0..1000 {
             let value = i * i * 17;
             if i % 2 == 0 { &mut a } else { &mut b }.record(value);
@@ -200,9 +178,6 @@ mod tests {
         for permyriad in [1, 100, 5000, 9000, 9990, 10_000] {
             assert_eq!(a.permyriad(permyriad), both.permyriad(permyriad));
         }
-        assert_eq!(
-            (a.min(), a.max(), a.sum()),
-            (both.min(), both.max(), both.sum())
-        );
+        assert_eq!((a.min(), a.max(), a.sum()), (both.min(), both.max(), both.sum()));
     }
 }

@@ -169,7 +169,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     for (id, task) in setup.tasks.iter().enumerate() {
         let task_seed = sub_seed(seed, &format!("task {}", task.name));
         let mm = machine.create_mm(task.group.map_or(ROOT, |group| groups[group]));
-        let program = Program::new(setup, id, task_seed)?;
+        let program = Program::new(setup, id, seed)?;
         let files = setup.files.len();
         tasks.push(Task::new(task.name.clone(), program, mm, files, task.background));
         let mut prng = SplitMix64::new(sub_seed(task_seed, "start"));
@@ -198,7 +198,7 @@ fn node_spec((index, node): (usize, &model::Node)) -> NodeSpec {
             present: zone.present,
             managed: zone.managed,
             free: zone.free,
-            ..ZoneSpec::default()
+            late: zone.late,
         };
     }
     spec

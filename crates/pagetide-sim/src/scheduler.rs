@@ -188,10 +188,7 @@ impl Scheduler {
     /// If the number is taken or no CPU is allowed.
     pub fn add_task(&mut self, task: TaskId, nice: i8, allowed: Option<Range<u16>>) {
         let allowed = allowed.unwrap_or(0..self.nr_cpus());
-        assert!(
-            !allowed.is_empty() && allowed.end <= self.nr_cpus(),
-            "task {task}: {allowed:?}"
-        );
+        assert!(!allowed.is_empty() && allowed.end <= self.nr_cpus(), "task {task}: {allowed:?}");
         let index = task as usize;
         if self.tasks.len() <= index {
             self.tasks.resize(index + 1, None);
@@ -278,11 +275,7 @@ impl Scheduler {
 
     /// Charges the running task for `ran_ns` of CPU time.
     pub fn account(&mut self, cpu: Cpu, task: TaskId, ran_ns: Nanos) {
-        assert_eq!(
-            self.rq(cpu).current,
-            Some(task),
-            "{cpu:?} runs another task"
-        );
+        assert_eq!(self.rq(cpu).current, Some(task), "{cpu:?} runs another task");
         let charged = self.task_mut(task);
         charged.stats.exec_ns += ran_ns;
         let scaled = ran_ns * NICE_0_WEIGHT + charged.vruntime_remainder;
@@ -344,9 +337,7 @@ impl Scheduler {
     /// leave none, except when a task bound to its CPU has pushed another from it. A world with
     /// bound tasks asks at the tick, as Linux's idle balancer does, and lets the CPU pick.
     pub fn idle_balance(&self) -> Option<Cpu> {
-        let mut idle = (0..self.nr_cpus())
-            .map(Cpu)
-            .filter(|cpu| self.rq(*cpu).is_idle());
+        let mut idle = (0..self.nr_cpus()).map(Cpu).filter(|cpu| self.rq(*cpu).is_idle());
         idle.find(|cpu| self.busiest(*cpu).is_some())
     }
 
@@ -400,9 +391,7 @@ impl Scheduler {
         let candidates = |i: u16| Cpu(start + (task.cpu.0 - start + i) % len);
         let idle = (0..len).map(candidates).find(|cpu| self.rq(*cpu).is_idle());
         idle.unwrap_or_else(|| {
-            let least = (0..len)
-                .map(candidates)
-                .min_by_key(|cpu| self.rq(*cpu).load);
+            let least = (0..len).map(candidates).min_by_key(|cpu| self.rq(*cpu).load);
             least.expect("at least one CPU is allowed")
         })
     }

@@ -134,7 +134,13 @@ impl Usage {
 
 impl Task {
     /// A task that has not begun.
-    pub fn new(name: String, program: Program, mm: MmId, nr_files: usize, background: bool) -> Task {
+    pub fn new(
+        name: String,
+        program: Program,
+        mm: MmId,
+        nr_files: usize,
+        background: bool,
+    ) -> Task {
         Task {
             name,
             program,

@@ -803,7 +803,11 @@ impl World {
                 // A failed read() is an error code the program may ignore; a failed fault is
                 // SIGBUS, which it cannot.
                 task.io_errors += 1;
-                if matches!(op, Op::Access { .. }) { Some(After::Exit) } else { None }
+                if matches!(op, Op::Access { .. }) {
+                    Some(After::Exit)
+                } else {
+                    None
+                }
             }
             Outcome::NoMemory => {
                 task.killed = true;

@@ -42,7 +42,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["run", file, requests, percent, form] => {
             round(file, requests.parse()?, percent.parse()?, &[form])
         }
-        _ => Err("usage: zipf_peer generate FILE REQUESTS | run FILE REQUESTS PERCENT [FORM]".into()),
+        _ => {
+            Err("usage: zipf_peer generate FILE REQUESTS | run FILE REQUESTS PERCENT [FORM]".into())
+        }
     }
 }
 

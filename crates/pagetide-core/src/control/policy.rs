@@ -20,8 +20,11 @@ const WATERMARKS: [(&str, WatermarkPolicy); 3] = [
 const KSWAPD: [(&str, KswapdPolicy); 2] =
     [("linux-6.1", KswapdPolicy::Linux61), ("linux-2.6.37", KswapdPolicy::Linux2637)];
 
-const DIRECT_RECLAIM: [(&str, DirectReclaimPolicy); 3] =
-    [("linux-6.1", DirectReclaimPolicy::Linux61), ("linux-2.6.37", DirectReclaimPolicy::Linux2637), ("linux-2.6.35", DirectReclaimPolicy::Linux2635)];
+const DIRECT_RECLAIM: [(&str, DirectReclaimPolicy); 3] = [
+    ("linux-6.1", DirectReclaimPolicy::Linux61),
+    ("linux-2.6.37", DirectReclaimPolicy::Linux2637),
+    ("linux-2.6.35", DirectReclaimPolicy::Linux2635),
+];
 
 const PER_CPU_LISTS: [(&str, PcpPolicy); 2] =
     [("linux-6.1", PcpPolicy::Linux61), ("linux-2.6.37", PcpPolicy::Linux2637)];
@@ -73,8 +76,11 @@ impl Machine {
                 self.config.direct_reclaim = lookup(&DIRECT_RECLAIM, name, value)?;
             }
             "per_cpu_lists" => {
-                self.config.watermarks.pcp = lookup(&PER_CPU_LISTS, name, value)?;
-                self.mem.setup_watermarks(&self.config.watermarks);
+                let policy = lookup(&PER_CPU_LISTS, name, value)?;
+                if self.config.watermarks.pcp != policy {
+                    self.config.watermarks.pcp = policy;
+                    self.mem.setup_watermarks(&self.config.watermarks);
+                }
             }
             _ => return Err(no_such(name)),
         }

@@ -60,7 +60,7 @@ impl Machine {
         pages("Inactive(file):", inactive_file);
         pages("Unevictable:", stat(NodeStat::NrUnevictable));
         pages("Mlocked:", 0);
-        pages("SwapTotal:", self.swap.capacity().into());
+        pages("SwapTotal:", self.swap.usable().into());
         pages("SwapFree:", self.swap.free().into());
         pages("Dirty:", stat(NodeStat::NrDirty));
         pages("Writeback:", stat(NodeStat::NrWriteback));
@@ -81,7 +81,7 @@ impl Machine {
         }
         // vm.overcommit_ratio is 50.
         let managed: u64 = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
-        pages("CommitLimit:", managed / 2 + u64::from(self.swap.capacity()));
+        pages("CommitLimit:", managed / 2 + u64::from(self.swap.usable()));
         pages("Committed_AS:", self.committed_pages());
         put_kb(out, "VmallocTotal:", VMALLOC_TOTAL_KB);
         for label in [

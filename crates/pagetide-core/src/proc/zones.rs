@@ -68,9 +68,10 @@ impl Machine {
         if self.mem.nodes.len() == 1 {
             return self.metrics().filter(|(name, _)| is_node_counter(name)).collect();
         }
-        let stats = NodeStat::ALL.iter().filter(|&&stat| stat != NodeStat::WorkingsetNodes);
-        let mut rows: Vec<Row> =
-            stats.map(|&stat| (stat.name(), self.node_stat(node.id, stat))).collect();
+        let mut rows: Vec<Row> = NodeStat::ALL
+            .iter()
+            .map(|&stat| (stat.name(), self.node_stat(node.id, stat)))
+            .collect();
         super::sort_rows(&mut rows);
         rows
     }

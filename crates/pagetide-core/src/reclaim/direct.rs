@@ -111,8 +111,7 @@ impl Machine {
         }
         let may_nap = round_scanned > 0 && sc.priority < DEF_PRIORITY - 2;
         if may_nap && self.waits_for_congestion(ctx.node) {
-            let wait =
-                self.reclaim_throttle(ctx.node, Throttle::CongestionWait, 100_000_000);
+            let wait = self.reclaim_throttle(ctx.node, Throttle::CongestionWait, 100_000_000);
             return Step::Wait(wait);
         }
         if stuck && sc.nr_reclaimed <= sc.nr_scanned >> 3 {
@@ -162,7 +161,11 @@ impl Machine {
     pub(crate) fn zone_reclaimable_pages(&self, node: NodeId, zone: usize) -> u64 {
         let sizes = &self.nodes[node.idx()].zone_lru[zone];
         let file = sizes[2] + sizes[3];
-        if self.swap.free() > 0 { file + sizes[0] + sizes[1] } else { file }
+        if self.swap.free() > 0 {
+            file + sizes[0] + sizes[1]
+        } else {
+            file
+        }
     }
 
     /// A task must wait until kswapd has refilled the reserves (Linux

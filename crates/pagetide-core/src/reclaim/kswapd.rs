@@ -463,15 +463,18 @@ impl Machine {
     fn kswapd_round_end_2637(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
         let node = ctx.node;
         // Below a min mark there is no time to wait.
-        let under_min = self.mem.nodes[node.idx()].zones.iter().any(|zone| {
-            zone.is_populated() && zone.free_pages() <= zone.wmark(Watermark::Min)
-        });
+        let under_min = self.mem.nodes[node.idx()]
+            .zones
+            .iter()
+            .any(|zone| zone.is_populated() && zone.free_pages() <= zone.wmark(Watermark::Min));
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let sc = &mut kswapd.sc;
         let waits = sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2 && !under_min;
-        let wait = waits.then_some(
-            Wait::Throttled { node, reason: Throttle::CongestionWait, timeout: 100_000_000 },
-        );
+        let wait = waits.then_some(Wait::Throttled {
+            node,
+            reason: Throttle::CongestionWait,
+            timeout: 100_000_000,
+        });
         let descent = sc.nr_reclaimed - kswapd.round_scanned;
         if descent >= SWAP_CLUSTER_MAX {
             sc.priority = DEF_PRIORITY;

@@ -116,8 +116,20 @@ impl Machine {
                     let fraction = if lru.is_file() { file } else { anon };
                     scan * fraction / denominator
                 }
-                Balance::Anon => if lru.is_file() { 0 } else { scan },
-                Balance::File => if lru.is_file() { scan } else { 0 },
+                Balance::Anon => {
+                    if lru.is_file() {
+                        0
+                    } else {
+                        scan
+                    }
+                }
+                Balance::File => {
+                    if lru.is_file() {
+                        scan
+                    } else {
+                        0
+                    }
+                }
             }
         })
     }

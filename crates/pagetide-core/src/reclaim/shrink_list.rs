@@ -99,8 +99,12 @@ impl Machine {
             pages[pfn.idx()].place = Place::Isolated;
             if zone > reclaim_idx {
                 self.mem.vmstat.count(
-                    [Event::PgskipDma, Event::PgskipDma32, Event::PgskipNormal, Event::PgskipMovable]
-                        [zone],
+                    [
+                        Event::PgskipDma,
+                        Event::PgskipDma32,
+                        Event::PgskipNormal,
+                        Event::PgskipMovable,
+                    ][zone],
                 );
                 skipped.push(pfn);
             } else {
@@ -243,7 +247,9 @@ impl Machine {
         }
         events.pgactivate += stat.activate;
         self.mem.vmstat.add(Event::Pgactivate, stat.activate);
-        self.mem.vmstat.add(if file { Event::PgstealFile } else { Event::PgstealAnon }, nr_reclaimed);
+        self.mem
+            .vmstat
+            .add(if file { Event::PgstealFile } else { Event::PgstealAnon }, nr_reclaimed);
         self.lru_note_cost(memcg, node, file, stat.pageout);
         if stat.unqueued_dirty == nr_taken {
             self.wakeup_flusher_threads();
@@ -336,8 +342,7 @@ impl Machine {
                 self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
                 return Verdict::Activate;
             }
-            let may_enter_fs =
-                sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO));
+            let may_enter_fs = sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO));
             if references == References::ReclaimClean || !may_enter_fs || !sc.may_writepage {
                 return Verdict::Keep;
             }
@@ -408,7 +413,8 @@ impl Machine {
     /// referenced, and whether one of them is executable (Linux `folio_referenced`).
     fn page_referenced(&mut self, pfn: Pfn) -> (u32, bool) {
         let page = &self.mem.pages[pfn.idx()];
-        let (mapping, index, mut left) = (page.mapping as usize, page.index as usize, page.mapcount);
+        let (mapping, index, mut left) =
+            (page.mapping as usize, page.index as usize, page.mapcount);
         if left == 0 {
             return (0, false);
         }
@@ -449,10 +455,7 @@ impl Machine {
         let referenced_page = page.test_clear(PageFlags::REFERENCED);
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
-            if referenced_page
-                || referenced_ptes > 1
-                || (executable && page.is_file_lru())
-            {
+            if referenced_page || referenced_ptes > 1 || (executable && page.is_file_lru()) {
                 return References::Activate;
             }
             return References::Keep;

@@ -138,7 +138,14 @@ impl Machine {
             {
                 // Also without inactive pages to scan, keep the anonymous lists in balance.
                 if self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false) {
-                    self.shrink_active_list(Lru::ActiveAnon, SWAP_CLUSTER_MAX, memcg, node, sc, ctx);
+                    self.shrink_active_list(
+                        Lru::ActiveAnon,
+                        SWAP_CLUSTER_MAX,
+                        memcg,
+                        node,
+                        sc,
+                        ctx,
+                    );
                 }
                 return true;
             }
@@ -219,7 +226,12 @@ impl Machine {
     }
 
     /// Puts the reclaimer to sleep (Linux `reclaim_throttle`).
-    pub(crate) fn reclaim_throttle(&mut self, node: NodeId, reason: Throttle, timeout: u64) -> Wait {
+    pub(crate) fn reclaim_throttle(
+        &mut self,
+        node: NodeId,
+        reason: Throttle,
+        timeout: u64,
+    ) -> Wait {
         self.mem.vmstat.count(Event::MmVmscanThrottled);
         if reason == Throttle::Writeback {
             let state = &mut self.nodes[node.idx()];

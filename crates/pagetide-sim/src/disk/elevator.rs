@@ -58,11 +58,7 @@ impl Queued {
     }
 
     fn submitted(&self) -> Nanos {
-        self.parts
-            .iter()
-            .map(|part| part.submitted)
-            .min()
-            .expect("a request has parts")
+        self.parts.iter().map(|part| part.submitted).min().expect("a request has parts")
     }
 
     fn absorb(&mut self, other: Queued) {
@@ -89,10 +85,7 @@ impl Direction {
     }
 
     fn remove(&mut self, sequence: u64) -> Queued {
-        let request = self
-            .by_age
-            .remove(&sequence)
-            .expect("named by the other index");
+        let request = self.by_age.remove(&sequence).expect("named by the other index");
         assert!(self.by_offset.remove(&(request.offset, sequence)));
         request
     }
@@ -101,15 +94,11 @@ impl Direction {
     fn neighbour(&self, new: &Queued) -> Option<u64> {
         let before = self.by_offset.range(..(new.offset, 0)).next_back();
         let after = self.by_offset.range((new.end(), 0)..).next();
-        before
-            .into_iter()
-            .chain(after)
-            .map(|&(_, sequence)| sequence)
-            .find(|sequence| {
-                let old = &self.by_age[sequence];
-                let touches = old.end() == new.offset || new.end() == old.offset;
-                touches && old.pages + new.pages <= MERGE_PAGES_MAX
-            })
+        before.into_iter().chain(after).map(|&(_, sequence)| sequence).find(|sequence| {
+            let old = &self.by_age[sequence];
+            let touches = old.end() == new.offset || new.end() == old.offset;
+            touches && old.pages + new.pages <= MERGE_PAGES_MAX
+        })
     }
 
     fn oldest(&self) -> Option<&Queued> {
@@ -118,14 +107,8 @@ impl Direction {
 
     /// The request next on the way from `position` among the oldest `window`.
     fn successor(&self, window: usize) -> Option<u64> {
-        let ahead = self
-            .by_age
-            .values()
-            .take(window)
-            .filter(|one| one.offset >= self.position);
-        ahead
-            .min_by_key(|one| (one.offset, one.sequence))
-            .map(|one| one.sequence)
+        let ahead = self.by_age.values().take(window).filter(|one| one.offset >= self.position);
+        ahead.min_by_key(|one| (one.offset, one.sequence)).map(|one| one.sequence)
     }
 }
 
@@ -200,19 +183,13 @@ impl Elevator {
         }
         let kind = self.choose_direction()?;
         let direction = self.direction(kind);
-        let oldest = direction
-            .oldest()
-            .expect("the direction chosen has requests");
+        let oldest = direction.oldest().expect("the direction chosen has requests");
         let expire_ns = match kind {
             IoKind::Read => READ_EXPIRE_NS,
             IoKind::Write => WRITE_EXPIRE_NS,
         };
         let expired = oldest.submitted() + expire_ns <= now;
-        let successor = if expired {
-            None
-        } else {
-            direction.successor(self.window)
-        };
+        let successor = if expired { None } else { direction.successor(self.window) };
         let sequence = successor.unwrap_or(oldest.sequence);
         self.batch_kind = kind;
         self.batching = 1;
@@ -220,10 +197,8 @@ impl Elevator {
     }
 
     fn choose_direction(&mut self) -> Option<IoKind> {
-        let (has_reads, has_writes) = (
-            !self.reads.by_age.is_empty(),
-            !self.writes.by_age.is_empty(),
-        );
+        let (has_reads, has_writes) =
+            (!self.reads.by_age.is_empty(), !self.writes.by_age.is_empty());
         match (has_reads, has_writes) {
             (false, false) => None,
             (true, false) => Some(IoKind::Read),
@@ -258,20 +233,8 @@ mod tests {
     use super::*;
 
     fn request(sequence: u64, kind: IoKind, offset: u64, pages: u32) -> Queued {
-        let part = Part {
-            id: sequence,
-            pages,
-            submitted: sequence,
-            fails: false,
-        };
-        Queued {
-            sequence,
-            kind,
-            offset,
-            pages,
-            slow: false,
-            parts: vec![part],
-        }
+        let part = Part { id: sequence, pages, submitted: sequence, fails: false };
+        Queued { sequence, kind, offset, pages, slow: false, parts: vec![part] }
     }
 
     fn drain(elevator: &mut Elevator, now: Nanos) -> Vec<(IoKind, u64)> {
@@ -285,10 +248,7 @@ mod tests {
         elevator.add(request(1, IoKind::Read, 90, 1));
         elevator.add(request(2, IoKind::Read, 10, 1));
         let order = drain(&mut elevator, 0);
-        assert_eq!(
-            order,
-            [(IoKind::Write, 50), (IoKind::Read, 90), (IoKind::Read, 10)]
-        );
+        assert_eq!(order, [(IoKind::Write, 50), (IoKind::Read, 90), (IoKind::Read, 10)]);
     }
 
     #[test]
@@ -352,20 +312,11 @@ mod tests {
         assert!(!elevator.add(request(0, IoKind::Write, 1000, 10)));
         assert!(elevator.add(request(1, IoKind::Write, 1010, 10)));
         assert!(elevator.add(request(2, IoKind::Write, 990, 10)));
-        assert!(
-            !elevator.add(request(3, IoKind::Read, 1020, 10)),
-            "other direction"
-        );
+        assert!(!elevator.add(request(3, IoKind::Read, 1020, 10)), "other direction");
         assert!(!elevator.add(request(4, IoKind::Write, 1021, 10)), "a gap");
-        assert!(
-            !elevator.add(request(5, IoKind::Write, 670, MERGE_PAGES_MAX)),
-            "too large"
-        );
+        assert!(!elevator.add(request(5, IoKind::Write, 670, MERGE_PAGES_MAX)), "too large");
         assert_eq!(elevator.len(), 4);
         let merged = elevator.writes.by_age[&0].clone();
-        assert_eq!(
-            (merged.offset, merged.pages, merged.parts.len()),
-            (990, 30, 3)
-        );
+        assert_eq!((merged.offset, merged.pages, merged.parts.len()), (990, 30, 3));
     }
 }

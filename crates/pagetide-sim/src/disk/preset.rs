@@ -159,18 +159,8 @@ impl DiskModel {
     /// I/O must not matter, and for comparison with the practically infinitely fast disk of the
     /// real-kernel reference.
     pub const INSTANT: DiskModel = DiskModel {
-        read: Lane {
-            latency_ns: 0,
-            latency_sequential_ns: 0,
-            recovery_ns: 0,
-            bandwidth: 0,
-        },
-        write: Lane {
-            latency_ns: 0,
-            latency_sequential_ns: 0,
-            recovery_ns: 0,
-            bandwidth: 0,
-        },
+        read: Lane { latency_ns: 0, latency_sequential_ns: 0, recovery_ns: 0, bandwidth: 0 },
+        write: Lane { latency_ns: 0, latency_sequential_ns: 0, recovery_ns: 0, bandwidth: 0 },
         queue_depth: 1024,
         mechanics: None,
         scheduler: IoScheduler::None,

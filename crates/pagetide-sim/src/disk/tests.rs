@@ -22,21 +22,11 @@ fn disk(model: &str) -> Disk {
 }
 
 fn read(id: u64, offset: u64, pages: u32) -> Request {
-    Request {
-        id,
-        kind: IoKind::Read,
-        offset,
-        pages,
-    }
+    Request { id, kind: IoKind::Read, offset, pages }
 }
 
 fn write(id: u64, offset: u64, pages: u32) -> Request {
-    Request {
-        id,
-        kind: IoKind::Write,
-        offset,
-        pages,
-    }
+    Request { id, kind: IoKind::Write, offset, pages }
 }
 
 /// Keeps `depth` requests outstanding until `total` are done; the completions in order.
@@ -121,9 +111,7 @@ fn random_requests_at_depth_one_take_the_latency_of_the_data_sheet() {
 fn random_reads_scale_with_depth_up_to_the_data_sheet() {
     for (model, most, depths) in [("ssd", 72_000, [1, 2, 4]), ("nvme", 490_000, [1, 8, 32])] {
         let rate = |depth| {
-            per_second(&closed_loop(&mut disk(model), depth, 20_000, |i| {
-                read(i, scattered(i), 1)
-            }))
+            per_second(&closed_loop(&mut disk(model), depth, 20_000, |i| read(i, scattered(i), 1)))
         };
         let one = rate(1);
         for depth in depths {
@@ -151,9 +139,7 @@ fn latency_and_bandwidth_can_be_overridden() {
     let mut slow = described("ssd");
     slow.read_latency_ns = Some(5_000_000);
     slow.read_bandwidth = Some(4096 * 1000);
-    let done = closed_loop(&mut Disk::new(&slow, 1), 1, 100, |i| {
-        read(i, scattered(i), 1)
-    });
+    let done = closed_loop(&mut Disk::new(&slow, 1), 1, 100, |i| read(i, scattered(i), 1));
     assert_near(done.last().unwrap().at / 100, 6_000_000, 2);
 }
 
@@ -179,13 +165,9 @@ fn a_rotating_disk_hates_random_requests() {
     // 8.5 ms seek and 4.16 ms rotation: about 79 a second.
     assert_near(per_second(&random), 82, 8);
     // Sorting helps a deep queue, short distances help a small file.
-    let sorted = closed_loop(&mut disk("rotating"), 64, 1000, |i| {
-        read(i, scattered(i), 1)
-    });
+    let sorted = closed_loop(&mut disk("rotating"), 64, 1000, |i| read(i, scattered(i), 1));
     assert!(per_second(&sorted) > per_second(&random) * 5 / 4);
-    let local = closed_loop(&mut disk("rotating"), 1, 1000, |i| {
-        read(i, scattered(i) % 200_000, 1)
-    });
+    let local = closed_loop(&mut disk("rotating"), 1, 1000, |i| read(i, scattered(i) % 200_000, 1));
     assert!(per_second(&local) > per_second(&random) * 3 / 2);
 }
 
@@ -253,15 +235,11 @@ fn neighbours_submitted_together_are_one_request() {
     disk.submit_all(0, (0..32).map(|i| write(i, 100 + i, 1)));
     assert_eq!((disk.in_service(), disk.queued()), (1, 0));
     let at = disk.next_completion().unwrap();
-    let ids: Vec<u64> = std::iter::from_fn(|| disk.pop_completion(at))
-        .map(|done| done.id)
-        .collect();
+    let ids: Vec<u64> =
+        std::iter::from_fn(|| disk.pop_completion(at)).map(|done| done.id).collect();
     assert_eq!(ids, (0..32).collect::<Vec<u64>>());
     let stats = disk.stats();
-    assert_eq!(
-        (stats.writes, stats.merges, stats.write_bytes),
-        (32, 31, 32 * PAGE_SIZE)
-    );
+    assert_eq!((stats.writes, stats.merges, stats.write_bytes), (32, 31, 32 * PAGE_SIZE));
 }
 
 #[test]
@@ -277,11 +255,8 @@ fn errors_come_at_the_given_rate_and_not_by_timing() {
                 write(i, scattered(i), 1)
             }
         });
-        let mut ids: Vec<u64> = done
-            .iter()
-            .filter(|one| one.result.is_err())
-            .map(|one| one.id)
-            .collect();
+        let mut ids: Vec<u64> =
+            done.iter().filter(|one| one.result.is_err()).map(|one| one.id).collect();
         ids.sort_unstable();
         assert_eq!(disk.stats().read_errors, ids.len() as u64);
         assert_eq!(disk.stats().write_errors, 0);
@@ -300,16 +275,11 @@ fn slow_requests_are_slow_and_hold_up_nobody() {
     faulty.faults.slow_factor = 100;
     let mut disk = Disk::new(&faulty, 5);
     let done = closed_loop(&mut disk, 4, 20_000, |i| read(i, scattered(i), 1));
-    let slow = done
-        .iter()
-        .filter(|one| one.at - one.submitted > 5_000_000)
-        .count() as u64;
+    let slow = done.iter().filter(|one| one.at - one.submitted > 5_000_000).count() as u64;
     assert_eq!(slow, disk.stats().slow);
     assert_near(slow, 200, 25);
     // A hundred times the latency for one in a hundred: half the rate, not a hundredth of it.
-    let healthy = closed_loop(&mut self::disk("ssd"), 4, 20_000, |i| {
-        read(i, scattered(i), 1)
-    });
+    let healthy = closed_loop(&mut self::disk("ssd"), 4, 20_000, |i| read(i, scattered(i), 1));
     assert!(per_second(&done) > per_second(&healthy) * 2 / 5);
 }
 
@@ -322,17 +292,8 @@ fn the_seed_decides_everything() {
         faulty.faults.slow_factor = 10;
         let run = |seed| {
             closed_loop(&mut Disk::new(&faulty, seed), 8, 2000, |i| {
-                let kind = if i % 3 == 0 {
-                    IoKind::Write
-                } else {
-                    IoKind::Read
-                };
-                Request {
-                    id: i,
-                    kind,
-                    offset: scattered(i) % 100_000,
-                    pages: 1 + i as u32 % 8,
-                }
+                let kind = if i % 3 == 0 { IoKind::Write } else { IoKind::Read };
+                Request { id: i, kind, offset: scattered(i) % 100_000, pages: 1 + i as u32 % 8 }
             })
         };
         assert_eq!(run(1), run(1));
@@ -361,10 +322,7 @@ fn counters_add_up() {
     let stats = disk.stats();
     assert_eq!(stats.busy_ns, done - 100);
     assert_eq!((stats.service_ns, stats.queue_ns), (done - 100, 0));
-    assert_eq!(
-        (stats.reads, stats.read_bytes, stats.writes),
-        (1, 2 * PAGE_SIZE, 0)
-    );
+    assert_eq!((stats.reads, stats.read_bytes, stats.writes), (1, 2 * PAGE_SIZE, 0));
 }
 
 /// Random load at random times: each request completes once, in order of time, not too early; the
@@ -390,21 +348,9 @@ fn every_request_completes_once() {
                     last = due;
                     assert_eq!(open.remove(&done.id), Some(done.submitted));
                 }
-                let kind = if prng.below(2) == 0 {
-                    IoKind::Read
-                } else {
-                    IoKind::Write
-                };
+                let kind = if prng.below(2) == 0 { IoKind::Read } else { IoKind::Write };
                 let (offset, pages) = (prng.below(5000), 1 + prng.below(64) as u32);
-                disk.submit(
-                    now,
-                    Request {
-                        id,
-                        kind,
-                        offset,
-                        pages,
-                    },
-                );
+                disk.submit(now, Request { id, kind, offset, pages });
                 open.insert(id, now);
                 assert!(disk.in_service() <= depth as usize);
             }

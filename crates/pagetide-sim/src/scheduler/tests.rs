@@ -42,9 +42,7 @@ fn audit(scheduler: &Scheduler) {
         assert_eq!(rq.load, load);
     }
     for (id, seen) in seen.into_iter().enumerate() {
-        let asleep = scheduler.tasks[id]
-            .as_ref()
-            .is_none_or(|task| task.state == State::Asleep);
+        let asleep = scheduler.tasks[id].as_ref().is_none_or(|task| task.state == State::Asleep);
         assert_eq!(seen, usize::from(!asleep), "task {id}");
     }
 }
@@ -80,10 +78,7 @@ fn hogs_share_by_weight() {
         let (plain, niced) = (exec_ms(&scheduler, 0), exec_ms(&scheduler, 1));
         assert!(plain + niced >= 9_999);
         let fair = 10_000 * weight / (weight + 1024);
-        assert!(
-            niced.abs_diff(fair) <= 30,
-            "nice {nice}: {niced} ms, fair {fair} ms"
-        );
+        assert!(niced.abs_diff(fair) <= 30, "nice {nice}: {niced} ms, fair {fair} ms");
     }
 }
 
@@ -145,10 +140,7 @@ fn a_sleeper_takes_the_cpu_from_a_hog() {
     assert_eq!(scheduler.wake(14_100_000, 1), Some(CPU0));
     assert!(scheduler.should_resched(CPU0, 14_100_000));
     assert_eq!(scheduler.pick_next(CPU0, 14_100_000), Some(1));
-    assert_eq!(
-        scheduler.task(0).vruntime - scheduler.task(1).vruntime,
-        3 * MS as i64
-    );
+    assert_eq!(scheduler.task(0).vruntime - scheduler.task(1).vruntime, 3 * MS as i64);
     assert_eq!(scheduler.stats(1).nr_voluntary_switches, 1);
 }
 
@@ -390,15 +382,11 @@ fn random_histories_keep_the_promises() {
 }
 
 fn assert_work_conserving(scheduler: &Scheduler) {
-    let idle = (0..scheduler.nr_cpus())
-        .map(Cpu)
-        .filter(|cpu| scheduler.rq(*cpu).is_idle());
+    let idle = (0..scheduler.nr_cpus()).map(Cpu).filter(|cpu| scheduler.rq(*cpu).is_idle());
     for idle in idle {
         for rq in &scheduler.cpus {
-            let waits = rq
-                .queue
-                .iter()
-                .any(|place| scheduler.task(place.2).allowed.contains(&idle.0));
+            let waits =
+                rq.queue.iter().any(|place| scheduler.task(place.2).allowed.contains(&idle.0));
             assert!(!waits, "{idle:?} is idle while a task waits");
         }
     }

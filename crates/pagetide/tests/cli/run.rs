@@ -149,8 +149,9 @@ fn interrupting_prints_what_finished() {
     let args = ["run", "small.toml", "--format", "csv", "--repeats", "10000", "--jobs", "1"];
     let child = place.command().args(args).spawn().unwrap();
     sleep(Duration::from_millis(2000));
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(kill.success());
+    // The shell's own `kill`: a program of that name is not everywhere.
+    let kill = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(kill.unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let stderr = String::from_utf8(output.stderr).unwrap();

@@ -167,11 +167,16 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
             check_pages(size, sink);
         }
         check_zone_parts(name.value, present, managed, free, sink);
+        let late = zone.late.as_ref().map_or(0, |late| late.value.0);
+        if let Some(size) = zone.late.as_ref().filter(|size| size.value.0 > managed.value.0) {
+            sink.hinted(size.span, "more late than managed", "late <= managed");
+        }
         zones.push(Zone {
             name: name.value.name().to_owned(),
             present: present.value.0 / PAGE_SIZE,
             managed: managed.value.0 / PAGE_SIZE,
             free: free.value.0 / PAGE_SIZE,
+            late: late / PAGE_SIZE,
         });
     }
     zones

@@ -60,6 +60,10 @@ table! {
         managed: At<Size>,
         /// Memory free when the run starts (default: all managed).
         free: At<Size>,
+        /// Memory of `managed` that boot freed only after it had computed the watermarks: initial
+        /// RAM disk and init sections (default: none). The kernel's own marks are a little smaller
+        /// with it.
+        late: At<Size>,
     }
 }
 
