@@ -235,6 +235,24 @@ fn info_sums_and_slices() {
     assert_eq!(Info { timeline: Vec::new(), ..full }, quick);
 }
 
+#[test]
+fn the_shipped_trace_is_as_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/traces/cc1-zpipe.ptt");
+    let info = Info::scan(path).unwrap();
+    let expected = Totals {
+        records: 126_131,
+        references: 319_964_247,
+        distinct_pages: 4952,
+        time: 230_284_845,
+        writes: 32_278,
+        digest: 0xe015_aaea_af67_0c01,
+    };
+    assert_eq!(info.totals, expected);
+    assert_eq!((info.bytes, info.header.regions.len()), (447_086, 42));
+    assert_eq!(info.header.clock, Clock::Instructions);
+    assert_eq!(info.header.window, Window { pages: 512, time: 2_000_000 });
+}
+
 fn replay(bytes: &[u8], name: &str, passes: u32) -> Vec<Op> {
     let path = TempFile::new(name, bytes);
     let mut replay = Replay::open(&path.0, passes).unwrap();

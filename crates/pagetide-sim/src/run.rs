@@ -256,6 +256,7 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             }
         }
     }
+    add_copies(&mut metrics, setup);
     for memcg in &world.machine.memcgs()[1..] {
         let name = &memcg.name;
         let events = &memcg.events;
@@ -271,9 +272,8 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             ("pgdeactivate", events.pgdeactivate),
         ] {
             let key = format!("{name}.{key}");
-            if !metrics.contains_key(&key) {
-                metrics.insert(key, Metric { value: value as f64, unit: Unit::Count });
-            }
+            // A task of the same name has its own.
+            metrics.entry(key).or_insert(Metric { value: value as f64, unit: Unit::Count });
         }
         metrics.insert(
             format!("{name}.memory.current"),
@@ -281,6 +281,38 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
         );
     }
     metrics
+}
+
+/// What the copies of a task did together, under the name they share: times and latencies are
+/// means, everything else is a sum.
+fn add_copies(metrics: &mut BTreeMap<String, Metric>, setup: &Setup) {
+    let mut families: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for task in &setup.tasks {
+        if let Some((name, copy)) = task.name.rsplit_once('.') {
+            if copy.bytes().all(|byte| byte.is_ascii_digit()) {
+                families.entry(name).or_default().push(&task.name);
+            }
+        }
+    }
+    for (family, copies) in families {
+        let first = format!("{}.", copies[0]);
+        let keys: Vec<String> = metrics
+            .range(first.clone()..)
+            .take_while(|(key, _)| key.starts_with(&first))
+            .map(|(key, _)| key[first.len()..].to_owned())
+            .collect();
+        for key in keys {
+            let all: Vec<Metric> = copies
+                .iter()
+                .filter_map(|copy| metrics.get(&format!("{copy}.{key}")))
+                .copied()
+                .collect();
+            let unit = all[0].unit;
+            let sum: f64 = all.iter().map(|metric| metric.value).sum();
+            let value = if unit == Unit::Seconds { sum / all.len() as f64 } else { sum };
+            metrics.insert(format!("{family}.{key}"), Metric { value, unit });
+        }
+    }
 }
 
 /// Direct reclaims over all zones in a list of event counts.

@@ -1,5 +1,5 @@
 //! The parts of a `.ptt` file as types, and the encoding of its header and footer. The layout,
-//! byte by byte, is docs/trace-format.md; blocks of records are in [`super::block`].
+//! byte by byte, is docs/trace-format.md; blocks of records are in `block`.
 
 use std::fmt;
 

@@ -2,8 +2,8 @@
 //! other programs record, and replay.
 //!
 //! docs/trace-format.md describes the format byte by byte, the importers' rules, and the trace
-//! that is shipped. Reading order: [`format`] (what a trace holds), [`reader`] and [`writer`],
-//! [`import`] (from lackey, oracleGeneral, csv), [`replay`] (as operations of a task).
+//! that is shipped. Reading order: [`mod@format`] (what a trace holds), [`reader`] and [`writer`],
+//! [`mod@import`] (from lackey, oracleGeneral, csv), [`replay`] (as operations of a task).
 
 mod block;
 pub mod error;

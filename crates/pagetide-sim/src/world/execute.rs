@@ -1,0 +1,385 @@
+//! Executing tasks: one piece at a time, an operation after the other.
+//!
+//! Invariant: a task has a call in progress exactly while an operation that needs the kernel is
+//! under way, and it is counted as stalled on memory exactly while that call reclaims, is
+//! throttled, or waits for a page that was in the working set.
+
+use super::{After, Event, Thread, World, WorldError};
+use crate::task::{difference, snapshot, Blocked, PhaseRun, PIECE_NS};
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::effect::{Step, Throttle, Wait};
+use pagetide_core::machine::Touch;
+use pagetide_core::page_table::{Advice, Backing};
+use pagetide_core::units::{Cpu, FileId, MmId, Nanos, PAGE_SIZE};
+use pagetide_core::vmstat::Event as Counter;
+use pagetide_scenario::model;
+use pagetide_scenario::op::{self, Op};
+
+impl World {
+    pub(super) fn start_task(&mut self, id: usize) {
+        let task = &mut self.tasks[id];
+        task.began = Some(self.now);
+        task.blocked = Blocked::No;
+        task.vmstat = snapshot(&self.machine.mem.vmstat);
+        self.wake(Thread::Task(id));
+    }
+
+    pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
+        self.update_stall(id, None);
+        let task = &mut self.tasks[id];
+        task.blocked = Blocked::Exited;
+        task.ended = Some(self.now);
+        task.call = None;
+        task.vmstat = difference(&self.machine.mem.vmstat, &task.vmstat);
+        if let Some(phase) = task.phases.last().filter(|phase| phase.ended.is_none()) {
+            let phase = phase.phase;
+            self.end_phase(id, phase);
+        }
+        let task = &mut self.tasks[id];
+        if !task.background {
+            self.nr_over += 1;
+        }
+        let mm = task.mm;
+        let mut effects = Vec::new();
+        self.machine.exit_mm(mm, cpu).drain_into(&mut effects);
+        self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
+        self.cpus[cpu.idx()].effects.extend(effects);
+        for (other, task) in self.setup.tasks.iter().enumerate() {
+            if task.start.after == Some(id) {
+                let at = self.now + task.start.delay_ns + self.start_jitter[other];
+                self.queue.push(at, Event::Start(other));
+            }
+        }
+    }
+
+    pub(super) fn oom_kill(&mut self, mm: MmId) {
+        let Some(id) = self.tasks.iter().position(|task| task.mm == mm) else { return };
+        self.tasks[id].killed = true;
+        let thread = Thread::Task(id);
+        match self.tasks[id].blocked {
+            Blocked::Exited | Blocked::No => {}
+            Blocked::Throttled(..) => self.end_throttle(thread),
+            Blocked::Page => {
+                for waiters in self.page_waiters.values_mut() {
+                    waiters.retain(|&waiter| waiter != id);
+                }
+                self.end_page_wait(id);
+                self.wake(thread);
+            }
+            Blocked::Sleeping => {
+                if let Some(timer) = self.timers[id].take() {
+                    self.queue.cancel(timer);
+                }
+                self.tasks[id].blocked = Blocked::No;
+                self.wake(thread);
+            }
+        }
+    }
+
+    /// Keeps the pressure accounting in step with what a task does: reclaiming for itself,
+    /// throttled, or waiting for a page that was in the working set.
+    pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Wait>) {
+        let task = &self.tasks[id];
+        let stalled = match (&task.call, waiting) {
+            (Some((call, _)), Some(wait @ Wait::Page(_))) => {
+                call.is_reclaiming() || call.is_thrashing(&self.machine, wait)
+            }
+            (_, Some(Wait::Throttled { reason, .. })) => reason != Throttle::Dirty,
+            (Some((call, _)), None) => call.is_reclaiming(),
+            (None, _) => false,
+        };
+        if stalled != task.stalled {
+            self.tasks[id].stalled = stalled;
+            if stalled {
+                self.machine.psi.stall_begin(self.now);
+            } else {
+                self.machine.psi.stall_end(self.now);
+            }
+        }
+    }
+
+    /// Executes one piece of a task.
+    pub(super) fn run_task(&mut self, id: usize, cpu: Cpu) -> Result<(After, Nanos), WorldError> {
+        if self.tasks[id].killed {
+            return Ok((After::Runnable, 1));
+        }
+        let running_before = !self.tasks[id].stalled;
+        let result = self.run_piece(id, cpu);
+        // `run_begin` was told of this piece; keep `run_end` paired with it.
+        if running_before && self.tasks[id].stalled {
+            self.machine.psi.run_end(self.now);
+        } else if !running_before && !self.tasks[id].stalled {
+            self.machine.psi.run_begin(self.now);
+        }
+        result
+    }
+
+    pub(super) fn run_piece(&mut self, id: usize, cpu: Cpu) -> Result<(After, Nanos), WorldError> {
+        let mut elapsed: Nanos = 0;
+        while elapsed < PIECE_NS && self.cpus[cpu.idx()].effects.is_empty() {
+            if self.tasks[id].call.is_some() {
+                if let Some(after) = self.step_call(id, cpu, &mut elapsed) {
+                    return Ok((after, elapsed));
+                }
+                continue;
+            }
+            if self.tasks[id].compute_left > 0 {
+                let ns = self.tasks[id].compute_left.min(PIECE_NS - elapsed);
+                let task = &mut self.tasks[id];
+                task.compute_left -= ns;
+                task.usage.user_ns += ns;
+                elapsed += ns;
+                continue;
+            }
+            let op = self.tasks[id].program.next_op().map_err(|source| WorldError::Program {
+                task: self.tasks[id].name.clone(),
+                source,
+            })?;
+            match op {
+                None => return Ok((After::Exit, elapsed)),
+                Some(Op::Access { region, page, write }) => {
+                    let task = &mut self.tasks[id];
+                    let vma = task.regions[region as usize];
+                    task.usage.bytes += PAGE_SIZE;
+                    task.usage.user_ns += self.cost.access_ns();
+                    elapsed += self.cost.access_ns();
+                    if self.machine.touch(vma, page, write) == Touch::Fault {
+                        let node = self.machine.mem.cpu_node(cpu);
+                        let call = Call::fault(task.mm, node, vma, page, write);
+                        self.begin_call(id, call, Op::Access { region, page, write }, elapsed);
+                    }
+                }
+                Some(op) => {
+                    if let Some(after) = self.other_op(id, op, cpu, &mut elapsed) {
+                        return Ok((after, elapsed));
+                    }
+                }
+            }
+        }
+        Ok((After::Runnable, elapsed))
+    }
+
+    pub(super) fn begin_call(&mut self, id: usize, call: Call, op: Op, elapsed: Nanos) {
+        let task = &mut self.tasks[id];
+        task.call = Some((call, op));
+        task.call_began = self.now + elapsed;
+        task.call_page_wait = 0;
+    }
+
+    /// One step of a task's call. `Some`: the piece ends.
+    pub(super) fn step_call(&mut self, id: usize, cpu: Cpu, elapsed: &mut Nanos) -> Option<After> {
+        let (mut call, op) = self.tasks[id].call.take()?;
+        let vmstat = &self.machine.mem.vmstat;
+        let faults_before = vmstat.get(Counter::Pgfault);
+        let majors_before = vmstat.get(Counter::Pgmajfault);
+        let (step, effects) = self.machine.step(&mut call, cpu, self.now + *elapsed);
+        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        let cost = self.cost.cost(&self.machine.take_work());
+        *elapsed += cost;
+        let vmstat = &self.machine.mem.vmstat;
+        let task = &mut self.tasks[id];
+        task.usage.system_ns += cost;
+        task.usage.pgfault += vmstat.get(Counter::Pgfault) - faults_before;
+        task.usage.pgmajfault += vmstat.get(Counter::Pgmajfault) - majors_before;
+        match step {
+            Step::Continue => {
+                task.call = Some((call, op));
+                self.update_stall(id, None);
+                None
+            }
+            Step::Wait(wait) => {
+                task.call = Some((call, op));
+                task.wait_began = self.now + *elapsed;
+                match wait {
+                    Wait::Page(pfn) => {
+                        task.blocked = Blocked::Page;
+                        self.page_waiters.entry(pfn.0).or_default().push(id);
+                    }
+                    Wait::Throttled { node, reason, timeout } => {
+                        task.blocked = Blocked::Throttled(node, reason);
+                        if timeout != u64::MAX {
+                            let at = self.now + *elapsed + timeout;
+                            self.timers[id] =
+                                Some(self.queue.push(at, Event::Timer(Thread::Task(id))));
+                        }
+                    }
+                }
+                self.update_stall(id, Some(wait));
+                Some(After::Block)
+            }
+            Step::Done(outcome) => {
+                self.update_stall(id, None);
+                self.finish_call(id, &call, op, outcome, *elapsed)
+            }
+        }
+    }
+
+    pub(super) fn finish_call(
+        &mut self,
+        id: usize,
+        call: &Call,
+        op: Op,
+        outcome: Outcome,
+        elapsed: Nanos,
+    ) -> Option<After> {
+        let task = &mut self.tasks[id];
+        let wall = (self.now + elapsed).saturating_sub(task.call_began);
+        task.alloc_latency.record(wall.saturating_sub(task.call_page_wait));
+        if let (Op::Read { file, .. }, Some(state)) = (op, call.readahead()) {
+            task.readahead[file] = state;
+        }
+        match outcome {
+            Outcome::Minor | Outcome::Major => None,
+            Outcome::IoError => {
+                // A failed read() is an error code the program may ignore; a failed fault is
+                // SIGBUS, which it cannot.
+                task.io_errors += 1;
+                if matches!(op, Op::Access { .. }) {
+                    Some(After::Exit)
+                } else {
+                    None
+                }
+            }
+            Outcome::NoMemory => {
+                task.killed = true;
+                Some(After::Runnable)
+            }
+        }
+    }
+
+    /// Everything but accesses.
+    pub(super) fn other_op(
+        &mut self,
+        id: usize,
+        op: Op,
+        cpu: Cpu,
+        elapsed: &mut Nanos,
+    ) -> Option<After> {
+        let node = self.machine.mem.cpu_node(cpu);
+        let mm = self.tasks[id].mm;
+        match op {
+            Op::Access { .. } => unreachable!("handled by the caller"),
+            Op::Map { region, backing, pages, advice, executable } => {
+                debug_assert_eq!(region as usize, self.tasks[id].regions.len());
+                let backing = match backing {
+                    op::Backing::Anon => Backing::Anon,
+                    op::Backing::File(file) => Backing::File(FileId(file as u32)),
+                    op::Backing::TraceFile { key } => Backing::File(self.trace_file(key, pages)),
+                };
+                let vma = self.machine.mmap(mm, backing, pages, advice_of(advice), executable);
+                self.tasks[id].regions.push(vma);
+                *elapsed += self.cost.syscall_ns;
+            }
+            Op::Unmap { region } => {
+                let vma = self.tasks[id].regions[region as usize];
+                let effects = self.machine.munmap(vma, cpu);
+                effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+                *elapsed += self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
+            }
+            Op::Read { file, offset, len } => {
+                let state = self.tasks[id].readahead[file];
+                self.tasks[id].usage.bytes += len;
+                let call = Call::read(mm, node, FileId(file as u32), offset, len, state);
+                self.begin_call(id, call, op, *elapsed);
+            }
+            Op::Write { file, offset, len } => {
+                self.tasks[id].usage.bytes += len;
+                let call = Call::write(mm, node, FileId(file as u32), offset, len);
+                self.begin_call(id, call, op, *elapsed);
+            }
+            Op::Compute { ns } => self.tasks[id].compute_left = ns,
+            Op::Sleep { ns } => {
+                self.tasks[id].blocked = Blocked::Sleeping;
+                let at = self.now + *elapsed + ns;
+                self.timers[id] = Some(self.queue.push(at, Event::Timer(Thread::Task(id))));
+                return Some(After::Block);
+            }
+            Op::PhaseBegin { phase } => {
+                let vmstat = snapshot(&self.machine.mem.vmstat);
+                let task = &mut self.tasks[id];
+                task.phases.push(PhaseRun {
+                    phase,
+                    began: self.now + *elapsed,
+                    ended: None,
+                    usage: task.usage.clone(),
+                    vmstat,
+                    extra: Vec::new(),
+                });
+            }
+            Op::PhaseEnd { phase } => {
+                // Wall time up to the end of what this piece has done so far.
+                let now = self.now;
+                self.now += *elapsed;
+                self.end_phase(id, phase);
+                self.now = now;
+            }
+        }
+        None
+    }
+
+    pub(super) fn end_phase(&mut self, id: usize, phase: u32) {
+        let extra = self.residency(id, phase);
+        let vmstat = &self.machine.mem.vmstat;
+        let task = &mut self.tasks[id];
+        let usage = task.usage.clone();
+        if let Some(run) = task.phases.iter_mut().rev().find(|run| run.phase == phase) {
+            run.ended = Some(self.now);
+            run.usage = usage.since(&run.usage);
+            run.vmstat = difference(vmstat, &run.vmstat);
+            run.extra = extra;
+        }
+    }
+
+    /// Pages of the hot and of the cold part of a working set in memory at the end of its phase.
+    pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<(&'static str, u64)> {
+        let model::Workload::WorkingSet(set) =
+            &self.setup.tasks[id].phases[phase as usize].workload
+        else {
+            return Vec::new();
+        };
+        let task = &self.tasks[id];
+        let hot_percent = u64::from(set.hot_page_percent);
+        let mut found = Vec::new();
+        let mut count = |name: [&'static str; 2], region: &str, pages: u64| {
+            let Some(number) = task.program.region_number(region) else { return };
+            let Some(&vma) = task.regions.get(number as usize) else { return };
+            let hot = pages * hot_percent / 100;
+            let mut resident = [0u64; 2];
+            for index in 0..pages {
+                let page = pagetide_scenario::workload::scatter(index, pages);
+                if self.machine.is_in_core(vma, page) {
+                    resident[usize::from(index >= hot)] += 1;
+                }
+            }
+            found.push((name[0], resident[0]));
+            found.push((name[1], resident[1]));
+        };
+        if let Some((region, pages)) = &set.anon {
+            count(["anon_hot_resident", "anon_cold_resident"], region, *pages);
+        }
+        if let Some((_, region, pages, _)) = &set.file {
+            count(["file_hot_resident", "file_cold_resident"], region, *pages);
+        }
+        found
+    }
+
+    pub(super) fn trace_file(&mut self, key: u64, pages: u64) -> FileId {
+        if let Some(&file) = self.trace_files.get(&key) {
+            return file;
+        }
+        let file = self.machine.create_file(pages * PAGE_SIZE, false);
+        let disk = 0;
+        let base = self.file_base.iter().filter(|base| base.0 == disk).map(|base| base.1).max();
+        self.file_base.push((disk, base.unwrap_or(0) + (1 << 24)));
+        self.trace_files.insert(key, file);
+        file
+    }
+}
+
+fn advice_of(advice: model::Advice) -> Advice {
+    match advice {
+        model::Advice::Normal => Advice::Normal,
+        model::Advice::Random => Advice::Random,
+        model::Advice::Sequential => Advice::Sequential,
+    }
+}
