@@ -54,7 +54,13 @@ impl Psi {
     /// A task that is not stalled left its CPU.
     pub fn run_end(&mut self, now: Nanos) {
         self.advance(now);
+        debug_assert!(self.nr_running > 0, "tasks begin to run before they stop");
         self.nr_running = self.nr_running.saturating_sub(1);
+    }
+
+    /// Tasks stalled, and tasks that run and are not.
+    pub fn nr_tasks(&self) -> (u32, u32) {
+        (self.nr_stalled, self.nr_running)
     }
 
     /// Mixes the state into `digest`.

@@ -414,6 +414,11 @@ impl Machine {
         crate::effect::Effects::new(&mut self.effects)
     }
 
+    /// Write requests for files that the world has not finished.
+    pub fn nr_file_writes_in_flight(&self) -> u32 {
+        self.writeback.inflight_bios
+    }
+
     /// Whether disks are too busy writing to take more.
     pub(crate) fn is_write_congested(&self) -> bool {
         self.writeback.congested
@@ -477,6 +482,8 @@ fn position_ratio(dirty: u64, freerun: u64, limit: u64) -> u64 {
     }
     let setpoint = (freerun + limit) / 2;
     let x = ((setpoint as i64 - dirty as i64) << 10) / (limit.saturating_sub(setpoint) as i64 + 1);
+    // Beyond the free-run line the result is 2 anyhow, and the cube must not overflow.
+    let x = x.min(1 << 10);
     let cubed = (((x * x) >> 10) * x) >> 10;
     ((1 << 10) + cubed).clamp(0, 2 << 10) as u64
 }

@@ -262,9 +262,29 @@ mod tests {
     fn every_kind_of_work_costs_something() {
         assert_eq!(MODEL.cost(&NOTHING), 0);
         assert_eq!(MODEL.cost(&Work { faults: 3, ..NOTHING }), 1500);
-        // A little of everything is the sum of all prices, hence no field has been forgotten.
-        let one_each = NOTHING.fields().len();
-        assert_eq!(one_each, 15, "give the new kind of work a price and a place in these tests");
+        // Each field alone, so that none has been forgotten; a page's worth of bytes.
+        let alone = [
+            Work { faults: 1, ..NOTHING },
+            Work { pages_allocated: 1, ..NOTHING },
+            Work { pages_freed: 1, ..NOTHING },
+            Work { buddy_ops: 1, ..NOTHING },
+            Work { pages_zeroed: 1, ..NOTHING },
+            Work { bytes_copied: 4096, ..NOTHING },
+            Work { ptes_set: 1, ..NOTHING },
+            Work { cache_ops: 1, ..NOTHING },
+            Work { pages_scanned: 1, ..NOTHING },
+            Work { rmap_walks: 1, ..NOTHING },
+            Work { lru_moves: 1, ..NOTHING },
+            Work { lruvecs_visited: 1, ..NOTHING },
+            Work { bios: 1, ..NOTHING },
+            Work { tlb_flushes: 1, ..NOTHING },
+            Work { syscalls: 1, ..NOTHING },
+            Work { fs_requests: 1, ..NOTHING },
+        ];
+        assert_eq!(alone.len(), NOTHING.fields().len(), "a new kind of work needs its line");
+        for work in alone {
+            assert!(MODEL.cost(&work) > 0, "{work:?} costs nothing");
+        }
     }
 
     #[test]

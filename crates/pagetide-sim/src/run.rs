@@ -36,7 +36,7 @@ pub struct RunOptions {
     pub cancel: Option<Arc<AtomicBool>>,
     /// Virtual nanoseconds done, stored now and then.
     pub progress: Option<Arc<AtomicU64>>,
-    /// Audit the whole machine after every so many events (tests); 0: only at the end of none.
+    /// Audit the whole machine after every so many events and at the end (tests); 0: never.
     pub audit_every: u64,
 }
 
@@ -68,7 +68,7 @@ impl SimError {
             SimError::Control(_) => {
                 Some("the run stopped before anything was done; see docs/scenario.md".into())
             }
-            SimError::World(WorldError::Stuck { .. }) => {
+            SimError::World(WorldError::Stuck { .. } | WorldError::Audit { .. }) => {
                 Some("this is a defect of the simulator: please report the scenario".into())
             }
             SimError::Program(_) | SimError::World(_) | SimError::Cancelled => None,
@@ -96,7 +96,7 @@ pub fn run(
         }
         cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     };
-    let finished = world.run(setup.time_limit_ns, cancelled)?;
+    let finished = world.run(setup.time_limit_ns, options.audit_every, cancelled)?;
     if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
         return Err(SimError::Cancelled);
     }

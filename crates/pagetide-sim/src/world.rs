@@ -7,6 +7,7 @@
 //!
 //! Invariant: a thread is running on at most one CPU, and a busy CPU has exactly one event.
 
+mod audit;
 mod daemons;
 mod disks;
 mod execute;
@@ -16,6 +17,7 @@ use crate::disk::Disk;
 use crate::event_queue::{EventId, EventQueue};
 use crate::scheduler::{Scheduler, TaskId};
 use crate::task::{Blocked, Task};
+use pagetide_core::audit::Violation;
 use pagetide_core::effect::{Effect, Io, Throttle};
 use pagetide_core::machine::Machine;
 use pagetide_core::units::{Cpu, FileId, Nanos, NodeId, Pfn};
@@ -64,6 +66,8 @@ struct CpuState {
     last: Option<Thread>,
     /// Interrupt work to be added to the next piece.
     debt: Nanos,
+    /// The piece was reported to the pressure accounting as that of a task that is not stalled.
+    counts_as_running: bool,
 }
 
 /// A daemon's sleep.
@@ -130,6 +134,14 @@ pub enum WorldError {
         /// One of the tasks.
         task: String,
     },
+    /// The audit found an invariant violated.
+    #[error("at {at_ns} ns: {violation}")]
+    Audit {
+        /// When.
+        at_ns: Nanos,
+        /// Which.
+        violation: Violation,
+    },
 }
 
 impl World {
@@ -189,17 +201,35 @@ impl World {
     }
 
     /// Runs until all foreground tasks are over, `limit` is reached or `cancelled` says stop.
-    /// Returns whether everything finished.
+    /// Returns whether everything finished. Audits the world after every `audit_every` events and
+    /// at the end; 0: never.
     pub fn run(
         &mut self,
         limit: Nanos,
+        audit_every: u64,
+        cancelled: impl FnMut(Nanos) -> bool,
+    ) -> Result<bool, WorldError> {
+        let finished = self.run_events(limit, audit_every, cancelled)?;
+        if audit_every > 0 {
+            self.audit()?;
+        }
+        Ok(finished)
+    }
+
+    fn run_events(
+        &mut self,
+        limit: Nanos,
+        audit_every: u64,
         mut cancelled: impl FnMut(Nanos) -> bool,
     ) -> Result<bool, WorldError> {
-        let mut polls = 0u32;
+        let mut nr_events = 0u64;
         while !self.is_finished() {
-            polls = polls.wrapping_add(1);
-            if polls.is_multiple_of(1024) && cancelled(self.now) {
+            nr_events += 1;
+            if nr_events.is_multiple_of(1024) && cancelled(self.now) {
                 return Ok(false);
+            }
+            if audit_every > 0 && nr_events.is_multiple_of(audit_every) {
+                self.audit()?;
             }
             let Some((at, event)) = self.queue.pop() else {
                 let task = self.tasks.iter().find(|task| !task.is_over() && !task.background);
@@ -276,33 +306,20 @@ impl World {
         if let Some((thread, after, ran)) = self.cpus[cpu.idx()].piece.take() {
             let id = self.thread_id(thread);
             self.scheduler.account(cpu, id, ran);
-            if let Thread::Task(task) = thread {
-                if !self.tasks[task].stalled {
-                    self.machine.psi.run_end(self.now);
-                }
+            if std::mem::take(&mut self.cpus[cpu.idx()].counts_as_running) {
+                self.machine.psi.run_end(self.now);
             }
             // The effects of a piece that ends in sleep may wake it again at once.
-            let mut after = after;
             if after == After::Block {
                 self.scheduler.block(cpu);
             }
             self.carry_out(cpu);
             if let Thread::Task(task) = thread {
-                if self.tasks[task].killed && !self.tasks[task].is_over() {
-                    if after == After::Block && !self.scheduler.is_asleep(id) {
-                        after = After::Runnable;
-                    }
+                if after == After::Exit || self.tasks[task].killed {
                     self.exit_task(task, cpu);
                     self.carry_out(cpu);
-                    if after != After::Block && self.scheduler.current(cpu) == Some(id) {
-                        self.scheduler.block(cpu);
-                    }
-                    after = After::Block;
-                }
-                if after == After::Exit {
-                    self.exit_task(task, cpu);
-                    self.carry_out(cpu);
-                    self.scheduler.block(cpu);
+                    // Asleep, running, or, killed by its own effects, on any CPU's queue.
+                    self.scheduler.remove_task(id);
                 }
             }
         }
@@ -326,18 +343,18 @@ impl World {
         if self.cpus[cpu.idx()].last.replace(thread) != Some(thread) {
             cost += self.cost.context_switch_ns;
         }
-        if let Thread::Task(task) = thread {
-            if !self.tasks[task].stalled {
-                self.machine.psi.run_begin(self.now);
-            }
-        }
         let (after, ran) = match thread {
             Thread::Task(task) => self.run_task(task, cpu)?,
             Thread::Kswapd(node) => self.run_kswapd(node, cpu),
             Thread::Flusher => self.run_flusher(cpu),
         };
         let ran = (ran + cost).max(1);
+        let counts_as_running = matches!(thread, Thread::Task(task) if !self.tasks[task].stalled);
+        if counts_as_running {
+            self.machine.psi.run_begin(self.now);
+        }
         let state = &mut self.cpus[cpu.idx()];
+        state.counts_as_running = counts_as_running;
         state.piece = Some((thread, after, ran));
         state.event = Some(self.queue.push(self.now + ran, Event::Cpu(cpu)));
         Ok(())
@@ -361,6 +378,8 @@ impl World {
         match effect {
             Effect::Submit(io) => self.submit(io, cpu),
             Effect::WakePage(pfn) => self.wake_page(pfn),
+            // A daemon that is throttled is awake already: its nap ended before this arrived.
+            Effect::WakeKswapd(node) if self.kswapds[node.idx()].throttled.is_some() => {}
             Effect::WakeKswapd(node) => {
                 if let Some(timer) = self.kswapds[node.idx()].timer.take() {
                     self.queue.cancel(timer);
@@ -369,6 +388,7 @@ impl World {
             }
             // Compaction is not part of this world yet: nobody sleeps on kcompactd.
             Effect::WakeKcompactd(..) => {}
+            Effect::WakeFlusher if self.flusher.throttled.is_some() => {}
             Effect::WakeFlusher => {
                 if let Some(timer) = self.flusher.timer.take() {
                     self.queue.cancel(timer);

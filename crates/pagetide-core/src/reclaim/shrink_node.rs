@@ -243,6 +243,17 @@ impl Machine {
         Wait::Throttled { node, reason, timeout }
     }
 
+    /// Who sleeps on a node for [`Throttle::Writeback`] or [`Throttle::Reserves`]; others are not
+    /// counted.
+    pub fn nr_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
+        let state = &self.nodes[node.idx()];
+        match reason {
+            Throttle::Writeback => state.nr_writeback_throttled,
+            Throttle::Reserves => state.nr_reserve_throttled,
+            _ => 0,
+        }
+    }
+
     /// A reclaimer that slept for writeback woke up. Worlds call this when such a wait ends.
     pub fn throttle_ended(&mut self, node: NodeId, reason: Throttle) {
         let state = &mut self.nodes[node.idx()];

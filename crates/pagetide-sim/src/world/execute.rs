@@ -103,15 +103,7 @@ impl World {
         if self.tasks[id].killed {
             return Ok((After::Runnable, 1));
         }
-        let running_before = !self.tasks[id].stalled;
-        let result = self.run_piece(id, cpu);
-        // `run_begin` was told of this piece; keep `run_end` paired with it.
-        if running_before && self.tasks[id].stalled {
-            self.machine.psi.run_end(self.now);
-        } else if !running_before && !self.tasks[id].stalled {
-            self.machine.psi.run_begin(self.now);
-        }
-        result
+        self.run_piece(id, cpu)
     }
 
     pub(super) fn run_piece(&mut self, id: usize, cpu: Cpu) -> Result<(After, Nanos), WorldError> {

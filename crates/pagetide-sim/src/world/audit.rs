@@ -1,0 +1,105 @@
+//! The world's half of the audit: what it keeps in step with the machine.
+//!
+//! Tests ask for it ([`RunOptions::audit_every`](crate::RunOptions)); nothing else depends on it.
+
+use super::{Thread, World, WorldError};
+use crate::task::Blocked;
+use pagetide_core::audit::Violation;
+use pagetide_core::effect::{Effect, Io, Throttle};
+use pagetide_core::units::NodeId;
+
+macro_rules! check {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(Violation(format!($($message)+)));
+        }
+    };
+}
+
+impl World {
+    /// Checks the machine, and that the world agrees with it on who sleeps and what is written.
+    ///
+    /// # Errors
+    /// The first violation found.
+    pub fn audit(&self) -> Result<(), WorldError> {
+        let checks = [
+            self.machine.audit(),
+            self.audit_sleepers(),
+            self.audit_throttles(),
+            self.audit_requests(),
+        ];
+        checks
+            .into_iter()
+            .collect::<Result<(), Violation>>()
+            .map_err(|violation| WorldError::Audit { at_ns: self.now, violation })
+    }
+
+    /// Every sleeping task has somebody who will wake it.
+    fn audit_sleepers(&self) -> Result<(), Violation> {
+        let on_cpu = |thread| {
+            self.cpus.iter().any(|cpu| cpu.piece.is_some_and(|(running, ..)| running == thread))
+        };
+        let mut nr_stalled = 0;
+        for (id, task) in self.tasks.iter().enumerate() {
+            let name = &task.name;
+            nr_stalled += u32::from(task.stalled);
+            let nr_waits: usize = self
+                .page_waiters
+                .values()
+                .map(|waiters| waiters.iter().filter(|&&waiter| waiter == id).count())
+                .sum();
+            let waits = task.blocked == Blocked::Page;
+            check!(nr_waits == usize::from(waits), "{name}: {:?}, {nr_waits} waits", task.blocked);
+            let timer = self.timers[id].is_some();
+            match task.blocked {
+                Blocked::Sleeping => check!(timer || task.began.is_none(), "{name} has no timer"),
+                Blocked::Exited => check!(task.ended.is_some(), "{name} ended at no time"),
+                Blocked::No => {
+                    let thread = Thread::Task(id);
+                    let awake = on_cpu(thread) || !self.scheduler.is_asleep(id as u32);
+                    check!(awake, "{name} is not blocked, but asleep");
+                    check!(!timer, "{name} runs and has a timer");
+                }
+                Blocked::Page => check!(!timer, "{name} waits for a page and has a timer"),
+                Blocked::Throttled(..) => {}
+            }
+        }
+        let (stalled, running) = self.machine.psi.nr_tasks();
+        check!(stalled == nr_stalled, "pressure: {stalled} stalled, {nr_stalled} found");
+        let found = self.cpus.iter().filter(|cpu| cpu.counts_as_running).count() as u32;
+        check!(running == found, "pressure: {running} running, {found} found");
+        Ok(())
+    }
+
+    /// The nodes' counts of throttled tasks.
+    fn audit_throttles(&self) -> Result<(), Violation> {
+        for node in (0..self.kswapds.len()).map(|node| NodeId(node as u8)) {
+            let count = |reason| {
+                let tasks = self.tasks.iter().filter(|task| {
+                    task.blocked == Blocked::Throttled(node, reason)
+                });
+                let daemons = self.kswapds.iter().chain([&self.flusher]);
+                let daemons = daemons.filter(|daemon| daemon.throttled == Some((node, reason)));
+                (tasks.count() + daemons.count()) as u32
+            };
+            for reason in [Throttle::Writeback, Throttle::Reserves] {
+                let (known, found) = (self.machine.nr_throttled(node, reason), count(reason));
+                check!(known == found, "{node:?} {reason:?}: {known} throttled, {found} found");
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests under way, or about to be submitted when a piece ends.
+    fn audit_requests(&self) -> Result<(), Violation> {
+        let is_file_write = |io: &Io| matches!(io, Io::WriteFile { .. });
+        let submitted = self.pending.iter().flatten().filter(|pending| is_file_write(&pending.io));
+        let effects = self.cpus.iter().flat_map(|cpu| &cpu.effects);
+        let coming =
+            effects.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
+        let (known, found) =
+            (self.machine.nr_file_writes_in_flight(), submitted.count() + coming.count());
+        check!(known as usize == found, "{known} file writes in flight, {found} found");
+        Ok(())
+    }
+}
