@@ -142,7 +142,7 @@ fn page_alloc(c: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = criterion::Criterion::default().with_measurement(CpuTime::default());
+    config = criterion::Criterion::default().with_measurement(CpuTime);
     targets = page_alloc
 }
 criterion_main!(benches);

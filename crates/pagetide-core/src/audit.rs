@@ -193,6 +193,9 @@ impl Machine {
                 check!(marked, "file{id} page {index} is tagged dirty, its page is not");
             }
             check!(dirty == file.nr_dirty, "file{id}: {} dirty, {dirty} found", file.nr_dirty);
+            let queued = self.writeback.nr_queued(FileId(id as u32));
+            check!(queued <= 1, "file{id} is queued for writeback {queued} times");
+            check!(dirty == 0 || queued == 1, "file{id} is dirty, not queued for writeback");
         }
         let by_page = pages.iter().filter(|page| page.has(PageFlags::FILE)).count() as u64;
         check!(by_page == nr_file, "{by_page} file pages, {nr_file} in page caches");

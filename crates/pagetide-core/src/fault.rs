@@ -36,6 +36,8 @@ pub struct Fault {
     tried: bool,
     /// The lock was dropped in this attempt: end it with a retry.
     dropped_lock: bool,
+    /// The page was read alone in this attempt: should that fail in the second, so does the fault.
+    read_alone: bool,
     major: bool,
     /// Pages of a swap read-ahead still to come, as page offsets or slots.
     swap_window: SwapWindow,
@@ -100,6 +102,7 @@ impl Fault {
             stage: Stage::Start,
             tried: false,
             dropped_lock: false,
+            read_alone: false,
             major: false,
             swap_window: SwapWindow::default(),
         }
@@ -141,6 +144,7 @@ impl Machine {
         self.memcgs[ctx.memcg.idx()].events.pgfault += 1;
         self.mem.work.faults += 1;
         fault.dropped_lock = false;
+        fault.read_alone = false;
         if !self.vmas[fault.vma.idx()].alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
@@ -364,7 +368,15 @@ impl Machine {
             return None;
         }
         if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) {
-            return Some(Step::Done(Outcome::IoError));
+            if fault.read_alone {
+                return Some(Step::Done(Outcome::IoError));
+            }
+            // An earlier read failed, perhaps that of a whole window: try this page.
+            fault.read_alone = true;
+            fault.dropped_lock |= !fault.tried;
+            self.read_page_again(pfn);
+            fault.stage = Stage::FileLocked(pfn);
+            return None;
         }
         if fault.dropped_lock {
             return self.retry(fault);
@@ -421,6 +433,7 @@ impl Machine {
             return None;
         }
         fault.dropped_lock |= !fault.tried;
+        fault.read_alone = true;
         self.submit_file_read(file, index, index + 1);
         self.fault_file_cached(fault, pfn)
     }
@@ -431,11 +444,6 @@ impl Machine {
             return Some(Step::Wait(Wait::Page(pfn)));
         }
         if fault.dropped_lock {
-            if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE)
-                && self.mem.pages[pfn.idx()].has(PageFlags::FILE)
-            {
-                return Some(Step::Done(Outcome::IoError));
-            }
             return self.retry(fault);
         }
         fault.stage = Stage::File;

@@ -27,6 +27,10 @@ pub struct FileRead {
     pos: u64,
     end: u64,
     window: Option<Window>,
+    /// Page for whose sake a window was read: should it be missing still, it is read alone.
+    read_ahead_for: Option<u32>,
+    /// Page that this call reads by itself: should that fail, the call fails.
+    reads_alone: Option<u32>,
     waiting: Option<Pfn>,
     major: bool,
     entered: bool,
@@ -51,6 +55,8 @@ impl FileRead {
             pos: offset,
             end: offset.saturating_add(len),
             window: None,
+            read_ahead_for: None,
+            reads_alone: None,
             waiting: None,
             major: false,
             entered: false,
@@ -126,23 +132,23 @@ impl Machine {
         let file = read.file;
         self.mem.work.cache_ops += 1;
         let Some(pfn) = self.files[file.idx()].get(index) else {
-            if slow.is_none() {
+            if slow.is_none() && read.read_ahead_for != Some(index) {
                 let cache = &self.files[file.idx()];
                 read.window = read.readahead.ondemand(file, cache, index, false, last - index, max);
                 // A window that does not hold the page itself would be read again and again.
                 let holds = |window: &Window| (window.next..window.end).contains(&index);
                 if read.window.as_ref().is_some_and(holds) {
                     read.major = true;
+                    read.read_ahead_for = Some(index);
                     return Ok(());
                 }
             }
-            return self.create_page(file, index, slow, ctx, Gfp::HIGHUSER_MOVABLE, true).map(
-                |pfn| {
-                    if pfn.is_some() {
-                        self.submit_file_read(file, index, index + 1);
-                    }
-                },
-            );
+            let created = self.create_page(file, index, slow, ctx, Gfp::HIGHUSER_MOVABLE, true)?;
+            if created.is_some() {
+                read.reads_alone = Some(index);
+                self.submit_file_read(file, index, index + 1);
+            }
+            return Ok(());
         };
         if self.mem.pages[pfn.idx()].test_clear(PageFlags::READAHEAD) {
             let cache = &self.files[file.idx()];
@@ -155,7 +161,14 @@ impl Machine {
             return Ok(());
         }
         if !page.has(PageFlags::UPTODATE) {
-            return Err(Step::Done(Outcome::IoError));
+            if read.reads_alone == Some(index) {
+                return Err(Step::Done(Outcome::IoError));
+            }
+            // An earlier read failed, perhaps that of a whole window: try this page.
+            read.major = true;
+            read.reads_alone = Some(index);
+            self.read_page_again(pfn);
+            return Ok(());
         }
         let same_page = read.readahead.prev_pos > 0
             && (read.readahead.prev_pos - 1) >> PAGE_SHIFT == u64::from(index);
@@ -346,6 +359,15 @@ impl Machine {
             self.effects.push(Effect::Submit(Io::ReadFile { file, index: at, nr }));
             at += nr;
         }
+    }
+
+    /// Reads a cached page whose last read failed.
+    pub(crate) fn read_page_again(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::LOCKED));
+        page.set(PageFlags::LOCKED);
+        let (file, index) = (FileId(page.mapping), page.index);
+        self.submit_file_read(file, index, index + 1);
     }
 
     /// Takes a clean, unmapped page out of the page cache.

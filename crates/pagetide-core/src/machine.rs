@@ -163,6 +163,11 @@ impl Machine {
         id
     }
 
+    /// Lengthens a file to `size` bytes, if it is shorter (Linux: `truncate` to more).
+    pub fn extend_file(&mut self, file: FileId, size: u64) {
+        self.files[file.idx()].extend(size);
+    }
+
     /// A file as the page cache sees it.
     pub fn file(&self, file: FileId) -> &FileCache {
         &self.files[file.idx()]

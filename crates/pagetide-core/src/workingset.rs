@@ -5,7 +5,7 @@
 //! if that many pages could have fitted beside the active ones, the page is activated at once.
 //!
 //! Difference from Linux: shadows are kept without the bound on tree nodes that Linux's
-//! shrinker enforces; 40 bits of clock instead of what is left of a word.
+//! shrinker enforces; 39 bits of clock instead of what is left of a word.
 
 use crate::machine::Machine;
 use crate::memcg::ROOT;
@@ -19,7 +19,11 @@ use crate::vmstat::{Event, NodeStat};
 pub struct Shadow(u64);
 
 const VALID: u64 = 1 << 62;
-const WORKINGSET: u64 = 1 << 40;
+const WORKINGSET: u64 = 1 << 39;
+const MEMCG_SHIFT: u32 = 40;
+const NODE_SHIFT: u32 = 56;
+const NODE_MASK: u64 = 63;
+const _: () = assert!(crate::node::MAX_NODES as u64 <= NODE_MASK + 1);
 const AGE_MASK: u64 = WORKINGSET - 1;
 
 impl core::fmt::Debug for Shadow {
@@ -37,14 +41,14 @@ impl Shadow {
     /// No shadow.
     pub const NONE: Shadow = Shadow(0);
 
-    /// Packs a snapshot. Bits: 0-39 age, 40 workingset, 41-56 group, 57-61 node, 62 valid.
+    /// Packs a snapshot. Bits: 0-38 age, 39 workingset, 40-55 group, 56-61 node, 62 valid.
     pub const fn pack(memcg: MemcgId, node: NodeId, age: u64, workingset: bool) -> Shadow {
         Shadow(
             VALID
                 | (age & AGE_MASK)
                 | if workingset { WORKINGSET } else { 0 }
-                | (memcg.0 as u64) << 41
-                | (node.0 as u64 & 31) << 57,
+                | (memcg.0 as u64) << MEMCG_SHIFT
+                | (node.0 as u64 & NODE_MASK) << NODE_SHIFT,
         )
     }
 
@@ -54,8 +58,8 @@ impl Shadow {
             return None;
         }
         Some((
-            MemcgId((self.0 >> 41) as u16),
-            NodeId((self.0 >> 57 & 31) as u8),
+            MemcgId((self.0 >> MEMCG_SHIFT) as u16),
+            NodeId((self.0 >> NODE_SHIFT & NODE_MASK) as u8),
             self.0 & AGE_MASK,
             self.0 & WORKINGSET != 0,
         ))
@@ -164,5 +168,21 @@ const fn pick(file: bool, anon_event: Event, file_event: Event) -> Event {
         file_event
     } else {
         anon_event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shadow_gives_back_what_it_was_made_of() {
+        for (memcg, node, workingset) in [(0, 0, false), (7, 31, true), (0x8001, 63, true)] {
+            let shadow = Shadow::pack(MemcgId(memcg), NodeId(node), AGE_MASK - 5, workingset);
+            let expected = (MemcgId(memcg), NodeId(node), AGE_MASK - 5, workingset);
+            assert_eq!(shadow.unpack(), Some(expected));
+            assert_eq!(shadow.bits() >> 63, 0);
+        }
+        assert_eq!(Shadow::NONE.unpack(), None);
     }
 }

@@ -62,6 +62,8 @@ pub struct Writeback {
     last_periodic: Nanos,
     /// A pass over old files is under way.
     periodic: bool,
+    /// Files visited in a row of which nothing could be written.
+    fruitless: u32,
 }
 
 impl Default for Writeback {
@@ -80,11 +82,17 @@ impl Default for Writeback {
             nr_dirtied: 0,
             last_periodic: 0,
             periodic: false,
+            fruitless: 0,
         }
     }
 }
 
 impl Writeback {
+    /// How often a file is among the dirty ones, for the audit.
+    pub(crate) fn nr_queued(&self, file: FileId) -> usize {
+        self.dirty_files.iter().filter(|&&queued| queued == file).count()
+    }
+
     /// Mixes the state into `digest`.
     pub(crate) fn digest(&self, digest: &mut Digest) {
         let Writeback {
@@ -101,6 +109,7 @@ impl Writeback {
             last_periodic,
             periodic,
             congested,
+            fruitless,
         } = self;
         digest.write_u64(dirty_files.len() as u64);
         for file in dirty_files {
@@ -111,7 +120,7 @@ impl Writeback {
         }
         digest.write_all(&[u64::from(*inflight_bios), *bandwidth, *dirty_ratelimit]);
         digest.write_all(&[*window_start, *window_written, *window_dirtied]);
-        digest.write_all(&[*nr_dirtied, *last_periodic]);
+        digest.write_all(&[*nr_dirtied, *last_periodic, u64::from(*fruitless)]);
     }
 }
 
@@ -284,27 +293,37 @@ impl Machine {
             all || (self.writeback.periodic && now >= cache.dirtied_when + expire)
         });
         let Some(file) = position.and_then(|at| self.writeback.dirty_files.remove(at)) else {
-            self.writeback.wanted = false;
-            self.writeback.periodic = false;
-            self.writeback.idle = true;
-            return Step::Done(FlusherIdle {
-                timeout: if interval == 0 { u64::MAX } else { interval },
-            });
+            return self.flusher_sleep(interval);
         };
-        self.write_file_pages(file, MAX_WRITEBACK_PAGES);
+        let nr_begun = self.write_file_pages(file, MAX_WRITEBACK_PAGES);
         if self.files[file.idx()].nr_dirty > 0 {
             self.writeback.dirty_files.push_back(file);
             self.files[file.idx()].dirtied_when = now;
         } else if self.writeback.dirty_files.is_empty() {
             self.writeback.wanted = false;
         }
+        // Pages dirtied again while they are written have to wait; so may the thread, once it has
+        // met nothing else in any file.
+        self.writeback.fruitless = if nr_begun == 0 { self.writeback.fruitless + 1 } else { 0 };
+        if self.writeback.fruitless as usize > self.writeback.dirty_files.len() {
+            return self.flusher_sleep(interval);
+        }
         Step::Continue
     }
 
+    fn flusher_sleep(&mut self, interval: Nanos) -> Step<FlusherIdle> {
+        self.writeback.wanted = false;
+        self.writeback.periodic = false;
+        self.writeback.fruitless = 0;
+        self.writeback.idle = true;
+        Step::Done(FlusherIdle { timeout: if interval == 0 { u64::MAX } else { interval } })
+    }
+
     /// Starts writing up to `max` dirty pages of a file, in order, from where the last write of
-    /// it ended.
-    fn write_file_pages(&mut self, file: FileId, max: u32) {
+    /// it ended. Returns how many.
+    fn write_file_pages(&mut self, file: FileId, max: u32) -> u32 {
         let mut left = max;
+        let mut nr_begun = 0;
         let mut from = self.files[file.idx()].writeback_index;
         let mut wrapped = from == 0;
         let mut run = (0, 0);
@@ -326,6 +345,7 @@ impl Machine {
                 continue;
             }
             self.begin_file_writeback(pfn);
+            nr_begun += 1;
             if run.1 != index || run.1 - run.0 == BIO_MAX_PAGES {
                 self.submit_file_write(file, run.0, run.1);
                 run = (index, index);
@@ -334,6 +354,7 @@ impl Machine {
         }
         self.submit_file_write(file, run.0, run.1);
         self.files[file.idx()].writeback_index = from;
+        nr_begun
     }
 
     /// Moves a dirty file page to writeback: the entries that map it lose their write permission.

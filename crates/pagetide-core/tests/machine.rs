@@ -95,6 +95,42 @@ fn a_failed_swap_read_is_an_error_and_the_page_can_be_tried_again() {
     world.machine.audit().unwrap();
 }
 
+/// A world whose second request fails, with the first one done.
+fn second_request_fails() -> (World, MmId, pagetide_core::units::FileId) {
+    let mut world = small(Config::default());
+    let mm = world.machine.create_mm(Machine::ROOT);
+    let file = world.machine.create_file(64 * PAGE_SIZE, false);
+    world.drive(&mut Call::read(mm, NodeId(0), file, 0, 1, Default::default()));
+    world.settle();
+    world.machine.drop_pagecache(CPU).discard();
+    world.fail_every = 2;
+    (world, mm, file)
+}
+
+#[test]
+fn a_page_of_a_failed_read_ahead_is_read_again_alone() {
+    let (mut world, mm, file) = second_request_fails();
+    let readahead = Default::default();
+    let mut call = Call::read(mm, NodeId(0), file, 0, PAGE_SIZE, readahead);
+    assert_eq!(world.drive(&mut call), Outcome::Major);
+    world.machine.audit().unwrap();
+    world.fail_every = 1;
+    let mut call = Call::read(mm, NodeId(0), file, PAGE_SIZE, PAGE_SIZE, readahead);
+    assert_eq!(world.drive(&mut call), Outcome::IoError);
+}
+
+#[test]
+fn a_mapped_page_of_a_failed_read_ahead_is_read_again_alone() {
+    let (mut world, mm, file) = second_request_fails();
+    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false);
+    assert_eq!(world.access(mm, map, 30, false), Some(Outcome::Major));
+    world.fail_every = 1;
+    assert_eq!(world.access(mm, map, 32, false), Some(Outcome::IoError));
+    world.fail_every = 0;
+    assert_ne!(world.access(mm, map, 32, false), Some(Outcome::IoError));
+    world.machine.audit().unwrap();
+}
+
 #[test]
 fn without_swap_the_largest_task_is_killed_and_the_rest_goes_on() {
     let machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default()).unwrap();

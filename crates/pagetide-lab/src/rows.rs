@@ -52,8 +52,9 @@ pub fn unknown_rows(report: &Report) -> Vec<&str> {
 }
 
 fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
+    let said = said_already(report, keys);
     for key in keys {
-        if key.ends_with(".walltime") && nonzero(report, key) && !repeats_its_task(report, key) {
+        if key.ends_with(".walltime") && nonzero(report, key) && !said.contains(*key) {
             rows.push(key);
         }
     }
@@ -74,19 +75,23 @@ fn nonzero(report: &Report, key: &str) -> bool {
     series.flat_map(|s| &s.samples).any(|sample| sample.value != 0.0)
 }
 
-/// Whether `TASK.PHASE.NAME` says the same as `TASK.NAME`, as it does when there is one phase.
-fn repeats_its_task(report: &Report, key: &str) -> bool {
-    let Some((front, name)) = key.rsplit_once('.') else {
-        return false;
-    };
-    let Some((task, _phase)) = front.rsplit_once('.') else {
-        return false;
-    };
-    let whole = format!("{task}.{name}");
-    report.columns.iter().all(|column| {
-        let samples = |key: &str| column.series.get(key).map(|series| &series.samples);
-        samples(&whole) == samples(key)
-    })
+/// Walltimes that say what another row says: of the only phase of a task, and of each of several
+/// copies, of which `NAME.walltime` is the mean.
+fn said_already(report: &Report, keys: &BTreeSet<&str>) -> BTreeSet<String> {
+    let mut said = BTreeSet::new();
+    for task in report.plan.scenario.variants.iter().flat_map(|v| &v.setup.tasks) {
+        let all = task.name.rsplit_once('.').map(|(all, _copy)| all);
+        let all = all.filter(|all| keys.contains(format!("{all}.walltime").as_str()));
+        let phase = |name: &str, phase: &str| format!("{name}.{phase}.walltime");
+        if all.is_some() {
+            said.insert(format!("{}.walltime", task.name));
+            said.extend(task.phases.iter().map(|p| phase(&task.name, &p.name)));
+        }
+        if let [only] = task.phases.as_slice() {
+            said.insert(phase(all.unwrap_or(&task.name), &only.name));
+        }
+    }
+    said
 }
 
 /// Shell-like match where `*` stands for any characters.
@@ -122,15 +127,54 @@ impl Rows {
 mod tests {
     use super::*;
     use crate::testing::report;
+    use pagetide_scenario::model::{Phase, Start, Task, Workload};
 
     const RUNS: &[(&str, &[(&str, f64)])] = &[
         ("a", &[("dd.walltime", 2.0), ("dd.copy.walltime", 2.0), ("pswpin", 0.0), ("x", 1.0)]),
         ("b", &[("dd.walltime", 3.0), ("dd.copy.walltime", 3.0), ("allocstall", 4.0), ("x", 1.0)]),
     ];
 
+    fn task(name: &str, phases: &[&str]) -> Task {
+        let workload = Workload::Sleep { ns: 1 };
+        let phase = |name: &&str| Phase { name: (*name).to_owned(), workload: workload.clone() };
+        Task {
+            name: name.to_owned(),
+            group: None,
+            start: Start { delay_ns: 0, after: None },
+            background: false,
+            nice: 0,
+            loops: 1,
+            phases: phases.iter().map(phase).collect(),
+        }
+    }
+
     #[test]
     fn default_rows_are_nonzero_and_say_things_once() {
-        assert_eq!(rows(&report(RUNS)), ["dd.walltime", "allocstall"]);
+        let mut report = report(RUNS);
+        for variant in &mut report.plan.scenario.variants {
+            variant.setup.tasks = vec![task("dd", &["copy"])];
+        }
+        assert_eq!(rows(&report), ["dd.walltime", "allocstall"]);
+    }
+
+    #[test]
+    fn copies_are_one_row_and_several_phases_are_several() {
+        let metrics: &[(&str, f64)] = &[
+            ("cc.walltime", 1.5),
+            ("cc.main.walltime", 1.4),
+            ("cc.0.walltime", 1.0),
+            ("cc.0.main.walltime", 0.9),
+            ("cc.1.walltime", 2.0),
+            ("cc.1.main.walltime", 1.9),
+            ("dd.walltime", 3.0),
+            ("dd.fill.walltime", 1.0),
+            ("dd.read.walltime", 2.0),
+        ];
+        let mut report = report(&[("a", metrics)]);
+        report.plan.scenario.variants[0].setup.tasks =
+            vec![task("cc.0", &["main"]), task("cc.1", &["main"]), task("dd", &["fill", "read"])];
+        let expected = ["cc.walltime", "dd.fill.walltime", "dd.read.walltime", "dd.walltime"];
+        assert_eq!(rows(&report), expected);
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub struct RunArgs {
     pub repeats: Option<u32>,
 
     /// First seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
     /// How to print the result
@@ -74,8 +74,12 @@ pub struct RunArgs {
     pub format: Format,
 
     /// Runs at a time [default: the number of CPUs]. The result is the same for every number
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
+}
+
+fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
+    text.parse().map_err(|_| "give 1 or more")
 }
 
 /// How results are printed.
@@ -206,7 +210,7 @@ pub struct InspectArgs {
     pub variant: Option<String>,
 
     /// Its seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
     /// Print only this file, without a heading, so that a parser of the kernel's file reads it

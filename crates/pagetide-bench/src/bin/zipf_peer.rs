@@ -124,7 +124,7 @@ fn draw(requests: u64) {
 fn world(requests: u64, percent: u64) -> Result<(), Box<dyn Error>> {
     let setup = setup(requests, percent);
     let mut world = pagetide_sim::run::build(&setup, SEED)?;
-    let (finished, time) = timed(|| world.run(u64::MAX, |_| false));
+    let (finished, time) = timed(|| world.run(u64::MAX, 0, |_| false));
     finished?;
     let vmstat = &world.machine.mem.vmstat;
     let miss = vmstat.get(Event::Pgmajfault) as f64 / requests as f64;
@@ -142,7 +142,8 @@ fn world(requests: u64, percent: u64) -> Result<(), Box<dyn Error>> {
 /// One task that reads the file `requests` times by Zipf(1.0) draws.
 fn setup(requests: u64, percent: u64) -> Setup {
     let pages = zone_pages(percent);
-    let zone = model::Zone { name: "DMA32".into(), present: pages, managed: pages, free: pages, late: 0 };
+    let zone =
+        model::Zone { name: "DMA32".into(), present: pages, managed: pages, free: pages, late: 0 };
     let disk = model::Disk {
         name: "disk".into(),
         model: "nvme".into(),

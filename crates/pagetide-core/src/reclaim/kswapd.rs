@@ -209,7 +209,10 @@ impl Machine {
         match self.config.kswapd {
             KswapdPolicy::Linux61 => populated.any(|zone| balanced(zone, highest_zoneidx)),
             // Classzone 0: what a low zone keeps from higher requests does not count against it.
-            KswapdPolicy::Linux2637 => populated.all(|zone| balanced(zone, 0)),
+            // A zone without anything to reclaim is passed over (`all_unreclaimable`).
+            KswapdPolicy::Linux2637 => populated.all(|zone| {
+                balanced(zone, 0) || self.zone_reclaimable_pages(node, zone.index) == 0
+            }),
         }
     }
 
@@ -485,7 +488,7 @@ impl Machine {
         if sc.priority >= 0 {
             return (true, wait);
         }
-        if sc.nr_reclaimed == 0 {
+        if descent == 0 {
             kswapd.failures += 1;
             return (false, wait);
         }

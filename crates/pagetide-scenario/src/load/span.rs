@@ -1,5 +1,7 @@
 //! Places in texts: the scenario file, and the arguments of the command line.
 
+use std::collections::BTreeSet;
+
 /// A stretch of bytes of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
@@ -104,8 +106,13 @@ impl Sink {
 /// `a`, `b` and `c`: a list of names for a hint, cut when it is long.
 pub(crate) fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const NAMES_MAX: usize = 12;
-    let mut names: Vec<String> =
-        names.into_iter().take(NAMES_MAX + 1).map(|name| format!("`{}`", clip(name))).collect();
+    let mut seen = BTreeSet::new();
+    let mut names: Vec<String> = names
+        .into_iter()
+        .filter(|name| seen.insert(*name))
+        .take(NAMES_MAX + 1)
+        .map(|name| format!("`{}`", clip(name)))
+        .collect();
     if names.len() > NAMES_MAX {
         names.truncate(NAMES_MAX);
         return format!("{}, ...", names.join(", "));
@@ -158,6 +165,7 @@ mod tests {
         assert_eq!(list_names([]), "none");
         assert_eq!(list_names(["a"]), "`a`");
         assert_eq!(list_names(["a", "b", "c"]), "`a`, `b` and `c`");
+        assert_eq!(list_names(["a", "a", "b"]), "`a` and `b`");
         assert!(list_names(std::iter::repeat_n("x", 100)).ends_with(", ..."));
     }
 

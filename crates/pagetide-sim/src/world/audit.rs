@@ -75,9 +75,10 @@ impl World {
     fn audit_throttles(&self) -> Result<(), Violation> {
         for node in (0..self.kswapds.len()).map(|node| NodeId(node as u8)) {
             let count = |reason| {
-                let tasks = self.tasks.iter().filter(|task| {
-                    task.blocked == Blocked::Throttled(node, reason)
-                });
+                let tasks = self
+                    .tasks
+                    .iter()
+                    .filter(|task| task.blocked == Blocked::Throttled(node, reason));
                 let daemons = self.kswapds.iter().chain([&self.flusher]);
                 let daemons = daemons.filter(|daemon| daemon.throttled == Some((node, reason)));
                 (tasks.count() + daemons.count()) as u32

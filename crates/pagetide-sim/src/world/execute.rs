@@ -357,6 +357,8 @@ impl World {
 
     pub(super) fn trace_file(&mut self, key: u64, pages: u64) -> FileId {
         if let Some(&file) = self.trace_files.get(&key) {
+            // Another trace may have seen more of it.
+            self.machine.extend_file(file, pages * PAGE_SIZE);
             return file;
         }
         let file = self.machine.create_file(pages * PAGE_SIZE, false);

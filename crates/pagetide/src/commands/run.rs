@@ -42,8 +42,13 @@ pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError>
         })?;
         tell(&report, args.format, printer);
     }
-    for run in &report.failures {
-        let place = format!("variant {}, seed {}: ", run.variant, run.seed);
+    for same in report.failures.chunk_by(|a, b| a.variant == b.variant && a.failure == b.failure) {
+        let run = &same[0];
+        let seeds = match same.len() {
+            1 => format!("seed {}", run.seed),
+            nr_seeds => format!("{nr_seeds} seeds from {}", run.seed),
+        };
+        let place = format!("variant {}, {seeds}: ", run.variant);
         printer.error(&CliError::of_run(&place, &run.failure));
     }
     if report.cancelled > 0 {

@@ -190,8 +190,10 @@ fn phases(
         let workload = match &phase.workload {
             Some(workload) => checker.check(workload, sink),
             None => {
-                let hint = "add workload = \"touch\", for example";
-                sink.hinted(phase.table.at, "the phase has no (known) workload", hint);
+                if !phase.table.bad.contains(&"workload") {
+                    let hint = "add workload = \"touch\", for example";
+                    sink.hinted(phase.table.at, "the phase has no workload", hint);
+                }
                 None
             }
         };

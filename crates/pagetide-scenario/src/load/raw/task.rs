@@ -67,16 +67,28 @@ table! {
 
 impl Decode for Task {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let (table, inline) = decode_with_workload::<TaskTable>(node, sink)?;
+        let (mut table, inline) = decode_with_workload::<TaskTable>(node, sink)?;
+        if inline.is_none() && names_workload(node) {
+            table.bad.push("workload");
+        }
         Some(Task { table, inline })
     }
 }
 
 impl Decode for Phase {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let (table, workload) = decode_with_workload::<PhaseTable>(node, sink)?;
+        let (mut table, workload) = decode_with_workload::<PhaseTable>(node, sink)?;
+        if workload.is_none() && names_workload(node) {
+            table.bad.push("workload");
+        }
         Some(Phase { table, workload })
     }
+}
+
+/// Whether there is a `workload`, right or wrong: one that is wrong has been reported.
+fn names_workload(node: &Node) -> bool {
+    let table = node.as_table();
+    table.is_some_and(|table| table.entries.iter().any(|entry| entry.key == "workload"))
 }
 
 /// Reads a table in which the keys of a workload stand among others.

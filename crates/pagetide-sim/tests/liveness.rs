@@ -1,0 +1,268 @@
+//! Nobody spins, nobody starves, nothing a user can write stops the world.
+//!
+//! Each scenario once took for ever, or ended in a panic.
+
+use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::record::RunRecord;
+use pagetide_scenario::trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
+use pagetide_sim::{run, RunOptions};
+use std::path::PathBuf;
+
+/// A directory for a test's files, gone with the value.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("pagetide-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn run_in(directory: &Directory, text: &str) -> RunRecord {
+    let path = directory.0.join("scenario.toml");
+    std::fs::write(&path, text).unwrap();
+    let scenario = load(&path, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    let options = RunOptions { audit_every: 10_000, ..RunOptions::default() };
+    run("test", &scenario.variants[0], 1, &options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run_text(name: &str, text: &str) -> RunRecord {
+    run_in(&Directory::new(name), text)
+}
+
+fn milliseconds(record: &RunRecord, metric: &str) -> f64 {
+    record.metrics[metric].value * 1000.0
+}
+
+#[test]
+fn a_task_killed_by_its_own_allocation_leaves_its_cpu() {
+    let record = run_text(
+        "oom",
+        r#"
+        machine = { memory = "24MiB" }
+        [[task]]
+        name = "victim"
+        workload = "touch"
+        size = "64MiB"
+        [[task]]
+        name = "other"
+        start = "100ms"
+        workload = "compute"
+        duration = "50ms"
+        "#,
+    );
+    assert_eq!(record.metrics["oom_kill"].value, 1.0);
+    assert!(milliseconds(&record, "other.walltime") < 51.0);
+}
+
+#[test]
+fn the_writeback_thread_does_not_spin_on_pages_that_are_being_written() {
+    // The last page of the file is dirtied again while it is on its slow way to the disk.
+    let record = run_text(
+        "flusher",
+        r#"
+        [machine]
+        memory = "64MiB"
+        cpus = 2
+        [[machine.disk]]
+        name = "disk"
+        model = "rotating"
+        write_latency = "100ms"
+        [sysctl]
+        "vm.dirty_background_bytes" = 4096
+        "vm.dirty_writeback_centisecs" = 1
+        [[file]]
+        name = "log"
+        [[task]]
+        name = "writer"
+        workload = "file-write"
+        file = "log"
+        block = 100
+        total = "4MiB"
+        [[task]]
+        name = "other"
+        start = "5ms"
+        workload = "compute"
+        duration = "50ms"
+        "#,
+    );
+    assert!(milliseconds(&record, "other.walltime") < 53.0);
+}
+
+#[test]
+fn a_read_whose_window_does_not_fit_reads_the_page_alone() {
+    // Programs hold all but a handful of pages; the read-ahead window is larger than that.
+    let record = run_text(
+        "read",
+        r#"
+        time_limit = "20s"
+        machine = { memory = "2MiB", cpus = 2 }
+        sysctl = { "block.read_ahead_kb" = 1024 }
+        [[file]]
+        name = "data"
+        size = "4MiB"
+        sparse = true
+        [[task]]
+        name = "programs"
+        background = true
+        [[task.phase]]
+        name = "start"
+        workload = "touch"
+        size = "276 pages"
+        [[task.phase]]
+        name = "stay"
+        workload = "sleep"
+        duration = "1h"
+        [[task]]
+        name = "reader"
+        start = "100ms"
+        workload = "file-read"
+        file = "data"
+        block = 300000
+        "#,
+    );
+    assert_eq!(record.notes, Vec::<String>::new());
+}
+
+#[test]
+fn old_kswapd_sleeps_beside_a_zone_with_nothing_to_reclaim() {
+    // Without swap nothing in zone DMA can be taken; the other node has page cache to give.
+    let record = run_text(
+        "unreclaimable",
+        r#"
+        time_limit = "20s"
+        [machine]
+        memory = "32MiB"
+        [[machine.disk]]
+        name = "disk"
+        model = "rotating"
+        [policy]
+        kswapd = "linux-2.6.37"
+        [[file]]
+        name = "data"
+        size = "64MiB"
+        [[task]]
+        name = "programs"
+        background = true
+        [[task.phase]]
+        name = "start"
+        workload = "touch"
+        size = "7600 pages"
+        [[task.phase]]
+        name = "stay"
+        workload = "sleep"
+        duration = "1h"
+        [[task]]
+        name = "reader"
+        background = true
+        start = "100ms"
+        workload = "mapped-read"
+        file = "data"
+        order = "random"
+        advice = "random"
+        [[task]]
+        name = "other"
+        start = "3s"
+        workload = "compute"
+        duration = "500ms"
+        "#,
+    );
+    assert_eq!(record.notes, Vec::<String>::new());
+    assert!(milliseconds(&record, "other.walltime") < 520.0);
+}
+
+#[test]
+fn background_and_hard_dirty_limit_may_lie_a_page_apart() {
+    run_text(
+        "limits",
+        r#"
+        machine = { memory = "64MiB" }
+        [sysctl]
+        "vm.dirty_bytes" = 4294967296
+        "vm.dirty_background_bytes" = 4294963200
+        [[file]]
+        name = "log"
+        [[task]]
+        name = "writer"
+        loops = 2
+        [[task.phase]]
+        name = "write"
+        workload = "file-write"
+        file = "log"
+        total = "2MiB"
+        [[task.phase]]
+        name = "wait"
+        workload = "sleep"
+        duration = "300ms"
+        "#,
+    );
+}
+
+#[test]
+fn a_read_ahead_larger_than_any_file_is_harmless() {
+    run_text(
+        "huge-window",
+        r#"
+        machine = { memory = "64MiB" }
+        sysctl = { "block.read_ahead_kb" = 4294967295 }
+        [[file]]
+        name = "data"
+        size = "8MiB"
+        [[task]]
+        name = "reader"
+        [[task.phase]]
+        name = "read"
+        workload = "file-read"
+        file = "data"
+        [[task.phase]]
+        name = "map"
+        workload = "mapped-read"
+        file = "data"
+        order = "random"
+        "#,
+    );
+}
+
+fn write_trace(directory: &Directory, name: &str, pages: u64) {
+    let kind = RegionKind::File { key: 9, executable: true };
+    let region = Region { name: "library".into(), kind, pages, start: 0 };
+    let window = Window { pages: 1, time: 1 };
+    let header = Header::new(Clock::Instructions, window, "test".into(), vec![region]);
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    for page in [0, pages - 1] {
+        let kinds = Kinds::EXECUTE;
+        writer.push(&Record { region: 0, page, kinds, references: 1, time: 4000 }).unwrap();
+    }
+    let (bytes, _) = writer.finish(0).unwrap();
+    std::fs::write(directory.0.join(name), bytes).unwrap();
+}
+
+#[test]
+fn two_traces_may_know_different_lengths_of_one_file() {
+    let directory = Directory::new("traces");
+    write_trace(&directory, "short.ptt", 3);
+    write_trace(&directory, "long.ptt", 300);
+    let record = run_in(
+        &directory,
+        r#"
+        machine = { memory = "24MiB" }
+        [[task]]
+        name = "short"
+        workload = "trace"
+        path = "short.ptt"
+        [[task]]
+        name = "long"
+        after = "short"
+        workload = "trace"
+        path = "long.ptt"
+        "#,
+    );
+    assert_eq!(record.notes, Vec::<String>::new());
+}
