@@ -115,7 +115,8 @@ fn wrong_options_are_bad_input() {
     run(&["--repeats", "0"]).fails(2, &["hint:"]);
     run(&["--repeats", "100000"]).fails(2, &["hint: give a number from 1 to 10000"]);
     run(&["--seed", "18446744073709551615"]).fails(2, &["hint: choose a smaller first seed"]);
-    run(&["--jobs", "0"]).fails(2, &["--jobs"]);
+    run(&["--seed", "-1"]).fails(2, &["invalid value '-1' for '--seed <N>'"]);
+    run(&["--jobs", "0"]).fails(2, &["--jobs", "give 1 or more"]);
     run(&["--format", "html"]).fails(2, &["table", "json", "csv"]);
     run(&["--verbos"]).fails(2, &["--verbos"]);
 }
