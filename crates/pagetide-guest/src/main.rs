@@ -1,0 +1,2 @@
+//! The first process of a guest.
+fn main() {}
