@@ -238,6 +238,13 @@ impl Machine {
         rows.into_iter()
     }
 
+    /// What is so now, unlike what happened so far: free pages and the node statistics, by their
+    /// names in /proc/vmstat, in pages.
+    pub fn levels(&self) -> Vec<(&'static str, u64)> {
+        let stats = NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat)));
+        core::iter::once(("nr_free_pages", self.nr_free_pages())).chain(stats).collect()
+    }
+
     /// /proc/vmstat. The last line of the kernel's part is its `nr_unstable 0`.
     pub fn proc_vmstat(&self) -> String {
         let mut out = String::new();

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`plan`] says what to run, [`execute`] runs it in parallel, [`report`] gathers
 //! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`]
-//! turn a report into text. [`world`] is the door to whatever performs a run.
+//! turn a report into text. [`world`] is the door to whatever performs a run. [`verify`] holds the
+//! records of a simulated and of a real kernel against each other.
 //!
 //! A report is a pure function of the records: the same scenario, seeds and version give the same
 //! bytes, whatever the number of threads.
@@ -15,6 +16,7 @@ pub mod report;
 pub mod rows;
 pub mod stats;
 pub mod table;
+pub mod verify;
 pub mod world;
 
 mod format;

@@ -1,4 +1,24 @@
 //! The real-kernel world: a machine in QEMU that performs the workloads of a scenario, and readers
 //! of what a live Linux says of itself.
+//!
+//! Reading order: [`session`] boots a variant of a scenario and makes runs; it uses [`kernel`] and
+//! [`modules`] (what to boot), [`initramfs`] and [`disks`] (what to boot it with), [`qemu`] (how),
+//! [`console`] (what the guest says) and [`counts`] (what that means as a run record).
+//! [`comparable`] says what of a scenario a real kernel cannot be asked, [`start`] takes over the
+//! memory with which it began, and [`reference`](mod@reference) keeps it all for later. [`host`] reads a live system.
+//!
+//! The guest's side is the crate `pagetide-guest`.
 
+pub mod comparable;
+pub mod console;
+pub mod counts;
+pub mod disks;
+pub mod error;
 pub mod host;
+pub mod initramfs;
+pub mod kernel;
+pub mod modules;
+pub mod qemu;
+pub mod reference;
+pub mod session;
+pub mod start;

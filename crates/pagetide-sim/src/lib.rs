@@ -14,4 +14,4 @@ pub mod scheduler;
 pub mod task;
 pub mod world;
 
-pub use run::{run, RunOptions, SimError};
+pub use run::{run, watermarks, RunOptions, SimError};

@@ -178,6 +178,17 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     Ok(World::new(machine, setup, tasks, disks, file_base, &jitter))
 }
 
+/// Min, low and high mark of every zone with memory when the run starts, in pages, by node and then
+/// lowest zone first.
+///
+/// # Errors
+/// As [`build`].
+pub fn watermarks(setup: &Setup) -> Result<Vec<[u64; 3]>, SimError> {
+    let world = build(setup, 1)?;
+    let zones = world.machine.mem.nodes.iter().flat_map(|node| node.populated_zones());
+    Ok(zones.map(|zone| [zone.watermark_min, zone.watermark_low, zone.watermark_high]).collect())
+}
+
 fn node_spec((index, node): (usize, &model::Node)) -> NodeSpec {
     if node.zones.is_empty() {
         return if index == 0 {
@@ -229,7 +240,9 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
         if let Some(began) = task.began {
             put(format!("{name}.walltime"), seconds(ended - began), Unit::Seconds);
         }
-        usage(&mut put, name, &task.usage);
+        time_and_bytes(&mut put, name, &task.usage);
+        put(format!("{name}.pgfault"), task.usage.pgfault as f64, Unit::Count);
+        put(format!("{name}.pgmajfault"), task.usage.pgmajfault as f64, Unit::Count);
         let latency = &task.alloc_latency;
         for (key, value) in [
             ("p50", latency.p50()),
@@ -250,7 +263,10 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
                 put(format!("{key}.{}", event.name()), count as f64, Unit::Count);
             }
             put(format!("{key}.allocstall"), allocstall(&run.vmstat) as f64, Unit::Count);
-            usage(&mut put, &key, &run.usage);
+            for &(level, pages) in &run.levels {
+                put(format!("{key}.{level}"), pages as f64, Unit::Pages);
+            }
+            time_and_bytes(&mut put, &key, &run.usage);
             for &(extra, value) in &run.extra {
                 put(format!("{key}.{extra}"), value as f64, Unit::Pages);
             }
@@ -328,11 +344,9 @@ fn allocstall(counts: &[u64]) -> u64 {
     .sum()
 }
 
-fn usage(put: &mut impl FnMut(String, f64, Unit), key: &str, usage: &Usage) {
+fn time_and_bytes(put: &mut impl FnMut(String, f64, Unit), key: &str, usage: &Usage) {
     put(format!("{key}.user"), usage.user_ns as f64 / 1e9, Unit::Seconds);
     put(format!("{key}.system"), usage.system_ns as f64 / 1e9, Unit::Seconds);
-    put(format!("{key}.pgfault"), usage.pgfault as f64, Unit::Count);
-    put(format!("{key}.pgmajfault"), usage.pgmajfault as f64, Unit::Count);
     put(format!("{key}.bytes"), usage.bytes as f64, Unit::Bytes);
 }
 

@@ -44,6 +44,8 @@ pub struct PhaseRun {
     pub usage: Usage,
     /// The machine's counters when it began; afterwards the difference.
     pub vmstat: Vec<u64>,
+    /// Levels of the machine when it ended, such as `nr_free_pages`.
+    pub levels: Vec<(&'static str, u64)>,
     /// Extra results, such as residency.
     pub extra: Vec<(&'static str, u64)>,
 }

@@ -23,6 +23,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a scenario's variants and compare them
     Run(RunArgs),
+    /// Run a scenario on a real Linux kernel in QEMU, too, and compare the counters
+    Verify(Box<VerifyArgs>),
     /// Check scenario files without running them
     Check(CheckArgs),
     /// List the shipped experiments
@@ -32,6 +34,9 @@ pub enum Command {
     /// Make and look at page traces
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Make scenarios of what there is
+    #[command(subcommand)]
+    Import(ImportCommand),
     /// Run one variant once and print its final /proc files
     Inspect(InspectArgs),
     /// Print a completion script for a shell
@@ -91,6 +96,85 @@ pub enum Format {
     Json,
     /// A line per variant, metric and seed, for spreadsheets
     Csv,
+}
+
+/// `pagetide verify`
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
+
+    /// Verify only this variant. May be repeated
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+
+    /// Number of runs of each variant on each side [default: 3]
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<u32>,
+
+    /// First seed
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Print every counter in the table, not only those that matter
+    #[arg(long)]
+    pub all: bool,
+
+    /// Compare with what was recorded here, without QEMU
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub reference: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+
+    /// Runs at a time [default: the number of CPUs]
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// The kernel's side of `pagetide verify`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options for the kernel's side")]
+#[group(id = "kernel_side", multiple = true, conflicts_with = "reference")]
+pub struct KernelArgs {
+    /// The kernel to boot, with its modules in ../lib/modules/VERSION [default: the newest that
+    /// `make kernel` fetched, else the newest in /boot]
+    #[arg(long, value_name = "VMLINUZ", value_hint = ValueHint::FilePath)]
+    pub kernel: Option<PathBuf>,
+
+    /// Keep what the kernel did in this directory, for --reference
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub record: Option<PathBuf>,
+
+    /// How QEMU executes the guest
+    #[arg(long, value_enum, default_value_t = Accel::Emulation)]
+    pub accel: Accel,
+
+    /// Give up booting, and each run, after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    pub timeout: u64,
+
+    /// The program that runs in the guest [default: pagetide-guest beside this command]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub guest: Option<PathBuf>,
+
+    /// Leave the guest's reports and consoles in this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub keep: Option<PathBuf>,
+}
+
+/// How QEMU executes the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Accel {
+    /// By translation, counting instructions as time: works everywhere, and runs repeat
+    Emulation,
+    /// With the host's virtualisation, if it works: faster, and runs repeat less
+    Kvm,
 }
 
 /// `pagetide check`
@@ -192,6 +276,34 @@ pub struct InfoArgs {
     /// The page trace
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+}
+
+/// `pagetide import`
+#[derive(Debug, Subcommand)]
+pub enum ImportCommand {
+    /// Make a scenario of a live system's machine, knobs and memory groups, ready for a workload
+    Host(ImportHostArgs),
+}
+
+/// `pagetide import host`
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct ImportHostArgs {
+    /// The system: `/`, or a saved copy with DIR/proc/zoneinfo, DIR/sys/fs/cgroup and so on
+    #[arg(long, value_name = "DIR", default_value = "/", value_hint = ValueHint::DirPath)]
+    pub root: PathBuf,
+
+    /// The scenario to write, which must not exist [default: stdout]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Have free exactly what is free now, not what would be without programs
+    #[arg(long)]
+    pub as_is: bool,
+
+    /// Keep memory groups that set nothing, too
+    #[arg(long)]
+    pub all_groups: bool,
 }
 
 /// `pagetide inspect`

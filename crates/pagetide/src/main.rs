@@ -16,7 +16,7 @@ mod scenario_file;
 mod shipped;
 
 use clap::Parser;
-use cli::{Cli, Command, TraceCommand};
+use cli::{Cli, Command, ImportCommand, TraceCommand};
 use error::{CliError, ExitStatus};
 use printer::Printer;
 use std::process::ExitCode;
@@ -37,6 +37,7 @@ fn main() -> ExitCode {
 fn dispatch(command: Command, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     match command {
         Command::Run(args) => commands::run::run(args, printer),
+        Command::Verify(args) => commands::verify::verify(*args, printer),
         Command::Check(args) => commands::check::check(&args, printer),
         Command::List => commands::list::list(printer),
         Command::Schema => commands::schema::schema(printer),
@@ -44,6 +45,7 @@ fn dispatch(command: Command, printer: &mut Printer) -> Result<ExitStatus, CliEr
             commands::trace_import::import(&args, printer)
         }
         Command::Trace(TraceCommand::Info(args)) => commands::trace_info::info(&args, printer),
+        Command::Import(ImportCommand::Host(args)) => commands::import_host::import(&args, printer),
         Command::Inspect(args) => commands::inspect::inspect(args, printer),
         Command::Completions(args) => commands::completions::completions(&args, printer),
     }

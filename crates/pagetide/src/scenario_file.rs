@@ -6,13 +6,15 @@ use pagetide_lab::plan::Plan;
 use pagetide_scenario::diagnostic::{Diagnostics, Style};
 use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::Scenario;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A checked scenario, and the files it needs for as long as it is used.
 #[derive(Debug)]
 pub struct Loaded {
     /// The scenario.
     pub scenario: Scenario,
+    /// Its file, from which another process can load it as long as this lives.
+    pub file: PathBuf,
     /// A shipped experiment's traces; `None` for the user's own file.
     _traces: Option<Traces>,
 }
@@ -41,7 +43,7 @@ pub fn load(argument: &Path, overrides: &Overrides) -> Result<Loaded, CliError> 
         }
     }
     let scenario = load::load(argument, overrides).map_err(refused)?;
-    Ok(Loaded { scenario, _traces: None })
+    Ok(Loaded { scenario, file: argument.to_owned(), _traces: None })
 }
 
 /// Loads the shipped experiment called `name`.
@@ -53,7 +55,10 @@ pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<Loaded, CliErro
     let directory = traces.directory_of(name);
     let scenario =
         load::load_str(&path, shipped::text(name), &directory, overrides).map_err(refused)?;
-    Ok(Loaded { scenario, _traces: Some(traces) })
+    let file = traces.add_scenario(name).map_err(|error| {
+        CliError::Failure(format!("cannot write the shipped scenario to disk: {error}"))
+    })?;
+    Ok(Loaded { scenario, file, _traces: Some(traces) })
 }
 
 fn refused(diagnostics: Diagnostics) -> CliError {

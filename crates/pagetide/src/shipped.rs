@@ -50,6 +50,14 @@ impl Traces {
         Ok(traces)
     }
 
+    /// Writes the scenario of the experiment called `name` to where its paths start.
+    pub fn add_scenario(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.root.join(format!("{name}.toml"));
+        fs::create_dir_all(self.directory_of(name))?;
+        fs::write(&path, text(name))?;
+        Ok(path)
+    }
+
     /// Where paths in the experiment called `name` start.
     pub fn directory_of(&self, name: &str) -> PathBuf {
         let scenario = self.root.join(name);

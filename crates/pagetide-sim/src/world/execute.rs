@@ -295,6 +295,7 @@ impl World {
                     ended: None,
                     usage: task.usage.clone(),
                     vmstat,
+                    levels: Vec::new(),
                     extra: Vec::new(),
                 });
             }
@@ -311,6 +312,7 @@ impl World {
 
     pub(super) fn end_phase(&mut self, id: usize, phase: u32) {
         let extra = self.residency(id, phase);
+        let levels = self.machine.levels();
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
         let usage = task.usage.clone();
@@ -318,6 +320,7 @@ impl World {
             run.ended = Some(self.now);
             run.usage = usage.since(&run.usage);
             run.vmstat = difference(vmstat, &run.vmstat);
+            run.levels = levels;
             run.extra = extra;
         }
     }

@@ -2,9 +2,11 @@
 
 pub mod check;
 pub mod completions;
+pub mod import_host;
 pub mod inspect;
 pub mod list;
 pub mod run;
 pub mod schema;
 pub mod trace_import;
 pub mod trace_info;
+pub mod verify;

@@ -1,0 +1,67 @@
+//! What the runner wants: `/pagetide.conf`, a line a wish, `KEY VALUE`.
+//!
+//! * `scenario PATH`: the scenario file, at the path it has on the host, so that traces named
+//!   relative to it are found.
+//! * `variant NAME`: the variant to run.
+//! * `set KEY=VALUE`: a change of the scenario; may be repeated, in order.
+//! * `module PATH`: a kernel module to load, in order.
+
+use std::path::PathBuf;
+
+/// Where the runner leaves its wishes.
+pub const PATH: &str = "/pagetide.conf";
+
+/// The wishes.
+#[derive(Debug, Default, PartialEq)]
+pub struct Config {
+    /// The scenario file.
+    pub scenario: PathBuf,
+    /// The variant.
+    pub variant: String,
+    /// Changes of the scenario.
+    pub sets: Vec<(String, String)>,
+    /// Modules to load.
+    pub modules: Vec<PathBuf>,
+}
+
+impl Config {
+    /// Reads the text of [`PATH`].
+    ///
+    /// # Errors
+    /// The line that is not understood.
+    pub fn parse(text: &str) -> Result<Config, String> {
+        let mut config = Config::default();
+        for line in text.lines() {
+            let (key, value) = line.split_once(' ').ok_or_else(|| line.to_owned())?;
+            match key {
+                "scenario" => config.scenario = value.into(),
+                "variant" => value.clone_into(&mut config.variant),
+                "set" => {
+                    let (key, value) = value.split_once('=').ok_or_else(|| line.to_owned())?;
+                    config.sets.push((key.to_owned(), value.to_owned()));
+                }
+                "module" => config.modules.push(value.into()),
+                _ => return Err(line.to_owned()),
+            }
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_read_in_order() {
+        let text = "scenario /a b/c.toml\nvariant x = y\nset machine.memory=\"1GiB\"\n\
+                    set a=b=c\nmodule /m/1.ko\nmodule /m/2.ko\n";
+        let config = Config::parse(text).unwrap();
+        assert_eq!(config.scenario, PathBuf::from("/a b/c.toml"));
+        assert_eq!(config.variant, "x = y");
+        assert_eq!(config.sets[0], ("machine.memory".into(), "\"1GiB\"".into()));
+        assert_eq!(config.sets[1], ("a".into(), "b=c".into()));
+        assert_eq!(config.modules.len(), 2);
+        assert_eq!(Config::parse("colour red"), Err("colour red".into()));
+    }
+}

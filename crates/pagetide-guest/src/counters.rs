@@ -1,0 +1,90 @@
+//! What the kernel counts: /proc/vmstat, exact, and tracepoints that have no counter there.
+//!
+//! Linux: writing to /proc/sys/vm/stat_refresh folds the per-CPU differences into the counters.
+
+use crate::sys::perf::Counter;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+
+/// Tracepoints that stand beside the counters, by their names in Linux.
+const TRACEPOINTS: [(&str, &str); 2] =
+    [("vmscan", "mm_vmscan_kswapd_wake"), ("vmscan", "mm_vmscan_direct_reclaim_begin")];
+
+/// Open files and counters, inherited by all processes of the guest.
+#[derive(Debug)]
+pub struct Counters {
+    refresh: Option<File>,
+    vmstat: File,
+    tracepoints: Vec<(&'static str, Vec<Counter>)>,
+    /// Tracepoints that this kernel does not offer.
+    pub missing: Vec<&'static str>,
+}
+
+impl Counters {
+    /// Opens everything.
+    ///
+    /// # Errors
+    /// When there is no /proc/vmstat.
+    pub fn open(cpus: u16) -> io::Result<Counters> {
+        let mut tracepoints = Vec::new();
+        let mut missing = Vec::new();
+        for (system, name) in TRACEPOINTS {
+            match open_tracepoint(system, name, cpus) {
+                Ok(counters) => tracepoints.push((name, counters)),
+                Err(_) => missing.push(name),
+            }
+        }
+        let refresh = OpenOptions::new().write(true).open("/proc/sys/vm/stat_refresh").ok();
+        if refresh.is_none() {
+            missing.push("exact counters (no /proc/sys/vm/stat_refresh)");
+        }
+        Ok(Counters { refresh, vmstat: File::open("/proc/vmstat")?, tracepoints, missing })
+    }
+
+    /// Makes the counters exact. It counts what it does itself, a few events.
+    pub fn refresh(&self) {
+        if let Some(mut refresh) = self.refresh.as_ref() {
+            // The kernel refuses when a counter is negative, which it then logs; the counters are
+            // folded nevertheless.
+            let _ = refresh.write(b"1");
+        }
+    }
+
+    /// Reads /proc/vmstat into `buffer`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn vmstat<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        read_all(&self.vmstat, buffer)
+    }
+
+    /// Events of each tracepoint so far.
+    pub fn tracepoints(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.tracepoints
+            .iter()
+            .map(|(name, counters)| (*name, counters.iter().map(Counter::read).sum()))
+    }
+}
+
+/// Reads `file` from its start into `buffer`; what does not fit is left out.
+///
+/// # Errors
+/// The kernel's.
+pub fn read_all<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+    let mut len = 0;
+    while len < buffer.len() {
+        match file.read_at(&mut buffer[len..], len as u64)? {
+            0 => break,
+            read => len += read,
+        }
+    }
+    Ok(&buffer[..len])
+}
+
+fn open_tracepoint(system: &str, name: &str, cpus: u16) -> io::Result<Vec<Counter>> {
+    let path = format!("/sys/kernel/tracing/events/{system}/{name}/id");
+    let id = std::fs::read_to_string(path)?;
+    let id = id.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    (0..i32::from(cpus)).map(|cpu| Counter::open(id, cpu)).collect()
+}

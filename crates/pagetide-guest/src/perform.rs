@@ -1,0 +1,348 @@
+//! A task: performs its operations, one by one, as the simulator does.
+//!
+//! Invariant: every operation of the program is performed or named in a note; none is left out
+//! silently.
+
+use crate::report::{line, line_between, Moment, Reporter};
+use crate::shared::Shared;
+use crate::sys::memory::{Mapping, PAGE_SIZE};
+use crate::sys::process::{self, Usage};
+use pagetide_scenario::model::{Setup, Task, WorkingSet, Workload};
+use pagetide_scenario::op::{Backing, Op};
+use pagetide_scenario::workload::{scatter, Program};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Pages of the buffer for read() and write(). Longer calls are made in pieces.
+const BUFFER_PAGES: u64 = 256;
+
+/// Where file number `file` of the setup is.
+pub fn file_path(setup: &Setup, file: usize) -> PathBuf {
+    let file = &setup.files[file];
+    disk_path(file.disk).join(&file.name)
+}
+
+/// Where disk number `disk` is mounted.
+pub fn disk_path(disk: usize) -> PathBuf {
+    Path::new("/disks").join(disk.to_string())
+}
+
+/// A task and what it needs.
+pub struct Performer<'a> {
+    setup: &'a Setup,
+    id: usize,
+    task: &'a Task,
+    shared: Shared,
+    reporter: Reporter<'a>,
+    files: Vec<Option<File>>,
+    buffer: Mapping,
+    regions: Vec<Option<Mapping>>,
+    bytes: u64,
+    errors: u64,
+}
+
+impl<'a> Performer<'a> {
+    /// Opens what task number `id` uses and locks what it has.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn new(
+        setup: &'a Setup,
+        id: usize,
+        shared: Shared,
+        reporter: Reporter<'a>,
+    ) -> Result<Performer<'a>, String> {
+        let task = &setup.tasks[id];
+        // Builds the program once for nothing, so that the heap has grown to what it needs.
+        drop(Program::new(setup, id, 1).map_err(|error| error.to_string())?);
+        let mut files: Vec<Option<File>> = Vec::new();
+        files.resize_with(setup.files.len(), || None);
+        for phase in &task.phases {
+            for (file, write) in files_of(&phase.workload) {
+                let path = file_path(setup, file);
+                let opened = OpenOptions::new().read(true).write(write).open(&path);
+                let opened = opened.map_err(|error| format!("{}: {error}", path.display()))?;
+                if files[file].is_none() || write {
+                    files[file] = Some(opened);
+                }
+            }
+        }
+        let buffer =
+            Mapping::locked(BUFFER_PAGES).map_err(|error| format!("buffer of a task: {error}"))?;
+        process::set_nice(task.nice).map_err(|error| format!("nice {}: {error}", task.nice))?;
+        let regions = Vec::with_capacity(64);
+        Ok(Performer {
+            setup,
+            id,
+            task,
+            shared,
+            reporter,
+            files,
+            buffer,
+            regions,
+            bytes: 0,
+            errors: 0,
+        })
+    }
+
+    /// Waits for its turn, performs everything, and reports.
+    pub fn run(&mut self, seed: u64) {
+        if let Some(after) = self.task.start.after {
+            self.shared.wait_for_task(after);
+        }
+        if self.task.start.delay_ns > 0 {
+            std::thread::sleep(Duration::from_nanos(self.task.start.delay_ns));
+        }
+        let id = self.id;
+        let mut program = match Program::new(self.setup, id, seed) {
+            Ok(program) => program,
+            Err(error) => return self.note(format_args!("{error}")),
+        };
+        self.snapshot("task-begin", 0);
+        loop {
+            match program.next_op() {
+                Ok(Some(op)) => self.perform(op, &program),
+                Ok(None) => break,
+                Err(error) => {
+                    self.note(format_args!("{error}"));
+                    break;
+                }
+            }
+        }
+        self.snapshot("task-end", 0);
+        if self.errors > 0 {
+            self.note(format_args!("{} operations failed", self.errors));
+        }
+    }
+
+    fn note(&self, what: std::fmt::Arguments<'_>) {
+        line_between(self.shared, format_args!("@note task `{}`: {what}", self.task.name));
+    }
+
+    #[inline]
+    fn perform(&mut self, op: Op, program: &Program) {
+        if let Op::Access { region, page, write } = op {
+            let found = self.regions.get(region as usize).and_then(Option::as_ref);
+            if found.is_some_and(|mapping| mapping.access(page, write)) {
+                self.bytes += PAGE_SIZE;
+                return;
+            }
+            // A trace may write to a mapped file, which is read-only here.
+            self.errors += 1;
+            return;
+        }
+        self.perform_other(op, program);
+    }
+
+    #[inline(never)]
+    fn perform_other(&mut self, op: Op, program: &Program) {
+        match op {
+            Op::Access { .. } => {}
+            Op::Map { region, backing, pages, advice, executable } => {
+                let mapping = self.map(backing, pages, executable);
+                if let Some(mapping) = &mapping {
+                    if let Err(error) = mapping.advise(advice) {
+                        self.note(format_args!("advice refused: {error}"));
+                    }
+                }
+                while self.regions.len() <= region as usize {
+                    self.regions.push(None);
+                }
+                self.regions[region as usize] = mapping;
+            }
+            Op::Unmap { region } => {
+                if let Some(mapping) = self.regions.get_mut(region as usize) {
+                    *mapping = None;
+                }
+            }
+            Op::Read { file, offset, len } => {
+                self.pieces(file, offset, len, |file, buffer, at| file.read_at(buffer, at));
+            }
+            Op::Write { file, offset, len } => {
+                self.pieces(file, offset, len, |file, buffer, at| file.write_at(buffer, at));
+            }
+            Op::Compute { ns } => {
+                let end = process::now_ns() + ns;
+                while process::now_ns() < end {
+                    std::hint::spin_loop();
+                }
+            }
+            Op::Sleep { ns } => std::thread::sleep(Duration::from_nanos(ns)),
+            Op::PhaseBegin { phase } => self.snapshot("phase-begin", phase),
+            Op::PhaseEnd { phase } => self.phase_end(phase, program),
+        }
+    }
+
+    fn map(&mut self, backing: Backing, pages: u64, executable: bool) -> Option<Mapping> {
+        let made = match backing {
+            Backing::Anon => Mapping::anonymous(pages),
+            Backing::File(file) => match &self.files[file] {
+                Some(file) => Mapping::file(file, pages, executable),
+                None => return None,
+            },
+            // The file is known from the trace alone: holes of that size, so that what the kernel
+            // does with the pages is compared, and the reads of the disk are not.
+            Backing::TraceFile { key } => {
+                let path = disk_path(0).join(format!("trace-{key:016x}"));
+                OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .open(path)
+                    .and_then(|file| {
+                        if file.metadata()?.len() < pages * PAGE_SIZE {
+                            file.set_len(pages * PAGE_SIZE)?;
+                        }
+                        Mapping::file(&file, pages, executable)
+                    })
+            }
+        };
+        made.map_err(|error| {
+            self.errors += 1;
+            self.note(format_args!("a mapping failed: {error}"));
+        })
+        .ok()
+    }
+
+    /// Makes a call of `len` bytes, in pieces if it is longer than the buffer.
+    fn pieces(
+        &mut self,
+        file: usize,
+        offset: u64,
+        len: u64,
+        call: impl Fn(&File, &mut [u8], u64) -> std::io::Result<usize>,
+    ) {
+        let Some(file) = &self.files[file] else { return };
+        let mut done = 0;
+        while done < len {
+            let buffer = self.buffer.bytes();
+            let piece = (len - done).min(buffer.len() as u64) as usize;
+            match call(file, &mut buffer[..piece], offset + done) {
+                Ok(0) => break,
+                Ok(count) => done += count as u64,
+                Err(_) => {
+                    self.errors += 1;
+                    break;
+                }
+            }
+        }
+        self.bytes += done;
+    }
+
+    fn snapshot(&mut self, kind: &str, phase: u32) {
+        let usage = process::usage();
+        let bytes = self.bytes;
+        let moment = Moment { kind, task: self.id, phase };
+        self.reporter.snapshot(moment, |_| report_usage(usage, bytes));
+    }
+
+    fn phase_end(&mut self, phase: u32, program: &Program) {
+        let usage = process::usage();
+        let (bytes, regions) = (self.bytes, &self.regions);
+        let workload = &self.task.phases[phase as usize].workload;
+        let moment = Moment { kind: "phase-end", task: self.id, phase };
+        self.reporter.snapshot(moment, |buffer| {
+            report_usage(usage, bytes);
+            if let Workload::WorkingSet(set) = workload {
+                report_residency(set, program, regions, buffer);
+            }
+        });
+    }
+}
+
+fn report_usage(usage: Usage, bytes: u64) {
+    let Usage { user_us, system_us, minor_faults, major_faults } = usage;
+    line(format_args!("@usage {user_us} {system_us} {minor_faults} {major_faults} {bytes}"));
+}
+
+/// Files that a workload uses, and whether it writes them.
+fn files_of(workload: &Workload) -> Vec<(usize, bool)> {
+    match workload {
+        Workload::FileWrite { file, .. } => vec![(*file, true)],
+        Workload::FileRead { file, .. } | Workload::MappedRead { file, .. } => vec![(*file, false)],
+        Workload::WorkingSet(set) => set.file.iter().map(|file| (file.0, false)).collect(),
+        Workload::Touch { .. }
+        | Workload::Trace { .. }
+        | Workload::Compute { .. }
+        | Workload::Sleep { .. } => Vec::new(),
+    }
+}
+
+/// Pages of the hot and of the cold part of each region that are in memory.
+fn report_residency(
+    set: &WorkingSet,
+    program: &Program,
+    regions: &[Option<Mapping>],
+    buffer: &mut [u8],
+) {
+    let mut count = |what: &str, region: &str, pages: u64| {
+        let number = program.region_number(region).map(|number| number as usize);
+        let Some(mapping) = number.and_then(|number| regions.get(number)?.as_ref()) else { return };
+        let hot = pages * u64::from(set.hot_page_percent) / 100;
+        // The permutation has no cheap inverse, so the pages are marked first.
+        let mut resident = [0u64; 2];
+        let inverse = Inverse::of_scatter(pages);
+        let result = mapping.in_core(buffer, |page, present| {
+            if present && page < pages {
+                resident[usize::from(inverse.index(page) >= hot)] += 1;
+            }
+        });
+        if result.is_ok() {
+            line(format_args!("@resident {what}_hot_resident {}", resident[0]));
+            line(format_args!("@resident {what}_cold_resident {}", resident[1]));
+        }
+    };
+    if let Some((region, pages)) = &set.anon {
+        count("anon", region, *pages);
+    }
+    if let Some((_, region, pages, _)) = &set.file {
+        count("file", region, *pages);
+    }
+}
+
+/// The inverse of [`scatter`], which is multiplication by a number modulo `pages`.
+struct Inverse {
+    pages: u64,
+    factor: u64,
+}
+
+impl Inverse {
+    fn of_scatter(pages: u64) -> Inverse {
+        let forward = if pages > 1 { scatter(1, pages) } else { 0 };
+        Inverse { pages, factor: inverse_modulo(forward, pages) }
+    }
+
+    fn index(&self, page: u64) -> u64 {
+        (u128::from(page) * u128::from(self.factor) % u128::from(self.pages.max(1))) as u64
+    }
+}
+
+/// The x with `a * x = 1` modulo `m`, by Euclid's algorithm; `a` and `m` have no common factor.
+fn inverse_modulo(a: u64, m: u64) -> u64 {
+    let (mut r0, mut r1) = (i128::from(m), i128::from(a));
+    let (mut t0, mut t1) = (0i128, 1i128);
+    while r1 != 0 {
+        let quotient = r0 / r1;
+        (r0, r1) = (r1, r0 - quotient * r1);
+        (t0, t1) = (t1, t0 - quotient * t1);
+    }
+    t0.rem_euclid(i128::from(m.max(1))) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inverse_undoes_scatter() {
+        for pages in [1, 2, 7, 36864, 98304, 7_368_787, 7_368_788] {
+            let inverse = Inverse::of_scatter(pages);
+            for index in (0..pages).step_by((pages / 1000).max(1) as usize) {
+                assert_eq!(inverse.index(scatter(index, pages)), index, "{pages} pages");
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What goes out: lines and named texts, over the console port.
+//!
+//! A line begins with `@` and a word. `@text NAME LENGTH` is followed by that many bytes and a line
+//! end. `crates/pagetide-linux/src/console.rs` reads this; the first line, `@pagetide 1`, has the
+//! version of the format.
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `@pagetide 1` | the guest lives |
+//! | `@doing WHAT` | a step of the preparation, for messages when it fails |
+//! | `@lacks WHAT` | the scenario asks for what this kernel does not have |
+//! | `@note WHAT` | something the reader should know |
+//! | `@fail WHAT` | the guest gives up |
+//! | `@ready` | prepared; runs begin here |
+//! | `@snap KIND TASK PHASE NS` | what follows until `@snapped` was read at this moment |
+//! | `@trace NAME COUNT` | events of a tracepoint so far |
+//! | `@usage USER_US SYSTEM_US MINOR MAJOR BYTES` | of the task so far |
+//! | `@resident WHAT PAGES` | pages of a region in memory |
+//! | `@snapped` | the end of a snapshot |
+//! | `@ended TASK HOW` | a task has ended: `exit CODE` or `signal NUMBER` |
+//! | `@done` | the run is over |
+
+use crate::counters::{read_all, Counters};
+use crate::shared::Shared;
+use crate::sys::memory::Mapping;
+use crate::sys::{port, process};
+use std::fmt::{self, Write};
+use std::fs::File;
+use std::io;
+
+/// Pages of the buffer in which texts of the kernel are read.
+const BUFFER_PAGES: u64 = 16;
+
+/// Sends reports; one a process.
+pub struct Reporter<'a> {
+    shared: Shared,
+    counters: &'a Counters,
+    buffer: Mapping,
+}
+
+/// Formats a line into a fixed buffer, so that nothing is allocated.
+struct Line {
+    bytes: [u8; 512],
+    len: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let left = self.bytes.len() - 1 - self.len;
+        let text = &text.as_bytes()[..text.len().min(left)];
+        self.bytes[self.len..self.len + text.len()].copy_from_slice(text);
+        self.len += text.len();
+        Ok(())
+    }
+}
+
+/// Sends one line; line ends within become spaces. While tasks run, see [`line_between`].
+pub fn line(arguments: fmt::Arguments<'_>) {
+    let mut line = Line { bytes: [0; 512], len: 0 };
+    // Writing to `Line` cannot fail: what is too long is cut.
+    let _ = line.write_fmt(arguments);
+    for byte in &mut line.bytes[..line.len] {
+        if *byte == b'\n' {
+            *byte = b' ';
+        }
+    }
+    line.bytes[line.len] = b'\n';
+    port::write(&line.bytes[..=line.len]);
+}
+
+/// Sends one line when nobody else is in the middle of a report.
+pub fn line_between(shared: Shared, arguments: fmt::Arguments<'_>) {
+    let _console = shared.lock_console();
+    line(arguments);
+}
+
+fn text(name: &str, bytes: &[u8]) {
+    line(format_args!("@text {name} {}", bytes.len()));
+    port::write(bytes);
+    port::write(b"\n");
+}
+
+/// What a snapshot is taken of.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// `run-begin`, `task-end` and so on.
+    pub kind: &'a str,
+    /// The task, or 0.
+    pub task: usize,
+    /// Number of the phase in the task, or 0.
+    pub phase: u32,
+}
+
+impl<'a> Reporter<'a> {
+    /// A reporter of this process.
+    ///
+    /// # Errors
+    /// When there is no memory for its buffer.
+    pub fn new(shared: Shared, counters: &'a Counters) -> io::Result<Reporter<'a>> {
+        Ok(Reporter { shared, counters, buffer: Mapping::locked(BUFFER_PAGES)? })
+    }
+
+    /// Sends what is counted now. `more` adds lines of its own.
+    pub fn snapshot(&mut self, moment: Moment<'_>, more: impl FnOnce(&mut [u8])) {
+        let Moment { kind, task, phase } = moment;
+        let _console = self.shared.lock_console();
+        self.counters.refresh();
+        line(format_args!("@snap {kind} {task} {phase} {}", process::now_ns()));
+        if let Ok(vmstat) = self.counters.vmstat(self.buffer.bytes()) {
+            text("vmstat", vmstat);
+        }
+        for (name, count) in self.counters.tracepoints() {
+            line(format_args!("@trace {name} {count}"));
+        }
+        more(self.buffer.bytes());
+        line(format_args!("@snapped"));
+    }
+
+    /// Sends a file of the kernel under its path.
+    pub fn file(&mut self, path: &str) {
+        let Ok(file) = File::open(path) else { return };
+        if let Ok(bytes) = read_all(&file, self.buffer.bytes()) {
+            text(path, bytes);
+        }
+    }
+}

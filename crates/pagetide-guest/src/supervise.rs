@@ -1,0 +1,182 @@
+//! The life of a guest: prepare, fork the tasks, be saved, run, report, power off.
+
+use crate::config::{self, Config};
+use crate::counters::Counters;
+use crate::perform::Performer;
+use crate::prepare;
+use crate::report::{line, line_between, Moment, Reporter};
+use crate::shared::Shared;
+use crate::sys::process::{self, Ended, Forked};
+use crate::sys::{memory, port};
+use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::model::Setup;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long the tasks may take to open their files.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The runner's store has the seed under this name; 0 or nothing means to wait.
+const SEED: &str = "opt/pagetide/seed";
+/// How often the store is asked.
+const SEED_EVERY: Duration = Duration::from_millis(10);
+/// Texts sent when the machine is ready and when the run is over.
+const TEXTS: [&str; 7] = [
+    "/proc/version",
+    "/proc/zoneinfo",
+    "/proc/meminfo",
+    "/proc/buddyinfo",
+    "/proc/pagetypeinfo",
+    "/proc/swaps",
+    "/proc/sys/vm/min_free_kbytes",
+];
+
+/// Runs the guest; does not return but for failures before the ports are open.
+pub fn run() -> ExitCode {
+    if port::allow().is_err() {
+        return ExitCode::FAILURE;
+    }
+    line(format_args!("@pagetide 1"));
+    std::panic::set_hook(Box::new(|panic| line(format_args!("@fail {panic}"))));
+    if let Err(problem) = supervise() {
+        line(format_args!("@fail {problem}"));
+    }
+    port::power_off()
+}
+
+fn doing(what: &str) {
+    line(format_args!("@doing {what}"));
+}
+
+fn supervise() -> Result<(), String> {
+    memory::keep_heap();
+    doing("mounting /proc and /sys");
+    prepare::file_systems()?;
+    doing("reading the scenario");
+    let text = std::fs::read_to_string(config::PATH)
+        .map_err(|error| format!("{}: {error}", config::PATH))?;
+    let config = Config::parse(&text).map_err(|line| format!("{}: `{line}`", config::PATH))?;
+    let overrides = Overrides {
+        sets: config.sets.clone(),
+        variants: vec![config.variant.clone()],
+        ..Overrides::default()
+    };
+    let scenario = load(&config.scenario, &overrides).map_err(|errors| errors.to_string())?;
+    let setup = &scenario.variants[0].setup;
+    doing("loading modules");
+    prepare::modules(&config)?;
+    doing("mounting disks");
+    prepare::disks(setup)?;
+    doing("setting knobs");
+    prepare::sysctls(setup);
+    doing("making groups");
+    let groups = prepare::groups(setup)?;
+    let counters = Counters::open(setup.machine.cpus).map_err(|error| error.to_string())?;
+    for missing in &counters.missing {
+        line(format_args!("@lacks {missing}"));
+    }
+    let shared = Shared::new(setup.tasks.len()).map_err(|error| error.to_string())?;
+
+    doing("starting tasks");
+    process::spare_from_oom();
+    let mut pids = Vec::new();
+    for (id, task) in setup.tasks.iter().enumerate() {
+        match process::fork().map_err(|error| format!("fork: {error}"))? {
+            Forked::Parent(pid) => pids.push(pid),
+            Forked::Child => {
+                process::offer_to_oom();
+                let group = task.group.map(|group| groups[group].as_path());
+                live(setup, id, group, shared, &counters);
+            }
+        }
+    }
+    let mut reporter = Reporter::new(shared, &counters).map_err(|error| error.to_string())?;
+    memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
+    if !shared.wait_until_ready(setup.tasks.len() as u32, PATIENCE) {
+        return Err("the tasks did not become ready".to_owned());
+    }
+    let _held = prepare::hold(setup);
+
+    TEXTS.iter().for_each(|path| reporter.file(path));
+    line(format_args!("@ready"));
+    let seed = wait_for_seed();
+
+    // Twice, with nothing between: what reporting and the kernel alone do.
+    let begin = |kind| Moment { kind, task: 0, phase: 0 };
+    reporter.snapshot(begin("idle-begin"), |_| {});
+    std::thread::sleep(Duration::from_millis(100));
+    reporter.snapshot(begin("run-begin"), |_| {});
+    process::alarm(Duration::from_nanos(setup.time_limit_ns));
+    shared.go(seed);
+    let in_time = wait_for_tasks(setup, &pids, shared);
+
+    let console = shared.lock_console();
+    pids.iter().copied().for_each(process::kill);
+    drop(console);
+    if !in_time {
+        line(format_args!("@note cut by the time limit"));
+    }
+    reporter.snapshot(begin("run-end"), |_| {});
+    TEXTS.iter().for_each(|path| reporter.file(path));
+    line(format_args!("@done"));
+    Ok(())
+}
+
+/// The life of a task's process.
+fn live(
+    setup: &Setup,
+    id: usize,
+    group: Option<&std::path::Path>,
+    shared: Shared,
+    counters: &Counters,
+) -> ! {
+    let prepared = group.map_or(Ok(()), prepare::join_group).and_then(|()| {
+        let reporter = Reporter::new(shared, counters).map_err(|error| error.to_string())?;
+        let performer = Performer::new(setup, id, shared, reporter)?;
+        memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
+        Ok(performer)
+    });
+    let mut performer = match prepared {
+        Ok(performer) => performer,
+        Err(problem) => {
+            line(format_args!("@fail task `{}`: {problem}", setup.tasks[id].name));
+            port::power_off()
+        }
+    };
+    shared.task_is_ready();
+    performer.run(shared.wait_for_seed());
+    process::exit_now(0)
+}
+
+fn wait_for_seed() -> u64 {
+    let mut buffer = [0; 24];
+    loop {
+        let seed = port::store(SEED, &mut buffer)
+            .and_then(|text| std::str::from_utf8(text).ok())
+            .and_then(|text| text.trim().strip_prefix("seed ")?.parse().ok());
+        if let Some(seed) = seed {
+            return seed;
+        }
+        std::thread::sleep(SEED_EVERY);
+    }
+}
+
+/// Waits for all tasks that are not in the background; false when the time limit came first.
+fn wait_for_tasks(setup: &Setup, pids: &[i32], shared: Shared) -> bool {
+    let mut left = setup.tasks.iter().filter(|task| !task.background).count();
+    while left > 0 {
+        let Some((pid, ended)) = process::wait_any() else { return false };
+        let Some(id) = pids.iter().position(|&known| known == pid) else { continue };
+        shared.task_has_ended(id);
+        match ended {
+            Ended::Exited(0) => {}
+            Ended::Exited(code) => line_between(shared, format_args!("@ended {id} exit {code}")),
+            Ended::Killed(signal) => {
+                line_between(shared, format_args!("@ended {id} signal {signal}"));
+            }
+        }
+        if !setup.tasks[id].background {
+            left -= 1;
+        }
+    }
+    true
+}

@@ -1,0 +1,27 @@
+//! Sleeping on a word of shared memory. Linux: futex(2), shared between processes.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Sleeps until somebody wakes `word`, at most `timeout`; returns at once when it is not `while_is`.
+/// May return early: callers look again.
+pub fn wait(word: &AtomicU32, while_is: u32, timeout: Option<Duration>) {
+    let limit = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs() as libc::time_t,
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `word` and `limit` live over the call.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, while_is, limit, 0, 0);
+    }
+}
+
+/// Stores `value` and wakes everybody who sleeps on `word`.
+pub fn set(word: &AtomicU32, value: u32) {
+    word.store(value, Ordering::SeqCst);
+    // SAFETY: `word` lives over the call.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, 0, 0, 0);
+    }
+}

@@ -1,0 +1,171 @@
+//! Mappings. Linux: mmap(2), madvise(2), mincore(2), mlock(2).
+//!
+//! Invariant: a [`Mapping`] is made once and unmapped once, when dropped; accesses outside of it are
+//! refused.
+
+use pagetide_scenario::model::Advice;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::AtomicU32;
+
+/// Bytes of a page.
+pub const PAGE_SIZE: u64 = 4096;
+
+/// A mapping of this process.
+#[derive(Debug)]
+pub struct Mapping {
+    base: *mut u8,
+    pages: u64,
+    writable: bool,
+}
+
+fn map(len: u64, prot: i32, flags: i32, fd: i32) -> io::Result<*mut u8> {
+    let len = usize::try_from(len).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, fd, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(base.cast())
+}
+
+impl Mapping {
+    /// Private anonymous memory of `pages` pages, not touched yet.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn anonymous(pages: u64) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let base = map(pages * PAGE_SIZE, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+        Ok(Mapping { base, pages, writable: true })
+    }
+
+    /// Private anonymous memory, present and locked.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn locked(pages: u64) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_LOCKED | libc::MAP_POPULATE;
+        let base = map(pages * PAGE_SIZE, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+        Ok(Mapping { base, pages, writable: true })
+    }
+
+    /// The first `pages` pages of `file`, shared and read-only.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn file(file: &File, pages: u64, executable: bool) -> io::Result<Mapping> {
+        let prot = libc::PROT_READ | if executable { libc::PROT_EXEC } else { 0 };
+        let base = map(pages * PAGE_SIZE, prot, libc::MAP_SHARED, file.as_raw_fd())?;
+        Ok(Mapping { base, pages, writable: false })
+    }
+
+    /// Gives `advice` on the whole mapping.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn advise(&self, advice: Advice) -> io::Result<()> {
+        let advice = match advice {
+            Advice::Normal => libc::MADV_NORMAL,
+            Advice::Random => libc::MADV_RANDOM,
+            Advice::Sequential => libc::MADV_SEQUENTIAL,
+        };
+        // SAFETY: the range is this mapping; these advices do not change its contents.
+        let result =
+            unsafe { libc::madvise(self.base.cast(), (self.pages * PAGE_SIZE) as usize, advice) };
+        super::check(result.into()).map(drop)
+    }
+
+    /// Reads or writes a byte of `page`; false when the mapping has no such page, or may not be
+    /// written.
+    #[inline(always)]
+    pub fn access(&self, page: u64, write: bool) -> bool {
+        if page >= self.pages || (write && !self.writable) {
+            return false;
+        }
+        // SAFETY: within the mapping, which is readable, and writable if written.
+        unsafe {
+            let byte = self.base.add((page * PAGE_SIZE) as usize);
+            if write {
+                byte.write_volatile(1);
+            } else {
+                byte.read_volatile();
+            }
+        }
+        true
+    }
+
+    /// Calls `each` for the pages of the mapping, in order, with whether they are in memory; `buffer`
+    /// holds one byte a page of the part looked at.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn in_core(&self, buffer: &mut [u8], mut each: impl FnMut(u64, bool)) -> io::Result<()> {
+        let mut page = 0;
+        while page < self.pages {
+            let count = (self.pages - page).min(buffer.len() as u64);
+            // SAFETY: the range is within the mapping, and `buffer` has a byte for each page.
+            let result = unsafe {
+                libc::mincore(
+                    self.base.add((page * PAGE_SIZE) as usize).cast(),
+                    (count * PAGE_SIZE) as usize,
+                    buffer.as_mut_ptr(),
+                )
+            };
+            super::check(result.into())?;
+            for &byte in &buffer[..count as usize] {
+                each(page, byte & 1 == 1);
+                page += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes, of memory made with [`Mapping::locked`].
+    pub fn bytes(&mut self) -> &mut [u8] {
+        assert!(self.writable, "a mapping of a file is not ours to write");
+        // SAFETY: private writable memory of this length, borrowed as long as `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.base, (self.pages * PAGE_SIZE) as usize) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; nobody has a pointer into it any more.
+        unsafe {
+            libc::munmap(self.base.cast(), (self.pages * PAGE_SIZE) as usize);
+        }
+    }
+}
+
+/// Words shared with the processes forked later, zero at first, locked.
+///
+/// # Errors
+/// The kernel's.
+pub fn shared_words(count: usize) -> io::Result<&'static [AtomicU32]> {
+    let bytes = (count * size_of::<AtomicU32>()) as u64;
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_LOCKED | libc::MAP_POPULATE;
+    let base = map(bytes.max(1), libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+    // SAFETY: page-aligned, zeroed, never unmapped; any bit pattern is an AtomicU32.
+    Ok(unsafe { std::slice::from_raw_parts(base.cast(), count) })
+}
+
+/// Locks all present memory of this process: it is never reclaimed.
+///
+/// # Errors
+/// The kernel's.
+pub fn lock_all() -> io::Result<()> {
+    // SAFETY: no memory arguments.
+    super::check(unsafe { libc::mlockall(libc::MCL_CURRENT) }.into()).map(drop)
+}
+
+/// Keeps freed memory of the heap, so that using it again asks the kernel for nothing.
+pub fn keep_heap() {
+    // SAFETY: sets two parameters of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
+        libc::mallopt(libc::M_MMAP_MAX, 0);
+        libc::mallopt(libc::M_TOP_PAD, 256 * 1024);
+    }
+}

@@ -1,0 +1,54 @@
+//! Mounting, loading modules, swapping on. Linux: mount(2), finit_module(2), swapon(2).
+
+use super::{c_string, check};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Takes a compressed module (include/uapi/linux/module.h).
+const MODULE_INIT_COMPRESSED_FILE: i32 = 4;
+
+/// Mounts `source` of type `kind` at `target`.
+///
+/// # Errors
+/// The kernel's.
+pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> io::Result<()> {
+    let (source, target) = (c_string(source)?, c_string(target)?);
+    let (kind, options) = (c_string(kind)?, c_string(options)?);
+    // SAFETY: four strings that live over the call.
+    let result = unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            libc::MS_NOATIME,
+            options.as_ptr().cast(),
+        )
+    };
+    check(result.into()).map(drop)
+}
+
+/// Loads a module; one that is there already is fine.
+///
+/// # Errors
+/// The kernel's.
+pub fn load_module(file: &File, compressed: bool) -> io::Result<()> {
+    let flags = if compressed { MODULE_INIT_COMPRESSED_FILE } else { 0 };
+    // SAFETY: the string is a constant.
+    let result =
+        unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), flags) };
+    match check(result) {
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Begins to swap to `device`.
+///
+/// # Errors
+/// The kernel's.
+pub fn swap_on(device: &str) -> io::Result<()> {
+    let device = c_string(device)?;
+    // SAFETY: a string that lives over the call.
+    check(unsafe { libc::swapon(device.as_ptr(), 0) }.into()).map(drop)
+}

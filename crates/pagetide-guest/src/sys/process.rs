@@ -1,0 +1,142 @@
+//! Processes. Linux: fork(2), waitpid(2), setpriority(2).
+
+use super::check;
+use std::io;
+use std::time::Duration;
+
+/// Which side of a fork this is.
+pub enum Forked {
+    /// The new process.
+    Child,
+    /// The old one; the new one has this number.
+    Parent(i32),
+}
+
+/// Makes a copy of this process, which must have a single thread.
+///
+/// # Errors
+/// The kernel's.
+pub fn fork() -> io::Result<Forked> {
+    // SAFETY: the guest has no threads, so the copy is whole.
+    match check(unsafe { libc::fork() }.into())? {
+        0 => Ok(Forked::Child),
+        pid => Ok(Forked::Parent(pid as i32)),
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By a signal.
+    Killed(i32),
+}
+
+/// Waits for the end of any child; `None` when a signal came first or there is no child.
+pub fn wait_any() -> Option<(i32, Ended)> {
+    let mut status = 0;
+    // SAFETY: `status` lives over the call.
+    let pid = check(unsafe { libc::waitpid(-1, &raw mut status, 0) }.into()).ok()?;
+    let ended = if libc::WIFSIGNALED(status) {
+        Ended::Killed(libc::WTERMSIG(status))
+    } else {
+        Ended::Exited(libc::WEXITSTATUS(status))
+    };
+    Some((pid as i32, ended))
+}
+
+/// Kills a process.
+pub fn kill(pid: i32) {
+    // SAFETY: no memory arguments.
+    unsafe {
+        libc::kill(pid, libc::SIGKILL);
+    }
+}
+
+/// Whether a process of this number exists, ended ones included until they are waited for.
+pub fn exists(pid: i32) -> bool {
+    // SAFETY: no memory arguments.
+    unsafe { libc::kill(pid, 0) == 0 }
+}
+
+/// Sets the nice value of this process.
+///
+/// # Errors
+/// The kernel's.
+pub fn set_nice(nice: i8) -> io::Result<()> {
+    // SAFETY: no memory arguments.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice.into()) }.into()).map(drop)
+}
+
+/// Lets the kernel's OOM killer pass over this process.
+pub fn spare_from_oom() {
+    // Without it the killer might choose the process that reports; nothing else depends on it.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
+}
+
+/// Makes a child end with its parent's choice: the killer may take it.
+pub fn offer_to_oom() {
+    let _ = std::fs::write("/proc/self/oom_score_adj", "0");
+}
+
+/// Interrupts [`wait_any`] after `after`.
+pub fn alarm(after: Duration) {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: an all-zero sigaction and itimerval are valid; the handler does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
+        let mut timer: libc::itimerval = std::mem::zeroed();
+        timer.it_value.tv_sec = after.as_secs() as libc::time_t;
+        timer.it_value.tv_usec = after.subsec_micros().max(1).into();
+        libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
+    }
+}
+
+/// CPU time and faults of this process so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Microseconds in user mode.
+    pub user_us: u64,
+    /// Microseconds in the kernel.
+    pub system_us: u64,
+    /// Faults without I/O.
+    pub minor_faults: u64,
+    /// Faults that waited.
+    pub major_faults: u64,
+}
+
+/// Linux: getrusage(2).
+pub fn usage() -> Usage {
+    // SAFETY: an all-zero rusage is valid and lives over the call.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    Usage {
+        user_us: microseconds(usage.ru_utime),
+        system_us: microseconds(usage.ru_stime),
+        minor_faults: usage.ru_minflt as u64,
+        major_faults: usage.ru_majflt as u64,
+    }
+}
+
+/// Nanoseconds since boot. Linux: CLOCK_MONOTONIC.
+pub fn now_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` lives over the call.
+    unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time);
+    }
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Ends this process at once, without running anything on the way out.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: no memory arguments.
+    unsafe { libc::_exit(code) }
+}

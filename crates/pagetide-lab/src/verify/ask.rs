@@ -1,0 +1,272 @@
+//! Both worlds asked: a real kernel, or what was recorded of one, and the simulator on the same
+//! memory.
+//!
+//! Invariant: what finished is in the result, whatever went wrong after it.
+
+use super::compare::{Comparison, Sides, VariantComparison};
+use crate::execute::{execute, Outcome};
+use crate::plan::Plan;
+use crate::world::{Failure, Simulator};
+use pagetide_linux::error::LinuxError;
+use pagetide_linux::reference::Reference;
+use pagetide_linux::session::{Job, Options, Session};
+use pagetide_linux::start::Start;
+use pagetide_scenario::model::{Scenario, Variant};
+use pagetide_scenario::record::RunRecord;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where the kernel's side comes from.
+#[derive(Clone, Debug)]
+pub enum KernelSide<'a> {
+    /// From a kernel in QEMU, that reads the scenario from this file.
+    Boot {
+        /// The scenario's file.
+        file: &'a Path,
+        /// What to boot, and how.
+        options: &'a Options,
+        /// Where to keep what it did.
+        record: Option<&'a Path>,
+    },
+    /// From references in this directory.
+    Recorded(&'a Path),
+}
+
+/// What there is to say while it goes on.
+#[derive(Clone, Debug)]
+pub enum Asking<'a> {
+    /// The kernel boots for this variant.
+    Booting(&'a str),
+    /// It has made so many of so many runs.
+    Running(&'a str, usize, usize),
+    /// The simulator makes its runs.
+    Simulating(&'a str),
+}
+
+/// Something that could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The kernel's side.
+    #[error("{place}{error}")]
+    Linux {
+        /// Variant and seed.
+        place: String,
+        /// What happened.
+        error: LinuxError,
+    },
+    /// The simulator's side.
+    #[error("{place}{failure}")]
+    Pagetide {
+        /// Variant and seed.
+        place: String,
+        /// What happened.
+        failure: Failure,
+    },
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// The variants of which both sides have runs.
+    pub comparison: Option<Comparison>,
+    /// Who the sides are.
+    pub sides: Sides,
+    /// What could not be had.
+    pub errors: Vec<VerifyError>,
+    /// Whether the user interrupted.
+    pub cancelled: bool,
+}
+
+/// Asks both sides for every variant of `plan`'s scenario.
+pub fn verify(
+    plan: &Plan,
+    side: &KernelSide<'_>,
+    jobs: NonZeroUsize,
+    cancel: &Arc<AtomicBool>,
+    tell: &(dyn Fn(Asking<'_>) + Sync),
+) -> Verified {
+    let scenario = &plan.scenario;
+    let mut verified = Verified::default();
+    let mut variants = Vec::new();
+    for variant in &scenario.variants {
+        if cancel.load(Ordering::Relaxed) {
+            verified.cancelled = true;
+            break;
+        }
+        let before = verified.errors.len();
+        let Some(reference) = kernel_side(plan, variant, side, jobs, tell, &mut verified) else {
+            // The next variant would meet the same missing program or bad file.
+            let hopeless = verified.errors[before..].iter().any(
+                |error| matches!(error, VerifyError::Linux { error, .. } if error.is_bad_input()),
+            );
+            if hopeless {
+                break;
+            }
+            continue;
+        };
+        tell(Asking::Simulating(&variant.name));
+        let mut setup = variant.setup.clone();
+        reference.start.apply(&mut setup);
+        let simulated = Variant { name: variant.name.clone(), setup };
+        let records = simulate(scenario, &simulated, &reference.seeds, jobs, cancel, &mut verified);
+        add_to(&mut verified.sides, &reference, scenario.variants.len() > 1);
+        if let Some(note) = other_marks(&reference.start, &simulated) {
+            verified.sides.notes.push(note);
+        }
+        if !records.is_empty() {
+            variants.push(VariantComparison::new(
+                &variant.name,
+                &simulated.setup,
+                &reference.records(),
+                &records,
+            ));
+        }
+    }
+    if !variants.is_empty() {
+        verified.comparison = Some(Comparison::new(&scenario.name, variants));
+    }
+    verified
+}
+
+/// The kernel's runs of a variant; `None` when there is none.
+fn kernel_side(
+    plan: &Plan,
+    variant: &Variant,
+    side: &KernelSide<'_>,
+    jobs: NonZeroUsize,
+    tell: &(dyn Fn(Asking<'_>) + Sync),
+    verified: &mut Verified,
+) -> Option<Reference> {
+    let scenario = &plan.scenario;
+    let mut fail = |place: String, error: LinuxError| match error {
+        LinuxError::Cancelled => verified.cancelled = true,
+        error => verified.errors.push(VerifyError::Linux { place, error }),
+    };
+    let of_variant = format!("variant {}: ", variant.name);
+    let (file, options, record) = match side {
+        KernelSide::Recorded(dir) => {
+            return Reference::load(dir, &scenario.name, &variant.name)
+                .map_err(|error| fail(String::new(), error))
+                .ok();
+        }
+        KernelSide::Boot { file, options, record } => (*file, *options, *record),
+    };
+    tell(Asking::Booting(&variant.name));
+    let job = Job { file, scenario: &scenario.name, variant, sets: &plan.overrides };
+    let session = Session::boot(job, options).map_err(|error| fail(of_variant, error)).ok()?;
+    let seeds: Vec<u64> =
+        (0..u64::from(scenario.repeats)).map(|n| scenario.seed.wrapping_add(n)).collect();
+    let mut records = Vec::new();
+    for (seed, result) in run_all(&session, &seeds, jobs, tell) {
+        match result {
+            Ok(record) => records.push(record),
+            Err(error) => fail(format!("variant {}, seed {seed}: ", variant.name), error),
+        }
+    }
+    if records.is_empty() {
+        return None;
+    }
+    let reference = Reference::new(&scenario.name, &variant.name, session.origin.clone(), &records);
+    if let Some(dir) = record {
+        if let Err(error) = reference.save(dir) {
+            fail(String::new(), error);
+        }
+    }
+    Some(reference)
+}
+
+/// Makes the runs, `jobs` at a time, and returns them in the order of the seeds.
+fn run_all(
+    session: &Session<'_>,
+    seeds: &[u64],
+    jobs: NonZeroUsize,
+    tell: &(dyn Fn(Asking<'_>) + Sync),
+) -> Vec<(u64, Result<RunRecord, LinuxError>)> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    let variant = session.variant();
+    tell(Asking::Running(variant, 0, seeds.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.get().min(seeds.len()) {
+            scope.spawn(|| loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&seed) = seeds.get(index) else { break };
+                let result = session.run(seed);
+                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                results.push((index, seed, result));
+                tell(Asking::Running(variant, results.len(), seeds.len()));
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(index, ..)| *index);
+    results.into_iter().map(|(_, seed, result)| (seed, result)).collect()
+}
+
+fn simulate(
+    scenario: &Scenario,
+    variant: &Variant,
+    seeds: &[u64],
+    jobs: NonZeroUsize,
+    cancel: &Arc<AtomicBool>,
+    verified: &mut Verified,
+) -> Vec<RunRecord> {
+    let mut records = Vec::new();
+    // A reference may lack seeds of runs that failed, so each is a plan of its own.
+    for chunk in seeds.chunk_by(|a, b| a.wrapping_add(1) == *b) {
+        let mut scenario = scenario.clone();
+        scenario.variants = vec![variant.clone()];
+        scenario.seed = chunk[0];
+        scenario.repeats = chunk.len() as u32;
+        let Ok(plan) = Plan::new(scenario) else { continue };
+        for run in execute(&plan, &Simulator::default(), jobs, cancel, &|_| {}) {
+            match run.outcome {
+                Outcome::Finished(record) => records.push(*record),
+                Outcome::Failed(failure) => {
+                    let place =
+                        format!("simulating variant {}, seed {}: ", variant.name, run.job.seed);
+                    verified.errors.push(VerifyError::Pagetide { place, failure });
+                }
+                Outcome::Cancelled => verified.cancelled = true,
+            }
+        }
+    }
+    records
+}
+
+fn add_to(sides: &mut Sides, reference: &Reference, of_several: bool) {
+    sides.kernel.clone_from(&reference.kernel);
+    sides.how.clone_from(&reference.how);
+    for text in &reference.not_comparable {
+        if !sides.not_comparable.contains(text) {
+            sides.not_comparable.push(text.clone());
+        }
+    }
+    for note in &reference.notes {
+        let note = match of_several {
+            true => format!("{}: {note}", reference.variant),
+            false => note.clone(),
+        };
+        if !sides.notes.contains(&note) {
+            sides.notes.push(note);
+        }
+    }
+}
+
+/// Says where the simulator's watermarks are not the kernel's although its memory is.
+fn other_marks(start: &Start, variant: &Variant) -> Option<String> {
+    let ours = pagetide_sim::watermarks(&variant.setup).ok()?;
+    let differ: Vec<String> = start
+        .zones
+        .iter()
+        .zip(ours)
+        .filter_map(|(zone, ours)| {
+            let linux = [zone.min, zone.low, zone.high];
+            (linux != ours).then(|| format!("zone {}: {linux:?}, ours {ours:?}", zone.name))
+        })
+        .collect();
+    let variant = &variant.name;
+    (!differ.is_empty()).then(|| format!("{variant}: watermarks of {}", differ.join("; ")))
+}

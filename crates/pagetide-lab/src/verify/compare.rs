@@ -1,0 +1,440 @@
+//! The records of two worlds paired, counter by counter, each with a verdict.
+//!
+//! Invariant: every key of either world's records is in a comparison exactly once, in the phase it
+//! belongs to or among the others. One that a world does not have has no samples there and is
+//! never judged.
+
+use super::judge::{judge, place, Judgement, LEAST_JUDGED};
+use crate::stats;
+use pagetide_scenario::model::{Machine, Setup};
+use pagetide_scenario::record::{RunRecord, Unit};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who the two sides are, and what the reader should know before reading: text from the caller.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sides {
+    /// The kernel, as it names itself.
+    pub kernel: String,
+    /// How it was run: emulator, accelerator.
+    pub how: String,
+    /// What of the scenario the two worlds cannot do alike.
+    pub not_comparable: Vec<String>,
+    /// Anything else.
+    pub notes: Vec<String>,
+}
+
+/// A scenario in both worlds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// In the scenario's order.
+    pub variants: Vec<VariantComparison>,
+}
+
+/// A variant in both worlds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VariantComparison {
+    /// Its name.
+    pub name: String,
+    /// Its machine.
+    pub machine: Machine,
+    /// Number of runs on Linux.
+    pub linux_runs: usize,
+    /// Number of runs in Pagetide.
+    pub pagetide_runs: usize,
+    /// The phases of the tasks, in the order of the scenario.
+    pub phases: Vec<Phase>,
+    /// Everything that is not of a phase, by key; never judged.
+    pub others: Vec<Counter>,
+    /// What the runs want the reader to know, each once, after the name of its world.
+    pub notes: Vec<String>,
+}
+
+/// The counters of a phase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// `TASK.PHASE`. Copies of a task are one phase, `NAME.PHASE`, if both worlds sum them up.
+    pub key: String,
+    /// The known counters in a fixed order, then all others by name.
+    pub counters: Vec<Counter>,
+}
+
+/// A counter in both worlds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    /// Its key.
+    pub key: String,
+    /// Its name: the key without the phase.
+    pub name: String,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// How it is judged.
+    pub judgement: Judgement,
+    /// On Linux; without samples if Linux does not have it.
+    pub linux: stats::Summary,
+    /// In Pagetide; without samples if Pagetide does not have it.
+    pub pagetide: stats::Summary,
+    /// Pagetide's mean over Linux's; `None` where Linux's is zero or there are not two means.
+    pub ratio: Option<f64>,
+    /// What to make of it.
+    pub verdict: Verdict,
+}
+
+/// What to make of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// The runs cannot tell the two worlds apart: the means are at most twice the pooled standard
+    /// deviation apart, `2 * sqrt(sd_linux^2 + sd_pagetide^2)`. That is the spread of the
+    /// difference of two single runs, not of two means: more repeats do not narrow it.
+    WithinNoise,
+    /// The means differ by a factor of at most [`Judgement::close`].
+    Close,
+    /// They differ by more.
+    Off,
+    /// No one asks, or Linux counts fewer than [`LEAST_JUDGED`].
+    NotJudged,
+}
+
+impl Verdict {
+    /// The name that JSON and CSV use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::WithinNoise => "within-noise",
+            Verdict::Close => "close",
+            Verdict::Off => "off",
+            Verdict::NotJudged => "not-judged",
+        }
+    }
+}
+
+/// How many times the larger of two means is the smaller, of their `ratio`: 1 at best, infinite
+/// where one world has nothing.
+pub fn factor(ratio: f64) -> f64 {
+    if ratio > 0.0 {
+        ratio.max(1.0 / ratio)
+    } else {
+        f64::INFINITY
+    }
+}
+
+impl Counter {
+    fn new(
+        key: String,
+        name: String,
+        judgement: Judgement,
+        sides: (Option<&Series>, Option<&Series>),
+    ) -> Counter {
+        let summary = |series: Option<&Series>| {
+            stats::Summary::of(series.map_or(&[][..], |series| &series.samples))
+        };
+        let (linux, pagetide) = (summary(sides.0), summary(sides.1));
+        let unit = sides.1.or(sides.0).map_or(Unit::Count, |series| series.unit);
+        let ratio = ratio(&linux, &pagetide);
+        let verdict = verdict(judgement, &linux, &pagetide);
+        Counter { key, name, unit, judgement, linux, pagetide, ratio, verdict }
+    }
+
+    /// Whether Linux has it and Pagetide does not.
+    pub fn only_linux(&self) -> bool {
+        self.pagetide.n == 0
+    }
+
+    /// Whether Pagetide has it and Linux does not.
+    pub fn only_pagetide(&self) -> bool {
+        self.linux.n == 0
+    }
+
+    /// Ratio error: by how much the larger mean exceeds the smaller, as a part of the smaller.
+    pub fn error(&self) -> Option<f64> {
+        self.ratio.map(|ratio| factor(ratio) - 1.0)
+    }
+}
+
+fn ratio(linux: &stats::Summary, pagetide: &stats::Summary) -> Option<f64> {
+    // Over an infinite mean it would be zero.
+    let ratio = Some(pagetide.mean / linux.mean).filter(|_| linux.mean.is_finite());
+    ratio.filter(|ratio| ratio.is_finite())
+}
+
+fn verdict(judgement: Judgement, linux: &stats::Summary, pagetide: &stats::Summary) -> Verdict {
+    let (Some(close), Some(ratio)) = (judgement.close(), ratio(linux, pagetide)) else {
+        return Verdict::NotJudged;
+    };
+    if linux.mean < LEAST_JUDGED {
+        return Verdict::NotJudged;
+    }
+    let noise = 2.0 * linux.stddev.hypot(pagetide.stddev);
+    // Nothing at all where Linux has a thousand is not noise, however wide that is.
+    if ratio > 0.0 && (linux.mean - pagetide.mean).abs() <= noise {
+        Verdict::WithinNoise
+    } else if factor(ratio) <= close {
+        Verdict::Close
+    } else {
+        Verdict::Off
+    }
+}
+
+impl Comparison {
+    /// The comparison of a scenario from those of its variants.
+    pub fn new(scenario: impl Into<String>, variants: Vec<VariantComparison>) -> Comparison {
+        Comparison { scenario: scenario.into(), variants }
+    }
+}
+
+impl VariantComparison {
+    /// Pairs the records of a variant, whose phases are those of `setup`.
+    pub fn new(
+        name: impl Into<String>,
+        setup: &Setup,
+        linux: &[RunRecord],
+        pagetide: &[RunRecord],
+    ) -> VariantComparison {
+        let (ours, theirs) = (gather(pagetide), gather(linux));
+        let keys: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
+        let mut phases: Vec<Phase> = Vec::new();
+        let mut index = BTreeMap::new();
+        for key in phase_keys(setup, &theirs, &ours) {
+            index.insert(key.clone(), phases.len());
+            phases.push(Phase { key, counters: Vec::new() });
+        }
+        let mut others = Vec::new();
+        for key in keys {
+            let sides = (theirs.get(key), ours.get(key));
+            let counter = |name: &str, judgement| {
+                Counter::new(key.clone(), name.to_owned(), judgement, sides)
+            };
+            let phase =
+                key.rsplit_once('.').and_then(|(phase, name)| Some((index.get(phase)?, name)));
+            match phase {
+                Some((&at, name)) => phases[at].counters.push(counter(name, judge(name))),
+                None => others.push(counter(key, Judgement::Shown)),
+            }
+        }
+        for phase in &mut phases {
+            phase.counters.sort_by_key(|counter| place(&counter.name)); // stable: then by name
+        }
+        VariantComparison {
+            name: name.into(),
+            machine: setup.machine.clone(),
+            linux_runs: linux.len(),
+            pagetide_runs: pagetide.len(),
+            phases,
+            others,
+            notes: notes(linux, pagetide),
+        }
+    }
+
+    /// All counters: those of the phases, then the others.
+    pub fn counters(&self) -> impl Iterator<Item = &Counter> {
+        self.phases.iter().flat_map(|phase| &phase.counters).chain(&self.others)
+    }
+}
+
+struct Series {
+    unit: Unit,
+    samples: Vec<f64>,
+}
+
+/// The samples of each key, in the order of the records, with the totals that no record has.
+fn gather(records: &[RunRecord]) -> BTreeMap<String, Series> {
+    let mut all: BTreeMap<String, Series> = BTreeMap::new();
+    let mut add = |key: String, unit: Unit, value: f64| {
+        all.entry(key).or_insert_with(|| Series { unit, samples: vec![] }).samples.push(value);
+    };
+    for record in records {
+        for (key, metric) in &record.metrics {
+            add(key.clone(), metric.unit, metric.value);
+            // Who reclaims is chance; how much is reclaimed is not.
+            for (kswapd, direct, total) in [
+                ("pgscan_kswapd", "pgscan_direct", "pgscan_total"),
+                ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_total"),
+            ] {
+                let Some(of) = key.strip_suffix(kswapd) else { continue };
+                let direct = record.metrics.get(&format!("{of}{direct}"));
+                let total = format!("{of}{total}");
+                if let (Some(direct), false) = (direct, record.metrics.contains_key(&total)) {
+                    add(total, metric.unit, metric.value + direct.value);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// `TASK.PHASE` of all phases that left anything, in the order of the scenario, each once.
+fn phase_keys(
+    setup: &Setup,
+    linux: &BTreeMap<String, Series>,
+    pagetide: &BTreeMap<String, Series>,
+) -> Vec<String> {
+    let has = |world: &BTreeMap<String, Series>, phase: &str| {
+        let prefix = format!("{phase}.");
+        world.range(prefix.clone()..).next().is_some_and(|(key, _)| key.starts_with(&prefix))
+    };
+    let mut keys = Vec::new();
+    let mut seen = BTreeSet::new();
+    for task in &setup.tasks {
+        for phase in &task.phases {
+            let copies =
+                task.name.rsplit_once('.').map(|(all, _copy)| format!("{all}.{}", phase.name));
+            let key = copies
+                .filter(|key| has(linux, key) && has(pagetide, key))
+                .unwrap_or_else(|| format!("{}.{}", task.name, phase.name));
+            if (has(linux, &key) || has(pagetide, &key)) && seen.insert(key.clone()) {
+                keys.push(key);
+            }
+        }
+    }
+    keys
+}
+
+fn notes(linux: &[RunRecord], pagetide: &[RunRecord]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (world, records) in [("Linux", linux), ("Pagetide", pagetide)] {
+        for text in records.iter().flat_map(|record| &record.notes) {
+            let note = format!("{world}: {text}");
+            if seen.insert(note.clone()) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record;
+    use crate::verify::testing::{compared, setup};
+
+    fn summary(mean: f64, stddev: f64) -> stats::Summary {
+        stats::Summary { n: 3, mean, stddev, median: mean, min: mean, max: mean }
+    }
+
+    fn of(judgement: Judgement, linux: (f64, f64), pagetide: (f64, f64)) -> Verdict {
+        verdict(judgement, &summary(linux.0, linux.1), &summary(pagetide.0, pagetide.1))
+    }
+
+    #[test]
+    fn verdicts_at_their_bounds() {
+        use Judgement::*;
+        assert_eq!(of(Repeats, (1000.0, 0.0), (1000.0, 0.0)), Verdict::WithinNoise);
+        assert_eq!(of(Repeats, (1000.0, 0.0), (1050.0, 0.0)), Verdict::Close);
+        assert_eq!(of(Repeats, (1050.0, 0.0), (1000.0, 0.0)), Verdict::Close);
+        assert_eq!(of(Repeats, (1000.0, 0.0), (1051.0, 0.0)), Verdict::Off);
+        assert_eq!(of(Varies, (1000.0, 0.0), (1150.0, 0.0)), Verdict::Close);
+        assert_eq!(of(Varies, (1000.0, 0.0), (1151.0, 0.0)), Verdict::Off);
+        // 3-4-5: the pooled deviation of 30 and 40 is 50
+        assert_eq!(of(Repeats, (1000.0, 30.0), (1100.0, 40.0)), Verdict::WithinNoise);
+        assert_eq!(of(Repeats, (1000.0, 30.0), (1101.0, 40.0)), Verdict::Off);
+        assert_eq!(of(Repeats, (999.0, 0.0), (999.0, 0.0)), Verdict::NotJudged);
+        assert_eq!(of(Shown, (5000.0, 0.0), (5000.0, 0.0)), Verdict::NotJudged);
+    }
+
+    #[test]
+    fn further_from_one_is_never_better() {
+        for judgement in [Judgement::Repeats, Judgement::Varies] {
+            for spread in [0.0, 3.0, 40.0, 200.0, 5000.0] {
+                for away in [-1.0, 1.0] {
+                    let at = |i: i32| (2000.0 + away * f64::from(i) * 8.0).max(0.0);
+                    let grade = |i| of(judgement, (2000.0, spread), (at(i), 1.0));
+                    assert!((0..250).all(|i| grade(i) <= grade(i + 1)), "{judgement:?} {spread}");
+                    assert_eq!(grade(0), Verdict::WithinNoise);
+                    let end = if away < 0.0 || spread < 1000.0 { Verdict::Off } else { grade(0) };
+                    assert_eq!(grade(250), end, "{judgement:?} {spread} {away}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_and_what_is_no_number() {
+        use Judgement::Repeats;
+        assert_eq!(of(Repeats, (0.0, 0.0), (0.0, 0.0)), Verdict::NotJudged);
+        assert_eq!(of(Repeats, (0.0, 0.0), (9000.0, 0.0)), Verdict::NotJudged);
+        assert_eq!(of(Repeats, (1000.0, 9000.0), (0.0, 9000.0)), Verdict::Off);
+        assert_eq!(of(Repeats, (1000.0, 9000.0), (-5.0, 0.0)), Verdict::Off);
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(of(Repeats, (1000.0, 0.0), (wrong, 0.0)), Verdict::NotJudged);
+            assert_eq!(of(Repeats, (wrong, 0.0), (1000.0, 0.0)), Verdict::NotJudged);
+        }
+        assert_eq!((factor(0.0), factor(0.5), factor(4.0)), (f64::INFINITY, 2.0, 4.0));
+        let found = compared(&[("t.p.pswpin", 1000.0, 0.0), ("t.p.pswpout", 0.0, 7.0)]);
+        let ratios: Vec<Option<f64>> = found.counters().map(|counter| counter.ratio).collect();
+        assert_eq!(ratios, [Some(0.0), None]);
+        assert_eq!(found.phases[0].counters[0].error(), Some(f64::INFINITY));
+    }
+
+    #[test]
+    fn the_scenario_orders_phases_and_the_list_orders_counters() {
+        let found = compared(&[
+            ("pgmajfault", 1.0, 1.0),
+            ("a.late.pgmajfault", 1.0, 1.0),
+            ("t.p.zzz", 1.0, 1.0),
+            ("t.p.aaa", 1.0, 1.0),
+            ("t.p.nr_active_file", 1.0, 1.0),
+            ("t.p.pgmajfault", 1.0, 1.0),
+            ("t.p.walltime", 1.0, 1.0),
+            ("t.walltime", 1.0, 1.0),
+        ]);
+        let keys: Vec<&str> = found.counters().map(|counter| counter.key.as_str()).collect();
+        assert_eq!(
+            keys,
+            [
+                "t.p.walltime",
+                "t.p.pgmajfault",
+                "t.p.nr_active_file",
+                "t.p.aaa",
+                "t.p.zzz",
+                "a.late.pgmajfault",
+                "pgmajfault",
+                "t.walltime"
+            ]
+        );
+        assert!(found.others.iter().all(|counter| counter.judgement == Judgement::Shown));
+    }
+
+    #[test]
+    fn totals_are_of_each_run() {
+        let run = |seed, kswapd, direct| {
+            record("v", seed, &[("t.p.pgscan_kswapd", kswapd), ("t.p.pgscan_direct", direct)])
+        };
+        let linux = [run(1, 900.0, 100.0), run(2, 100.0, 900.0)];
+        let half = record("v", 1, &[("t.p.pgscan_kswapd", 1000.0)]);
+        let found = VariantComparison::new("v", &setup(&["t.p"]), &linux, &[half]);
+        let total = &found.phases[0].counters[0];
+        assert_eq!(
+            (total.name.as_str(), total.linux.mean, total.linux.stddev),
+            ("pgscan_total", 1000.0, 0.0)
+        );
+        assert!(total.only_linux() && !total.only_pagetide(), "one half is no total");
+        assert_eq!((total.ratio, total.verdict), (None, Verdict::NotJudged));
+    }
+
+    #[test]
+    fn copies_are_one_phase_if_both_worlds_sum_them_up() {
+        let both = [("c.0.p.pswpin", 1.0), ("c.1.p.pswpin", 2.0), ("c.p.pswpin", 3.0)];
+        let phases = |linux, pagetide| -> Vec<String> {
+            let setup = setup(&["c.0.p", "c.1.p"]);
+            let (linux, pagetide) = (record("v", 1, linux), record("v", 1, pagetide));
+            let found = VariantComparison::new("v", &setup, &[linux], &[pagetide]);
+            assert_eq!(found.counters().count(), 3);
+            found.phases.into_iter().map(|phase| phase.key).collect()
+        };
+        assert_eq!(phases(&both, &both), ["c.p"]);
+        assert_eq!(phases(&both[..2], &both), ["c.0.p", "c.1.p"]);
+    }
+
+    #[test]
+    fn nothing_to_compare_is_no_mistake() {
+        let found = VariantComparison::new("v", &setup(&["t.p"]), &[], &[]);
+        assert_eq!((found.phases.len(), found.others.len()), (0, 0));
+        let mut run = record("v", 1, &[("t.p.pswpin", 5.0)]);
+        run.notes = vec!["cut".to_owned(); 2];
+        let found = VariantComparison::new("v", &setup(&["t.p"]), &[], &[run]);
+        assert!(found.counters().all(|counter| counter.only_pagetide()));
+        assert_eq!(found.notes, ["Pagetide: cut"]);
+    }
+}

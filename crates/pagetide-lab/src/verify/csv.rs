@@ -1,0 +1,86 @@
+//! A comparison as CSV, for spreadsheets and data frames: one line per variant and metric.
+
+use super::compare::{Comparison, Counter};
+use crate::json::as_integer;
+use crate::stats;
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// The first line.
+pub const HEADER: &str = "scenario,variant,metric,unit,judgement,linux_mean,linux_stddev,linux_n,\
+    pagetide_mean,pagetide_stddev,pagetide_n,ratio,verdict";
+
+/// Renders all metrics of `comparison` after RFC 4180, with `\n` line ends. A value that is not a
+/// finite number is empty, as is the mean of a world that does not have the metric.
+pub fn render(comparison: &Comparison) -> String {
+    let mut out = format!("{HEADER}\n");
+    let scenario = quoted(&comparison.scenario);
+    for variant in &comparison.variants {
+        let name = quoted(&variant.name);
+        for counter in variant.counters() {
+            writeln!(out, "{scenario},{name},{}", fields(counter)).expect("writing to a string");
+        }
+    }
+    out
+}
+
+fn fields(counter: &Counter) -> String {
+    let unit = serde_json::to_value(counter.unit).ok();
+    let unit = unit.as_ref().and_then(|unit| unit.as_str()).unwrap_or_default();
+    let side = |of: &stats::Summary| format!("{},{},{}", number(of.mean), number(of.stddev), of.n);
+    format!(
+        "{},{unit},{},{},{},{},{}",
+        quoted(&counter.key),
+        counter.judgement.name(),
+        side(&counter.linux),
+        side(&counter.pagetide),
+        counter.ratio.map(number).unwrap_or_default(),
+        counter.verdict.name()
+    )
+}
+
+fn number(value: f64) -> String {
+    match as_integer(value) {
+        Some(integer) => integer.to_string(),
+        None if value.is_finite() => value.to_string(),
+        None => String::new(),
+    }
+}
+
+fn quoted(field: &str) -> Cow<'_, str> {
+    if field.contains([',', '"', '\n', '\r']) {
+        Cow::Owned(format!("\"{}\"", field.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record;
+    use crate::verify::testing::setup;
+    use crate::verify::VariantComparison;
+
+    #[test]
+    fn one_line_a_metric() {
+        let run = |seed, faults| record("v", seed, &[("t.p.pgmajfault", faults)]);
+        let linux = [run(1, 1999.0), run(2, 2001.0)];
+        let ours = [record("v", 1, &[("t.p.pgmajfault", 3000.0), ("t.walltime", 0.25)])];
+        let found = VariantComparison::new("low, high", &setup(&["t.p"]), &linux, &ours);
+        assert_eq!(
+            render(&Comparison::new("x", vec![found])),
+            format!(
+                "{HEADER}\n\
+                 x,\"low, high\",t.p.pgmajfault,count,repeats,2000,1.4142135623730951,2,\
+                 3000,0,1,1.5,off\n\
+                 x,\"low, high\",t.walltime,seconds,shown,,,0,0.25,0,1,,not-judged\n"
+            )
+        );
+        let columns = HEADER.split(',').count();
+        let nan = [record("v", 1, &[("t.p.pswpin", f64::NAN)])];
+        let found = VariantComparison::new("v", &setup(&["t.p"]), &nan, &nan);
+        let text = render(&Comparison::new("x", vec![found]));
+        assert!(text.lines().all(|line| line.split(',').count() == columns), "{text}");
+    }
+}

@@ -1,0 +1,185 @@
+//! A comparison as JSON, for programs.
+//!
+//! Exactly `{"scenario","version","kernel","how","not_comparable":[],"notes":[],"summary":
+//! {"repeats":SCORE,"varies":SCORE,"surplus":[{"key","linux","pagetide"}]},"variants":[{"name",
+//! "linux_runs","pagetide_runs","notes":[],"metrics":{KEY:{"unit","judgement","linux":SIDE,
+//! "pagetide":SIDE,"ratio","verdict"}}}]}` with all metrics. SCORE is `{"counters",
+//! "median_error","worst","beyond":[{"key","ratio"}]}`, where `worst` is `{"key","ratio"}` or
+//! `null`. SIDE is `{"mean","stddev","n"}`, `null` in the world that does not have the metric. A
+//! value that is not a finite number is `null`.
+
+use super::compare::{Comparison, Counter, Sides, VariantComparison};
+use super::summary::Score;
+use crate::json::as_integer;
+use crate::stats;
+use pagetide_scenario::record::Unit;
+use serde::Serialize;
+use serde_json::{json, Value};
+use std::collections::BTreeMap;
+
+/// Renders `comparison`, indented, with a line end.
+pub fn render(comparison: &Comparison, sides: &Sides) -> String {
+    let summary = comparison.summary();
+    let document = Document {
+        scenario: &comparison.scenario,
+        version: crate::VERSION,
+        kernel: &sides.kernel,
+        how: &sides.how,
+        not_comparable: &sides.not_comparable,
+        notes: &sides.notes,
+        summary: json!({
+            "repeats": score(&summary.repeats),
+            "varies": score(&summary.varies),
+            "surplus": summary.surplus.iter().map(|(key, linux, pagetide)| {
+                json!({"key": key, "linux": number(*linux), "pagetide": number(*pagetide)})
+            }).collect::<Vec<_>>(),
+        }),
+        variants: comparison.variants.iter().map(variant).collect(),
+    };
+    let mut text =
+        serde_json::to_string_pretty(&document).expect("strings and numbers always serialise");
+    text.push('\n');
+    text
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    scenario: &'a str,
+    version: &'a str,
+    kernel: &'a str,
+    how: &'a str,
+    not_comparable: &'a [String],
+    notes: &'a [String],
+    summary: Value,
+    variants: Vec<Variant<'a>>,
+}
+
+#[derive(Serialize)]
+struct Variant<'a> {
+    name: &'a str,
+    linux_runs: usize,
+    pagetide_runs: usize,
+    notes: &'a [String],
+    metrics: BTreeMap<&'a str, Metric>,
+}
+
+#[derive(Serialize)]
+struct Metric {
+    unit: Unit,
+    judgement: &'static str,
+    linux: Option<Side>,
+    pagetide: Option<Side>,
+    ratio: Value,
+    verdict: &'static str,
+}
+
+#[derive(Serialize)]
+struct Side {
+    mean: Value,
+    stddev: Value,
+    n: usize,
+}
+
+fn variant(variant: &VariantComparison) -> Variant<'_> {
+    Variant {
+        name: &variant.name,
+        linux_runs: variant.linux_runs,
+        pagetide_runs: variant.pagetide_runs,
+        notes: &variant.notes,
+        metrics: variant
+            .counters()
+            .map(|counter| (counter.key.as_str(), metric(counter)))
+            .collect(),
+    }
+}
+
+fn metric(counter: &Counter) -> Metric {
+    Metric {
+        unit: counter.unit,
+        judgement: counter.judgement.name(),
+        linux: side(&counter.linux),
+        pagetide: side(&counter.pagetide),
+        ratio: counter.ratio.map_or(Value::Null, number),
+        verdict: counter.verdict.name(),
+    }
+}
+
+fn side(of: &stats::Summary) -> Option<Side> {
+    (of.n > 0).then(|| Side { mean: number(of.mean), stddev: number(of.stddev), n: of.n })
+}
+
+fn score(score: &Score) -> Value {
+    let entry = |key: &str, ratio: f64| json!({"key": key, "ratio": number(ratio)});
+    json!({
+        "counters": score.counters,
+        "median_error": score.median_error.map(number),
+        "worst": score.worst.as_ref().map(|(ratio, key)| entry(key, *ratio)),
+        "beyond": score.beyond.iter().map(|(key, ratio)| entry(key, *ratio)).collect::<Vec<_>>(),
+    })
+}
+
+/// Without a fraction when it has none: 5, not 5.0; NaN and infinities are null.
+fn number(value: f64) -> Value {
+    as_integer(value).map_or_else(|| Value::from(value), Value::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record;
+    use crate::verify::testing::{compared, setup};
+
+    fn parsed(values: &[(&str, f64, f64)]) -> Value {
+        let comparison = Comparison::new("mix \"x\"", vec![compared(values)]);
+        let text = render(&comparison, &Sides { kernel: "6.1".to_owned(), ..Sides::default() });
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn the_promised_shape() {
+        let found = parsed(&[("t.p.pgmajfault", 2000.0, 2500.0), ("elapsed", 0.5, 0.25)]);
+        let side = |mean: Value| json!({"mean": mean, "stddev": 0, "n": 1});
+        let worst = json!({"key": "t.p.pgmajfault", "ratio": 1.25});
+        let none = json!({"counters": 0, "median_error": null, "worst": null, "beyond": []});
+        assert_eq!(
+            found,
+            json!({
+                "scenario": "mix \"x\"", "version": crate::VERSION, "kernel": "6.1", "how": "",
+                "not_comparable": [], "notes": [],
+                "summary": {
+                    "repeats": {"counters": 1, "median_error": 0.25, "worst": worst, "beyond": []},
+                    "varies": none, "surplus": []
+                },
+                "variants": [{
+                    "name": "v", "linux_runs": 1, "pagetide_runs": 1, "notes": [],
+                    "metrics": {
+                        "t.p.pgmajfault": {
+                            "unit": "count", "judgement": "repeats", "linux": side(json!(2000)),
+                            "pagetide": side(json!(2500)), "ratio": 1.25, "verdict": "off"
+                        },
+                        "elapsed": {
+                            "unit": "count", "judgement": "shown", "linux": side(json!(0.5)),
+                            "pagetide": side(json!(0.25)), "ratio": 0.5, "verdict": "not-judged"
+                        }
+                    }
+                }]
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_no_number_is_null() {
+        let found = parsed(&[("t.p.pgmajfault", 2000.0, 0.0), ("t.p.pswpin", f64::NAN, 1.0)]);
+        assert_eq!(found["summary"]["repeats"]["median_error"], Value::Null);
+        assert_eq!(found["summary"]["repeats"]["worst"]["ratio"], json!(0));
+        let metrics = &found["variants"][0]["metrics"];
+        assert_eq!(metrics["t.p.pswpin"]["linux"]["mean"], Value::Null);
+        assert_eq!(metrics["t.p.pswpin"]["ratio"], Value::Null);
+        let ours = [record("v", 1, &[("t.p.pswpin", 5.0)])];
+        let found = VariantComparison::new("v", &setup(&["t.p"]), &[], &ours);
+        let text = render(&Comparison::new("x", vec![found]), &Sides::default());
+        let found: Value = serde_json::from_str(&text).unwrap();
+        let metric = &found["variants"][0]["metrics"]["t.p.pswpin"];
+        assert_eq!((&metric["linux"], &metric["pagetide"]["n"]), (&Value::Null, &json!(1)));
+    }
+}

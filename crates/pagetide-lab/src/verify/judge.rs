@@ -1,0 +1,133 @@
+//! Which counters of a phase are held against the kernel, and how strictly.
+//!
+//! A simulator can only be asked for what the kernel itself repeats. The grades come from the
+//! kernel alone: the same workloads, several times on one machine (experiments/truth), standard
+//! deviation over mean of every counter of a phase that reaches [`LEAST_JUDGED`]:
+//!
+//! | grade | counters | median phase | worst phase |
+//! |---|---|---|---|
+//! | [`Judgement::Repeats`] | major faults, refaults, pages stolen, residency | below 1 % | 6 % |
+//! | [`Judgement::Varies`] | pages scanned, by kind, activations, swap | 0.6 to 10 % | 32 % |
+//! | [`Judgement::Shown`] | who reclaims, kswapd or direct; time with I/O | 27 to 61 % | any |
+//!
+//! (Of kswapd's own part the median is 1 %, but only because there it does nearly all the work.)
+//! Sizes of LRU lists at the end of a phase are not among those measurements; they are taken to
+//! vary. Invariant: a name has one grade, whatever its value.
+
+/// How a counter is held against the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Judgement {
+    /// The kernel repeats it to 1 %.
+    Repeats,
+    /// The kernel repeats it to 5 to 15 %.
+    Varies,
+    /// Printed, never judged.
+    Shown,
+}
+
+/// Counters of which the kernel has fewer are not judged: smaller counts are chance.
+pub const LEAST_JUDGED: f64 = 1000.0;
+
+/// The counters of a phase that are judged or always worth a look, in the order of the rows.
+const COUNTERS: &[(&str, Judgement)] = &[
+    ("walltime", Judgement::Shown),
+    ("pgmajfault", Judgement::Repeats),
+    ("workingset_refault_anon", Judgement::Repeats),
+    ("workingset_refault_file", Judgement::Repeats),
+    ("workingset_activate_anon", Judgement::Varies),
+    ("workingset_activate_file", Judgement::Varies),
+    ("workingset_restore_anon", Judgement::Varies),
+    ("workingset_restore_file", Judgement::Varies),
+    ("pswpin", Judgement::Varies),
+    ("pswpout", Judgement::Varies),
+    ("mm_vmscan_kswapd_wake", Judgement::Varies),
+    ("allocstall", Judgement::Shown),
+    ("pgscan_total", Judgement::Varies),
+    ("pgscan_kswapd", Judgement::Shown),
+    ("pgscan_direct", Judgement::Shown),
+    ("pgscan_anon", Judgement::Varies),
+    ("pgscan_file", Judgement::Varies),
+    ("pgsteal_total", Judgement::Repeats),
+    ("pgsteal_kswapd", Judgement::Shown),
+    ("pgsteal_direct", Judgement::Shown),
+    ("pgsteal_anon", Judgement::Varies),
+    ("pgsteal_file", Judgement::Varies),
+    ("pgactivate", Judgement::Varies),
+    ("pgdeactivate", Judgement::Varies),
+    ("anon_hot_resident", Judgement::Repeats),
+    ("anon_cold_resident", Judgement::Repeats),
+    ("file_hot_resident", Judgement::Repeats),
+    ("file_cold_resident", Judgement::Repeats),
+    ("nr_active_anon", Judgement::Varies),
+    ("nr_inactive_anon", Judgement::Varies),
+    ("nr_active_file", Judgement::Varies),
+    ("nr_inactive_file", Judgement::Varies),
+];
+
+/// How the counter of this name, the last part of its key, is judged.
+///
+/// ```
+/// use pagetide_lab::verify::{judge, Judgement};
+/// assert_eq!(judge("pgmajfault"), Judgement::Repeats);
+/// assert_eq!(judge("pgscan_total"), Judgement::Varies);
+/// assert_eq!(judge("pgscan_direct"), Judgement::Shown);
+/// ```
+pub fn judge(name: &str) -> Judgement {
+    COUNTERS.get(place(name)).map_or(Judgement::Shown, |(_, judgement)| *judgement)
+}
+
+/// Place of this name among the rows of a phase; all names without one share the last.
+pub(super) fn place(name: &str) -> usize {
+    COUNTERS.iter().position(|(counter, _)| *counter == name).unwrap_or(COUNTERS.len())
+}
+
+/// Whether the table shows this name, though nobody judges it, when it is not zero.
+pub(super) fn worth_a_look(name: &str) -> bool {
+    COUNTERS.contains(&(name, Judgement::Shown))
+}
+
+impl Judgement {
+    /// The name that JSON and CSV use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Judgement::Repeats => "repeats",
+            Judgement::Varies => "varies",
+            Judgement::Shown => "shown",
+        }
+    }
+
+    /// Largest factor between the two worlds that is still close; `None`: nothing is asked.
+    pub fn close(self) -> Option<f64> {
+        match self {
+            Judgement::Repeats => Some(1.05),
+            Judgement::Varies => Some(1.15),
+            Judgement::Shown => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_name_has_one_grade_and_one_place() {
+        let names: BTreeSet<&str> = COUNTERS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), COUNTERS.len());
+        for (i, (name, judgement)) in COUNTERS.iter().enumerate() {
+            assert_eq!((place(name), judge(name)), (i, *judgement));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_repeat_is_never_judged() {
+        for name in
+            ["pgscan_kswapd", "pgsteal_direct", "allocstall", "walltime", "pgfault", "", "x"]
+        {
+            assert_eq!(judge(name), Judgement::Shown, "{name}");
+        }
+        assert!(worth_a_look("pgscan_kswapd") && worth_a_look("walltime"));
+        assert!(!worth_a_look("pgmajfault") && !worth_a_look("pgfault"));
+    }
+}

@@ -1,0 +1,251 @@
+//! Many comparisons in a few figures: how far off a counter is in the middle, and at worst.
+//!
+//! Every judged counter counts once, by its ratio, whether or not the verdict calls it noise: a
+//! figure that noise flatters would be worth nothing.
+
+use super::compare::{factor, Comparison, Counter, Verdict};
+use super::judge::{Judgement, LEAST_JUDGED};
+use crate::stats;
+use std::fmt;
+
+/// A factor between the two worlds beyond which a counter is listed by name.
+pub const BEYOND: f64 = 1.5;
+
+/// What all judged counters say together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Of counters that the kernel repeats.
+    pub repeats: Score,
+    /// Of those that vary more.
+    pub varies: Score,
+    /// What Pagetide counts and Linux hardly does, which no ratio tells: (key, Linux's mean,
+    /// Pagetide's mean) where Linux stays below [`LEAST_JUDGED`] and Pagetide reaches it with more
+    /// than [`BEYOND`] times as many.
+    pub surplus: Vec<(String, f64, f64)>,
+}
+
+/// What the judged counters of one grade say.
+///
+/// Keys are preceded by scenario and variant where there are several.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Score {
+    /// How many there are.
+    pub counters: usize,
+    /// Median of their ratio errors (0.05 is 5 %), infinite if Pagetide has nothing in half of
+    /// them; `None` without counters.
+    pub median_error: Option<f64>,
+    /// The ratio furthest from 1, and its key.
+    pub worst: Option<(f64, String)>,
+    /// Those further off than [`BEYOND`], worst first.
+    pub beyond: Vec<(String, f64)>,
+}
+
+/// Summarises all `comparisons` as one.
+pub fn summarise(comparisons: &[Comparison]) -> Summary {
+    let mut summary = Summary::default();
+    let (mut repeats, mut varies) = (Vec::new(), Vec::new());
+    for comparison in comparisons {
+        for variant in &comparison.variants {
+            let mut of = String::new();
+            if comparisons.len() > 1 {
+                of += &format!("{} ", comparison.scenario);
+            }
+            if comparison.variants.len() > 1 {
+                of += &format!("{} ", variant.name);
+            }
+            for counter in variant.counters() {
+                let key = || format!("{of}{}", counter.key);
+                if is_surplus(counter) {
+                    summary.surplus.push((key(), counter.linux.mean, counter.pagetide.mean));
+                }
+                let Some(ratio) = counter.ratio else { continue };
+                match counter.judgement {
+                    _ if counter.verdict == Verdict::NotJudged => {}
+                    Judgement::Repeats => repeats.push((key(), ratio)),
+                    Judgement::Varies => varies.push((key(), ratio)),
+                    Judgement::Shown => {}
+                }
+            }
+        }
+    }
+    summary.repeats = Score::new(repeats);
+    summary.varies = Score::new(varies);
+    summary
+}
+
+fn is_surplus(counter: &Counter) -> bool {
+    let (linux, pagetide) = (counter.linux.mean, counter.pagetide.mean);
+    counter.judgement != Judgement::Shown
+        && linux.is_finite()
+        && pagetide.is_finite()
+        && linux < LEAST_JUDGED
+        && pagetide >= LEAST_JUDGED
+        && pagetide > BEYOND * linux
+}
+
+impl Comparison {
+    /// Summary of this comparison alone.
+    pub fn summary(&self) -> Summary {
+        summarise(std::slice::from_ref(self))
+    }
+}
+
+impl Score {
+    fn new(mut ratios: Vec<(String, f64)>) -> Score {
+        // Stable, so that of equals the first in the scenario is named.
+        ratios.sort_by(|a, b| factor(b.1).total_cmp(&factor(a.1)));
+        let errors: Vec<f64> = ratios.iter().map(|(_, ratio)| factor(*ratio) - 1.0).collect();
+        Score {
+            counters: ratios.len(),
+            median_error: (!errors.is_empty()).then(|| stats::Summary::of(&errors).median),
+            worst: ratios.first().map(|(key, ratio)| (*ratio, key.clone())),
+            beyond: ratios.into_iter().take_while(|(_, ratio)| factor(*ratio) > BEYOND).collect(),
+        }
+    }
+
+    fn write(&self, (one, many): (&str, &str), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.counters, if self.counters == 1 { one } else { many })?;
+        if let (Some(median), Some((ratio, key))) = (self.median_error, &self.worst) {
+            write!(f, ": median {}, worst {}x ({key})", percent(median), times(*ratio, 2))?;
+        }
+        Ok(())
+    }
+}
+
+/// From here on a figure only says that there is nothing to compare.
+const MOST: f64 = 1e6;
+
+/// A ratio error, which may be infinite.
+fn percent(error: f64) -> String {
+    if error * 100.0 < MOST {
+        format!("{:.1} %", error * 100.0)
+    } else {
+        format!(">{MOST} %")
+    }
+}
+
+/// A ratio with so many decimals, or fewer when it is large.
+pub(super) fn times(ratio: f64, decimals: usize) -> String {
+    match ratio {
+        ratio if ratio >= MOST => format!(">{MOST}"),
+        ratio if ratio >= 100.0 => format!("{ratio:.0}"),
+        ratio if ratio > -MOST => format!("{ratio:.decimals$}"),
+        _ => "-".to_owned(),
+    }
+}
+
+/// One line.
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.repeats.write(("counter that repeats", "counters that repeat"), f)?;
+        f.write_str(" \u{b7} ")?;
+        self.varies.write(("other", "others"), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::testing::compared;
+
+    fn score(ratios: &[f64]) -> Score {
+        Score::new(ratios.iter().enumerate().map(|(i, r)| (format!("k{i}"), *r)).collect())
+    }
+
+    #[test]
+    fn the_median_is_of_errors_not_of_ratios() {
+        assert_eq!(score(&[]).median_error, None);
+        assert_eq!(score(&[1.5]).median_error, Some(0.5));
+        assert_eq!(score(&[0.5, 1.0, 1.25]).median_error, Some(0.25)); // 100 %, 0, 25 %
+        assert_eq!(score(&[0.5, 1.0, 1.25, 1.75]).median_error, Some(0.5)); // and 75 %
+        assert_eq!(score(&[0.0, 0.0, 1.0]).median_error, Some(f64::INFINITY));
+    }
+
+    #[test]
+    fn the_median_has_as_many_on_either_side() {
+        let mut state = 1u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 40) as f64 / f64::from(1 << 23) + 0.001
+        };
+        for n in 1..60 {
+            let ratios: Vec<f64> = (0..n).map(|_| draw()).collect();
+            let score = score(&ratios);
+            let median = score.median_error.unwrap();
+            let errors = || ratios.iter().map(|ratio| factor(*ratio) - 1.0);
+            let (below, above) = (
+                errors().filter(|e| *e < median).count(),
+                errors().filter(|e| *e > median).count(),
+            );
+            assert!(below <= n / 2 && above <= n / 2, "{n}: {below} below, {above} above");
+            assert_eq!(score.counters, n);
+            assert_eq!(factor(score.worst.unwrap().0) - 1.0, errors().fold(0.0, f64::max));
+            assert_eq!(score.beyond.len(), errors().filter(|e| *e > 0.5).count());
+        }
+    }
+
+    #[test]
+    fn beyond_is_worst_first_and_either_way() {
+        let score = score(&[1.5, 1.6, 0.6, 1.0 / 1.5, 0.0]);
+        let keys: Vec<&str> = score.beyond.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["k4", "k2", "k1"]);
+        assert_eq!(score.worst, Some((0.0, "k4".to_owned())));
+    }
+
+    #[test]
+    fn several_comparisons_are_one_summary() {
+        let one = |name: &str, ours| {
+            let mut found = compared(&[
+                ("t.p.pgmajfault", 2000.0, ours),
+                ("t.p.pgactivate", 4000.0, 4000.0),
+                ("t.p.pgscan_kswapd", 9000.0, 1.0), // never judged
+                ("t.p.pswpin", 999.0, 1.0),         // too few
+            ]);
+            found.name = name.to_owned();
+            found
+        };
+        let twice = Comparison::new("x", vec![one("low", 2200.0), one("high", 8000.0)]);
+        let once = Comparison::new("y", vec![one("default", 1000.0)]);
+        let all = summarise(&[twice.clone(), once.clone()]);
+        assert_eq!((all.repeats.counters, all.varies.counters), (3, 3));
+        assert_eq!(all.repeats.worst, Some((4.0, "x high t.p.pgmajfault".to_owned())));
+        assert_eq!(all.repeats.median_error, Some(1.0));
+        let beyond: Vec<&str> = all.repeats.beyond.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(beyond, ["x high t.p.pgmajfault", "y t.p.pgmajfault"]);
+        assert_eq!(all.varies.median_error, Some(0.0));
+        assert_eq!(all.surplus, [], "a ratio tells of those");
+        assert_eq!(once.summary().repeats.worst, Some((0.5, "t.p.pgmajfault".to_owned())));
+        assert_eq!(twice.summary().repeats.beyond[0].0, "high t.p.pgmajfault");
+        assert_eq!(
+            once.summary().to_string(),
+            "1 counter that repeats: median 100.0 %, worst 0.50x (t.p.pgmajfault) \u{b7} \
+             1 other: median 0.0 %, worst 1.00x (t.p.pgactivate)"
+        );
+        assert_eq!(summarise(&[]).to_string(), "0 counters that repeat \u{b7} 0 others");
+    }
+
+    #[test]
+    fn what_only_pagetide_counts_is_not_lost() {
+        let found = compared(&[
+            ("t.p.pswpout", 0.0, 50_000.0),
+            ("t.p.pswpin", 999.0, 1001.0),
+            ("t.p.pgfault", 0.0, 50_000.0),
+        ]);
+        let summary = Comparison::new("x", vec![found]).summary();
+        assert_eq!(summary.surplus, [("t.p.pswpout".to_owned(), 0.0, 50_000.0)]);
+        assert_eq!((summary.repeats.counters, summary.varies.counters), (0, 0));
+    }
+
+    #[test]
+    fn no_ratio_prints_as_a_float_would() {
+        let found = compared(&[("t.p.pgmajfault", 5000.0, 0.0), ("t.p.pswpin", 1000.0, 1e300)]);
+        assert_eq!(
+            Comparison::new("x", vec![found]).summary().to_string(),
+            "1 counter that repeats: median >1000000 %, worst 0.00x (t.p.pgmajfault) \u{b7} \
+             1 other: median >1000000 %, worst >1000000x (t.p.pswpin)"
+        );
+        let printed = [0.9996, 99.99, 123.4, 1e300, f64::INFINITY, f64::NAN, -1e300, 0.0];
+        let expected = ["1.000", "99.990", "123", ">1000000", ">1000000", "-", "-", "0.000"];
+        assert_eq!(printed.map(|ratio| times(ratio, 3)), expected);
+    }
+}

@@ -1,0 +1,426 @@
+//! A comparison as a table: a row a counter, the two worlds side by side.
+//!
+//! ```text
+//!                        Linux    Pagetide   ratio        verdict
+//! ---------------------------------------------------------------
+//! wset.acc1
+//!   pgmajfault      6714 ±  34    6725 ± 7   1.002   within noise
+//!   pgscan_total   21200 ± 283   22705 ± 7   1.071          close
+//! ```
+//!
+//! Invariant: whatever the records hold, no line shows a float that is not a number.
+
+use super::compare::{Comparison, Counter, Sides, VariantComparison, Verdict};
+use super::judge::{worth_a_look, Judgement, LEAST_JUDGED};
+use super::summary::{times, Summary, BEYOND};
+use crate::format::{size, Scale};
+use crate::heading::wrap;
+use crate::layout::{self, Cell, Line};
+use crate::{stats, table};
+use pagetide_scenario::model::Machine;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+
+/// Sentences wrap here.
+const TEXT_WIDTH: usize = 100;
+
+/// Renders heading, a table for each variant, the summary and notes.
+///
+/// Without `all` the rows are, of each phase, the judged counters of which either world has
+/// [`LEAST_JUDGED`], and a few besides that are not zero.
+pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
+    let mut out = Text::default();
+    out.entry("scenario", &comparison.scenario);
+    out.entry("version", &format!("pagetide {}", crate::VERSION));
+    out.entry("kernel", &sides.kernel);
+    out.entry("run by", &sides.how);
+    if let Some(first) = comparison.variants.first() {
+        out.entry("machine", &machine(&first.machine));
+        out.entry("runs", &runs(&comparison.variants));
+    }
+    if !sides.not_comparable.is_empty() {
+        out.line("not comparable:");
+        sides.not_comparable.iter().for_each(|text| out.item("  - ", text));
+    }
+    for variant in &comparison.variants {
+        out.line("");
+        if comparison.variants.len() > 1 {
+            out.entry("variant", &variant.name);
+            out.line("");
+        }
+        let lines = lines(variant, all);
+        if lines.is_empty() {
+            out.line("No counter to show: nothing that is judged reached 1000.");
+        } else {
+            let names = ["Linux", "Pagetide", "ratio", "verdict"];
+            out.text += &layout::render(&names, &lines, table::WIDTH);
+        }
+    }
+    out.line("");
+    out.item("", LEGEND);
+    out.line("");
+    let summary = comparison.summary();
+    out.line(&summary.to_string());
+    remarks(comparison, sides, &summary).iter().for_each(|text| out.item("note: ", text));
+    out.text
+}
+
+const LEGEND: &str = "mean \u{b1} sample standard deviation over the runs; ratio: Pagetide / \
+    Linux; within noise: at most twice the pooled deviation apart; close: by 5 % where the kernel \
+    repeats a counter to 1 %, by 15 % where it does not; -: not judged, as the kernel does not \
+    repeat it or counts fewer than 1000";
+
+#[derive(Default)]
+struct Text {
+    text: String,
+}
+
+impl Text {
+    fn line(&mut self, line: &str) {
+        self.text += line.trim_end();
+        self.text.push('\n');
+    }
+
+    /// A label with what it labels, wrapped beside it; nothing without text.
+    fn entry(&mut self, label: &str, text: &str) {
+        if !text.trim().is_empty() {
+            self.item(&format!("{label:<11}"), text);
+        }
+    }
+
+    /// Text wrapped behind `first`.
+    fn item(&mut self, first: &str, text: &str) {
+        let indent = first.chars().count();
+        for (i, line) in wrap(text, TEXT_WIDTH.saturating_sub(indent)).iter().enumerate() {
+            let front = if i == 0 { first } else { "" };
+            self.line(&format!("{front:<indent$}{line}"));
+        }
+    }
+}
+
+/// `1 CPU, 256 MiB, instant disk disk, 4 GiB swap`.
+fn machine(machine: &Machine) -> String {
+    const PAGE: u64 = 4096;
+    let memory = machine.nodes.iter().fold(0u64, |sum, node| {
+        let zones = node.zones.iter().map(|zone| zone.present.saturating_mul(PAGE));
+        let zones = zones.fold(0, u64::saturating_add);
+        sum.saturating_add(if node.zones.is_empty() { node.memory } else { zones })
+    });
+    let mut text = format!("{} CPU{}", machine.cpus, if machine.cpus == 1 { "" } else { "s" });
+    add(&mut text, format_args!(", {}", size(memory)));
+    if machine.nodes.len() > 1 {
+        add(&mut text, format_args!(" on {} nodes", machine.nodes.len()));
+    }
+    for disk in &machine.disks {
+        add(&mut text, format_args!(", {} disk {}", disk.model, disk.name));
+    }
+    match &machine.swap {
+        None => text += ", no swap",
+        Some(swap) => add(&mut text, format_args!(", {} swap", size(swap.size))),
+    }
+    text
+}
+
+fn add(text: &mut String, more: impl Display) {
+    write!(text, "{more}").expect("writing to a string");
+}
+
+/// `Linux 3, Pagetide 3`, by variant where they differ.
+fn runs(variants: &[VariantComparison]) -> String {
+    let of =
+        |v: &VariantComparison| format!("Linux {}, Pagetide {}", v.linux_runs, v.pagetide_runs);
+    let all: Vec<String> = variants.iter().map(of).collect();
+    if all.windows(2).all(|pair| pair[0] == pair[1]) {
+        return all[0].clone();
+    }
+    let named =
+        variants.iter().zip(&all).map(|(variant, runs)| format!("{}: {runs}", variant.name));
+    named.collect::<Vec<_>>().join("; ")
+}
+
+fn lines(variant: &VariantComparison, all: bool) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let groups = variant.phases.iter().map(|phase| (phase.key.as_str(), &phase.counters));
+    for (name, counters) in groups.chain([("whole run", &variant.others)]) {
+        let mut rows: Vec<Line> =
+            counters.iter().filter(|counter| all || shown(counter)).map(row).collect();
+        if !rows.is_empty() {
+            let cells = vec![Cell::default(); rows[0].cells.len()];
+            lines.push(Line { label: name.to_owned(), cells, ..Line::default() });
+            lines.append(&mut rows);
+        }
+    }
+    lines
+}
+
+/// Whether a counter is among the rows that everybody wants to see.
+fn shown(counter: &Counter) -> bool {
+    if counter.only_linux() || counter.only_pagetide() {
+        return false;
+    }
+    let either = |test: fn(f64) -> bool| test(counter.linux.mean) || test(counter.pagetide.mean);
+    match counter.judgement {
+        Judgement::Shown => {
+            // Others have no phase: their name is the whole key.
+            counter.name != counter.key && worth_a_look(&counter.name) && either(|mean| mean != 0.0)
+        }
+        Judgement::Repeats | Judgement::Varies => either(|mean| mean >= LEAST_JUDGED),
+    }
+}
+
+fn row(counter: &Counter) -> Line {
+    let sides = [&counter.linux, &counter.pagetide];
+    let scale = Scale::new(counter.unit, &sides.map(|side| (side.mean, side.stddev)));
+    let plain = |value: String| Cell { value, ..Cell::default() };
+    let verdict = match counter.verdict {
+        Verdict::WithinNoise => "within noise",
+        Verdict::Close => "close",
+        Verdict::Off => "off",
+        Verdict::NotJudged => "-",
+    };
+    let [linux, pagetide] = sides.map(|side| mean(side, &scale));
+    let ratio = counter.ratio.map_or("-".to_owned(), |ratio| times(ratio, 3));
+    Line {
+        label: format!("  {}", counter.name),
+        unit: scale.symbol.to_owned(),
+        cells: vec![linux, pagetide, plain(ratio), plain(verdict.to_owned())],
+    }
+}
+
+fn mean(side: &stats::Summary, scale: &Scale) -> Cell {
+    let (value, mut spread) = scale.print(side.mean, side.stddev);
+    if side.n < 2 || !side.mean.is_finite() {
+        spread.clear();
+    }
+    Cell { value, spread, change: String::new() }
+}
+
+/// What the table does not say: counters far off by name, keys of one world, the runs' own notes.
+fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let beyond: Vec<String> = [&summary.repeats, &summary.varies]
+        .iter()
+        .flat_map(|score| &score.beyond)
+        .map(|(key, ratio)| format!("{key} {}x", times(*ratio, 2)))
+        .collect();
+    if !beyond.is_empty() {
+        remarks.push(format!("off by more than {BEYOND}x: {}", beyond.join(", ")));
+    }
+    let surplus: Vec<String> = (summary.surplus.iter())
+        .map(|(key, linux, pagetide)| format!("{key} {pagetide:.0} (Linux {linux:.0})"))
+        .collect();
+    if !surplus.is_empty() {
+        remarks.push(format!("counted by Pagetide, hardly by Linux: {}", surplus.join(", ")));
+    }
+    remarks.extend(only("Linux", comparison, Counter::only_linux));
+    remarks.extend(only("Pagetide", comparison, Counter::only_pagetide));
+    for variant in &comparison.variants {
+        let of = match comparison.variants.len() {
+            1 => String::new(),
+            _ => format!("{}, ", variant.name),
+        };
+        remarks.extend(variant.notes.iter().map(|note| format!("{of}{note}")));
+    }
+    remarks.extend(sides.notes.iter().cloned());
+    remarks
+}
+
+/// What one world does not have: whole phases, judged counters by name, and how many others.
+fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Option<String> {
+    let mut phases: BTreeMap<String, usize> = BTreeMap::new();
+    let mut judged: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut others = 0;
+    for variant in &comparison.variants {
+        for phase in &variant.phases {
+            if phase.counters.iter().all(is) {
+                *phases.entry(format!("phase {}", phase.key)).or_default() += 1;
+                continue;
+            }
+            for counter in phase.counters.iter().filter(|counter| is(counter)) {
+                match counter.judgement {
+                    Judgement::Shown => others += 1,
+                    _ => *judged.entry(&counter.name).or_default() += 1,
+                }
+            }
+        }
+        others += variant.others.iter().filter(|counter| is(counter)).count();
+    }
+    let several = |what: &str, unit: &str, n: usize| match n {
+        1 => what.to_owned(),
+        _ => format!("{what} ({n} {unit})"),
+    };
+    let mut parts: Vec<String> =
+        phases.iter().map(|(phase, n)| several(phase, "variants", *n)).collect();
+    parts.extend(judged.iter().map(|(name, n)| several(name, "phases", *n)));
+    if others > 0 {
+        parts.push(format!("{others} of the metrics that nobody judges"));
+    }
+    (!parts.is_empty()).then(|| format!("only {world} has {}", parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record;
+    use crate::verify::testing::{compared, setup};
+
+    fn sides() -> Sides {
+        Sides {
+            kernel: "Linux 6.1.0-44-amd64".to_owned(),
+            how: "QEMU, TCG, 1 CPU".to_owned(),
+            not_comparable: vec!["time: the guest's clock stands still while it waits".to_owned()],
+            notes: vec!["no tracepoints".to_owned()],
+        }
+    }
+
+    fn rows(text: &str) -> Vec<&str> {
+        let names = text.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+        names.filter(|name| !["", "-"].contains(name)).collect()
+    }
+
+    #[test]
+    fn the_whole_page() {
+        let run = |seed, [wall, faults, kswapd, direct, swap, hot]: [f64; 6], odd| {
+            let metrics = [
+                ("wset.acc1.walltime", wall),
+                ("wset.acc1.pgmajfault", faults),
+                ("wset.acc1.pgscan_kswapd", kswapd),
+                ("wset.acc1.pgscan_direct", direct),
+                ("wset.acc1.pswpout", swap),
+                ("wset.acc1.anon_hot_resident", hot),
+                ("wset.acc1.pgfault", 12_000.0),
+                ("pgfault", 99_000.0),
+                (odd, 5000.0),
+            ];
+            record("default", seed, &metrics)
+        };
+        let linux = [
+            run(1, [1.5, 6690.0, 21_000.0, 0.0, 4000.0, 7371.0], "wset.acc1.nr_active_file"),
+            run(2, [2.5, 6738.0, 21_400.0, 0.0, 4300.0, 7371.0], "wset.acc1.nr_active_file"),
+        ];
+        let ours = [
+            run(1, [0.5, 6720.0, 20_000.0, 2700.0, 0.0, 7500.0], "wset.acc1.user"),
+            run(2, [0.5, 6730.0, 20_000.0, 2710.0, 0.0, 7502.0], "wset.acc1.user"),
+        ];
+        let setup = setup(&["wset.acc1"]);
+        let found = VariantComparison::new("default", &setup, &linux, &ours);
+        let text = render(&Comparison::new("mix", vec![found]), &sides(), false);
+        let (version, mut legend) = (crate::VERSION, Text::default());
+        legend.item("", LEGEND);
+        let legend = legend.text;
+        assert_eq!(
+            text,
+            format!(
+                "scenario   mix
+version    pagetide {version}
+kernel     Linux 6.1.0-44-amd64
+run by     QEMU, TCG, 1 CPU
+machine    2 CPUs, 2 GiB, no swap
+runs       Linux 2, Pagetide 2
+not comparable:
+  - time: the guest's clock stands still while it waits
+
+                                Linux    Pagetide   ratio        verdict
+------------------------------------------------------------------------
+wset.acc1
+  walltime          s   2.000 ± 0.707   0.500 ± 0   0.250              -
+  pgmajfault             6714 ±    34    6725 ± 7   1.002   within noise
+  pswpout                4150 ±   212       0 ± 0   0.000            off
+  pgscan_total          21200 ±   283   22705 ± 7   1.071          close
+  pgscan_kswapd         21200 ±   283   20000 ± 0   0.943              -
+  pgscan_direct             0 ±     0    2705 ± 7       -              -
+  anon_hot_resident      7371 ±     0    7501 ± 1   1.018          close
+
+{legend}
+2 counters that repeat: median 1.0 %, worst 1.02x (wset.acc1.anon_hot_resident) · 2 others: median \
+>1000000 %, worst 0.00x (wset.acc1.pswpout)
+note: off by more than 1.5x: wset.acc1.pswpout 0.00x
+note: only Linux has nr_active_file
+note: only Pagetide has 1 of the metrics that nobody judges
+note: no tracepoints
+"
+            )
+        );
+    }
+
+    #[test]
+    fn rows_are_what_is_judged_and_a_few_besides() {
+        let found = compared(&[
+            ("t.p.pgmajfault", 999.0, 1000.0),
+            ("t.p.pswpin", 999.0, 999.0),
+            ("t.p.pgscan_direct", 0.0, 1.0),
+            ("t.p.pgsteal_direct", 0.0, 0.0),
+            ("t.p.pgfault", 1e6, 1e6),
+            ("walltime", 1.0, 1.0),
+        ]);
+        let of = |all| render(&Comparison::new("x", vec![found.clone()]), &Sides::default(), all);
+        assert_eq!(rows(&of(false)), ["pgmajfault", "pgscan_direct"]);
+        assert_eq!(rows(&of(true)).len(), 6);
+        assert!(!of(true).split("\nmean ").next().unwrap().contains('\u{b1}'), "one run spreads");
+        assert!(of(true).contains("\nwhole run\n  walltime"), "{}", of(true));
+    }
+
+    #[test]
+    fn nothing_prints_as_a_float_would() {
+        let wild = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -1.0, 5e3, 1e300];
+        for (linux, ours) in wild.iter().flat_map(|a| wild.map(|b| (*a, b))) {
+            let found = compared(&[("t.p.pgmajfault", linux, ours), ("t.p.walltime", ours, linux)]);
+            for all in [false, true] {
+                let comparison = Comparison::new("x", vec![found.clone()]);
+                let text = render(&comparison, &sides(), all);
+                assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+            }
+        }
+        let empty = VariantComparison::new("v", &setup(&["t.p"]), &[], &[]);
+        let text = render(&Comparison::new("x", vec![empty]), &sides(), true);
+        assert!(text.contains("No counter to show"));
+        render(&Comparison::new("x", vec![]), &sides(), true);
+    }
+
+    #[test]
+    fn what_only_one_world_has_is_said_briefly() {
+        let setup = setup(&["t.p", "w.q"]);
+        let linux: [(&str, f64); 5] = [
+            ("t.p.pgmajfault", 1.0),
+            ("t.p.pswpin", 1.0),
+            ("t.p.nr_x", 1.0),
+            ("w.q.pgmajfault", 1.0),
+            ("w.q.pswpin", 1.0),
+        ];
+        let of = |name: &str| {
+            let (linux, ours) = (record(name, 1, &linux), record(name, 1, &linux[..1]));
+            VariantComparison::new(name, &setup, &[linux], &[ours])
+        };
+        let note = |variants| {
+            let text = render(&Comparison::new("x", variants), &Sides::default(), false);
+            text.lines().find_map(|line| line.strip_prefix("note: ")).unwrap().to_owned()
+        };
+        assert_eq!(
+            note(vec![of("a")]),
+            "only Linux has phase w.q, pswpin, 1 of the metrics that nobody judges"
+        );
+        assert_eq!(
+            note(vec![of("a"), of("b")]),
+            "only Linux has phase w.q (2 variants), pswpin (2 phases), 2 of the metrics that \
+             nobody judges"
+        );
+    }
+
+    #[test]
+    fn each_variant_has_a_table_and_its_number_of_runs() {
+        let one = |name: &str, runs: usize, ours| {
+            let linux = vec![record(name, 1, &[("t.p.pgmajfault", 2000.0)]); runs];
+            let ours = [record(name, 1, &[("t.p.pgmajfault", ours)])];
+            VariantComparison::new(name, &setup(&["t.p"]), &linux, &ours)
+        };
+        let comparison = Comparison::new("x", vec![one("low", 2, 2000.0), one("high", 1, 8000.0)]);
+        let text = render(&comparison, &Sides::default(), false);
+        assert_eq!(rows(&text), ["pgmajfault", "pgmajfault"]);
+        assert!(text.contains("low: Linux 2, Pagetide 1; high: Linux 1, Pagetide 1"), "{text}");
+        assert!(text.contains("\nvariant    high\n"), "{text}");
+        assert!(
+            text.contains("note: off by more than 1.5x: high t.p.pgmajfault 4.00x\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,57 @@
+//! What of a scenario a real kernel in QEMU cannot be asked: printed above every comparison, never
+//! passed over in silence. What the guest's kernel itself lacks or refuses is added by the guest.
+
+use pagetide_scenario::model::{Setup, Workload};
+
+/// The longest read() or write() that the guest makes in one call.
+const BLOCK_MAX: u64 = 1 << 20;
+/// Policies that stand for what the guest's kernel does.
+const LINUX_TODAY: [(&str, &str); 4] = [
+    ("watermarks", "scale-factor"),
+    ("kswapd", "linux-6.1"),
+    ("direct_reclaim", "linux-6.1"),
+    ("per_cpu_lists", "linux-6.1"),
+];
+
+/// Sentences, one for each part that only the simulator has.
+pub fn not_comparable(setup: &Setup) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, value) in &setup.policies {
+        let today = LINUX_TODAY.iter().any(|(n, v)| n == name && v == value);
+        if !today {
+            found.push(format!("policy {name} = {value}: the kernel has its own"));
+        }
+    }
+    let machine = &setup.machine;
+    for disk in &machine.disks {
+        let faults = &disk.faults;
+        if faults.read_error_ppm > 0 || faults.write_error_ppm > 0 || faults.slow_ppm > 0 {
+            found.push(format!("disk `{}`: injected faults", disk.name));
+        }
+    }
+    if !setup.files.is_empty() || machine.swap.is_some() {
+        found.push("speed of disks: QEMU's answer as fast as the host does".to_owned());
+    }
+    if machine.swap.as_ref().is_some_and(|swap| swap.full_after_pages.is_some()) {
+        found.push("swap.full_after: the kernel's area is whole".to_owned());
+    }
+    if machine.nodes.iter().any(|node| node.reserved > 0) {
+        found.push("machine.reserved: the kernel reserves what it needs".to_owned());
+    }
+    let phases = || setup.tasks.iter().flat_map(|task| &task.phases);
+    let mut long = phases().filter(|phase| match phase.workload {
+        Workload::FileRead { block, .. } | Workload::FileWrite { block, .. } => block > BLOCK_MAX,
+        _ => false,
+    });
+    if long.next().is_some() {
+        found.push("calls of more than 1 MiB: made in pieces of 1 MiB".to_owned());
+    }
+    if phases().any(|phase| matches!(phase.workload, Workload::Trace { .. })) {
+        found.push(
+            "files of a trace: holes of their size, read without a disk; CPU time of its \
+             instructions: spent by waiting for the clock"
+                .to_owned(),
+        );
+    }
+    found
+}

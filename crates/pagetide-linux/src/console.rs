@@ -1,0 +1,262 @@
+//! Reads what the guest reports. The format is described where it is written:
+//! `crates/pagetide-guest/src/report.rs`.
+//!
+//! Invariant: any bytes give a [`Report`] or an error with the place, never a panic.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// Version of the format.
+const VERSION: &str = "1";
+
+/// What a guest said, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Its last step of the preparation.
+    pub doing: String,
+    /// What the kernel lacks.
+    pub lacks: Vec<String>,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// Why it gave up, if it did.
+    pub failed: Option<String>,
+    /// Whether the preparation was finished.
+    pub ready: bool,
+    /// Files of the kernel by path; of several readings the last.
+    pub texts: BTreeMap<String, String>,
+    /// Snapshots.
+    pub snapshots: Vec<Snapshot>,
+    /// Tasks that did not end well: number and how.
+    pub ended: Vec<(usize, String)>,
+    /// Whether the run is over.
+    pub done: bool,
+}
+
+/// What was counted at a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// `run-begin`, `task-end`, ...
+    pub kind: String,
+    /// Task, or 0.
+    pub task: usize,
+    /// Phase of the task, or 0.
+    pub phase: usize,
+    /// Nanoseconds since boot.
+    pub ns: u64,
+    /// /proc/vmstat, and tracepoints under their names.
+    pub counts: Vec<(String, u64)>,
+    /// What the task has used.
+    pub usage: Usage,
+    /// Pages of its regions in memory.
+    pub resident: Vec<(String, u64)>,
+}
+
+/// What a task has used until a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Microseconds in user mode.
+    pub user_us: u64,
+    /// Microseconds in the kernel.
+    pub system_us: u64,
+    /// Faults without I/O.
+    pub minor_faults: u64,
+    /// Faults that waited, retries included.
+    pub major_faults: u64,
+    /// Bytes read, written or touched.
+    pub bytes: u64,
+}
+
+/// Where a report cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Garbage {
+    /// Offset of the line.
+    pub at: usize,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// Whether the guest has said `word`, a line of its own, such as `@ready`.
+pub fn has_said(report: &[u8], word: &str) -> bool {
+    let line = format!("\n{word}\n");
+    // The lines waited for are at the end, where a search is short.
+    report.windows(line.len()).rev().any(|window| window == line.as_bytes())
+}
+
+/// Whether the guest has given up.
+pub fn has_failed(report: &[u8]) -> bool {
+    report.windows(7).rev().any(|window| window == b"\n@fail ")
+}
+
+/// Reads a report. One that just ends is read to its end; see [`Report::done`].
+///
+/// # Errors
+/// At the first line that the guest would not have written.
+pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
+    let mut report = Report::default();
+    let mut open: Option<Snapshot> = None;
+    let mut at = 0;
+    while at < bytes.len() {
+        let Some(len) = bytes[at..].iter().position(|&byte| byte == b'\n') else {
+            break; // the guest was cut off in the middle of a line
+        };
+        let line = String::from_utf8_lossy(&bytes[at..at + len]);
+        let garbage = |problem: String| Garbage { at, problem };
+        let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let mut next = at + len + 1;
+        match word {
+            "@pagetide" if rest == VERSION => {}
+            "@pagetide" => {
+                return Err(garbage(format!("format {rest}; this program reads {VERSION}")));
+            }
+            "@doing" => rest.clone_into(&mut report.doing),
+            "@lacks" => report.lacks.push(rest.to_owned()),
+            "@note" => report.notes.push(rest.to_owned()),
+            "@fail" => report.failed = Some(rest.to_owned()),
+            "@ready" => report.ready = true,
+            "@done" => report.done = true,
+            "@text" => {
+                let (name, size) = rest.rsplit_once(' ').unwrap_or((rest, ""));
+                let size: usize = number(size).map_err(garbage)?;
+                let Some(text) = bytes.get(next..next.saturating_add(size)) else { break };
+                next += size + 1;
+                let text = String::from_utf8_lossy(text);
+                match &mut open {
+                    Some(snapshot) if name == "vmstat" => {
+                        snapshot.counts = vmstat(&text).map_err(garbage)?;
+                    }
+                    _ => {
+                        report.texts.insert(name.to_owned(), text.into_owned());
+                    }
+                }
+            }
+            "@snap" => {
+                let mut fields = rest.split(' ');
+                let mut field = || fields.next().unwrap_or_default();
+                open = Some(Snapshot {
+                    kind: field().to_owned(),
+                    task: number(field()).map_err(garbage)?,
+                    phase: number(field()).map_err(garbage)?,
+                    ns: number(field()).map_err(garbage)?,
+                    ..Snapshot::default()
+                });
+            }
+            "@trace" | "@resident" | "@usage" | "@snapped" => {
+                let Some(mut snapshot) = open.take() else {
+                    return Err(garbage(format!("{word} outside of a snapshot")));
+                };
+                if word == "@snapped" {
+                    report.snapshots.push(snapshot);
+                } else {
+                    add(&mut snapshot, word, rest).map_err(garbage)?;
+                    open = Some(snapshot);
+                }
+            }
+            "@ended" => {
+                let (task, how) = rest.split_once(' ').unwrap_or((rest, ""));
+                report.ended.push((number(task).map_err(garbage)?, how.to_owned()));
+            }
+            _ => {
+                let shown: String = line.chars().take(60).collect();
+                return Err(garbage(format!("unknown line `{}`", shown.escape_debug())));
+            }
+        }
+        at = next;
+    }
+    Ok(report)
+}
+
+fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
+    if word == "@usage" {
+        let mut numbers = [0u64; 5];
+        let mut fields = rest.split(' ');
+        for into in &mut numbers {
+            *into = number(fields.next().unwrap_or_default())?;
+        }
+        let [user_us, system_us, minor_faults, major_faults, bytes] = numbers;
+        snapshot.usage = Usage { user_us, system_us, minor_faults, major_faults, bytes };
+        return Ok(());
+    }
+    let (name, value) = rest.split_once(' ').unwrap_or((rest, ""));
+    let entry = (name.to_owned(), number(value)?);
+    match word {
+        "@trace" => snapshot.counts.push(entry),
+        _ => snapshot.resident.push(entry),
+    }
+    Ok(())
+}
+
+fn vmstat(text: &str) -> Result<Vec<(String, u64)>, String> {
+    text.lines()
+        .map(|line| {
+            let (name, value) = line.split_once(' ').unwrap_or((line, ""));
+            // A counter folded late may print as a small negative number.
+            let value = if value.starts_with('-') { 0 } else { number(value)? };
+            Ok((name.to_owned(), value))
+        })
+        .collect()
+}
+
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|_| format!("`{}` is no number", text.escape_debug()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = "@pagetide 1\n@doing mounting disks\n@lacks vm.extra_free_kbytes\n\
+        @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 28\n\
+        nr_free_pages 10\npgfault 3\n\n@trace mm_vmscan_kswapd_wake 4\n@usage 1 2 3 4 5\n\
+        @resident anon_hot_resident 9\n@snapped\n@ended 2 signal 9\n@done\n";
+
+    #[test]
+    fn a_report_is_read() {
+        let report = parse(SAMPLE.as_bytes()).unwrap();
+        assert_eq!(report.doing, "mounting disks");
+        assert_eq!(report.lacks, ["vm.extra_free_kbytes"]);
+        assert_eq!(report.texts["/proc/version"], "Linux\n");
+        assert!(report.ready && report.done && report.failed.is_none());
+        let snapshot = &report.snapshots[0];
+        assert_eq!((snapshot.task, snapshot.phase, snapshot.ns), (2, 1, 77));
+        assert_eq!(
+            snapshot.counts,
+            [
+                ("nr_free_pages".to_owned(), 10),
+                ("pgfault".to_owned(), 3),
+                ("mm_vmscan_kswapd_wake".to_owned(), 4)
+            ]
+        );
+        assert_eq!(snapshot.usage.bytes, 5);
+        assert_eq!(snapshot.resident, [("anon_hot_resident".to_owned(), 9)]);
+        assert_eq!(report.ended, [(2, "signal 9".to_owned())]);
+        assert!(has_said(SAMPLE.as_bytes(), "@ready") && !has_said(b"@ready", "@ready"));
+    }
+
+    #[test]
+    fn a_report_cut_anywhere_is_read_to_there() {
+        for end in 0..SAMPLE.len() {
+            let report = parse(&SAMPLE.as_bytes()[..end]).unwrap();
+            assert!(!report.done, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn garbage_has_a_place() {
+        let mut text = SAMPLE.to_owned();
+        text.insert_str(12, "Kernel panic\n");
+        let garbage = parse(text.as_bytes()).unwrap_err();
+        assert_eq!(garbage.at, 12);
+        assert!(garbage.problem.contains("Kernel panic"), "{}", garbage.problem);
+        for broken in [
+            "@pagetide 9\n",
+            "@snapped\n",
+            "@snap x y z\n",
+            "@text a\n",
+            "@usage 1\n",
+            "@text a 99999999999999999999999\n",
+            "\u{0}\u{1}\n",
+        ] {
+            assert!(parse(broken.as_bytes()).is_err(), "{broken:?}");
+        }
+    }
+}

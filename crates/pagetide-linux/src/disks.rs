@@ -1,0 +1,115 @@
+//! Images of the guest's disks: an ext4 file system with the scenario's files, and the swap area.
+//!
+//! Files have real blocks (bytes that are not zero) or none at all, as the scenario says. The file
+//! system has no journal: what jbd2 does besides is not what is compared.
+//!
+//! Images are sparse files; QEMU writes to overlays of them, so that every run finds them as made.
+
+use crate::error::LinuxError;
+use pagetide_scenario::model::Setup;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Room beyond the files of a disk, for files that grow: images are sparse, so it costs nothing.
+const ROOM: u64 = 64 << 30;
+/// Files with blocks are copied on the host; more than this is refused.
+const CONTENTS_MAX: u64 = 256 << 30;
+const PAGE_SIZE: u64 = 4096;
+
+/// Makes the image of disk number `disk` in `dir`.
+///
+/// # Errors
+/// When the host has no mkfs.ext4 or no space.
+pub fn file_system(setup: &Setup, disk: usize, dir: &Path) -> Result<PathBuf, LinuxError> {
+    let contents = dir.join(format!("contents{disk}"));
+    std::fs::create_dir(&contents).map_err(|error| LinuxError::file(&contents, error))?;
+    let mut total: u64 = 0;
+    for file in setup.files.iter().filter(|file| file.disk == disk) {
+        let path = contents.join(&file.name);
+        if !file.sparse {
+            total = total.saturating_add(file.size);
+        }
+        if total > CONTENTS_MAX {
+            return Err(LinuxError::Scenario(format!(
+                "its files have more than {} GiB of blocks",
+                CONTENTS_MAX >> 30
+            )));
+        }
+        write_file(&path, file.size, file.sparse)
+            .map_err(|error| LinuxError::file(&path, error))?;
+    }
+    let image = dir.join(format!("disk{disk}.img"));
+    sparse_file(&image, total.saturating_add(ROOM))?;
+    // -N: an inode for each file and some more, or mkfs would make one for every 16 KiB.
+    let inodes = setup.files.len() + 1024;
+    let output = Command::new("mkfs.ext4")
+        .args(["-q", "-F", "-m", "0", "-b", "4096", "-O", "^has_journal"])
+        .args(["-E", "lazy_itable_init=1,nodiscard", "-N", &inodes.to_string(), "-d"])
+        .arg(&contents)
+        .arg(&image)
+        .env("PATH", search_path())
+        .output()
+        .map_err(|error| LinuxError::NoProgram { program: "mkfs.ext4".into(), error })?;
+    if !output.status.success() {
+        return Err(LinuxError::Program {
+            program: "mkfs.ext4".into(),
+            message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        });
+    }
+    std::fs::remove_dir_all(&contents).map_err(|error| LinuxError::file(&contents, error))?;
+    Ok(image)
+}
+
+/// mkfs is in a directory of administrators, which is not on everybody's path.
+fn search_path() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/sbin:/sbin")
+}
+
+fn write_file(path: &Path, size: u64, sparse: bool) -> io::Result<()> {
+    let file = File::create(path)?;
+    if sparse {
+        return file.set_len(size);
+    }
+    // mkfs leaves out blocks of zeroes, so the bytes are something else.
+    let block = [0xa5u8; 1 << 16];
+    let mut writer = BufWriter::new(file);
+    let mut left = size;
+    while left > 0 {
+        let piece = left.min(block.len() as u64) as usize;
+        writer.write_all(&block[..piece])?;
+        left -= piece as u64;
+    }
+    writer.flush()
+}
+
+fn sparse_file(path: &Path, size: u64) -> Result<File, LinuxError> {
+    let make = || {
+        let file = File::create(path)?;
+        file.set_len(size)?;
+        Ok(file)
+    };
+    make().map_err(|error| LinuxError::file(path, error))
+}
+
+/// Makes a swap area of `size` bytes in `dir`. Linux: mkswap(8), version 1: page 0 is a header, the
+/// size in pages counts it.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn swap(size: u64, dir: &Path) -> Result<PathBuf, LinuxError> {
+    let path = dir.join("swap.img");
+    // The simulator's area has `size` bytes of slots; the kernel's has a header besides.
+    let pages = size / PAGE_SIZE + 1;
+    let mut file = sparse_file(&path, pages * PAGE_SIZE)?;
+    let mut header = vec![0u8; PAGE_SIZE as usize];
+    header[1024..1028].copy_from_slice(&1u32.to_le_bytes());
+    let last_page = u32::try_from(pages - 1)
+        .map_err(|_| LinuxError::Scenario("its swap area is larger than 16 TiB".into()))?;
+    header[1028..1032].copy_from_slice(&last_page.to_le_bytes());
+    header[PAGE_SIZE as usize - 10..].copy_from_slice(b"SWAPSPACE2");
+    file.write_all(&header).map_err(|error| LinuxError::file(&path, error))?;
+    Ok(path)
+}

@@ -1,0 +1,132 @@
+//! /sys/block: the disks, and what a scenario would call them.
+//!
+//! Linux: block/genhd.c and block/blk-sysfs.c. What stands on other disks (device mapper, RAID,
+//! loops) or is no disk (RAM disks, zram) is left out: its reads and writes go to one of those
+//! that stay. Invariant: a device that [`BlockDevice::is_real`] has a model.
+
+use super::note::{shown, Note};
+use super::number::count;
+use pagetide_scenario::names::DiskModel;
+
+/// Names of devices that stand on others, or are no disks; a number follows.
+const NOT_REAL: [&str; 9] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "nullb", "mtdblock"];
+
+/// A device of /sys/block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockDevice {
+    /// Its name.
+    pub name: String,
+    /// What `queue/rotational` says.
+    pub is_rotational: Option<bool>,
+    /// What `queue/read_ahead_kb` says, in kB.
+    pub read_ahead_kb: Option<u64>,
+    /// Its size in sectors of 512 bytes.
+    pub sectors: Option<u64>,
+    /// One path of several to the same disk.
+    pub is_hidden: bool,
+}
+
+/// The files of a device that are read, below /sys/block/NAME.
+pub const FILES: [&str; 4] = ["queue/rotational", "queue/read_ahead_kb", "size", "hidden"];
+
+impl BlockDevice {
+    /// A device from the texts of [`FILES`].
+    pub fn parse(name: &str, texts: [Option<&str>; 4]) -> (BlockDevice, Vec<Note>) {
+        let mut notes = Vec::new();
+        let mut read = |file: usize| {
+            let text = texts[file]?;
+            let value = count(text.trim());
+            if value.is_none() {
+                let place = format!("/sys/block/{}/{}", shown(name), FILES[file]);
+                notes.push(Note { text: shown(text), ..Note::new(place, "not a count") });
+            }
+            value
+        };
+        let device = BlockDevice {
+            name: name.to_owned(),
+            is_rotational: read(0).map(|value| value != 0),
+            read_ahead_kb: read(1),
+            sectors: read(2),
+            is_hidden: read(3).is_some_and(|value| value != 0),
+        };
+        (device, notes)
+    }
+
+    /// A disk of its own, as far as the system shows.
+    pub fn is_real(&self) -> bool {
+        let is_other = NOT_REAL.iter().any(|prefix| {
+            let rest = self.name.strip_prefix(prefix);
+            rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        !is_other && !self.is_hidden && self.sectors != Some(0)
+    }
+
+    /// The preset that is nearest.
+    pub fn model(&self) -> DiskModel {
+        match self.is_rotational {
+            _ if self.name.starts_with("nvme") => DiskModel::Nvme,
+            Some(true) => DiskModel::Rotating,
+            Some(false) | None => DiskModel::Ssd,
+        }
+    }
+
+    /// A virtual machine's disk, whose `rotational` says nothing of the disk behind it.
+    pub fn is_virtual(&self) -> bool {
+        ["vd", "xvd"].iter().any(|prefix| self.name.starts_with(prefix))
+    }
+
+    /// Whether `device`, say `sda2` or `nvme0n1p3`, is this disk or a part of it.
+    pub fn holds(&self, device: &str) -> bool {
+        let Some(rest) = device.strip_prefix(self.name.as_str()) else { return false };
+        let rest = match self.name.ends_with(|c: char| c.is_ascii_digit()) {
+            true if !rest.is_empty() => match rest.strip_prefix('p') {
+                Some(number) if !number.is_empty() => number,
+                _ => return false,
+            },
+            _ => rest,
+        };
+        rest.bytes().all(|byte| byte.is_ascii_digit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> BlockDevice {
+        BlockDevice { name: name.to_owned(), ..BlockDevice::default() }
+    }
+
+    #[test]
+    fn files_are_read() {
+        let texts = [Some("1\n"), Some("128\r\n"), Some("2097152"), None];
+        let (disk, notes) = BlockDevice::parse("sda", texts);
+        assert_eq!((notes.len(), disk.model()), (0, DiskModel::Rotating));
+        assert_eq!((disk.read_ahead_kb, disk.sectors), (Some(128), Some(2_097_152)));
+        let (disk, notes) =
+            BlockDevice::parse("sd\n", [Some("x"), Some("-1"), Some(""), Some("1")]);
+        assert_eq!((notes.len(), disk.model(), disk.is_real()), (3, DiskModel::Ssd, false));
+        assert!(notes[0].to_string().starts_with("/sys/block/sd/queue/rotational: not a count"));
+        let (disk, _) = BlockDevice::parse("nvme0n1", [Some("0"), None, None, None]);
+        assert_eq!(disk.model(), DiskModel::Nvme);
+    }
+
+    #[test]
+    fn disks_are_told_from_what_stands_on_them() {
+        for name in ["sda", "vda", "nvme0n1", "mmcblk0", "xvda", "nbd0", "pmem0", "mdx", "sraa"] {
+            assert!(named(name).is_real(), "{name}");
+        }
+        for name in ["loop0", "ram15", "zram0", "dm-0", "md127", "sr0", "fd0"] {
+            assert!(!named(name).is_real(), "{name}");
+        }
+        assert!(!BlockDevice { sectors: Some(0), ..named("nbd0") }.is_real());
+    }
+
+    #[test]
+    fn parts_belong_to_their_disk() {
+        assert!(named("sda").holds("sda") && named("sda").holds("sda12"));
+        assert!(named("nvme0n1").holds("nvme0n1p3") && named("nvme0n1").holds("nvme0n1"));
+        assert!(!named("sda").holds("sdaa1") && !named("sda").holds("sdb"));
+        assert!(!named("nvme0n1").holds("nvme0n12") && !named("nvme0n1").holds("nvme0n1p"));
+    }
+}

@@ -1,0 +1,84 @@
+//! /proc/buddyinfo: the free blocks of every zone by order.
+//!
+//! Linux: `frag_show_print` (mm/vmstat.c). Invariant: `blocks[n]` counts blocks of 2^n pages.
+
+use super::note::{Note, Notes};
+use super::number::count;
+
+/// Orders at most: a block of order 32 would be larger than any machine.
+const ORDERS_MAX: usize = 32;
+
+/// The free blocks of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreeBlocks {
+    /// The number of its node.
+    pub node: u32,
+    /// Its name.
+    pub zone: String,
+    /// Blocks by order.
+    pub blocks: Vec<u64>,
+}
+
+impl FreeBlocks {
+    /// Pages in blocks of `order` and above.
+    pub fn pages_from(&self, order: usize) -> u64 {
+        let blocks = self.blocks.iter().enumerate().skip(order);
+        blocks.fold(0, |sum, (order, blocks)| {
+            sum.saturating_add(blocks.saturating_mul(1 << order.min(ORDERS_MAX)))
+        })
+    }
+}
+
+/// Reads the text of /proc/buddyinfo.
+pub fn parse(text: &str) -> (Vec<FreeBlocks>, Vec<Note>) {
+    let mut notes = Notes::new("/proc/buddyinfo");
+    let mut zones = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        match parse_line(line) {
+            Some(zone) => zones.push(zone),
+            None => notes.line(index, "not the free blocks of a zone", line),
+        }
+    }
+    (zones, notes.finish())
+}
+
+/// `Node 0, zone   Normal   2938   1078 ...`
+fn parse_line(line: &str) -> Option<FreeBlocks> {
+    let mut words = line.split_whitespace();
+    if words.next() != Some("Node") {
+        return None;
+    }
+    let node = count(words.next()?.strip_suffix(',')?)?;
+    if words.next() != Some("zone") {
+        return None;
+    }
+    let zone = words.next()?.to_owned();
+    let blocks: Option<Vec<u64>> = words.take(ORDERS_MAX + 1).map(count).collect();
+    let blocks = blocks.filter(|blocks| (1..=ORDERS_MAX).contains(&blocks.len()))?;
+    Some(FreeBlocks { node: u32::try_from(node).ok()?, zone, blocks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_read() {
+        let text = "Node 0, zone      DMA      0      2      1 \nNode 1, zone   Normal   5 0 3\r\n";
+        let (zones, notes) = parse(text);
+        assert_eq!(notes, []);
+        assert_eq!((zones[0].node, zones[0].zone.as_str()), (0, "DMA"));
+        assert_eq!((zones[0].pages_from(0), zones[0].pages_from(2)), (8, 4));
+        assert_eq!((zones[1].node, zones[1].blocks.as_slice()), (1, &[5, 0, 3][..]));
+    }
+
+    #[test]
+    fn what_is_strange_is_noted() {
+        let long = format!("Node 0, zone DMA {}", "1 ".repeat(40));
+        let text = format!("{long}\nNode 0, zone DMA\nNode 0 zone DMA 1\nzone\nNode 0, zone A x\n");
+        let (zones, notes) = parse(&text);
+        assert_eq!((zones.len(), notes.len()), (0, 5));
+        let (zones, _) = parse("Node 0, zone DMA 18446744073709551615 18446744073709551615");
+        assert_eq!(zones[0].pages_from(0), u64::MAX);
+    }
+}

@@ -1,0 +1,206 @@
+//! A memory group: its control files, what it uses, what of it is set.
+//!
+//! Linux: mm/memcontrol.c (version 2: `memory.max` and others) and mm/memcontrol-v1.c
+//! (`memory.limit_in_bytes` and others). Invariant: `controls` holds what differs from a fresh
+//! group's, in the order of the scenario's documentation, each with a value that a scenario takes.
+
+use super::note::{shown, Note};
+use super::number::count;
+use super::vmstat::{self, Entries};
+
+/// The version of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// A hierarchy a controller, /sys/fs/cgroup/memory.
+    V1,
+    /// One hierarchy, /sys/fs/cgroup.
+    V2,
+}
+
+impl Version {
+    /// The control files that a scenario knows.
+    pub const fn controls(self) -> &'static [&'static str] {
+        match self {
+            Version::V1 => &[
+                "memory.limit_in_bytes",
+                "memory.memsw.limit_in_bytes",
+                "memory.soft_limit_in_bytes",
+                "memory.swappiness",
+            ],
+            Version::V2 => {
+                &["memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max"]
+            }
+        }
+    }
+
+    /// The file with the bytes in use.
+    pub const fn usage(self) -> &'static str {
+        match self {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
+        }
+    }
+
+    /// Its fields of memory.stat that are worth a comment, children included: (field, in words).
+    pub const fn stat_fields(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Version::V1 => &[("total_rss", "anonymous"), ("total_cache", "cache")],
+            Version::V2 => &[("anon", "anonymous"), ("file", "cache"), ("slab", "slab")],
+        }
+    }
+}
+
+/// Version 1 shows "no limit" as the largest whole number of pages, which depends on their size.
+const UNLIMITED: u64 = 1 << 62;
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its path below the hierarchy's top, `/` for the top itself.
+    pub path: String,
+    /// Index of its parent in the list of all groups; `None` for the top.
+    pub parent: Option<usize>,
+    /// The interface.
+    pub version: Version,
+    /// What is set: (control file, bytes), where `None` is `max`.
+    pub controls: Vec<(&'static str, Option<u64>)>,
+    /// `memory.swappiness`, set or not (version 1).
+    pub swappiness: Option<u64>,
+    /// Bytes in use, groups below included.
+    pub usage: Option<u64>,
+    /// `memory.stat`.
+    pub stat: Entries,
+}
+
+/// Reads a group from the texts of its files: (name, text). A group's swappiness counts as set
+/// only when compared with its parent's, which is the caller's business.
+pub fn parse<'t>(
+    version: Version,
+    path: &str,
+    files: impl IntoIterator<Item = (&'t str, &'t str)>,
+) -> (Group, Vec<Note>) {
+    let mut notes = Vec::new();
+    let mut group = Group {
+        path: path.to_owned(),
+        parent: None,
+        version,
+        controls: Vec::new(),
+        swappiness: None,
+        usage: None,
+        stat: Entries::new(),
+    };
+    for (name, text) in files {
+        let mut refuse = |message: &str| {
+            let place = format!("{}:{name}", shown(path));
+            notes.push(Note { text: shown(text), ..Note::new(place, message) });
+        };
+        if name == version.usage() {
+            group.usage = count(text.trim());
+            if group.usage.is_none() {
+                refuse("not a count");
+            }
+        } else if name == "memory.stat" {
+            let (entries, strange) = vmstat::parse_of("memory.stat", text);
+            group.stat = entries;
+            let place = format!("{}:{name}", shown(path));
+            notes.extend(strange.into_iter().map(|note| note.in_file(&place)));
+        } else if let Some(control) = version.controls().iter().find(|control| **control == name) {
+            match value(control, text.trim()) {
+                Some(Value::Set(value)) if *control == "memory.swappiness" => {
+                    group.swappiness = value;
+                }
+                Some(Value::Set(value)) => group.controls.push((control, value)),
+                Some(Value::Unset) => {}
+                None => refuse("left out, not a value of this control file"),
+            }
+        }
+    }
+    group.controls.sort_by_key(|(name, _)| version.controls().iter().position(|one| one == name));
+    (group, notes)
+}
+
+enum Value {
+    Set(Option<u64>),
+    /// As in a fresh group.
+    Unset,
+}
+
+fn value(control: &str, text: &str) -> Option<Value> {
+    match control {
+        "memory.swappiness" => {
+            count(text).filter(|value| *value <= 200).map(|value| Value::Set(Some(value)))
+        }
+        // Protection, where the default is none.
+        "memory.min" | "memory.low" => match text {
+            "max" => Some(Value::Set(None)),
+            _ => match count(text)? {
+                0 => Some(Value::Unset),
+                bytes => Some(Value::Set(Some(bytes).filter(|bytes| *bytes < UNLIMITED))),
+            },
+        },
+        _ => match text {
+            "max" | "-1" => Some(Value::Unset),
+            _ => match count(text)? {
+                UNLIMITED.. => Some(Value::Unset),
+                bytes => Some(Value::Set(Some(bytes))),
+            },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_2() {
+        let files = [
+            ("memory.swap.max", "0\n"),
+            ("memory.max", "314572800\n"),
+            ("memory.high", "max\n"),
+            ("memory.low", "0\n"),
+            ("memory.min", "max\n"),
+            ("memory.current", "4096\n"),
+            ("memory.stat", "anon 1\nfile 2\n"),
+            ("memory.limit_in_bytes", "77\n"),
+            ("pids.max", "x"),
+        ];
+        let (group, notes) = parse(Version::V2, "/a", files);
+        assert_eq!(notes, []);
+        let wanted =
+            [("memory.min", None), ("memory.max", Some(314_572_800)), ("memory.swap.max", Some(0))];
+        assert_eq!(group.controls, wanted);
+        assert_eq!((group.usage, group.stat.len()), (Some(4096), 2));
+    }
+
+    #[test]
+    fn version_1() {
+        let files = [
+            ("memory.limit_in_bytes", "9223372036854771712\n"),
+            ("memory.memsw.limit_in_bytes", "9223372036854710272\n"),
+            ("memory.soft_limit_in_bytes", "1048576\r\n"),
+            ("memory.swappiness", "10\n"),
+            ("memory.usage_in_bytes", "5"),
+        ];
+        let (group, notes) = parse(Version::V1, "/", files);
+        assert_eq!(notes, []);
+        assert_eq!(group.controls, [("memory.soft_limit_in_bytes", Some(1_048_576))]);
+        assert_eq!((group.swappiness, group.usage), (Some(10), Some(5)));
+    }
+
+    #[test]
+    fn what_is_strange_is_noted() {
+        let files = [
+            ("memory.max", "99999999999999999999999"),
+            ("memory.min", "-1"),
+            ("memory.current", ""),
+            ("memory.stat", "x"),
+        ];
+        let (group, notes) = parse(Version::V2, "/a\nb", files);
+        assert_eq!(group.controls, []);
+        assert_eq!(notes.len(), 5);
+        assert!(notes[0].to_string().starts_with("/a\\u{a}b:memory.max: left out"), "{}", notes[0]);
+        let (group, notes) = parse(Version::V1, "/", [("memory.swappiness", "201")]);
+        assert_eq!((group.swappiness, notes.len()), (None, 1));
+    }
+}

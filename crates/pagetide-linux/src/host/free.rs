@@ -1,0 +1,173 @@
+//! What of a zone's memory is in use for what, and what would be free without programs.
+//!
+//! Linux: the counters of `enum zone_stat_item` and `enum node_stat_item` (include/linux/mmzone.h).
+//! Free pages and those on LRU lists are counted by zone; what is neither, the kernel has. Of
+//! that, reclaimable slab and the page tables of programs would go with the programs, too. Since
+//! 4.8 (page tables: 5.11) they are counted by node, and shared out among its zones here by what
+//! the kernel has in each.
+//!
+//! Invariant: free + programs + cache + returned + held = managed, all in pages of the system's
+//! size, whatever the counters say.
+
+use super::number::scale;
+use super::zoneinfo::{Counters, Zone};
+use std::collections::BTreeMap;
+
+/// The managed pages of a zone by their use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    /// Free, in the buddy lists (`nr_free_pages`).
+    pub free: u64,
+    /// Free, in per-CPU sets.
+    pub in_pagesets: u64,
+    /// Programs' anonymous, shared, locked and compressed memory.
+    pub programs: u64,
+    /// Page cache.
+    pub cache: u64,
+    /// The kernel's, but gone without programs: reclaimable slab, page tables.
+    pub returned: u64,
+    /// The kernel's for good.
+    pub held: u64,
+}
+
+impl Usage {
+    /// Free if no program ran.
+    pub(super) fn free_without_programs(&self) -> u64 {
+        // A part of `managed`, so the sum fits.
+        self.free + self.in_pagesets + self.programs + self.cache + self.returned
+    }
+
+    pub(super) fn times(self, factor: u64) -> Usage {
+        let times = |pages: u64| pages.saturating_mul(factor);
+        Usage {
+            free: times(self.free),
+            in_pagesets: times(self.in_pagesets),
+            programs: times(self.programs),
+            cache: times(self.cache),
+            returned: times(self.returned),
+            held: times(self.held),
+        }
+    }
+
+    pub(super) fn plus(self, other: Usage) -> Usage {
+        Usage {
+            free: self.free.saturating_add(other.free),
+            in_pagesets: self.in_pagesets.saturating_add(other.in_pagesets),
+            programs: self.programs.saturating_add(other.programs),
+            cache: self.cache.saturating_add(other.cache),
+            returned: self.returned.saturating_add(other.returned),
+            held: self.held.saturating_add(other.held),
+        }
+    }
+}
+
+/// Counters of the kernel's memory that goes with the programs.
+const RETURNED: [&str; 3] =
+    ["nr_slab_reclaimable", "nr_kernel_misc_reclaimable", "nr_page_table_pages"];
+
+/// Pages that the allocator has; before 3.9 that was all that are present.
+pub(super) fn managed(zone: &Zone) -> u64 {
+    let present = zone.present.unwrap_or(0);
+    zone.managed.unwrap_or(present).min(present)
+}
+
+/// The use of each zone's memory, in the order of `zones`.
+pub(super) fn usage(zones: &[Zone], nodes: &BTreeMap<u32, Counters>) -> Vec<Usage> {
+    let mut all: Vec<Usage> = zones.iter().map(of_zone).collect();
+    for (node, counters) in nodes {
+        let mine: Vec<usize> = (0..zones.len()).filter(|i| zones[*i].node == *node).collect();
+        let returned =
+            RETURNED.iter().fold(0u64, |sum, name| sum.saturating_add(get(counters, name)));
+        let total = mine.iter().fold(0u64, |sum, i| sum.saturating_add(all[*i].held));
+        for i in mine {
+            let part = scale(returned.min(total), all[i].held, total).min(all[i].held);
+            all[i].returned = all[i].returned.saturating_add(part);
+            all[i].held -= part;
+        }
+    }
+    all
+}
+
+/// What the zone's own counters say.
+fn of_zone(zone: &Zone) -> Usage {
+    let mut left = managed(zone);
+    let mut take = |pages: u64| {
+        let taken = pages.min(left);
+        left -= taken;
+        taken
+    };
+    let counters = &zone.counters;
+    // Before 4.8 the lists were a zone's, under the names that are a node's now.
+    let list = |name: &str| match counters.get(&format!("nr_zone_{name}")) {
+        Some(pages) => *pages,
+        None => get(counters, &format!("nr_{name}")),
+    };
+    let anonymous = list("inactive_anon").saturating_add(list("active_anon"));
+    let others = get(counters, "nr_mlock").saturating_add(get(counters, "nr_zspages"));
+    let returned = RETURNED.iter().fold(0u64, |sum, name| sum.saturating_add(get(counters, name)));
+    Usage {
+        free: take(zone.free.unwrap_or(0)),
+        in_pagesets: take(zone.in_pagesets()),
+        programs: take(anonymous.saturating_add(others)),
+        cache: take(list("inactive_file").saturating_add(list("active_file"))),
+        returned: take(returned),
+        held: left,
+    }
+}
+
+fn get(counters: &Counters, name: &str) -> u64 {
+    counters.get(name).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(node: u32, managed: u64, free: u64, counters: &[(&str, u64)]) -> Zone {
+        Zone {
+            node,
+            present: Some(managed),
+            managed: Some(managed),
+            free: Some(free),
+            counters: counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
+            ..Zone::default()
+        }
+    }
+
+    #[test]
+    fn what_the_node_counts_is_shared_out() {
+        let zones = [
+            zone(0, 100, 70, &[]),
+            zone(0, 1000, 100, &[("nr_zone_active_anon", 300), ("nr_zone_inactive_file", 510)]),
+            zone(1, 50, 50, &[]),
+        ];
+        let counters = [("nr_slab_reclaimable".to_owned(), 50), ("nr_page_table_pages".into(), 10)];
+        let nodes = BTreeMap::from([(0, Counters::from(counters))]);
+        let usage = usage(&zones, &nodes);
+        // The kernel has 30 and 90 pages; 60 of them return, in the same proportion.
+        assert_eq!((usage[0].returned, usage[0].held), (15, 15));
+        assert_eq!((usage[1].returned, usage[1].held), (45, 45));
+        assert_eq!((usage[1].programs, usage[1].cache), (300, 510));
+        assert_eq!(usage[1].free_without_programs(), 955);
+        assert_eq!(usage[2].held, 0);
+    }
+
+    #[test]
+    fn old_names_are_known() {
+        let counters = [("nr_inactive_anon", 5), ("nr_active_file", 7), ("nr_slab_reclaimable", 2)];
+        let usage = usage(&[zone(0, 100, 80, &counters)], &BTreeMap::new())[0];
+        assert_eq!((usage.programs, usage.cache, usage.returned, usage.held), (5, 7, 2, 6));
+    }
+
+    #[test]
+    fn impossible_counters_do_not_add_memory() {
+        let huge = [("nr_zone_active_anon", u64::MAX), ("nr_mlock", u64::MAX)];
+        let nodes =
+            BTreeMap::from([(0, Counters::from([("nr_slab_reclaimable".into(), u64::MAX)]))]);
+        let usage = usage(&[zone(0, 100, 40, &huge), zone(0, 9, 3, &[])], &nodes);
+        assert_eq!((usage[0].programs, usage[0].free_without_programs()), (60, 100));
+        assert_eq!((usage[1].returned, usage[1].held), (6, 0));
+        let absurd = Zone { managed: Some(9), present: Some(5), ..Zone::default() };
+        assert_eq!(managed(&absurd), 5);
+    }
+}

@@ -1,0 +1,103 @@
+//! The tree of memory groups: which hierarchy has the memory controller, and all groups in it.
+//!
+//! Linux: version 1 mounts a hierarchy a controller (/sys/fs/cgroup/memory), version 2 has one
+//! (/sys/fs/cgroup), a hybrid has version 1's beside /sys/fs/cgroup/unified. Invariant: parents
+//! stand before their children, siblings in the order of their names, links are not followed.
+
+use super::cgroup::{self, Group, Version};
+use super::files::Files;
+use super::note::{shown, Note};
+use std::path::{Path, PathBuf};
+
+/// Groups at most.
+const GROUPS_MAX: usize = 10_000;
+/// Levels below the top at most; the kernel's own limit is far higher, its use is not.
+const DEPTH_MAX: usize = 64;
+/// Notes about groups at most.
+const NOTES_MAX: usize = 20;
+
+/// The hierarchy with the memory controller: its version and where it is.
+fn hierarchy(files: &Files, notes: &mut Vec<Note>) -> Option<(Version, PathBuf)> {
+    let top = Path::new("/sys/fs/cgroup");
+    if !files.exists(top.join("cgroup.controllers")) {
+        // Controllers can share a hierarchy: `cpu,memory`.
+        let directories = files.list(top, true, notes);
+        let with_memory = directories.iter().find(|name| {
+            name.to_str().is_some_and(|name| name.split(',').any(|part| part == "memory"))
+        });
+        // A group of version 2 may be called `memory`.
+        let version_1 = with_memory.map(|name| top.join(name));
+        if let Some(path) =
+            version_1.filter(|path| files.exists(path.join("memory.limit_in_bytes")))
+        {
+            return Some((Version::V1, path));
+        }
+        let unified = top.join("unified");
+        if files.exists(unified.join("cgroup.controllers")) {
+            let controllers = files.read(unified.join("cgroup.controllers"), notes)?;
+            let has_memory = controllers.split_whitespace().any(|name| name == "memory");
+            return has_memory.then_some((Version::V2, unified));
+        }
+    }
+    files.exists(top).then(|| (Version::V2, top.to_owned()))
+}
+
+/// All groups of the hierarchy with the memory controller, its top first.
+pub(super) fn read(files: &Files, notes: &mut Vec<Note>) -> Vec<Group> {
+    let Some((version, top)) = hierarchy(files, notes) else { return Vec::new() };
+    let mut groups: Vec<Group> = Vec::new();
+    let mut own_notes = Vec::new();
+    let mut is_too_deep = false;
+    // What is still to visit, the next one last: (path below the top, parent, depth).
+    let mut stack = vec![(PathBuf::new(), None, 0usize)];
+    while let Some((below, parent, depth)) = stack.pop() {
+        if groups.len() == GROUPS_MAX {
+            let message = format!("more than {GROUPS_MAX} groups, the rest is not read");
+            notes.push(Note::new(shown(&top.to_string_lossy()), message));
+            break;
+        }
+        let directory = top.join(&below);
+        groups.push(read_one(files, version, &directory, &below, &mut own_notes));
+        let index = groups.len() - 1;
+        groups[index].parent = parent;
+        let children = files.list(&directory, true, notes);
+        if depth == DEPTH_MAX {
+            is_too_deep |= !children.is_empty();
+        } else {
+            let children = children.into_iter().rev();
+            stack.extend(children.map(|name| (below.join(name), Some(index), depth + 1)));
+        }
+    }
+    if is_too_deep {
+        let message = format!("groups below level {DEPTH_MAX} are not read");
+        notes.push(Note::new(shown(&top.to_string_lossy()), message));
+    }
+    let more = own_notes.len().saturating_sub(NOTES_MAX);
+    own_notes.truncate(NOTES_MAX);
+    notes.append(&mut own_notes);
+    if more > 0 {
+        notes.push(Note::new("", format!("{more} more control files were not understood")));
+    }
+    groups
+}
+
+fn read_one(
+    files: &Files,
+    version: Version,
+    directory: &Path,
+    below: &Path,
+    notes: &mut Vec<Note>,
+) -> Group {
+    let names = version.controls().iter().copied().chain([version.usage(), "memory.stat"]);
+    let mut texts = Vec::new();
+    for name in names {
+        if let Some(text) = files.read(directory.join(name), notes) {
+            texts.push((name, text));
+        }
+    }
+    let path = format!("/{}", below.to_string_lossy());
+    let texts = texts.iter().map(|(name, text)| (*name, text.as_str()));
+    let (group, strange) = cgroup::parse(version, &path, texts);
+    notes.extend(strange);
+    group
+}

@@ -1,0 +1,295 @@
+//! Nodes and zones as a scenario has them: DMA, DMA32, Normal, Movable of x86-64, in 4 KiB pages.
+//!
+//! Other zones have no place there: Device is no memory for programs, HighMem (32 bits) and the
+//! larger zones DMA of other architectures become the zone that their memory would be in on
+//! x86-64. Invariant: zones of a node stand in the scenario's order, each once; sizes pass the
+//! loader's and the core's checks; nodes without memory are left out.
+
+use super::error::HostError;
+use super::free::{self, Usage};
+use super::marks::Marks;
+use super::note::{shown, Note};
+use super::number::show_pages;
+use super::snapshot::HostSnapshot;
+use pagetide_scenario::names::{Named, ZoneName};
+use std::collections::BTreeMap;
+
+/// Pages of all nodes at most: 2 TiB.
+const MACHINE_PAGES_MAX: u64 = 1 << 29;
+/// Pages of zone DMA at most: 16 MiB.
+const DMA_PAGES_MAX: u64 = 1 << 12;
+/// Pages of zones DMA and DMA32 together at most: 4 GiB.
+const DMA32_END_PAGES: u64 = 1 << 20;
+/// Nodes of a scenario at most.
+const NODES_MAX: usize = 64;
+
+/// A node with memory.
+#[derive(Clone, Debug)]
+pub(super) struct NodeLayout {
+    /// The system's number for it.
+    pub number: u32,
+    /// Its zones.
+    pub zones: Vec<ZoneLayout>,
+}
+
+/// A zone; all quantities in pages of 4 KiB.
+#[derive(Clone, Debug)]
+pub(super) struct ZoneLayout {
+    pub name: ZoneName,
+    pub present: u64,
+    pub managed: u64,
+    pub usage: Usage,
+    /// The system's marks; `None` if it does not say or the zone was made of several.
+    pub marks: Option<Marks>,
+}
+
+/// The machine's nodes, with notes on what does not fit. Empty if no zone is known.
+pub(super) fn nodes(
+    host: &HostSnapshot,
+    notes: &mut Vec<Note>,
+) -> Result<Vec<NodeLayout>, HostError> {
+    let factor = page_factor(host, notes);
+    let usage = free::usage(&host.zones.zones, &host.zones.nodes);
+    let mut nodes: BTreeMap<u32, Vec<ZoneLayout>> = BTreeMap::new();
+    let mut empty = Vec::new();
+    for (zone, usage) in host.zones.zones.iter().zip(usage) {
+        let name = shown(&zone.name);
+        let present = zone.present.unwrap_or(0);
+        nodes.entry(zone.node).or_default();
+        if present == 0 || zone.name == "Device" {
+            empty.push(format!("{name} of node {}", zone.node));
+            continue;
+        }
+        let times = |pages: u64| pages.saturating_mul(factor);
+        if times(present) > MACHINE_PAGES_MAX {
+            return Err(too_large(times(present)));
+        }
+        let marks = match (zone.min, zone.low, zone.high) {
+            (Some(min), Some(low), Some(high)) => {
+                Some(Marks { min: times(min), low: times(low), high: times(high) })
+            }
+            _ => None,
+        };
+        // Only the first node of a scenario has low zones.
+        let is_first = nodes.iter().all(|(node, zones)| *node >= zone.node || zones.is_empty());
+        let zones = nodes.entry(zone.node).or_default();
+        let (place, is_other) = place(&zone.name, times(present), is_first, zones);
+        if is_other {
+            let message = format!(
+                "zone {name} of node {} ({}) does not exist on x86-64 like this: it is part of \
+                 zone {} here",
+                zone.node,
+                show_pages(times(present)),
+                place.name()
+            );
+            notes.push(Note::new("/proc/zoneinfo", message));
+        }
+        let layout = ZoneLayout {
+            name: place,
+            present: times(present),
+            managed: times(free::managed(zone)),
+            usage: usage.times(factor),
+            marks,
+        };
+        match zones.iter_mut().find(|zone| zone.name == place) {
+            Some(zone) => zone.join(layout),
+            None => zones.push(layout),
+        }
+    }
+    if !empty.is_empty() {
+        let message = format!("zones without memory for programs are left out: {}", list(&empty));
+        notes.push(Note::new("/proc/zoneinfo", message));
+    }
+    finish(nodes, notes)
+}
+
+fn finish(
+    nodes: BTreeMap<u32, Vec<ZoneLayout>>,
+    notes: &mut Vec<Note>,
+) -> Result<Vec<NodeLayout>, HostError> {
+    let mut layouts: Vec<NodeLayout> = Vec::new();
+    let mut without = Vec::new();
+    for (number, mut zones) in nodes {
+        zones.sort_by_key(|zone| zone.name);
+        if zones.iter().all(|zone| zone.managed == 0) {
+            without.push(format!("node {number}"));
+        } else {
+            layouts.push(NodeLayout { number, zones });
+        }
+    }
+    if layouts.len() > NODES_MAX {
+        without.extend(layouts.drain(NODES_MAX..).map(|node| format!("node {}", node.number)));
+    }
+    if !without.is_empty() {
+        let message =
+            format!("nodes without memory, or too many, are left out: {}", list(&without));
+        notes.push(Note::new("/proc/zoneinfo", message));
+    }
+    let zones = layouts.iter().flat_map(|node| &node.zones);
+    let total = zones.fold(0u64, |sum, zone| sum.saturating_add(zone.present));
+    if total > MACHINE_PAGES_MAX {
+        return Err(too_large(total));
+    }
+    Ok(layouts)
+}
+
+fn too_large(pages: u64) -> HostError {
+    HostError::TooLarge { has: show_pages(pages), limit: show_pages(MACHINE_PAGES_MAX) }
+}
+
+/// The first few of many.
+fn list(all: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let mut text = all[..all.len().min(SHOWN)].join(", ");
+    if all.len() > SHOWN {
+        text += &format!(" and {} more", all.len() - SHOWN);
+    }
+    text
+}
+
+impl ZoneLayout {
+    fn join(&mut self, other: ZoneLayout) {
+        self.present = self.present.saturating_add(other.present);
+        self.managed = self.managed.saturating_add(other.managed);
+        self.usage = self.usage.plus(other.usage);
+        self.marks = None;
+    }
+}
+
+/// Which zone of x86-64 the memory is in, and whether that is another than the system's.
+fn place(name: &str, present: u64, is_first: bool, zones: &[ZoneLayout]) -> (ZoneName, bool) {
+    let below: u64 =
+        zones.iter().filter(|zone| zone.name <= ZoneName::Dma32).fold(0, |sum, zone| {
+            // DMA leaves its holes behind: DMA32 begins at 16 MiB.
+            sum.saturating_add(if zone.name == ZoneName::Dma {
+                DMA_PAGES_MAX
+            } else {
+                zone.present
+            })
+        });
+    let fits = is_first && below.saturating_add(present) <= DMA32_END_PAGES;
+    match name {
+        "DMA" if is_first && present <= DMA_PAGES_MAX => (ZoneName::Dma, false),
+        "DMA" if fits => (ZoneName::Dma32, true),
+        "DMA32" if fits => (ZoneName::Dma32, false),
+        "Normal" => (ZoneName::Normal, false),
+        "Movable" => (ZoneName::Movable, false),
+        _ => (ZoneName::Normal, true),
+    }
+}
+
+/// How many pages of 4 KiB a page of the system is, from the two ways in which it says how much
+/// memory it has. The two differ a little, so the nearest size that any kernel has is taken.
+fn page_factor(host: &HostSnapshot, notes: &mut Vec<Note>) -> u64 {
+    let zones = &host.zones.zones;
+    let pages = zones.iter().fold(0u64, |sum, zone| sum.saturating_add(free::managed(zone)));
+    let Some(kbytes) = host.memory.get("MemTotal").filter(|kbytes| *kbytes > 0 && pages > 0) else {
+        return 1;
+    };
+    let distance = |factor: u64| pages.saturating_mul(4 * factor).abs_diff(kbytes);
+    // Half of the memory or twice of it is a machine that grew or shrank, not another page size.
+    let factor = [4, 16].into_iter().find(|factor| distance(*factor) <= kbytes / 8).unwrap_or(1);
+    if factor != 1 {
+        let message = format!(
+            "the system's pages have {} KiB; the scenario has as much memory in pages of 4 KiB",
+            factor * 4
+        );
+        notes.push(Note::new("/proc/zoneinfo", message));
+    } else if distance(1) > kbytes / 100 {
+        let message = format!(
+            "the zones manage {}, but /proc/meminfo says MemTotal is {}; the scenario has the \
+             zones' memory",
+            show_pages(pages),
+            show_pages(kbytes / 4)
+        );
+        notes.push(Note::new("/proc/zoneinfo", message));
+    }
+    factor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{meminfo, zoneinfo};
+
+    fn lay_out(zones: &str, meminfo: &str) -> (Vec<NodeLayout>, Vec<Note>) {
+        let host = HostSnapshot {
+            zones: zoneinfo::parse(zones).0,
+            memory: meminfo::parse(meminfo).0,
+            ..HostSnapshot::default()
+        };
+        let mut notes = Vec::new();
+        (nodes(&host, &mut notes).unwrap(), notes)
+    }
+
+    fn zone(node: u32, name: &str, present: u64) -> String {
+        format!(
+            "Node {node}, zone {name}\n pages free 1\n min 1\n low 1\n high 1\n present {present}\n"
+        )
+    }
+
+    fn shape(nodes: &[NodeLayout]) -> Vec<(u32, Vec<(ZoneName, u64)>)> {
+        let zones = |node: &NodeLayout| {
+            node.zones.iter().map(|zone| (zone.name, zone.present)).collect::<Vec<_>>()
+        };
+        nodes.iter().map(|node| (node.number, zones(node))).collect()
+    }
+
+    #[test]
+    fn x86_64_keeps_its_zones() {
+        let text = zone(0, "DMA", 3998)
+            + &zone(0, "DMA32", 1_044_480)
+            + &zone(0, "Normal", 9)
+            + &zone(0, "Movable", 0)
+            + &zone(2, "Normal", 8)
+            + &zone(2, "Device", 7)
+            + &zone(3, "Normal", 0);
+        let (nodes, notes) = lay_out(&text, "");
+        let low = vec![(ZoneName::Dma, 3998), (ZoneName::Dma32, 1_044_480), (ZoneName::Normal, 9)];
+        assert_eq!(shape(&nodes), [(0, low), (2, vec![(ZoneName::Normal, 8)])]);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[0].message.contains("Movable of node 0, Device of node 2"));
+    }
+
+    #[test]
+    fn other_architectures_are_fitted_in() {
+        // arm64: DMA up to 1 GiB or 4 GiB.
+        let text = zone(0, "DMA", 262_144) + &zone(0, "DMA32", 500_000) + &zone(0, "Normal", 9);
+        let (nodes, notes) = lay_out(&text, "");
+        assert_eq!(shape(&nodes), [(0, vec![(ZoneName::Dma32, 762_144), (ZoneName::Normal, 9)])]);
+        assert!(nodes[0].zones[0].marks.is_none() && notes.len() == 1);
+        // 32 bits.
+        let text = zone(0, "DMA", 4000) + &zone(0, "Normal", 200_000) + &zone(0, "HighMem", 9);
+        let (nodes, notes) = lay_out(&text, "");
+        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Dma, 4000), (ZoneName::Normal, 200_009)]);
+        assert_eq!(notes.len(), 1);
+        // A second node with low memory, and a first one without any.
+        let text = zone(0, "DMA", 0) + &zone(1, "DMA", 4000) + &zone(2, "DMA32", 5);
+        let (nodes, _) = lay_out(&text, "");
+        assert_eq!(
+            shape(&nodes),
+            [(1, vec![(ZoneName::Dma, 4000)]), (2, vec![(ZoneName::Normal, 5)])]
+        );
+    }
+
+    #[test]
+    fn larger_pages_become_more_pages() {
+        let (nodes, notes) = lay_out(&zone(0, "Normal", 16_384), "MemTotal: 1048000 kB\n");
+        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Normal, 262_144)]);
+        assert!(notes[0].message.contains("64 KiB"), "{notes:?}");
+        let (nodes, notes) = lay_out(&zone(0, "Normal", 16_384), "MemTotal: 90000 kB\n");
+        assert_eq!(shape(&nodes)[0].1, [(ZoneName::Normal, 16_384)]);
+        assert!(notes[0].message.contains("MemTotal"), "{notes:?}");
+    }
+
+    #[test]
+    fn too_much_memory_is_refused() {
+        for text in [
+            zone(0, "Normal", u64::MAX),
+            zone(0, "Normal", MACHINE_PAGES_MAX) + &zone(1, "Normal", 1),
+        ] {
+            let host = HostSnapshot { zones: zoneinfo::parse(&text).0, ..HostSnapshot::default() };
+            assert!(matches!(nodes(&host, &mut Vec::new()), Err(HostError::TooLarge { .. })));
+        }
+    }
+}

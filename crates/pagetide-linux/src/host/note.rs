@@ -1,0 +1,147 @@
+//! Notes: what a reader met and did not understand, or understood and had to leave out.
+//!
+//! Invariant: a note is one line of plain text. Whatever stood in a file of the system is
+//! escaped and cut, so that neither a terminal nor a TOML comment can be led astray by it.
+
+use std::fmt;
+
+/// Notes of one file at most; further ones are counted.
+const NOTES_MAX: usize = 12;
+/// Characters of an offending text that are shown.
+const SHOWN_MAX: usize = 80;
+
+/// Something that a user may want to know about what was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The file, as the system calls it (`/proc/zoneinfo`); empty for the whole system.
+    pub place: String,
+    /// Its line, counted from 1.
+    pub line: Option<usize>,
+    /// What is to say.
+    pub message: String,
+    /// The offending text, escaped and cut; may be empty.
+    pub text: String,
+}
+
+impl Note {
+    /// A note about a whole file, or about the system if `place` is empty.
+    pub fn new(place: impl Into<String>, message: impl Into<String>) -> Note {
+        Note { place: place.into(), line: None, message: message.into(), text: String::new() }
+    }
+
+    /// The same note about a file of another name.
+    #[must_use]
+    pub fn in_file(self, place: &str) -> Note {
+        Note { place: place.to_owned(), ..self }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.place.is_empty() {
+            f.write_str(&self.place)?;
+            if let Some(line) = self.line {
+                write!(f, ":{line}")?;
+            }
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.message)?;
+        if !self.text.is_empty() {
+            write!(f, ": `{}`", self.text)?;
+        }
+        Ok(())
+    }
+}
+
+/// Collects the notes about one file.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    place: &'static str,
+    list: Vec<Note>,
+    omitted: usize,
+}
+
+impl Notes {
+    pub(crate) fn new(place: &'static str) -> Notes {
+        Notes { place, list: Vec::new(), omitted: 0 }
+    }
+
+    /// About line `index`, counted from 0.
+    pub(crate) fn line(&mut self, index: usize, message: &str, text: &str) {
+        let line = Some(index.saturating_add(1));
+        self.push(Note { line, text: shown(text), ..Note::new(self.place, message) });
+    }
+
+    /// About the whole file.
+    pub(crate) fn file(&mut self, message: impl Into<String>) {
+        self.push(Note::new(self.place, message));
+    }
+
+    fn push(&mut self, note: Note) {
+        if self.list.len() < NOTES_MAX {
+            self.list.push(note);
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<Note> {
+        if self.omitted > 0 {
+            let message = format!("{} more lines were not understood", self.omitted);
+            self.list.push(Note::new(self.place, message));
+        }
+        self.list
+    }
+}
+
+/// `text` without its ends' blanks, on one line, not too long.
+pub(crate) fn shown(text: &str) -> String {
+    let text = text.trim();
+    let mut out: String =
+        text.chars().take(SHOWN_MAX).map(Escaped).map(|c| c.to_string()).collect();
+    if text.chars().nth(SHOWN_MAX).is_some() {
+        out += "...";
+    }
+    out
+}
+
+/// A character that does nothing but stand there.
+pub(crate) struct Escaped(pub(crate) char);
+
+impl fmt::Display for Escaped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Control characters, and those that turn the direction of writing.
+        match self.0 {
+            '\u{200e}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                write!(f, "{}", self.0.escape_unicode())
+            }
+            c if c.is_control() => write!(f, "{}", c.escape_unicode()),
+            c => write!(f, "{c}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_one_line() {
+        let mut notes = Notes::new("/proc/zoneinfo");
+        notes.line(2, "not a count", " a\nb\u{1b}[31m ");
+        let list = notes.finish();
+        assert_eq!(list[0].to_string(), "/proc/zoneinfo:3: not a count: `a\\u{a}b\\u{1b}[31m`");
+        assert_eq!(Note::new("", "x").to_string(), "x");
+        assert_eq!(Note::new("a", "x").in_file("b").to_string(), "b: x");
+        assert_eq!(shown(&"x".repeat(200)), format!("{}...", "x".repeat(80)));
+    }
+
+    #[test]
+    fn many_notes_are_counted() {
+        let mut notes = Notes::new("/proc/vmstat");
+        (0..100).for_each(|line| notes.line(line, "not a count", "x"));
+        let list = notes.finish();
+        assert_eq!(list.len(), NOTES_MAX + 1);
+        assert_eq!(list[NOTES_MAX].message, format!("{} more lines were not understood", 100 - 12));
+    }
+}

@@ -1,0 +1,140 @@
+//! `[[group]]`: the groups that set something, with those above them.
+//!
+//! Invariant: parents stand before their children; what is left out is counted in a comment; the
+//! scenario does not become longer than one may be.
+
+use super::page::{quoted, Page};
+use super::Options;
+use crate::host::cgroup::Group;
+use crate::host::note::{shown, Note};
+use crate::host::number::{plural, show_bytes};
+use crate::host::plain_names::PlainNames;
+use crate::host::snapshot::HostSnapshot;
+use crate::host::vmstat;
+use pagetide_scenario::load::SCENARIO_BYTES_MAX;
+
+/// What is kept free for the task that follows.
+const ROOM: usize = 4096;
+/// Swappiness of a system that does not say.
+const SWAPPINESS: u64 = 60;
+
+/// Writes the groups; gives their number. None is called `task`.
+pub(super) fn write(page: &mut Page, host: &HostSnapshot, options: Options, task: &str) -> usize {
+    let controls: Vec<Vec<(&'static str, Option<u64>)>> =
+        (0..host.groups.len()).map(|index| controls(host, index)).collect();
+    let is_kept = kept(host, &controls, options);
+    let wanted = is_kept.iter().filter(|is_kept| **is_kept).count();
+    if !host.groups.is_empty() {
+        page.line("");
+        page.comment(&format!(
+            "{} of memory; {} left out that set nothing (--all-groups keeps all but the top).",
+            plural(host.groups.len(), "group"),
+            host.groups.len() - wanted
+        ));
+    }
+    let mut names = PlainNames::new(&[task]);
+    let mut name_of: Vec<Option<String>> = vec![None; host.groups.len()];
+    let mut nr_written = 0;
+    for (index, group) in host.groups.iter().enumerate().filter(|(index, _)| is_kept[*index]) {
+        let parent = group.parent.and_then(|parent| name_of.get(parent)).cloned().flatten();
+        let name = names.name(&group.path);
+        let text = one(group, &name, parent.as_deref(), &controls[index]);
+        if page.len() + text.text_len() + ROOM > SCENARIO_BYTES_MAX as usize {
+            let message = format!(
+                "{} left out: the scenario would be larger than {} KiB",
+                plural(wanted - nr_written, "group"),
+                SCENARIO_BYTES_MAX >> 10
+            );
+            page.tell(Note::new("/sys/fs/cgroup", message));
+            break;
+        }
+        text.write(page);
+        name_of[index] = Some(name);
+        nr_written += 1;
+    }
+    nr_written
+}
+
+/// What a group sets, its swappiness included if it is not its parent's.
+fn controls(host: &HostSnapshot, index: usize) -> Vec<(&'static str, Option<u64>)> {
+    let group = &host.groups[index];
+    let mut controls = group.controls.clone();
+    let machine = host.sysctl("vm.swappiness").and_then(|text| text.parse().ok());
+    let parent = group.parent.and_then(|parent| host.groups.get(parent)?.swappiness);
+    let inherited = parent.or(machine).unwrap_or(SWAPPINESS);
+    if let Some(own) = group.swappiness.filter(|own| *own != inherited) {
+        controls.push(("memory.swappiness", Some(own)));
+    }
+    controls
+}
+
+/// Which groups are kept: those that set something, and all above them. The top is the scenario's
+/// root unless it sets something, as the top that a container sees may.
+fn kept(
+    host: &HostSnapshot,
+    controls: &[Vec<(&'static str, Option<u64>)>],
+    options: Options,
+) -> Vec<bool> {
+    let mut is_kept: Vec<bool> = controls.iter().map(|controls| !controls.is_empty()).collect();
+    for (index, group) in host.groups.iter().enumerate() {
+        is_kept[index] |= options.all_groups && group.parent.is_some();
+    }
+    // Children stand after their parents.
+    for (index, group) in host.groups.iter().enumerate().rev() {
+        if let Some(parent) = group.parent.filter(|parent| *parent < index && is_kept[index]) {
+            let is_top = host.groups[parent].parent.is_none();
+            is_kept[parent] |= !is_top;
+        }
+    }
+    is_kept
+}
+
+/// A group as text: a comment and lines.
+struct GroupText {
+    comment: String,
+    lines: Vec<String>,
+}
+
+impl GroupText {
+    /// Bytes at most, when the comment is broken into lines.
+    fn text_len(&self) -> usize {
+        let lines: usize = self.lines.iter().map(|line| line.len() + 1).sum();
+        self.comment.len() * 2 + 16 + lines
+    }
+
+    fn write(&self, page: &mut Page) {
+        page.line("");
+        page.comment(&self.comment);
+        self.lines.iter().for_each(|line| page.line(line));
+    }
+}
+
+fn one(
+    group: &Group,
+    name: &str,
+    parent: Option<&str>,
+    controls: &[(&'static str, Option<u64>)],
+) -> GroupText {
+    let mut comment = shown(&group.path);
+    if let Some(usage) = group.usage {
+        comment += &format!(": {} in use", show_bytes(usage));
+        let fields = group.version.stat_fields().iter().filter_map(|(field, words)| {
+            let bytes = vmstat::get(&group.stat, field)?;
+            Some(format!("{words} {}", show_bytes(bytes)))
+        });
+        let fields: Vec<String> = fields.collect();
+        if !fields.is_empty() {
+            comment += &format!(" ({})", fields.join(", "));
+        }
+    }
+    let mut lines = vec!["[[group]]".to_owned(), format!("name = {}", quoted(name))];
+    lines.extend(parent.map(|parent| format!("parent = {}", quoted(parent))));
+    for (control, value) in controls {
+        lines.push(match value {
+            None => format!("\"{control}\" = \"max\""),
+            Some(value) if *control == "memory.swappiness" => format!("\"{control}\" = {value}"),
+            Some(value) => format!("\"{control}\" = {value} # {}", show_bytes(*value)),
+        });
+    }
+    GroupText { comment, lines }
+}

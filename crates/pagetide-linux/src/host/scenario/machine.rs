@@ -1,0 +1,283 @@
+//! `[machine]`: zones to the page, disks, swap.
+//!
+//! Invariant: free <= managed <= present in every zone. What is free is either what would be
+//! without programs, or what is now: see [`Options::as_is`].
+
+use super::page::Page;
+use super::Options;
+use crate::host::block::BlockDevice;
+use crate::host::free::Usage;
+use crate::host::layout::{NodeLayout, ZoneLayout};
+use crate::host::marks::{MarkRule, Marks};
+use crate::host::note::{shown, Note};
+use crate::host::number::{plural, show_bytes, show_pages};
+use crate::host::plain_names::PlainNames;
+use crate::host::snapshot::HostSnapshot;
+use crate::host::swaps::SwapArea;
+use pagetide_scenario::names::{DiskModel, Named};
+
+/// Disks at most; further ones say nothing that these do not.
+const DISKS_MAX: usize = 32;
+/// Pages of swap at most: 2 TiB.
+const SWAP_PAGES_MAX: u64 = 1 << 29;
+/// Pages of a machine at most, if there are no zones to count.
+const MEMORY_PAGES_MAX: u64 = 1 << 29;
+/// The order of a block that a huge page needs.
+const HUGE_ORDER: usize = 9;
+
+/// Pages that the allocator has, from the zones or else from /proc/meminfo.
+pub(super) fn managed_pages(host: &HostSnapshot, nodes: &[NodeLayout]) -> Option<u64> {
+    if nodes.is_empty() {
+        return host.memory.get("MemTotal").map(|kbytes| (kbytes / 4).min(MEMORY_PAGES_MAX));
+    }
+    let zones = nodes.iter().flat_map(|node| &node.zones);
+    Some(zones.fold(0u64, |sum, zone| sum.saturating_add(zone.managed)))
+}
+
+/// Writes the rest of `[machine]`; gives the pages that are free when the run starts.
+pub(super) fn write(
+    page: &mut Page,
+    host: &HostSnapshot,
+    nodes: &[NodeLayout],
+    notes: Vec<Note>,
+    options: Options,
+) -> u64 {
+    let free = if nodes.is_empty() {
+        let pages = managed_pages(host, nodes).unwrap_or(0);
+        let message = "no zone is known; the scenario has MemTotal, laid out as on x86-64";
+        page.tell(Note::new("/proc/meminfo", message));
+        page.line(&format!("memory = \"{pages} pages\" # {}", show_pages(pages)));
+        pages
+    } else {
+        zones(page, host, nodes, notes, options)
+    };
+    let names = disks(page, &host.disks);
+    swap(page, &host.swaps, &names);
+    free
+}
+
+fn zones(
+    page: &mut Page,
+    host: &HostSnapshot,
+    nodes: &[NodeLayout],
+    notes: Vec<Note>,
+    options: Options,
+) -> u64 {
+    page.line("");
+    notes.into_iter().for_each(|note| page.tell(note));
+    let mut free = 0u64;
+    let is_single = nodes.len() == 1;
+    if options.as_is {
+        page.comment(
+            "`free` is what is free now (--as-is). All else that is managed is held for good: a run \
+             cannot reclaim it.",
+        );
+    } else {
+        page.comment(
+            "`free` is what would be free without programs: all that is managed but for what the \
+             kernel holds for good. --as-is writes what is free now.",
+        );
+    }
+    fragmentation(page, host);
+    for node in nodes {
+        if !is_single {
+            page.line("");
+            page.line("[[machine.node]]");
+            page.comment(&format!("node {}", node.number));
+        }
+        for zone in &node.zones {
+            page.line("");
+            let table = if is_single { "machine.zone" } else { "machine.node.zone" };
+            free = free.saturating_add(self::zone(page, table, zone, options));
+        }
+    }
+    compare_marks(page, host, nodes);
+    let highs = nodes.iter().flat_map(|node| &node.zones).filter_map(|zone| zone.marks);
+    let high = highs.fold(0u64, |sum, marks| sum.saturating_add(marks.high));
+    if free < high {
+        let message = format!(
+            "{} free is less than the high marks of all zones ({}): a run begins with reclaim",
+            show_pages(free),
+            show_pages(high)
+        );
+        page.tell(Note::new("/proc/zoneinfo", message));
+    }
+    free
+}
+
+fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options) -> u64 {
+    let Usage { free, in_pagesets, programs, cache, returned, held } = zone.usage;
+    let start = if options.as_is { free } else { zone.usage.free_without_programs() };
+    page.line(&format!("[[{table}]]"));
+    page.line(&format!("name = \"{}\"", zone.name.name()));
+    page.line(&format!("present = \"{} pages\"", zone.present));
+    page.line(&format!("managed = \"{} pages\" # {}", zone.managed, show_pages(zone.managed)));
+    page.line(&format!("free = \"{start} pages\" # {}", show_pages(start)));
+    if zone.managed > 0 {
+        page.comment(&format!(
+            "now: free {}, in per-CPU sets {}, programs {}, page cache {}, reclaimable slab and page \
+             tables {}, the kernel for good {}",
+            show_pages(free),
+            show_pages(in_pagesets),
+            show_pages(programs),
+            show_pages(cache),
+            show_pages(returned),
+            show_pages(held)
+        ));
+    }
+    if let Some(Marks { min, low, high }) = zone.marks {
+        page.comment(&format!("marks now: min {min}, low {low}, high {high} pages"));
+    }
+    start
+}
+
+/// A run starts with whole blocks; says how far the system is from that.
+fn fragmentation(page: &mut Page, host: &HostSnapshot) {
+    let sum = |order| {
+        host.free_blocks.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.pages_from(order)))
+    };
+    let (all, huge) = (sum(0), sum(HUGE_ORDER));
+    if all > 0 {
+        let percent = u128::from(huge) * 100 / u128::from(all);
+        page.comment(&format!(
+            "A run starts with unfragmented memory; now {percent} % of the free memory is in blocks \
+             of {} pages and more.",
+            1 << HUGE_ORDER
+        ));
+    }
+    let huge_pages = host.memory.get("HugePages_Total").unwrap_or(0);
+    if huge_pages > 0 {
+        page.comment(&format!(
+            "The kernel holds {huge_pages} huge pages of {} kB (vm.nr_hugepages); they stay held.",
+            host.memory.get("Hugepagesize").unwrap_or(0)
+        ));
+    }
+    let mut slabs: Vec<_> = host.slabs.iter().filter(|slab| slab.pages() > 0).collect();
+    slabs.sort_by(|a, b| b.pages().cmp(&a.pages()).then_with(|| a.name.cmp(&b.name)));
+    if !slabs.is_empty() {
+        let largest = slabs.iter().take(3);
+        let largest: Vec<String> = largest
+            .map(|slab| format!("{} {}", shown(&slab.name), show_pages(slab.pages())))
+            .collect();
+        page.comment(&format!("Largest slab caches now: {}.", largest.join(", ")));
+    }
+}
+
+/// A part of the high mark that is not worth a note.
+const SLIGHT: u64 = 50;
+
+/// Says so if the marks of a run will not be the system's.
+fn compare_marks(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
+    let number = |name: &str| host.sysctl(name).and_then(|text| text.parse::<u64>().ok());
+    let Some(kbytes) = number("vm.min_free_kbytes") else { return };
+    let scale_factor = number("vm.watermark_scale_factor");
+    let rule = MarkRule { min_free_pages: kbytes / 4, scale_factor };
+    let zones = || nodes.iter().flat_map(|node| &node.zones);
+    let total = zones().fold(0u64, |sum, zone| sum.saturating_add(zone.managed));
+    let compared = zones().filter_map(|zone| {
+        let ours = rule.marks(zone.managed, total);
+        zone.marks.map(|marks| (marks.distance(ours), zone.name, marks, ours))
+    });
+    let worst = compared.max_by_key(|(distance, ..)| *distance);
+    if let Some((distance, name, theirs, ours)) = worst.filter(|(distance, ..)| *distance > 0) {
+        let message = format!(
+            "zone {} has the marks {}, {} and {} pages and will have {}, {} and {}: the kernel set \
+             them while it had other memory, or by another rule",
+            name.name(),
+            theirs.min,
+            theirs.low,
+            theirs.high,
+            ours.min,
+            ours.low,
+            ours.high
+        );
+        page.line("");
+        let note = Note::new("/proc/zoneinfo", message);
+        // What boot frees after setting the marks makes a little on every machine.
+        if distance > theirs.high / SLIGHT {
+            page.tell(note);
+        } else {
+            page.comment(&note.to_string());
+        }
+    }
+}
+
+/// Writes the disks; gives each with its name in the scenario.
+fn disks<'h>(page: &mut Page, all: &'h [BlockDevice]) -> Vec<(&'h BlockDevice, String)> {
+    page.line("");
+    let mut names = PlainNames::new(&[]);
+    let real: Vec<&BlockDevice> = all.iter().filter(|disk| disk.is_real()).collect();
+    let left_out = all.len() - real.len();
+    if left_out > 0 {
+        let what = plural(left_out, "device");
+        page.comment(&format!("{what} of /sys/block left out: loops, RAM disks and the like"));
+    }
+    if real.is_empty() {
+        page.tell(Note::new("/sys/block", "no disk is known; the scenario has one SSD"));
+        page.line("[[machine.disk]]");
+        page.line("name = \"disk\"");
+        page.line("model = \"ssd\"");
+        return Vec::new();
+    }
+    if real.len() > DISKS_MAX {
+        let message = format!("of {} disks the scenario has the first {DISKS_MAX}", real.len());
+        page.tell(Note::new("/sys/block", message));
+    }
+    let mut kept = Vec::new();
+    for disk in real.into_iter().take(DISKS_MAX) {
+        let name = names.name(&disk.name.replace('/', "_"));
+        if disk.is_virtual() && disk.model() == DiskModel::Rotating {
+            let message = "a virtual disk calls itself rotating whatever is behind it: set `model`";
+            page.tell(Note::new(format!("/sys/block/{name}"), message));
+        }
+        page.line("[[machine.disk]]");
+        page.line(&format!("name = \"{name}\""));
+        page.line(&format!("model = \"{}\"", disk.model().name()));
+        page.line("");
+        kept.push((disk, name));
+    }
+    kept
+}
+
+fn swap(page: &mut Page, areas: &[SwapArea], disks: &[(&BlockDevice, String)]) {
+    let of = |area: &SwapArea| {
+        let device = area.device()?;
+        disks.iter().find(|(disk, _)| disk.holds(device)).map(|(_, name)| name.as_str())
+    };
+    for area in areas.iter().filter(|area| area.is_zram()) {
+        let message = format!(
+            "{} ({}) is left out: a scenario cannot swap to compressed memory",
+            shown(&area.name),
+            show_bytes(area.size_kb.saturating_mul(1024))
+        );
+        page.tell(Note::new("/proc/swaps", message));
+    }
+    let areas: Vec<&SwapArea> = areas.iter().filter(|area| !area.is_zram()).collect();
+    let kbytes = areas.iter().fold(0u64, |sum, area| sum.saturating_add(area.size_kb));
+    let pages = (kbytes / 4).min(SWAP_PAGES_MAX);
+    if pages == 0 {
+        page.comment("no swap on a disk");
+        return;
+    }
+    let names: Vec<String> = areas.iter().take(4).map(|area| shown(&area.name)).collect();
+    let names = names.join(", ") + if areas.len() > 4 { ", ..." } else { "" };
+    if areas.len() > 1 {
+        let message = format!("{} areas are one here: {names}", areas.len());
+        page.tell(Note::new("/proc/swaps", message));
+    }
+    if kbytes / 4 > SWAP_PAGES_MAX {
+        let message = format!("cut to the {} that a scenario can have", show_pages(pages));
+        page.tell(Note::new("/proc/swaps", message));
+    }
+    let disk = areas.iter().find_map(|area| of(area));
+    page.line("[machine.swap]");
+    page.line(&format!("size = \"{pages} pages\" # {}: {names}", show_pages(pages)));
+    match disk {
+        Some(disk) => page.line(&format!("disk = \"{disk}\"")),
+        None if disks.len() > 1 => {
+            let message = format!("which disk {names} is on is not known; the first is taken");
+            page.tell(Note::new("/proc/swaps", message));
+        }
+        None => {}
+    }
+}

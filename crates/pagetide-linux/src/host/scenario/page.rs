@@ -1,0 +1,63 @@
+//! The text of a scenario while it is written.
+//!
+//! Invariant: comments are lines of their own, or end a line; their text has no control character,
+//! which TOML would not take.
+
+use crate::host::note::{shown, Escaped, Note};
+
+/// Columns of a comment.
+const WIDTH: usize = 100;
+
+/// Lines of TOML, and the notes about what stands in them.
+#[derive(Debug)]
+pub(super) struct Page {
+    text: String,
+    notes: Vec<Note>,
+}
+
+impl Page {
+    pub(super) fn new() -> Page {
+        Page { text: String::new(), notes: Vec::new() }
+    }
+
+    /// A line as it is.
+    pub(super) fn line(&mut self, line: &str) {
+        self.text += line;
+        self.text.push('\n');
+    }
+
+    /// A comment, broken into lines.
+    pub(super) fn comment(&mut self, comment: &str) {
+        let mut line = String::from("#");
+        for word in comment.split_whitespace() {
+            let word: String = word.chars().map(|c| Escaped(c).to_string()).collect();
+            if line.len() > 1 && line.chars().count() + 1 + word.chars().count() > WIDTH {
+                self.line(&line);
+                line = String::from("#");
+            }
+            line.push(' ');
+            line += &word;
+        }
+        self.line(&line);
+    }
+
+    /// A comment that is a note as well.
+    pub(super) fn tell(&mut self, note: Note) {
+        self.comment(&note.to_string());
+        self.notes.push(note);
+    }
+
+    /// Bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(super) fn finish(self) -> (String, Vec<Note>) {
+        (self.text, self.notes)
+    }
+}
+
+/// A TOML string.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{}\"", shown(text).replace('\\', "\\\\").replace('"', "\\\""))
+}

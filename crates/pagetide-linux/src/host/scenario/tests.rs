@@ -1,0 +1,212 @@
+use super::*;
+use crate::host::{block::BlockDevice, cgroup, meminfo, swaps, zoneinfo};
+use pagetide_scenario::model::{Scenario, Setup};
+
+const ZONES: &str = "\
+Node 0, zone DMA
+  per-node stats
+      nr_slab_reclaimable 60
+  pages free 3000
+  min 1
+  low 2
+  high 3
+  present 3998
+  managed 3840
+  nr_zone_active_anon 200
+  nr_zone_inactive_file 300
+  cpu: 0
+  count: 5
+  cpu: 1
+  count: 5
+";
+
+fn host() -> HostSnapshot {
+    HostSnapshot { zones: zoneinfo::parse(ZONES).0, ..HostSnapshot::default() }
+}
+
+fn loaded(written: &Written) -> Scenario {
+    load::load_str("x.toml", &written.text, Path::new(""), &Overrides::default()).unwrap()
+}
+
+fn setup(host: &HostSnapshot, options: Options) -> (Setup, Written) {
+    let written = write(host, options).unwrap();
+    let mut scenario = loaded(&written);
+    (scenario.variants.remove(0).setup, written)
+}
+
+fn told(written: &Written, text: &str) {
+    let notes: Vec<String> = written.notes.iter().map(ToString::to_string).collect();
+    assert!(notes.iter().any(|note| note.contains(text)), "{text:?} is not in {notes:#?}");
+}
+
+#[test]
+fn free_is_what_programs_leave_or_what_is_now() {
+    let (setup_now, written) = setup(&host(), Options { as_is: true, ..Options::default() });
+    assert_eq!(setup_now.machine.nodes[0].zones[0].free, 3000);
+    assert_eq!((setup_now.machine.cpus, written.summary.as_str()), (2, "2 CPUs, 15.0 MiB"));
+    let (setup, _) = setup(&host(), Options::default());
+    let zone = &setup.machine.nodes[0].zones[0];
+    assert_eq!((zone.present, zone.managed, zone.late), (3998, 3840, 0));
+    assert_eq!(zone.free, 3000 + 10 + 200 + 300 + 60);
+}
+
+#[test]
+fn nothing_known_is_an_error_and_meminfo_is_enough() {
+    let nothing = HostSnapshot::default();
+    let error = write(&nothing, Options::default()).unwrap_err();
+    assert!(matches!(error, HostError::NoMemory(_)) && !error.hint().is_empty());
+    let memory = meminfo::parse("MemTotal: 1048576 kB\n").0;
+    let (setup, written) =
+        setup(&HostSnapshot { memory, ..HostSnapshot::default() }, Options::default());
+    assert_eq!(setup.machine.nodes[0].memory, 1 << 30);
+    told(&written, "no zone is known");
+    told(&written, "no zone says which CPUs");
+    let memory = meminfo::parse(&format!("MemTotal: {} kB\n", u64::MAX)).0;
+    assert!(write(&HostSnapshot { memory, ..HostSnapshot::default() }, Options::default()).is_ok());
+}
+
+#[test]
+fn disks_and_swap() {
+    let disk = |name: &str, rotational: &str| {
+        BlockDevice::parse(name, [Some(rotational), Some("512"), None, None]).0
+    };
+    let mut host = host();
+    host.disks = vec![disk("loop0", "0"), disk("nvme0n1", "0"), disk("sda", "1"), disk("vdb", "1")];
+    host.swaps = swaps::parse(
+        "/dev/zram0 partition 1000 0 100\n/dev/sda2 partition 4000 0 -2\n/a\\040b file 96 0 -3\n",
+    )
+    .0;
+    let (setup, written) = setup(&host, Options::default());
+    let disks: Vec<_> =
+        setup.machine.disks.iter().map(|disk| (disk.name.as_str(), disk.model.as_str())).collect();
+    assert_eq!(disks, [("nvme0n1", "nvme"), ("sda", "rotating"), ("vdb", "rotating")]);
+    let swap = setup.machine.swap.unwrap();
+    assert_eq!((swap.disk, swap.size), (1, 4096 << 10));
+    told(&written, "/dev/zram0");
+    told(&written, "2 areas are one here: /dev/sda2, /a b");
+    told(&written, "/sys/block/vdb: a virtual disk");
+    assert!(setup.sysctls.contains(&("block.read_ahead_kb".into(), "512".into())));
+}
+
+#[test]
+fn knobs_that_exclude_each_other() {
+    let mut host = host();
+    host.sysctls = vec![
+        ("vm.min_free_kbytes", "1000".into()),
+        ("vm.lowmem_reserve_ratio", "256 32 1 0 0".into()),
+        ("vm.dirty_ratio", "0".into()),
+        ("vm.dirty_bytes", "100000".into()),
+    ];
+    let (setup, written) = setup(&host, Options::default());
+    let names: Vec<&str> = setup.sysctls.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["vm.min_free_kbytes", "vm.lowmem_reserve_ratio", "vm.dirty_bytes"]);
+    assert_eq!(setup.sysctls[1].1, "256 32 1 0");
+    assert_eq!(setup.policies["watermarks"], "derived");
+    told(&written, "has the marks 1, 2 and 3 pages and will have 250, 312 and 375");
+}
+
+#[test]
+fn zones_that_the_kernel_was_built_without_have_default_ratios() {
+    let text = "Node 0, zone DMA32\n pages free 5\n present 9\nNode 0, zone Normal\n\
+                Node 0, zone Movable\nNode 0, zone Device\n";
+    let mut host = HostSnapshot { zones: zoneinfo::parse(text).0, ..HostSnapshot::default() };
+    host.sysctls = vec![("vm.lowmem_reserve_ratio", "100 30 7 0".into())];
+    let (setup, _) = setup(&host, Options::default());
+    assert_eq!(setup.sysctls[0].1, "256 100 30 7");
+}
+
+#[test]
+fn old_kernels_have_old_policies() {
+    for (release, watermarks, lists, kswapd) in [
+        ("6.1.0-41-amd64", "scale-factor", "linux-6.1", "linux-6.1"),
+        ("5.10.0", "scale-factor", "linux-2.6.37", "linux-6.1"),
+        ("3.16.0-4", "derived", "linux-2.6.37", "linux-6.1"),
+        ("2.6.32", "derived", "linux-2.6.37", "linux-2.6.37"),
+    ] {
+        let host = HostSnapshot { release: Some(release.to_owned()), ..host() };
+        let (setup, _) = setup(&host, Options::default());
+        assert_eq!(setup.policies["watermarks"], watermarks, "{release}");
+        assert_eq!(setup.policies["per_cpu_lists"], lists, "{release}");
+        assert_eq!(setup.policies["kswapd"], kswapd, "{release}");
+    }
+}
+
+fn group(path: &str, parent: Option<usize>, files: &[(&str, &str)]) -> cgroup::Group {
+    let (group, notes) = cgroup::parse(cgroup::Version::V2, path, files.iter().copied());
+    assert_eq!(notes, []);
+    cgroup::Group { parent, ..group }
+}
+
+#[test]
+fn groups_that_set_nothing_are_left_out() {
+    let mut host = host();
+    host.groups = vec![
+        group("/", None, &[]),
+        group("/a.slice", Some(0), &[("memory.max", "max")]),
+        group("/a.slice/example", Some(1), &[("memory.max", "4096"), ("memory.low", "max")]),
+        group("/b", Some(0), &[("memory.max", "max"), ("memory.current", "5000")]),
+    ];
+    let (few, written) = setup(&host, Options::default());
+    let names: Vec<_> = few.groups.iter().map(|one| (one.name.as_str(), one.parent)).collect();
+    assert_eq!(names, [("a_slice", None), ("example-2", Some(0))]);
+    let wanted = [("memory.low".into(), "max".into()), ("memory.max".into(), "4096".into())];
+    assert_eq!(few.groups[1].controls, wanted);
+    assert!(written.text.contains("# 4 groups of memory; 2 left out that set nothing"));
+    assert_eq!(written.summary, "2 CPUs, 15.0 MiB, 2 groups");
+    let (all, _) = setup(&host, Options { all_groups: true, ..Options::default() });
+    assert_eq!(all.groups.len(), 3);
+    // What a container sees as the top can have a limit.
+    host.groups[0] = group("/", None, &[("memory.max", "8192")]);
+    let (all, _) = setup(&host, Options::default());
+    let names: Vec<_> = all.groups.iter().map(|one| (one.name.as_str(), one.parent)).collect();
+    assert_eq!(names, [("top", None), ("a_slice", Some(0)), ("example-2", Some(1))]);
+}
+
+#[test]
+fn swappiness_counts_where_it_is_not_the_parent_s() {
+    let mut host = host();
+    host.sysctls = vec![("vm.swappiness", "60".into())];
+    let group = |path: &str, parent, text: &str| {
+        let (group, _) = cgroup::parse(cgroup::Version::V1, path, [("memory.swappiness", text)]);
+        cgroup::Group { parent, ..group }
+    };
+    host.groups = vec![
+        group("/", None, "60"),
+        group("/a", Some(0), "10"),
+        group("/a/b", Some(1), "10"),
+        group("/a/c", Some(1), "60"),
+    ];
+    let (setup, _) = setup(&host, Options::default());
+    let names: Vec<&str> = setup.groups.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["a", "c"]);
+}
+
+#[test]
+fn more_groups_than_fit_are_counted() {
+    let mut host = host();
+    host.groups.push(group("/", None, &[]));
+    let name = "\u{7}".repeat(200);
+    for number in 0..9000 {
+        host.groups.push(group(&format!("/{number}{name}"), Some(0), &[("memory.max", "4096")]));
+    }
+    let (setup, written) = setup(&host, Options::default());
+    assert!(setup.groups.len() > 500, "{}", setup.groups.len());
+    told(&written, "groups left out: the scenario would be larger than 256 KiB");
+}
+
+#[test]
+fn what_the_files_say_cannot_break_the_text() {
+    let mut host = host();
+    let evil = "\"\"\"\n[x]\n\u{1b}[31m\\\u{202e}";
+    host.release = Some(evil.to_owned());
+    host.groups = vec![group("/", None, &[]), group(evil, Some(0), &[("memory.max", "1")])];
+    host.disks = vec![BlockDevice { name: evil.to_owned(), ..BlockDevice::default() }];
+    host.swaps = vec![swaps::SwapArea {
+        name: evil.to_owned(),
+        kind: evil.to_owned(),
+        size_kb: u64::MAX,
+        ..Default::default()
+    }];
+    let (_, written) = setup(&host, Options::default());
+    assert!(!written.text.contains('\u{1b}') && !written.text.contains('\u{202e}'));
+}

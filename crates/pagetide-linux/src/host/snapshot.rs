@@ -1,0 +1,139 @@
+//! A system as its files show it at one time.
+//!
+//! Invariant: everything is optional. A file that is missing leaves its part empty, one that is
+//! strange leaves notes, and only the memory is asked for by who makes a scenario of it.
+
+use super::block::{self, BlockDevice};
+use super::buddyinfo::{self, FreeBlocks};
+use super::cgroup::Group;
+use super::error::HostError;
+use super::files::Files;
+use super::group_tree;
+use super::meminfo::{self, MemInfo};
+use super::note::{shown, Note};
+use super::slabinfo::{self, SlabCache};
+use super::swaps::{self, SwapArea};
+use super::sysctl;
+use super::vmstat::{self, Entries};
+use super::zoneinfo::{self, ZoneInfo};
+use pagetide_scenario::names::SYSCTLS;
+use std::path::Path;
+
+/// What a system's files say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostSnapshot {
+    /// The kernel's release: 6.1.0-41-amd64.
+    pub release: Option<String>,
+    /// /proc/zoneinfo
+    pub zones: ZoneInfo,
+    /// /proc/meminfo
+    pub memory: MemInfo,
+    /// /proc/vmstat
+    pub counters: Entries,
+    /// /proc/buddyinfo
+    pub free_blocks: Vec<FreeBlocks>,
+    /// /proc/slabinfo
+    pub slabs: Vec<SlabCache>,
+    /// /proc/swaps
+    pub swaps: Vec<SwapArea>,
+    /// Knobs that a scenario knows and takes: (its name, what to write).
+    pub sysctls: Vec<(&'static str, String)>,
+    /// /sys/block
+    pub disks: Vec<BlockDevice>,
+    /// /sys/fs/cgroup, parents before children, the top first.
+    pub groups: Vec<Group>,
+    /// What was not understood.
+    pub notes: Vec<Note>,
+}
+
+impl HostSnapshot {
+    /// Reads the system below `root`: `/`, or a copy laid out like it.
+    ///
+    /// # Errors
+    /// If `root` is no directory that can be read. What it lacks shows when it is used.
+    pub fn read(root: &Path) -> Result<HostSnapshot, HostError> {
+        let files = Files::new(root)?;
+        let mut notes = Vec::new();
+        let mut host = HostSnapshot {
+            release: files
+                .read("/proc/sys/kernel/osrelease", &mut notes)
+                .map(|text| shown(&text))
+                .filter(|text| !text.is_empty()),
+            zones: parsed(&files, "/proc/zoneinfo", zoneinfo::parse, &mut notes),
+            memory: parsed(&files, "/proc/meminfo", meminfo::parse, &mut notes),
+            counters: parsed(&files, "/proc/vmstat", vmstat::parse, &mut notes),
+            free_blocks: parsed(&files, "/proc/buddyinfo", buddyinfo::parse, &mut notes),
+            slabs: parsed(&files, "/proc/slabinfo", slabinfo::parse, &mut notes),
+            swaps: parsed(&files, "/proc/swaps", swaps::parse, &mut notes),
+            ..HostSnapshot::default()
+        };
+        for knob in SYSCTLS {
+            let Some(place) = sysctl::place(knob.name) else { continue };
+            let Some(text) = files.read(&place, &mut notes) else { continue };
+            match sysctl::parse(knob, &text) {
+                Ok(Some(value)) => host.sysctls.push((knob.name, value)),
+                Ok(None) => {}
+                Err(note) => notes.push(note),
+            }
+        }
+        for name in files.list("/sys/block", false, &mut notes) {
+            let directory = Path::new("/sys/block").join(&name);
+            let texts = block::FILES.map(|file| files.read(directory.join(file), &mut notes));
+            let texts = texts.each_ref().map(|text| text.as_deref());
+            let (device, strange) = BlockDevice::parse(&name.to_string_lossy(), texts);
+            host.disks.push(device);
+            notes.extend(strange);
+        }
+        host.groups = group_tree::read(&files, &mut notes);
+        host.notes = notes;
+        Ok(host)
+    }
+
+    /// The text of the knob called `name`, as a scenario would have it.
+    pub fn sysctl(&self, name: &str) -> Option<&str> {
+        self.sysctls.iter().find(|(knob, _)| *knob == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The version of the kernel, of which the first two numbers count.
+    pub fn version(&self) -> Option<(u32, u32)> {
+        let mut parts = self.release.as_deref()?.split(['.', '-', '+', '~']);
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    }
+}
+
+/// What `parse` makes of the file `place`; nothing, with a note, if there is none.
+fn parsed<T: Default>(
+    files: &Files,
+    place: &str,
+    parse: fn(&str) -> (T, Vec<Note>),
+    notes: &mut Vec<Note>,
+) -> T {
+    let before = notes.len();
+    let Some(text) = files.read(place, notes) else {
+        if notes.len() == before {
+            notes.push(Note::new(place, "there is no such file"));
+        }
+        return T::default();
+    };
+    let (value, strange) = parse(&text);
+    notes.extend(strange);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        let version = |release: &str| {
+            HostSnapshot { release: Some(release.to_owned()), ..HostSnapshot::default() }.version()
+        };
+        assert_eq!(version("6.1.0-41-amd64"), Some((6, 1)));
+        assert_eq!(version("5.10"), Some((5, 10)));
+        assert_eq!(version("4.5-rc1"), Some((4, 5)));
+        assert_eq!(version("6"), None);
+        assert_eq!(version("x.y"), None);
+        assert_eq!(HostSnapshot::default().version(), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Knobs: where the system has those that a scenario knows, and whether a scenario takes their
+//! values.
+//!
+//! Linux: /proc/sys/vm, and debugfs for `fault_around_bytes`; `block.read_ahead_kb` is a file of
+//! each disk, see [`super::block`]. Invariant: a text that [`parse`] returns passes the checks of
+//! the scenario's loader and of the core, which have the same bounds.
+
+use super::note::{shown, Note};
+use pagetide_scenario::names::{Knob, KnobForm};
+
+/// Where the system keeps the knob called `name`; `None` if it is not one file.
+pub fn place(name: &str) -> Option<String> {
+    match name {
+        "vm.fault_around_bytes" => Some("/sys/kernel/debug/fault_around_bytes".to_owned()),
+        _ if name.starts_with("vm.") => Some(format!("/proc/sys/{}", name.replacen('.', "/", 1))),
+        _ => None,
+    }
+}
+
+/// What to write into a scenario for a knob that reads `text`: `None` if it is not set.
+///
+/// # Errors
+/// A note if the scenario does not take the value.
+pub fn parse(knob: &Knob, text: &str) -> Result<Option<String>, Note> {
+    let place = place(knob.name).unwrap_or_else(|| knob.name.to_owned());
+    let refuse = |message: String| Note { text: shown(text), ..Note::new(&place, message) };
+    let words: Vec<&str> = text.split_whitespace().take(64).collect();
+    let numbers: Option<Vec<i64>> = words.iter().map(|word| decimal(word)).collect();
+    let numbers = numbers.filter(|numbers| !numbers.is_empty());
+    let numbers = numbers.ok_or_else(|| refuse("left out, not a number".to_owned()))?;
+    match knob.form {
+        KnobForm::Integer { min, max } => match numbers.as_slice() {
+            // 0 says that the ratio counts; the kernel does not take it either.
+            [0] if knob.name.ends_with("_bytes") && min > 0 => Ok(None),
+            [value] if (min..=max).contains(value) => Ok(Some(value.to_string())),
+            [_] => Err(refuse(format!("left out, a scenario takes {min} to {max}"))),
+            _ => Err(refuse("left out, several numbers".to_owned())),
+        },
+        KnobForm::Integers { .. } => {
+            if numbers.iter().any(|value| !(0..=i64::from(i32::MAX)).contains(value)) {
+                return Err(refuse("left out, not a list of ratios".to_owned()));
+            }
+            let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
+            Ok(Some(texts.join(" ")))
+        }
+        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne => {
+            Err(refuse("left out, a control file of groups".to_owned()))
+        }
+    }
+}
+
+/// A decimal integer. The kernel prints no other; a leading 0 would be octal to who reads it.
+fn decimal(word: &str) -> Option<i64> {
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_plain {
+        word.parse().ok()
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_scenario::names::{find_knob, SYSCTLS};
+
+    fn read(name: &str, text: &str) -> Result<Option<String>, Note> {
+        parse(find_knob(SYSCTLS, name).unwrap(), text)
+    }
+
+    #[test]
+    fn values_are_kept_as_the_loader_takes_them() {
+        assert_eq!(read("vm.swappiness", "60\n"), Ok(Some("60".into())));
+        assert_eq!(read("vm.min_free_kbytes", "067584\r\n"), Ok(Some("67584".into())));
+        assert_eq!(read("vm.laptop_mode", "-5"), Ok(Some("-5".into())));
+        let ratios = read("vm.lowmem_reserve_ratio", "256\t256\t32\t0\t0\n");
+        assert_eq!(ratios, Ok(Some("256 256 32 0 0".into())));
+        assert_eq!(read("vm.dirty_bytes", "0"), Ok(None));
+        assert_eq!(read("vm.dirty_writeback_centisecs", "0"), Ok(Some("0".into())));
+    }
+
+    #[test]
+    fn others_are_noted() {
+        let note = read("vm.swappiness", "201\n").unwrap_err();
+        let wanted = "/proc/sys/vm/swappiness: left out, a scenario takes 0 to 200: `201`";
+        assert_eq!(note.to_string(), wanted);
+        for (name, text) in [
+            ("vm.swappiness", ""),
+            ("vm.swappiness", "1 2"),
+            ("vm.swappiness", "0x10"),
+            ("vm.dirty_bytes", "99999999999999999999"),
+            ("vm.dirty_bytes", "4096"),
+            ("vm.lowmem_reserve_ratio", "256 -1"),
+            ("vm.lowmem_reserve_ratio", "256 \u{1b}"),
+        ] {
+            assert!(read(name, text).is_err(), "{name} {text:?}");
+        }
+    }
+
+    #[test]
+    fn places_are_the_kernel_s() {
+        assert_eq!(place("vm.page-cluster").unwrap(), "/proc/sys/vm/page-cluster");
+        assert!(place("vm.fault_around_bytes").unwrap().starts_with("/sys/kernel/debug/"));
+        assert_eq!(place("block.read_ahead_kb"), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! /proc/vmstat and its like: lines of a name and a count.
+//!
+//! Linux: `vmstat_show` (mm/vmstat.c); `memory.stat` of a group has the same form
+//! (`memory_stat_format`, mm/memcontrol.c). Invariant: the order is the text's.
+
+use super::note::{Note, Notes};
+use super::number::count;
+
+/// Names with their counts, in the order of the text.
+pub type Entries = Vec<(String, u64)>;
+
+/// Reads the text of /proc/vmstat.
+pub fn parse(text: &str) -> (Entries, Vec<Note>) {
+    parse_of("/proc/vmstat", text)
+}
+
+/// Reads a text of the same form; notes say it stands in `place`.
+pub(crate) fn parse_of(place: &'static str, text: &str) -> (Entries, Vec<Note>) {
+    let mut notes = Notes::new(place);
+    let mut entries = Entries::new();
+    for (index, line) in text.lines().enumerate() {
+        let words: Vec<&str> = line.split_whitespace().take(3).collect();
+        match words.as_slice() {
+            [] => {}
+            [name, value] => match count(value) {
+                Some(value) => entries.push(((*name).to_owned(), value)),
+                None => notes.line(index, "not a count", line),
+            },
+            _ => notes.line(index, "not a name with a count", line),
+        }
+    }
+    if entries.is_empty() {
+        notes.file("there is no counter in it");
+    }
+    (entries, notes.finish())
+}
+
+/// The count called `name`.
+pub fn get(entries: &[(String, u64)], name: &str) -> Option<u64> {
+    entries.iter().find(|(entry, _)| entry == name).map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_keep_their_order() {
+        let (entries, notes) =
+            parse("nr_free_pages 7\r\npgfault 0\nallocstall 18446744073709551615\n");
+        assert_eq!(notes, []);
+        let names: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["nr_free_pages", "pgfault", "allocstall"]);
+        assert_eq!(get(&entries, "allocstall"), Some(u64::MAX));
+        assert_eq!(get(&entries, "pgscan"), None);
+    }
+
+    #[test]
+    fn what_is_strange_is_noted() {
+        let (entries, notes) = parse("a\nb c\nd 1 2\ne 18446744073709551616\nf -1\n");
+        assert_eq!(entries, []);
+        assert_eq!(notes.len(), 6);
+        assert_eq!(notes[3].to_string(), "/proc/vmstat:4: not a count: `e 18446744073709551616`");
+    }
+}

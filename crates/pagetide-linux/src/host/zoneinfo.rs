@@ -1,0 +1,304 @@
+//! /proc/zoneinfo: nodes and zones, how large they are, what is free, what their marks are.
+//!
+//! Linux: `zoneinfo_show_print` (mm/vmstat.c, 2.6 to 6.18). A zone begins with `Node N, zone
+//! NAME`. Since 4.8 the first populated zone of a node carries the node's counters under
+//! `per-node stats`; before, all counters were a zone's. Pages are of the system's page size.
+//!
+//! Invariant: zones stand in the order of the text, each (node, name) once.
+
+use super::note::{Note, Notes};
+use super::number::count;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Zones at most: 64 nodes of the 6 zones that any kernel has had, and then some.
+const ZONES_MAX: usize = 1024;
+
+/// Counters by name.
+pub type Counters = BTreeMap<String, u64>;
+
+/// What /proc/zoneinfo says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneInfo {
+    /// All zones, empty ones too.
+    pub zones: Vec<Zone>,
+    /// Counters of the nodes, by the node's number.
+    pub nodes: BTreeMap<u32, Counters>,
+}
+
+/// A zone. Quantities are pages of the system's size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Zone {
+    /// The number of its node.
+    pub node: u32,
+    /// Its name: DMA, DMA32, Normal, HighMem, Movable or Device.
+    pub name: String,
+    /// Free in the buddy lists; pages in per-CPU sets are not among them.
+    pub free: Option<u64>,
+    /// The watermarks: min, low, high, without boost.
+    pub min: Option<u64>,
+    /// See `min`.
+    pub low: Option<u64>,
+    /// See `min`.
+    pub high: Option<u64>,
+    /// By how much the marks are raised at the moment (since 5.0).
+    pub boost: u64,
+    /// From the first page to the last, holes included.
+    pub spanned: Option<u64>,
+    /// Pages that exist.
+    pub present: Option<u64>,
+    /// Pages that the allocator has (since 3.9).
+    pub managed: Option<u64>,
+    /// Pages kept from requests that may use a higher zone, by zone.
+    pub protection: Vec<u64>,
+    /// All its other counters.
+    pub counters: Counters,
+    /// Its per-CPU sets.
+    pub pagesets: Vec<PageSet>,
+}
+
+/// The pages of a zone that a CPU keeps for itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageSet {
+    /// The CPU's number.
+    pub cpu: u32,
+    /// Pages in the set.
+    pub count: u64,
+    /// Pages at which the set gives some back.
+    pub high: u64,
+    /// How many at a time.
+    pub batch: u64,
+}
+
+impl ZoneInfo {
+    /// CPUs that have a per-CPU set: those that are online.
+    pub fn nr_cpus(&self) -> usize {
+        let sets = self.zones.iter().flat_map(|zone| &zone.pagesets);
+        sets.map(|set| set.cpu).collect::<BTreeSet<u32>>().len()
+    }
+}
+
+impl Zone {
+    /// Pages in per-CPU sets.
+    pub fn in_pagesets(&self) -> u64 {
+        self.pagesets.iter().fold(0, |sum, set| sum.saturating_add(set.count))
+    }
+}
+
+/// The part of a zone that a line is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Before the first zone, or in one that is not taken.
+    Outside,
+    NodeCounters,
+    Zone,
+    PageSets,
+}
+
+/// Reads the text of /proc/zoneinfo.
+pub fn parse(text: &str) -> (ZoneInfo, Vec<Note>) {
+    let mut notes = Notes::new("/proc/zoneinfo");
+    let mut info = ZoneInfo::default();
+    let mut part = Part::Outside;
+    for (index, line) in text.lines().enumerate() {
+        let words: Vec<&str> = line.split_whitespace().take(8).collect();
+        if words.first() == Some(&"Node") {
+            part = begin_zone(&words, &mut info, (index, line), &mut notes);
+            continue;
+        }
+        let Some(zone) = info.zones.last_mut().filter(|_| part != Part::Outside) else {
+            if part == Part::Outside && info.zones.is_empty() && !words.is_empty() {
+                notes.line(index, "not in any zone", line);
+            }
+            continue;
+        };
+        match words.as_slice() {
+            [] | ["vm", "stats", "threshold:", _] => {}
+            ["per-node", "stats"] => part = Part::NodeCounters,
+            ["pagesets"] => part = Part::PageSets,
+            ["protection:", ..] => match protection(line) {
+                Some(pages) => zone.protection = pages,
+                None => notes.line(index, "not a list of counts", line),
+            },
+            ["pages", "free", pages] => {
+                part = Part::Zone;
+                zone.free = count(pages);
+                if zone.free.is_none() {
+                    notes.line(index, "not a count", line);
+                }
+            }
+            ["cpu:", cpu] => match count(cpu).and_then(|cpu| u32::try_from(cpu).ok()) {
+                Some(cpu) => {
+                    part = Part::PageSets;
+                    zone.pagesets.push(PageSet { cpu, ..PageSet::default() });
+                }
+                None => notes.line(index, "not a number of a CPU", line),
+            },
+            [name, pages] => match count(pages) {
+                Some(pages) if part == Part::NodeCounters => {
+                    let counters = info.nodes.entry(zone.node).or_default();
+                    counters.insert((*name).to_owned(), pages);
+                }
+                Some(pages) => field(zone, name.trim_end_matches(':'), pages, part),
+                None => notes.line(index, "not a count", line),
+            },
+            _ => notes.line(index, "not a line of a zone", line),
+        }
+    }
+    if info.zones.is_empty() {
+        notes.file("there is no zone in it");
+    }
+    for zone in &info.zones {
+        let missing = [("free", zone.free), ("present", zone.present), ("high", zone.high)];
+        for (name, _) in missing.iter().filter(|(_, pages)| pages.is_none()) {
+            let (node, zone) = (zone.node, &zone.name);
+            notes.file(format!("zone {zone} of node {node} does not say `{name}`"));
+        }
+    }
+    (info, notes.finish())
+}
+
+/// `Node 0, zone      DMA`
+fn begin_zone(
+    words: &[&str],
+    info: &mut ZoneInfo,
+    (index, line): (usize, &str),
+    notes: &mut Notes,
+) -> Part {
+    let [_, number, "zone", name] = words else {
+        notes.line(index, "not the beginning of a zone", line);
+        return Part::Outside;
+    };
+    let node = number.strip_suffix(',').and_then(count);
+    let Some(node) = node.and_then(|node| u32::try_from(node).ok()) else {
+        notes.line(index, "not the beginning of a zone", line);
+        return Part::Outside;
+    };
+    if info.zones.iter().any(|zone| zone.node == node && zone.name == *name) {
+        notes.line(index, "the zone has been described before", line);
+        return Part::Outside;
+    }
+    if info.zones.len() == ZONES_MAX {
+        notes.line(index, "more zones than any kernel has", line);
+        return Part::Outside;
+    }
+    info.zones.push(Zone { node, name: (*name).to_owned(), ..Zone::default() });
+    Part::Zone
+}
+
+/// `protection: (0, 3019, 18763)`; 2.6 has no space after the colon of other lines, but has here.
+fn protection(line: &str) -> Option<Vec<u64>> {
+    let (_, list) = line.split_once('(')?;
+    let (list, _) = list.split_once(')')?;
+    list.split(',').map(|pages| count(pages.trim())).collect()
+}
+
+fn field(zone: &mut Zone, name: &str, pages: u64, part: Part) {
+    if part == Part::PageSets {
+        let Some(set) = zone.pagesets.last_mut() else { return };
+        match name {
+            "count" => set.count = pages,
+            "high" => set.high = pages,
+            "batch" => set.batch = pages,
+            // What follows the last set; its fields are the zone's.
+            "start_pfn" | "node_unreclaimable" | "all_unreclaimable" => {
+                zone.counters.insert(name.to_owned(), pages);
+            }
+            _ => {}
+        }
+        return;
+    }
+    match name {
+        "min" => zone.min = Some(pages),
+        "low" => zone.low = Some(pages),
+        "high" => zone.high = Some(pages),
+        "boost" => zone.boost = pages,
+        "spanned" => zone.spanned = Some(pages),
+        "present" => zone.present = Some(pages),
+        "managed" => zone.managed = Some(pages),
+        _ => {
+            zone.counters.insert(name.to_owned(), pages);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+Node 0, zone      DMA
+  per-node stats
+      nr_inactive_anon 50639
+      nr_slab_reclaimable 112858
+  pages free     3840
+        boost    7
+        min      13
+        low      16
+        high     19
+        spanned  4095
+        present  3998
+        managed  3840
+        cma      0
+        protection: (0, 3019, 18763, 18763, 18763)
+      nr_free_pages 3840
+      nr_zone_inactive_anon 5
+  pagesets
+    cpu: 0
+              count:    12
+              high:     30
+              batch:    1
+              high_min: 8
+  vm stats threshold: 4
+    cpu: 3
+              count:    1
+              high:     30
+              batch:    1
+  vm stats threshold: 4
+  node_unreclaimable:  0
+  start_pfn:           1
+Node 1, zone   Normal
+  pages free     5
+        min      1
+        low      2
+        high     3
+        present  9
+";
+
+    #[test]
+    fn zones_nodes_and_sets_are_read() {
+        let (info, notes) = parse(TEXT);
+        assert_eq!(notes, []);
+        let [dma, normal] = info.zones.as_slice() else { panic!("{info:?}") };
+        assert_eq!((dma.node, dma.name.as_str(), dma.free), (0, "DMA", Some(3840)));
+        assert_eq!((dma.min, dma.low, dma.high, dma.boost), (Some(13), Some(16), Some(19), 7));
+        assert_eq!((dma.spanned, dma.present, dma.managed), (Some(4095), Some(3998), Some(3840)));
+        assert_eq!(dma.protection, [0, 3019, 18763, 18763, 18763]);
+        assert_eq!(dma.counters["nr_zone_inactive_anon"], 5);
+        assert_eq!(dma.counters["start_pfn"], 1);
+        assert_eq!(dma.pagesets[1], PageSet { cpu: 3, count: 1, high: 30, batch: 1 });
+        assert_eq!((dma.in_pagesets(), info.nr_cpus()), (13, 2));
+        assert_eq!(info.nodes[&0]["nr_slab_reclaimable"], 112_858);
+        assert_eq!((normal.node, normal.managed), (1, None));
+        let crlf = TEXT.replace('\n', "\r\n");
+        assert_eq!(parse(&crlf).0, info);
+    }
+
+    #[test]
+    fn what_is_strange_is_noted() {
+        let text = "x\nNode 0, zone DMA\n  pages free -1\n  present 99999999999999999999\n\
+                    \n  a b c\nNode 0, zone DMA\n  pages free 1\nNode z, zone A\n  protection: (1\n\
+                    Node 1, zone B\n  protection: (1, x)\n    cpu: 99999999999\n";
+        let (info, notes) = parse(text);
+        assert_eq!(info.zones.len(), 2);
+        let lines: Vec<_> = notes.iter().filter_map(|note| note.line).collect();
+        assert_eq!(lines, [1, 3, 4, 6, 7, 9, 12, 13]);
+        assert!(notes[1].to_string().ends_with("/proc/zoneinfo:3: not a count: `pages free -1`"));
+        assert_eq!(parse("").1[0].message, "there is no zone in it");
+    }
+
+    #[test]
+    fn sums_do_not_wrap() {
+        let text = "Node 0, zone DMA\n cpu: 0\n count: 18446744073709551615\n cpu: 1\n count: 9\n";
+        assert_eq!(parse(text).0.zones[0].in_pagesets(), u64::MAX);
+    }
+}

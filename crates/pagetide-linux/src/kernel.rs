@@ -1,0 +1,112 @@
+//! Which kernel to boot, and where its modules are.
+//!
+//! A kernel is found as packages install it: `boot/vmlinuz-VERSION` beside `lib/modules/VERSION`,
+//! below `/` or below a directory into which a package was unpacked (`make kernel`).
+
+use crate::error::LinuxError;
+use std::path::{Path, PathBuf};
+
+/// Directory below the user's cache into which `make kernel` unpacks.
+const CACHE: &str = "pagetide/kernel";
+
+/// A kernel on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The image.
+    pub image: PathBuf,
+    /// Its version, as in the file's name: `6.1.0-1-cloud-amd64`.
+    pub version: String,
+    /// The directory of its modules.
+    pub modules: PathBuf,
+}
+
+impl Kernel {
+    /// The kernel with this image.
+    ///
+    /// # Errors
+    /// When there is no such file, or its name does not begin with `vmlinuz-`.
+    pub fn at(image: &Path) -> Result<Kernel, LinuxError> {
+        std::fs::metadata(image).map_err(|error| LinuxError::file(image, error))?;
+        let name = image.file_name().map(|name| name.to_string_lossy().into_owned());
+        let version = name.as_deref().and_then(|name| name.strip_prefix("vmlinuz-"));
+        let Some(version) = version else {
+            return Err(LinuxError::Scenario(format!(
+                "{} is not called vmlinuz-VERSION, so its modules cannot be found",
+                image.display()
+            )));
+        };
+        let image = std::path::absolute(image).map_err(|error| LinuxError::file(image, error))?;
+        let root = image.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let below = |dir: &str| root.join(dir).join(version);
+        let usr = below("usr/lib/modules");
+        let modules = if usr.is_dir() { usr } else { below("lib/modules") };
+        Ok(Kernel { version: version.to_owned(), modules, image })
+    }
+
+    /// The newest kernel that `make kernel` fetched, else the newest installed, cloud kernels
+    /// first.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find() -> Result<Kernel, LinuxError> {
+        let cache = cache_dir();
+        let mut looked_for = Vec::new();
+        for dir in cache.iter().map(|cache| cache.join("boot")).chain([PathBuf::from("/boot")]) {
+            looked_for.push(dir.join("vmlinuz-*").display().to_string());
+            let Ok(entries) = std::fs::read_dir(&dir) else { continue };
+            let mut kernels: Vec<Kernel> = entries
+                .flatten()
+                .filter_map(|entry| Kernel::at(&entry.path()).ok())
+                .filter(|kernel| kernel.modules.is_dir())
+                .collect();
+            kernels.sort_by_key(|kernel| {
+                (kernel.version.contains("cloud"), version_key(&kernel.version))
+            });
+            if let Some(kernel) = kernels.pop() {
+                return Ok(kernel);
+            }
+        }
+        Err(LinuxError::NoKernel { looked_for: looked_for.join(" and ") })
+    }
+}
+
+/// Where `make kernel` puts kernels: `$XDG_CACHE_HOME/pagetide/kernel`, or below `~/.cache`.
+pub fn cache_dir() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join(CACHE))
+}
+
+/// The numbers of a version, for comparison: 6.1.0-56 is newer than 6.1.0-9.
+fn version_key(version: &str) -> Vec<u64> {
+    version.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_beside_the_image() {
+        let dir = tempfile::tempdir().unwrap();
+        let boot = dir.path().join("boot");
+        std::fs::create_dir(&boot).unwrap();
+        let image = boot.join("vmlinuz-6.1.0-9-cloud-amd64");
+        std::fs::write(&image, "").unwrap();
+        let kernel = Kernel::at(&image).unwrap();
+        assert_eq!(kernel.version, "6.1.0-9-cloud-amd64");
+        assert_eq!(kernel.modules, dir.path().join("lib/modules/6.1.0-9-cloud-amd64"));
+        assert!(Kernel::at(&boot.join("vmlinuz-7")).is_err());
+        std::fs::write(boot.join("bzImage"), "").unwrap();
+        let error = Kernel::at(&boot.join("bzImage")).unwrap_err().to_string();
+        assert!(error.contains("vmlinuz-VERSION"), "{error}");
+    }
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(version_key("6.1.0-56-cloud") > version_key("6.1.0-9-cloud"));
+        assert!(version_key("6.12.1") > version_key("6.1.192"));
+    }
+}

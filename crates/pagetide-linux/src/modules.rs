@@ -1,0 +1,145 @@
+//! Which modules the guest loads, in which order.
+//!
+//! `depmod`'s index is there only where a kernel was installed, not where its package was merely
+//! unpacked, so dependencies are read from the modules themselves: each has `depends=a,b` in its
+//! section `.modinfo`. Linux: scripts/mod/modpost.c writes it.
+
+use crate::error::LinuxError;
+use crate::kernel::Kernel;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What the guest needs that a distribution's kernel may have as modules: disks and their bus, the
+/// file system.
+const WANTED: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];
+/// Modules that others need without saying so: ext4 asks for this checksum by name.
+const ASKED_FOR_BY_NAME: [(&str, &str); 1] = [("ext4", "crc32c_generic")];
+
+/// Modules of a kernel by name, with `-` written as `_`.
+type Found = BTreeMap<String, PathBuf>;
+
+/// The modules to load, dependencies first. What is built into the kernel is left out.
+///
+/// # Errors
+/// When a module is neither there nor built in.
+pub fn to_load(kernel: &Kernel) -> Result<Vec<PathBuf>, LinuxError> {
+    let mut found = Found::new();
+    collect(&kernel.modules.join("kernel"), 0, &mut found);
+    let builtin = builtin(kernel);
+    let mut order = Vec::new();
+    for wanted in WANTED {
+        add(kernel, wanted, &found, &builtin, &mut order)?;
+    }
+    Ok(order.into_iter().map(|(_, path)| path).collect())
+}
+
+fn module_name(file: &str) -> Option<String> {
+    let stem = file.split_once(".ko")?.0;
+    Some(stem.replace('-', "_"))
+}
+
+/// Modules below `dir`. The kernel's own tree is some ten levels deep.
+fn collect(dir: &Path, depth: u32, found: &mut Found) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() && depth < 16 {
+            collect(&path, depth + 1, found);
+        } else if let Some(name) = entry.file_name().to_str().and_then(module_name) {
+            found.insert(name, path);
+        }
+    }
+}
+
+fn builtin(kernel: &Kernel) -> Vec<String> {
+    let text = std::fs::read_to_string(kernel.modules.join("modules.builtin")).unwrap_or_default();
+    text.lines().filter_map(|line| module_name(line.rsplit('/').next()?)).collect()
+}
+
+fn add(
+    kernel: &Kernel,
+    name: &str,
+    found: &Found,
+    builtin: &[String],
+    order: &mut Vec<(String, PathBuf)>,
+) -> Result<(), LinuxError> {
+    if builtin.iter().any(|known| known == name) || order.iter().any(|(known, _)| known == name) {
+        return Ok(());
+    }
+    let Some(path) = found.get(name) else {
+        return Err(LinuxError::NoModule {
+            kernel: kernel.image.clone(),
+            below: kernel.modules.clone(),
+            module: name.to_owned(),
+        });
+    };
+    let bytes = std::fs::read(path).map_err(|error| LinuxError::file(path, error))?;
+    if path.extension().is_some_and(|extension| extension != "ko") {
+        return Err(LinuxError::Program {
+            program: name.to_owned(),
+            message: format!(
+                "{} is compressed; unpack it beside itself as {name}.ko",
+                path.display()
+            ),
+        });
+    }
+    for needed in depends(&bytes) {
+        add(kernel, &needed, found, builtin, order)?;
+    }
+    for (of, needed) in ASKED_FOR_BY_NAME {
+        if of == name && found.contains_key(needed) {
+            add(kernel, needed, found, builtin, order)?;
+        }
+    }
+    order.push((name.to_owned(), path.clone()));
+    Ok(())
+}
+
+/// The modules named by `depends=` in a module.
+fn depends(module: &[u8]) -> Vec<String> {
+    const KEY: &[u8] = b"\0depends=";
+    let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else {
+        return Vec::new();
+    };
+    let rest = &module[at + KEY.len()..];
+    let text = rest.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text)
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(|name| name.replace('-', "_"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_come_first_and_what_is_built_in_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let kernel = Kernel {
+            image: dir.path().join("boot/vmlinuz-1"),
+            version: "1".into(),
+            modules: dir.path().join("lib/modules/1"),
+        };
+        let drivers = kernel.modules.join("kernel/drivers");
+        std::fs::create_dir_all(&drivers).unwrap();
+        std::fs::write(kernel.modules.join("modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
+        let module = |name: &str, depends: &str| {
+            let bytes = format!("ELF\0license=GPL\0depends={depends}\0retpoline=Y\0");
+            std::fs::write(drivers.join(name), bytes).unwrap();
+        };
+        module("virtio_blk.ko", "virtio,virtio-ring");
+        module("virtio_pci.ko", "virtio");
+        module("virtio-ring.ko", "virtio");
+        let error = to_load(&kernel).unwrap_err().to_string();
+        assert!(error.contains("no module `virtio`"), "{error}");
+        module("virtio.ko", "");
+        let names: Vec<String> = to_load(&kernel)
+            .unwrap()
+            .iter()
+            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(names, ["virtio.ko", "virtio_pci.ko", "virtio-ring.ko", "virtio_blk.ko"]);
+    }
+}

@@ -1,0 +1,446 @@
+//! QEMU: its command line, its control socket, its end.
+//!
+//! Emulation with `-icount shift=0` makes one instruction one nanosecond of the guest, which is what
+//! makes runs repeatable, and it works everywhere. KVM is faster where it works; whether it does is
+//! tried, with a time-out, because a device node alone says little.
+//!
+//! Invariant: a [`Qemu`] that goes out of scope has no process any more. Files are all in the
+//! directory that the caller gave.
+
+use crate::error::LinuxError;
+use serde_json::{json, Value};
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The program.
+pub const PROGRAM: &str = "qemu-system-x86_64";
+/// How often a waiting runner looks.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long QEMU may take to open its control socket, and KVM to prove itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Kernel command line: quiet, without what costs time or varies, and the machine ends on a panic.
+const APPEND: &str = "console=ttyS0 loglevel=4 panic=-1 nokaslr norandmaps mitigations=off \
+    rootfstype=ramfs transparent_hugepage=never nowatchdog audit=0 random.trust_cpu=on \
+    tsc=reliable no_timer_check";
+
+/// How the guest's instructions are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accelerator {
+    /// By translation, counting instructions.
+    Emulation,
+    /// By the host's processor.
+    Kvm,
+}
+
+impl fmt::Display for Accelerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Accelerator::Emulation => "emulation, 1 instruction = 1 ns",
+            Accelerator::Kvm => "KVM",
+        })
+    }
+}
+
+/// QEMU's version: the first line of `--version`.
+///
+/// # Errors
+/// When it is not installed.
+pub fn version() -> Result<String, LinuxError> {
+    let output = Command::new(PROGRAM)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| LinuxError::NoProgram { program: PROGRAM.into(), error })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().next().unwrap_or("QEMU");
+    let line = line.split('(').next().unwrap_or(line).trim();
+    Ok(line.replace("QEMU emulator version", "QEMU"))
+}
+
+/// A machine to start.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Its accelerator.
+    pub accelerator: Accelerator,
+    /// CPUs.
+    pub cpus: u16,
+    /// Bytes of memory of each node.
+    pub nodes: Vec<u64>,
+    /// Bytes for zone Movable.
+    pub movable: u64,
+    /// The kernel's image.
+    pub kernel: PathBuf,
+    /// Disks: serial number and image.
+    pub disks: Vec<(String, PathBuf)>,
+}
+
+/// How a machine begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// From power-on; it waits when it is ready.
+    Boot,
+    /// From the saved state, with this seed.
+    Restore(u64),
+}
+
+/// Names of files: the first two are beside the directories of the runs, the others in them.
+pub mod names {
+    /// The archive that the kernel unpacks.
+    pub const INITRAMFS: &str = "initramfs";
+    /// The saved machine.
+    pub const STATE: &str = "state";
+    /// What the guest reports.
+    pub const REPORT: &str = "report";
+    /// The kernel's console.
+    pub const CONSOLE: &str = "console";
+    /// What QEMU itself says.
+    pub const QEMU: &str = "qemu";
+    /// The control socket.
+    pub const SOCKET: &str = "control";
+}
+
+/// A running QEMU.
+#[derive(Debug)]
+pub struct Qemu {
+    child: Child,
+    dir: PathBuf,
+    begin: Begin,
+}
+
+/// When to give up waiting.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    /// The latest moment.
+    pub deadline: Instant,
+    /// How long that was, for messages.
+    pub limit: Duration,
+    /// Set by the user's ^C.
+    pub cancel: Option<Arc<AtomicBool>>,
+}
+
+impl Patience {
+    /// Patience of `limit` from now.
+    pub fn new(limit: Duration, cancel: Option<Arc<AtomicBool>>) -> Patience {
+        Patience { deadline: Instant::now() + limit, limit, cancel }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
+}
+
+/// Why a wait ended without what was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// QEMU ended.
+    Ended,
+    /// Time is up.
+    TimedOut(Duration),
+    /// The user wants no more.
+    Cancelled,
+}
+
+impl Machine {
+    fn arguments(&self, begin: Begin) -> Vec<String> {
+        let mib = self.nodes.iter().sum::<u64>() >> 20;
+        let mut append = APPEND.to_owned();
+        if self.movable > 0 {
+            append += &format!(" movablecore={}M", self.movable >> 20);
+        }
+        let seed = match begin {
+            Begin::Boot => 0,
+            Begin::Restore(seed) => seed,
+        };
+        // Both sides of a restore must have the same devices; the seed's text has one length.
+        let seed = match begin {
+            Begin::Boot => format!("wait {seed:020}"),
+            Begin::Restore(_) => format!("seed {seed:020}"),
+        };
+        let mut arguments: Vec<String> =
+            ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "pc"]
+                .map(str::to_owned)
+                .to_vec();
+        let mut add = |key: &str, value: String| {
+            arguments.push(key.to_owned());
+            arguments.push(value);
+        };
+        match self.accelerator {
+            Accelerator::Emulation => {
+                add("-accel", "tcg,thread=single".into());
+                add("-icount", "shift=0".into());
+                add("-cpu", "max,la57=off".into());
+            }
+            Accelerator::Kvm => {
+                add("-accel", "kvm".into());
+                add("-cpu", "host".into());
+            }
+        }
+        add("-smp", self.cpus.to_string());
+        add("-m", format!("{mib}M"));
+        if self.nodes.len() > 1 {
+            for (node, bytes) in self.nodes.iter().enumerate() {
+                let nodes = self.nodes.len();
+                add("-object", format!("memory-backend-ram,id=mem{node},size={bytes}"));
+                let cpus: String = (0..self.cpus)
+                    .filter(|cpu| usize::from(*cpu) % nodes == node)
+                    .map(|cpu| format!(",cpus={cpu}"))
+                    .collect();
+                add("-numa", format!("node,nodeid={node},memdev=mem{node}{cpus}"));
+            }
+        }
+        add("-kernel", self.kernel.display().to_string());
+        add("-initrd", format!("../{}", names::INITRAMFS));
+        add("-append", append);
+        add("-serial", format!("file:{}", names::CONSOLE));
+        add("-chardev", format!("file,id=report,path={}", names::REPORT));
+        add("-device", "isa-debugcon,iobase=0xe9,chardev=report".into());
+        add("-device", "isa-debug-exit,iobase=0xf4,iosize=0x04".into());
+        add("-fw_cfg", format!("name=opt/pagetide/seed,string={seed}"));
+        add("-qmp", format!("unix:{},server=on,wait=off", names::SOCKET));
+        for (serial, image) in &self.disks {
+            let image = image.display();
+            add(
+                "-drive",
+                format!("if=none,id={serial},file={image},format=raw,snapshot=on,cache=unsafe"),
+            );
+            add("-device", format!("virtio-blk-pci,drive={serial},serial={serial}"));
+        }
+        if let Begin::Restore(_) = begin {
+            add("-incoming", format!("exec:cat ../{}", names::STATE));
+        }
+        arguments
+    }
+
+    /// Starts the machine in `dir`, a new directory in the one where its archive, and its state if it
+    /// is restored, are.
+    ///
+    /// # Errors
+    /// When QEMU is not installed or the directory is not ours to write.
+    pub fn start(&self, begin: Begin, dir: &Path) -> Result<Qemu, LinuxError> {
+        std::fs::create_dir(dir).map_err(|error| LinuxError::file(dir, error))?;
+        let path = dir.join(names::QEMU);
+        let messages = File::create(&path).map_err(|error| LinuxError::file(&path, error))?;
+        let child = Command::new(PROGRAM)
+            .args(self.arguments(begin))
+            .current_dir(dir)
+            // Overlays of the disks are temporary files of QEMU's.
+            .env("TMPDIR", dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(messages)
+            .spawn()
+            .map_err(|error| LinuxError::NoProgram { program: PROGRAM.into(), error })?;
+        Ok(Qemu { child, dir: dir.to_owned(), begin })
+    }
+}
+
+/// Whether KVM works: an empty machine comes up under it and answers.
+pub fn kvm_works(dir: &Path) -> Result<(), String> {
+    let device = Path::new("/dev/kvm");
+    if !device.exists() {
+        return Err("there is no /dev/kvm".to_owned());
+    }
+    File::options()
+        .read(true)
+        .write(true)
+        .open(device)
+        .map_err(|error| format!("/dev/kvm: {error}"))?;
+    let path = dir.join(names::QEMU);
+    let messages = File::create(&path).map_err(|error| error.to_string())?;
+    // A machine of its own with a virtual processor, which a broken KVM fails to make or to run.
+    let child = Command::new(PROGRAM)
+        .args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc"])
+        .args(["-accel", "kvm", "-cpu", "host", "-m", "16M", "-qmp"])
+        .arg(format!("unix:{},server=on,wait=off", names::SOCKET))
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(messages)
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let mut qemu = Qemu { child, dir: dir.to_owned(), begin: Begin::Boot };
+    let started = Instant::now();
+    let result = qemu.control().and_then(|mut control| {
+        // The processor has run some of the firmware by then, or KVM reported an error.
+        std::thread::sleep(Duration::from_millis(300));
+        let status = control.ask("query-status", json!({}))?;
+        match status["status"].as_str() {
+            Some("running") => Ok(()),
+            other => Err(LinuxError::Qemu(format!("status {}", other.unwrap_or("unknown")))),
+        }
+    });
+    result.map_err(|error| match qemu.messages() {
+        text if !text.is_empty() => text,
+        _ => format!("{error} after {:.1} s", started.elapsed().as_secs_f64()),
+    })
+}
+
+impl Qemu {
+    /// Waits until the guest's report satisfies `found`, and returns the report.
+    ///
+    /// # Errors
+    /// What came instead, with the report so far.
+    pub fn wait(
+        &mut self,
+        patience: &Patience,
+        found: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<u8>, (Gone, Vec<u8>)> {
+        let mut seen = 0;
+        loop {
+            let ended = matches!(self.child.try_wait(), Ok(Some(_)) | Err(_));
+            let report = self.dir.join(names::REPORT);
+            let len = std::fs::metadata(&report).map_or(0, |metadata| metadata.len());
+            if len != seen || ended {
+                seen = len;
+                let bytes = std::fs::read(&report).unwrap_or_default();
+                if found(&bytes) {
+                    return Ok(bytes);
+                }
+                if ended {
+                    return Err((Gone::Ended, bytes));
+                }
+            }
+            let gone = if patience.is_cancelled() {
+                Some(Gone::Cancelled)
+            } else if Instant::now() > patience.deadline {
+                Some(Gone::TimedOut(patience.limit))
+            } else {
+                None
+            };
+            if let Some(gone) = gone {
+                return Err((gone, std::fs::read(&report).unwrap_or_default()));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Saves the running machine and ends it.
+    ///
+    /// # Errors
+    /// When QEMU refuses or the host has no room.
+    pub fn save(mut self, patience: &Patience) -> Result<(), LinuxError> {
+        debug_assert_eq!(self.begin, Begin::Boot);
+        let mut control = self.control()?;
+        // The default limits the rate to what a network takes.
+        control.ask("migrate-set-parameters", json!({"max-bandwidth": 1u64 << 40}))?;
+        control.ask("migrate", json!({"uri": format!("exec:cat > ../{}", names::STATE)}))?;
+        loop {
+            let status = control.ask("query-migrate", json!({}))?;
+            match status["status"].as_str() {
+                Some("completed") => break,
+                Some("failed" | "cancelled") => {
+                    let problem = status["error-desc"].as_str().unwrap_or("no reason given");
+                    return Err(LinuxError::Qemu(format!("saving the machine: {problem}")));
+                }
+                _ => {}
+            }
+            if patience.is_cancelled() {
+                return Err(LinuxError::Cancelled);
+            }
+            if Instant::now() > patience.deadline {
+                return Err(LinuxError::Qemu("saving the machine takes too long".into()));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        // It may end before it answers.
+        let _ = control.ask("quit", json!({}));
+        let _ = self.child.wait();
+        Ok(())
+    }
+
+    fn control(&mut self) -> Result<Control, LinuxError> {
+        let socket = self.dir.join(names::SOCKET);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Ok(stream) = UnixStream::connect(&socket) {
+                return Control::new(stream);
+            }
+            let ended = matches!(self.child.try_wait(), Ok(Some(_)) | Err(_));
+            if ended || Instant::now() > deadline {
+                let messages = self.messages();
+                let problem = if messages.is_empty() {
+                    "it does not answer on its control socket".to_owned()
+                } else {
+                    messages
+                };
+                return Err(LinuxError::Qemu(problem));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// What QEMU itself printed.
+    pub fn messages(&self) -> String {
+        let bytes = std::fs::read(self.dir.join(names::QEMU)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+
+    /// The lines of the kernel's console.
+    pub fn console(&self) -> Vec<String> {
+        let bytes = std::fs::read(self.dir.join(names::CONSOLE)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines()
+            .map(|line| line.chars().filter(|c| !c.is_control()).collect::<String>())
+            .filter(|line| !line.trim().is_empty())
+            .collect()
+    }
+}
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// QEMU's control socket: a line of JSON a command, a line an answer, events between them.
+struct Control {
+    stream: BufReader<UnixStream>,
+}
+
+impl Control {
+    fn new(stream: UnixStream) -> Result<Control, LinuxError> {
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(|error| LinuxError::Qemu(error.to_string()))?;
+        let mut control = Control { stream: BufReader::new(stream) };
+        control.line()?; // the greeting
+        control.ask("qmp_capabilities", json!({}))?;
+        Ok(control)
+    }
+
+    fn line(&mut self) -> Result<Value, LinuxError> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Ok(0) => Err(LinuxError::Qemu("the control socket was closed".into())),
+            Ok(_) => serde_json::from_str(&line).map_err(|_| {
+                LinuxError::Qemu(format!("the control socket says `{}`", line.trim_end()))
+            }),
+            Err(error) => Err(LinuxError::Qemu(format!("control socket: {error}"))),
+        }
+    }
+
+    fn ask(&mut self, command: &str, arguments: Value) -> Result<Value, LinuxError> {
+        let text = json!({"execute": command, "arguments": arguments});
+        writeln!(self.stream.get_mut(), "{text}")
+            .map_err(|error| LinuxError::Qemu(format!("control socket: {error}")))?;
+        loop {
+            let mut answer = self.line()?;
+            if let Some(error) = answer.get("error") {
+                let problem = error["desc"].as_str().unwrap_or("no reason given");
+                return Err(LinuxError::Qemu(format!("{command}: {problem}")));
+            }
+            if let Some(result) = answer.get_mut("return") {
+                return Ok(result.take());
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The kernel's side of a comparison, kept in a file for later.
+//!
+//! One JSON file a variant, `SCENARIO.VARIANT.json`: where it comes from, the memory with which the
+//! kernel began, and every metric with a value a run.
+
+use crate::error::LinuxError;
+use crate::start::Start;
+use pagetide_scenario::record::{Metric, RunRecord, Unit};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Version of the format.
+const FORMAT: u32 = 1;
+
+/// What a kernel did with a variant of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Version of the format.
+    pub format: u32,
+    /// Scenario.
+    pub scenario: String,
+    /// Variant.
+    pub variant: String,
+    /// Version of Pagetide that recorded it.
+    pub recorded_by: String,
+    /// The kernel, as it calls itself in /proc/version.
+    pub kernel: String,
+    /// What it ran on: QEMU's version, the accelerator, CPUs, memory.
+    pub how: String,
+    /// What of the scenario was not asked.
+    pub not_comparable: Vec<String>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// The memory with which it began.
+    pub start: Start,
+    /// Seeds of the runs.
+    pub seeds: Vec<u64>,
+    /// Metric key -> unit and a value a run; a run without it has none.
+    pub metrics: BTreeMap<String, (Unit, Vec<Option<f64>>)>,
+}
+
+/// Where a reference comes from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// The kernel, as it calls itself.
+    pub kernel: String,
+    /// What it ran on.
+    pub how: String,
+    /// What of the scenario was not asked.
+    pub not_comparable: Vec<String>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+    /// The memory with which it began.
+    pub start: Start,
+}
+
+/// Name of a reference's file.
+pub fn file_name(scenario: &str, variant: &str) -> String {
+    // Names may have a `/` in them.
+    format!("{scenario}.{variant}.json").replace('/', "_")
+}
+
+impl Reference {
+    /// Gathers the records of runs of one variant.
+    pub fn new(scenario: &str, variant: &str, origin: Origin, records: &[RunRecord]) -> Reference {
+        let mut metrics: BTreeMap<String, (Unit, Vec<Option<f64>>)> = BTreeMap::new();
+        for (index, record) in records.iter().enumerate() {
+            for (key, metric) in &record.metrics {
+                let entry = metrics
+                    .entry(key.clone())
+                    .or_insert_with(|| (metric.unit, vec![None; records.len()]));
+                entry.1[index] = Some(metric.value);
+            }
+        }
+        let mut notes = origin.notes;
+        for record in records {
+            for note in &record.notes {
+                let note = format!("seed {}: {note}", record.seed);
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        Reference {
+            format: FORMAT,
+            scenario: scenario.to_owned(),
+            variant: variant.to_owned(),
+            recorded_by: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: origin.kernel,
+            how: origin.how,
+            not_comparable: origin.not_comparable,
+            notes,
+            start: origin.start,
+            seeds: records.iter().map(|record| record.seed).collect(),
+            metrics,
+        }
+    }
+
+    /// The records of its runs.
+    pub fn records(&self) -> Vec<RunRecord> {
+        let record = |(index, &seed): (usize, &u64)| RunRecord {
+            scenario: self.scenario.clone(),
+            variant: self.variant.clone(),
+            seed,
+            version: self.recorded_by.clone(),
+            metrics: self
+                .metrics
+                .iter()
+                .filter_map(|(key, (unit, values))| {
+                    let value = (*values.get(index)?)?;
+                    Some((key.clone(), Metric { value, unit: *unit }))
+                })
+                .collect(),
+            digest: 0,
+            elapsed_ns: 0,
+            notes: Vec::new(),
+            files: Vec::new(),
+        };
+        self.seeds.iter().enumerate().map(record).collect()
+    }
+
+    /// Writes it into `dir`, under its name, and returns the path. A file of that name is replaced
+    /// as a whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, dir: &Path) -> Result<PathBuf, LinuxError> {
+        std::fs::create_dir_all(dir).map_err(|error| LinuxError::file(dir, error))?;
+        let path = dir.join(file_name(&self.scenario, &self.variant));
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(dir)?;
+            serde_json::to_writer(&mut file, self)?;
+            std::io::Write::write_all(&mut file, b"\n")?;
+            file.persist(&path).map_err(|error| error.error).map(drop)
+        };
+        write().map_err(|error| LinuxError::file(&path, error))?;
+        Ok(path)
+    }
+
+    /// Reads the reference of a variant from `dir`.
+    ///
+    /// # Errors
+    /// When there is none, or it is damaged or of another format.
+    pub fn load(dir: &Path, scenario: &str, variant: &str) -> Result<Reference, LinuxError> {
+        let path = dir.join(file_name(scenario, variant));
+        let wrong = |problem: String| LinuxError::Reference { path: path.clone(), problem };
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            wrong(match error.kind() {
+                std::io::ErrorKind::NotFound => "no such reference".to_owned(),
+                _ => error.to_string(),
+            })
+        })?;
+        // The version first: another format need not have the other fields.
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let damaged = |error: serde_json::Error| {
+            wrong(format!("damaged or cut short at line {}: {error}", error.line()))
+        };
+        let Format { format } = serde_json::from_str(&text).map_err(damaged)?;
+        if format != FORMAT {
+            return Err(wrong(format!("format {format}; this program reads {FORMAT}")));
+        }
+        let reference: Reference = serde_json::from_str(&text).map_err(damaged)?;
+        if (reference.scenario.as_str(), reference.variant.as_str()) != (scenario, variant) {
+            let (scenario, variant) = (&reference.scenario, &reference.variant);
+            return Err(wrong(format!("it is of `{scenario}`, variant `{variant}`")));
+        }
+        if reference.seeds.is_empty() || reference.start.zones.is_empty() {
+            return Err(wrong("it has no runs".to_owned()));
+        }
+        Ok(reference)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::StartZone;
+
+    fn record(seed: u64, pgfault: f64) -> RunRecord {
+        let mut metrics = BTreeMap::new();
+        metrics.insert("pgfault".into(), Metric { value: pgfault, unit: Unit::Count });
+        RunRecord {
+            scenario: "s".into(),
+            variant: "a/b".into(),
+            seed,
+            version: String::new(),
+            metrics,
+            digest: 0,
+            elapsed_ns: 0,
+            notes: vec!["cut".into()],
+            files: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_what_was_recorded() {
+        let dir = tempfile::tempdir().unwrap();
+        let start = Start { zones: vec![StartZone::default()], min_free_kbytes: 7 };
+        let mut two = record(2, 9.0);
+        two.metrics.insert("extra".into(), Metric { value: 1.5, unit: Unit::Seconds });
+        let records = [record(1, 8.0), two];
+        let origin = Origin { start, ..Origin::default() };
+        let reference = Reference::new("s", "a/b", origin, &records);
+        assert_eq!(reference.notes, ["seed 1: cut", "seed 2: cut"]);
+        let path = reference.save(dir.path()).unwrap();
+        assert_eq!(path.file_name().unwrap(), "s.a_b.json");
+        let loaded = Reference::load(dir.path(), "s", "a/b").unwrap();
+        assert_eq!(loaded, reference);
+        assert_eq!(loaded.records()[1].metrics, records[1].metrics);
+        assert_eq!(loaded.records()[0].metrics, records[0].metrics);
+    }
+
+    #[test]
+    fn a_damaged_reference_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = Reference::load(dir.path(), "s", "v").unwrap_err();
+        assert!(missing.to_string().contains("no such reference"));
+        let start = Start { zones: vec![StartZone::default()], min_free_kbytes: 7 };
+        let origin = Origin { start, ..Origin::default() };
+        let path = Reference::new("s", "a/b", origin, &[record(1, 8.0)]).save(dir.path()).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for end in 0..text.len() - 2 {
+            std::fs::write(&path, &text[..end]).unwrap();
+            let error = Reference::load(dir.path(), "s", "a/b").unwrap_err();
+            assert!(error.to_string().contains("damaged"), "{error}");
+        }
+        std::fs::write(&path, text.replace("\"format\":1", "\"format\":2")).unwrap();
+        let error = Reference::load(dir.path(), "s", "a/b").unwrap_err();
+        assert!(error.to_string().contains("format 2"), "{error}");
+        std::fs::copy(&path, dir.path().join("s.c.json")).unwrap();
+    }
+}

@@ -1,0 +1,180 @@
+//! The memory with which a real kernel began, so that the simulator begins with the same.
+//!
+//! A scenario says how much memory a machine has; what of it a kernel of some version manages, and
+//! what is free when the first task starts, is known only afterwards. The simulator's side of a
+//! comparison therefore takes zones, free pages and marks from the guest.
+
+use crate::host::zoneinfo;
+use pagetide_scenario::model::{Node, Setup, Zone};
+use serde::{Deserialize, Serialize};
+
+/// Zones that a scenario can describe, in their order.
+const ZONES: [&str; 4] = ["DMA", "DMA32", "Normal", "Movable"];
+
+/// What the kernel had when the tasks began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// Zones with memory, by node and then lowest first.
+    pub zones: Vec<StartZone>,
+    /// vm.min_free_kbytes.
+    pub min_free_kbytes: u64,
+}
+
+/// A zone at that moment; everything in pages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StartZone {
+    /// Its node.
+    pub node: u32,
+    /// `DMA32` and so on.
+    pub name: String,
+    /// Pages that exist.
+    pub present: u64,
+    /// Pages that the allocator manages.
+    pub managed: u64,
+    /// Free pages, those on per-CPU lists included.
+    pub free: u64,
+    /// The marks.
+    pub min: u64,
+    /// As above.
+    pub low: u64,
+    /// As above.
+    pub high: u64,
+}
+
+impl Start {
+    /// Reads /proc/zoneinfo and /proc/sys/vm/min_free_kbytes.
+    ///
+    /// # Errors
+    /// A sentence, when they do not say what is needed.
+    pub fn parse(zoneinfo: &str, min_free_kbytes: &str) -> Result<Start, String> {
+        let min_free_kbytes = min_free_kbytes
+            .trim()
+            .parse()
+            .map_err(|_| format!("vm.min_free_kbytes is `{}`", min_free_kbytes.trim()))?;
+        let (info, _) = zoneinfo::parse(zoneinfo);
+        let mut zones = Vec::new();
+        for zone in &info.zones {
+            let (Some(present), Some(managed)) = (zone.present, zone.managed) else { continue };
+            if managed == 0 || !ZONES.contains(&zone.name.as_str()) {
+                continue;
+            }
+            let on_lists: u64 = zone.pagesets.iter().map(|set| set.count).sum();
+            zones.push(StartZone {
+                node: zone.node,
+                name: zone.name.clone(),
+                present,
+                managed,
+                free: zone.free.unwrap_or(0).saturating_add(on_lists).min(managed),
+                min: zone.min.unwrap_or(0),
+                low: zone.low.unwrap_or(0),
+                high: zone.high.unwrap_or(0),
+            });
+        }
+        if zones.is_empty() {
+            return Err("/proc/zoneinfo names no zone with memory".to_owned());
+        }
+        Ok(Start { zones, min_free_kbytes })
+    }
+
+    /// Gives `setup` this memory.
+    pub fn apply(&self, setup: &mut Setup) {
+        let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
+        let scale = setup
+            .sysctls
+            .iter()
+            .rev()
+            .find(|(name, _)| name == "vm.watermark_scale_factor")
+            .and_then(|(_, text)| text.trim().parse().ok())
+            .unwrap_or(10);
+        let late = self.late_pages(scale);
+        let last = self.zones.len() - 1;
+        setup.machine.nodes = (0..nodes)
+            .map(|node| {
+                let of_node = |(index, zone): (usize, &StartZone)| {
+                    (zone.node == node).then(|| Zone {
+                        name: zone.name.clone(),
+                        present: zone.present,
+                        managed: zone.managed,
+                        free: zone.free,
+                        late: if index == last { late } else { 0 },
+                    })
+                };
+                let zones: Vec<Zone> = self.zones.iter().enumerate().filter_map(of_node).collect();
+                let memory = zones.iter().map(|zone| zone.present * 4096).sum();
+                Node { memory, reserved: 0, movable: 0, zones }
+            })
+            .collect();
+    }
+
+    /// Pages of the last zone that boot freed after it had set the marks (its initial RAM disk, its
+    /// own code for starting up): with which min_free_kbytes, the square root of 16 times the memory
+    /// in kB, and the marks come out as they are. Somebody who wrote to a knob has had the marks
+    /// computed anew; then they tell nothing, and 0 is as good as any.
+    fn late_pages(&self, watermark_scale_factor: u64) -> u64 {
+        let last = self.zones.len() - 1;
+        let all: u64 = self.zones.iter().map(|zone| zone.managed).sum();
+        let marks_match = |late: u64| {
+            self.zones.iter().enumerate().all(|(index, zone)| {
+                let managed = zone.managed - if index == last { late } else { 0 };
+                let min = self.min_free_kbytes / 4 * managed / (all - late).max(1);
+                let step = (min / 4).max(managed * watermark_scale_factor / 10_000);
+                // Zone Movable gets a small share of its own; it does not tell anything here.
+                zone.name == "Movable"
+                    || (zone.min, zone.low, zone.high) == (min, min + step, min + 2 * step)
+            })
+        };
+        let reserve_matches = |late: u64| ((all - late) * 4 * 16).isqrt() == self.min_free_kbytes;
+        let middle = |matches: &dyn Fn(u64) -> bool| {
+            let limit = self.zones[last].managed / 4;
+            let first = (0..limit).find(|&late| matches(late))?;
+            let end = (first..limit).find(|&late| !matches(late)).unwrap_or(limit);
+            // Any of a range fits; its middle is the fairest guess.
+            Some(if first == 0 { 0 } else { first + (end - 1 - first) / 2 })
+        };
+        middle(&|late| reserve_matches(late) && marks_match(late))
+            .or_else(|| middle(&marks_match))
+            .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(name: &str, managed: u64, marks: [u64; 3]) -> StartZone {
+        StartZone {
+            node: 0,
+            name: name.into(),
+            present: managed + 100,
+            managed,
+            free: managed - 10,
+            min: marks[0],
+            low: marks[1],
+            high: marks[2],
+        }
+    }
+
+    #[test]
+    fn late_pages_explain_the_marks() {
+        // Debian's 6.1 with 256 MiB: marks of experiments/truth.
+        let start = Start {
+            zones: vec![zone("DMA", 3840, [33, 41, 49]), zone("DMA32", 51806, [426, 532, 638])],
+            min_free_kbytes: 1842,
+        };
+        let late = start.late_pages(10);
+        assert!((2559..=2654).contains(&late), "{late}");
+        // The same with a smaller initial RAM disk: the marks alone would fit without any late page.
+        let start = Start {
+            zones: vec![zone("DMA", 3840, [32, 40, 48]), zone("DMA32", 52062, [436, 545, 654])],
+            min_free_kbytes: 1879,
+        };
+        let late = start.late_pages(10);
+        assert_eq!(((55902 - late) * 64).isqrt(), 1879);
+        // Written again, with all pages.
+        let written = Start {
+            zones: vec![zone("DMA", 3840, [31, 38, 45]), zone("DMA32", 51806, [428, 535, 642])],
+            min_free_kbytes: 1842,
+        };
+        assert_eq!(written.late_pages(10), 0);
+    }
+}

@@ -1,0 +1,115 @@
+//! `pagetide verify`: the same scenario on a real kernel, counters side by side.
+
+use crate::cli::{Accel, Format, KernelArgs, VerifyArgs};
+use crate::error::{CliError, ExitStatus};
+use crate::printer::Printer;
+use crate::{interrupt, scenario_file};
+use indicatif::{ProgressBar, ProgressStyle};
+use pagetide_lab::verify::ask::{verify as ask, Asking, KernelSide, VerifyError};
+use pagetide_lab::verify::{csv, json, table};
+use pagetide_linux::qemu::Accelerator;
+use pagetide_linux::session::Options;
+use pagetide_scenario::load::Overrides;
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Runs on each side when nobody says: one boot and three short runs are a coffee, not a lunch.
+const REPEATS: u32 = 3;
+const TICK: Duration = Duration::from_millis(200);
+
+/// Asks both sides and prints the comparison of what finished.
+pub fn verify(args: VerifyArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+    let overrides = Overrides {
+        sets: args.scenario.set,
+        variants: args.variant,
+        repeats: Some(args.repeats.unwrap_or(REPEATS)),
+        seed: args.seed,
+    };
+    let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
+    let plan = loaded.plan(overrides.sets)?;
+    let jobs =
+        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let cancel = interrupt::flag();
+    let options = options(&args.kernel, &cancel);
+    let side = match &args.reference {
+        Some(dir) => KernelSide::Recorded(dir),
+        None => KernelSide::Boot {
+            file: &loaded.file,
+            options: &options,
+            record: args.kernel.record.as_deref(),
+        },
+    };
+    let line = progress_line();
+    let verified = ask(&plan, &side, jobs, &cancel, &|asking| line.set_message(words(&asking)));
+    line.finish_and_clear();
+
+    if let Some(comparison) = &verified.comparison {
+        let sides = &verified.sides;
+        printer.data(match args.format {
+            Format::Table => table::render(comparison, sides, args.all),
+            Format::Json => json::render(comparison, sides),
+            Format::Csv => csv::render(comparison),
+        })?;
+    }
+    let mut status = ExitStatus::Success;
+    for error in &verified.errors {
+        let error = of_verify(error);
+        status = status.max(error.status());
+        printer.error(&error);
+    }
+    if verified.cancelled {
+        printer.warning("interrupted: what finished is above");
+        return Ok(ExitStatus::Interrupted);
+    }
+    Ok(status)
+}
+
+fn options(args: &KernelArgs, cancel: &Arc<AtomicBool>) -> Options {
+    Options {
+        kernel: args.kernel.clone(),
+        guest: args.guest.clone(),
+        accelerator: match args.accel {
+            Accel::Emulation => Accelerator::Emulation,
+            Accel::Kvm => Accelerator::Kvm,
+        },
+        time_limit: Duration::from_secs(args.timeout),
+        keep: args.keep.clone(),
+        cancel: Some(Arc::clone(cancel)),
+    }
+}
+
+/// A line on stderr, if it is a terminal: booting and running take their time.
+fn progress_line() -> ProgressBar {
+    let line = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}");
+    line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    line.enable_steady_tick(TICK);
+    line
+}
+
+fn words(asking: &Asking<'_>) -> String {
+    match asking {
+        Asking::Booting(variant) => format!("{variant}: the kernel boots"),
+        Asking::Running(variant, done, all) => format!("{variant}: {done} of {all} runs on Linux"),
+        Asking::Simulating(variant) => format!("{variant}: simulating"),
+    }
+}
+
+fn of_verify(error: &VerifyError) -> CliError {
+    match error {
+        VerifyError::Pagetide { place, failure } => CliError::of_run(place, failure),
+        VerifyError::Linux { error: linux, .. } => {
+            let mut text = error.to_string();
+            if let Some(hint) = linux.hint() {
+                text += &format!("\nhint: {hint}");
+            }
+            match linux.is_bad_input() {
+                true => CliError::BadInput(text),
+                false => CliError::Failure(text),
+            }
+        }
+    }
+}
