@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     const SAMPLE: &str = "@pagetide 1\n@doing mounting disks\n@lacks vm.extra_free_kbytes\n\
-        @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 28\n\
+        @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 27\n\
         nr_free_pages 10\npgfault 3\n\n@trace mm_vmscan_kswapd_wake 4\n@usage 1 2 3 4 5\n\
         @resident anon_hot_resident 9\n@snapped\n@ended 2 signal 9\n@done\n";
 

@@ -8,6 +8,7 @@ use crate::start::Start;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Version of the format.
@@ -129,13 +130,40 @@ impl Reference {
         std::fs::create_dir_all(dir).map_err(|error| LinuxError::file(dir, error))?;
         let path = dir.join(file_name(&self.scenario, &self.variant));
         let write = || {
-            let mut file = tempfile::NamedTempFile::new_in(dir)?;
-            serde_json::to_writer(&mut file, self)?;
-            std::io::Write::write_all(&mut file, b"\n")?;
+            let mut builder = tempfile::Builder::new();
+            #[cfg(unix)]
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+            let mut file = builder.tempfile_in(dir)?;
+            file.write_all(self.text()?.as_bytes())?;
             file.persist(&path).map_err(|error| error.error).map(drop)
         };
         write().map_err(|error| LinuxError::file(&path, error))?;
         Ok(path)
+    }
+
+    /// JSON with a line for each field and each metric, so that two references can be compared
+    /// line by line.
+    fn text(&self) -> Result<String, serde_json::Error> {
+        let mut text = String::from("{");
+        let fields = serde_json::to_value(self)?;
+        let empty = serde_json::Map::new();
+        for (index, (name, value)) in fields.as_object().unwrap_or(&empty).iter().enumerate() {
+            text += if index == 0 { "\n" } else { ",\n" };
+            text += &format!("{}: ", serde_json::to_string(name)?);
+            match value.as_object().filter(|_| name == "metrics") {
+                None => text += &serde_json::to_string(value)?,
+                Some(metrics) => {
+                    let line = |(key, metric): (&String, &serde_json::Value)| {
+                        Ok(format!("  {}: {metric}", serde_json::to_string(key)?))
+                    };
+                    let lines: Result<Vec<String>, serde_json::Error> =
+                        metrics.iter().map(line).collect();
+                    text += &format!("{{\n{}\n}}", lines?.join(",\n"));
+                }
+            }
+        }
+        text += "\n}\n";
+        Ok(text)
     }
 
     /// Reads the reference of a variant from `dir`.
@@ -228,7 +256,7 @@ mod tests {
             let error = Reference::load(dir.path(), "s", "a/b").unwrap_err();
             assert!(error.to_string().contains("damaged"), "{error}");
         }
-        std::fs::write(&path, text.replace("\"format\":1", "\"format\":2")).unwrap();
+        std::fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
         let error = Reference::load(dir.path(), "s", "a/b").unwrap_err();
         assert!(error.to_string().contains("format 2"), "{error}");
         std::fs::copy(&path, dir.path().join("s.c.json")).unwrap();

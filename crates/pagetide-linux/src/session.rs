@@ -107,7 +107,8 @@ impl<'a> Session<'a> {
         let mib = machine.nodes.iter().sum::<u64>() >> 20;
         let origin = Origin {
             how: format!(
-                "{qemu_version}, {accelerator}, {}, {mib} MiB",
+                "{qemu_version}, {}, {}, {mib} MiB",
+                accelerator.describe(machine.cpus),
                 if machine.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", machine.cpus) }
             ),
             not_comparable: not_comparable(setup),

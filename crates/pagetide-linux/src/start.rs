@@ -109,7 +109,7 @@ impl Start {
     /// Pages of the last zone that boot freed after it had set the marks (its initial RAM disk, its
     /// own code for starting up): with which min_free_kbytes, the square root of 16 times the memory
     /// in kB, and the marks come out as they are. Somebody who wrote to a knob has had the marks
-    /// computed anew; then they tell nothing, and 0 is as good as any.
+    /// computed anew; then only the former tells.
     fn late_pages(&self, watermark_scale_factor: u64) -> u64 {
         let last = self.zones.len() - 1;
         let all: u64 = self.zones.iter().map(|zone| zone.managed).sum();
@@ -132,7 +132,7 @@ impl Start {
             Some(if first == 0 { 0 } else { first + (end - 1 - first) / 2 })
         };
         middle(&|late| reserve_matches(late) && marks_match(late))
-            .or_else(|| middle(&marks_match))
+            .or_else(|| middle(&reserve_matches))
             .unwrap_or(0)
     }
 }
@@ -175,6 +175,7 @@ mod tests {
             zones: vec![zone("DMA", 3840, [31, 38, 45]), zone("DMA32", 51806, [428, 535, 642])],
             min_free_kbytes: 1842,
         };
-        assert_eq!(written.late_pages(10), 0);
+        let late = written.late_pages(10);
+        assert_eq!(((55646 - late) * 64).isqrt(), 1842);
     }
 }

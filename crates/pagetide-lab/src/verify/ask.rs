@@ -238,7 +238,13 @@ fn simulate(
 
 fn add_to(sides: &mut Sides, reference: &Reference, of_several: bool) {
     sides.kernel.clone_from(&reference.kernel);
-    sides.how.clone_from(&reference.how);
+    // Variants may differ in CPUs or memory.
+    if !sides.how.split("; ").any(|how| how == reference.how) {
+        if !sides.how.is_empty() {
+            sides.how += "; ";
+        }
+        sides.how += &reference.how;
+    }
     for text in &reference.not_comparable {
         if !sides.not_comparable.contains(text) {
             sides.not_comparable.push(text.clone());

@@ -109,6 +109,8 @@ pub fn parse<'t>(
                 Some(Value::Set(value)) if *control == "memory.swappiness" => {
                     group.swappiness = value;
                 }
+                // Of a file that is given twice, the first counts.
+                Some(Value::Set(_)) if group.controls.iter().any(|(one, _)| one == control) => {}
                 Some(Value::Set(value)) => group.controls.push((control, value)),
                 Some(Value::Unset) => {}
                 None => refuse("left out, not a value of this control file"),

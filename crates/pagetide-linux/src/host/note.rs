@@ -38,18 +38,18 @@ impl Note {
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.place.is_empty() {
-            f.write_str(&self.place)?;
-            if let Some(line) = self.line {
-                write!(f, ":{line}")?;
-            }
-            f.write_str(": ")?;
+        let mut text = self.place.clone();
+        if let Some(line) = self.line {
+            text += &format!(":{line}");
         }
-        f.write_str(&self.message)?;
+        if !text.is_empty() {
+            text += ": ";
+        }
+        text += &self.message;
         if !self.text.is_empty() {
-            write!(f, ": `{}`", self.text)?;
+            text += &format!(": `{}`", self.text);
         }
-        Ok(())
+        text.chars().try_for_each(|c| Escaped(c).fmt(f))
     }
 }
 

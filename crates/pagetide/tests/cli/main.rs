@@ -2,4 +2,5 @@
 
 mod commands;
 mod common;
+mod import_host;
 mod run;

@@ -6,7 +6,7 @@
 use super::page::{quoted, Page};
 use super::Options;
 use crate::host::cgroup::Group;
-use crate::host::note::{shown, Note};
+use crate::host::note::{Escaped, Note};
 use crate::host::number::{plural, show_bytes};
 use crate::host::plain_names::PlainNames;
 use crate::host::snapshot::HostSnapshot;
@@ -96,10 +96,11 @@ struct GroupText {
 }
 
 impl GroupText {
-    /// Bytes at most, when the comment is broken into lines.
+    /// Bytes at most, when the comment is broken into lines: no two of them have less than 100
+    /// columns together.
     fn text_len(&self) -> usize {
         let lines: usize = self.lines.iter().map(|line| line.len() + 1).sum();
-        self.comment.len() * 2 + 16 + lines
+        self.comment.len() + self.comment.len() / 16 + 16 + lines
     }
 
     fn write(&self, page: &mut Page) {
@@ -115,7 +116,7 @@ fn one(
     parent: Option<&str>,
     controls: &[(&'static str, Option<u64>)],
 ) -> GroupText {
-    let mut comment = shown(&group.path);
+    let mut comment: String = group.path.chars().map(|c| Escaped(c).to_string()).collect();
     if let Some(usage) = group.usage {
         comment += &format!(": {} in use", show_bytes(usage));
         let fields = group.version.stat_fields().iter().filter_map(|(field, words)| {

@@ -78,7 +78,7 @@ fn zones(
              kernel holds for good. --as-is writes what is free now.",
         );
     }
-    fragmentation(page, host);
+    circumstances(page, host);
     for node in nodes {
         if !is_single {
             page.line("");
@@ -131,8 +131,8 @@ fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options) -> u6
     start
 }
 
-/// A run starts with whole blocks; says how far the system is from that.
-fn fragmentation(page: &mut Page, host: &HostSnapshot) {
+/// What a run does not start with: fragmentation, huge pages, slab, a history of reclaim.
+fn circumstances(page: &mut Page, host: &HostSnapshot) {
     let sum = |order| {
         host.free_blocks.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.pages_from(order)))
     };
@@ -161,6 +161,31 @@ fn fragmentation(page: &mut Page, host: &HostSnapshot) {
             .collect();
         page.comment(&format!("Largest slab caches now: {}.", largest.join(", ")));
     }
+    since_boot(page, host);
+}
+
+/// Whether the system has been short of memory.
+fn since_boot(page: &mut Page, host: &HostSnapshot) {
+    if host.counters.is_empty() {
+        return;
+    }
+    // Before 4.8 each zone had a counter of scans, and since then each has one of stalls.
+    let sum = |event: &str| {
+        let counters = host
+            .counters
+            .iter()
+            .filter(|(name, _)| name.starts_with(event) && name != "pgscan_direct_throttle");
+        counters.fold(0u64, |sum, (_, count)| sum.saturating_add(*count))
+    };
+    page.comment(&format!(
+        "Since boot: {} pages scanned by kswapd, {} by {} stalled allocations; {} pages swapped out; \
+         {} OOM kills.",
+        sum("pgscan_kswapd"),
+        sum("pgscan_direct"),
+        sum("allocstall"),
+        sum("pswpout"),
+        sum("oom_kill")
+    ));
 }
 
 /// A part of the high mark that is not worth a note.

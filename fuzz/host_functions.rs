@@ -1,0 +1,121 @@
+//! What is run on arbitrary bytes as text of a system's files: by the fuzz targets beside this
+//! file, and by the ordinary test crates/pagetide-linux/tests/corpus.rs over the stored corpus.
+//!
+//! None may panic; notes are single lines; what becomes a scenario loads.
+
+use pagetide_linux::host::block::BlockDevice;
+use pagetide_linux::host::cgroup::{self, Group, Version};
+use pagetide_linux::host::error::HostError;
+use pagetide_linux::host::note::Note;
+use pagetide_linux::host::scenario::{write, Options};
+use pagetide_linux::host::snapshot::HostSnapshot;
+use pagetide_linux::host::{buddyinfo, meminfo, slabinfo, swaps, sysctl, vmstat, zoneinfo};
+use pagetide_scenario::names::SYSCTLS;
+
+/// /proc/zoneinfo of a system that shows nothing else.
+pub fn host_zoneinfo(bytes: &[u8]) {
+    let (zones, notes) = zoneinfo::parse(&String::from_utf8_lossy(bytes));
+    check_notes(&notes);
+    imported(&HostSnapshot { zones, ..HostSnapshot::default() });
+}
+
+/// Any other file of /proc, read by every parser there is.
+pub fn host_proc(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    check_notes(&meminfo::parse(&text).1);
+    check_notes(&vmstat::parse(&text).1);
+    let (zones, notes) = buddyinfo::parse(&text);
+    check_notes(&notes);
+    zones.iter().for_each(|zone| assert!(zone.pages_from(0) >= zone.pages_from(9)));
+    let (slabs, notes) = slabinfo::parse(&text);
+    check_notes(&notes);
+    slabs.iter().for_each(|slab| assert!(slab.pages() >= slab.slabs.min(slab.pages_per_slab)));
+    check_notes(&swaps::parse(&text).1);
+    for knob in SYSCTLS {
+        if let Err(note) = sysctl::parse(knob, &text) {
+            check_notes(&[note]);
+        }
+    }
+}
+
+/// A whole system: parts that begin with a line `==> NAME <==`, as head(1) prints several files.
+/// NAME is that of a file in /proc, `block DISK`, `group 1 PATH` or `group 2 PATH`.
+pub fn host_system(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let mut host = HostSnapshot::default();
+    for part in text.split("==> ").skip(1) {
+        let Some((name, text)) = part.split_once(" <==\n") else { continue };
+        let notes = add(&mut host, name, text);
+        host.notes.extend(notes);
+    }
+    check_notes(&host.notes);
+    imported(&host);
+}
+
+/// Adds a part to the system; gives its notes.
+fn add(host: &mut HostSnapshot, name: &str, text: &str) -> Vec<Note> {
+    fn take<T>(place: &mut T, (value, notes): (T, Vec<Note>)) -> Vec<Note> {
+        *place = value;
+        notes
+    }
+    match name {
+        "release" => host.release = Some(text.to_owned()),
+        "zoneinfo" => return take(&mut host.zones, zoneinfo::parse(text)),
+        "meminfo" => return take(&mut host.memory, meminfo::parse(text)),
+        "vmstat" => return take(&mut host.counters, vmstat::parse(text)),
+        "buddyinfo" => return take(&mut host.free_blocks, buddyinfo::parse(text)),
+        "slabinfo" => return take(&mut host.slabs, slabinfo::parse(text)),
+        "swaps" => return take(&mut host.swaps, swaps::parse(text)),
+        _ => {
+            if let Some(disk) = name.strip_prefix("block ") {
+                let mut lines = text.lines();
+                let texts = [lines.next(), lines.next(), lines.next(), lines.next()];
+                let (device, notes) = BlockDevice::parse(disk, texts);
+                host.disks.push(device);
+                return notes;
+            }
+            if let Some(path) = name.strip_prefix("group 1 ") {
+                return add_group(host, Version::V1, path, text);
+            }
+            if let Some(path) = name.strip_prefix("group 2 ") {
+                return add_group(host, Version::V2, path, text);
+            }
+            let is_new = host.sysctl(name).is_none();
+            if let Some(knob) = SYSCTLS.iter().find(|knob| is_new && knob.name == name) {
+                match sysctl::parse(knob, text) {
+                    Ok(Some(value)) => host.sysctls.push((knob.name, value)),
+                    Ok(None) => {}
+                    Err(note) => return vec![note],
+                }
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// A group of lines `FILE VALUE`; its parent is the last group with a shorter path.
+fn add_group(host: &mut HostSnapshot, version: Version, path: &str, text: &str) -> Vec<Note> {
+    let files = text.lines().filter_map(|line| line.split_once(' '));
+    let (group, notes) = cgroup::parse(version, path, files);
+    let parent = host.groups.iter().rposition(|other| other.path.len() < path.len());
+    host.groups.push(Group { parent, ..group });
+    notes
+}
+
+fn check_notes(notes: &[Note]) {
+    for note in notes {
+        let text = note.to_string();
+        assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
+    }
+}
+
+/// Makes a scenario in every way; [`write`] loads it itself.
+fn imported(host: &HostSnapshot) {
+    for (as_is, all_groups) in [(false, false), (true, true)] {
+        match write(host, Options { as_is, all_groups }) {
+            Ok(written) => check_notes(&written.notes),
+            Err(HostError::NoMemory(_) | HostError::TooLarge { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

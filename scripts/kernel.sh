@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Gets what `pagetide verify` boots: QEMU, and Debian's cloud kernel with its modules, unpacked into
+# the user's cache (nothing is installed into /boot). What is there already is left alone.
+#
+#   scripts/kernel.sh          newest cloud kernel that the package sources offer
+#   scripts/kernel.sh PACKAGE  another one, such as linux-image-6.1.0-1-cloud-amd64
+#
+# Wants apt-get; installing QEMU wants root, or sudo.
+set -euo pipefail
+
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/pagetide/kernel"
+
+fail() {
+    echo "kernel.sh: $1" >&2
+    exit 1
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo -n "$@"
+    else
+        fail "installing packages wants root"
+    fi
+}
+
+updated=
+update() {
+    [ -n "$updated" ] || as_root apt-get -qq update
+    updated=yes
+}
+
+missing=()
+command -v qemu-system-x86_64 >/dev/null || missing+=(qemu-system-x86)
+PATH="$PATH:/usr/sbin:/sbin" command -v mkfs.ext4 >/dev/null || missing+=(e2fsprogs)
+if [ "${#missing[@]}" -gt 0 ]; then
+    command -v apt-get >/dev/null || fail "please install ${missing[*]}: there is no apt-get here"
+    update
+    DEBIAN_FRONTEND=noninteractive as_root \
+        apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+if [ $# -eq 0 ] && compgen -G "$cache/boot/vmlinuz-*" >/dev/null; then
+    exit 0
+fi
+command -v apt-get >/dev/null || fail "there is no apt-get here; name a kernel with --kernel"
+package="${1:-}"
+if [ -z "$package" ]; then
+    update
+    # The meta package depends on the newest.
+    package="$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
+    [ -n "$package" ] || fail "the package sources have no linux-image-cloud-amd64"
+fi
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
+(cd "$work" && apt-get -qq download "$package" 2>/dev/null) || fail "cannot download $package"
+dpkg-deb -x "$work"/*.deb "$work/root"
+mkdir -p "$cache"
+# Modules first: a kernel is found by its image.
+cp -r "$work/root/lib" "$cache/"
+cp -r "$work/root/boot" "$cache/"
+echo "kernel.sh: $package is in $cache"
