@@ -80,10 +80,7 @@ fn set_queue(device: &str, file: &str, value: &str) -> io::Result<()> {
 /// A sentence.
 pub fn disks(setup: &Setup) -> Result<(), String> {
     let wanted = |serial: &str| device(serial).ok_or_else(|| format!("no disk `{serial}`"));
-    let rotational = |disk: usize| match setup.machine.disks[disk].model.as_str() {
-        "rotating" => "1",
-        _ => "0",
-    };
+    let rotational = |disk: usize| if setup.machine.disks[disk].rotational { "1" } else { "0" };
     for (disk, model) in setup.machine.disks.iter().enumerate() {
         if !setup.files.iter().any(|file| file.disk == disk) && disk != 0 {
             continue;

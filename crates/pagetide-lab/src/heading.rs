@@ -183,6 +183,7 @@ mod tests {
                 read_bandwidth: None,
                 write_bandwidth: None,
                 queue_depth: None,
+                rotational: false,
                 faults: DiskFaults::default(),
             });
             machine.swap = Some(Swap { disk: 0, size: 4 << 30, full_after_pages: None });

@@ -5,11 +5,14 @@
 //! comparison therefore takes zones, free pages and marks from the guest.
 
 use crate::host::zoneinfo;
-use pagetide_scenario::model::{Node, Setup, Zone};
+use pagetide_scenario::model::{Disk, DiskFaults, Node, Setup, Zone};
 use serde::{Deserialize, Serialize};
 
 /// Zones that a scenario can describe, in their order.
 const ZONES: [&str; 4] = ["DMA", "DMA32", "Normal", "Movable"];
+
+/// More nodes than a scenario can have.
+const NODES_MAX: u32 = 64;
 
 /// What the kernel had when the tasks began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,7 +58,7 @@ impl Start {
         let mut zones = Vec::new();
         for zone in &info.zones {
             let (Some(present), Some(managed)) = (zone.present, zone.managed) else { continue };
-            if managed == 0 || !ZONES.contains(&zone.name.as_str()) {
+            if managed == 0 || zone.node >= NODES_MAX || !ZONES.contains(&zone.name.as_str()) {
                 continue;
             }
             let on_lists: u64 = zone.pagesets.iter().map(|set| set.count).sum();
@@ -76,7 +79,8 @@ impl Start {
         Ok(Start { zones, min_free_kbytes })
     }
 
-    /// Gives `setup` this memory.
+    /// Gives `setup` this memory, and disks as QEMU's are: a file of the host's, which answers while
+    /// the guest's clock all but stands still, and which the kernel takes for what the guest told it.
     pub fn apply(&self, setup: &mut Setup) {
         let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
         let scale = setup
@@ -104,6 +108,19 @@ impl Start {
                 Node { memory, reserved: 0, movable: 0, zones }
             })
             .collect();
+        for disk in &mut setup.machine.disks {
+            *disk = Disk {
+                name: std::mem::take(&mut disk.name),
+                model: "instant".to_owned(),
+                read_latency_ns: None,
+                write_latency_ns: None,
+                read_bandwidth: None,
+                write_bandwidth: None,
+                queue_depth: None,
+                rotational: disk.rotational,
+                faults: DiskFaults::default(),
+            };
+        }
     }
 
     /// Pages of the last zone that boot freed after it had set the marks (its initial RAM disk, its

@@ -131,6 +131,9 @@ pub struct Disk {
     pub write_bandwidth: Option<u64>,
     /// Requests served at a time.
     pub queue_depth: Option<u32>,
+    /// Whether the kernel takes it for a rotating disk (/sys/block/DISK/queue/rotational), by which
+    /// it places pages in swap. The model's, unless the scenario says otherwise.
+    pub rotational: bool,
     /// Faults to inject.
     pub faults: DiskFaults,
 }

@@ -33,9 +33,11 @@ mod elevator;
 mod preset;
 #[cfg(test)]
 mod tests;
+mod throttle;
 
 pub use elevator::{FIFO_BATCH, MERGE_PAGES_MAX, READ_EXPIRE_NS, WRITES_STARVED, WRITE_EXPIRE_NS};
 pub use preset::{DiskModel, IoScheduler, Lane, Mechanics};
+pub use throttle::Submitter;
 
 use elevator::{Elevator, Part, Queued};
 use pagetide_core::units::{int_sqrt, Nanos, PAGE_SIZE};
@@ -43,6 +45,7 @@ use pagetide_scenario::model;
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
 use preset::SERVICE_NS_MAX;
 use std::collections::{BTreeMap, VecDeque};
+use throttle::Throttle;
 
 /// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +67,8 @@ pub struct Request {
     pub offset: u64,
     /// Pages, at least one.
     pub pages: u32,
+    /// Whose it is.
+    pub submitter: Submitter,
 }
 
 /// Why a request failed.
@@ -153,6 +158,7 @@ pub struct Disk {
     slow_prng: SplitMix64,
 
     elevator: Elevator,
+    throttle: Throttle,
     /// Waiting for their data, by (time it is there, order of dispatch).
     accessing: BTreeMap<(Nanos, u64), InService>,
     /// On the channel or in line for it, with the time each is done; in order.
@@ -184,6 +190,10 @@ impl Disk {
         let prng = |part| SplitMix64::new(sub_seed(seed, &format!("disk.{}.{part}", disk.name)));
         Self {
             elevator: Elevator::new(model.scheduler, model.queue_depth),
+            throttle: Throttle::new(
+                model.scheduler,
+                Some(model.queue_depth).filter(|_| disk.model != "instant"),
+            ),
             model,
             faults: disk.faults.clone(),
             latency_prng: prng("latency"),
@@ -244,6 +254,12 @@ impl Disk {
         self.done.pop_front()
     }
 
+    /// Whether `submitter`, who has submitted something, has to wait for completions before it
+    /// submits more.
+    pub fn is_full(&self, submitter: Submitter) -> bool {
+        self.throttle.is_full(submitter)
+    }
+
     /// Requests in service.
     pub fn in_service(&self) -> usize {
         self.accessing.len() + self.transferring.len()
@@ -286,8 +302,12 @@ impl Disk {
             offset: request.offset,
             pages: request.pages,
             slow,
+            submitter: request.submitter,
             parts: vec![part],
         });
+        if !merged {
+            self.throttle.begin(request.submitter);
+        }
         self.stats.merges += u64::from(merged);
         self.stats.slow += u64::from(slow);
     }
@@ -392,6 +412,7 @@ impl Disk {
 
     fn complete(&mut self, at: Nanos, served: InService) {
         let kind = served.request.kind;
+        self.throttle.end(served.request.submitter);
         for part in &served.request.parts {
             assert!(at >= part.submitted);
             self.stats.service_ns += at - served.dispatched;

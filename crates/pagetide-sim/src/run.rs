@@ -149,7 +149,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     if let Some(swap) = &setup.machine.swap {
         let pages = (swap.size / PAGE_SIZE).min(u64::from(u32::MAX >> 2)) as u32;
         let limit = swap.full_after_pages.map_or(pages, |limit| limit.min(u64::from(pages)) as u32);
-        let rotational = setup.machine.disks[swap.disk].model == "rotating";
+        let rotational = setup.machine.disks[swap.disk].rotational;
         machine.swapon(pages, limit, rotational);
         next_base[swap.disk] = u64::from(pages) + FILE_GAP_PAGES;
     }

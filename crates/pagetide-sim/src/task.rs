@@ -59,6 +59,8 @@ pub enum Blocked {
     Sleeping,
     /// Waits for a page.
     Page,
+    /// Waits until a disk has room for more requests.
+    Disk,
     /// Sleeps inside reclaim or writeback.
     Throttled(NodeId, pagetide_core::effect::Throttle),
     /// Ended.

@@ -13,7 +13,7 @@ mod disks;
 mod execute;
 
 use crate::cost::CostModel;
-use crate::disk::Disk;
+use crate::disk::{Disk, Submitter};
 use crate::event_queue::{EventId, EventQueue};
 use crate::scheduler::{Scheduler, TaskId};
 use crate::task::{Blocked, Task};
@@ -75,6 +75,20 @@ struct CpuState {
 struct Daemon {
     timer: Option<EventId>,
     throttled: Option<(NodeId, Throttle)>,
+    waits_for_disk: bool,
+}
+
+impl Daemon {
+    fn is_held_up(&self) -> bool {
+        self.throttled.is_some() || self.waits_for_disk
+    }
+}
+
+/// A disk that has no room for more of a submitter's requests.
+#[derive(Clone, Copy, Debug)]
+struct FullDisk {
+    disk: usize,
+    submitter: Submitter,
 }
 
 /// What the run is about to do with an I/O request when it ends.
@@ -98,6 +112,8 @@ pub struct World {
     cpus: Vec<CpuState>,
     disks: Vec<Disk>,
     disk_events: Vec<Option<EventId>>,
+    /// Who sleeps until a disk has room, in the order of arrival.
+    disk_waiters: Vec<(Thread, FullDisk)>,
     pending: Vec<Option<Pending>>,
     pending_free: Vec<usize>,
     /// First page of each file on its disk; the swap area is at page 0 of its own.
@@ -172,6 +188,7 @@ impl World {
             scheduler,
             cpus: (0..cpus).map(|_| CpuState::default()).collect(),
             disk_events: vec![None; disks.len()],
+            disk_waiters: Vec::new(),
             disks,
             pending: Vec::new(),
             pending_free: Vec::new(),
@@ -313,14 +330,20 @@ impl World {
             if after == After::Block {
                 self.scheduler.block(cpu);
             }
-            self.carry_out(cpu);
+            let mut full = self.carry_out(thread, cpu);
             if let Thread::Task(task) = thread {
                 if after == After::Exit || self.tasks[task].killed {
                     self.exit_task(task, cpu);
-                    self.carry_out(cpu);
+                    self.carry_out(thread, cpu);
+                    full = None;
                     // Asleep, running, or, killed by its own effects, on any CPU's queue.
                     self.scheduler.remove_task(id);
                 }
+            }
+            // Who sleeps for another reason will find the disk full the next time.
+            if let Some(full) = full.filter(|_| after == After::Runnable) {
+                self.scheduler.block(cpu);
+                self.wait_for_disk(thread, full);
             }
         }
         self.dispatch(cpu)
@@ -360,26 +383,40 @@ impl World {
         Ok(())
     }
 
-    /// Carries out the effects of the piece that just ended on `cpu`.
-    fn carry_out(&mut self, cpu: Cpu) {
-        let effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
-        for &effect in &effects {
-            self.apply(effect, cpu);
+    /// Carries out the effects of the piece of `thread` that just ended on `cpu`. Returns the disk
+    /// that is full for it now, if one is.
+    fn carry_out(&mut self, thread: Thread, cpu: Cpu) -> Option<FullDisk> {
+        let mut effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
+        let mut full = None;
+        while !effects.is_empty() {
+            let ios: Vec<Io> = effects
+                .iter()
+                .filter_map(|effect| match effect {
+                    Effect::Submit(io) => Some(*io),
+                    _ => None,
+                })
+                .collect();
+            if !ios.is_empty() {
+                full = self.submit_all(&ios, thread, cpu).or(full);
+            }
+            for effect in effects.drain(..) {
+                self.apply(effect);
+            }
+            // What the effects themselves brought about.
+            std::mem::swap(&mut effects, &mut self.cpus[cpu.idx()].effects);
         }
-        let mut effects = effects;
-        effects.clear();
-        let newer = std::mem::replace(&mut self.cpus[cpu.idx()].effects, effects);
-        for effect in newer {
-            self.apply(effect, cpu);
-        }
+        self.cpus[cpu.idx()].effects = effects;
+        full
     }
 
-    fn apply(&mut self, effect: Effect, cpu: Cpu) {
+    /// Carries out one effect that is not I/O.
+    fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Submit(io) => self.submit(io, cpu),
+            Effect::Submit(_) => {}
             Effect::WakePage(pfn) => self.wake_page(pfn),
-            // A daemon that is throttled is awake already: its nap ended before this arrived.
-            Effect::WakeKswapd(node) if self.kswapds[node.idx()].throttled.is_some() => {}
+            // A daemon that is throttled, or waits for a disk, is awake already: its nap ended before
+            // this arrived.
+            Effect::WakeKswapd(node) if self.kswapds[node.idx()].is_held_up() => {}
             Effect::WakeKswapd(node) => {
                 if let Some(timer) = self.kswapds[node.idx()].timer.take() {
                     self.queue.cancel(timer);
@@ -388,7 +425,7 @@ impl World {
             }
             // Compaction is not part of this world yet: nobody sleeps on kcompactd.
             Effect::WakeKcompactd(..) => {}
-            Effect::WakeFlusher if self.flusher.throttled.is_some() => {}
+            Effect::WakeFlusher if self.flusher.is_held_up() => {}
             Effect::WakeFlusher => {
                 if let Some(timer) = self.flusher.timer.take() {
                     self.queue.cancel(timer);
@@ -467,7 +504,7 @@ impl World {
                         self.tasks[task].blocked = Blocked::No;
                         self.wake(thread);
                     }
-                    Blocked::No | Blocked::Page | Blocked::Exited => {}
+                    Blocked::No | Blocked::Page | Blocked::Disk | Blocked::Exited => {}
                 }
             }
             Thread::Kswapd(node) => {

@@ -46,6 +46,7 @@ fn disk(draw: &mut Draw, name: &str) -> Disk {
         read_bandwidth: None,
         write_bandwidth: draw.of(&[None, None, Some(1 << 20)]),
         queue_depth: draw.of(&[None, None, Some(1)]),
+        rotational: false,
         faults: DiskFaults {
             read_error_ppm: ppm(draw),
             write_error_ppm: ppm(draw),

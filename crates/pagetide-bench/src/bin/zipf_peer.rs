@@ -152,6 +152,7 @@ fn setup(requests: u64, percent: u64) -> Setup {
         read_bandwidth: None,
         write_bandwidth: None,
         queue_depth: None,
+        rotational: false,
         faults: model::DiskFaults::default(),
     };
     let read = model::Workload::MappedRead {

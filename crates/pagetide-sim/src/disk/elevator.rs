@@ -8,13 +8,13 @@
 //! past its deadline. With `none`, the oldest goes.
 //!
 //! As in Linux, only the oldest requests are sorted: as many as the scheduler has tags, twice the
-//! disk's depth. Differs from Linux: no I/O priorities, no zones, no plugging by task (a caller
-//! that wants it submits several requests at once), and submitters never sleep for want of a tag.
+//! disk's depth. Differs from Linux: no I/O priorities, no zones, plugging is the caller's
+//! (it submits several requests at once).
 //!
 //! Invariant: `by_offset` names exactly the requests in `by_age`; no request waits for ever.
 
 use super::preset::IoScheduler;
-use super::IoKind;
+use super::{IoKind, Submitter};
 use pagetide_core::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub const WRITE_EXPIRE_NS: Nanos = 5_000_000_000;
 /// Pages of a merged request at most (`max_sectors_kb`, 1280 KiB).
 pub const MERGE_PAGES_MAX: u32 = 320;
 /// Scheduler tags are twice the depth, the depth counted up to this (`BLKDEV_DEFAULT_RQ`).
-const TAG_DEPTH_MAX: u32 = 128;
+pub(super) const TAG_DEPTH_MAX: u32 = 128;
 
 /// What one caller asked for, as a part of a possibly merged request.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ pub(super) struct Queued {
     pub offset: u64,
     pub pages: u32,
     pub slow: bool,
+    /// Of the oldest part, by which it counts.
+    pub submitter: Submitter,
     pub parts: Vec<Part>,
 }
 
@@ -234,7 +236,15 @@ mod tests {
 
     fn request(sequence: u64, kind: IoKind, offset: u64, pages: u32) -> Queued {
         let part = Part { id: sequence, pages, submitted: sequence, fails: false };
-        Queued { sequence, kind, offset, pages, slow: false, parts: vec![part] }
+        Queued {
+            sequence,
+            kind,
+            offset,
+            pages,
+            slow: false,
+            submitter: Submitter::Reader,
+            parts: vec![part],
+        }
     }
 
     fn drain(elevator: &mut Elevator, now: Nanos) -> Vec<(IoKind, u64)> {

@@ -13,6 +13,7 @@ fn described(model: &str) -> model::Disk {
         read_bandwidth: None,
         write_bandwidth: None,
         queue_depth: None,
+        rotational: false,
         faults: model::DiskFaults::default(),
     }
 }
@@ -22,11 +23,11 @@ fn disk(model: &str) -> Disk {
 }
 
 fn read(id: u64, offset: u64, pages: u32) -> Request {
-    Request { id, kind: IoKind::Read, offset, pages }
+    Request { id, kind: IoKind::Read, offset, pages, submitter: Submitter::Reader }
 }
 
 fn write(id: u64, offset: u64, pages: u32) -> Request {
-    Request { id, kind: IoKind::Write, offset, pages }
+    Request { id, kind: IoKind::Write, offset, pages, submitter: Submitter::Writeback }
 }
 
 /// Keeps `depth` requests outstanding until `total` are done; the completions in order.
@@ -293,7 +294,13 @@ fn the_seed_decides_everything() {
         let run = |seed| {
             closed_loop(&mut Disk::new(&faulty, seed), 8, 2000, |i| {
                 let kind = if i % 3 == 0 { IoKind::Write } else { IoKind::Read };
-                Request { id: i, kind, offset: scattered(i) % 100_000, pages: 1 + i as u32 % 8 }
+                Request {
+                    id: i,
+                    kind,
+                    offset: scattered(i) % 100_000,
+                    pages: 1 + i as u32 % 8,
+                    submitter: Submitter::Reader,
+                }
             })
         };
         assert_eq!(run(1), run(1));
@@ -350,7 +357,7 @@ fn every_request_completes_once() {
                 }
                 let kind = if prng.below(2) == 0 { IoKind::Read } else { IoKind::Write };
                 let (offset, pages) = (prng.below(5000), 1 + prng.below(64) as u32);
-                disk.submit(now, Request { id, kind, offset, pages });
+                disk.submit(now, Request { id, kind, offset, pages, submitter: Submitter::Reader });
                 open.insert(id, now);
                 assert!(disk.in_service() <= depth as usize);
             }

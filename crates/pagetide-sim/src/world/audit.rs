@@ -62,7 +62,21 @@ impl World {
                 }
                 Blocked::Page => check!(!timer, "{name} waits for a page and has a timer"),
                 Blocked::Throttled(..) => {}
+                Blocked::Disk => check!(
+                    self.disk_waiters.iter().any(|(thread, _)| *thread == Thread::Task(id)),
+                    "{name} waits for a disk that does not know"
+                ),
             }
+        }
+        for (thread, full) in &self.disk_waiters {
+            let disk = &self.disks[full.disk];
+            check!(disk.is_full(full.submitter), "{thread:?} waits for a disk that has room");
+            let knows = match thread {
+                Thread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
+                Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk,
+                Thread::Flusher => self.flusher.waits_for_disk,
+            };
+            check!(knows, "{thread:?} waits for a disk and does not know");
         }
         let (stalled, running) = self.machine.psi.nr_tasks();
         check!(stalled == nr_stalled, "pressure: {stalled} stalled, {nr_stalled} found");

@@ -1,40 +1,93 @@
 //! The world's disks: requests out, completions in.
 //!
+//! Linux: blk-mq. A piece's requests are put to the disk together, as under a plug; a submitter
+//! that finds the disk full sleeps (disk/throttle.rs).
+//!
 //! Invariant: a request has one entry in `pending` from its submission to its completion, and a
 //! busy disk has exactly one event.
 
-use super::{Event, Pending, World};
-use crate::disk::{IoKind, Request};
-use pagetide_core::effect::Io;
+use super::{Event, FullDisk, Pending, Thread, World};
+use crate::disk::{IoKind, Request, Submitter};
+use crate::task::Blocked;
+use pagetide_core::effect::{Effect, Io};
 use pagetide_core::units::Cpu;
 
 impl World {
-    pub(super) fn submit(&mut self, io: Io, cpu: Cpu) {
-        let (disk, kind, offset, pages) = match io {
-            Io::ReadFile { file, index, nr } => {
-                let (disk, base) = self.file_base[file.idx()];
-                (disk, IoKind::Read, base + u64::from(index), nr)
+    /// Submits what `thread` has put together in one piece: one plug a disk. Returns the disk that
+    /// is full for it now, if one is.
+    pub(super) fn submit_all(&mut self, ios: &[Io], thread: Thread, cpu: Cpu) -> Option<FullDisk> {
+        let mut batch: Vec<(usize, Request)> = Vec::with_capacity(ios.len());
+        for &io in ios {
+            let (disk, kind, offset, pages) = match io {
+                Io::ReadFile { file, index, nr } => {
+                    let (disk, base) = self.file_base[file.idx()];
+                    (disk, IoKind::Read, base + u64::from(index), nr)
+                }
+                Io::WriteFile { file, index, nr } => {
+                    let (disk, base) = self.file_base[file.idx()];
+                    (disk, IoKind::Write, base + u64::from(index), nr)
+                }
+                Io::SwapIn { slot, .. } => (self.swap_disk, IoKind::Read, u64::from(slot.0), 1),
+                Io::SwapOut { slot, .. } => (self.swap_disk, IoKind::Write, u64::from(slot.0), 1),
+            };
+            let submitter = match (kind, thread) {
+                (IoKind::Read, _) => Submitter::Reader,
+                (IoKind::Write, Thread::Kswapd(_)) => Submitter::Kswapd,
+                (IoKind::Write, _) => Submitter::Writeback,
+            };
+            let id = self.pending_id(Pending { io, cpu });
+            batch.push((disk, Request { id: id as u64, kind, offset, pages, submitter }));
+        }
+        let mut full = None;
+        for disk in 0..self.disks.len() {
+            let of_disk =
+                || batch.iter().filter(|(of, _)| *of == disk).map(|(_, request)| *request);
+            if of_disk().next().is_none() {
+                continue;
             }
-            Io::WriteFile { file, index, nr } => {
-                let (disk, base) = self.file_base[file.idx()];
-                (disk, IoKind::Write, base + u64::from(index), nr)
+            self.disks[disk].submit_all(self.now, of_disk());
+            self.arm_disk(disk);
+            for submitter in of_disk().map(|request| request.submitter) {
+                if self.disks[disk].is_full(submitter) {
+                    full = Some(FullDisk { disk, submitter });
+                }
             }
-            Io::SwapIn { slot, .. } => (self.swap_disk, IoKind::Read, u64::from(slot.0), 1),
-            Io::SwapOut { slot, .. } => (self.swap_disk, IoKind::Write, u64::from(slot.0), 1),
-        };
-        let pending = Some(Pending { io, cpu });
-        let id = match self.pending_free.pop() {
+        }
+        full
+    }
+
+    fn pending_id(&mut self, pending: Pending) -> usize {
+        match self.pending_free.pop() {
             Some(id) => {
-                self.pending[id] = pending;
+                self.pending[id] = Some(pending);
                 id
             }
             None => {
-                self.pending.push(pending);
+                self.pending.push(Some(pending));
                 self.pending.len() - 1
             }
-        };
-        self.disks[disk].submit(self.now, Request { id: id as u64, kind, offset, pages });
-        self.arm_disk(disk);
+        }
+    }
+
+    /// Puts `thread`, which does not run any more, to sleep until the disk has room for it.
+    pub(super) fn wait_for_disk(&mut self, thread: Thread, full: FullDisk) {
+        match thread {
+            Thread::Task(id) => self.tasks[id].blocked = Blocked::Disk,
+            Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk = true,
+            Thread::Flusher => self.flusher.waits_for_disk = true,
+        }
+        self.disk_waiters.push((thread, full));
+    }
+
+    /// Ends the sleep of [`World::wait_for_disk`].
+    pub(super) fn end_disk_wait(&mut self, thread: Thread) {
+        self.disk_waiters.retain(|(waiter, _)| *waiter != thread);
+        match thread {
+            Thread::Task(id) => self.tasks[id].blocked = Blocked::No,
+            Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk = false,
+            Thread::Flusher => self.flusher.waits_for_disk = false,
+        }
+        self.wake(thread);
     }
 
     pub(super) fn arm_disk(&mut self, disk: usize) {
@@ -62,9 +115,19 @@ impl World {
                 .drain_into(&mut effects);
             self.machine.take_work();
             for effect in effects {
-                self.apply(effect, cpu);
+                debug_assert!(!matches!(effect, Effect::Submit(_)), "an interrupt starts no I/O");
+                self.apply(effect);
             }
         }
         self.arm_disk(disk);
+        let ready: Vec<Thread> = self
+            .disk_waiters
+            .iter()
+            .filter(|(_, full)| full.disk == disk && !self.disks[disk].is_full(full.submitter))
+            .map(|(thread, _)| *thread)
+            .collect();
+        for thread in ready {
+            self.end_disk_wait(thread);
+        }
     }
 }

@@ -59,6 +59,7 @@ impl World {
         match self.tasks[id].blocked {
             Blocked::Exited | Blocked::No => {}
             Blocked::Throttled(..) => self.end_throttle(thread),
+            Blocked::Disk => self.end_disk_wait(thread),
             Blocked::Page => {
                 for waiters in self.page_waiters.values_mut() {
                     waiters.retain(|&waiter| waiter != id);

@@ -219,6 +219,7 @@ fn preset(name: &str, model: DiskModel) -> Disk {
         read_bandwidth: None,
         write_bandwidth: None,
         queue_depth: None,
+        rotational: model == DiskModel::Rotating,
         faults: DiskFaults::default(),
     }
 }
@@ -240,6 +241,9 @@ fn check_disk(disk: &raw::Disk, sink: &mut Sink) -> Disk {
     checked.read_bandwidth = disk.read_bandwidth.as_ref().map(|rate| rate.value.0);
     checked.write_bandwidth = disk.write_bandwidth.as_ref().map(|rate| rate.value.0);
     checked.queue_depth = disk.queue_depth.as_ref().map(|depth| depth.value.0 as u32);
+    if let Some(rotational) = &disk.rotational {
+        checked.rotational = rotational.value;
+    }
     if let Some(faults) = &disk.faults {
         let ppm = |ppm: &Option<At<crate::load::decode::Int<0, 1_000_000>>>| {
             ppm.as_ref().map_or(0, |ppm| ppm.value.0 as u32)

@@ -86,6 +86,8 @@ table! {
         write_bandwidth: At<Rate>,
         /// Requests served at a time (default: the preset's).
         queue_depth: At<Int<1, 65536>>,
+        /// Whether the kernel takes it for a rotating disk (default: as the model is).
+        rotational: At<bool>,
         /// Faults to inject.
         faults: DiskFaults,
     }
