@@ -5,7 +5,10 @@
 //!
 //! Invariant: after [`Memory::new`] each zone has exactly `free` pages on its buddy lists, in
 //! ascending order of address, and none anywhere else. What the kernel holds was taken by the
-//! allocator itself, so its pageblocks are claimed as they would be: low end first, unmovable.
+//! allocator itself, so its pageblocks are claimed as they would be: low end first, unmovable;
+//! unless the free lists themselves are known ([`free_lists`]).
+
+pub mod free_lists;
 
 use crate::buddy::{mark_allocated, Placement};
 use crate::gfp::{AllocFlags, MigrateType, Watermark};
@@ -35,8 +38,8 @@ pub enum SetupError {
     LowZone(NodeId),
     /// Zone `zone` of the node is larger than the range x86-64 gives it.
     ZoneTooLarge(NodeId, usize),
-    /// Of zone `zone`, more is managed than present, more free than managed, or more arrives late
-    /// than is managed.
+    /// Of zone `zone`, more is managed than present, more free than managed, more arrives late than
+    /// is managed, or the free lists hold another number of pages than are free.
     ZoneCounts(NodeId, usize),
     /// More frames, holes included, than a frame number can say.
     TooManyPages(u64),
@@ -124,7 +127,8 @@ fn check(specs: &[NodeSpec], nr_cpus: u16) -> Result<(), SetupError> {
         for (z, zone) in spec.zones.iter().enumerate() {
             let ordered = zone.free <= zone.managed
                 && zone.late <= zone.managed
-                && zone.managed <= zone.present;
+                && zone.managed <= zone.present
+                && zone.free_lists.is_none_or(|lists| lists.pages() == zone.free);
             if !ordered {
                 return Err(SetupError::ZoneCounts(node, z));
             }
@@ -208,7 +212,11 @@ fn boot_zone(
     zone.present = spec.present;
     zone.managed = spec.managed;
     zone.late = spec.late;
-    free_range(&mut zone, pages, span.managed as u32, (span.managed + spec.managed) as u32);
+    let (start, end) = (span.managed as u32, (span.managed + spec.managed) as u32);
+    if spec.free_lists.is_some_and(|lists| lists.build(&mut zone, pages, start, end)) {
+        return zone;
+    }
+    free_range(&mut zone, pages, start, end);
     hold(&mut zone, pages, spec.managed - spec.free);
     zone
 }

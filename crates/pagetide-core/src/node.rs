@@ -6,6 +6,7 @@
 //!
 //! Invariant: `zones[i].index == i`, and `zones[i].node` is the node's id.
 
+use crate::boot::free_lists::FreeLists;
 use crate::digest::Digest;
 use crate::units::{pages_for, NodeId};
 use crate::zone::{Zone, MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
@@ -80,18 +81,21 @@ pub struct ZoneSpec {
     /// and init sections. 0 is a fair default; the kernel's own `min_free_kbytes`, marks and
     /// reserves come out a little smaller with it.
     pub late: u64,
+    /// What the free lists hold when the machine starts, [`free`](ZoneSpec::free) pages in all;
+    /// `None`: the largest blocks that are possible.
+    pub free_lists: Option<FreeLists>,
 }
 
 impl ZoneSpec {
     /// A zone of which everything is managed and free.
     pub const fn all_free(pages: u64) -> ZoneSpec {
-        ZoneSpec { present: pages, managed: pages, free: pages, late: 0 }
+        ZoneSpec { present: pages, managed: pages, free: pages, late: 0, free_lists: None }
     }
 
     /// A zone that lacks `reserved` of its pages; the rest is free.
     pub const fn with_reserved(present: u64, reserved: u64) -> ZoneSpec {
         let managed = present.saturating_sub(reserved);
-        ZoneSpec { present, managed, free: managed, late: 0 }
+        ZoneSpec { present, managed, free: managed, late: 0, free_lists: None }
     }
 }
 

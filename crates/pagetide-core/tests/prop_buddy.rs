@@ -70,8 +70,10 @@ fn ops() -> impl Strategy<Value = Op> {
 /// One node with a DMA zone and an odd end, or two nodes.
 fn machines() -> impl Strategy<Value = Vec<NodeSpec>> {
     let mut small = NodeSpec::default();
-    small.zones[ZONE_DMA] = ZoneSpec { present: 3998, managed: 3840, free: 3800, late: 0 };
-    small.zones[ZONE_NORMAL] = ZoneSpec { present: 7777, managed: 7000, free: 6100, late: 100 };
+    small.zones[ZONE_DMA] =
+        ZoneSpec { present: 3998, managed: 3840, free: 3800, late: 0, free_lists: None };
+    small.zones[ZONE_NORMAL] =
+        ZoneSpec { present: 7777, managed: 7000, free: 6100, late: 100, free_lists: None };
     let mut near = NodeSpec::default();
     near.zones[ZONE_NORMAL] = ZoneSpec::all_free(5120);
     near.zones[ZONE_MOVABLE] = ZoneSpec::with_reserved(2048, 3);

@@ -144,9 +144,12 @@ impl<'a> Session<'a> {
         }
         qemu.save(&patience)?;
         let text = |path: &str| report.texts.get(path).map(String::as_str).unwrap_or_default();
-        self.origin.start =
-            Start::parse(text("/proc/zoneinfo"), text("/proc/sys/vm/min_free_kbytes"))
-                .map_err(|problem| LinuxError::Report { at: 0, problem, console: Vec::new() })?;
+        self.origin.start = Start::parse(
+            text("/proc/zoneinfo"),
+            text("/proc/pagetypeinfo"),
+            text("/proc/sys/vm/min_free_kbytes"),
+        )
+        .map_err(|problem| LinuxError::Report { at: 0, problem, console: Vec::new() })?;
         self.origin.kernel = short_version(text("/proc/version"), &kernel.version);
         for lacks in &report.lacks {
             self.origin.not_comparable.push(format!("the kernel lacks {lacks}"));

@@ -4,8 +4,8 @@
 //! what is free when the first task starts, is known only afterwards. The simulator's side of a
 //! comparison therefore takes zones, free pages and marks from the guest.
 
-use crate::host::zoneinfo;
-use pagetide_scenario::model::{Disk, DiskFaults, Node, Setup, Zone};
+use crate::host::{pagetypeinfo, zoneinfo};
+use pagetide_scenario::model::{Disk, DiskFaults, FreeLists, Node, Setup, Zone};
 use serde::{Deserialize, Serialize};
 
 /// Zones that a scenario can describe, in their order.
@@ -36,6 +36,13 @@ pub struct StartZone {
     pub managed: u64,
     /// Free pages, those on per-CPU lists included.
     pub free: u64,
+    /// Free blocks by order of each of the types Unmovable, Movable and Reclaimable; nothing if the
+    /// kernel does not say.
+    #[serde(default)]
+    pub free_blocks: Vec<[u32; 11]>,
+    /// Pageblocks of each of these types.
+    #[serde(default)]
+    pub pageblocks: Vec<u32>,
     /// The marks.
     pub min: u64,
     /// As above.
@@ -44,12 +51,39 @@ pub struct StartZone {
     pub high: u64,
 }
 
+impl StartZone {
+    /// The free lists, with what was on per-CPU lists as movable blocks; `None` when they are not
+    /// known, or do not fit to the number of free pages.
+    fn free_lists(&self) -> Option<FreeLists> {
+        let blocks = <[[u32; 11]; 3]>::try_from(self.free_blocks.as_slice()).ok()?;
+        let pageblocks = <[u32; 3]>::try_from(self.pageblocks.as_slice()).ok()?;
+        let mut lists = FreeLists { blocks, pageblocks };
+        let pages = |lists: &FreeLists| -> u64 {
+            let counts = lists.blocks.iter().flat_map(|counts| counts.iter().enumerate());
+            counts.map(|(order, &count)| u64::from(count) << order).sum()
+        };
+        // The texts were read one after the other; a few pages may have moved meanwhile.
+        let rest = self.free.checked_sub(pages(&lists)).filter(|rest| *rest <= self.managed / 8)?;
+        for order in 0..11 {
+            lists.blocks[1][order] += u32::from(order < 10 && rest >> order & 1 == 1);
+        }
+        lists.blocks[1][10] += (rest >> 10) as u32;
+        Some(lists)
+    }
+}
+
 impl Start {
-    /// Reads /proc/zoneinfo and /proc/sys/vm/min_free_kbytes.
+    /// Reads /proc/zoneinfo, /proc/pagetypeinfo and /proc/sys/vm/min_free_kbytes. The second may be
+    /// empty: not every kernel lets one read it.
     ///
     /// # Errors
-    /// A sentence, when they do not say what is needed.
-    pub fn parse(zoneinfo: &str, min_free_kbytes: &str) -> Result<Start, String> {
+    /// A sentence, when the others do not say what is needed.
+    pub fn parse(
+        zoneinfo: &str,
+        pagetypeinfo: &str,
+        min_free_kbytes: &str,
+    ) -> Result<Start, String> {
+        let types = pagetypeinfo::parse(pagetypeinfo);
         let min_free_kbytes = min_free_kbytes
             .trim()
             .parse()
@@ -68,6 +102,8 @@ impl Start {
                 present,
                 managed,
                 free: zone.free.unwrap_or(0).saturating_add(on_lists).min(managed),
+                free_blocks: types.free_blocks(zone.node, &zone.name),
+                pageblocks: types.pageblocks(zone.node, &zone.name),
                 min: zone.min.unwrap_or(0),
                 low: zone.low.unwrap_or(0),
                 high: zone.high.unwrap_or(0),
@@ -101,6 +137,7 @@ impl Start {
                         managed: zone.managed,
                         free: zone.free,
                         late: if index == last { late } else { 0 },
+                        free_lists: zone.free_lists(),
                     })
                 };
                 let zones: Vec<Zone> = self.zones.iter().enumerate().filter_map(of_node).collect();
@@ -165,6 +202,8 @@ mod tests {
             present: managed + 100,
             managed,
             free: managed - 10,
+            free_blocks: Vec::new(),
+            pageblocks: Vec::new(),
             min: marks[0],
             low: marks[1],
             high: marks[2],

@@ -112,6 +112,18 @@ pub struct Zone {
     pub free: u64,
     /// Pages of `managed` that boot freed after it had computed the watermarks.
     pub late: u64,
+    /// What the free lists hold when the run starts, `free` pages in all, if that is known.
+    pub free_lists: Option<FreeLists>,
+}
+
+/// Free blocks of a zone, as /proc/pagetypeinfo shows them: of the types Unmovable, Movable and
+/// Reclaimable, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeLists {
+    /// Free blocks by type and order (0 to 10).
+    pub blocks: [[u32; 11]; 3],
+    /// Pageblocks by type.
+    pub pageblocks: [u32; 3],
 }
 
 /// A disk.

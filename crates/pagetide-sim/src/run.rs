@@ -6,6 +6,7 @@
 use crate::disk::Disk;
 use crate::task::{Task, Usage};
 use crate::world::{World, WorldError};
+use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::boot::SetupError;
 use pagetide_core::config::Config;
 use pagetide_core::control::ControlError;
@@ -210,6 +211,9 @@ fn node_spec((index, node): (usize, &model::Node)) -> NodeSpec {
             managed: zone.managed,
             free: zone.free,
             late: zone.late,
+            free_lists: zone
+                .free_lists
+                .map(|lists| FreeLists { blocks: lists.blocks, pageblocks: lists.pageblocks }),
         };
     }
     spec

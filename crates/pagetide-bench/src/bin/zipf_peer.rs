@@ -142,8 +142,14 @@ fn world(requests: u64, percent: u64) -> Result<(), Box<dyn Error>> {
 /// One task that reads the file `requests` times by Zipf(1.0) draws.
 fn setup(requests: u64, percent: u64) -> Setup {
     let pages = zone_pages(percent);
-    let zone =
-        model::Zone { name: "DMA32".into(), present: pages, managed: pages, free: pages, late: 0 };
+    let zone = model::Zone {
+        name: "DMA32".into(),
+        present: pages,
+        managed: pages,
+        free: pages,
+        late: 0,
+        free_lists: None,
+    };
     let disk = model::Disk {
         name: "disk".into(),
         model: "nvme".into(),

@@ -50,8 +50,10 @@ fn the_last_page_freed_is_the_first_to_go() {
 #[test]
 fn the_kernel_takes_the_low_end_of_a_zone() {
     let mut spec = NodeSpec::default();
-    spec.zones[ZONE_DMA] = ZoneSpec { present: 3998, managed: 3840, free: 3808, late: 0 };
-    spec.zones[ZONE_DMA32] = ZoneSpec { present: 61_399, managed: 51_806, free: 43_434, late: 0 };
+    spec.zones[ZONE_DMA] =
+        ZoneSpec { present: 3998, managed: 3840, free: 3808, late: 0, free_lists: None };
+    spec.zones[ZONE_DMA32] =
+        ZoneSpec { present: 61_399, managed: 51_806, free: 43_434, late: 0, free_lists: None };
     let memory = Memory::new(&[spec], 1).unwrap();
     memory.audit().unwrap();
     let [dma, dma32, ..] = &memory.nodes[0].zones;
@@ -288,7 +290,7 @@ fn bad_machines_are_refused() {
     assert_eq!(err(&[ok, of(ZONE_DMA, ZoneSpec::all_free(8))], 1), E::LowZone(NodeId(1)));
     let large = of(ZONE_DMA, ZoneSpec::all_free(4097));
     assert_eq!(err(&[large], 1), E::ZoneTooLarge(NODE, ZONE_DMA));
-    let odd = ZoneSpec { present: 10, managed: 20, free: 5, late: 0 };
+    let odd = ZoneSpec { present: 10, managed: 20, free: 5, late: 0, free_lists: None };
     assert_eq!(err(&[of(ZONE_NORMAL, odd)], 1), E::ZoneCounts(NODE, ZONE_NORMAL));
     let huge = ZoneSpec::all_free(1 << 29);
     assert_eq!(err(&[of(ZONE_NORMAL, huge), ok], 1), E::TooManyPages((1 << 29) + 1024));

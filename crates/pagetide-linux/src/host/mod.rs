@@ -20,6 +20,7 @@ mod marks;
 pub mod meminfo;
 pub mod note;
 mod number;
+pub mod pagetypeinfo;
 mod plain_names;
 pub mod scenario;
 pub mod slabinfo;

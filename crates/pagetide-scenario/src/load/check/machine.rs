@@ -177,6 +177,7 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
             managed: managed.value.0 / PAGE_SIZE,
             free: free.value.0 / PAGE_SIZE,
             late: late / PAGE_SIZE,
+            free_lists: None,
         });
     }
     zones

@@ -1,0 +1,202 @@
+//! A zone whose free lists are known when the machine starts.
+//!
+//! Linux: what boot left behind, as /proc/pagetypeinfo shows it. How much of what type is free in
+//! blocks of what size decides when a type runs out and takes a block of another, and with that
+//! when a watermark is boosted; an empty machine of the same size would do so at another time.
+//!
+//! Only numbers are known, not addresses: blocks are laid out from the top of the zone down, whole
+//! pageblocks first, then smaller blocks in pageblocks of their type, no two of them buddies. What
+//! is left is held by the kernel.
+//!
+//! Invariant: afterwards `pagetypeinfo` gives the numbers that were asked for.
+
+use crate::buddy::{clear_tails, mark_allocated, Placement};
+use crate::gfp::MigrateType;
+use crate::page::PageArray;
+use crate::units::{
+    Order, Pfn, MAX_PAGE_ORDER, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER,
+};
+use crate::zone::Zone;
+use alloc::vec::Vec;
+
+/// The types that boot uses, in the order of /proc/pagetypeinfo.
+pub const TYPES: [MigrateType; 3] =
+    [MigrateType::Unmovable, MigrateType::Movable, MigrateType::Reclaimable];
+
+/// Free blocks of a zone when the machine starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeLists {
+    /// Free blocks of each of [`TYPES`], of each order.
+    pub blocks: [[u32; NR_PAGE_ORDERS]; 3],
+    /// Pageblocks of each of [`TYPES`].
+    pub pageblocks: [u32; 3],
+}
+
+/// A block to be free.
+#[derive(Clone, Copy)]
+struct Chunk {
+    pfn: u32,
+    order: Order,
+    mt: MigrateType,
+}
+
+/// A part of a pageblock that must not become free as a whole, or it would merge.
+#[derive(Clone, Copy)]
+struct Slot {
+    pfn: u32,
+    order: Order,
+}
+
+impl FreeLists {
+    /// Pages in all blocks.
+    pub fn pages(&self) -> u64 {
+        let of_type = |counts: &[u32; NR_PAGE_ORDERS]| -> u64 {
+            counts.iter().enumerate().map(|(order, &count)| u64::from(count) << order).sum()
+        };
+        self.blocks.iter().map(of_type).sum()
+    }
+
+    /// Where everything goes within the frames `start..end`: free blocks, and the types of the
+    /// pageblocks. `None` when it does not fit.
+    fn plan(&self, start: u32, end: u32) -> Option<(Vec<Chunk>, Vec<(u32, MigrateType)>)> {
+        let size = PAGEBLOCK_NR_PAGES as u32;
+        let mut vacant: Vec<u32> = (start.div_ceil(size)..end / size).map(|n| n * size).collect();
+        let mut chunks = Vec::new();
+        let mut typed = Vec::new();
+        // Pairs of pageblocks, then single ones, from the top.
+        for (counts, mt) in self.blocks.iter().zip(TYPES) {
+            for order in (PAGEBLOCK_ORDER..=MAX_PAGE_ORDER).rev() {
+                let span = 1u32 << order;
+                for _ in 0..counts[order as usize] {
+                    let parts = (span / size) as usize;
+                    let buddy_is_free = |pfn: u32| {
+                        chunks
+                            .iter()
+                            .any(|chunk: &Chunk| (chunk.pfn, chunk.order) == (pfn ^ span, order))
+                    };
+                    let whole = |window: &[u32]| {
+                        window[0] % span == 0
+                            && window[parts - 1] - window[0] == span - size
+                            && (order == MAX_PAGE_ORDER || !buddy_is_free(window[0]))
+                    };
+                    let at = vacant.windows(parts).rposition(whole)?;
+                    chunks.push(Chunk { pfn: vacant[at], order, mt });
+                    typed.extend(vacant.drain(at..at + parts).map(|pfn| (pfn, mt)));
+                }
+            }
+        }
+        for (counts, mt) in self.blocks.iter().zip(TYPES) {
+            let mut slots: Vec<Slot> = Vec::new();
+            for order in (0..PAGEBLOCK_ORDER).rev() {
+                for _ in 0..counts[order as usize] {
+                    // The smallest slot that is larger, so that large ones stay whole.
+                    let fits = |(_, slot): &(usize, &Slot)| slot.order > order;
+                    let best = slots.iter().enumerate().filter(fits).min_by_key(|(_, s)| s.order);
+                    let mut slot = match best.map(|(index, _)| index) {
+                        Some(index) => slots.swap_remove(index),
+                        None => {
+                            let pfn = vacant.pop()?;
+                            typed.push((pfn, mt));
+                            Slot { pfn, order: PAGEBLOCK_ORDER }
+                        }
+                    };
+                    // Of two halves one is split on, the other may hold something else, not all.
+                    while slot.order > order {
+                        slot.order -= 1;
+                        slots.push(slot);
+                        slot.pfn += 1 << slot.order;
+                    }
+                    chunks.push(Chunk { pfn: slot.pfn, order, mt });
+                }
+            }
+        }
+        // What is left is held; its types make up the numbers.
+        for (index, mt) in TYPES.iter().enumerate() {
+            let used = typed.iter().filter(|(_, of)| of == mt).count() as u32;
+            for _ in used..self.pageblocks[index] {
+                let Some(pfn) = vacant.pop() else { break };
+                typed.push((pfn, *mt));
+            }
+        }
+        typed.extend(vacant.into_iter().map(|pfn| (pfn, MigrateType::Unmovable)));
+        Some((chunks, typed))
+    }
+
+    /// Gives `zone`, whose managed frames `start..end` are neither free nor handed out, these free
+    /// blocks; everything else is held by the kernel. False, and nothing done, if they do not fit.
+    pub(crate) fn build(
+        &self,
+        zone: &mut Zone,
+        pages: &mut PageArray,
+        start: u32,
+        end: u32,
+    ) -> bool {
+        let Some((chunks, typed)) = self.plan(start, end) else { return false };
+        for pfn in start..end {
+            mark_allocated(pages, Pfn(pfn), 0);
+        }
+        for (pfn, mt) in typed {
+            zone.set_block_type(Pfn(pfn), mt);
+        }
+        for Chunk { pfn, order, mt } in chunks {
+            clear_tails(pages, Pfn(pfn), order);
+            zone.free_block(pages, Pfn(pfn), order, mt, Placement::Tail);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{NodeSpec, ZoneSpec};
+    use crate::page_alloc::Memory;
+    use crate::zone::ZONE_DMA32;
+
+    /// Debian's 6.1 with 256 MiB, before the first task runs.
+    fn example() -> FreeLists {
+        FreeLists {
+            blocks: [
+                [0, 1, 1, 4, 0, 1, 1, 1, 1, 0, 0],
+                [1, 0, 1, 0, 0, 6, 9, 7, 7, 2, 38],
+                [1, 0, 0, 1, 1, 1, 1, 1, 0, 1, 0],
+            ],
+            pageblocks: [16, 98, 6],
+        }
+    }
+
+    fn machine(lists: FreeLists) -> Memory {
+        let mut spec = NodeSpec::default();
+        spec.zones[ZONE_DMA32] = ZoneSpec {
+            present: 61_402,
+            managed: 52_062,
+            free: lists.pages(),
+            late: 736,
+            free_lists: Some(lists),
+        };
+        Memory::new(&[spec], 1).unwrap()
+    }
+
+    #[test]
+    fn the_lists_are_as_asked() {
+        let lists = example();
+        let memory = machine(lists);
+        memory.audit().unwrap();
+        let zone = &memory.nodes[0].zones[ZONE_DMA32];
+        assert_eq!(zone.free_pages(), lists.pages());
+        for (index, mt) in TYPES.into_iter().enumerate() {
+            let found = zone.pagetypeinfo(mt);
+            let wanted = lists.blocks[index].map(u64::from);
+            assert_eq!(found, wanted, "{mt:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_approximated() {
+        let mut lists = FreeLists::default();
+        lists.blocks[0][0] = 40_000; // single pages of which no two may be buddies
+        let memory = machine(lists);
+        memory.audit().unwrap();
+        assert_eq!(memory.nodes[0].zones[ZONE_DMA32].free_pages(), 40_000);
+    }
+}
