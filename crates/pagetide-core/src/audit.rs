@@ -267,6 +267,11 @@ impl Machine {
                 charged[self.mms[vma.mm.idx()].memcg.idx()] += 1;
             }
         }
+        let (slabs, order) = self.tree_nodes.slabs();
+        for slab in slabs {
+            let node = self.mem.pages[slab.idx()].node();
+            stats[node.idx()][NodeStat::NrSlabReclaimable as usize] += 1 << order;
+        }
         for (id, memcg) in self.memcgs.iter().enumerate() {
             check!(
                 memcg.charged == charged[id],

@@ -500,7 +500,9 @@ impl Machine {
         }
         self.init_user_page(pfn, file.0, index, PageFlags::FILE.with(PageFlags::LOCKED));
         self.charge(pfn, ctx.memcg);
+        let nodes = self.files[file.idx()].nr_nodes;
         let shadow = self.files[file.idx()].insert(index, pfn);
+        self.tree_grew(nodes, self.files[file.idx()].nr_nodes, ctx);
         self.stat_inc(pfn, NodeStat::NrFilePages);
         self.mem.work.cache_ops += 1;
         if refault {

@@ -377,7 +377,9 @@ impl Machine {
         debug_assert_eq!(page.mapcount, 0);
         page.clear(PageFlags::FILE);
         let (file, index) = (page.mapping, page.index);
+        let nodes = self.files[file as usize].nr_nodes;
         self.files[file as usize].remove(index, shadow);
+        self.tree_shrank(nodes, self.files[file as usize].nr_nodes);
         self.stat_dec(pfn, NodeStat::NrFilePages);
     }
 }

@@ -69,6 +69,7 @@ pub mod reclaim;
 pub mod slowpath;
 pub mod state_digest;
 pub mod swap;
+pub mod tree_nodes;
 pub mod units;
 pub mod vmstat;
 pub mod watermark;

@@ -21,6 +21,7 @@ use crate::page_table::{Backing, Pte, Vma, VmaId};
 use crate::psi::Psi;
 use crate::reclaim::kswapd::Kswapd;
 use crate::swap::SwapArea;
+use crate::tree_nodes::TreeNodes;
 use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Pfn, MAX_PAGES};
 use crate::vmstat::NodeStat;
 use crate::work::Work;
@@ -86,6 +87,7 @@ pub struct Machine {
     pub(crate) mms: Vec<Mm>,
     pub(crate) vmas: Vec<Vma>,
     pub(crate) files: Vec<FileCache>,
+    pub(crate) tree_nodes: TreeNodes,
     pub(crate) swap: SwapArea,
     pub(crate) writeback: Writeback,
     pub(crate) lru_batches: Vec<LruBatches>,
@@ -120,6 +122,7 @@ impl Machine {
             mms: Vec::new(),
             vmas: Vec::new(),
             files: Vec::new(),
+            tree_nodes: TreeNodes::new(nr_cpus),
             swap: SwapArea::default(),
             writeback: Writeback::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
@@ -469,13 +472,16 @@ impl Machine {
                 let page = &self.mem.pages[pfn.idx()];
                 let busy = PageFlags::DIRTY.with(PageFlags::WRITEBACK).with(PageFlags::LOCKED);
                 if page.mapcount == 0 && !page.flags.any(busy) {
+                    let nodes = self.files[file].nr_nodes;
                     self.files[file].remove(index, Default::default());
+                    self.tree_shrank(nodes, self.files[file].nr_nodes);
                     self.mem.pages[pfn.idx()].clear(PageFlags::FILE);
                     self.stat_dec(pfn, NodeStat::NrFilePages);
                     self.free_user_page(pfn, cpu);
                 }
             }
         }
+        self.give_slabs_back(cpu);
         Effects::new(&mut self.effects)
     }
 

@@ -23,6 +23,12 @@ pub struct FileCache {
     slots: Vec<u64>,
     /// One bit a page: dirty (Linux `PAGECACHE_TAG_DIRTY`).
     dirty: Vec<u64>,
+    /// Slots in use of each node of the tree's lowest level, and nodes in use below each node of
+    /// the level above it.
+    leaves: Vec<u8>,
+    branches: Vec<u8>,
+    /// Nodes of the tree.
+    pub nr_nodes: u64,
     /// Size in bytes.
     pub size: u64,
     /// Only holes: reading needs no I/O.
@@ -48,6 +54,9 @@ impl FileCache {
         FileCache {
             slots: vec![0; pages],
             dirty: vec![0; pages.div_ceil(64)],
+            leaves: vec![0; pages.div_ceil(64)],
+            branches: vec![0; pages.div_ceil(64 * 64)],
+            nr_nodes: 0,
             size,
             sparse,
             nr_pages: 0,
@@ -73,6 +82,8 @@ impl FileCache {
             if pages > self.slots.len() {
                 self.slots.resize(pages, 0);
                 self.dirty.resize(pages.div_ceil(64), 0);
+                self.leaves.resize(pages.div_ceil(64), 0);
+                self.branches.resize(pages.div_ceil(64 * 64), 0);
             }
         }
     }
@@ -95,6 +106,8 @@ impl FileCache {
         self.nr_pages += 1;
         if shadow.is_some() {
             self.nr_shadows -= 1;
+        } else {
+            self.use_slot(index);
         }
         shadow
     }
@@ -107,6 +120,36 @@ impl FileCache {
         self.nr_pages -= 1;
         if shadow.is_some() {
             self.nr_shadows += 1;
+        } else {
+            self.leave_slot(index);
+        }
+    }
+
+    /// A slot that was empty is in use: its nodes are there. (Files of up to 64 pages have one
+    /// node; the levels above the second are too few to matter.)
+    fn use_slot(&mut self, index: u32) {
+        let leaf = index as usize / 64;
+        self.leaves[leaf] += 1;
+        if self.leaves[leaf] == 1 {
+            self.nr_nodes += 1;
+            if self.leaves.len() > 1 {
+                self.branches[leaf / 64] += 1;
+                self.nr_nodes += u64::from(self.branches[leaf / 64] == 1);
+            }
+        }
+    }
+
+    /// A slot in use is empty.
+    fn leave_slot(&mut self, index: u32) {
+        let leaf = index as usize / 64;
+        self.leaves[leaf] -= 1;
+        if self.leaves[leaf] == 0 {
+            self.nr_nodes -= 1;
+            // A file that has grown since may have no branch for its first leaf.
+            if self.branches[leaf / 64] > 0 {
+                self.branches[leaf / 64] -= 1;
+                self.nr_nodes -= u64::from(self.branches[leaf / 64] == 0);
+            }
         }
     }
 
@@ -167,6 +210,9 @@ impl FileCache {
         let FileCache {
             slots,
             dirty,
+            leaves: _, // follow from the slots
+            branches,
+            nr_nodes,
             size,
             sparse,
             nr_pages,
@@ -177,6 +223,7 @@ impl FileCache {
             mappings,
         } = self;
         digest.write_all(&[*size, u64::from(*sparse), *nr_pages, *nr_dirty, *nr_shadows]);
+        digest.write_all(&[*nr_nodes, branches.iter().map(|&count| u64::from(count)).sum()]);
         digest.write_all(&[u64::from(*writeback_index), *dirtied_when, mappings.len() as u64]);
         for table in [slots, dirty] {
             digest.write_u64(table.len() as u64);

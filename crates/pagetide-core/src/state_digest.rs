@@ -40,6 +40,7 @@ impl Machine {
         for file in &self.files {
             file.digest(&mut digest);
         }
+        self.tree_nodes.digest(&mut digest);
         self.swap.digest(&mut digest);
         self.swapin.digest(&mut digest);
         self.writeback.digest(&mut digest);

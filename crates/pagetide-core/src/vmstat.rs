@@ -176,6 +176,8 @@ counters! {
         NrWriteback = "nr_writeback",
         /// Swap-cache pages.
         NrSwapcached = "nr_swapcached",
+        /// Pages of slabs that a shrinker can free.
+        NrSlabReclaimable = "nr_slab_reclaimable",
         /// Pages of page tables.
         NrPageTablePages = "nr_page_table_pages",
     }

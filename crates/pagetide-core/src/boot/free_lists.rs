@@ -47,6 +47,17 @@ struct Slot {
     order: Order,
 }
 
+/// The frames `at..end` in aligned parts as large as possible.
+fn aligned_slots(mut at: u32, end: u32) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    while at < end {
+        let order = at.trailing_zeros().min((end - at).ilog2()) as Order;
+        slots.push(Slot { pfn: at, order });
+        at += 1 << order;
+    }
+    slots
+}
+
 impl FreeLists {
     /// Pages in all blocks.
     pub fn pages(&self) -> u64 {
@@ -85,14 +96,33 @@ impl FreeLists {
                 }
             }
         }
+        // Pageblocks that the zone has only in part, the lower one first: boot's own.
+        let low = (start, start.next_multiple_of(size).min(end));
+        let high = (end / size * size, end);
+        let mut edges = Vec::new();
+        if high.0 >= low.1 && high.0 < high.1 {
+            edges.push(high);
+        }
+        if low.0 < low.1 {
+            edges.push(low);
+        }
         for (counts, mt) in self.blocks.iter().zip(TYPES) {
             let mut slots: Vec<Slot> = Vec::new();
             for order in (0..PAGEBLOCK_ORDER).rev() {
                 for _ in 0..counts[order as usize] {
                     // The smallest slot that is larger, so that large ones stay whole.
-                    let fits = |(_, slot): &(usize, &Slot)| slot.order > order;
-                    let best = slots.iter().enumerate().filter(fits).min_by_key(|(_, s)| s.order);
-                    let mut slot = match best.map(|(index, _)| index) {
+                    let best = |slots: &[Slot]| {
+                        let fits = |(_, slot): &(usize, &Slot)| slot.order > order;
+                        let fitting = slots.iter().enumerate().filter(fits);
+                        fitting.min_by_key(|(_, slot)| slot.order).map(|(index, _)| index)
+                    };
+                    if best(&slots).is_none() {
+                        if let Some((from, to)) = edges.pop() {
+                            typed.push((from / size * size, mt));
+                            slots.extend(aligned_slots(from, to));
+                        }
+                    }
+                    let mut slot = match best(&slots) {
                         Some(index) => slots.swap_remove(index),
                         None => {
                             let pfn = vacant.pop()?;
@@ -118,6 +148,7 @@ impl FreeLists {
                 typed.push((pfn, *mt));
             }
         }
+        vacant.extend(edges.into_iter().map(|(from, _)| from / size * size));
         typed.extend(vacant.into_iter().map(|pfn| (pfn, MigrateType::Unmovable)));
         Some((chunks, typed))
     }
@@ -151,7 +182,7 @@ mod tests {
     use super::*;
     use crate::node::{NodeSpec, ZoneSpec};
     use crate::page_alloc::Memory;
-    use crate::zone::ZONE_DMA32;
+    use crate::zone::{ZONE_DMA, ZONE_DMA32};
 
     /// Debian's 6.1 with 256 MiB, before the first task runs.
     fn example() -> FreeLists {
@@ -188,6 +219,29 @@ mod tests {
             let found = zone.pagetypeinfo(mt);
             let wanted = lists.blocks[index].map(u64::from);
             assert_eq!(found, wanted, "{mt:?}");
+        }
+    }
+
+    #[test]
+    fn a_pageblock_that_the_zone_has_in_part_is_used() {
+        // Zone DMA of the same machine: managed memory begins in the middle of a pageblock.
+        let lists = FreeLists {
+            blocks: [
+                [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0],
+                [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3],
+                [0; NR_PAGE_ORDERS],
+            ],
+            pageblocks: [1, 7, 0],
+        };
+        let mut spec = NodeSpec::default();
+        spec.zones[ZONE_DMA] =
+            ZoneSpec { present: 3998, managed: 3840, free: 3808, late: 0, free_lists: Some(lists) };
+        spec.zones[ZONE_DMA32] = ZoneSpec::all_free(4096);
+        let memory = Memory::new(&[spec], 1).unwrap();
+        memory.audit().unwrap();
+        let zone = &memory.nodes[0].zones[ZONE_DMA];
+        for (index, mt) in TYPES.into_iter().enumerate() {
+            assert_eq!(zone.pagetypeinfo(mt), lists.blocks[index].map(u64::from), "{mt:?}");
         }
     }
 

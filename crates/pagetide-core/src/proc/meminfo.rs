@@ -72,7 +72,11 @@ impl Machine {
     /// The lines about the kernel's own memory and about commitments.
     fn put_meminfo_kernel(&self, out: &mut String) {
         let mut pages = |label: &str, pages: u64| put_kb(out, label, pages << (PAGE_SHIFT - 10));
-        for label in ["KReclaimable:", "Slab:", "SReclaimable:", "SUnreclaim:", "KernelStack:"] {
+        let reclaimable = self.global_node_stat(NodeStat::NrSlabReclaimable);
+        for label in ["KReclaimable:", "Slab:", "SReclaimable:"] {
+            pages(label, reclaimable);
+        }
+        for label in ["SUnreclaim:", "KernelStack:"] {
             pages(label, 0);
         }
         pages("PageTables:", self.global_node_stat(NodeStat::NrPageTablePages));
