@@ -115,6 +115,9 @@ impl Machine {
             if let Err(step) = self.read_one_page(read, end, slow, ctx) {
                 return step;
             }
+            if self.has_woken_kswapd() {
+                return Step::Continue;
+            }
         }
         Step::Continue
     }
@@ -237,6 +240,9 @@ impl Machine {
                     timeout: pause,
                 });
             }
+            if self.has_woken_kswapd() {
+                return Step::Continue;
+            }
         }
         Step::Continue
     }
@@ -307,6 +313,11 @@ impl Machine {
                 window.run_start = window.next;
                 continue;
             }
+            if slow.is_none() && self.has_woken_kswapd() {
+                self.submit_file_read(window.file, window.run_start, index);
+                window.run_start = index;
+                return Some(Step::Continue);
+            }
             let pfn = match self.alloc_page(ctx, slow, gfp) {
                 Alloc::Page(pfn) => pfn,
                 Alloc::Pending(step) => {
@@ -332,19 +343,32 @@ impl Machine {
         None
     }
 
+    /// Whether this step has woken kswapd, or is about to. Linux offers the CPU at every allocation
+    /// that may sleep (`might_alloc`) and once a page in read() and write() (`cond_resched`), so a
+    /// kswapd that is to run does so before the task takes another page. Loops over allocations
+    /// end their step here, for the world to decide: a window run to its end would take kswapd
+    /// one descent more to make up for.
+    fn has_woken_kswapd(&self) -> bool {
+        !self.mem.wakeups.is_empty()
+            || self.effects.iter().any(|effect| matches!(effect, Effect::WakeKswapd(_)))
+    }
+
     /// Starts reading the locked pages `start..end` of a file. Holes are ready at once.
     pub(crate) fn submit_file_read(&mut self, file: FileId, start: u32, end: u32) {
         if start >= end {
             return;
         }
         if self.files[file.idx()].sparse {
+            // The file system is entered once for the run, as for one with blocks; then it looks up
+            // every page's block, and finds a hole (Linux `ext4_mpage_readpages`).
+            self.mem.work.fs_requests += 1;
+            self.mem.work.cache_ops += end - start;
             for index in start..end {
                 if let Some(pfn) = self.files[file.idx()].get(index) {
                     let page = &mut self.mem.pages[pfn.idx()];
                     page.set(PageFlags::UPTODATE);
                     page.clear(PageFlags::LOCKED);
                     self.mem.work.pages_zeroed += 1;
-                    self.mem.work.fs_requests += 1;
                     self.wake_page(pfn);
                 }
             }
@@ -381,5 +405,46 @@ impl Machine {
         self.files[file as usize].remove(index, shadow);
         self.tree_shrank(nodes, self.files[file as usize].nr_nodes);
         self.stat_dec(pfn, NodeStat::NrFilePages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Call;
+    use crate::config::Config;
+    use crate::node::NodeSpec;
+    use crate::page_table::{Advice, Backing};
+    use crate::units::Cpu;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_window_that_wakes_kswapd_lets_it_run_first() {
+        let config = Config { read_ahead_pages: 32, ..Config::default() };
+        let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
+        let mm = machine.create_mm(Machine::ROOT);
+        let file = machine.create_file(8192 * PAGE_SIZE, true);
+        let map = machine.mmap(mm, Backing::File(file), 8192, Advice::Normal, false);
+        // Windows around these pages are whole and follow each other.
+        for page in (16..8192).step_by(32) {
+            let mut call = Call::fault(mm, NodeId(0), map, page, false);
+            loop {
+                let mut effects = Vec::new();
+                let (step, borrowed) = machine.step(&mut call, Cpu(0), 0);
+                borrowed.drain_into(&mut effects);
+                if effects.iter().any(|effect| matches!(effect, Effect::WakeKswapd(_))) {
+                    assert_eq!(step, Step::Continue);
+                    let cached = machine.file(file).nr_pages;
+                    assert_ne!(cached % 32, 0, "the window was finished first");
+                    machine.step(&mut call, Cpu(0), 0).1.discard();
+                    assert_eq!(machine.file(file).nr_pages, cached.next_multiple_of(32));
+                    return;
+                }
+                if step != Step::Continue {
+                    break;
+                }
+            }
+        }
+        panic!("kswapd was never needed");
     }
 }

@@ -116,8 +116,8 @@ pub struct CostModel {
     /// without them: 190 ns.)
     pub syscall_ns: Nanos,
 
-    /// A file system's share of one read request it builds, of one hole it fills with zeroes, or of
-    /// one page newly written: block mapping, journal handle, delayed allocation. `[xrp]`'s ext4.
+    /// A file system's share of one read request it builds, of one run of holes it fills with
+    /// zeroes, or of one page newly written: block mapping, journal handle, delayed allocation. `[xrp]`'s ext4.
     /// (ext4 pays it for every page of a buffered write before it had large folios, and once a call
     /// since then.)
     pub fs_request_ns: Nanos,
