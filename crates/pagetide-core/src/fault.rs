@@ -79,7 +79,7 @@ struct SwapWindow {
     active: bool,
 }
 
-/// How useful swap read-ahead has been (Linux `swapin_readahead_hits` and the per-VMA copy).
+/// How useful swap read-ahead has been, by slot (Linux `swapin_readahead_hits`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SwapinHistory {
     hits: u32,
@@ -466,8 +466,11 @@ impl Machine {
         let mut mapped = false;
         for at in start..end {
             let Some(pfn) = self.files[file.idx()].get(at) else { continue };
-            // Most cached neighbours are mapped already; this spares loading their descriptors.
-            if !self.vmas[vma.idx()].ptes[at as usize].is_empty() {
+            let mapping = &mut self.vmas[vma.idx()];
+            // A cached neighbour speaks for reading around, whether it was mapped before or not.
+            // Most are, and were read then; this spares loading their descriptors.
+            if !mapping.ptes[at as usize].is_empty() {
+                mapping.mmap_miss = mapping.mmap_miss.saturating_sub(1);
                 continue;
             }
             let page = &self.mem.pages[pfn.idx()];
@@ -476,9 +479,8 @@ impl Machine {
             {
                 continue;
             }
-            self.map_page(vma, u64::from(at), pfn, false);
-            let mapping = &mut self.vmas[vma.idx()];
             mapping.mmap_miss = mapping.mmap_miss.saturating_sub(1);
+            self.map_page(vma, u64::from(at), pfn, false);
             mapped |= at == index;
         }
         self.mem.work.cache_ops += 1;
@@ -515,5 +517,40 @@ impl Machine {
     /// Group of an address space.
     pub fn mm_memcg(&self, mm: crate::units::MmId) -> MemcgId {
         self.mms[mm.idx()].memcg
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Call;
+    use crate::config::Config;
+    use crate::node::NodeSpec;
+    use crate::units::{Cpu, NodeId, PAGE_SIZE};
+
+    #[test]
+    fn neighbours_mapped_before_count_as_hits_of_reading_around() {
+        let config = Config { read_ahead_pages: 0, fault_around_pages: 16, ..Config::default() };
+        let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
+        let mm = machine.create_mm(Machine::ROOT);
+        let file = machine.create_file(16 * PAGE_SIZE, true);
+        let map = machine.mmap(mm, Backing::File(file), 16, Advice::Normal, false);
+        let fault = |machine: &mut Machine, page| {
+            let mut call = Call::fault(mm, NodeId(0), map, page, false);
+            loop {
+                let (step, effects) = machine.step(&mut call, Cpu(0), 0);
+                effects.discard();
+                if step != Step::Continue {
+                    return;
+                }
+            }
+        };
+        for page in (0..16).filter(|&page| page != 7) {
+            fault(&mut machine, page);
+        }
+        machine.vmas[map.idx()].mmap_miss = 50;
+        fault(&mut machine, 7);
+        // 15 neighbours in the first attempt; they and the page itself when it is tried again.
+        assert_eq!(machine.vmas[map.idx()].mmap_miss, 50 - 15 - 16);
     }
 }

@@ -191,6 +191,8 @@ pub struct Vma {
     pub readahead: crate::readahead::ReadaheadState,
     /// Faults without read-ahead hits (Linux `mmap_miss`).
     pub mmap_miss: u32,
+    /// How useful reading ahead from swap has been.
+    pub swap_readahead: crate::readahead::SwapReadahead,
     /// Whether the mapping still exists.
     pub alive: bool,
 }
@@ -212,6 +214,7 @@ impl Vma {
             nr_swapped: 0,
             readahead: Default::default(),
             mmap_miss: 0,
+            swap_readahead: Default::default(),
             alive: true,
         }
     }
@@ -229,6 +232,7 @@ impl Vma {
             nr_swapped,
             readahead,
             mmap_miss,
+            swap_readahead,
             alive,
         } = self;
         let file = match backing {
@@ -239,6 +243,7 @@ impl Vma {
         digest.write_all(&[mm.0.into(), file, advice, u64::from(*executable), u64::from(*alive)]);
         digest.write_all(&[*nr_present, *nr_swapped, u64::from(*mmap_miss)]);
         readahead.digest(digest);
+        swap_readahead.digest(digest);
         digest.write_u64(ptes.len() as u64);
         for (at, pte) in ptes.iter().enumerate().filter(|(_, pte)| !pte.is_empty()) {
             digest.write_u64((at as u64) << 32 | u64::from(pte.bits()));

@@ -1,15 +1,19 @@
-//! File read-ahead: which pages to read beside the one that was asked for.
+//! Read-ahead: which pages to read beside the one that was asked for, from files and from swap.
 //!
-//! Linux: mm/readahead.c (6.1). Each open file keeps a window: `start`, `size`, and the last
+//! Linux: mm/readahead.c, mm/swap_state.c (6.1). Each open file keeps a window: `start`, `size`, and the last
 //! `async_size` pages of it, whose first page carries [`PageFlags::READAHEAD`](crate::page::PageFlags::READAHEAD). Touching the
 //! marked page reads the next window before it is needed. Mapped files without a hit read a
-//! window around the fault instead.
+//! window around the fault instead. Swap has no marks: each mapping counts the pages that were read
+//! ahead for it and then used, and a miss reads about as many again.
 //!
-//! Invariant: `async_size <= size`; a [`Window`] never passes the end of its file.
+//! Invariant: `async_size <= size`; a [`Window`] never passes the end of its file, and a window of
+//! swap never that of the mapping or of the page of page table.
 
 use crate::digest::Digest;
 use crate::page_cache::FileCache;
+use crate::page_table::PTRS_PER_PTE;
 use crate::units::{FileId, PAGE_SHIFT};
+use core::ops::Range;
 
 /// What an open file remembers of its reads (Linux `struct file_ra_state`), in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,5 +167,193 @@ impl ReadaheadState {
         self.start = index;
         self.size = initial_size(req, max);
         self.async_size = if self.size > req { self.size - req } else { self.size };
+    }
+}
+
+// ---- swap ----
+
+/// A window by address is at most 2^5 pages, whatever `vm.page-cluster` says
+/// (Linux `SWAP_RA_ORDER_CEILING`).
+const SWAP_RA_ORDER_CEILING: u32 = 5;
+/// Hits a mapping can count: it has six bits for them (Linux `SWAP_RA_HITS_MAX`).
+const SWAP_RA_HITS_MAX: u32 = 63;
+/// Hits that are taken for granted before the first miss, so that it reads a window.
+pub(crate) const SWAP_RA_FIRST_HITS: u32 = 4;
+
+/// Pages to read for a miss in swap (Linux `__swapin_nr_pages`): a power of two, by the hits since
+/// the last miss. `adjacent`: the miss is next to the last place looked at. `last`: pages read then.
+pub(crate) fn swapin_nr_pages(adjacent: bool, hits: u32, max: u32, last: u32) -> u32 {
+    let nr = match hits {
+        // Nothing used of what was read ahead: only a neighbour earns a second page.
+        0 => 1 + u32::from(adjacent),
+        _ => (hits.min(max) + 2).next_power_of_two().max(4),
+    };
+    // One bad window only halves it, even past a limit that was lowered since.
+    nr.min(max).max(last / 2)
+}
+
+/// What a mapping remembers of its swap-in by address (Linux `vma->swap_readahead_info`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwapReadahead {
+    /// Page of the last fault on a swap entry, whether it hit or missed; `None` before the first.
+    last_page: Option<u64>,
+    /// Pages of the last window.
+    window: u32,
+    /// Pages read ahead that were used since.
+    hits: u32,
+}
+
+impl Default for SwapReadahead {
+    fn default() -> SwapReadahead {
+        SwapReadahead { last_page: None, window: 0, hits: SWAP_RA_FIRST_HITS }
+    }
+}
+
+impl SwapReadahead {
+    /// A fault found its page in the swap cache; `ahead`: read-ahead had put it there.
+    pub(crate) fn hit(&mut self, page: u64, ahead: bool) {
+        self.last_page = Some(page);
+        self.hits = (self.hits + u32::from(ahead)).min(SWAP_RA_HITS_MAX);
+    }
+
+    /// Pages to look at for a fault on `page`, which is not in the swap cache, of a mapping of
+    /// `len` pages (Linux `swap_ra_info`). `None`: that page alone.
+    pub(crate) fn miss(&mut self, page: u64, len: u64, page_cluster: u32) -> Option<Range<u64>> {
+        let max = 1 << page_cluster.min(SWAP_RA_ORDER_CEILING);
+        if max == 1 {
+            return None;
+        }
+        let before = self.last_page;
+        let forward = before.is_some_and(|last| page == last + 1);
+        let backward = before == Some(page + 1);
+        let nr = swapin_nr_pages(forward || backward, self.hits, max, self.window);
+        *self = SwapReadahead { last_page: Some(page), window: nr, hits: 0 };
+        if nr == 1 {
+            return None;
+        }
+        let nr = u64::from(nr);
+        // Ahead of a run in either direction, else around the fault.
+        let behind = match (forward, backward) {
+            (true, _) => 0,
+            (_, true) => nr - 1,
+            _ => (nr - 1) / 2,
+        };
+        let table = page / PTRS_PER_PTE * PTRS_PER_PTE;
+        let start = page.saturating_sub(behind).max(table);
+        let end = (page + nr - behind).min(table + PTRS_PER_PTE).min(len);
+        Some(start..end)
+    }
+
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let SwapReadahead { last_page, window, hits } = self;
+        digest.write_option(*last_page);
+        digest.write_all(&[u64::from(*window), u64::from(*hits)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEN: u64 = 10_000;
+
+    /// A task walks `pages`; what is in the last window hits. Returns the windows.
+    fn windows(
+        state: &mut SwapReadahead,
+        pages: impl Iterator<Item = u64>,
+        page_cluster: u32,
+    ) -> alloc::vec::Vec<Range<u64>> {
+        let mut all = alloc::vec::Vec::new();
+        let mut cached = 0..0;
+        for page in pages {
+            if cached.contains(&page) {
+                state.hit(page, true);
+            } else {
+                cached = state.miss(page, LEN, page_cluster).unwrap_or(page..page + 1);
+                all.push(cached.clone());
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn pages_follow_hits() {
+        assert_eq!(swapin_nr_pages(false, 0, 8, 0), 1);
+        assert_eq!(swapin_nr_pages(true, 0, 8, 0), 2);
+        assert_eq!(swapin_nr_pages(false, 1, 8, 0), 4);
+        assert_eq!(swapin_nr_pages(false, 2, 8, 0), 4);
+        assert_eq!(swapin_nr_pages(false, 3, 8, 0), 8);
+        assert_eq!(swapin_nr_pages(false, 63, 8, 0), 8);
+        // Without hits it shrinks by half at a time.
+        assert_eq!(swapin_nr_pages(false, 0, 8, 8), 4);
+        assert_eq!(swapin_nr_pages(true, 0, 8, 2), 2);
+        // The limit was 32 when the last window was read.
+        assert_eq!(swapin_nr_pages(false, 0, 4, 32), 16);
+    }
+
+    #[test]
+    fn a_sequential_run_grows_its_window() {
+        // A page far away, so that nothing has hit lately.
+        let mut state = SwapReadahead::default();
+        assert_eq!(windows(&mut state, [5000, 7000, 8000, 9000].into_iter(), 3).len(), 4);
+        assert_eq!(state, SwapReadahead { last_page: Some(9000), window: 1, hits: 0 });
+        // Alone, then by two, then what the hits are worth, all of it ahead.
+        let run = windows(&mut state, 100..140, 5);
+        let expected = [100..101, 101..103, 103..107, 107..115, 115..131, 131..163];
+        assert_eq!(run, expected);
+    }
+
+    #[test]
+    fn a_window_ends_at_the_limit() {
+        let mut state = SwapReadahead::default();
+        let run = windows(&mut state, 0..100, 3);
+        // The first miss knows no direction; its table begins at the fault.
+        assert_eq!(run[0], 0..5);
+        assert!(run[1..].iter().all(|window| window.end - window.start == 8), "{run:?}");
+        // Above the ceiling of 32 pages the tunable has no effect.
+        let mut state = SwapReadahead::default();
+        let run = windows(&mut state, 512..1024, 10);
+        assert_eq!(run.iter().map(|window| window.end - window.start).max(), Some(32));
+    }
+
+    #[test]
+    fn a_backward_run_reads_behind_the_fault() {
+        let mut state = SwapReadahead { last_page: Some(301), window: 8, hits: 7 };
+        assert_eq!(windows(&mut state, (277..=300).rev(), 3), [293..301, 285..293, 277..285]);
+    }
+
+    #[test]
+    fn any_hit_moves_the_place_and_only_read_ahead_counts() {
+        let mut state = SwapReadahead::default();
+        state.miss(100, LEN, 3);
+        state.hit(200, false);
+        assert_eq!(state, SwapReadahead { last_page: Some(200), window: 8, hits: 0 });
+        assert_eq!(state.miss(201, LEN, 3), Some(201..205), "forward, half of the last window");
+        for _ in 0..100 {
+            state.hit(300, true);
+        }
+        assert_eq!(state.hits, SWAP_RA_HITS_MAX);
+    }
+
+    #[test]
+    fn a_window_stays_in_the_mapping_and_in_the_table() {
+        let window = |last_page, page, len| {
+            SwapReadahead { last_page, window: 8, hits: 7 }.miss(page, len, 3).unwrap()
+        };
+        assert_eq!(window(None, 1000, LEN), 997..1005);
+        assert_eq!(window(None, 1, LEN), 0..6);
+        assert_eq!(window(None, LEN - 1, LEN), LEN - 4..LEN);
+        assert_eq!(window(None, 511, LEN), 508..512);
+        assert_eq!(window(None, 512, LEN), 512..517);
+        assert_eq!(window(Some(509), 510, LEN), 510..512);
+        assert_eq!(window(Some(514), 513, LEN), 512..514);
+    }
+
+    #[test]
+    fn page_cluster_0_reads_one_page_and_remembers_nothing() {
+        let mut state = SwapReadahead::default();
+        assert_eq!(state.miss(7, LEN, 0), None);
+        assert_eq!(state, SwapReadahead::default());
     }
 }

@@ -8,8 +8,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 /// Tracepoints that stand beside the counters, by their names in Linux.
-const TRACEPOINTS: [(&str, &str); 2] =
-    [("vmscan", "mm_vmscan_kswapd_wake"), ("vmscan", "mm_vmscan_direct_reclaim_begin")];
+const TRACEPOINTS: [(&str, &str); 3] = [
+    ("vmscan", "mm_vmscan_kswapd_wake"),
+    ("vmscan", "mm_vmscan_direct_reclaim_begin"),
+    ("kmem", "mm_page_alloc_extfrag"),
+];
 
 /// Open files and counters, inherited by all processes of the guest.
 #[derive(Debug)]

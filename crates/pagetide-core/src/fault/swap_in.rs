@@ -1,22 +1,58 @@
 //! Faults on pages that are in swap.
 //!
 //! Linux: mm/memory.c `do_swap_page`, mm/swap_state.c (6.1). The page is in the swap cache, or is
-//! read with its neighbours: by slot on a rotating disk, by address otherwise, as many as read-ahead
-//! has lately been worth.
+//! read with its neighbours, as many as read-ahead has lately been worth: by address, as the mapping
+//! remembers ([`SwapReadahead`]); by slot, as the whole machine remembers, if swap rotates.
 //!
 //! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped
 //! again belongs to the swap cache alone, or to nobody.
+//!
+//! [`SwapReadahead`]: crate::readahead::SwapReadahead
 
-use super::{Fault, Stage, SwapWindow};
+use super::{Fault, Stage, SwapWindow, SwapinHistory};
 use crate::call::{Alloc, Ctx, Outcome};
 use crate::effect::{Effect, Io, Step, Wait};
 use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
-use crate::page_table::PTRS_PER_PTE;
+use crate::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
 use crate::slowpath::SlowPath;
 use crate::units::{Pfn, SwapSlot};
 use crate::vmstat::Event;
+use core::ops::Range;
+
+/// The history for swap that rotates, by slot.
+impl SwapinHistory {
+    /// Read-ahead had put a page in the swap cache and a fault found it.
+    fn hit(&mut self) {
+        self.hits = self.hits.saturating_add(1);
+    }
+
+    /// Slots to look at for a page in `slot` that is not in the swap cache
+    /// (Linux `swapin_nr_pages`, `swap_cluster_readahead`). `None`: that one alone.
+    fn miss(&mut self, slot: SwapSlot, usable: u32, page_cluster: u32) -> Option<Range<u64>> {
+        let max = 1 << page_cluster.min(30);
+        if max == 1 {
+            return None;
+        }
+        // A window is never of 0 pages, so 0 stands for "none yet".
+        let granted = if self.last_window == 0 { SWAP_RA_FIRST_HITS } else { 0 };
+        let hits = core::mem::take(&mut self.hits) + granted;
+        let slot = u64::from(slot.0);
+        let adjacent = slot.abs_diff(self.prev_offset) == 1;
+        let nr = swapin_nr_pages(adjacent, hits, max, self.last_window);
+        if hits == 0 {
+            self.prev_offset = slot;
+        }
+        self.last_window = nr;
+        if nr == 1 {
+            return None;
+        }
+        let nr = u64::from(nr);
+        let start = slot / nr * nr;
+        Some(start..(start + nr).min(usable.into()))
+    }
+}
 
 impl Machine {
     pub(super) fn fault_swap(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
@@ -30,61 +66,47 @@ impl Machine {
         };
         self.mem.work.cache_ops += 1;
         if let Some(pfn) = self.swap.cached(slot) {
-            if self.mem.pages[pfn.idx()].test_clear(PageFlags::READAHEAD) {
-                self.mem.vmstat.count(Event::SwapRaHit);
-                self.swapin.hits += 1;
-            }
+            fault.read_alone = false;
+            self.swap_cache_hit(fault, pfn);
             return self.fault_swap_cached(fault, pfn, ctx);
         }
         fault.major = true;
-        fault.swap_window = self.swap_window(fault, slot);
+        self.choose_swap_window(fault, slot);
         fault.stage = Stage::SwapRead;
         None
     }
 
-    /// Which pages to read with a swapped page (Linux `swapin_nr_pages`,
-    /// `swap_cluster_readahead`, `swap_vma_readahead`).
-    pub(super) fn swap_window(&mut self, fault: &Fault, slot: SwapSlot) -> SwapWindow {
-        let max = 1u32 << self.config.page_cluster.min(10);
+    /// Remembers that a fault found its page in the swap cache (Linux `lookup_swap_cache`).
+    fn swap_cache_hit(&mut self, fault: &Fault, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        // Linux has one bit for both: a page on its way out counts as read ahead, and is not
+        // reclaimed as soon as it is written, as it is wanted again.
+        let ahead = page.test_clear(PageFlags::READAHEAD) | page.test_clear(PageFlags::RECLAIM);
+        if ahead {
+            self.mem.vmstat.count(Event::SwapRaHit);
+        }
+        if !self.config.swap_rotational {
+            self.vmas[fault.vma.idx()].swap_readahead.hit(fault.page, ahead);
+        } else if ahead {
+            self.swapin.hit();
+        }
+    }
+
+    /// Decides what to read with a page that is not in the swap cache (Linux `swapin_readahead`).
+    fn choose_swap_window(&mut self, fault: &mut Fault, slot: SwapSlot) {
         let by_slot = self.config.swap_rotational;
-        let offset = if by_slot { u64::from(slot.0) } else { fault.page };
-        let history = &mut self.swapin;
-        if max <= 1 {
-            return SwapWindow { next: offset, end: offset + 1, by_slot, active: true };
-        }
-        let mut nr = history.hits + 2;
-        if nr == 2 {
-            // No hit last time: only an adjacent fault earns a second page.
-            if offset.abs_diff(history.prev_offset) != 1 {
-                nr = 1;
-            }
+        let page_cluster = self.config.page_cluster;
+        let (at, window) = if by_slot {
+            let window = self.swapin.miss(slot, self.swap.usable(), page_cluster);
+            (u64::from(slot.0), window)
         } else {
-            nr = nr.max(4).next_power_of_two();
-        }
-        nr = nr.min(max).max(history.last_window / 2).max(1);
-        let forward = offset == history.prev_offset + 1;
-        let backward = history.prev_offset == offset + 1;
-        history.hits = 0;
-        history.last_window = nr;
-        history.prev_offset = offset;
-        let nr = u64::from(nr);
-        let (next, end) = if by_slot {
-            let start = offset / nr * nr;
-            (start, (start + nr).min(u64::from(self.swap.usable())))
-        } else {
-            let start = if forward {
-                offset
-            } else if backward {
-                (offset + 1).saturating_sub(nr)
-            } else {
-                offset.saturating_sub((nr - 1) / 2)
-            };
-            // Within one page of page table and the mapping.
-            let table = offset / PTRS_PER_PTE * PTRS_PER_PTE;
-            let len = self.vmas[fault.vma.idx()].len();
-            (start.max(table), (start + nr).min(table + PTRS_PER_PTE).min(len))
+            let vma = &mut self.vmas[fault.vma.idx()];
+            let len = vma.len();
+            (fault.page, vma.swap_readahead.miss(fault.page, len, page_cluster))
         };
-        SwapWindow { next, end, by_slot, active: true }
+        fault.read_alone = window.is_none();
+        let Range { start, end } = window.unwrap_or(at..at + 1);
+        fault.swap_window = SwapWindow { next: start, end, by_slot, active: true };
     }
 
     pub(super) fn fault_swap_read(
@@ -105,15 +127,24 @@ impl Machine {
             } else {
                 self.vmas[fault.vma.idx()].ptes[at as usize].swap_slot()
             };
-            if let Some(slot) = slot.filter(|&slot| self.swap.cached(slot).is_none()) {
-                match self.read_swap_page(slot, own == Some(slot), slow, ctx) {
-                    Ok(()) => {}
-                    Err(Some(step)) => return Some(step),
-                    Err(None) if own == Some(slot) => return Some(Step::Done(Outcome::NoMemory)),
-                    Err(None) => {}
+            let wanted = slot.is_some() && own == slot;
+            match slot {
+                Some(slot) if self.swap.cached(slot).is_none() => {
+                    match self.read_swap_page(slot, wanted, slow, ctx) {
+                        Err(Some(step)) => return Some(step),
+                        Err(None) if wanted => return Some(Step::Done(Outcome::NoMemory)),
+                        Ok(()) | Err(None) => {}
+                    }
                 }
+                // Somebody else reads it: we wait as for any locked page.
+                Some(_) if wanted => fault.read_alone = false,
+                _ => {}
             }
             fault.swap_window.next += 1;
+        }
+        if fault.swap_window.active && !fault.read_alone {
+            // What was read ahead is on its list at once, not when the batch is full.
+            self.lru_add_drain(ctx.cpu);
         }
         let slot = self.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
         let Some(slot) = slot else {
@@ -136,7 +167,7 @@ impl Machine {
     }
 
     /// Brings one slot's page into the swap cache, locked until the read ends.
-    pub(super) fn read_swap_page(
+    fn read_swap_page(
         &mut self,
         slot: SwapSlot,
         wanted: bool,
@@ -179,9 +210,9 @@ impl Machine {
     ) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
             self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
-            // With read-ahead the read is asynchronous and waiting for it lets go of the lock;
-            // a single page is read synchronously.
-            if self.config.page_cluster > 0 && !fault.tried {
+            // Waiting lets go of the address space's lock, once, unless this fault reads the one
+            // page: that read is synchronous.
+            if !fault.read_alone && !fault.tried {
                 fault.dropped_lock = true;
             }
             return Some(Step::Wait(Wait::Page(pfn)));
@@ -239,5 +270,201 @@ impl Machine {
             self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
         }
         Some(fault.outcome())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Call;
+    use crate::config::Config;
+    use crate::node::NodeSpec;
+    use crate::page_table::{Advice, Backing, VmaId};
+    use crate::readahead::SwapReadahead;
+    use crate::units::{Cpu, MmId, NodeId};
+    use alloc::vec::Vec;
+
+    const CPU: Cpu = Cpu(0);
+    /// Pages at the beginning that are all in swap once the mapping is filled.
+    const SWAPPED: u64 = 512;
+
+    struct World {
+        machine: Machine,
+        mm: MmId,
+        vma: VmaId,
+    }
+
+    impl World {
+        /// More memory written once, in order, than there is. The disk is always done at once.
+        fn new(page_cluster: u32, rotational: bool) -> World {
+            let config = Config { page_cluster, ..Config::default() };
+            let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
+            machine.swapon(8192, 8192, rotational);
+            let mm = machine.create_mm(Machine::ROOT);
+            let vma = machine.mmap(mm, Backing::Anon, 3000, Advice::Normal, false);
+            let mut world = World { machine, mm, vma };
+            for page in 0..3000 {
+                world.fault(page, true);
+            }
+            assert!((0..SWAPPED).all(|page| world.cached(page).is_none()), "all in swap alone");
+            world
+        }
+
+        fn fault(&mut self, page: u64, write: bool) -> Outcome {
+            let mut call = Call::fault(self.mm, NodeId(0), self.vma, page, write);
+            loop {
+                let (step, effects) = self.machine.step(&mut call, CPU, 1);
+                let mut todo: Vec<Effect> = Vec::new();
+                effects.drain_into(&mut todo);
+                let mut at = 0;
+                while at < todo.len() {
+                    if let Effect::Submit(io) = todo[at] {
+                        self.machine.io_done(io, true, CPU, 1).drain_into(&mut todo);
+                    }
+                    at += 1;
+                }
+                if let Step::Done(outcome) = step {
+                    self.machine.audit().unwrap();
+                    return outcome;
+                }
+            }
+        }
+
+        /// Reads pages; returns which of them were major faults.
+        fn majors(&mut self, pages: impl Iterator<Item = u64>) -> Vec<u64> {
+            pages.filter(|&page| self.fault(page, false) == Outcome::Major).collect()
+        }
+
+        fn slot(&self, page: u64) -> SwapSlot {
+            self.machine.vmas[self.vma.idx()].ptes[page as usize].swap_slot().unwrap()
+        }
+
+        /// Frame of a page in the swap cache; panics if it is mapped.
+        fn cached(&self, page: u64) -> Option<Pfn> {
+            self.machine.swap.cached(self.slot(page))
+        }
+
+        fn count(&self, event: Event) -> u64 {
+            self.machine.mem.vmstat.get(event)
+        }
+    }
+
+    #[test]
+    fn a_sequential_run_misses_once_a_window() {
+        let mut world = World::new(3, false);
+        let pgfault = world.count(Event::Pgfault);
+        let majors = world.majors(0..200);
+        // The first window is around the fault and loses what lies before the mapping.
+        assert_eq!(majors[..3], [0, 5, 13]);
+        assert_eq!(majors.len(), 1 + 25);
+        let read = 5 + 25 * 8;
+        assert_eq!(world.count(Event::Pgmajfault), 26);
+        assert_eq!(world.count(Event::Pswpin), read);
+        assert_eq!(world.count(Event::SwapRa), read - 26);
+        assert_eq!(world.count(Event::SwapRaHit), 200 - 26);
+        // Waiting for a window drops the lock: a second fault, unless reclaim between two of its
+        // pages has left the disk the time to be done.
+        let retries = world.count(Event::Pgfault) - pgfault - 200;
+        assert!((1..=26).contains(&retries), "{retries}");
+    }
+
+    #[test]
+    fn a_backward_run_misses_once_a_window() {
+        let mut world = World::new(3, false);
+        let majors = world.majors((100..200).rev());
+        assert_eq!(majors[..3], [199, 195, 187]);
+        assert_eq!(majors.len(), 1 + 12);
+        assert_eq!(world.count(Event::SwapRaHit), 100 - 13);
+    }
+
+    #[test]
+    fn pages_read_ahead_are_marked_and_on_the_inactive_list() {
+        let mut world = World::new(3, false);
+        world.fault(100, false);
+        assert!(world.machine.is_in_core(world.vma, 100));
+        for page in [97, 98, 99, 101, 102, 103, 104] {
+            let page = &world.machine.mem.pages[world.cached(page).unwrap().idx()];
+            assert!(page.has(PageFlags::READAHEAD.with(PageFlags::UPTODATE)));
+            assert_eq!(page.place, Place::InactiveAnon);
+        }
+        assert_eq!((world.cached(96), world.cached(105)), (None, None));
+        let own = world.machine.vmas[world.vma.idx()].ptes[100].pfn();
+        assert!(!world.machine.mem.pages[own.idx()].has(PageFlags::READAHEAD));
+    }
+
+    #[test]
+    fn a_page_wanted_back_while_it_is_written_counts_as_read_ahead() {
+        let mut world = World::new(3, false);
+        world.fault(100, false);
+        let pfn = world.cached(101).unwrap();
+        let page = &mut world.machine.mem.pages[pfn.idx()];
+        page.clear(PageFlags::READAHEAD);
+        page.set(PageFlags::RECLAIM);
+        assert_eq!(world.fault(101, false), Outcome::Minor);
+        assert_eq!(world.count(Event::SwapRaHit), 1);
+        assert!(!world.machine.mem.pages[pfn.idx()].has(PageFlags::RECLAIM));
+    }
+
+    #[test]
+    fn scattered_faults_end_up_reading_one_page_in_one_fault() {
+        let mut world = World::new(3, false);
+        // Windows of 8, 4, 2, then 1.
+        world.majors([50, 100, 150].into_iter());
+        let (pgfault, ahead) = (world.count(Event::Pgfault), world.count(Event::SwapRa));
+        assert_eq!(ahead, 7 + 3 + 1);
+        assert_eq!(world.majors([200, 250, 300].into_iter()), [200, 250, 300]);
+        assert_eq!(world.count(Event::SwapRa), ahead);
+        assert_eq!(world.count(Event::Pgfault) - pgfault, 3);
+    }
+
+    #[test]
+    fn swap_that_rotates_is_read_by_slot() {
+        let mut world = World::new(3, true);
+        let slot = world.slot(100).0;
+        let ahead: Vec<u64> = (0..SWAPPED)
+            .filter(|&page| page != 100 && world.slot(page).0 / 8 == slot / 8)
+            .collect();
+        assert!(!ahead.is_empty());
+        assert_eq!(world.fault(100, false), Outcome::Major);
+        let cached = (0..SWAPPED)
+            .filter(|&page| page != 100 && world.cached(page).is_some())
+            .collect::<Vec<_>>();
+        assert_eq!(cached, ahead);
+        // Hits count for the machine; the mapping remembers nothing.
+        assert_eq!(world.majors(ahead.iter().copied()), []);
+        assert_eq!(world.count(Event::SwapRaHit), ahead.len() as u64);
+        assert_eq!(world.machine.swapin.hits, ahead.len() as u32);
+        assert_eq!(world.machine.vmas[world.vma.idx()].swap_readahead, SwapReadahead::default());
+    }
+
+    #[test]
+    fn the_history_by_slot_follows_hits() {
+        let mut history = SwapinHistory::default();
+        let mut miss = |slot, hits| {
+            history.hits += hits;
+            history.miss(SwapSlot(slot), 1000, 3)
+        };
+        // The first window is granted four hits and, as any with hits, is not remembered.
+        assert_eq!(miss(999, 0), Some(992..1000));
+        assert_eq!(miss(1, 0), Some(0..4), "next to slot 0, but not below half of the last");
+        assert_eq!(miss(500, 0), Some(500..502));
+        assert_eq!(miss(600, 0), None);
+        assert_eq!(miss(601, 0), Some(600..602), "next to the last");
+        assert_eq!(miss(700, 3), Some(696..704));
+        assert_eq!(history.prev_offset, 601);
+        assert_eq!(history.miss(SwapSlot(9), 1000, 0), None);
+        assert_eq!(history.last_window, 8);
+    }
+
+    #[test]
+    fn page_cluster_0_reads_each_page_alone() {
+        for rotational in [false, true] {
+            let mut world = World::new(0, rotational);
+            let pgfault = world.count(Event::Pgfault);
+            assert_eq!(world.majors(0..100).len(), 100);
+            assert_eq!(world.count(Event::Pswpin), 100);
+            assert_eq!(world.count(Event::SwapRa), 0);
+            assert_eq!(world.count(Event::Pgfault) - pgfault, 100);
+        }
     }
 }
