@@ -1,10 +1,11 @@
 # Everything needs cargo and a C compiler, which Rust's linker wants as well; cargo fetches the
-# crates of Cargo.lock.
+# crates of Cargo.lock. What has to do with QEMU gets it, and a kernel, from `make kernel`.
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+QEMU_TESTS := $(CARGO) test --locked --test qemu -- --nocapture
 
-.PHONY: demo test bench
+.PHONY: demo kernel guest verify test test-qemu bench
 
 # Two experiments and their comparisons: the watermark patch of 2011, and a real compiler's page
 # trace on a machine too small for eight of it.
@@ -14,13 +15,33 @@ demo:
 	@echo
 	$(TARGET)/release/pagetide run experiments/compiler-trace.toml
 
+# QEMU, and a kernel to boot in it. Does nothing when both are there.
+kernel:
+	scripts/kernel.sh
+
+# The program that runs in QEMU: alone in its machine, hence without libraries.
+guest:
+	$(CARGO) rustc --locked --profile guest -p pagetide-guest -- -C target-feature=+crt-static
+
+# Every scenario of experiments/verify on the real kernel and in the simulator.
+verify: kernel guest
+	$(CARGO) build --release --locked -p pagetide
+	scripts/verify.sh $(TARGET)/release/pagetide experiments/verify/*.toml
+
 # The benches are compiled by clippy but neither built nor run: that would cost more than all tests.
+# Without QEMU, a kernel or a static guest, the tests of QEMU say so and pass.
 test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked
 	find experiments -name '*.toml' -exec $(TARGET)/debug/pagetide check {} +
 	$(CARGO) build --locked -p pagetide-core --no-default-features
+	@$(MAKE) guest || echo "make: no static guest, so the tests of QEMU are skipped" >&2
+	$(QEMU_TESTS)
+
+# Only those that boot a kernel.
+test-qemu: kernel guest
+	$(QEMU_TESTS)
 
 # Ours and the peers' in one run.
 bench:

@@ -1,8 +1,11 @@
-//! What is run on arbitrary bytes as text of a system's files: by the fuzz targets beside this
-//! file, and by the ordinary test crates/pagetide-linux/tests/corpus.rs over the stored corpus.
+//! What is run on arbitrary bytes as text of a system's files, or of what a guest said: by the fuzz
+//! targets beside this file, and by the ordinary test crates/pagetide-linux/tests/corpus.rs over the
+//! stored corpus.
 //!
 //! None may panic; notes are single lines; what becomes a scenario loads.
 
+use pagetide_linux::console;
+use pagetide_linux::counts::{record, RunName};
 use pagetide_linux::host::block::BlockDevice;
 use pagetide_linux::host::cgroup::{self, Group, Version};
 use pagetide_linux::host::error::HostError;
@@ -10,7 +13,12 @@ use pagetide_linux::host::note::Note;
 use pagetide_linux::host::scenario::{write, Options};
 use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::host::{buddyinfo, meminfo, slabinfo, swaps, sysctl, vmstat, zoneinfo};
+use pagetide_linux::reference::{is_of_a_machine, Reference};
+use pagetide_linux::start::Start;
+use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::model::Setup;
 use pagetide_scenario::names::SYSCTLS;
+use std::path::Path;
 
 /// /proc/zoneinfo of a system that shows nothing else.
 pub fn host_zoneinfo(bytes: &[u8]) {
@@ -100,6 +108,56 @@ fn add_group(host: &mut HostSnapshot, version: Version, path: &str, text: &str) 
     let parent = host.groups.iter().rposition(|other| other.path.len() < path.len());
     host.groups.push(Group { parent, ..group });
     notes
+}
+
+/// What a guest reports: it is read, or the place that cannot be read is within it.
+pub fn guest_report(bytes: &[u8]) {
+    let report = match console::parse(bytes) {
+        Ok(report) => report,
+        Err(garbage) => {
+            assert!(garbage.at < bytes.len() && !garbage.problem.contains(char::is_control));
+            return;
+        }
+    };
+    assert!(!report.done || console::has_said(bytes, "@done") || bytes.starts_with(b"@done\n"));
+    let name = RunName { scenario: "s", variant: "v", seed: 1 };
+    if let Ok(record) = record(name, &two_tasks(), &report) {
+        assert!(record.metrics.values().all(|metric| metric.value >= 0.0));
+    }
+    let text = |path: &str| report.texts.get(path).map(String::as_str).unwrap_or_default();
+    begun(text("/proc/zoneinfo"), text("/proc/pagetypeinfo"), text("/proc/sys/vm/min_free_kbytes"));
+}
+
+/// The memory with which a kernel begins: /proc/zoneinfo, then behind a line `==> pagetypeinfo <==`
+/// that file.
+pub fn start(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let (zoneinfo, types) = text.split_once("==> pagetypeinfo <==\n").unwrap_or((&text, ""));
+    begun(zoneinfo, types, "1842\n");
+}
+
+fn begun(zoneinfo: &str, types: &str, min_free_kbytes: &str) {
+    match Start::parse(zoneinfo, types, min_free_kbytes) {
+        Ok(start) if is_of_a_machine(&start) => start.apply(&mut two_tasks()),
+        Ok(_) | Err(_) => {}
+    }
+}
+
+/// A recorded reference: what is read can be used.
+pub fn reference(bytes: &[u8]) {
+    let Ok(reference) = Reference::parse(&String::from_utf8_lossy(bytes)) else { return };
+    assert_eq!(reference.records().len(), reference.seeds.len());
+    let mut setup = two_tasks();
+    reference.start.apply(&mut setup);
+    assert!(setup.machine.nodes.iter().any(|node| !node.zones.is_empty()));
+}
+
+fn two_tasks() -> Setup {
+    const SCENARIO: &str = "[machine]\nmemory = '1GiB'\n\
+        [[task]]\nname = 'a'\nworkload = 'touch'\nsize = '1MiB'\n\
+        [[task]]\nname = 'b'\nworkload = 'touch'\nsize = '1MiB'\n";
+    let loaded = load_str("s.toml", SCENARIO, Path::new(""), &Overrides::default());
+    loaded.expect("a scenario without mistakes").variants.remove(0).setup
 }
 
 fn check_notes(notes: &[Note]) {

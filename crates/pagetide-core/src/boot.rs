@@ -232,7 +232,7 @@ fn free_range(zone: &mut Zone, pages: &mut PageArray, mut at: u32, end: u32) {
         let mut order = at.trailing_zeros().min(fits).min(MAX_PAGE_ORDER.into()) as Order;
         // No block over pageblocks of two types.
         if order > PAGEBLOCK_ORDER {
-            let next = Pfn(at + PAGEBLOCK_NR_PAGES as u32);
+            let next = Pfn(at + PAGEBLOCK_NR_PAGES);
             if zone.block_type(Pfn(at)) != zone.block_type(next) {
                 order = PAGEBLOCK_ORDER;
             }
@@ -249,7 +249,7 @@ fn free_range(zone: &mut Zone, pages: &mut PageArray, mut at: u32, end: u32) {
 /// some size also has a pageblock of reclaimable pages, as boot leaves one (Debian's 6.1 with 256
 /// MiB and 512 MiB has 500 to 900 free pages of that type before the first program runs).
 fn hold(zone: &mut Zone, pages: &mut PageArray, start: u32, end: u32, nr: u64) -> u32 {
-    let size = PAGEBLOCK_NR_PAGES as u32;
+    let size = PAGEBLOCK_NR_PAGES;
     let held_end = start + nr as u32;
     if nr == 0 {
         return held_end;

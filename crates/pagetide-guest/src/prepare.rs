@@ -51,8 +51,7 @@ pub fn modules(config: &Config) -> Result<(), String> {
     for path in &config.modules {
         let name = path.display();
         let file = File::open(path).map_err(|error| format!("{name}: {error}"))?;
-        let compressed = path.extension().is_some_and(|extension| extension != "ko");
-        load_module(&file, compressed).map_err(|error| format!("module {name}: {error}"))?;
+        load_module(&file).map_err(|error| format!("module {name}: {error}"))?;
         let _ = fs::remove_file(path);
     }
     Ok(())

@@ -20,7 +20,8 @@ const SEED: &str = "opt/pagetide/seed";
 /// How often the store is asked.
 const SEED_EVERY: Duration = Duration::from_millis(10);
 /// Texts sent when the machine is ready and when the run is over.
-const TEXTS: [&str; 7] = [
+const TEXTS: [&str; 8] = [
+    "/proc/diskstats",
     "/proc/version",
     "/proc/zoneinfo",
     "/proc/meminfo",
@@ -108,6 +109,7 @@ fn supervise() -> Result<(), String> {
     process::alarm(Duration::from_nanos(setup.time_limit_ns));
     shared.go(seed);
     let in_time = wait_for_tasks(setup, &pids, shared);
+    process::end_alarm();
 
     let console = shared.lock_console();
     pids.iter().copied().for_each(process::kill);

@@ -31,7 +31,9 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     }
     if !setup.files.is_empty() || machine.swap.is_some() {
         found.push(
-            "speed of disks: QEMU's answer as fast as the host does, Pagetide's at once".to_owned(),
+            "speed of disks: QEMU's answer as fast as the host does, Pagetide's take the mean of \
+             their times"
+                .to_owned(),
         );
     }
     if machine.swap.as_ref().is_some_and(|swap| swap.full_after_pages.is_some()) {

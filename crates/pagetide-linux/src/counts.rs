@@ -59,21 +59,24 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
     let elapsed_ns = end.ns.saturating_sub(begin.ns);
     put(&mut metrics, "elapsed".into(), elapsed_ns as f64 / 1e9, Unit::Seconds);
     for (id, task) in setup.tasks.iter().enumerate() {
-        let ended = find("task-end", id).unwrap_or(end);
-        if let Some(began) = find("task-begin", id) {
+        if let Some((began, ended)) = find("task-begin", id).zip(find("task-end", id)) {
             put_usage(&mut metrics, &task.name, began, ended);
             let usage = ended.usage;
-            let faults = usage.minor_faults + usage.major_faults;
+            let faults = usage.minor_faults.saturating_add(usage.major_faults);
             put(&mut metrics, format!("{}.pgfault", task.name), faults as f64, Unit::Count);
             let major = usage.major_faults as f64;
             put(&mut metrics, format!("{}.pgmajfault", task.name), major, Unit::Count);
+        } else if let Some(began) = find("task-begin", id) {
+            // Killed, or cut by the time limit: what it had used by then nobody knows.
+            put_walltime(&mut metrics, &task.name, began, end);
         }
-        let mut began = None;
+        let mut began: Option<&Snapshot> = None;
         for snapshot in report.snapshots.iter().filter(|snapshot| snapshot.task == id) {
             match snapshot.kind.as_str() {
                 "phase-begin" => began = Some(snapshot),
                 "phase-end" => {
-                    let (Some(from), Some(phase)) = (began, task.phases.get(snapshot.phase)) else {
+                    let from = began.take().filter(|began| began.phase == snapshot.phase);
+                    let (Some(from), Some(phase)) = (from, task.phases.get(snapshot.phase)) else {
                         return Err(format!("a phase of task `{}` ended unbegun", task.name));
                     };
                     let key = format!("{}.{}", task.name, phase.name);
@@ -121,7 +124,7 @@ fn put_counts(
 ) {
     let earlier: BTreeMap<&str, u64> =
         begin.counts.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-    let mut stalls = 0;
+    let mut stalls = 0u64;
     for (name, value) in &end.counts {
         let key = format!("{prefix}{name}");
         if is_level(name) {
@@ -130,11 +133,21 @@ fn put_counts(
         }
         let count = value.saturating_sub(earlier.get(name.as_str()).copied().unwrap_or(0));
         if name.starts_with("allocstall_") {
-            stalls += count;
+            stalls = count.saturating_add(stalls);
         }
         put(metrics, key, count as f64, Unit::Count);
     }
     put(metrics, format!("{prefix}allocstall"), stalls as f64, Unit::Count);
+}
+
+fn put_walltime(
+    metrics: &mut BTreeMap<String, Metric>,
+    key: &str,
+    begin: &Snapshot,
+    end: &Snapshot,
+) {
+    let seconds = end.ns.saturating_sub(begin.ns) as f64 / 1e9;
+    put(metrics, format!("{key}.walltime"), seconds, Unit::Seconds);
 }
 
 fn put_usage(metrics: &mut BTreeMap<String, Metric>, key: &str, begin: &Snapshot, end: &Snapshot) {
@@ -142,7 +155,7 @@ fn put_usage(metrics: &mut BTreeMap<String, Metric>, key: &str, begin: &Snapshot
     let seconds = end.ns.saturating_sub(begin.ns) as f64 / 1e9;
     let bytes = to.bytes.saturating_sub(from.bytes) as f64;
     let microseconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
-    put(metrics, format!("{key}.walltime"), seconds, Unit::Seconds);
+    put_walltime(metrics, key, begin, end);
     put(metrics, format!("{key}.user"), microseconds(from.user_us, to.user_us), Unit::Seconds);
     put(
         metrics,
@@ -153,4 +166,197 @@ fn put_usage(metrics: &mut BTreeMap<String, Metric>, key: &str, begin: &Snapshot
     put(metrics, format!("{key}.bytes"), bytes, Unit::Bytes);
     let rate = if seconds > 0.0 { bytes / seconds } else { 0.0 };
     put(metrics, format!("{key}.throughput"), rate, Unit::BytesPerSecond);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::Usage;
+    use pagetide_scenario::load::{load_str, Overrides};
+    use std::path::Path;
+
+    const SCENARIO: &str = r#"
+[machine]
+memory = "1GiB"
+
+[[task]]
+name = "a"
+
+[[task.phase]]
+name = "fill"
+workload = "touch"
+size = "1MiB"
+
+[[task.phase]]
+name = "again"
+workload = "touch"
+size = "1MiB"
+
+[[task]]
+name = "b"
+workload = "touch"
+size = "1MiB"
+"#;
+
+    fn setup(text: &str) -> Setup {
+        let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
+        loaded.unwrap().variants.remove(0).setup
+    }
+
+    /// A snapshot at `ms` with `faults` counted, half of them stalls of zone DMA32.
+    fn snap(kind: &str, (task, phase): (usize, usize), ms: u64, faults: u64) -> Snapshot {
+        let count = |name: &str, value| (name.to_owned(), value);
+        Snapshot {
+            kind: kind.to_owned(),
+            task,
+            phase,
+            ns: ms * 1_000_000,
+            counts: vec![
+                count("nr_free_pages", 10_000 - faults),
+                count("nr_dirtied", faults),
+                count("pgfault", faults),
+                count("allocstall_dma32", faults / 2),
+                count("allocstall_movable", 1),
+            ],
+            usage: Usage {
+                user_us: ms * 100,
+                system_us: ms * 10,
+                minor_faults: faults,
+                major_faults: 5,
+                bytes: ms * 4096,
+            },
+            resident: Vec::new(),
+        }
+    }
+
+    fn whole() -> Report {
+        let mut ended = snap("phase-end", (0, 1), 30, 600);
+        ended.resident = vec![("anon_hot_resident".to_owned(), 77)];
+        Report {
+            snapshots: vec![
+                snap("idle-begin", (0, 0), 8, 90),
+                snap("run-begin", (0, 0), 10, 100),
+                snap("task-begin", (0, 0), 11, 110),
+                snap("phase-begin", (0, 0), 12, 120),
+                snap("task-begin", (1, 0), 13, 130),
+                snap("phase-end", (0, 0), 20, 300),
+                snap("phase-begin", (0, 1), 20, 310),
+                ended,
+                snap("task-end", (0, 0), 31, 610),
+                snap("task-end", (1, 0), 40, 700),
+                snap("run-end", (0, 0), 50, 1000),
+            ],
+            done: true,
+            ..Report::default()
+        }
+    }
+
+    fn of(setup: &Setup, report: &Report) -> Result<RunRecord, String> {
+        record(RunName { scenario: "s", variant: "v", seed: 9 }, setup, report)
+    }
+
+    fn value(record: &RunRecord, key: &str) -> Option<f64> {
+        record.metrics.get(key).map(|metric| metric.value)
+    }
+
+    #[test]
+    fn events_are_differences_and_levels_are_those_of_the_end() {
+        let record = of(&setup(SCENARIO), &whole()).unwrap();
+        assert_eq!((record.scenario.as_str(), record.variant.as_str()), ("s", "v"));
+        assert_eq!((record.seed, record.elapsed_ns), (9, 40_000_000));
+        let wanted = [
+            ("pgfault", 900.0),
+            ("nr_free_pages", 9000.0),
+            ("nr_dirtied", 900.0),
+            ("allocstall", 450.0),
+            ("allocstall_movable", 0.0),
+            ("elapsed", 0.04),
+            ("idle.pgfault", 10.0),
+            ("a.walltime", 0.02),
+            ("a.pgfault", 615.0),
+            ("a.pgmajfault", 5.0),
+            ("a.user", 0.002),
+            ("a.throughput", 4_096_000.0),
+            ("a.fill.pgfault", 180.0),
+            ("a.fill.nr_free_pages", 9700.0),
+            ("a.fill.bytes", 8.0 * 4096.0),
+            ("a.again.pgfault", 290.0),
+            ("a.again.anon_hot_resident", 77.0),
+            ("b.walltime", 0.027),
+        ];
+        for (key, wanted) in wanted {
+            assert_eq!(value(&record, key), Some(wanted), "{key}");
+        }
+        assert_eq!(value(&record, "a.fill.anon_hot_resident"), None);
+        assert_eq!(record.metrics["a.again.anon_hot_resident"].unit, Unit::Pages);
+        assert_eq!(record.notes, [""; 0]);
+    }
+
+    #[test]
+    fn a_measured_task_has_the_plain_names() {
+        let mut setup = setup(SCENARIO);
+        setup.measure = Some(1);
+        let record = of(&setup, &whole()).unwrap();
+        assert_eq!(value(&record, "pgfault"), Some(570.0));
+        assert_eq!(value(&record, "elapsed"), Some(0.04));
+    }
+
+    #[test]
+    fn every_missing_snapshot_costs_only_what_depends_on_it() {
+        let (setup, whole) = (setup(SCENARIO), whole());
+        let full = of(&setup, &whole).unwrap();
+        for index in 0..whole.snapshots.len() {
+            let mut report = whole.clone();
+            let missing = report.snapshots.remove(index);
+            let what = format!("{} {} {}", missing.kind, missing.task, missing.phase);
+            match (of(&setup, &report), missing.kind.as_str()) {
+                (Err(problem), "run-begin" | "run-end") => {
+                    assert!(problem.contains("no snapshot of the run's"), "{what}: {problem}");
+                }
+                (Err(problem), "phase-begin") => {
+                    assert_eq!(problem, "a phase of task `a` ended unbegun");
+                }
+                (Ok(record), _) => {
+                    let lost = full.metrics.keys().any(|key| !record.metrics.contains_key(key));
+                    assert!(lost, "{what}");
+                    assert!(record.metrics.keys().all(|key| full.metrics.contains_key(key)));
+                    assert_eq!(value(&record, "pgfault"), Some(900.0), "{what}");
+                }
+                (Err(problem), _) => panic!("{what}: {problem}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_life_of_a_killed_task_ends_with_the_run() {
+        let mut report = whole();
+        report.snapshots.retain(|snapshot| snapshot.kind != "task-end" || snapshot.task != 1);
+        report.ended = vec![(1, "signal 9".into()), (0, "signal 7".into()), (5, "exit 3".into())];
+        report.notes = vec!["cut by the time limit".into()];
+        let record = of(&setup(SCENARIO), &report).unwrap();
+        assert_eq!(value(&record, "b.walltime"), Some(0.037));
+        assert_eq!(value(&record, "b.pgfault"), None, "not zero: nobody knows");
+        assert_eq!(
+            record.notes,
+            [
+                "cut by the time limit",
+                "task `b` was killed: out of memory",
+                "task `a` was killed: a page could not be read",
+                "task `?` ended with exit 3",
+            ]
+        );
+    }
+
+    #[test]
+    fn counters_that_only_some_snapshots_have_count_from_zero() {
+        let mut report = whole();
+        report.snapshots.last_mut().unwrap().counts.push(("new_one".to_owned(), 4));
+        report.snapshots.last_mut().unwrap().counts.push(("pgfault".to_owned(), 1));
+        let record = of(&setup(SCENARIO), &report).unwrap();
+        assert_eq!(value(&record, "new_one"), Some(4.0));
+        assert_eq!(value(&record, "pgfault"), Some(0.0), "never below zero");
+        report.snapshots.retain(|snapshot| snapshot.kind.starts_with("run"));
+        assert_eq!(value(&of(&setup(SCENARIO), &report).unwrap(), "new_one"), Some(4.0));
+        assert!(of(&setup(SCENARIO), &Report::default()).is_err());
+    }
 }

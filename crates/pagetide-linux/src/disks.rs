@@ -9,6 +9,7 @@ use crate::error::LinuxError;
 use pagetide_scenario::model::Setup;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +18,7 @@ const ROOM: u64 = 64 << 30;
 /// Files with blocks are copied on the host; more than this is refused.
 const CONTENTS_MAX: u64 = 256 << 30;
 const PAGE_SIZE: u64 = 4096;
+const SIGINT: i32 = 2;
 
 /// Makes the image of disk number `disk` in `dir`.
 ///
@@ -52,6 +54,10 @@ pub fn file_system(setup: &Setup, disk: usize, dir: &Path) -> Result<PathBuf, Li
         .env("PATH", search_path())
         .output()
         .map_err(|error| LinuxError::NoProgram { program: "mkfs.ext4".into(), error })?;
+    // A terminal sends ^C to it as well as to us.
+    if output.status.signal() == Some(SIGINT) {
+        return Err(LinuxError::Cancelled);
+    }
     if !output.status.success() {
         return Err(LinuxError::Program {
             program: "mkfs.ext4".into(),

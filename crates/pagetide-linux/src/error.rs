@@ -6,6 +6,8 @@ use thiserror::Error;
 
 /// Lines of the guest's console that a message shows.
 const CONSOLE_LINES: usize = 12;
+/// How the kernel begins the line that says why it gives up.
+pub(crate) const PANIC: &str = "Kernel panic";
 
 /// What went wrong, with what there is to say about it.
 #[derive(Debug, Error)]
@@ -111,9 +113,13 @@ fn tail(console: &[String]) -> String {
     if console.is_empty() {
         return "; its console is empty".to_owned();
     }
-    let shown = &console[console.len().saturating_sub(CONSOLE_LINES)..];
+    let (before, shown) = console.split_at(console.len().saturating_sub(CONSOLE_LINES));
     let mut text = String::from("; the end of its console:");
-    for line in shown {
+    // The reason of a panic stands above a long trace.
+    let reason = before.iter().rfind(|line| line.contains(PANIC));
+    let dots = reason.map(|_| "...");
+    let lines = reason.into_iter().map(String::as_str).chain(dots);
+    for line in lines.chain(shown.iter().map(String::as_str)) {
         text.push_str("\n  | ");
         text.push_str(line);
     }
@@ -141,6 +147,9 @@ impl LinuxError {
             LinuxError::NoProgram { program, .. } if program.starts_with("mkfs") => {
                 "install it (Debian: e2fsprogs)"
             }
+            LinuxError::NoProgram { program, .. } => {
+                return Some(format!("install {program}: it unpacks this kernel's modules"));
+            }
             LinuxError::Guest { .. } => {
                 "`make guest` builds it beside the command; --guest names another"
             }
@@ -163,5 +172,25 @@ impl LinuxError {
                 | LinuxError::Report { .. }
                 | LinuxError::Program { .. }
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_panic_is_shown_above_the_end() {
+        let console = |reason: usize| -> Vec<String> {
+            let line = |n| format!("{}{n}", if n == reason { "Kernel panic: " } else { "line " });
+            (0..40).map(line).collect()
+        };
+        let lines = |reason| tail(&console(reason)).lines().count();
+        assert_eq!(lines(99), 1 + CONSOLE_LINES);
+        assert_eq!(lines(39), 1 + CONSOLE_LINES);
+        let text = tail(&console(3));
+        assert!(text.contains("console:\n  | Kernel panic: 3\n  | ...\n  | line 28\n"), "{text}");
+        assert!(text.ends_with("  | line 39"), "{text}");
+        assert!(tail(&[]).contains("empty"));
     }
 }

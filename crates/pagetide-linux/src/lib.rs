@@ -5,13 +5,14 @@
 //! [`modules`] (what to boot), [`initramfs`] and [`disks`] (what to boot it with), [`qemu`] (how),
 //! [`console`] (what the guest says) and [`counts`] (what that means as a run record).
 //! [`comparable`] says what of a scenario a real kernel cannot be asked, [`start`] takes over the
-//! memory with which it began, and [`reference`](mod@reference) keeps it all for later. [`host`] reads a live system.
+//! memory with which it began, [`disk_times`] the speed of its disks, and [`reference`](mod@reference) keeps it all for later. [`host`] reads a live system.
 //!
 //! The guest's side is the crate `pagetide-guest`.
 
 pub mod comparable;
 pub mod console;
 pub mod counts;
+pub mod disk_times;
 pub mod disks;
 pub mod error;
 pub mod host;

@@ -2,12 +2,14 @@
 //!
 //! `depmod`'s index is there only where a kernel was installed, not where its package was merely
 //! unpacked, so dependencies are read from the modules themselves: each has `depends=a,b` in its
-//! section `.modinfo`. Linux: scripts/mod/modpost.c writes it.
+//! section `.modinfo`. Linux: scripts/mod/modpost.c writes it. Compressed ones are unpacked by the
+//! host's programs, so that the guest's kernel need not know how.
 
 use crate::error::LinuxError;
 use crate::kernel::Kernel;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// What the guest needs that a distribution's kernel may have as modules: disks and their bus, the
 /// file system.
@@ -15,14 +17,18 @@ const WANTED: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];
 /// Modules that others need without saying so: ext4 asks for this checksum by name.
 const ASKED_FOR_BY_NAME: [(&str, &str); 1] = [("ext4", "crc32c_generic")];
 
+/// What unpacks a module, by the last part of its file's name.
+const UNPACKERS: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
+
 /// Modules of a kernel by name, with `-` written as `_`.
 type Found = BTreeMap<String, PathBuf>;
 
-/// The modules to load, dependencies first. What is built into the kernel is left out.
+/// Names and bytes of the modules to load, dependencies first. What is built into the kernel is left
+/// out.
 ///
 /// # Errors
-/// When a module is neither there nor built in.
-pub fn to_load(kernel: &Kernel) -> Result<Vec<PathBuf>, LinuxError> {
+/// When a module is neither there nor built in, or cannot be unpacked.
+pub fn to_load(kernel: &Kernel) -> Result<Vec<(String, Vec<u8>)>, LinuxError> {
     let mut found = Found::new();
     collect(&kernel.modules.join("kernel"), 0, &mut found);
     let builtin = builtin(kernel);
@@ -30,7 +36,29 @@ pub fn to_load(kernel: &Kernel) -> Result<Vec<PathBuf>, LinuxError> {
     for wanted in WANTED {
         add(kernel, wanted, &found, &builtin, &mut order)?;
     }
-    Ok(order.into_iter().map(|(_, path)| path).collect())
+    Ok(order)
+}
+
+/// The bytes of a module as its author compiled it.
+fn read(path: &Path) -> Result<Vec<u8>, LinuxError> {
+    let bytes = std::fs::read(path).map_err(|error| LinuxError::file(path, error))?;
+    let extension = path.extension().unwrap_or_default();
+    let Some((_, program)) = UNPACKERS.iter().find(|(packed, _)| extension == *packed) else {
+        return Ok(bytes);
+    };
+    let output = Command::new(program)
+        .arg("-dc")
+        .arg(path)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| LinuxError::NoProgram { program: (*program).to_owned(), error })?;
+    if !output.status.success() {
+        return Err(LinuxError::Program {
+            program: format!("{program} -dc {}", path.display()),
+            message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        });
+    }
+    Ok(output.stdout)
 }
 
 fn module_name(file: &str) -> Option<String> {
@@ -61,7 +89,7 @@ fn add(
     name: &str,
     found: &Found,
     builtin: &[String],
-    order: &mut Vec<(String, PathBuf)>,
+    order: &mut Vec<(String, Vec<u8>)>,
 ) -> Result<(), LinuxError> {
     if builtin.iter().any(|known| known == name) || order.iter().any(|(known, _)| known == name) {
         return Ok(());
@@ -73,16 +101,7 @@ fn add(
             module: name.to_owned(),
         });
     };
-    let bytes = std::fs::read(path).map_err(|error| LinuxError::file(path, error))?;
-    if path.extension().is_some_and(|extension| extension != "ko") {
-        return Err(LinuxError::Program {
-            program: name.to_owned(),
-            message: format!(
-                "{} is compressed; unpack it beside itself as {name}.ko",
-                path.display()
-            ),
-        });
-    }
+    let bytes = read(path)?;
     for needed in depends(&bytes) {
         add(kernel, &needed, found, builtin, order)?;
     }
@@ -91,7 +110,7 @@ fn add(
             add(kernel, needed, found, builtin, order)?;
         }
     }
-    order.push((name.to_owned(), path.clone()));
+    order.push((name.to_owned(), bytes));
     Ok(())
 }
 
@@ -135,11 +154,11 @@ mod tests {
         let error = to_load(&kernel).unwrap_err().to_string();
         assert!(error.contains("no module `virtio`"), "{error}");
         module("virtio.ko", "");
-        let names: Vec<String> = to_load(&kernel)
-            .unwrap()
-            .iter()
-            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
-            .collect();
-        assert_eq!(names, ["virtio.ko", "virtio_pci.ko", "virtio-ring.ko", "virtio_blk.ko"]);
+        let names: Vec<String> =
+            to_load(&kernel).unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["virtio", "virtio_pci", "virtio_ring", "virtio_blk"]);
+        std::fs::rename(drivers.join("virtio.ko"), drivers.join("virtio.ko.gz")).unwrap();
+        let error = to_load(&kernel).unwrap_err().to_string();
+        assert!(error.contains("gzip"), "no gzip data, if there is a gzip: {error}");
     }
 }

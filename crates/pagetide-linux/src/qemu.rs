@@ -13,6 +13,7 @@ use crate::error::LinuxError;
 use serde_json::{json, Value};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -26,6 +27,8 @@ pub const PROGRAM: &str = "qemu-system-x86_64";
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How long QEMU may take to open its control socket, and KVM to prove itself.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait: a year.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Kernel command line: quiet, without what costs time or varies, and the machine ends on a panic.
 const APPEND: &str = "console=ttyS0 loglevel=4 panic=-1 nokaslr norandmaps mitigations=off \
     rootfstype=ramfs transparent_hugepage=never nowatchdog audit=0 random.trust_cpu=on \
@@ -131,6 +134,8 @@ pub struct Patience {
 impl Patience {
     /// Patience of `limit` from now.
     pub fn new(limit: Duration, cancel: Option<Arc<AtomicBool>>) -> Patience {
+        // A limit may be any number; a clock's may not.
+        let limit = limit.min(FOREVER);
         Patience { deadline: Instant::now() + limit, limit, cancel }
     }
 
@@ -214,7 +219,8 @@ impl Machine {
         add("-fw_cfg", format!("name=opt/pagetide/seed,string={seed}"));
         add("-qmp", format!("unix:{},server=on,wait=off", names::SOCKET));
         for (serial, image) in &self.disks {
-            let image = image.display();
+            // A comma begins QEMU's next option, unless there are two.
+            let image = image.display().to_string().replace(',', ",,");
             add(
                 "-drive",
                 format!("if=none,id={serial},file={image},format=raw,snapshot=on,cache=unsafe"),
@@ -313,7 +319,8 @@ impl Qemu {
                     return Ok(bytes);
                 }
                 if ended {
-                    return Err((Gone::Ended, bytes));
+                    let cancelled = patience.is_cancelled() || self.was_interrupted();
+                    return Err((if cancelled { Gone::Cancelled } else { Gone::Ended }, bytes));
                 }
             }
             let gone = if patience.is_cancelled() {
@@ -335,6 +342,14 @@ impl Qemu {
     /// # Errors
     /// When QEMU refuses or the host has no room.
     pub fn save(mut self, patience: &Patience) -> Result<(), LinuxError> {
+        let saved = self.save_and_quit(patience);
+        if saved.is_err() && (patience.is_cancelled() || self.was_interrupted()) {
+            return Err(LinuxError::Cancelled);
+        }
+        saved
+    }
+
+    fn save_and_quit(&mut self, patience: &Patience) -> Result<(), LinuxError> {
         debug_assert_eq!(self.begin, Begin::Boot);
         let mut control = self.control()?;
         // The default limits the rate to what a network takes.
@@ -365,7 +380,10 @@ impl Qemu {
     }
 
     fn control(&mut self) -> Result<Control, LinuxError> {
-        let socket = self.dir.join(names::SOCKET);
+        // The address of a socket has 108 bytes at most; a path through our own open directory is
+        // shorter than any.
+        let dir = File::open(&self.dir).map_err(|error| LinuxError::file(&self.dir, error))?;
+        let socket = format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), names::SOCKET);
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Ok(stream) = UnixStream::connect(&socket) {
@@ -389,6 +407,11 @@ impl Qemu {
     pub fn messages(&self) -> String {
         let bytes = std::fs::read(self.dir.join(names::QEMU)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+
+    /// Whether it ended by a ^C, which a terminal sends to QEMU as well as to us, maybe to us later.
+    fn was_interrupted(&self) -> bool {
+        self.messages().contains("terminating on signal 2")
     }
 
     /// The lines of the kernel's console.

@@ -3,8 +3,10 @@
 //! One JSON file a variant, `SCENARIO.VARIANT.json`: where it comes from, the memory with which the
 //! kernel began, and every metric with a value a run.
 
+use crate::disk_times;
 use crate::error::LinuxError;
-use crate::start::Start;
+use crate::start::{Start, StartZone};
+use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -98,6 +100,12 @@ impl Reference {
         }
     }
 
+    /// Gives `setup` the memory with which the kernel began, and disks as fast as its own were.
+    pub fn apply(&self, setup: &mut Setup) {
+        self.start.apply(setup);
+        disk_times::apply(&self.metrics, setup);
+    }
+
     /// The records of its runs.
     pub fn records(&self) -> Vec<RunRecord> {
         let record = |(index, &seed): (usize, &u64)| RunRecord {
@@ -179,34 +187,64 @@ impl Reference {
                 _ => error.to_string(),
             })
         })?;
+        let reference = Reference::parse(&text).map_err(wrong)?;
+        if (reference.scenario.as_str(), reference.variant.as_str()) != (scenario, variant) {
+            let (scenario, variant) = (&reference.scenario, &reference.variant);
+            return Err(wrong(format!("it is of `{scenario}`, variant `{variant}`")));
+        }
+        Ok(reference)
+    }
+
+    /// Reads a reference.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a few words.
+    pub fn parse(text: &str) -> Result<Reference, String> {
         // The version first: another format need not have the other fields.
         #[derive(Deserialize)]
         struct Format {
             format: u32,
         }
         let damaged = |error: serde_json::Error| {
-            wrong(format!("damaged or cut short at line {}: {error}", error.line()))
+            format!("damaged or cut short at line {}: {error}", error.line())
         };
-        let Format { format } = serde_json::from_str(&text).map_err(damaged)?;
+        let Format { format } = serde_json::from_str(text).map_err(damaged)?;
         if format != FORMAT {
-            return Err(wrong(format!("format {format}; this program reads {FORMAT}")));
+            return Err(format!("format {format}; this program reads {FORMAT}"));
         }
-        let reference: Reference = serde_json::from_str(&text).map_err(damaged)?;
-        if (reference.scenario.as_str(), reference.variant.as_str()) != (scenario, variant) {
-            let (scenario, variant) = (&reference.scenario, &reference.variant);
-            return Err(wrong(format!("it is of `{scenario}`, variant `{variant}`")));
-        }
+        let reference: Reference = serde_json::from_str(text).map_err(damaged)?;
         if reference.seeds.is_empty() || reference.start.zones.is_empty() {
-            return Err(wrong("it has no runs".to_owned()));
+            return Err("it has no runs".to_owned());
+        }
+        if !is_of_a_machine(&reference.start) {
+            return Err("damaged: no machine begins with such memory".to_owned());
         }
         Ok(reference)
     }
 }
 
+/// Whether a kernel can have begun with this: zones in order, and as much of everything as fits
+/// into the 2^52 bytes that a processor can address, and into the zone.
+pub fn is_of_a_machine(start: &Start) -> bool {
+    const PAGES_MAX: u64 = 1 << 40;
+    const NODES_MAX: u32 = 64;
+    let present = start.zones.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.present));
+    let in_order = start.zones.windows(2).all(|pair| pair[0].node <= pair[1].node);
+    let fits = |zone: &StartZone| {
+        zone.node < NODES_MAX
+            && zone.managed <= zone.present
+            && zone.free <= zone.managed
+            && [zone.min, zone.low, zone.high].iter().all(|mark| *mark <= PAGES_MAX)
+    };
+    in_order
+        && present <= PAGES_MAX
+        && start.min_free_kbytes <= PAGES_MAX
+        && start.zones.iter().all(fits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::start::StartZone;
 
     fn record(seed: u64, pgfault: f64) -> RunRecord {
         let mut metrics = BTreeMap::new();
@@ -259,6 +297,13 @@ mod tests {
         std::fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
         let error = Reference::load(dir.path(), "s", "a/b").unwrap_err();
         assert!(error.to_string().contains("format 2"), "{error}");
-        std::fs::copy(&path, dir.path().join("s.c.json")).unwrap();
+        for (from, to) in [("\"managed\":0", "\"managed\":1"), ("\"node\":0", "\"node\":64")] {
+            assert!(text.contains(from));
+            let error = Reference::parse(&text.replace(from, to)).unwrap_err();
+            assert!(error.contains("no machine"), "{error}");
+        }
+        std::fs::write(dir.path().join("s.c.json"), &text).unwrap();
+        let error = Reference::load(dir.path(), "s", "c").unwrap_err().to_string();
+        assert!(error.contains("it is of `s`, variant `a/b`"), "{error}");
     }
 }

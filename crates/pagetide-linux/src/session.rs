@@ -7,13 +7,13 @@
 use crate::comparable::not_comparable;
 use crate::console::{self, Report};
 use crate::counts::{record, RunName};
-use crate::error::LinuxError;
+use crate::error::{LinuxError, PANIC};
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 use crate::qemu::{self, names, Accelerator, Begin, Gone, Machine, Patience, Qemu};
-use crate::reference::Origin;
+use crate::reference::{is_of_a_machine, Origin};
 use crate::start::Start;
-use crate::{disks, modules};
+use crate::{disk_times, disks, modules};
 use pagetide_scenario::model::{Setup, Variant, Workload};
 use pagetide_scenario::record::RunRecord;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,9 @@ use tempfile::TempDir;
 const GUEST: &str = "pagetide-guest";
 /// Smallest guest: below, Debian's kernel and its archive do not fit.
 const MEMORY_MIN: u64 = 96 << 20;
+/// Where QEMU's memory goes on above 4 GiB. Below, it is of zones DMA and DMA32, which the simulator
+/// has on the first node only.
+const MEMORY_BELOW_4G: u64 = 3 << 30;
 
 /// What to boot, how, and for how long.
 #[derive(Clone, Debug)]
@@ -64,6 +67,8 @@ pub struct Session<'a> {
     job: Job<'a>,
     machine: Machine,
     options: Options,
+    /// /proc/diskstats when it was saved.
+    diskstats: String,
     /// Runs begun so far, for the names of their directories.
     runs: AtomicU32,
     /// Where its runs come from.
@@ -116,7 +121,15 @@ impl<'a> Session<'a> {
             ..Origin::default()
         };
         let options = options.clone();
-        let mut session = Session { dir, job, machine, options, runs: AtomicU32::new(0), origin };
+        let mut session = Session {
+            dir,
+            job,
+            machine,
+            options,
+            diskstats: String::new(),
+            runs: AtomicU32::new(0),
+            origin,
+        };
         session.boot_and_save(&kernel)?;
         Ok(session)
     }
@@ -149,7 +162,12 @@ impl<'a> Session<'a> {
             text("/proc/pagetypeinfo"),
             text("/proc/sys/vm/min_free_kbytes"),
         )
+        .and_then(|start| match is_of_a_machine(&start) {
+            true => Ok(start),
+            false => Err("/proc/zoneinfo is not that of a machine".to_owned()),
+        })
         .map_err(|problem| LinuxError::Report { at: 0, problem, console: Vec::new() })?;
+        text("/proc/diskstats").clone_into(&mut self.diskstats);
         self.origin.kernel = short_version(text("/proc/version"), &kernel.version);
         for lacks in &report.lacks {
             self.origin.not_comparable.push(format!("the kernel lacks {lacks}"));
@@ -185,6 +203,10 @@ impl<'a> Session<'a> {
         let name = RunName { scenario: self.job.scenario, variant: &self.job.variant.name, seed };
         let mut record = record(name, &self.job.variant.setup, &report)
             .map_err(|problem| LinuxError::Report { at: 0, problem, console: qemu.console() })?;
+        let serials: Vec<&str> =
+            self.machine.disks.iter().map(|(serial, _)| serial.as_str()).collect();
+        let after = report.texts.get("/proc/diskstats").map_or("", String::as_str);
+        disk_times::add_to(&mut record.metrics, &serials, &self.diskstats, after);
         record.files = report.texts.into_iter().collect();
         Ok(record)
     }
@@ -226,7 +248,7 @@ impl<'a> Session<'a> {
                 if bytes.is_empty() && qemu.console().is_empty() && !messages.is_empty() {
                     return Err(LinuxError::Qemu(messages));
                 }
-                let panicked = qemu.console().iter().any(|line| line.contains("Kernel panic"));
+                let panicked = qemu.console().iter().any(|line| line.contains(PANIC));
                 let how = if panicked { "panicked" } else { "ended" };
                 Err(died(how.into(), doing, qemu))
             }
@@ -280,6 +302,14 @@ fn memory(setup: &Setup) -> Result<Vec<u64>, LinuxError> {
             MEMORY_MIN >> 20
         )));
     }
+    if nodes.len() > 1 && nodes[0] < MEMORY_BELOW_4G {
+        return Err(LinuxError::Scenario(format!(
+            "its second node would begin in zone DMA32, at {} MiB; with a first node of {} MiB or more \
+             it does not",
+            nodes[0] >> 20,
+            MEMORY_BELOW_4G >> 20
+        )));
+    }
     Ok(nodes)
 }
 
@@ -299,42 +329,56 @@ fn images(setup: &Setup, dir: &Path) -> Result<Vec<(String, PathBuf)>, LinuxErro
 
 /// The guest program's bytes, checked to be one that runs without libraries.
 fn guest_program(named: Option<&Path>) -> Result<Vec<u8>, LinuxError> {
-    let path = match named {
-        Some(path) => path.to_owned(),
-        None => {
-            let own = std::env::current_exe().unwrap_or_default();
-            // A test's program is one level below.
-            let mut dirs = own.ancestors().skip(1).take(2);
-            let found = dirs.find_map(|dir| Some(dir.join(GUEST)).filter(|path| path.is_file()));
-            found.unwrap_or_else(|| own.with_file_name(GUEST))
+    match named {
+        Some(path) => static_program(path),
+        None => guest_beside(&std::env::current_exe().unwrap_or_default()),
+    }
+}
+
+/// The first static guest program near the command `own`: that of `make guest` before one beside
+/// the command, where a plain `cargo build` leaves a dynamic one.
+fn guest_beside(own: &Path) -> Result<Vec<u8>, LinuxError> {
+    // A test's program is one level below the command.
+    let dirs = own.ancestors().skip(1).take(2);
+    let near = |dir: &Path| [dir.with_file_name("guest").join(GUEST), dir.join(GUEST)];
+    let mut first_problem = None;
+    for path in dirs.flat_map(near).filter(|path| path.is_file()) {
+        match static_program(&path) {
+            Ok(bytes) => return Ok(bytes),
+            Err(problem) => first_problem = first_problem.or(Some(problem)),
         }
-    };
-    let bytes = std::fs::read(&path).map_err(|error| LinuxError::Guest {
-        path: path.clone(),
-        problem: format!("cannot be read: {error}"),
-    })?;
+    }
+    Err(first_problem.unwrap_or_else(|| LinuxError::Guest {
+        path: own.with_file_name(GUEST),
+        problem: "was not built".to_owned(),
+    }))
+}
+
+fn static_program(path: &Path) -> Result<Vec<u8>, LinuxError> {
+    let wrong = |problem: String| LinuxError::Guest { path: path.to_owned(), problem };
+    let bytes = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     match wants_interpreter(&bytes) {
         Some(false) => Ok(bytes),
-        Some(true) => Err(LinuxError::Guest {
-            path,
-            problem: "is not statically linked: it would find no library there".to_owned(),
-        }),
-        None => Err(LinuxError::Guest { path, problem: "is not a program for x86-64".to_owned() }),
+        Some(true) => {
+            Err(wrong("is not statically linked: it would find no library there".to_owned()))
+        }
+        None => Err(wrong("is not a program for x86-64".to_owned())),
     }
 }
 
 /// Whether an ELF program names a dynamic linker (a program header of type PT_INTERP); `None` when
-/// it is no 64-bit little-endian ELF.
+/// it is no ELF for x86-64.
 fn wants_interpreter(elf: &[u8]) -> Option<bool> {
     const PT_INTERP: u32 = 3;
-    if elf.get(..6)? != b"\x7fELF\x02\x01" {
+    const EM_X86_64: [u8; 2] = 62u16.to_le_bytes();
+    if elf.get(..6)? != b"\x7fELF\x02\x01" || *elf.get(18..20)? != EM_X86_64 {
         return None;
     }
     let offset = u64::from_le_bytes(elf.get(32..40)?.try_into().ok()?) as usize;
     let size = usize::from(u16::from_le_bytes(elf.get(54..56)?.try_into().ok()?));
     let count = usize::from(u16::from_le_bytes(elf.get(56..58)?.try_into().ok()?));
     for index in 0..count {
-        let at = offset.checked_add(index * size)?;
+        let at = offset.checked_add(index.checked_mul(size)?)?;
         let kind = u32::from_le_bytes(elf.get(at..at.checked_add(4)?)?.try_into().ok()?);
         if kind == PT_INTERP {
             return Some(true);
@@ -371,11 +415,10 @@ fn write_archive(
     for path in traces {
         archive.file(&absolute(path)?, &read(path)?);
     }
-    for path in modules::to_load(kernel)? {
-        let name = path.file_name().unwrap_or_default();
-        let inside = Path::new("/modules").join(name);
-        config += &format!("module {}\n", inside.display());
-        archive.file(&inside, &read(&path)?);
+    for (name, module) in modules::to_load(kernel)? {
+        let inside = format!("/modules/{name}.ko");
+        config += &format!("module {inside}\n");
+        archive.file(Path::new(&inside), &module);
     }
     archive.file(Path::new("/pagetide.conf"), config.as_bytes());
     let path = dir.join(names::INITRAMFS);
@@ -385,6 +428,7 @@ fn write_archive(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagetide_scenario::load::{load_str, Overrides};
 
     #[test]
     fn a_static_program_is_told_from_a_dynamic_one() {
@@ -393,6 +437,56 @@ mod tests {
         assert_eq!(wants_interpreter(&own), Some(!cfg!(target_feature = "crt-static")));
         assert_eq!(wants_interpreter(b"#!/bin/sh\n"), None);
         assert_eq!(wants_interpreter(&own[..60]), None);
+        let mut other = own;
+        other[18] = 183; // aarch64
+        assert_eq!(wants_interpreter(&other), None);
+    }
+
+    #[test]
+    fn the_static_guest_is_found_wherever_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("target");
+        let command = target.join("release/pagetide");
+        let problem = |own: &Path| guest_beside(own).unwrap_err().to_string();
+        for made in ["release/deps", "guest"] {
+            std::fs::create_dir_all(target.join(made)).unwrap();
+        }
+        assert!(problem(&command).ends_with("release/pagetide-guest was not built"));
+        // A header without program headers is static; with one of type PT_INTERP it is not.
+        let mut elf = [0u8; 120];
+        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        (elf[18], elf[32], elf[54]) = (62, 64, 56);
+        let beside = target.join("release/pagetide-guest");
+        let (mut dynamic, mut built) = (elf, elf);
+        (dynamic[56], dynamic[64], built[100]) = (1, 3, 1);
+        std::fs::write(&beside, dynamic).unwrap();
+        assert!(problem(&command).contains("release/pagetide-guest is not statically linked"));
+        std::fs::write(target.join("guest/pagetide-guest"), built).unwrap();
+        for own in ["release/pagetide", "release/deps/session-1"] {
+            assert_eq!(guest_beside(&target.join(own)).unwrap(), built, "{own}");
+        }
+        std::fs::write(target.join("guest/pagetide-guest"), "text").unwrap();
+        assert!(problem(&command).contains("guest/pagetide-guest is not a program for x86-64"));
+        std::fs::write(&beside, elf).unwrap();
+        assert_eq!(guest_beside(&command).unwrap(), elf);
+    }
+
+    #[test]
+    fn what_qemu_cannot_be_given_is_refused() {
+        let of = |machine: &str| {
+            let text = format!("{machine}\n[[task]]\nname='t'\nworkload='touch'\nsize='1MiB'\n");
+            let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());
+            memory(&loaded.unwrap().variants[0].setup).map_err(|error| error.to_string())
+        };
+        let nodes = |first: &str| {
+            let nodes =
+                format!("[[machine.node]]\nmemory='{first}'\n[[machine.node]]\nmemory='256MiB'");
+            of(&format!("[machine]\ncpus=2\n{nodes}"))
+        };
+        assert_eq!(of("[machine]\nmemory='100.5MiB'"), Ok(vec![101 << 20]));
+        assert!(of("[machine]\nmemory='95MiB'").unwrap_err().contains("95 MiB is too small"));
+        assert_eq!(nodes("3GiB"), Ok(vec![3 << 30, 256 << 20]));
+        assert!(nodes("2GiB").unwrap_err().contains("DMA32, at 2048 MiB"));
     }
 
     #[test]

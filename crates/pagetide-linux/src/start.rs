@@ -95,7 +95,8 @@ impl Start {
             if managed == 0 || zone.node >= NODES_MAX || !ZONES.contains(&zone.name.as_str()) {
                 continue;
             }
-            let on_lists: u64 = zone.pagesets.iter().map(|set| set.count).sum();
+            let on_lists =
+                zone.pagesets.iter().fold(0u64, |sum, set| sum.saturating_add(set.count));
             zones.push(StartZone {
                 node: zone.node,
                 name: zone.name.clone(),
@@ -115,8 +116,8 @@ impl Start {
         Ok(Start { zones, min_free_kbytes })
     }
 
-    /// Gives `setup` this memory, and disks as QEMU's are: a file of the host's, which answers while
-    /// the guest's clock all but stands still, and which the kernel takes for what the guest told it.
+    /// Gives `setup` this memory, and disks that answer at once: QEMU's are files of the host. How
+    /// long they really took is known after the runs ([`crate::disk_times`]).
     pub fn apply(&self, setup: &mut Setup) {
         let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
         let scale = setup

@@ -35,3 +35,18 @@ fn host_proc() {
 fn host_system() {
     run("host-system", functions::host_system);
 }
+
+#[test]
+fn guest_report() {
+    run("guest-report", functions::guest_report);
+}
+
+#[test]
+fn reference() {
+    run("reference", functions::reference);
+}
+
+#[test]
+fn start() {
+    run("start", functions::start);
+}

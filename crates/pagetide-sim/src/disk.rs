@@ -192,7 +192,7 @@ impl Disk {
             elevator: Elevator::new(model.scheduler, model.queue_depth),
             throttle: Throttle::new(
                 model.scheduler,
-                Some(model.queue_depth).filter(|_| disk.model != "instant"),
+                Some(model.queue_depth).filter(|_| !model.is_instant()),
             ),
             model,
             faults: disk.faults.clone(),

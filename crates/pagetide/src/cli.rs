@@ -159,7 +159,7 @@ pub struct KernelArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub timeout: u64,
 
-    /// The program that runs in the guest [default: pagetide-guest beside this command]
+    /// The program that runs in the guest [default: that of `make guest`, near this command]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub guest: Option<PathBuf>,
 

@@ -1,4 +1,5 @@
-//! ^C: the first asks the work to end, the second ends the process.
+//! ^C, or a request to terminate: the first asks the work to end, the second ends the process. Whoever
+//! has started QEMU ends it on the way out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;

@@ -47,6 +47,12 @@ struct Slot {
     order: Order,
 }
 
+/// Where everything goes: free blocks, and the types of pageblocks by their first frame.
+struct Plan {
+    chunks: Vec<Chunk>,
+    typed: Vec<(u32, MigrateType)>,
+}
+
 /// The frames `at..end` in aligned parts as large as possible.
 fn aligned_slots(mut at: u32, end: u32) -> Vec<Slot> {
     let mut slots = Vec::new();
@@ -67,10 +73,9 @@ impl FreeLists {
         self.blocks.iter().map(of_type).sum()
     }
 
-    /// Where everything goes within the frames `start..end`: free blocks, and the types of the
-    /// pageblocks. `None` when it does not fit.
-    fn plan(&self, start: u32, end: u32) -> Option<(Vec<Chunk>, Vec<(u32, MigrateType)>)> {
-        let size = PAGEBLOCK_NR_PAGES as u32;
+    /// Where everything goes within the frames `start..end`; `None` when it does not fit.
+    fn plan(&self, start: u32, end: u32) -> Option<Plan> {
+        let size = PAGEBLOCK_NR_PAGES;
         let mut vacant: Vec<u32> = (start.div_ceil(size)..end / size).map(|n| n * size).collect();
         let mut chunks = Vec::new();
         let mut typed = Vec::new();
@@ -86,7 +91,7 @@ impl FreeLists {
                             .any(|chunk: &Chunk| (chunk.pfn, chunk.order) == (pfn ^ span, order))
                     };
                     let whole = |window: &[u32]| {
-                        window[0] % span == 0
+                        window[0].is_multiple_of(span)
                             && window[parts - 1] - window[0] == span - size
                             && (order == MAX_PAGE_ORDER || !buddy_is_free(window[0]))
                     };
@@ -150,7 +155,7 @@ impl FreeLists {
         }
         vacant.extend(edges.into_iter().map(|(from, _)| from / size * size));
         typed.extend(vacant.into_iter().map(|pfn| (pfn, MigrateType::Unmovable)));
-        Some((chunks, typed))
+        Some(Plan { chunks, typed })
     }
 
     /// Gives `zone`, whose managed frames `start..end` are neither free nor handed out, these free
@@ -162,7 +167,7 @@ impl FreeLists {
         start: u32,
         end: u32,
     ) -> bool {
-        let Some((chunks, typed)) = self.plan(start, end) else { return false };
+        let Some(Plan { chunks, typed }) = self.plan(start, end) else { return false };
         for pfn in start..end {
             mark_allocated(pages, Pfn(pfn), 0);
         }

@@ -5,9 +5,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Takes a compressed module (include/uapi/linux/module.h).
-const MODULE_INIT_COMPRESSED_FILE: i32 = 4;
-
 /// Mounts `source` of type `kind` at `target`.
 ///
 /// # Errors
@@ -32,11 +29,10 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> io::Resul
 ///
 /// # Errors
 /// The kernel's.
-pub fn load_module(file: &File, compressed: bool) -> io::Result<()> {
-    let flags = if compressed { MODULE_INIT_COMPRESSED_FILE } else { 0 };
+pub fn load_module(file: &File) -> io::Result<()> {
     // SAFETY: the string is a constant.
     let result =
-        unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), flags) };
+        unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) };
     match check(result) {
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
         other => other.map(drop),

@@ -80,7 +80,7 @@ pub fn offer_to_oom() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "0");
 }
 
-/// Interrupts [`wait_any`] after `after`.
+/// Interrupts [`wait_any`] after `after`, and again and again: the first time, nobody may be in it.
 pub fn alarm(after: Duration) {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: an all-zero sigaction and itimerval are valid; the handler does nothing.
@@ -91,6 +91,16 @@ pub fn alarm(after: Duration) {
         let mut timer: libc::itimerval = std::mem::zeroed();
         timer.it_value.tv_sec = after.as_secs() as libc::time_t;
         timer.it_value.tv_usec = after.subsec_micros().max(1).into();
+        timer.it_interval.tv_usec = 10_000;
+        libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
+    }
+}
+
+/// No more of [`alarm`].
+pub fn end_alarm() {
+    // SAFETY: an all-zero itimerval is valid and stops the timer.
+    unsafe {
+        let timer: libc::itimerval = std::mem::zeroed();
         libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
     }
 }

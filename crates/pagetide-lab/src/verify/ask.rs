@@ -108,8 +108,11 @@ pub fn verify(
         };
         tell(Asking::Simulating(&variant.name));
         let mut setup = variant.setup.clone();
-        reference.start.apply(&mut setup);
+        reference.apply(&mut setup);
         let simulated = Variant { name: variant.name.clone(), setup };
+        // ^C while the kernel ran: what it finished is simulated all the same, which is short, so
+        // that there is something to show. A second ^C ends everything.
+        let cancel = if verified.cancelled { &Arc::default() } else { cancel };
         let records = simulate(scenario, &simulated, &reference.seeds, jobs, cancel, &mut verified);
         add_to(&mut verified.sides, &reference, scenario.variants.len() > 1);
         if let Some(note) = other_marks(&reference.start, &simulated) {
@@ -169,7 +172,9 @@ fn kernel_side(
         return None;
     }
     let reference = Reference::new(&scenario.name, &variant.name, session.origin.clone(), &records);
-    if let Some(dir) = record {
+    // An interrupted one must not replace a whole one.
+    let interrupted = options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+    if let Some(dir) = record.filter(|_| !interrupted) {
         if let Err(error) = reference.save(dir) {
             fail(String::new(), error);
         }

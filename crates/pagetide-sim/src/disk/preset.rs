@@ -170,6 +170,12 @@ impl DiskModel {
     /// Names that [`Self::by_name`] knows.
     pub const NAMES: [&'static str; 4] = ["rotating", "ssd", "nvme", "instant"];
 
+    /// Whether every request is done at the instant it is made.
+    pub fn is_instant(&self) -> bool {
+        let at_once = |lane: &Lane| lane.latency_ns == 0 && lane.bandwidth == 0;
+        at_once(&self.read) && at_once(&self.write)
+    }
+
     /// The preset called `name`.
     pub fn by_name(name: &str) -> Option<DiskModel> {
         match name {
@@ -193,8 +199,11 @@ impl DiskModel {
         ];
         for (lane, latency_ns, bandwidth) in overrides {
             if let Some(latency_ns) = latency_ns {
+                // A disk without latency has no other for sequential requests.
+                let same = lane.latency_ns == 0;
                 lane.latency_ns = latency_ns.min(SERVICE_NS_MAX);
-                lane.latency_sequential_ns = lane.latency_sequential_ns.min(latency_ns);
+                lane.latency_sequential_ns =
+                    if same { lane.latency_ns } else { lane.latency_sequential_ns.min(latency_ns) };
             }
             lane.bandwidth = bandwidth.unwrap_or(lane.bandwidth);
         }

@@ -61,7 +61,10 @@ pub fn verify(args: VerifyArgs, printer: &mut Printer) -> Result<ExitStatus, Cli
         printer.error(&error);
     }
     if verified.cancelled {
-        printer.warning("interrupted: what finished is above");
+        printer.warning(match verified.comparison {
+            Some(_) => "interrupted: what finished is above",
+            None => "interrupted before anything finished",
+        });
         return Ok(ExitStatus::Interrupted);
     }
     Ok(status)

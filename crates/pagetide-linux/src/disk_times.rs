@@ -1,0 +1,109 @@
+//! How long the guest's disks took, from /proc/diskstats.
+//!
+//! QEMU's disks are files of the host: how fast they answer is the host's matter, but that a task
+//! sleeps meanwhile, and kswapd runs, is the kernel's. So the simulator's disks take as long as the
+//! guest's did on average.
+//!
+//! Linux: Documentation/admin-guide/iostats.rst. Fields after the name: reads, reads merged, sectors
+//! read, milliseconds reading, writes, writes merged, sectors written, milliseconds writing.
+
+use pagetide_scenario::model::Setup;
+use pagetide_scenario::record::{Metric, Unit};
+use std::collections::BTreeMap;
+
+/// Requests of a disk, and the time they took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskTimes {
+    /// Reads.
+    pub reads: u64,
+    /// Their time, ms.
+    pub read_ms: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Their time, ms.
+    pub write_ms: u64,
+}
+
+/// Reads /proc/diskstats, by device. Lines that are not understood are left out.
+pub fn parse(text: &str) -> BTreeMap<String, DiskTimes> {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |index: usize| words.get(index)?.parse().ok();
+        let times = DiskTimes {
+            reads: number(3)?,
+            read_ms: number(6)?,
+            writes: number(7)?,
+            write_ms: number(10)?,
+        };
+        Some(((*words.get(2)?).to_owned(), times))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Name of the guest's device number `index`, in the order in which QEMU was given them.
+fn device(index: usize) -> String {
+    format!("vd{}", char::from(b'a' + (index % 26) as u8))
+}
+
+/// Adds to a run's metrics what each disk did between two readings of the file; `serials` in the
+/// order in which QEMU was given them.
+pub fn add_to(metrics: &mut BTreeMap<String, Metric>, serials: &[&str], before: &str, after: &str) {
+    let (before, after) = (parse(before), parse(after));
+    for (index, serial) in serials.iter().enumerate() {
+        let Some(end) = after.get(&device(index)) else { continue };
+        let begin = before.get(&device(index)).copied().unwrap_or_default();
+        let mut put = |name: &str, begin: u64, end: u64, unit: Unit, scale: f64| {
+            let value = end.saturating_sub(begin) as f64 * scale;
+            metrics.insert(format!("disk.{serial}.{name}"), Metric { value, unit });
+        };
+        put("reads", begin.reads, end.reads, Unit::Count, 1.0);
+        put("read_time", begin.read_ms, end.read_ms, Unit::Seconds, 1e-3);
+        put("writes", begin.writes, end.writes, Unit::Count, 1.0);
+        put("write_time", begin.write_ms, end.write_ms, Unit::Seconds, 1e-3);
+    }
+}
+
+/// Gives the disks of `setup` the mean times of these metrics, of all runs together.
+pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
+    let swap_disk = setup.machine.swap.as_ref().map(|swap| swap.disk);
+    for (index, disk) in setup.machine.disks.iter_mut().enumerate() {
+        let mut serials = vec![format!("disk{index}")];
+        if swap_disk == Some(index) {
+            serials.push("swap".to_owned());
+        }
+        let sum = |name: &str| -> f64 {
+            let of = |serial: &String| metrics.get(&format!("disk.{serial}.{name}"));
+            serials.iter().filter_map(of).flat_map(|(_, values)| values).flatten().sum()
+        };
+        let mean_ns = |requests: f64, seconds: f64| {
+            (requests >= 1.0 && seconds > 0.0).then(|| (seconds / requests * 1e9) as u64)
+        };
+        disk.read_latency_ns = mean_ns(sum("reads"), sum("read_time"));
+        disk.write_latency_ns = mean_ns(sum("writes"), sum("write_time"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = " 254  0 vda 10 0 80 5 0 0 0 0 0 5 5 0 0 0 0 0 0\nnonsense\n";
+    const AFTER: &str = "\
+ 254  0 vda 110 7 880 25 4 0 32 8 0 5 5 0 0 0 0 0 0
+ 254 16 vdb 1 0 8 0 200 9 1600 30 0 5 5 0 0 0 0 0 0
+";
+
+    #[test]
+    fn times_are_differences() {
+        let mut metrics = BTreeMap::new();
+        add_to(&mut metrics, &["disk0", "swap"], BEFORE, AFTER);
+        let value = |key: &str| metrics[key].value;
+        assert_eq!(value("disk.disk0.reads"), 100.0);
+        assert_eq!(value("disk.disk0.read_time"), 0.020);
+        assert_eq!(value("disk.swap.writes"), 200.0);
+        assert_eq!(value("disk.swap.write_time"), 0.030);
+        for end in 0..AFTER.len() {
+            parse(&AFTER[..end]);
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! `pagetide verify` with a real kernel in QEMU: what it compares, how it fails, and that it leaves
+//! nothing behind.
+//!
+//! Every test is skipped, with the reason on stderr, where QEMU, mkfs.ext4, a kernel or the static
+//! guest is missing: `make test-qemu` gets all of them.
+
+#[allow(dead_code)] // the other tests use the rest
+#[path = "cli/common.rs"]
+mod common;
+
+use common::{Place, Ran};
+use pagetide_linux::kernel::Kernel;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// An anonymous and a file phase, both larger than what is free.
+const MIXED: &str = r#"
+repeats = 1
+
+[machine]
+memory = "128MiB"
+swap = "256MiB"
+
+[[file]]
+name = "data"
+size = "64MiB"
+
+[[task]]
+name = "t"
+
+[[task.phase]]
+name = "anon"
+workload = "touch"
+size = "96MiB"
+passes = 2
+
+[[task.phase]]
+name = "file"
+workload = "mapped-read"
+file = "data"
+advice = "random"
+"#;
+
+/// A task that is over at once.
+const TINY: &str = r#"
+repeats = 1
+
+[machine]
+memory = "128MiB"
+
+[[task]]
+name = "t"
+workload = "touch"
+size = "1MiB"
+"#;
+
+/// What is needed and missing.
+fn missing() -> Option<String> {
+    let runs = |program: &str, version: &str| {
+        Command::new(program)
+            .arg(version)
+            .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default()))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    if !runs("qemu-system-x86_64", "--version") {
+        return Some("there is no qemu-system-x86_64".to_owned());
+    }
+    if !runs("mkfs.ext4", "-V") {
+        return Some("there is no mkfs.ext4".to_owned());
+    }
+    if let Err(error) = Kernel::find() {
+        return Some(error.to_string());
+    }
+    let guest = Path::new(env!("CARGO_BIN_EXE_pagetide")).with_file_name("../guest/pagetide-guest");
+    (!guest.is_file()).then(|| format!("{} is not built: `make guest`", guest.display()))
+}
+
+/// Whether this test cannot be made; says why.
+fn is_skipped(test: &str) -> bool {
+    let missing = missing();
+    if let Some(reason) = &missing {
+        eprintln!("{test}: skipped, {reason}");
+    }
+    missing.is_some()
+}
+
+/// A place with a scenario `s.toml` and a directory for temporary files of its own.
+struct Bench {
+    place: Place,
+    tmp: PathBuf,
+}
+
+impl Bench {
+    fn new(scenario: &str) -> Bench {
+        let place = Place::with("s.toml", scenario);
+        // A comma separates options of QEMU, and the socket's path is longer than an address.
+        let tmp = place.directory.join(format!("tmp, {}", "long".repeat(25)));
+        fs::create_dir(&tmp).unwrap();
+        Bench { place, tmp }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.place.command();
+        command.args(["verify", "s.toml"]).args(args).env("TMPDIR", &self.tmp);
+        command
+    }
+
+    fn verify(&self, args: &[&str]) -> Ran {
+        ran(self, self.command(args).spawn().unwrap())
+    }
+
+    /// Processes that have their directory below ours, as QEMU has.
+    fn processes(&self) -> Vec<PathBuf> {
+        let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        processes
+            .filter(|path| {
+                fs::read_link(path.join("cwd")).is_ok_and(|dir| dir.starts_with(&self.tmp))
+            })
+            .collect()
+    }
+}
+
+/// Waits for the end, after which nothing may be left.
+#[track_caller]
+fn ran(bench: &Bench, child: Child) -> Ran {
+    let output = child.wait_with_output().unwrap();
+    let left: Vec<_> = fs::read_dir(&bench.tmp).unwrap().flatten().map(|e| e.path()).collect();
+    assert_eq!(left, [PathBuf::new(); 0], "files left behind");
+    assert_eq!(bench.processes(), [PathBuf::new(); 0], "processes left behind");
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[track_caller]
+fn json(ran: Ran) -> Value {
+    serde_json::from_str(&ran.quietly().stdout).unwrap()
+}
+
+/// Linux's mean of a metric of the first variant.
+#[track_caller]
+fn linux(document: &Value, key: &str) -> f64 {
+    document["variants"][0]["metrics"][key]["linux"]["mean"].as_f64().unwrap_or_else(|| {
+        panic!("Linux has no {key}");
+    })
+}
+
+/// All texts of a list, one a line.
+fn lines(list: &Value) -> String {
+    let texts = list.as_array().unwrap().iter().map(|text| text.as_str().unwrap());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn both_worlds_are_compared_and_a_recording_stands_for_qemu() {
+    if is_skipped("both_worlds_are_compared_and_a_recording_stands_for_qemu") {
+        return;
+    }
+    let bench = Bench::new(MIXED);
+    let asked = bench.verify(&["--record", "kept"]).quietly();
+    let table = &asked.stdout;
+    for text in ["kernel     Linux ", "t.anon\n", "t.file\n", " pswpout ", "counters that repeat"] {
+        assert!(table.contains(text), "{text:?} is not in:\n{table}");
+    }
+    let kept: Vec<_> =
+        fs::read_dir(bench.place.directory.join("kept")).unwrap().flatten().collect();
+    assert_eq!(kept.len(), 1);
+
+    let nowhere = bench.place.directory.join("kept").into_os_string();
+    let recorded = bench.command(&["--reference", "kept"]).env("PATH", &nowhere).spawn().unwrap();
+    assert_eq!(ran(&bench, recorded).quietly().stdout, *table);
+    let recorded = json(bench.verify(&["--reference", "kept", "--format", "json"]));
+    let (faults, stolen) =
+        (linux(&recorded, "t.file.pgmajfault"), linux(&recorded, "t.file.pgsteal_total"));
+    assert!((16_000.0..17_000.0).contains(&faults), "64 MiB, page by page: {faults}");
+    assert!((1000.0..40_000.0).contains(&stolen), "{stolen}");
+    bench.verify(&["--reference", "elsewhere"]).fails(2, &["no such reference", "--record DIR"]);
+}
+
+#[test]
+fn what_the_kernel_cannot_be_asked_is_listed() {
+    if is_skipped("what_the_kernel_cannot_be_asked_is_listed") {
+        return;
+    }
+    let more = r#"
+[sysctl]
+"vm.extra_free_kbytes" = 2000
+"vm.swappiness" = 10
+
+[policy]
+kswapd = "linux-2.6.37"
+direct_reclaim = "linux-6.1"
+"#;
+    let bench = Bench::new(&format!("{TINY}{more}"));
+    let document = json(bench.verify(&["--format", "json"]));
+    let listed = lines(&document["not_comparable"]);
+    for text in ["the kernel lacks vm.extra_free_kbytes", "policy kswapd = linux-2.6.37"] {
+        assert!(listed.contains(text), "{text:?} is not in:\n{listed}");
+    }
+    assert!(!listed.contains("swappiness") && !listed.contains("direct_reclaim"), "{listed}");
+}
+
+#[test]
+fn a_guest_that_takes_too_long_is_ended() {
+    if is_skipped("a_guest_that_takes_too_long_is_ended") {
+        return;
+    }
+    let bench = Bench::new(TINY);
+    let ran = bench.verify(&["--timeout", "1", "--keep", "kept"]);
+    ran.fails(1, &["did not finish within 1 s while ", "console", "--keep DIR"]);
+    assert!(bench.place.directory.join("kept/s.default.boot.console").is_file());
+    // Any number is a limit.
+    let most = u64::MAX.to_string();
+    bench.verify(&["--timeout", &most, "--kernel", "no/vmlinuz-1"]).fails(2, &["no/vmlinuz-1"]);
+}
+
+/// A program of three instructions: exit(7).
+fn exits_at_once() -> Vec<u8> {
+    let code = b"\xb8\x3c\0\0\0\xbf\x07\0\0\0\x0f\x05";
+    let begin = 0x40_0000u64;
+    let entry = begin + 120;
+    let len = (120 + code.len()) as u64;
+    let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
+    elf.resize(16, 0);
+    let half = |elf: &mut Vec<u8>, value: u16| elf.extend(value.to_le_bytes());
+    let word = |elf: &mut Vec<u8>, value: u32| elf.extend(value.to_le_bytes());
+    let long = |elf: &mut Vec<u8>, value: u64| elf.extend(value.to_le_bytes());
+    half(&mut elf, 2); // a program that is not moved
+    half(&mut elf, 62); // x86-64
+    word(&mut elf, 1);
+    [entry, 64, 0].into_iter().for_each(|value| long(&mut elf, value));
+    word(&mut elf, 0);
+    [64, 56, 1, 0, 0, 0].into_iter().for_each(|value| half(&mut elf, value));
+    word(&mut elf, 1); // to be loaded
+    word(&mut elf, 5); // read and executed
+    [0, begin, begin, len, len, 4096].into_iter().for_each(|value| long(&mut elf, value));
+    elf.extend(code);
+    elf
+}
+
+#[test]
+fn a_guest_that_dies_shows_the_kernels_last_words() {
+    if is_skipped("a_guest_that_dies_shows_the_kernels_last_words") {
+        return;
+    }
+    let bench = Bench::new(TINY);
+    bench.place.write("dies", exits_at_once());
+    let ran = bench.verify(&["--guest", "dies"]);
+    let texts =
+        ["the guest panicked while booting", "  | ", "Attempted to kill init", "--keep DIR"];
+    ran.fails(1, &texts);
+}
+
+#[test]
+fn what_cannot_be_a_guest_is_refused() {
+    if is_skipped("what_cannot_be_a_guest_is_refused") {
+        return;
+    }
+    let bench = Bench::new(TINY);
+    let own = std::env::current_exe().unwrap();
+    let refused = |guest: &str, problem: &str| {
+        bench.verify(&["--guest", guest]).fails(2, &[guest, problem, "hint: `make guest`"]);
+    };
+    refused("s.toml", "is not a program for x86-64");
+    refused("nothing", "cannot be read");
+    refused(own.to_str().unwrap(), "is not statically linked");
+}
+
+#[test]
+fn what_is_no_kernel_is_refused() {
+    if is_skipped("what_is_no_kernel_is_refused") {
+        return;
+    }
+    let bench = Bench::new(TINY);
+    let boot = bench.place.directory.join("boot");
+    fs::create_dir(&boot).unwrap();
+    fs::write(boot.join("vmlinuz-x"), [0x5a; 70_000]).unwrap();
+    fs::write(boot.join("bzImage"), [0x5a; 70_000]).unwrap();
+    let kernel = |path: &str| bench.verify(&["--kernel", path]);
+    kernel("boot/vmlinuz-none").fails(2, &["boot/vmlinuz-none"]);
+    kernel("boot/bzImage").fails(2, &["vmlinuz-VERSION"]);
+    kernel("boot/vmlinuz-x").fails(2, &["no module `", "lib/modules/x", "hint: "]);
+    // With modules, QEMU is asked to boot it.
+    let modules = bench.place.directory.join("lib/modules");
+    fs::create_dir_all(&modules).unwrap();
+    let real = Kernel::find().unwrap().modules;
+    std::os::unix::fs::symlink(real, modules.join("x")).unwrap();
+    kernel("boot/vmlinuz-x").fails(1, &["QEMU: "]);
+}
+
+#[test]
+fn a_machine_too_small_for_a_kernel_is_refused() {
+    if is_skipped("a_machine_too_small_for_a_kernel_is_refused") {
+        return;
+    }
+    let bench = Bench::new(&TINY.replace("128MiB", "32MiB"));
+    bench.verify(&[]).fails(2, &["a machine of 32 MiB is too small for a whole kernel"]);
+}
+
+#[test]
+fn a_task_that_is_killed_is_noted() {
+    if is_skipped("a_task_that_is_killed_is_noted") {
+        return;
+    }
+    let bench = Bench::new(&TINY.replace("\"1MiB\"", "\"512MiB\""));
+    let document = json(bench.verify(&["--format", "json"]));
+    let notes = lines(&document["notes"]);
+    assert!(notes.contains("task `t` was killed: out of memory"), "{notes}");
+    assert_eq!(linux(&document, "oom_kill"), 1.0);
+}
+
+#[test]
+fn tasks_wait_for_each_other_and_groups_have_limits() {
+    if is_skipped("tasks_wait_for_each_other_and_groups_have_limits") {
+        return;
+    }
+    let more = r#"
+[machine.swap]
+size = "64MiB"
+
+[[group]]
+name = "outer"
+memory.max = "32M"
+
+[[group]]
+name = "inner"
+parent = "outer"
+memory.high = "28M"
+
+[[task]]
+name = "second"
+workload = "touch"
+size = "2MiB"
+after = "t"
+
+[[task]]
+name = "limited"
+group = "inner"
+workload = "touch"
+size = "36MiB"
+after = "second"
+"#;
+    let bench = Bench::new(&format!("{TINY}{more}"));
+    let document = json(bench.verify(&["--format", "json"]));
+    assert!(!lines(&document["not_comparable"]).contains("memory."), "{document}");
+    let notes = lines(&document["notes"]);
+    assert!(!notes.contains("killed") && !notes.contains("failed"), "{notes}");
+    let task = |name: &str| linux(&document, &format!("{name}.walltime"));
+    let together = ["t", "second", "limited"].map(task).iter().sum::<f64>();
+    assert!(linux(&document, "elapsed") >= together, "one after the other: {together} s");
+    assert!(linux(&document, "pswpout") > 500.0, "36 MiB are more than 28");
+}
+
+#[test]
+fn without_qemu_there_is_a_hint() {
+    if is_skipped("without_qemu_there_is_a_hint") {
+        return;
+    }
+    let bench = Bench::new(TINY);
+    let nowhere = bench.place.directory.join("nowhere");
+    fs::create_dir(&nowhere).unwrap();
+    let child = bench.command(&[]).env("PATH", nowhere).spawn().unwrap();
+    ran(&bench, child).fails(2, &["`qemu-system-x86_64` cannot be started", "make kernel"]);
+}
+
+fn signal(signal: &str, target: i64) {
+    let status = Command::new("kill").args([signal, "--", &target.to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// Waits until `is` holds.
+#[track_caller]
+fn wait_until(what: &str, is: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what} did not come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn ctrl_c_prints_the_finished_runs() {
+    if is_skipped("ctrl_c_prints_the_finished_runs") {
+        return;
+    }
+    let bench = Bench::new(TINY);
+    let args = ["--repeats", "500", "--jobs", "1", "--keep", "kept", "--record", "kept"];
+    let args = [&args[..], &["--format", "json"]].concat();
+    let child = bench.command(&args).spawn().unwrap();
+    let kept = bench.place.directory.join("kept");
+    let third = kept.join("s.default.seed3.report");
+    wait_until("the third run", || third.is_file());
+    signal("-INT", child.id().into());
+    let ran = ran(&bench, child);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    let ran = ran.says(&["interrupted: what finished is above"]);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let variant = &document["variants"][0];
+    let runs = variant["linux_runs"].as_u64().unwrap();
+    assert!((2..500).contains(&runs), "{runs} runs");
+    assert_eq!(variant["pagetide_runs"].as_u64(), Some(runs));
+    assert!(!kept.join("s.default.json").exists(), "no part of a recording");
+}
+
+#[test]
+fn ctrl_c_and_sigterm_end_a_kernel_that_boots() {
+    if is_skipped("ctrl_c_and_sigterm_end_a_kernel_that_boots") {
+        return;
+    }
+    // A terminal sends ^C to all, QEMU too.
+    for (name, to_all) in [("-INT", true), ("-INT", false), ("-TERM", false)] {
+        let bench = Bench::new(TINY);
+        let child = bench.command(&[]).process_group(0).spawn().unwrap();
+        wait_until("QEMU", || !bench.processes().is_empty());
+        let id = i64::from(child.id());
+        signal(name, if to_all { -id } else { id });
+        ran(&bench, child).fails(130, &["interrupted before anything finished"]);
+    }
+}
