@@ -214,6 +214,12 @@ impl Disk {
         }
     }
 
+    /// Makes it a disk of a kernel that does not throttle writeback (before 4.10).
+    pub fn without_writeback_throttling(mut self) -> Self {
+        self.throttle.without_writeback_throttling();
+        self
+    }
+
     /// The figures in force.
     pub fn model(&self) -> &DiskModel {
         &self.model

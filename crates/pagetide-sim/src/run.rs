@@ -140,11 +140,14 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let controls: Vec<(&str, &str)> =
         setup.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     machine.write_controls(&controls).map_err(SimError::Control)?;
+    // kswapd of 2.6.37 is that of a kernel whose block layer throttles nobody's writeback.
+    let of_2011 = setup.policies.get("kswapd").is_some_and(|policy| policy == "linux-2.6.37");
     let disks: Vec<Disk> = setup
         .machine
         .disks
         .iter()
         .map(|disk| Disk::new(disk, sub_seed(seed, &format!("disk {}", disk.name))))
+        .map(|disk| if of_2011 { disk.without_writeback_throttling() } else { disk })
         .collect();
     let mut next_base = vec![0u64; disks.len().max(1)];
     if let Some(swap) = &setup.machine.swap {

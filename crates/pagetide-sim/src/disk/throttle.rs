@@ -35,13 +35,15 @@ pub(super) struct Throttle {
     under_way: [u32; 3],
     tags: u32,
     tags_for_writes: u32,
+    /// Writes of kswapd's that may be under way; half as many of everybody else's.
+    writeback_depth: u32,
 }
 
 impl Throttle {
     /// Of a disk with this scheduler and depth; `None`: a disk without limits.
     pub(super) fn new(scheduler: IoScheduler, queue_depth: Option<u32>) -> Self {
         let Some(depth) = queue_depth else {
-            return Self { under_way: [0; 3], tags: u32::MAX, tags_for_writes: u32::MAX };
+            return Self::with_tags(u32::MAX, u32::MAX);
         };
         let (tags, tags_for_writes) = match scheduler {
             IoScheduler::None => (depth, depth),
@@ -50,7 +52,16 @@ impl Throttle {
                 (tags, (tags * 3 / 4).max(1))
             }
         };
-        Self { under_way: [0; 3], tags, tags_for_writes }
+        Self::with_tags(tags, tags_for_writes)
+    }
+
+    fn with_tags(tags: u32, tags_for_writes: u32) -> Self {
+        Self { under_way: [0; 3], tags, tags_for_writes, writeback_depth: WRITEBACK_DEPTH }
+    }
+
+    /// Leaves only the tags: writeback throttling came with Linux 4.10.
+    pub(super) fn without_writeback_throttling(&mut self) {
+        self.writeback_depth = u32::MAX;
     }
 
     pub(super) fn begin(&mut self, submitter: Submitter) {
@@ -67,8 +78,8 @@ impl Throttle {
         let all: u32 = self.under_way.iter().sum();
         let depth = match submitter {
             Submitter::Reader => return all >= self.tags,
-            Submitter::Kswapd => WRITEBACK_DEPTH,
-            Submitter::Writeback => WRITEBACK_DEPTH / 2,
+            Submitter::Kswapd => self.writeback_depth,
+            Submitter::Writeback => self.writeback_depth / 2,
         };
         self.tags != u32::MAX && (own >= depth || all >= self.tags_for_writes)
     }
@@ -96,6 +107,17 @@ mod tests {
             assert_eq!(throttle.is_full(Submitter::Kswapd), submitted >= 1, "{submitted}");
             throttle.begin(Submitter::Kswapd);
         }
+    }
+
+    #[test]
+    fn before_writeback_throttling_only_tags_were_short() {
+        let mut throttle = Throttle::new(IoScheduler::MqDeadline, Some(32));
+        throttle.without_writeback_throttling();
+        for submitted in 0..48 {
+            assert!(!throttle.is_full(Submitter::Writeback), "{submitted}");
+            throttle.begin(Submitter::Writeback);
+        }
+        assert!(throttle.is_full(Submitter::Writeback) && throttle.is_full(Submitter::Kswapd));
     }
 
     #[test]
