@@ -267,6 +267,9 @@ impl Machine {
                 charged[self.mms[vma.mm.idx()].memcg.idx()] += 1;
             }
         }
+        let nodes: u64 = self.files.iter().map(|file| file.nr_nodes).sum();
+        let live = self.tree_nodes.live();
+        check!(live == nodes, "{live} tree nodes, {nodes} found");
         let (slabs, order) = self.tree_nodes.slabs();
         for slab in slabs {
             let node = self.mem.pages[slab.idx()].node();

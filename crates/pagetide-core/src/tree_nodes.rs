@@ -10,8 +10,8 @@
 //! another order than they came; a node that finds no memory at once is owed, where Linux would
 //! reclaim for it; shadows are not shrunk; groups are not charged.
 //!
-//! Invariant: there are slabs for all nodes but those that are owed, and at most [`MIN_PARTIAL`] + 1
-//! more.
+//! Invariant: `live` is the number of nodes of all files. There are slabs for all of them but those
+//! that are owed; after the caches were dropped at most [`MIN_PARTIAL`] more.
 
 use crate::call::Ctx;
 use crate::digest::Digest;
@@ -47,6 +47,11 @@ impl TreeNodes {
     pub(crate) fn new(nr_cpus: u16) -> TreeNodes {
         let order = slab_order(NODE_SIZE, nr_cpus);
         TreeNodes { live: 0, order, per_slab: (PAGE_SIZE << order) / NODE_SIZE, slabs: Vec::new() }
+    }
+
+    /// Nodes of all files.
+    pub(crate) fn live(&self) -> u64 {
+        self.live
     }
 
     /// First pages of the slabs, and their order.

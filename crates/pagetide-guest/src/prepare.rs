@@ -158,7 +158,7 @@ const VERSION_1: [&str; 4] = [
     "memory.swappiness",
 ];
 
-/// Makes the groups, writes their controls, and returns the directory of each.
+/// Makes the groups, writes their controls, and returns the directory for the tasks of each.
 ///
 /// # Errors
 /// A sentence, when cgroups cannot be had at all.
@@ -178,6 +178,7 @@ pub fn groups(setup: &Setup) -> Result<Vec<PathBuf>, String> {
         fs::write(format!("{CGROUPS}/cgroup.subtree_control"), "+memory").map_err(failed)?;
     }
     let mut paths: Vec<PathBuf> = Vec::new();
+    let mut of_tasks: Vec<PathBuf> = Vec::new();
     for (index, group) in setup.groups.iter().enumerate() {
         let parent = group.parent.map_or(PathBuf::from(CGROUPS), |parent| paths[parent].clone());
         let path = parent.join(&group.name);
@@ -186,6 +187,13 @@ pub fn groups(setup: &Setup) -> Result<Vec<PathBuf>, String> {
         let has_children = setup.groups.iter().any(|group| group.parent == Some(index));
         if !first && has_children {
             fs::write(path.join("cgroup.subtree_control"), "+memory").map_err(failed)?;
+            // Version 2 has no processes in a group with groups: they are in a leaf of its own, which
+            // has no limits but the group's.
+            let leaf = path.join("tasks.here");
+            fs::create_dir(&leaf).map_err(failed)?;
+            of_tasks.push(leaf);
+        } else {
+            of_tasks.push(path.clone());
         }
         for (name, text) in &group.controls {
             let control = path.join(name);
@@ -196,7 +204,7 @@ pub fn groups(setup: &Setup) -> Result<Vec<PathBuf>, String> {
         }
         paths.push(path);
     }
-    Ok(paths)
+    Ok(of_tasks)
 }
 
 /// Puts this process into the group at `path`.

@@ -58,8 +58,8 @@ impl Shared {
 
     /// A task has prepared itself.
     pub fn task_is_ready(self) {
-        let before = self.words[READY].fetch_add(1, Ordering::SeqCst);
-        futex::set(&self.words[READY], before + 1);
+        self.words[READY].fetch_add(1, Ordering::SeqCst);
+        futex::wake(&self.words[READY]);
     }
 
     /// Waits until so many tasks are ready; false if they are not within `patience`.
@@ -96,7 +96,7 @@ impl Shared {
         loop {
             match word.compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst) {
                 Ok(_) => return ConsoleLock(word),
-                Err(holder) if holder == me || !process::exists(holder as i32) => {
+                Err(holder) if holder == me || !process::lives(holder as i32) => {
                     let _ = word.compare_exchange(holder, 0, Ordering::SeqCst, Ordering::SeqCst);
                 }
                 Err(holder) => futex::wait(word, holder, Some(Duration::from_millis(50))),

@@ -114,6 +114,8 @@ fn supervise() -> Result<(), String> {
     let console = shared.lock_console();
     pids.iter().copied().for_each(process::kill);
     drop(console);
+    // Their memory is theirs until they are gone.
+    while process::wait_any().is_some() {}
     if !in_time {
         line(format_args!("@note cut by the time limit"));
     }

@@ -33,8 +33,16 @@ fn compare(case: &str) -> Comparison {
     let references = experiments().join("linux-6.1");
     let cancel = Arc::new(AtomicBool::new(false));
     let jobs = NonZeroUsize::new(2).unwrap();
-    let verified = verify(&plan, &KernelSide::Recorded(&references), jobs, &cancel, &|_| {});
+    let verified = verify(
+        &plan,
+        &KernelSide::Recorded { dir: &references, file: &file },
+        jobs,
+        &cancel,
+        &|_| {},
+    );
     assert!(verified.errors.is_empty(), "{case}: {:?}", verified.errors);
+    let stale = verified.sides.notes.iter().any(|note| note.contains("another text"));
+    assert!(!stale, "{case}: the scenario has changed since its references were recorded");
     let comparison = verified.comparison.unwrap();
     assert_eq!(comparison.variants.len(), variants, "{case}: a variant is missing");
     println!("{case}: {}", comparison.summary());

@@ -40,9 +40,10 @@ pub fn parse(text: &str) -> BTreeMap<String, DiskTimes> {
     text.lines().filter_map(line).collect()
 }
 
-/// Name of the guest's device number `index`, in the order in which QEMU was given them.
-fn device(index: usize) -> String {
-    format!("vd{}", char::from(b'a' + (index % 26) as u8))
+/// Name of the guest's device number `index`, in the order in which QEMU was given them; of more
+/// than a machine has slots for, none.
+fn device(index: usize) -> Option<String> {
+    (index < 26).then(|| format!("vd{}", char::from(b'a' + index as u8)))
 }
 
 /// Adds to a run's metrics what each disk did between two readings of the file; `serials` in the
@@ -50,8 +51,9 @@ fn device(index: usize) -> String {
 pub fn add_to(metrics: &mut BTreeMap<String, Metric>, serials: &[&str], before: &str, after: &str) {
     let (before, after) = (parse(before), parse(after));
     for (index, serial) in serials.iter().enumerate() {
-        let Some(end) = after.get(&device(index)) else { continue };
-        let begin = before.get(&device(index)).copied().unwrap_or_default();
+        let Some(device) = device(index) else { break };
+        let Some(end) = after.get(&device) else { continue };
+        let begin = before.get(&device).copied().unwrap_or_default();
         let mut put = |name: &str, begin: u64, end: u64, unit: Unit, scale: f64| {
             let value = end.saturating_sub(begin) as f64 * scale;
             metrics.insert(format!("disk.{serial}.{name}"), Metric { value, unit });

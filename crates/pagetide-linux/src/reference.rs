@@ -27,6 +27,9 @@ pub struct Reference {
     pub variant: String,
     /// Version of Pagetide that recorded it.
     pub recorded_by: String,
+    /// Hash of the scenario that was run ([`scenario_hash`]); empty if it was not kept.
+    #[serde(default)]
+    pub scenario_hash: String,
     /// The kernel, as it calls itself in /proc/version.
     pub kernel: String,
     /// What it ran on: QEMU's version, the accelerator, CPUs, memory.
@@ -46,6 +49,8 @@ pub struct Reference {
 /// Where a reference comes from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
+    /// Hash of the scenario.
+    pub scenario_hash: String,
     /// The kernel, as it calls itself.
     pub kernel: String,
     /// What it ran on.
@@ -56,6 +61,17 @@ pub struct Origin {
     pub notes: Vec<String>,
     /// The memory with which it began.
     pub start: Start,
+}
+
+/// Hash of a scenario's text and of what the command line changed in it: 64-bit FNV-1a, in hexadecimal.
+/// It tells whether a reference is of the scenario at hand.
+pub fn scenario_hash(text: &[u8], sets: &[(String, String)]) -> String {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let sets = sets.iter().flat_map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes(), b"\n"]);
+    for &byte in std::iter::once(text).chain(sets).flatten() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{hash:016x}")
 }
 
 /// Name of a reference's file.
@@ -90,6 +106,7 @@ impl Reference {
             scenario: scenario.to_owned(),
             variant: variant.to_owned(),
             recorded_by: env!("CARGO_PKG_VERSION").to_owned(),
+            scenario_hash: origin.scenario_hash,
             kernel: origin.kernel,
             how: origin.how,
             not_comparable: origin.not_comparable,

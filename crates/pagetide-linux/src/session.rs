@@ -11,7 +11,7 @@ use crate::error::{LinuxError, PANIC};
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 use crate::qemu::{self, names, Accelerator, Begin, Gone, Machine, Patience, Qemu};
-use crate::reference::{is_of_a_machine, Origin};
+use crate::reference::{is_of_a_machine, scenario_hash, Origin};
 use crate::start::Start;
 use crate::{disk_times, disks, modules};
 use pagetide_scenario::model::{Setup, Variant, Workload};
@@ -29,6 +29,10 @@ const MEMORY_MIN: u64 = 96 << 20;
 /// Where QEMU's memory goes on above 4 GiB. Below, it is of zones DMA and DMA32, which the simulator
 /// has on the first node only.
 const MEMORY_BELOW_4G: u64 = 3 << 30;
+/// From so much memory on it has any above.
+const MEMORY_SPLIT: u64 = 3584 << 20;
+/// Directories over which the guest mounts: what the archive has there is not found.
+const MOUNTED_OVER: [&str; 4] = ["/dev", "/proc", "/sys", "/disks"];
 
 /// What to boot, how, and for how long.
 #[derive(Clone, Debug)]
@@ -110,7 +114,9 @@ impl<'a> Session<'a> {
         };
         write_archive(&job, &kernel, &guest, dir.path())?;
         let mib = machine.nodes.iter().sum::<u64>() >> 20;
+        let text = std::fs::read(job.file).map_err(|error| LinuxError::file(job.file, error))?;
         let origin = Origin {
+            scenario_hash: scenario_hash(&text, job.sets),
             how: format!(
                 "{qemu_version}, {}, {}, {mib} MiB",
                 accelerator.describe(machine.cpus),
@@ -302,12 +308,12 @@ fn memory(setup: &Setup) -> Result<Vec<u64>, LinuxError> {
             MEMORY_MIN >> 20
         )));
     }
-    if nodes.len() > 1 && nodes[0] < MEMORY_BELOW_4G {
+    if nodes.len() > 1 && (nodes[0] < MEMORY_BELOW_4G || total < MEMORY_SPLIT) {
         return Err(LinuxError::Scenario(format!(
-            "its second node would begin in zone DMA32, at {} MiB; with a first node of {} MiB or more \
-             it does not",
-            nodes[0] >> 20,
-            MEMORY_BELOW_4G >> 20
+            "its second node would be in zone DMA32; with a first node of {} MiB or more and {} MiB in \
+             all it is not",
+            MEMORY_BELOW_4G >> 20,
+            MEMORY_SPLIT >> 20
         )));
     }
     Ok(nodes)
@@ -403,6 +409,18 @@ fn write_archive(
     for (key, value) in job.sets {
         config += &format!("set {key}={value}\n");
     }
+    if config.lines().count() != 2 + job.sets.len() {
+        return Err(LinuxError::Scenario("a name or a value of --set has a line end".to_owned()));
+    }
+    let hidden = |path: &Path| MOUNTED_OVER.iter().any(|dir| path.starts_with(dir));
+    let check = |path: &Path| match hidden(path) {
+        true => Err(LinuxError::Scenario(format!(
+            "{} is where the guest mounts something else; move it",
+            path.display()
+        ))),
+        false => Ok(()),
+    };
+    check(&file)?;
     archive.file(&file, &read(job.file)?);
     let mut traces: Vec<&PathBuf> = Vec::new();
     for phase in job.variant.setup.tasks.iter().flat_map(|task| &task.phases) {
@@ -413,7 +431,9 @@ fn write_archive(
         }
     }
     for path in traces {
-        archive.file(&absolute(path)?, &read(path)?);
+        let inside = absolute(path)?;
+        check(&inside)?;
+        archive.file(&inside, &read(path)?);
     }
     for (name, module) in modules::to_load(kernel)? {
         let inside = format!("/modules/{name}.ko");

@@ -260,10 +260,15 @@ impl Disk {
         self.done.pop_front()
     }
 
-    /// Whether `submitter`, who has submitted something, has to wait for completions before it
-    /// submits more.
-    pub fn is_full(&self, submitter: Submitter) -> bool {
-        self.throttle.is_full(submitter)
+    /// Requests that `submitter` may submit now before it has to wait for completions; 0: it has to
+    /// wait. Nobody has to wait for a disk that has nothing to do.
+    pub fn room(&self, submitter: Submitter, now: Nanos) -> u32 {
+        self.throttle.room(submitter, now)
+    }
+
+    /// A writer to this disk is being paused for the dirty limits.
+    pub fn writer_paused(&mut self, now: Nanos) {
+        self.throttle.writer_paused(now);
     }
 
     /// Requests in service.
@@ -312,7 +317,7 @@ impl Disk {
             parts: vec![part],
         });
         if !merged {
-            self.throttle.begin(request.submitter);
+            self.throttle.begin(request.submitter, self.now);
         }
         self.stats.merges += u64::from(merged);
         self.stats.slow += u64::from(slow);
@@ -418,7 +423,7 @@ impl Disk {
 
     fn complete(&mut self, at: Nanos, served: InService) {
         let kind = served.request.kind;
-        self.throttle.end(served.request.submitter);
+        self.throttle.end(served.request.submitter, at);
         for part in &served.request.parts {
             assert!(at >= part.submitted);
             self.stats.service_ns += at - served.dispatched;

@@ -20,6 +20,11 @@ pub fn wait(word: &AtomicU32, while_is: u32, timeout: Option<Duration>) {
 /// Stores `value` and wakes everybody who sleeps on `word`.
 pub fn set(word: &AtomicU32, value: u32) {
     word.store(value, Ordering::SeqCst);
+    wake(word);
+}
+
+/// Wakes everybody who sleeps on `word`.
+pub fn wake(word: &AtomicU32) {
     // SAFETY: `word` lives over the call.
     unsafe {
         libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, 0, 0, 0);

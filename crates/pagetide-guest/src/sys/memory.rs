@@ -20,8 +20,9 @@ pub struct Mapping {
     writable: bool,
 }
 
-fn map(len: u64, prot: i32, flags: i32, fd: i32) -> io::Result<*mut u8> {
-    let len = usize::try_from(len).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
+fn map(pages: u64, prot: i32, flags: i32, fd: i32) -> io::Result<*mut u8> {
+    let len = pages.checked_mul(PAGE_SIZE).and_then(|len| usize::try_from(len).ok());
+    let len = len.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
     // SAFETY: a new mapping at an address of the kernel's choice.
     let base = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, fd, 0) };
     if base == libc::MAP_FAILED {
@@ -37,7 +38,7 @@ impl Mapping {
     /// The kernel's.
     pub fn anonymous(pages: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let base = map(pages * PAGE_SIZE, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+        let base = map(pages, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
         Ok(Mapping { base, pages, writable: true })
     }
 
@@ -47,7 +48,7 @@ impl Mapping {
     /// The kernel's.
     pub fn locked(pages: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_LOCKED | libc::MAP_POPULATE;
-        let base = map(pages * PAGE_SIZE, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+        let base = map(pages, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
         Ok(Mapping { base, pages, writable: true })
     }
 
@@ -57,7 +58,7 @@ impl Mapping {
     /// The kernel's.
     pub fn file(file: &File, pages: u64, executable: bool) -> io::Result<Mapping> {
         let prot = libc::PROT_READ | if executable { libc::PROT_EXEC } else { 0 };
-        let base = map(pages * PAGE_SIZE, prot, libc::MAP_SHARED, file.as_raw_fd())?;
+        let base = map(pages, prot, libc::MAP_SHARED, file.as_raw_fd())?;
         Ok(Mapping { base, pages, writable: false })
     }
 
@@ -144,9 +145,10 @@ impl Drop for Mapping {
 /// # Errors
 /// The kernel's.
 pub fn shared_words(count: usize) -> io::Result<&'static [AtomicU32]> {
-    let bytes = (count * size_of::<AtomicU32>()) as u64;
+    let bytes = count.saturating_mul(size_of::<AtomicU32>()) as u64;
     let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_LOCKED | libc::MAP_POPULATE;
-    let base = map(bytes.max(1), libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+    let base =
+        map(bytes.div_ceil(PAGE_SIZE).max(1), libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
     // SAFETY: page-aligned, zeroed, never unmapped; any bit pattern is an AtomicU32.
     Ok(unsafe { std::slice::from_raw_parts(base.cast(), count) })
 }

@@ -54,10 +54,18 @@ pub fn kill(pid: i32) {
     }
 }
 
-/// Whether a process of this number exists, ended ones included until they are waited for.
-pub fn exists(pid: i32) -> bool {
+/// Whether a process of this number lives. For others than its parent, one that has ended lives
+/// until its parent has waited for it.
+pub fn lives(pid: i32) -> bool {
+    // SAFETY: an all-zero siginfo_t is valid and lives over the call, which leaves the child waitable.
+    let ended = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let id = libc::id_t::try_from(pid).unwrap_or_default();
+        libc::waitid(libc::P_PID, id, &raw mut info, options) == 0 && info.si_pid() == pid
+    };
     // SAFETY: no memory arguments.
-    unsafe { libc::kill(pid, 0) == 0 }
+    !ended && unsafe { libc::kill(pid, 0) == 0 }
 }
 
 /// Sets the nice value of this process.

@@ -8,7 +8,7 @@ use crate::execute::{execute, Outcome};
 use crate::plan::Plan;
 use crate::world::{Failure, Simulator};
 use pagetide_linux::error::LinuxError;
-use pagetide_linux::reference::Reference;
+use pagetide_linux::reference::{scenario_hash, Reference};
 use pagetide_linux::session::{Job, Options, Session};
 use pagetide_linux::start::Start;
 use pagetide_scenario::model::{Scenario, Variant};
@@ -30,8 +30,13 @@ pub enum KernelSide<'a> {
         /// Where to keep what it did.
         record: Option<&'a Path>,
     },
-    /// From references in this directory.
-    Recorded(&'a Path),
+    /// From references.
+    Recorded {
+        /// Their directory.
+        dir: &'a Path,
+        /// The scenario's file, to tell whether they are of it.
+        file: &'a Path,
+    },
 }
 
 /// What there is to say while it goes on.
@@ -149,10 +154,19 @@ fn kernel_side(
     };
     let of_variant = format!("variant {}: ", variant.name);
     let (file, options, record) = match side {
-        KernelSide::Recorded(dir) => {
-            return Reference::load(dir, &scenario.name, &variant.name)
+        KernelSide::Recorded { dir, file } => {
+            let mut reference = Reference::load(dir, &scenario.name, &variant.name)
                 .map_err(|error| fail(String::new(), error))
-                .ok();
+                .ok()?;
+            let text = std::fs::read(file).unwrap_or_default();
+            let known = !reference.scenario_hash.is_empty();
+            if known && reference.scenario_hash != scenario_hash(&text, &plan.overrides) {
+                reference.notes.push(
+                    "recorded from another text of this scenario, or with other values of --set"
+                        .to_owned(),
+                );
+            }
+            return Some(reference);
         }
         KernelSide::Boot { file, options, record } => (*file, *options, *record),
     };

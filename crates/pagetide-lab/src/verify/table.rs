@@ -98,7 +98,7 @@ impl Text {
     }
 }
 
-/// `1 CPU, 256 MiB, instant disk disk, 4 GiB swap`.
+/// `1 CPU, 256 MiB, 4 GiB swap`. (Disks are QEMU's, whatever the scenario says.)
 fn machine(machine: &Machine) -> String {
     const PAGE: u64 = 4096;
     let memory = machine.nodes.iter().fold(0u64, |sum, node| {
@@ -110,9 +110,6 @@ fn machine(machine: &Machine) -> String {
     add(&mut text, format_args!(", {}", size(memory)));
     if machine.nodes.len() > 1 {
         add(&mut text, format_args!(" on {} nodes", machine.nodes.len()));
-    }
-    for disk in &machine.disks {
-        add(&mut text, format_args!(", {} disk {}", disk.model, disk.name));
     }
     match &machine.swap {
         None => text += ", no swap",

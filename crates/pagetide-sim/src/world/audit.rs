@@ -69,8 +69,8 @@ impl World {
             }
         }
         for (thread, full) in &self.disk_waiters {
-            let disk = &self.disks[full.disk];
-            check!(disk.is_full(full.submitter), "{thread:?} waits for a disk that has room");
+            let idle = self.disks[full.disk].is_idle();
+            check!(!idle, "{thread:?} waits for a disk that has nothing to do");
             let knows = match thread {
                 Thread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
                 Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk,

@@ -48,7 +48,7 @@ impl World {
             self.disks[disk].submit_all(self.now, of_disk());
             self.arm_disk(disk);
             for submitter in of_disk().map(|request| request.submitter) {
-                if self.disks[disk].is_full(submitter) {
+                if self.disks[disk].room(submitter, self.now) == 0 {
                     full = Some(FullDisk { disk, submitter });
                 }
             }
@@ -72,7 +72,10 @@ impl World {
     /// Puts `thread`, which does not run any more, to sleep until the disk has room for it.
     pub(super) fn wait_for_disk(&mut self, thread: Thread, full: FullDisk) {
         match thread {
-            Thread::Task(id) => self.tasks[id].blocked = Blocked::Disk,
+            Thread::Task(id) => {
+                self.tasks[id].blocked = Blocked::Disk;
+                self.tasks[id].wait_began = self.now;
+            }
             Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk = true,
             Thread::Flusher => self.flusher.waits_for_disk = true,
         }
@@ -81,9 +84,20 @@ impl World {
 
     /// Ends the sleep of [`World::wait_for_disk`].
     pub(super) fn end_disk_wait(&mut self, thread: Thread) {
+        let reads = |(waiter, full): &(Thread, FullDisk)| {
+            *waiter == thread && full.submitter == Submitter::Reader
+        };
+        let is_reader = self.disk_waiters.iter().any(reads);
         self.disk_waiters.retain(|(waiter, _)| *waiter != thread);
         match thread {
-            Thread::Task(id) => self.tasks[id].blocked = Blocked::No,
+            Thread::Task(id) => {
+                let task = &mut self.tasks[id];
+                task.blocked = Blocked::No;
+                // Waiting to read is not the price of memory, waiting to write for it is.
+                if is_reader && task.call.is_some() {
+                    task.call_page_wait += self.now.saturating_sub(task.wait_began);
+                }
+            }
             Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk = false,
             Thread::Flusher => self.flusher.waits_for_disk = false,
         }
@@ -120,12 +134,16 @@ impl World {
             }
         }
         self.arm_disk(disk);
-        let ready: Vec<Thread> = self
-            .disk_waiters
-            .iter()
-            .filter(|(_, full)| full.disk == disk && !self.disks[disk].is_full(full.submitter))
-            .map(|(thread, _)| *thread)
-            .collect();
+        // In the order of arrival, each class as many as there is room for.
+        let mut given = [0u32; 3];
+        let mut ready = Vec::new();
+        for &(thread, full) in self.disk_waiters.iter().filter(|(_, full)| full.disk == disk) {
+            let class = full.submitter as usize;
+            if given[class] < self.disks[disk].room(full.submitter, self.now) {
+                given[class] += 1;
+                ready.push(thread);
+            }
+        }
         for thread in ready {
             self.end_disk_wait(thread);
         }

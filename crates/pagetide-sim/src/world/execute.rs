@@ -190,6 +190,10 @@ impl World {
                     }
                     Wait::Throttled { node, reason, timeout } => {
                         task.blocked = Blocked::Throttled(node, reason);
+                        if reason == Throttle::Dirty {
+                            let now = self.now + *elapsed;
+                            self.disks.iter_mut().for_each(|disk| disk.writer_paused(now));
+                        }
                         if timeout != u64::MAX {
                             let at = self.now + *elapsed + timeout;
                             self.timers[id] =

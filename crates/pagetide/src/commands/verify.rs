@@ -35,7 +35,7 @@ pub fn verify(args: VerifyArgs, printer: &mut Printer) -> Result<ExitStatus, Cli
     let cancel = interrupt::flag();
     let options = options(&args.kernel, &cancel);
     let side = match &args.reference {
-        Some(dir) => KernelSide::Recorded(dir),
+        Some(dir) => KernelSide::Recorded { dir, file: &loaded.file },
         None => KernelSide::Boot {
             file: &loaded.file,
             options: &options,
