@@ -47,7 +47,8 @@ fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-fn number(value: f64) -> String {
+/// A value; nothing for one that is not finite.
+pub(crate) fn number(value: f64) -> String {
     match as_integer(value) {
         Some(integer) => integer.to_string(),
         None if value.is_finite() => value.to_string(),
@@ -55,7 +56,8 @@ fn number(value: f64) -> String {
     }
 }
 
-fn quoted(field: &str) -> Cow<'_, str> {
+/// A field, in quotes if it has to be.
+pub(crate) fn quoted(field: &str) -> Cow<'_, str> {
     if field.contains([',', '"', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", field.replace('"', "\"\"")))
     } else {

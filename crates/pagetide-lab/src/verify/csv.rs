@@ -1,9 +1,8 @@
 //! A comparison as CSV, for spreadsheets and data frames: one line per variant and metric.
 
 use super::compare::{Comparison, Counter};
-use crate::json::as_integer;
+use crate::csv::{number, quoted};
 use crate::stats;
-use std::borrow::Cow;
 use std::fmt::Write;
 
 /// The first line.
@@ -37,22 +36,6 @@ fn fields(counter: &Counter) -> String {
         counter.ratio.map(number).unwrap_or_default(),
         counter.verdict.name()
     )
-}
-
-fn number(value: f64) -> String {
-    match as_integer(value) {
-        Some(integer) => integer.to_string(),
-        None if value.is_finite() => value.to_string(),
-        None => String::new(),
-    }
-}
-
-fn quoted(field: &str) -> Cow<'_, str> {
-    if field.contains([',', '"', '\n', '\r']) {
-        Cow::Owned(format!("\"{}\"", field.replace('"', "\"\"")))
-    } else {
-        Cow::Borrowed(field)
-    }
 }
 
 #[cfg(test)]
