@@ -7,7 +7,7 @@
 //! prints a line a case.
 
 use pagetide_lab::plan::Plan;
-use pagetide_lab::verify::ask::{verify, KernelSide};
+use pagetide_lab::verify::ask::{verify, KernelSide, ANOTHER_TEXT};
 use pagetide_lab::verify::compare::factor;
 use pagetide_lab::verify::summary::BEYOND;
 use pagetide_lab::verify::{summarise, Comparison, Verdict};
@@ -52,7 +52,7 @@ fn compare(case: &str) -> Comparison {
         &|_| {},
     );
     assert!(verified.errors.is_empty(), "{case}: {:?}", verified.errors);
-    let stale = verified.sides.notes.iter().any(|note| note.contains("another text"));
+    let stale = verified.sides.notes.iter().any(|note| note.contains(ANOTHER_TEXT));
     assert!(!stale, "{case}: the scenario has changed since its references were recorded");
     let comparison = verified.comparison.unwrap();
     assert_eq!(comparison.variants.len(), variants, "{case}: a variant is missing");

@@ -39,6 +39,9 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     if machine.swap.as_ref().is_some_and(|swap| swap.full_after_pages.is_some()) {
         found.push("swap.full_after: the kernel's area is whole".to_owned());
     }
+    if setup.groups.iter().any(|group| !group.controls.is_empty()) {
+        found.push("limits of groups: the kernel acts on them, Pagetide does not yet".to_owned());
+    }
     if machine.nodes.iter().any(|node| node.reserved > 0) {
         found.push("machine.reserved: the kernel reserves what it needs".to_owned());
     }

@@ -76,8 +76,8 @@ pub fn scenario_hash(text: &[u8], sets: &[(String, String)]) -> String {
 
 /// Name of a reference's file.
 pub fn file_name(scenario: &str, variant: &str) -> String {
-    // Names may have a `/` in them.
-    format!("{scenario}.{variant}.json").replace('/', "_")
+    // Names may have a `/` in them; no two names may have one file.
+    format!("{scenario}.{variant}.json").replace('%', "%25").replace('/', "%2F")
 }
 
 impl Reference {
@@ -290,7 +290,7 @@ mod tests {
         let reference = Reference::new("s", "a/b", origin, &records);
         assert_eq!(reference.notes, ["seed 1: cut", "seed 2: cut"]);
         let path = reference.save(dir.path()).unwrap();
-        assert_eq!(path.file_name().unwrap(), "s.a_b.json");
+        assert_eq!(path.file_name().unwrap(), "s.a%2Fb.json");
         let loaded = Reference::load(dir.path(), "s", "a/b").unwrap();
         assert_eq!(loaded, reference);
         assert_eq!(loaded.records()[1].metrics, records[1].metrics);

@@ -505,8 +505,10 @@ mod tests {
         };
         assert_eq!(of("[machine]\nmemory='100.5MiB'"), Ok(vec![101 << 20]));
         assert!(of("[machine]\nmemory='95MiB'").unwrap_err().contains("95 MiB is too small"));
-        assert_eq!(nodes("3GiB"), Ok(vec![3 << 30, 256 << 20]));
-        assert!(nodes("2GiB").unwrap_err().contains("DMA32, at 2048 MiB"));
+        assert_eq!(nodes("3328MiB"), Ok(vec![3328 << 20, 256 << 20]));
+        // QEMU splits memory at 3 GiB only from 3.5 GiB on.
+        assert!(nodes("3GiB").unwrap_err().contains("in zone DMA32"));
+        assert!(nodes("2GiB").unwrap_err().contains("in zone DMA32"));
     }
 
     #[test]

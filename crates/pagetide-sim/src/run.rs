@@ -106,6 +106,9 @@ pub fn run(
     if !finished {
         notes.push(format!("cut by the time limit at {} s", world.now / 1_000_000_000));
     }
+    if setup.groups.iter().any(|group| !group.controls.is_empty()) {
+        notes.push("limits of groups are not acted on yet".to_owned());
+    }
     for task in &world.tasks {
         if task.killed {
             notes.push(format!("task `{}` was killed: out of memory", task.name));

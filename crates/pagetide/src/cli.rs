@@ -90,11 +90,11 @@ fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Rows of metrics, columns of variants, for people and mails
+    /// Tables, for people and mails
     Table,
-    /// All metrics with their samples, for programs
+    /// Everything, for programs
     Json,
-    /// A line per variant, metric and seed, for spreadsheets
+    /// A line per variant and metric (`run`: and seed), for spreadsheets
     Csv,
 }
 
@@ -109,12 +109,12 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
 
-    /// Number of runs of each variant on each side [default: 3]
-    #[arg(long, value_name = "N")]
+    /// Number of runs of each variant on each side, whatever the scenario says [default: 3]
+    #[arg(long, value_name = "N", conflicts_with = "reference")]
     pub repeats: Option<u32>,
 
     /// First seed
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "reference")]
     pub seed: Option<u64>,
 
     /// How to print the result
@@ -125,7 +125,7 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub all: bool,
 
-    /// Compare with what was recorded here, without QEMU
+    /// Compare with what was recorded here, with its seeds, without QEMU
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub reference: Option<PathBuf>,
 
@@ -157,6 +157,7 @@ pub struct KernelArgs {
 
     /// Give up booting, and each run, after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
 
     /// The program that runs in the guest [default: that of `make guest`, near this command]

@@ -18,6 +18,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// What is noted when a reference is not of the scenario at hand.
+pub const ANOTHER_TEXT: &str =
+    "the reference was recorded from another text of this scenario, or with other values of --set";
+
 /// Where the kernel's side comes from.
 #[derive(Clone, Debug)]
 pub enum KernelSide<'a> {
@@ -94,6 +98,15 @@ pub fn verify(
 ) -> Verified {
     let scenario = &plan.scenario;
     let mut verified = Verified::default();
+    if let KernelSide::Boot { record: Some(dir), .. } = side {
+        // Better now than after all runs.
+        if let Err(error) = std::fs::create_dir_all(dir) {
+            let place = "cannot record: ".to_owned();
+            let error = LinuxError::file(dir, error);
+            verified.errors.push(VerifyError::Linux { place, error });
+            return verified;
+        }
+    }
     let mut variants = Vec::new();
     for variant in &scenario.variants {
         if cancel.load(Ordering::Relaxed) {
@@ -161,10 +174,7 @@ fn kernel_side(
             let text = std::fs::read(file).unwrap_or_default();
             let known = !reference.scenario_hash.is_empty();
             if known && reference.scenario_hash != scenario_hash(&text, &plan.overrides) {
-                reference.notes.push(
-                    "recorded from another text of this scenario, or with other values of --set"
-                        .to_owned(),
-                );
+                reference.notes.push(ANOTHER_TEXT.to_owned());
             }
             return Some(reference);
         }

@@ -34,10 +34,15 @@ pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
     out.entry("version", &format!("pagetide {}", crate::VERSION));
     out.entry("kernel", &sides.kernel);
     out.entry("run by", &sides.how);
-    if let Some(first) = comparison.variants.first() {
-        out.entry("machine", &machine(&first.machine));
-        out.entry("runs", &runs(&comparison.variants));
+    let mut machines: Vec<String> = Vec::new();
+    for variant in &comparison.variants {
+        let machine = machine(&variant.machine);
+        if !machines.contains(&machine) {
+            machines.push(machine);
+        }
     }
+    out.entry("machine", &machines.join("; "));
+    out.entry("runs", &runs(&comparison.variants));
     if !sides.not_comparable.is_empty() {
         out.line("not comparable:");
         sides.not_comparable.iter().for_each(|text| out.item("  - ", text));

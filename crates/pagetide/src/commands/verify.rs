@@ -5,7 +5,7 @@ use crate::error::{CliError, ExitStatus};
 use crate::printer::Printer;
 use crate::{interrupt, scenario_file};
 use indicatif::{ProgressBar, ProgressStyle};
-use pagetide_lab::verify::ask::{verify as ask, Asking, KernelSide, VerifyError};
+use pagetide_lab::verify::ask::{verify as ask, Asking, KernelSide, VerifyError, ANOTHER_TEXT};
 use pagetide_lab::verify::{csv, json, table};
 use pagetide_linux::qemu::Accelerator;
 use pagetide_linux::session::Options;
@@ -53,6 +53,14 @@ pub fn verify(args: VerifyArgs, printer: &mut Printer) -> Result<ExitStatus, Cli
             Format::Json => json::render(comparison, sides),
             Format::Csv => csv::render(comparison),
         })?;
+    }
+    // A stale reference is said aloud; other formats have no place for notes.
+    for note in &verified.sides.notes {
+        if note.contains(ANOTHER_TEXT) {
+            printer.warning(note);
+        } else if args.format != Format::Table {
+            printer.note(note);
+        }
     }
     let mut status = ExitStatus::Success;
     for error in &verified.errors {
