@@ -42,7 +42,9 @@ pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
         }
     }
     out.entry("machine", &machines.join("; "));
-    out.entry("runs", &runs(&comparison.variants));
+    if !comparison.variants.is_empty() {
+        out.entry("runs", &runs(&comparison.variants));
+    }
     if !sides.not_comparable.is_empty() {
         out.line("not comparable:");
         sides.not_comparable.iter().for_each(|text| out.item("  - ", text));
