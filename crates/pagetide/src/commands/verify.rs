@@ -54,11 +54,11 @@ pub fn verify(args: VerifyArgs, printer: &mut Printer) -> Result<ExitStatus, Cli
             Format::Csv => csv::render(comparison),
         })?;
     }
-    // A stale reference is said aloud; other formats have no place for notes.
+    // A stale reference is said aloud; CSV has no place for notes.
     for note in &verified.sides.notes {
         if note.contains(ANOTHER_TEXT) {
             printer.warning(note);
-        } else if args.format != Format::Table {
+        } else if args.format == Format::Csv {
             printer.note(note);
         }
     }
