@@ -39,10 +39,18 @@ pub struct WmarkKbytes {
 }
 
 impl WmarkKbytes {
-    /// What the three are while only `vm.min_free_kbytes` is set.
+    /// What the three are while only `vm.min_free_kbytes` is set. None is more than can be written
+    /// to its knob, an `int`.
     pub const fn derived(min_free_kbytes: u64) -> WmarkKbytes {
-        let min = min_free_kbytes;
-        WmarkKbytes { min, low: min.saturating_add(min / 4), high: min.saturating_add(min / 2) }
+        const fn at_most_int(kbytes: u64) -> u64 {
+            if kbytes > i32::MAX as u64 {
+                i32::MAX as u64
+            } else {
+                kbytes
+            }
+        }
+        let min = at_most_int(min_free_kbytes);
+        WmarkKbytes { min, low: at_most_int(min + min / 4), high: at_most_int(min + min / 2) }
     }
 
     /// Whether min <= low <= high.

@@ -432,6 +432,18 @@ fn a_policy_computes_the_marks_again() {
     assert_eq!(zone_marks(&machine), derived);
 }
 
+/// Found by the property below: a mark derived from a huge reserve was more than its knob takes.
+#[test]
+fn what_is_derived_can_be_written_back() {
+    let node = NodeSpec::x86_64(4 << 20, 0, 1 << 20);
+    let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
+    machine.write_control("vm.min_free_kbytes", "0x67000000").unwrap();
+    for name in ["vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes"] {
+        let text = machine.read_control(name).unwrap();
+        machine.write_control(name, &text).unwrap();
+    }
+}
+
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config {
         failure_persistence: None,
