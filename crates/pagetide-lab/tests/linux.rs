@@ -1,9 +1,9 @@
 //! Held against Linux: every shipped case with what a real kernel counted on it
 //! (experiments/verify, recorded in experiments/verify/linux-6.1), without QEMU.
 //!
-//! The bounds are those that the project sets itself: of counters that the kernel repeats to 1 %,
-//! the median is off by at most 5 %, of the others by at most 15 %, and none by more than half but
-//! those that docs/fidelity.md names. `cargo test -p pagetide-lab --test linux -- --nocapture`
+//! The bounds are what was reached, rounded up: of counters that the kernel repeats to 1 %, the
+//! median is off by at most 2 % (the project's aim is 5 %), of the others by at most 5 % (15 %), and
+//! none by more than half but those that docs/fidelity.md names. `cargo test -p pagetide-lab --test linux -- --nocapture`
 //! prints a line a case.
 
 use pagetide_lab::plan::Plan;
@@ -17,13 +17,25 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
+/// What follows when kswapd passes over a zone's pages: scans, and the lists after them.
+const PASSED_OVER: &[&str] = &[
+    "pgscan_total",
+    "pgscan_file",
+    "pgsteal_file",
+    "pgactivate",
+    "pgdeactivate",
+    "workingset_activate_file",
+    "nr_active_file",
+    "nr_inactive_file",
+];
+
 /// Counters that may be off by more than half although the runs tell the worlds apart: (case,
-/// variant, counters; none: all). Each has its reason in docs/fidelity.md, "What is off".
+/// variant, counters). Each has its reason in docs/fidelity.md, "What is off".
 const NAMED: [(&str, &str, &[&str]); 4] = [
     // kswapd passes over the pages of other zones for the sake of zone DMA: chance on both sides,
     // and a working set that begins from other lists afterwards.
-    ("file", "2cpus", &[]),
-    ("mixed", "sw150-2cpus", &[]),
+    ("file", "2cpus", PASSED_OVER),
+    ("mixed", "sw150-2cpus", PASSED_OVER),
     // The moment at which a few thousand pages change from the active to the inactive list.
     ("anon", "1.5x-2cpus", &["pgactivate", "pgdeactivate", "pswpout", "nr_active_anon"]),
     // How often kswapd falls asleep between two faults.
@@ -73,17 +85,15 @@ fn every_case_is_close_to_the_kernel() {
     let summary = summarise(&comparisons);
     println!("all: {summary}");
     assert!(summary.repeats.counters > 100 && summary.varies.counters > 100, "{summary}");
-    assert!(summary.repeats.median_error.unwrap() <= 0.05, "{summary}");
-    assert!(summary.varies.median_error.unwrap() <= 0.15, "{summary}");
+    assert!(summary.repeats.median_error.unwrap() <= 0.02, "{summary}");
+    assert!(summary.varies.median_error.unwrap() <= 0.05, "{summary}");
     let mut unnamed = Vec::new();
     for comparison in &comparisons {
         for variant in &comparison.variants {
             let named = NAMED.iter().find(|(case, name, _)| {
                 (*case, *name) == (comparison.scenario.as_str(), variant.name.as_str())
             });
-            let may_be_off = |name: &str| {
-                named.is_some_and(|(.., names)| names.is_empty() || names.contains(&name))
-            };
+            let may_be_off = |name: &str| named.is_some_and(|(.., names)| names.contains(&name));
             // What the kernel itself scatters as widely is within noise, and not off.
             let off = variant.counters().filter(|counter| {
                 matches!(counter.verdict, Verdict::Off)
