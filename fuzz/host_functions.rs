@@ -148,7 +148,7 @@ pub fn reference(bytes: &[u8]) {
     let Ok(reference) = Reference::parse(&String::from_utf8_lossy(bytes)) else { return };
     assert_eq!(reference.records().len(), reference.seeds.len());
     let mut setup = two_tasks();
-    reference.start.apply(&mut setup);
+    reference.apply(&mut setup);
     assert!(setup.machine.nodes.iter().any(|node| !node.zones.is_empty()));
 }
 

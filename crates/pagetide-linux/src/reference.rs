@@ -27,19 +27,9 @@ pub struct Reference {
     pub variant: String,
     /// Version of Pagetide that recorded it.
     pub recorded_by: String,
-    /// Hash of the scenario that was run ([`scenario_hash`]); empty if it was not kept.
-    #[serde(default)]
-    pub scenario_hash: String,
-    /// The kernel, as it calls itself in /proc/version.
-    pub kernel: String,
-    /// What it ran on: QEMU's version, the accelerator, CPUs, memory.
-    pub how: String,
-    /// What of the scenario was not asked.
-    pub not_comparable: Vec<String>,
-    /// What the reader should know.
-    pub notes: Vec<String>,
-    /// The memory with which it began.
-    pub start: Start,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// Seeds of the runs.
     pub seeds: Vec<u64>,
     /// Metric key -> unit and a value a run; a run without it has none.
@@ -47,9 +37,10 @@ pub struct Reference {
 }
 
 /// Where a reference comes from.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Hash of the scenario.
+    /// Hash of the scenario that was run ([`scenario_hash`]); empty if it was not kept.
+    #[serde(default)]
     pub scenario_hash: String,
     /// The kernel, as it calls itself.
     pub kernel: String,
@@ -82,7 +73,12 @@ pub fn file_name(scenario: &str, variant: &str) -> String {
 
 impl Reference {
     /// Gathers the records of runs of one variant.
-    pub fn new(scenario: &str, variant: &str, origin: Origin, records: &[RunRecord]) -> Reference {
+    pub fn new(
+        scenario: &str,
+        variant: &str,
+        mut origin: Origin,
+        records: &[RunRecord],
+    ) -> Reference {
         let mut metrics: BTreeMap<String, (Unit, Vec<Option<f64>>)> = BTreeMap::new();
         for (index, record) in records.iter().enumerate() {
             for (key, metric) in &record.metrics {
@@ -92,12 +88,11 @@ impl Reference {
                 entry.1[index] = Some(metric.value);
             }
         }
-        let mut notes = origin.notes;
         for record in records {
             for note in &record.notes {
                 let note = format!("seed {}: {note}", record.seed);
-                if !notes.contains(&note) {
-                    notes.push(note);
+                if !origin.notes.contains(&note) {
+                    origin.notes.push(note);
                 }
             }
         }
@@ -106,12 +101,7 @@ impl Reference {
             scenario: scenario.to_owned(),
             variant: variant.to_owned(),
             recorded_by: env!("CARGO_PKG_VERSION").to_owned(),
-            scenario_hash: origin.scenario_hash,
-            kernel: origin.kernel,
-            how: origin.how,
-            not_comparable: origin.not_comparable,
-            notes,
-            start: origin.start,
+            origin,
             seeds: records.iter().map(|record| record.seed).collect(),
             metrics,
         }
@@ -119,7 +109,7 @@ impl Reference {
 
     /// Gives `setup` the memory with which the kernel began, and disks as fast as its own were.
     pub fn apply(&self, setup: &mut Setup) {
-        self.start.apply(setup);
+        self.origin.start.apply(setup);
         disk_times::apply(&self.metrics, setup);
     }
 
@@ -230,10 +220,10 @@ impl Reference {
             return Err(format!("format {format}; this program reads {FORMAT}"));
         }
         let reference: Reference = serde_json::from_str(text).map_err(damaged)?;
-        if reference.seeds.is_empty() || reference.start.zones.is_empty() {
+        if reference.seeds.is_empty() || reference.origin.start.zones.is_empty() {
             return Err("it has no runs".to_owned());
         }
-        if !is_of_a_machine(&reference.start) {
+        if !is_of_a_machine(&reference.origin.start) {
             return Err("damaged: no machine begins with such memory".to_owned());
         }
         Ok(reference)
@@ -288,7 +278,7 @@ mod tests {
         let records = [record(1, 8.0), two];
         let origin = Origin { start, ..Origin::default() };
         let reference = Reference::new("s", "a/b", origin, &records);
-        assert_eq!(reference.notes, ["seed 1: cut", "seed 2: cut"]);
+        assert_eq!(reference.origin.notes, ["seed 1: cut", "seed 2: cut"]);
         let path = reference.save(dir.path()).unwrap();
         assert_eq!(path.file_name().unwrap(), "s.a%2Fb.json");
         let loaded = Reference::load(dir.path(), "s", "a/b").unwrap();

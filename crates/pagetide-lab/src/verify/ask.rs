@@ -133,7 +133,7 @@ pub fn verify(
         let cancel = if verified.cancelled { &Arc::default() } else { cancel };
         let records = simulate(scenario, &simulated, &reference.seeds, jobs, cancel, &mut verified);
         add_to(&mut verified.sides, &reference, scenario.variants.len() > 1);
-        if let Some(note) = other_marks(&reference.start, &simulated) {
+        if let Some(note) = other_marks(&reference.origin.start, &simulated) {
             verified.sides.notes.push(note);
         }
         if !records.is_empty() {
@@ -172,9 +172,9 @@ fn kernel_side(
                 .map_err(|error| fail(String::new(), error))
                 .ok()?;
             let text = std::fs::read(file).unwrap_or_default();
-            let known = !reference.scenario_hash.is_empty();
-            if known && reference.scenario_hash != scenario_hash(&text, &plan.overrides) {
-                reference.notes.push(ANOTHER_TEXT.to_owned());
+            let known = !reference.origin.scenario_hash.is_empty();
+            if known && reference.origin.scenario_hash != scenario_hash(&text, &plan.overrides) {
+                reference.origin.notes.push(ANOTHER_TEXT.to_owned());
             }
             return Some(reference);
         }
@@ -266,20 +266,20 @@ fn simulate(
 }
 
 fn add_to(sides: &mut Sides, reference: &Reference, of_several: bool) {
-    sides.kernel.clone_from(&reference.kernel);
+    sides.kernel.clone_from(&reference.origin.kernel);
     // Variants may differ in CPUs or memory.
-    if !sides.how.split("; ").any(|how| how == reference.how) {
+    if !sides.how.split("; ").any(|how| how == reference.origin.how) {
         if !sides.how.is_empty() {
             sides.how += "; ";
         }
-        sides.how += &reference.how;
+        sides.how += &reference.origin.how;
     }
-    for text in &reference.not_comparable {
+    for text in &reference.origin.not_comparable {
         if !sides.not_comparable.contains(text) {
             sides.not_comparable.push(text.clone());
         }
     }
-    for note in &reference.notes {
+    for note in &reference.origin.notes {
         let note = match of_several {
             true => format!("{}: {note}", reference.variant),
             false => note.clone(),
