@@ -170,6 +170,7 @@ impl<'a> Performer<'a> {
                 }
             }
             Op::Sleep { ns } => std::thread::sleep(Duration::from_nanos(ns)),
+            Op::Group { .. } => {}
             Op::PhaseBegin { phase } => self.snapshot("phase-begin", phase),
             Op::PhaseEnd { phase } => self.phase_end(phase, program),
         }

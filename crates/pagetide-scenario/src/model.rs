@@ -181,8 +181,10 @@ pub struct Group {
     pub name: String,
     /// Index of the parent in [`Setup::groups`]; `None` is the root.
     pub parent: Option<usize>,
-    /// Control-file writes: (`memory.max`, `300M`).
+    /// Control-file writes when it is made: (`memory.max`, `300M`).
     pub controls: Vec<(String, String)>,
+    /// It is there when the run begins; otherwise a task makes it ([`Workload::CreateGroup`]).
+    pub at_start: bool,
 }
 
 /// A file.
@@ -323,6 +325,33 @@ pub enum Workload {
         /// Times through the trace.
         passes: u32,
     },
+    /// Compiles files, one after another, as `make` does.
+    Build(Build),
+    /// Writes a text to a control file, as `echo TEXT > FILE` does.
+    WriteControl {
+        /// Index into [`Setup::groups`]; `None`: the machine's (`vm.swappiness`).
+        group: Option<usize>,
+        /// Name of the file: `memory.reclaim`.
+        control: String,
+        /// What to write.
+        text: String,
+    },
+    /// Makes a group that is not there and writes its controls (mkdir).
+    CreateGroup {
+        /// Index into [`Setup::groups`].
+        group: usize,
+    },
+    /// Removes a group (rmdir).
+    RemoveGroup {
+        /// Index into [`Setup::groups`].
+        group: usize,
+    },
+    /// The task moves itself into a group (`echo $$ > cgroup.procs`). What it has stays charged
+    /// where it is.
+    JoinGroup {
+        /// Index into [`Setup::groups`]; `None` is the root.
+        group: Option<usize>,
+    },
     /// Uses the CPU.
     Compute {
         /// For this long.
@@ -333,6 +362,25 @@ pub enum Workload {
         /// For this long.
         ns: u64,
     },
+}
+
+/// A build: compilers that come and go. Each unit reads its source and its headers with read(),
+/// does what the recorded compiler did (heap of its own; code and libraries shared with every
+/// other compiler), writes its object and exits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Build {
+    /// Page trace of one compiler.
+    pub trace: PathBuf,
+    /// Files to compile.
+    pub units: u32,
+    /// (index into [`Setup::files`], bytes a unit): the source tree, read from front to back, each
+    /// unit its own part.
+    pub sources: Option<(usize, u64)>,
+    /// (index into [`Setup::files`], bytes a unit): headers, read in pieces of 16 KiB whose ranks
+    /// are Zipf(1.0) distributed: some are included by everybody.
+    pub headers: Option<(usize, u64)>,
+    /// (index into [`Setup::files`], bytes a unit): objects, appended.
+    pub objects: Option<(usize, u64)>,
 }
 
 /// Parameters of the hot/cold generator.
@@ -357,4 +405,32 @@ pub struct WorkingSet {
     /// Start value of the generator; `None`: derived from the run's seed. Phases of one task
     /// with the same region continue the same generator.
     pub generator_seed: Option<u64>,
+}
+
+/// Control files that only cgroup version 1 has, and the two patches made for it.
+const VERSION_1: [&str; 5] = [
+    "memory.limit_in_bytes",
+    "memory.memsw.limit_in_bytes",
+    "memory.soft_limit_in_bytes",
+    "memory.swappiness",
+    "memory.global_shrink_priority",
+];
+
+impl Setup {
+    /// Version of the cgroup interface that the setup's groups need: 1 as soon as one of the
+    /// controls is written that only version 1 has, else 2.
+    pub fn cgroup_version(&self) -> u8 {
+        let at_start = self.groups.iter().flat_map(|group| &group.controls).map(|(name, _)| name);
+        let phases = self.tasks.iter().flat_map(|task| &task.phases);
+        let written = phases.filter_map(|phase| match &phase.workload {
+            Workload::WriteControl { control, .. } => Some(control),
+            _ => None,
+        });
+        let first = at_start.chain(written).any(|name| VERSION_1.contains(&name.as_str()));
+        if first {
+            1
+        } else {
+            2
+        }
+    }
 }

@@ -78,6 +78,13 @@ pub enum Op {
         /// Duration.
         ns: u64,
     },
+    /// Performs the only operation of the phase with this index (within the task): a
+    /// [`Workload::WriteControl`](crate::model::Workload::WriteControl) or one of its neighbours
+    /// on groups. Its texts are in the setup.
+    Group {
+        /// Index of the phase.
+        phase: u32,
+    },
     /// The phase with this index (within the task) begins.
     PhaseBegin {
         /// Index of the phase.

@@ -122,9 +122,9 @@ impl Plan {
             positions: Vec::new(),
         };
         let mut planner = Planner { setup, task, seed, plan, zipfs: Vec::new() };
-        for phase in &task.phases {
+        for (index, phase) in task.phases.iter().enumerate() {
             let stages =
-                planner.stages(&phase.workload).map_err(|problem| ProgramError::Workload {
+                planner.stages(index as u32, &phase.workload).map_err(|problem| ProgramError::Workload {
                     task: task.name.clone(),
                     phase: phase.name.clone(),
                     problem,
@@ -145,7 +145,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn stages(&mut self, workload: &Workload) -> Result<Vec<Stage>, String> {
+    fn stages(&mut self, phase: u32, workload: &Workload) -> Result<Vec<Stage>, String> {
         match workload {
             Workload::FileWrite { file, bytes, block } => {
                 let size = self.file_size(*file)?;
@@ -179,6 +179,11 @@ impl Planner<'_> {
             Workload::Trace { path, passes } => {
                 Ok(vec![Stage::Trace { path: path.clone(), passes: *passes }])
             }
+            Workload::Build(_) => Err("a build cannot be run yet".into()),
+            Workload::WriteControl { .. }
+            | Workload::CreateGroup { .. }
+            | Workload::RemoveGroup { .. }
+            | Workload::JoinGroup { .. } => Ok(vec![Stage::Once(Op::Group { phase })]),
             Workload::Compute { ns } => Ok(vec![Stage::Once(Op::Compute { ns: *ns })]),
             Workload::Sleep { ns } => Ok(vec![Stage::Once(Op::Sleep { ns: *ns })]),
         }

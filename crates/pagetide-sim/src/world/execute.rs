@@ -291,6 +291,7 @@ impl World {
                 self.timers[id] = Some(self.queue.push(at, Event::Timer(Thread::Task(id))));
                 return Some(After::Block);
             }
+            Op::Group { .. } => *elapsed += self.cost.syscall_ns,
             Op::PhaseBegin { phase } => {
                 let vmstat = snapshot(&self.machine.mem.vmstat);
                 let task = &mut self.tasks[id];

@@ -358,6 +358,11 @@ fn file_of(workload: &mut Workload) -> Option<&mut usize> {
         Workload::WorkingSet(set) => set.file.as_mut().map(|file| &mut file.0),
         Workload::Touch { .. }
         | Workload::Trace { .. }
+        | Workload::Build(_)
+        | Workload::WriteControl { .. }
+        | Workload::CreateGroup { .. }
+        | Workload::RemoveGroup { .. }
+        | Workload::JoinGroup { .. }
         | Workload::Compute { .. }
         | Workload::Sleep { .. } => None,
     }
