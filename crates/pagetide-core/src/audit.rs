@@ -4,6 +4,8 @@
 //! every step. It costs time in proportion to the machine and allocates; nothing else may depend
 //! on it.
 
+mod groups;
+
 use crate::lruvec::{Lru, NR_LRU_LISTS};
 use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
@@ -45,7 +47,8 @@ impl Machine {
         self.audit_mappings()?;
         self.audit_page_cache()?;
         self.audit_swap()?;
-        self.audit_counts()
+        self.audit_counts()?;
+        self.audit_groups()
     }
 
     /// LRU lists: links, lengths, places, owners; batches.
@@ -264,7 +267,10 @@ impl Machine {
             for table in vma.tables.iter().filter(|table| table.is_some()) {
                 let node = self.mem.pages[table.idx()].node();
                 stats[node.idx()][NodeStat::NrPageTablePages as usize] += 1;
-                charged[self.mms[vma.mm.idx()].memcg.idx()] += 1;
+                check!(
+                    self.mem.pages[table.idx()].memcg.is_some(),
+                    "{table:?}: a page table that nobody pays for"
+                );
             }
         }
         let nodes: u64 = self.files.iter().map(|file| file.nr_nodes).sum();

@@ -2,17 +2,19 @@
 //!
 //! Linux runs these on the task's stack and sleeps in the middle. Here the middle is a value: a
 //! [`Call`] is stepped until done, and every step does a bounded amount of work, so a world may
-//! stop, sleep or switch between any two. A page allocation that has to reclaim is part of the
-//! call's state ([`SlowPath`]).
+//! stop, sleep or switch between any two. A page allocation that has to reclaim, for the machine or for
+//! a group's limit, is part of the call's state, and so is what its task owes for being above
+//! `memory.high`.
 
+use crate::charge::Slow;
+use crate::control::{Errno, GroupWrite};
 use crate::effect::{Step, Wait};
 use crate::fault::Fault;
 use crate::filemap::{FileRead, FileWrite};
-use crate::gfp::Gfp;
 use crate::machine::Machine;
+use crate::memory_high::OverHigh;
 use crate::page_table::VmaId;
 use crate::readahead::ReadaheadState;
-use crate::slowpath::SlowPath;
 use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Pfn};
 
 /// How a call ended.
@@ -26,6 +28,8 @@ pub enum Outcome {
     IoError,
     /// No memory; the task has been or will be killed.
     NoMemory,
+    /// A write to a group's control file was refused, and has changed nothing.
+    Refused(Errno),
 }
 
 /// Who asks.
@@ -43,7 +47,9 @@ pub(crate) struct Ctx {
 pub struct Call {
     pub(crate) kind: Kind,
     /// The allocation that is reclaiming at the moment.
-    pub(crate) slow: Option<SlowPath>,
+    pub(crate) slow: Option<Slow>,
+    /// The call itself is done; its task pays for being above `memory.high` before it goes on.
+    over_high: Option<(Outcome, OverHigh)>,
     mm: MmId,
     node: NodeId,
 }
@@ -53,12 +59,13 @@ pub(crate) enum Kind {
     Fault(Fault),
     Read(FileRead),
     Write(FileWrite),
+    GroupWrite(GroupWrite),
 }
 
 impl Call {
     /// A page fault of `mm` on a page of one of its mappings, for a task that runs on `node`.
     pub fn fault(mm: MmId, node: NodeId, vma: VmaId, page: u64, write: bool) -> Call {
-        Call { kind: Kind::Fault(Fault::new(vma, page, write)), slow: None, mm, node }
+        Call::new(Kind::Fault(Fault::new(vma, page, write)), mm, node)
     }
 
     /// A read() of `len` bytes at `offset`. `readahead` is the open file's state; take it back
@@ -71,12 +78,22 @@ impl Call {
         len: u64,
         readahead: ReadaheadState,
     ) -> Call {
-        Call { kind: Kind::Read(FileRead::new(file, offset, len, readahead)), slow: None, mm, node }
+        Call::new(Kind::Read(FileRead::new(file, offset, len, readahead)), mm, node)
     }
 
     /// A write() of `len` bytes at `offset`.
     pub fn write(mm: MmId, node: NodeId, file: FileId, offset: u64, len: u64) -> Call {
-        Call { kind: Kind::Write(FileWrite::new(file, offset, len)), slow: None, mm, node }
+        Call::new(Kind::Write(FileWrite::new(file, offset, len)), mm, node)
+    }
+
+    /// A write to a group's control file that has to reclaim: what
+    /// [`Machine::write_group_control`] gave.
+    pub fn group_write(mm: MmId, node: NodeId, write: GroupWrite) -> Call {
+        Call::new(Kind::GroupWrite(write), mm, node)
+    }
+
+    fn new(kind: Kind, mm: MmId, node: NodeId) -> Call {
+        Call { kind, slow: None, over_high: None, mm, node }
     }
 
     /// The open file's read-ahead state after a read.
@@ -89,7 +106,9 @@ impl Call {
 
     /// Whether the call is inside direct reclaim at the moment.
     pub fn is_reclaiming(&self) -> bool {
-        self.slow.as_ref().is_some_and(SlowPath::is_reclaiming)
+        self.slow.as_ref().is_some_and(Slow::is_reclaiming)
+            || self.over_high.is_some()
+            || matches!(self.kind, Kind::GroupWrite(_))
     }
 
     /// Whether a fault waits for a page that was in the working set (thrashing).
@@ -115,32 +134,25 @@ impl Machine {
     pub(crate) fn call_step(&mut self, call: &mut Call, cpu: Cpu, now: Nanos) -> Step<Outcome> {
         let memcg = self.mms[call.mm.idx()].memcg;
         let ctx = Ctx { cpu, node: call.node, now, mm: call.mm, memcg };
-        match &mut call.kind {
+        if let Some((outcome, paying)) = &mut call.over_high {
+            return match self.over_high_step(paying, &ctx) {
+                Step::Continue => Step::Continue,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(()) => Step::Done(*outcome),
+            };
+        }
+        let step = match &mut call.kind {
             Kind::Fault(fault) => self.fault_step(fault, &mut call.slow, &ctx),
             Kind::Read(read) => self.read_step(read, &mut call.slow, &ctx),
             Kind::Write(write) => self.write_step(write, &mut call.slow, &ctx),
-        }
-    }
-
-    /// Asks for an order-0 page: the fast path inline, else one step of the slow path.
-    #[inline]
-    pub(crate) fn alloc_page(&mut self, ctx: &Ctx, slow: &mut Option<SlowPath>, gfp: Gfp) -> Alloc {
-        if slow.is_none() {
-            if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
-                return Alloc::Page(pfn);
-            }
-            *slow = Some(SlowPath::new(0, gfp));
-        }
-        let Some(state) = slow else { unreachable!("just set") };
-        match self.slowpath_step(state, ctx) {
-            Step::Continue => Alloc::Pending(Step::Continue),
-            Step::Wait(wait) => Alloc::Pending(Step::Wait(wait)),
-            Step::Done(result) => {
-                *slow = None;
-                match result {
-                    Some(pfn) => Alloc::Page(pfn),
-                    None => Alloc::Failed,
-                }
+            Kind::GroupWrite(write) => self.group_write_step(write, &ctx),
+        };
+        let Step::Done(outcome) = step else { return step };
+        match self.begin_over_high(&ctx) {
+            None => step,
+            Some(paying) => {
+                call.over_high = Some((outcome, paying));
+                Step::Continue
             }
         }
     }

@@ -44,6 +44,91 @@ pub enum DirectReclaimPolicy {
     Linux2635,
 }
 
+/// What a group over its soft limit means to reclaim for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SoftLimitPolicy {
+    /// Nothing.
+    Off,
+    /// Linux since 2.6.31 (cgroup version 1): trees of groups by excess, and a stage of reclaim of
+    /// their own before the regular one.
+    #[default]
+    Tree,
+    /// The patch of January 2012: one walk, at priority 0 for a group that is over or below one.
+    Hierarchical,
+    /// The rework of 2013: only groups over their limit; everybody if that looked at nothing.
+    TwoPass,
+    /// Pagetide's: the priority falls with the relative excess.
+    Graded,
+}
+
+/// Whether the group that reclaim is about counts as an ancestor over its soft limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SoftLimitRoot {
+    /// As agreed in review.
+    #[default]
+    Excluded,
+    /// As posted.
+    Included,
+}
+
+/// How a task that reclaims for itself heeds soft limits (policy `hierarchical`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SoftLimitDirect {
+    /// As kswapd: priority 0.
+    #[default]
+    Full,
+    /// Two priorities harder than its own.
+    Bounded,
+    /// Not at all.
+    Ignored,
+}
+
+/// What a soft limit means on one of several nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SoftLimitNode {
+    /// The group's usage decides, wherever it is.
+    #[default]
+    Global,
+    /// soft limit x node's size / group's usage is the limit of what the group has on the node.
+    Local,
+}
+
+/// What `memory.global_shrink_priority` does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ShrinkPriorityPolicy {
+    /// Nothing.
+    Off,
+    /// The patch of December 2019, as it was.
+    Posted,
+    /// The same, with values from 0, and with a descent that spares nobody when one that spared
+    /// somebody has freed nothing.
+    #[default]
+    Guarded,
+    /// Guarded, and a group's value is the least on its path to the root.
+    Hierarchical,
+}
+
+/// Who visits which groups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum GroupWalkPolicy {
+    /// Linux 5.4 to 6.7: every reclaimer visits every group.
+    #[default]
+    Whole,
+    /// Linux since 6.8: tasks that reclaim for themselves share a position and stop when they have
+    /// enough; kswapd visits every group.
+    Shared,
+}
+
+/// Version of the cgroup interface, which decides a few things that reclaim does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CgroupVersion {
+    /// Reclaim for a group waits for pages under writeback.
+    V1,
+    /// It does not.
+    #[default]
+    V2,
+}
+
 /// Everything that can be tuned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -79,6 +164,20 @@ pub struct Config {
     pub kswapd: KswapdPolicy,
     /// Direct reclaim's policy.
     pub direct_reclaim: DirectReclaimPolicy,
+    /// Soft limits.
+    pub soft_limit: SoftLimitPolicy,
+    /// Whose soft limits count.
+    pub soft_limit_root: SoftLimitRoot,
+    /// For which reclaimers.
+    pub soft_limit_direct: SoftLimitDirect,
+    /// On which nodes.
+    pub soft_limit_node: SoftLimitNode,
+    /// Shrink priorities.
+    pub shrink_priority: ShrinkPriorityPolicy,
+    /// Walks over the groups.
+    pub group_walk: GroupWalkPolicy,
+    /// Version of the cgroup interface.
+    pub cgroup: CgroupVersion,
 }
 
 impl Default for Config {
@@ -100,6 +199,13 @@ impl Default for Config {
             watermarks: WatermarkInputs::default(),
             kswapd: KswapdPolicy::default(),
             direct_reclaim: DirectReclaimPolicy::default(),
+            soft_limit: SoftLimitPolicy::default(),
+            soft_limit_root: SoftLimitRoot::default(),
+            soft_limit_direct: SoftLimitDirect::default(),
+            soft_limit_node: SoftLimitNode::default(),
+            shrink_priority: ShrinkPriorityPolicy::default(),
+            group_walk: GroupWalkPolicy::default(),
+            cgroup: CgroupVersion::default(),
         }
     }
 }

@@ -14,11 +14,13 @@
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 
 mod error;
+mod group;
 mod marks;
 mod parse;
 mod policy;
 
 pub use error::{ControlError, Errno};
+pub use group::GroupWrite;
 
 use crate::machine::Machine;
 use crate::units::{Cpu, PAGE_SHIFT, PAGE_SIZE};

@@ -84,6 +84,8 @@ pub enum Throttle {
     Requests,
     /// A dirtier waits for writeback (`balance_dirty_pages`).
     Dirty,
+    /// A task of a group above `memory.high` pays for it, up to 2 s.
+    MemoryHigh,
 }
 
 /// What a step waits for.

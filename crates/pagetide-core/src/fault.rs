@@ -12,6 +12,7 @@
 mod swap_in;
 
 use crate::call::{Alloc, Ctx, Outcome};
+use crate::charge::Slow;
 use crate::digest::Digest;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
@@ -19,7 +20,6 @@ use crate::machine::Machine;
 use crate::page::PageFlags;
 use crate::page_table::{Advice, Backing, Pte, VmaId, PTRS_PER_PTE};
 use crate::readahead::Window;
-use crate::slowpath::SlowPath;
 use crate::units::{FileId, MemcgId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 
@@ -119,7 +119,7 @@ impl Machine {
     pub(crate) fn fault_step(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
         loop {
@@ -191,10 +191,10 @@ impl Machine {
     fn fault_page_table(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let pfn = match self.alloc_page(ctx, slow, Gfp::KERNEL.with(Gfp::ZERO)) {
+        let pfn = match self.alloc_charged(ctx, slow, Gfp::KERNEL.with(Gfp::ZERO), ctx.memcg) {
             Alloc::Page(pfn) => pfn,
             Alloc::Pending(step) => return Some(step),
             Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
@@ -202,10 +202,10 @@ impl Machine {
         let table = (fault.page / PTRS_PER_PTE) as usize;
         let vma = &mut self.vmas[fault.vma.idx()];
         if !vma.alive || vma.tables[table].is_some() {
-            self.mem.free_page(ctx.cpu, pfn, 0);
+            self.discard_charged(ctx.cpu, pfn, ctx.memcg);
         } else {
             vma.tables[table] = pfn;
-            self.memcgs[ctx.memcg.idx()].charged += 1;
+            self.charge(ctx.cpu, pfn, ctx.memcg);
             self.mem.work.pages_zeroed += 1;
             self.stat_inc(pfn, NodeStat::NrPageTablePages);
         }
@@ -241,28 +241,29 @@ impl Machine {
     fn fault_anon(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let pfn = match self.alloc_page(ctx, slow, Gfp::HIGHUSER_MOVABLE.with(Gfp::ZERO)) {
-            Alloc::Page(pfn) => pfn,
-            Alloc::Pending(step) => return Some(step),
-            Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
-        };
+        let pfn =
+            match self.alloc_charged(ctx, slow, Gfp::HIGHUSER_MOVABLE.with(Gfp::ZERO), ctx.memcg) {
+                Alloc::Page(pfn) => pfn,
+                Alloc::Pending(step) => return Some(step),
+                Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
+            };
         let vma = &self.vmas[fault.vma.idx()];
         let changed = !vma.alive || {
             let pte = vma.ptes[fault.page as usize];
             !(pte.is_empty() || pte.is_zero_page())
         };
         if changed {
-            self.mem.free_page(ctx.cpu, pfn, 0);
+            self.discard_charged(ctx.cpu, pfn, ctx.memcg);
             fault.stage = Stage::Start;
             return None;
         }
         self.mem.work.pages_zeroed += 1;
         let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY);
         self.init_user_page(pfn, fault.vma.0, fault.page as u32, flags);
-        self.charge(pfn, ctx.memcg);
+        self.charge(ctx.cpu, pfn, ctx.memcg);
         self.map_page(fault.vma, fault.page, pfn, true);
         self.folio_add_lru(ctx.cpu, pfn);
         Some(fault.outcome())
@@ -401,7 +402,7 @@ impl Machine {
         &mut self,
         fault: &mut Fault,
         mut window: Window,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let step = self.readahead_step(&mut window, slow, ctx);
@@ -416,21 +417,21 @@ impl Machine {
     fn fault_file_create(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let Backing::File(file) = self.vmas[fault.vma.idx()].backing else {
             unreachable!("a file stage on anonymous memory")
         };
         let index = fault.page as u32;
-        let pfn = match self.alloc_page(ctx, slow, Gfp::HIGHUSER_MOVABLE) {
+        let pfn = match self.alloc_charged(ctx, slow, Gfp::HIGHUSER_MOVABLE, ctx.memcg) {
             Alloc::Page(pfn) => pfn,
             Alloc::Pending(step) => return Some(step),
             Alloc::Failed if fault.dropped_lock => return self.retry(fault),
             Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
         };
         if !self.add_to_page_cache(file, index, pfn, ctx, true) {
-            self.mem.free_page(ctx.cpu, pfn, 0);
+            self.discard_charged(ctx.cpu, pfn, ctx.memcg);
             fault.stage = Stage::File;
             return None;
         }
@@ -501,7 +502,7 @@ impl Machine {
             return false;
         }
         self.init_user_page(pfn, file.0, index, PageFlags::FILE.with(PageFlags::LOCKED));
-        self.charge(pfn, ctx.memcg);
+        self.charge(ctx.cpu, pfn, ctx.memcg);
         let nodes = self.files[file.idx()].nr_nodes;
         let shadow = self.files[file.idx()].insert(index, pfn);
         self.tree_grew(nodes, self.files[file.idx()].nr_nodes, ctx);

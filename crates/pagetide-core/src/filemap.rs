@@ -8,12 +8,12 @@
 //! Invariant: a page is [`PageFlags::LOCKED`] from its insertion until its read ends.
 
 use crate::call::{Alloc, Ctx, Outcome};
+use crate::charge::Slow;
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::page::PageFlags;
 use crate::readahead::{ReadaheadState, Window};
-use crate::slowpath::SlowPath;
 use crate::units::{FileId, NodeId, Pfn, PAGE_SHIFT, PAGE_SIZE};
 use crate::vmstat::{Event, NodeStat};
 
@@ -85,7 +85,7 @@ impl Machine {
     pub(crate) fn read_step(
         &mut self,
         read: &mut FileRead,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
         if !read.entered {
@@ -126,7 +126,7 @@ impl Machine {
         &mut self,
         read: &mut FileRead,
         end: u64,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Result<(), Step<Outcome>> {
         let index = (read.pos >> PAGE_SHIFT) as u32;
@@ -190,12 +190,12 @@ impl Machine {
         &mut self,
         file: FileId,
         index: u32,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
         gfp: Gfp,
         refault: bool,
     ) -> Result<Option<Pfn>, Step<Outcome>> {
-        let pfn = match self.alloc_page(ctx, slow, gfp) {
+        let pfn = match self.alloc_charged(ctx, slow, gfp, ctx.memcg) {
             Alloc::Page(pfn) => pfn,
             Alloc::Pending(step) => return Err(step),
             Alloc::Failed => return Err(Step::Done(Outcome::NoMemory)),
@@ -203,7 +203,7 @@ impl Machine {
         if self.add_to_page_cache(file, index, pfn, ctx, refault) {
             Ok(Some(pfn))
         } else {
-            self.mem.free_page(ctx.cpu, pfn, 0);
+            self.discard_charged(ctx.cpu, pfn, ctx.memcg);
             Ok(None)
         }
     }
@@ -211,7 +211,7 @@ impl Machine {
     pub(crate) fn write_step(
         &mut self,
         write: &mut FileWrite,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
         if !write.entered {
@@ -250,7 +250,7 @@ impl Machine {
     fn write_one_page(
         &mut self,
         write: &mut FileWrite,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Result<(), Step<Outcome>> {
         let index = (write.pos >> PAGE_SHIFT) as u32;
@@ -301,7 +301,7 @@ impl Machine {
     pub(crate) fn readahead_step(
         &mut self,
         window: &mut Window,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
@@ -318,7 +318,7 @@ impl Machine {
                 window.run_start = index;
                 return Some(Step::Continue);
             }
-            let pfn = match self.alloc_page(ctx, slow, gfp) {
+            let pfn = match self.alloc_charged(ctx, slow, gfp, ctx.memcg) {
                 Alloc::Page(pfn) => pfn,
                 Alloc::Pending(step) => {
                     // Do not sleep on pages that nobody is reading yet.
@@ -329,7 +329,7 @@ impl Machine {
                 Alloc::Failed => break,
             };
             if !self.add_to_page_cache(window.file, index, pfn, ctx, true) {
-                self.mem.free_page(ctx.cpu, pfn, 0);
+                self.discard_charged(ctx.cpu, pfn, ctx.memcg);
                 continue;
             }
             if index == window.marker {

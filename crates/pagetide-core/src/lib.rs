@@ -28,7 +28,8 @@
 //! ```
 //!
 //! Reading order: `units`, `page`, `list`; then `buddy`, `pcp`, `watermark`, `page_alloc`; then
-//! `page_table`, `page_cache`, `lruvec`, `memcg`, `machine`; then `call`, `fault`, `filemap`; then
+//! `page_table`, `page_cache`, `lruvec`, `page_counter`, `memcg`, `charge`, `machine`; then `call`,
+//! `fault`, `filemap`; then
 //! `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `audit`.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -41,6 +42,7 @@ pub mod audit;
 pub mod boot;
 pub mod buddy;
 pub mod call;
+mod charge;
 pub mod config;
 pub mod control;
 pub mod digest;
@@ -54,12 +56,14 @@ pub mod lru;
 pub mod lruvec;
 pub mod machine;
 pub mod memcg;
+mod memory_high;
 pub mod node;
 pub mod oom;
 pub mod page;
 pub mod page_alloc;
 pub mod page_alloc_audit;
 pub mod page_cache;
+pub mod page_counter;
 pub mod page_table;
 pub mod pcp;
 pub mod proc;

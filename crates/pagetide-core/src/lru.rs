@@ -10,6 +10,7 @@
 
 use crate::lruvec::Lru;
 use crate::machine::Machine;
+use crate::memcg::ROOT;
 use crate::page::{PageFlags, Place};
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
@@ -158,7 +159,7 @@ impl Machine {
     pub(crate) fn lruvec_add(&mut self, pfn: Pfn) {
         let (memcg, node) = self.lruvec_of(pfn);
         let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add(&mut self.mem.pages, pfn);
-        self.count_lru(pfn, node, lru, 1);
+        self.count_lru(pfn, memcg, node, lru, 1);
         self.mem.work.lru_moves += 1;
     }
 
@@ -166,7 +167,7 @@ impl Machine {
     pub(crate) fn lruvec_add_tail(&mut self, pfn: Pfn) {
         let (memcg, node) = self.lruvec_of(pfn);
         let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add_tail(&mut self.mem.pages, pfn);
-        self.count_lru(pfn, node, lru, 1);
+        self.count_lru(pfn, memcg, node, lru, 1);
         self.mem.work.lru_moves += 1;
     }
 
@@ -177,18 +178,37 @@ impl Machine {
             unreachable!("{pfn:?} is on no LRU list");
         };
         self.memcgs[memcg.idx()].lruvecs[node.idx()].remove(&mut self.mem.pages, pfn, lru);
-        self.count_lru(pfn, node, lru, -1);
+        self.count_lru(pfn, memcg, node, lru, -1);
         self.mem.pages[pfn.idx()].place = Place::Allocated;
     }
 
     #[inline]
-    fn count_lru(&mut self, pfn: Pfn, node: NodeId, lru: Lru, change: i64) {
+    fn count_lru(&mut self, pfn: Pfn, memcg: MemcgId, node: NodeId, lru: Lru, change: i64) {
         let zone = self.mem.pages[pfn.idx()].zone();
         let state = &mut self.nodes[node.idx()];
         let stat = &mut state.stats[lru as usize];
         *stat = stat.wrapping_add_signed(change);
         let in_zone = &mut state.zone_lru[zone][lru as usize];
         *in_zone = in_zone.wrapping_add_signed(change);
+        self.subtree_sizes_changed(memcg, node, lru, change);
+    }
+
+    /// Pages came to or left a list: groups from there up to below the root know their sums.
+    #[inline]
+    pub(crate) fn subtree_sizes_changed(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        lru: Lru,
+        change: i64,
+    ) {
+        let mut at = memcg;
+        while at != ROOT {
+            let group = &mut self.memcgs[at.idx()];
+            let size = &mut group.lruvecs[node.idx()].subtree[lru as usize];
+            *size = size.wrapping_add_signed(change);
+            at = group.parent;
+        }
     }
 
     #[inline]
@@ -239,30 +259,11 @@ impl Machine {
 
     /// A node statistic of a group and everything below it (Linux `lruvec_page_state`).
     pub(crate) fn lruvec_page_state(&self, memcg: MemcgId, node: NodeId, stat: NodeStat) -> u64 {
-        if memcg == crate::memcg::ROOT {
+        if memcg == ROOT {
             return self.nodes[node.idx()].stats[stat as usize];
         }
         let lru = stat as usize;
         debug_assert!(lru < crate::lruvec::NR_LRU_LISTS, "only list sizes are kept by group");
-        // Ids grow downwards in the tree, so descendants come after their group.
-        let mut total = 0;
-        for id in memcg.idx()..self.memcgs.len() {
-            if self.is_descendant(MemcgId(id as u16), memcg) {
-                total += self.memcgs[id].lruvecs[node.idx()].lists[lru].len;
-            }
-        }
-        total
-    }
-
-    /// Whether `memcg` is `ancestor` or below it.
-    pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
-        let mut at = memcg;
-        while at.is_some() {
-            if at == ancestor {
-                return true;
-            }
-            at = self.memcgs[at.idx()].parent;
-        }
-        false
+        self.lruvec(memcg, node).subtree[lru]
     }
 }

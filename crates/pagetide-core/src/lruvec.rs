@@ -9,7 +9,7 @@
 
 use crate::list::List;
 use crate::page::{Page, PageArray, PageFlags, Place};
-use crate::units::Pfn;
+use crate::units::{MemcgId, Pfn};
 use crate::zone::MAX_NR_ZONES;
 
 /// Number of LRU lists, the unevictable one included.
@@ -105,6 +105,16 @@ pub struct Lruvec {
     pub refaults: [u64; 2],
     /// `workingset_activate_{anon,file}` of this lruvec and those below it.
     pub workingset_activate: [u64; 2],
+    /// Pages of each list here and in the groups below. Unused in the root, whose sums are the
+    /// node's. (Linux sums on reading, up to two seconds late; here it is always right.)
+    pub subtree: [u64; NR_LRU_LISTS],
+    /// Reclaim at the group's own limit found only pages under writeback (`LRUVEC_CONGESTED`).
+    pub congested: bool,
+    /// Where the next walk over this group's subtree goes on, for reclaimers that share it (Linux
+    /// `mem_cgroup_reclaim_iter`); `NONE`: at the group itself.
+    pub reclaim_position: MemcgId,
+    /// Key in the soft-limit tree of the node, if the group is on it.
+    pub soft_limit_key: Option<(u64, u64)>,
 }
 
 impl Lruvec {
@@ -118,6 +128,10 @@ impl Lruvec {
             nonresident_age: 0,
             refaults: [0; 2],
             workingset_activate: [0; 2],
+            subtree: [0; NR_LRU_LISTS],
+            congested: false,
+            reclaim_position: MemcgId::NONE,
+            soft_limit_key: None,
         }
     }
 

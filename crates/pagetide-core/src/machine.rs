@@ -8,6 +8,7 @@
 
 use crate::boot::SetupError;
 use crate::call::{Call, Outcome};
+use crate::charge::Stock;
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
 use crate::lru::LruBatches;
@@ -18,8 +19,8 @@ use crate::page::{PageFlags, Place};
 use crate::page_alloc::Memory;
 use crate::page_cache::FileCache;
 use crate::page_table::{Backing, Pte, Vma, VmaId};
-use crate::psi::Psi;
 use crate::reclaim::kswapd::Kswapd;
+use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::swap::SwapArea;
 use crate::tree_nodes::TreeNodes;
 use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Pfn, MAX_PAGES};
@@ -27,7 +28,6 @@ use crate::vmstat::NodeStat;
 use crate::work::Work;
 use crate::writeback::Writeback;
 use crate::zone::MAX_NR_ZONES;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 /// What reclaim and writeback know of a node.
@@ -60,6 +60,8 @@ pub struct Mm {
     pub memcg: MemcgId,
     /// Its mappings.
     pub vmas: Vec<VmaId>,
+    /// Pages charged while a group on its path was above `memory.high`, not paid for yet.
+    pub nr_over_high: u64,
     /// Chosen by the OOM killer: may use reserves, and is not chosen again.
     pub oom_victim: bool,
     /// Gone.
@@ -84,6 +86,13 @@ pub struct Machine {
     pub config: Config,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) memcgs: Vec<Memcg>,
+    /// Ids of removed groups, to be used again.
+    pub(crate) free_memcgs: Vec<MemcgId>,
+    /// Charges in advance, by CPU.
+    pub(crate) stocks: Vec<Stock>,
+    pub(crate) soft_limit_trees: SoftLimitTrees,
+    /// A page whose write reclaim for a group of version 1 must await.
+    pub(crate) legacy_wait: Option<Pfn>,
     pub(crate) mms: Vec<Mm>,
     pub(crate) vmas: Vec<Vma>,
     pub(crate) files: Vec<FileCache>,
@@ -93,8 +102,6 @@ pub struct Machine {
     pub(crate) lru_batches: Vec<LruBatches>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) swapin: crate::fault::SwapinHistory,
-    /// Pressure stall information of the whole machine.
-    pub psi: Psi,
     /// Buffers reused between steps, so that none allocates.
     pub(crate) scratch: Vec<Pfn>,
     pub(crate) scratch_free: Vec<Pfn>,
@@ -119,6 +126,10 @@ impl Machine {
             config,
             nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),
             memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
+            free_memcgs: Vec::new(),
+            stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
+            soft_limit_trees: SoftLimitTrees::new(nr_nodes),
+            legacy_wait: None,
             mms: Vec::new(),
             vmas: Vec::new(),
             files: Vec::new(),
@@ -128,21 +139,12 @@ impl Machine {
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             effects: Vec::with_capacity(64),
             swapin: Default::default(),
-            psi: Psi::default(),
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),
         })
     }
 
-    /// Adds a group under `parent`.
-    pub fn create_memcg(&mut self, name: String, parent: MemcgId) -> MemcgId {
-        let id = MemcgId(self.memcgs.len() as u16);
-        assert!(id.is_some(), "too many groups");
-        self.memcgs.push(Memcg::new(name, parent, self.nodes.len()));
-        id
-    }
-
-    /// The groups, by id.
+    /// The groups, by id; those that were removed are not `online`.
     pub fn memcgs(&self) -> &[Memcg] {
         &self.memcgs
     }
@@ -150,7 +152,14 @@ impl Machine {
     /// Adds an address space whose pages `memcg` pays for.
     pub fn create_mm(&mut self, memcg: MemcgId) -> MmId {
         let id = MmId(self.mms.len() as u32);
-        self.mms.push(Mm { memcg, vmas: Vec::new(), oom_victim: false, exited: false });
+        self.memcgs[memcg.idx()].nr_tasks += 1;
+        self.mms.push(Mm {
+            memcg,
+            vmas: Vec::new(),
+            nr_over_high: 0,
+            oom_victim: false,
+            exited: false,
+        });
         id
     }
 
@@ -294,7 +303,10 @@ impl Machine {
         for &vma in &vmas {
             self.unmap_vma(vma, cpu);
         }
-        self.mms[mm.idx()].exited = true;
+        if !core::mem::replace(&mut self.mms[mm.idx()].exited, true) {
+            let memcg = self.mms[mm.idx()].memcg;
+            self.memcgs[memcg.idx()].nr_tasks -= 1;
+        }
         Effects::new(&mut self.effects)
     }
 
@@ -306,7 +318,7 @@ impl Machine {
         let ptes = core::mem::take(&mut self.vmas[vma.idx()].ptes);
         for &pte in &ptes {
             if let Some(slot) = pte.swap_slot() {
-                self.swap.unmap(slot);
+                self.swap_unmap(slot);
                 self.free_cached_swap_page(slot, cpu);
             } else if pte.is_present() && !pte.is_zero_page() {
                 let pfn = pte.pfn();
@@ -323,11 +335,10 @@ impl Machine {
             }
         }
         let tables = core::mem::take(&mut self.vmas[vma.idx()].tables);
-        let memcg = self.mms[self.vmas[vma.idx()].mm.idx()].memcg;
         for table in tables.into_iter().filter(|table| table.is_some()) {
             let node = self.mem.pages[table.idx()].node();
             self.nodes[node.idx()].stats[NodeStat::NrPageTablePages as usize] -= 1;
-            self.memcgs[memcg.idx()].charged -= 1;
+            self.uncharge_table(cpu, table);
             self.mem.free_page(cpu, table, 0);
         }
         let dead = &mut self.vmas[vma.idx()];
@@ -355,6 +366,13 @@ impl Machine {
         self.free_user_page(pfn, cpu);
     }
 
+    /// An entry no longer refers to a slot.
+    pub(crate) fn swap_unmap(&mut self, slot: crate::units::SwapSlot) {
+        if let Some(memcg) = self.swap.unmap(slot) {
+            self.uncharge_swap(memcg);
+        }
+    }
+
     /// Frees the swap-cache page of a slot that no entry refers to any more.
     fn free_cached_swap_page(&mut self, slot: crate::units::SwapSlot, cpu: Cpu) {
         if let Some(pfn) = self.swap.cached(slot) {
@@ -367,22 +385,8 @@ impl Machine {
     /// Gives a page that left its owner back to the allocator.
     pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
         self.lru_forget(pfn);
-        self.uncharge(pfn);
+        self.uncharge(cpu, pfn);
         self.mem.free_page(cpu, pfn, 0);
-    }
-
-    /// Bills a page to a group.
-    pub(crate) fn charge(&mut self, pfn: Pfn, memcg: MemcgId) {
-        self.mem.pages[pfn.idx()].memcg = memcg;
-        self.memcgs[memcg.idx()].charged += 1;
-    }
-
-    /// Takes a page off its group's bill.
-    pub(crate) fn uncharge(&mut self, pfn: Pfn) {
-        let memcg = core::mem::replace(&mut self.mem.pages[pfn.idx()].memcg, MemcgId::NONE);
-        if memcg.is_some() {
-            self.memcgs[memcg.idx()].charged -= 1;
-        }
     }
 
     /// Adds to a node statistic of the page's node.
@@ -428,7 +432,9 @@ impl Machine {
         page.clear(PageFlags::SWAPCACHE);
         let slot = crate::units::SwapSlot(page.private);
         page.private = 0;
-        self.swap.remove_from_cache(slot, shadow);
+        if let Some(memcg) = self.swap.remove_from_cache(slot, shadow) {
+            self.uncharge_swap(memcg);
+        }
         self.stat_dec(pfn, NodeStat::NrFilePages);
         self.stat_dec(pfn, NodeStat::NrSwapcached);
     }

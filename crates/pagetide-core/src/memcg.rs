@@ -1,58 +1,155 @@
-//! Memory groups: a tree, each with one [`Lruvec`] a node.
+//! Memory groups: a tree, each with its counters and one [`Lruvec`] a node.
 //!
-//! Linux: `struct mem_cgroup`. Everything the core does is keyed by group and node from the
-//! start. Group 0 is the root and owns what nobody else does.
+//! Linux: `struct mem_cgroup`, mm/memcontrol.c, kernel/cgroup/cgroup.c. Everything the core does is
+//! keyed by group and node. Group 0 is the root and owns what nobody else does. Groups come and go
+//! while the machine runs; a removed group's pages, slots and counts go to its parent, and its id is
+//! used again.
 //!
-//! Invariant: a parent's id is smaller than its children's, so walking ids upwards visits parents
-//! before children.
+//! Difference from Linux 6.1: there a removed group lives on, without a name, until its last page is
+//! reclaimed; here its pages are re-parented at once, as later patches have it, at the cost of a
+//! walk over them.
+//!
+//! Invariant: links form a tree of the groups that are `online`; a group that is not has no page,
+//! no slot, no child, no task and no stock.
 
-use crate::lruvec::Lruvec;
-use crate::units::MemcgId;
+use crate::charge::CpuEvents;
+use crate::control::Errno;
+use crate::lruvec::{Lru, Lruvec};
+use crate::machine::Machine;
+use crate::page_counter::{PageCounter, UNLIMITED};
+use crate::psi::Psi;
+use crate::units::{MemcgId, MmId, NodeId, DEF_PRIORITY};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Counters kept for each group (names as in memory.stat).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemcgEvents {
-    /// Page faults of the group's tasks.
-    pub pgfault: u64,
-    /// Faults that had to read.
-    pub pgmajfault: u64,
-    /// Inactive pages scanned by kswapd.
-    pub pgscan_kswapd: u64,
-    /// Inactive pages scanned by direct reclaim.
-    pub pgscan_direct: u64,
-    /// Pages reclaimed by kswapd.
-    pub pgsteal_kswapd: u64,
-    /// Pages reclaimed by direct reclaim.
-    pub pgsteal_direct: u64,
-    /// Active pages looked at.
-    pub pgrefill: u64,
-    /// Pages moved to an active list.
-    pub pgactivate: u64,
-    /// Pages moved from an active list.
-    pub pgdeactivate: u64,
-    /// Refaults, anonymous and file.
-    pub workingset_refault: [u64; 2],
-    /// Refaults that were activated.
-    pub workingset_activate: [u64; 2],
-    /// Refaults of former working-set pages.
-    pub workingset_restore: [u64; 2],
+macro_rules! memcg_events {
+    ($($(#[$meta:meta])* $field:ident,)*) => {
+        /// Counters kept for each group (names as in memory.stat).
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct MemcgEvents {
+            $($(#[$meta])* pub $field: u64,)*
+            /// Refaults, anonymous and file.
+            pub workingset_refault: [u64; 2],
+            /// Refaults that were activated.
+            pub workingset_activate: [u64; 2],
+            /// Refaults of former working-set pages.
+            pub workingset_restore: [u64; 2],
+        }
+
+        impl MemcgEvents {
+            /// Adds another group's counts.
+            pub fn add(&mut self, other: &MemcgEvents) {
+                $(self.$field += other.$field;)*
+                for kind in 0..2 {
+                    self.workingset_refault[kind] += other.workingset_refault[kind];
+                    self.workingset_activate[kind] += other.workingset_activate[kind];
+                    self.workingset_restore[kind] += other.workingset_restore[kind];
+                }
+            }
+
+            /// Name and count of each, as memory.stat has them.
+            pub fn rows(&self) -> Vec<(&'static str, u64)> {
+                let mut rows = alloc::vec![$((stringify!($field), self.$field),)*];
+                for (names, counts) in [
+                    (["workingset_refault_anon", "workingset_refault_file"], self.workingset_refault),
+                    (
+                        ["workingset_activate_anon", "workingset_activate_file"],
+                        self.workingset_activate,
+                    ),
+                    (["workingset_restore_anon", "workingset_restore_file"], self.workingset_restore),
+                ] {
+                    rows.extend(names.into_iter().zip(counts));
+                }
+                rows
+            }
+        }
+    };
 }
+
+memcg_events! {
+    /// Page faults of the group's tasks.
+    pgfault,
+    /// Faults that had to read.
+    pgmajfault,
+    /// Inactive pages scanned by kswapd.
+    pgscan_kswapd,
+    /// Inactive pages scanned by tasks that reclaim for themselves.
+    pgscan_direct,
+    /// Pages reclaimed by kswapd.
+    pgsteal_kswapd,
+    /// Pages reclaimed by tasks that reclaim for themselves.
+    pgsteal_direct,
+    /// Active pages looked at.
+    pgrefill,
+    /// Pages moved to an active list.
+    pgactivate,
+    /// Pages moved from an active list.
+    pgdeactivate,
+}
+
+/// What happened to a group, as memory.events lists it (Linux `enum memcg_memory_event`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum MemoryEvent {
+    /// Reclaimed from although below `memory.low`.
+    Low = 0,
+    /// Above `memory.high`: reclaimed from and throttled.
+    High = 1,
+    /// Met its limit.
+    Max = 2,
+    /// Out of memory: reclaim found nothing more.
+    Oom = 3,
+    /// A task of the group was killed for it.
+    OomKill = 4,
+    /// A page was not swapped out, for the limit of swap.
+    SwapMax = 5,
+}
+
+/// Number of [`MemoryEvent`]s.
+pub const NR_MEMORY_EVENTS: usize = 6;
 
 /// One group.
 #[derive(Clone, Debug)]
 pub struct Memcg {
     /// Name, for reports.
     pub name: String,
+    /// It exists: not removed.
+    pub online: bool,
+    /// How many groups had this id before: tells a position in a walk that its group is gone.
+    pub(crate) generation: u32,
     /// Parent; [`MemcgId::NONE`] for the root.
     pub parent: MemcgId,
+    pub(crate) first_child: MemcgId,
+    pub(crate) last_child: MemcgId,
+    pub(crate) prev_sibling: MemcgId,
+    pub(crate) next_sibling: MemcgId,
     /// Lists, one set a node.
     pub lruvecs: Vec<Lruvec>,
-    /// Pages charged to this group itself (children not included).
+    /// Pages charged to this group itself (children and stocks not included).
     pub charged: u64,
-    /// Counters.
+    /// Memory in use here and below, its limits and protections. The root's is never charged by its
+    /// own pages, as in Linux.
+    pub memory: PageCounter,
+    /// Swap slots in use here and below.
+    pub swap: PageCounter,
+    /// `memory.soft_limit_in_bytes`, in pages.
+    pub soft_limit: u64,
+    /// `memory.swappiness`; `None`: that of the machine (cgroup version 2).
+    pub swappiness: Option<u32>,
+    /// `memory.global_shrink_priority`.
+    pub shrink_priority: i8,
+    /// Address spaces of live tasks.
+    pub nr_tasks: u32,
+    /// Counters of the group itself.
     pub events: MemcgEvents,
+    /// Counters of groups below that were removed.
+    pub(crate) removed_events: MemcgEvents,
+    /// `memory.events`, with those of the groups below, by [`MemoryEvent`].
+    pub memory_events: [u64; NR_MEMORY_EVENTS],
+    /// Pressure stall information of the group's tasks and those below.
+    pub psi: Psi,
+    /// Charges and uncharges by CPU, when somebody has a soft limit.
+    pub(crate) cpu_events: Vec<CpuEvents>,
 }
 
 /// The root group.
@@ -63,10 +160,298 @@ impl Memcg {
     pub fn new(name: String, parent: MemcgId, nr_nodes: usize) -> Memcg {
         Memcg {
             name,
+            online: true,
+            generation: 0,
             parent,
+            first_child: MemcgId::NONE,
+            last_child: MemcgId::NONE,
+            prev_sibling: MemcgId::NONE,
+            next_sibling: MemcgId::NONE,
             lruvecs: alloc::vec![Lruvec::new(); nr_nodes],
             charged: 0,
+            memory: PageCounter::default(),
+            swap: PageCounter::default(),
+            soft_limit: UNLIMITED,
+            swappiness: None,
+            shrink_priority: DEF_PRIORITY,
+            nr_tasks: 0,
             events: MemcgEvents::default(),
+            removed_events: MemcgEvents::default(),
+            memory_events: [0; NR_MEMORY_EVENTS],
+            psi: Psi::default(),
+            cpu_events: Vec::new(),
         }
+    }
+
+    /// Pages by which the group is over its soft limit (Linux `soft_limit_excess`).
+    pub const fn soft_limit_excess(&self) -> u64 {
+        self.memory.usage.saturating_sub(self.soft_limit)
+    }
+}
+
+/// A place in a walk over the tree that may outlive the group it is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub id: MemcgId,
+    pub generation: u32,
+}
+
+impl Machine {
+    /// Adds a group under `parent` (mkdir).
+    ///
+    /// # Errors
+    /// ENOENT if there is no such parent, ENOSPC if there are 65534 groups already.
+    pub fn create_memcg(&mut self, name: String, parent: MemcgId) -> Result<MemcgId, Errno> {
+        if !self.memcg_is_online(parent) {
+            return Err(Errno::Enoent);
+        }
+        let nr_nodes = self.nodes.len();
+        let mut group = Memcg::new(name, parent, nr_nodes);
+        group.swappiness = self.memcgs[parent.idx()].swappiness;
+        let id = match self.free_memcgs.pop() {
+            Some(id) => {
+                group.generation = self.memcgs[id.idx()].generation;
+                self.memcgs[id.idx()] = group;
+                id
+            }
+            None => {
+                let id = MemcgId(u16::try_from(self.memcgs.len()).unwrap_or(u16::MAX));
+                if id.is_none() {
+                    return Err(Errno::Enospc);
+                }
+                self.memcgs.push(group);
+                id
+            }
+        };
+        let last = core::mem::replace(&mut self.memcgs[parent.idx()].last_child, id);
+        self.memcgs[id.idx()].prev_sibling = last;
+        if last.is_some() {
+            self.memcgs[last.idx()].next_sibling = id;
+        } else {
+            self.memcgs[parent.idx()].first_child = id;
+        }
+        Ok(id)
+    }
+
+    /// Removes a group (rmdir). What it holds goes to its parent.
+    ///
+    /// # Errors
+    /// EBUSY if it has tasks or groups of its own, or is the root; ENOENT if there is none.
+    pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), Errno> {
+        if !self.memcg_is_online(id) {
+            return Err(Errno::Enoent);
+        }
+        let group = &self.memcgs[id.idx()];
+        if id == ROOT || group.first_child.is_some() || group.nr_tasks > 0 {
+            return Err(Errno::Ebusy);
+        }
+        let parent = group.parent;
+        self.set_protection(id, 0, 0);
+        self.drain_all_stock(id);
+        self.lru_add_drain_all();
+        self.reparent_lists(id, parent);
+        self.reparent_tables(id, parent);
+        if self.memcgs[id.idx()].swap.usage > 0 {
+            self.swap.reparent(id, parent);
+        }
+        self.forget_soft_limit(id);
+        self.forget_positions(id);
+        self.unlink(id);
+        let group = &mut self.memcgs[id.idx()];
+        debug_assert!(group.charged == 0, "{} pages left in a removed group", group.charged);
+        let mut events = group.events;
+        events.add(&group.removed_events);
+        let generation = group.generation + 1;
+        self.memcgs[id.idx()] =
+            Memcg { online: false, generation, ..Memcg::new(String::new(), MemcgId::NONE, 0) };
+        self.memcgs[parent.idx()].removed_events.add(&events);
+        self.free_memcgs.push(id);
+        Ok(())
+    }
+
+    fn unlink(&mut self, id: MemcgId) {
+        let Memcg { parent, prev_sibling, next_sibling, .. } = self.memcgs[id.idx()];
+        if prev_sibling.is_some() {
+            self.memcgs[prev_sibling.idx()].next_sibling = next_sibling;
+        } else {
+            self.memcgs[parent.idx()].first_child = next_sibling;
+        }
+        if next_sibling.is_some() {
+            self.memcgs[next_sibling.idx()].prev_sibling = prev_sibling;
+        } else {
+            self.memcgs[parent.idx()].last_child = prev_sibling;
+        }
+    }
+
+    /// Hands the pages on a group's lists to its parent, as the parent's next to be reclaimed.
+    fn reparent_lists(&mut self, id: MemcgId, parent: MemcgId) {
+        for node in 0..self.nodes.len() {
+            for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
+                loop {
+                    let pages = &mut self.mem.pages;
+                    let lruvec = &mut self.memcgs[id.idx()].lruvecs[node];
+                    let pfn = lruvec.lists[lru as usize].head;
+                    if pfn.is_none() {
+                        break;
+                    }
+                    lruvec.remove(pages, pfn, lru);
+                    pages[pfn.idx()].memcg = parent;
+                    // The parent's sum over its subtree has them already.
+                    self.memcgs[parent.idx()].lruvecs[node].add_tail(pages, pfn);
+                    self.memcgs[id.idx()].charged -= 1;
+                    self.memcgs[parent.idx()].charged += 1;
+                }
+            }
+        }
+        if parent == ROOT {
+            // The root's own pages and slots are charged to nobody.
+            let Memcg { memory, swap, .. } = &self.memcgs[id.idx()];
+            let (memory, swap) = (memory.usage, swap.usage);
+            self.memcgs[ROOT.idx()].memory.usage -= memory;
+            self.memcgs[ROOT.idx()].swap.usage -= swap;
+        }
+    }
+
+    /// Page tables of a task that moved away stay charged where they were made.
+    fn reparent_tables(&mut self, id: MemcgId, parent: MemcgId) {
+        if self.memcgs[id.idx()].charged == 0 {
+            return;
+        }
+        for vma in &self.vmas {
+            for table in vma.tables.iter().filter(|table| table.is_some()) {
+                let page = &mut self.mem.pages[table.idx()];
+                if page.memcg == id {
+                    page.memcg = parent;
+                    self.memcgs[id.idx()].charged -= 1;
+                    self.memcgs[parent.idx()].charged += 1;
+                }
+            }
+        }
+    }
+
+    /// The address space moves to another group; what it has stays charged where it is, as in
+    /// version 2.
+    ///
+    /// # Errors
+    /// ENOENT if there is no such group.
+    pub fn move_mm(&mut self, mm: MmId, memcg: MemcgId) -> Result<(), Errno> {
+        if !self.memcg_is_online(memcg) {
+            return Err(Errno::Enoent);
+        }
+        if self.mms[mm.idx()].exited {
+            return Ok(());
+        }
+        let from = core::mem::replace(&mut self.mms[mm.idx()].memcg, memcg);
+        self.memcgs[from.idx()].nr_tasks -= 1;
+        self.memcgs[memcg.idx()].nr_tasks += 1;
+        Ok(())
+    }
+
+    /// Whether there is such a group.
+    pub fn memcg_is_online(&self, id: MemcgId) -> bool {
+        self.memcgs.get(id.idx()).is_some_and(|memcg| memcg.online)
+    }
+
+    /// Ids of the groups that are there, in the order of a walk over the tree, the root first.
+    pub fn memcg_ids(&self) -> impl Iterator<Item = MemcgId> + '_ {
+        core::iter::successors(Some(ROOT), |&id| self.next_memcg(ROOT, id))
+    }
+
+    /// The group after `at` in a walk over `root` and what is below it, parents first (Linux
+    /// `css_next_descendant_pre`).
+    pub(crate) fn next_memcg(&self, root: MemcgId, at: MemcgId) -> Option<MemcgId> {
+        let child = self.memcgs[at.idx()].first_child;
+        if child.is_some() {
+            return Some(child);
+        }
+        let mut at = at;
+        while at != root {
+            let group = &self.memcgs[at.idx()];
+            if group.next_sibling.is_some() {
+                return Some(group.next_sibling);
+            }
+            at = group.parent;
+        }
+        None
+    }
+
+    /// Whether `memcg` is `ancestor` or below it.
+    pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
+        let mut at = memcg;
+        while at.is_some() {
+            if at == ancestor {
+                return true;
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+        false
+    }
+
+    /// A position at a group that is there now.
+    pub(crate) fn position_of(&self, id: MemcgId) -> Position {
+        Position { id, generation: self.memcgs[id.idx()].generation }
+    }
+
+    /// The group of a position, unless it was removed meanwhile.
+    pub(crate) fn at_position(&self, position: Position) -> Option<MemcgId> {
+        let group = &self.memcgs[position.id.idx()];
+        (group.online && group.generation == position.generation).then_some(position.id)
+    }
+
+    /// Walks that remember their place start anew if they remember a group that goes (Linux
+    /// `invalidate_reclaim_iterators`).
+    fn forget_positions(&mut self, id: MemcgId) {
+        let mut at = id;
+        while at.is_some() {
+            let group = &mut self.memcgs[at.idx()];
+            for lruvec in &mut group.lruvecs {
+                if lruvec.reclaim_position == id {
+                    lruvec.reclaim_position = MemcgId::NONE;
+                }
+            }
+            at = group.parent;
+        }
+    }
+
+    /// Swappiness of a group: its own (version 1), or the machine's.
+    pub(crate) fn memcg_swappiness(&self, memcg: MemcgId) -> u32 {
+        self.memcgs[memcg.idx()].swappiness.unwrap_or(self.config.swappiness)
+    }
+
+    /// Slots that a group may still take (Linux `mem_cgroup_get_nr_swap_pages`).
+    pub(crate) fn memcg_swap_left(&self, memcg: MemcgId) -> u64 {
+        let mut left = u64::from(self.swap.free());
+        let mut at = memcg;
+        while at.is_some() && at != ROOT {
+            left = left.min(self.memcgs[at.idx()].swap.margin());
+            at = self.memcgs[at.idx()].parent;
+        }
+        left
+    }
+
+    /// Counts an event of memory.events in a group and those above.
+    pub(crate) fn memory_event(&mut self, memcg: MemcgId, event: MemoryEvent) {
+        let mut at = memcg;
+        while at.is_some() {
+            self.memcgs[at.idx()].memory_events[event as usize] += 1;
+            at = self.memcgs[at.idx()].parent;
+        }
+    }
+
+    /// Counters of a group and everything below it, removed groups included (memory.stat).
+    pub fn memcg_events(&self, memcg: MemcgId) -> MemcgEvents {
+        let mut sum = MemcgEvents::default();
+        let mut at = Some(memcg);
+        while let Some(id) = at {
+            sum.add(&self.memcgs[id.idx()].events);
+            sum.add(&self.memcgs[id.idx()].removed_events);
+            at = self.next_memcg(memcg, id);
+        }
+        sum
+    }
+
+    /// Sizes of a group's lists on a node.
+    pub(crate) fn lruvec(&self, memcg: MemcgId, node: NodeId) -> &Lruvec {
+        &self.memcgs[memcg.idx()].lruvecs[node.idx()]
     }
 }

@@ -2,19 +2,23 @@
 //!
 //! Linux: mm/oom_kill.c. The address space with the most resident and swapped pages and page
 //! tables dies; ties go to the older one. One victim at a time: while a victim is still on its
-//! way out nobody else is chosen.
+//! way out nobody else is chosen. A group that cannot stay below its limit has its own: the victim is
+//! one of its tasks or of those below it.
 //!
 //! Difference from Linux: no `oom_score_adj`.
 
 use crate::effect::Effect;
 use crate::machine::Machine;
-use crate::units::MmId;
+use crate::memcg::MemoryEvent;
+use crate::units::{MemcgId, MmId};
 use crate::vmstat::Event;
 
 impl Machine {
-    /// Kills somebody. Returns whether memory can be expected: a victim was chosen or is dying.
-    pub(crate) fn out_of_memory(&mut self) -> bool {
-        if self.mms.iter().any(|mm| mm.oom_victim && !mm.exited) {
+    /// Kills somebody of a group or below it; of anybody, for the root. Returns whether memory can be
+    /// expected: a victim was chosen or is dying.
+    pub(crate) fn out_of_memory(&mut self, scope: MemcgId) -> bool {
+        let in_scope = |mm: &crate::machine::Mm| self.is_descendant(mm.memcg, scope);
+        if self.mms.iter().any(|mm| mm.oom_victim && !mm.exited && in_scope(mm)) {
             return true;
         }
         let badness = |mm: &crate::machine::Mm| -> u64 {
@@ -29,7 +33,7 @@ impl Machine {
         };
         let mut victim: Option<(u64, usize)> = None;
         for (id, mm) in self.mms.iter().enumerate() {
-            if mm.exited || mm.oom_victim {
+            if mm.exited || mm.oom_victim || !in_scope(mm) {
                 continue;
             }
             let points = badness(mm);
@@ -40,6 +44,7 @@ impl Machine {
         let Some((_, id)) = victim else { return false };
         self.mms[id].oom_victim = true;
         self.mem.vmstat.count(Event::OomKill);
+        self.memory_event(self.mms[id].memcg, MemoryEvent::OomKill);
         self.effects.push(Effect::OomKill(MmId(id as u32)));
         true
     }

@@ -17,7 +17,8 @@ mod memory_stat;
 mod zones;
 
 use crate::machine::Machine;
-use crate::units::{Nanos, PAGE_SHIFT};
+use crate::memcg::ROOT;
+use crate::units::{MemcgId, Nanos, PAGE_SHIFT};
 use crate::vmstat::{Event, NodeStat};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -280,7 +281,12 @@ impl Machine {
 
     /// /proc/pressure/memory at time `now`: totals in microseconds. Averages are not kept.
     pub fn proc_pressure_memory(&self, now: Nanos) -> String {
-        let mut psi = self.psi;
+        self.psi_text(ROOT, now)
+    }
+
+    /// Pressure of a group, as memory.pressure has it.
+    pub(crate) fn psi_text(&self, memcg: MemcgId, now: Nanos) -> String {
+        let mut psi = self.memcgs[memcg.idx()].psi;
         psi.flush(now);
         let mut out = String::new();
         for (kind, total) in [("some", psi.some_ns), ("full", psi.full_ns)] {

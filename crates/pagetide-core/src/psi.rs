@@ -1,12 +1,16 @@
 //! Pressure stall information: time lost to memory shortage.
 //!
 //! Linux: kernel/sched/psi.c. *Some*: at least one task was stalled. *Full*: a task was stalled
-//! and no other ran. The world reports state changes with their time; integration is exact.
+//! and no other ran. The world reports state changes with their time; integration is exact. Every
+//! group has its own totals, over its tasks and those of the groups below; the root's are the
+//! machine's.
 //!
 //! Difference from Linux: no per-CPU weighting, and no running averages; totals only.
 
 use crate::digest::Digest;
-use crate::units::Nanos;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::units::{MemcgId, MmId, Nanos};
 
 /// Totals of stalled time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,5 +77,45 @@ impl Psi {
     /// Brings the totals up to `now`.
     pub fn flush(&mut self, now: Nanos) {
         self.advance(now);
+    }
+}
+
+impl Machine {
+    /// Pressure of the whole machine.
+    pub fn psi(&self) -> &Psi {
+        &self.memcgs[ROOT.idx()].psi
+    }
+
+    /// A task began to stall on memory.
+    pub fn psi_stall_begin(&mut self, mm: MmId, now: Nanos) {
+        self.psi_each(mm, |psi| psi.stall_begin(now));
+    }
+
+    /// A task stopped stalling.
+    pub fn psi_stall_end(&mut self, mm: MmId, now: Nanos) {
+        self.psi_each(mm, |psi| psi.stall_end(now));
+    }
+
+    /// A task that is not stalled got a CPU.
+    pub fn psi_run_begin(&mut self, mm: MmId, now: Nanos) {
+        self.psi_each(mm, |psi| psi.run_begin(now));
+    }
+
+    /// A task that is not stalled left its CPU.
+    pub fn psi_run_end(&mut self, mm: MmId, now: Nanos) {
+        self.psi_each(mm, |psi| psi.run_end(now));
+    }
+
+    /// Brings all totals up to `now`.
+    pub fn psi_flush(&mut self, now: Nanos) {
+        self.memcgs.iter_mut().for_each(|memcg| memcg.psi.flush(now));
+    }
+
+    fn psi_each(&mut self, mm: MmId, mut f: impl FnMut(&mut Psi)) {
+        let mut at: MemcgId = self.mms[mm.idx()].memcg;
+        while at.is_some() {
+            f(&mut self.memcgs[at.idx()].psi);
+            at = self.memcgs[at.idx()].parent;
+        }
     }
 }

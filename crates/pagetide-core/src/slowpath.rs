@@ -10,6 +10,7 @@ use crate::effect::{Step, Throttle, Wait};
 use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::machine::Machine;
+use crate::memcg::ROOT;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{NodeId, Order, Pfn, PAGE_ALLOC_COSTLY_ORDER};
 
@@ -203,7 +204,7 @@ impl Machine {
         if let Some(pfn) = self.try_freelists(state, flags, ctx) {
             return Step::Done(Some(pfn));
         }
-        if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !self.out_of_memory() {
+        if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !self.out_of_memory(ROOT) {
             return Step::Done(None);
         }
         state.no_progress_loops = 0;

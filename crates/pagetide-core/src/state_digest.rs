@@ -10,6 +10,7 @@
 //!
 //! [`Memory::digest`]: crate::page_alloc::Memory::digest
 
+use crate::charge::CpuEvents;
 use crate::config::Config;
 use crate::digest::Digest;
 use crate::lruvec::Lruvec;
@@ -40,11 +41,18 @@ impl Machine {
         for file in &self.files {
             file.digest(&mut digest);
         }
+        for id in &self.free_memcgs {
+            digest.write_u64(id.0.into());
+        }
+        for stock in &self.stocks {
+            stock.digest(&mut digest);
+        }
+        self.soft_limit_trees.digest(&mut digest);
+        digest.write_option(self.legacy_wait.map(|pfn| pfn.0.into()));
         self.tree_nodes.digest(&mut digest);
         self.swap.digest(&mut digest);
         self.swapin.digest(&mut digest);
         self.writeback.digest(&mut digest);
-        self.psi.digest(&mut digest);
         for batches in &self.lru_batches {
             for batch in [&batches.add, &batches.activate, &batches.rotate] {
                 digest_pfns(batch, &mut digest);
@@ -80,6 +88,13 @@ fn digest_config(config: &Config, digest: &mut Digest) {
         watermarks,
         kswapd,
         direct_reclaim,
+        soft_limit,
+        soft_limit_root,
+        soft_limit_direct,
+        soft_limit_node,
+        shrink_priority,
+        group_walk,
+        cgroup,
     } = config;
     digest.write_all(&[
         u64::from(*swappiness),
@@ -97,6 +112,13 @@ fn digest_config(config: &Config, digest: &mut Digest) {
         u64::from(*swap_rotational),
         *kswapd as u64,
         *direct_reclaim as u64,
+        *soft_limit as u64,
+        *soft_limit_root as u64,
+        *soft_limit_direct as u64,
+        *soft_limit_node as u64,
+        *shrink_priority as u64,
+        *group_walk as u64,
+        *cgroup as u64,
     ]);
     digest_watermark_inputs(watermarks, digest);
 }
@@ -161,11 +183,50 @@ fn digest_node(node: &NodeState, digest: &mut Digest) {
 }
 
 fn digest_memcg(memcg: &Memcg, digest: &mut Digest) {
-    let Memcg { name: _, parent, lruvecs, charged, events } = memcg;
-    digest.write_all(&[parent.0.into(), *charged]);
+    let Memcg {
+        name: _,
+        online,
+        generation,
+        parent,
+        first_child,
+        last_child,
+        prev_sibling,
+        next_sibling,
+        lruvecs,
+        charged,
+        memory,
+        swap,
+        soft_limit,
+        swappiness,
+        shrink_priority,
+        nr_tasks,
+        events,
+        removed_events,
+        memory_events,
+        psi,
+        cpu_events,
+    } = memcg;
+    for link in [parent, first_child, last_child, prev_sibling, next_sibling] {
+        digest.write_u64(link.0.into());
+    }
+    digest.write_all(&[u64::from(*online), u64::from(*generation), *charged, *soft_limit]);
+    digest.write_option(swappiness.map(u64::from));
+    digest.write_all(&[i64::from(*shrink_priority) as u64, u64::from(*nr_tasks)]);
+    memory.digest(digest);
+    swap.digest(digest);
+    digest.write_all(memory_events);
+    psi.digest(digest);
+    for CpuEvents { nr_page_events, threshold_target, soft_limit_target } in cpu_events {
+        digest.write_all(&[*nr_page_events, *threshold_target, *soft_limit_target]);
+    }
     for lruvec in lruvecs {
         digest_lruvec(lruvec, digest);
     }
+    digest_events(events, digest);
+    digest_events(removed_events, digest);
+}
+
+fn digest_events(events: &MemcgEvents, digest: &mut Digest) {
     let MemcgEvents {
         pgfault,
         pgmajfault,
@@ -205,6 +266,10 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
         nonresident_age,
         refaults,
         workingset_activate,
+        subtree,
+        congested,
+        reclaim_position,
+        soft_limit_key,
     } = lruvec;
     for list in lists {
         digest_list(list, digest);
@@ -215,11 +280,15 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
     digest.write_all(&[*anon_cost, *file_cost, *nonresident_age]);
     digest.write_all(refaults);
     digest.write_all(workingset_activate);
+    digest.write_all(subtree);
+    digest.write_all(&[u64::from(*congested), reclaim_position.0.into()]);
+    let (excess, arrival) = soft_limit_key.unwrap_or((0, 0));
+    digest.write_all(&[excess, arrival]);
 }
 
 fn digest_mm(mm: &Mm, digest: &mut Digest) {
-    let Mm { memcg, vmas, oom_victim, exited } = mm;
-    digest.write_all(&[memcg.0.into(), u64::from(*oom_victim), u64::from(*exited)]);
+    let Mm { memcg, vmas, nr_over_high, oom_victim, exited } = mm;
+    digest.write_all(&[memcg.0.into(), *nr_over_high, u64::from(*oom_victim), u64::from(*exited)]);
     digest.write_u64(vmas.len() as u64);
     for vma in vmas {
         digest.write_u64(vma.0.into());
@@ -301,7 +370,7 @@ mod tests {
         changed(&machine, "a mark");
         machine.set_policy("kswapd", "linux-2.6.37").unwrap();
         changed(&machine, "a policy");
-        let memcg = machine.create_memcg("group".into(), Machine::ROOT);
+        let memcg = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
         changed(&machine, "a group");
         let mm = machine.create_mm(memcg);
         changed(&machine, "an address space");
@@ -318,7 +387,7 @@ mod tests {
         changed(&machine, "a file");
         machine.files[file.idx()].writeback_index = 5;
         changed(&machine, "where writeback goes on");
-        machine.psi.stall_begin(5);
+        machine.memcgs[0].psi.stall_begin(5);
         changed(&machine, "a stalled task");
         machine.nodes[0].kswapd.failures = 1;
         changed(&machine, "a failure of kswapd");

@@ -8,7 +8,7 @@
 //! `private` and [`PageFlags::SWAPCACHE`](crate::page::PageFlags::SWAPCACHE) set.
 
 use crate::digest::Digest;
-use crate::units::{Pfn, SwapSlot};
+use crate::units::{MemcgId, Pfn, SwapSlot};
 use crate::workingset::Shadow;
 use alloc::vec::Vec;
 
@@ -16,14 +16,22 @@ use alloc::vec::Vec;
 pub const SWAPFILE_CLUSTER: u32 = 256;
 
 /// One slot.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Slot {
     /// Frame in the swap cache plus 1, or 0.
     cached: u32,
     /// A page-table entry refers to the slot.
     mapped: bool,
+    /// Group that pays for the slot, and for the page when it comes back.
+    memcg: MemcgId,
     /// Shadow entry left by the evicted page.
     shadow: Shadow,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Slot { cached: 0, mapped: false, memcg: MemcgId::NONE, shadow: Shadow::NONE }
+    }
 }
 
 impl Slot {
@@ -80,8 +88,8 @@ impl SwapArea {
         u64::from(self.free()) * 2 < u64::from(self.limit)
     }
 
-    /// Takes a slot for the swap cache of `pfn`. `None`: swap is full.
-    pub fn alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
+    /// Takes a slot for the swap cache of `pfn`, which `memcg` pays for. `None`: swap is full.
+    pub fn alloc(&mut self, pfn: Pfn, memcg: MemcgId) -> Option<SwapSlot> {
         if self.free() == 0 {
             return None;
         }
@@ -89,6 +97,7 @@ impl SwapArea {
         let slot = &mut self.slots[at as usize];
         slot.cached = pfn.0 + 1;
         slot.mapped = false;
+        slot.memcg = memcg;
         slot.shadow = Shadow::NONE;
         self.nr_used += 1;
         self.cluster_used[(at / SWAPFILE_CLUSTER) as usize] += 1;
@@ -138,12 +147,32 @@ impl SwapArea {
         Some(at)
     }
 
-    fn release_if_free(&mut self, slot: SwapSlot) {
-        if self.slots[slot.idx()].is_free() {
-            self.slots[slot.idx()].shadow = Shadow::NONE;
-            self.nr_used -= 1;
-            self.cluster_used[slot.idx() / SWAPFILE_CLUSTER as usize] -= 1;
+    /// Frees a slot that nobody uses any more; returns who paid for it.
+    fn release_if_free(&mut self, slot: SwapSlot) -> Option<MemcgId> {
+        if !self.slots[slot.idx()].is_free() {
+            return None;
         }
+        self.slots[slot.idx()].shadow = Shadow::NONE;
+        self.nr_used -= 1;
+        self.cluster_used[slot.idx() / SWAPFILE_CLUSTER as usize] -= 1;
+        Some(core::mem::replace(&mut self.slots[slot.idx()].memcg, MemcgId::NONE))
+    }
+
+    /// Group that pays for a slot in use.
+    pub fn memcg(&self, slot: SwapSlot) -> MemcgId {
+        self.slots[slot.idx()].memcg
+    }
+
+    /// Slots of a group that goes are its parent's from now on.
+    pub(crate) fn reparent(&mut self, from: MemcgId, to: MemcgId) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.memcg == from) {
+            slot.memcg = to;
+        }
+    }
+
+    /// Slots in use by the group that pays for them, for the audit.
+    pub(crate) fn for_each_owner(&self, mut f: impl FnMut(MemcgId)) {
+        self.slots.iter().filter(|slot| !slot.is_free()).for_each(|slot| f(slot.memcg));
     }
 
     /// A page-table entry now refers to the slot.
@@ -152,11 +181,13 @@ impl SwapArea {
         self.slots[slot.idx()].mapped = true;
     }
 
-    /// The page-table entry no longer refers to the slot; frees it unless it is cached.
-    pub fn unmap(&mut self, slot: SwapSlot) {
+    /// The page-table entry no longer refers to the slot; frees it unless it is cached. Returns who
+    /// paid for it, if it was freed.
+    #[must_use = "the slot's charge has to go"]
+    pub fn unmap(&mut self, slot: SwapSlot) -> Option<MemcgId> {
         debug_assert!(self.slots[slot.idx()].mapped, "{slot:?} is not mapped");
         self.slots[slot.idx()].mapped = false;
-        self.release_if_free(slot);
+        self.release_if_free(slot)
     }
 
     /// Puts a frame in the swap cache of a slot that is in use (swap-in).
@@ -167,12 +198,14 @@ impl SwapArea {
         core::mem::replace(&mut slot.shadow, Shadow::NONE)
     }
 
-    /// Takes the frame out of the swap cache, leaving `shadow`; frees the slot unless mapped.
-    pub fn remove_from_cache(&mut self, slot: SwapSlot, shadow: Shadow) {
+    /// Takes the frame out of the swap cache, leaving `shadow`; frees the slot unless mapped. Returns
+    /// who paid for it, if it was freed.
+    #[must_use = "the slot's charge has to go"]
+    pub fn remove_from_cache(&mut self, slot: SwapSlot, shadow: Shadow) -> Option<MemcgId> {
         debug_assert!(self.slots[slot.idx()].cached != 0, "{slot:?} is not cached");
         self.slots[slot.idx()].cached = 0;
         self.slots[slot.idx()].shadow = shadow;
-        self.release_if_free(slot);
+        self.release_if_free(slot)
     }
 
     /// The frame in the swap cache of a slot.
@@ -204,10 +237,10 @@ impl SwapArea {
             digest.write_u64(value.into());
         }
         digest.write_all(&[slots.len() as u64, cluster_used.len() as u64]);
-        for (at, Slot { cached, mapped, shadow }) in slots.iter().enumerate() {
+        for (at, Slot { cached, mapped, memcg, shadow }) in slots.iter().enumerate() {
             if *cached != 0 || *mapped || shadow.is_some() {
                 let use_of_slot = u64::from(*cached) << 1 | u64::from(*mapped);
-                digest.write_all(&[at as u64, use_of_slot, shadow.bits()]);
+                digest.write_all(&[at as u64, use_of_slot, memcg.0.into(), shadow.bits()]);
             }
         }
         for used in cluster_used {

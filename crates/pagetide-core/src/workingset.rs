@@ -91,14 +91,16 @@ impl Machine {
         }
     }
 
-    /// Makes the shadow of a page that is being evicted (Linux `workingset_eviction`).
-    pub(crate) fn workingset_eviction(&mut self, pfn: Pfn) -> Shadow {
+    /// Makes the shadow of a page that is being evicted, by the clock of the group that is short of
+    /// memory: the root, if the machine is (Linux `workingset_eviction`).
+    pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, target: Option<MemcgId>) -> Shadow {
         let page = &self.mem.pages[pfn.idx()];
-        let (node, memcg) = (page.node(), page.memcg);
+        let node = page.node();
         let workingset = page.has(PageFlags::WORKINGSET);
-        let age = self.memcgs[memcg.idx()].lruvecs[node.idx()].nonresident_age;
-        self.workingset_age_nonresident(memcg, node, 1);
-        Shadow::pack(memcg, node, age, workingset)
+        let target = target.unwrap_or(ROOT);
+        let age = self.lruvec(target, node).nonresident_age;
+        self.workingset_age_nonresident(target, node, 1);
+        Shadow::pack(target, node, age, workingset)
     }
 
     /// Judges a page that came back (Linux `workingset_refault`, 6.1).
@@ -117,8 +119,11 @@ impl Machine {
         ));
         self.memcgs[memcg.idx()].events.workingset_refault[kind] += 1;
 
-        let evicted_memcg =
-            if evicted_memcg.idx() < self.memcgs.len() { evicted_memcg } else { ROOT };
+        // Its group is gone: nothing is known about the distance. (As in Linux, the id may be that of a
+        // younger group by now; the distance is meaningless then, and the page judged by chance.)
+        if !self.memcg_is_online(evicted_memcg) {
+            return;
+        }
         let age = self.memcgs[evicted_memcg.idx()].lruvecs[node.idx()].nonresident_age;
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
         // The space the page competes for: everything except its own kind's inactive list. A
@@ -128,7 +133,7 @@ impl Machine {
         if !file {
             workingset_size += size(self, NodeStat::NrInactiveFile);
         }
-        if self.swap.free() > 0 {
+        if self.memcg_swap_left(evicted_memcg) > 0 {
             workingset_size += size(self, NodeStat::NrActiveAnon);
             if file {
                 workingset_size += size(self, NodeStat::NrInactiveAnon);

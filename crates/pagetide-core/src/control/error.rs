@@ -18,6 +18,12 @@ pub enum Errno {
     Einval,
     /// Too large for the type of the file.
     Erange,
+    /// Less was done than asked for; trying again may help.
+    Eagain,
+    /// No room for more of the kind.
+    Enospc,
+    /// There is one of this name already.
+    Eexist,
 }
 
 impl Errno {
@@ -29,6 +35,9 @@ impl Errno {
             Errno::Ebusy => 16,
             Errno::Einval => 22,
             Errno::Erange => 34,
+            Errno::Eagain => 11,
+            Errno::Enospc => 28,
+            Errno::Eexist => 17,
         }
     }
 
@@ -40,6 +49,9 @@ impl Errno {
             Errno::Ebusy => "EBUSY",
             Errno::Einval => "EINVAL",
             Errno::Erange => "ERANGE",
+            Errno::Eagain => "EAGAIN",
+            Errno::Enospc => "ENOSPC",
+            Errno::Eexist => "EEXIST",
         }
     }
 }

@@ -4,7 +4,10 @@
 //! those of scenario files.
 
 use super::error::{quoted, ControlError, Errno};
-use crate::config::{DirectReclaimPolicy, KswapdPolicy};
+use crate::config::{
+    CgroupVersion, DirectReclaimPolicy, GroupWalkPolicy, KswapdPolicy, ShrinkPriorityPolicy,
+    SoftLimitDirect, SoftLimitNode, SoftLimitPolicy, SoftLimitRoot,
+};
 use crate::machine::Machine;
 use crate::pcp::PcpPolicy;
 use crate::watermark::WatermarkPolicy;
@@ -29,6 +32,43 @@ const DIRECT_RECLAIM: [(&str, DirectReclaimPolicy); 3] = [
 const PER_CPU_LISTS: [(&str, PcpPolicy); 2] =
     [("linux-6.1", PcpPolicy::Linux61), ("linux-2.6.37", PcpPolicy::Linux2637)];
 
+const SOFT_LIMIT: [(&str, SoftLimitPolicy); 5] = [
+    ("tree", SoftLimitPolicy::Tree),
+    ("hierarchical", SoftLimitPolicy::Hierarchical),
+    ("two-pass", SoftLimitPolicy::TwoPass),
+    ("graded", SoftLimitPolicy::Graded),
+    ("off", SoftLimitPolicy::Off),
+];
+
+const SOFT_LIMIT_ROOT: [(&str, SoftLimitRoot); 2] =
+    [("excluded", SoftLimitRoot::Excluded), ("included", SoftLimitRoot::Included)];
+
+const SOFT_LIMIT_DIRECT: [(&str, SoftLimitDirect); 3] = [
+    ("full", SoftLimitDirect::Full),
+    ("bounded", SoftLimitDirect::Bounded),
+    ("ignored", SoftLimitDirect::Ignored),
+];
+
+const SOFT_LIMIT_NODE: [(&str, SoftLimitNode); 2] =
+    [("global", SoftLimitNode::Global), ("local", SoftLimitNode::Local)];
+
+const SHRINK_PRIORITY: [(&str, ShrinkPriorityPolicy); 4] = [
+    ("guarded", ShrinkPriorityPolicy::Guarded),
+    ("posted", ShrinkPriorityPolicy::Posted),
+    ("hierarchical", ShrinkPriorityPolicy::Hierarchical),
+    ("off", ShrinkPriorityPolicy::Off),
+];
+
+const GROUP_WALK: [(&str, GroupWalkPolicy); 2] =
+    [("whole", GroupWalkPolicy::Whole), ("shared", GroupWalkPolicy::Shared)];
+
+const CGROUP: [(&str, CgroupVersion); 2] = [("v2", CgroupVersion::V2), ("v1", CgroupVersion::V1)];
+
+/// Names of all policies, for messages.
+const NAMES: &str =
+    "watermarks, kswapd, direct_reclaim, per_cpu_lists, soft_limit, soft_limit_root, \
+                     soft_limit_direct, soft_limit_node, shrink_priority, group_walk and cgroup";
+
 fn lookup<P: Copy>(table: &[(&str, P)], name: &str, value: &str) -> Result<P, ControlError> {
     if let Some((_, policy)) = table.iter().find(|(known, _)| *known == value) {
         return Ok(*policy);
@@ -47,18 +87,14 @@ fn name_of<P: PartialEq>(table: &[(&'static str, P)], policy: P) -> &'static str
 }
 
 fn no_such(name: &str) -> ControlError {
-    let message = format!(
-        "there is no policy {}; there are watermarks, kswapd, direct_reclaim and per_cpu_lists",
-        quoted(name)
-    );
+    let message = format!("there is no policy {}; there are {NAMES}", quoted(name));
     ControlError::new(Errno::Enoent, name, message)
 }
 
 impl Machine {
-    /// Puts a policy in force: `watermarks` is `derived`, `scale-factor` or `apart`; `kswapd`
-    /// and `direct_reclaim` are `linux-6.1` or `linux-2.6.37`, the latter also `linux-2.6.35`;
-    /// `per_cpu_lists` is `linux-6.1` or `linux-2.6.37`. A new policy for watermarks
-    /// computes them again.
+    /// Puts a policy in force, by its name and its variant's (the tables in this file; what they stand
+    /// for is in [`crate::config`] and docs/scenario.md). A new policy for watermarks computes them
+    /// again.
     ///
     /// # Errors
     /// ENOENT for an unknown policy, EINVAL for an unknown variant. Nothing has changed then.
@@ -82,6 +118,21 @@ impl Machine {
                     self.mem.setup_watermarks(&self.config.watermarks);
                 }
             }
+            "soft_limit" => self.config.soft_limit = lookup(&SOFT_LIMIT, name, value)?,
+            "soft_limit_root" => {
+                self.config.soft_limit_root = lookup(&SOFT_LIMIT_ROOT, name, value)?;
+            }
+            "soft_limit_direct" => {
+                self.config.soft_limit_direct = lookup(&SOFT_LIMIT_DIRECT, name, value)?;
+            }
+            "soft_limit_node" => {
+                self.config.soft_limit_node = lookup(&SOFT_LIMIT_NODE, name, value)?;
+            }
+            "shrink_priority" => {
+                self.config.shrink_priority = lookup(&SHRINK_PRIORITY, name, value)?;
+            }
+            "group_walk" => self.config.group_walk = lookup(&GROUP_WALK, name, value)?,
+            "cgroup" => self.config.cgroup = lookup(&CGROUP, name, value)?,
             _ => return Err(no_such(name)),
         }
         Ok(())
@@ -97,6 +148,13 @@ impl Machine {
             "kswapd" => Ok(name_of(&KSWAPD, self.config.kswapd)),
             "direct_reclaim" => Ok(name_of(&DIRECT_RECLAIM, self.config.direct_reclaim)),
             "per_cpu_lists" => Ok(name_of(&PER_CPU_LISTS, self.config.watermarks.pcp)),
+            "soft_limit" => Ok(name_of(&SOFT_LIMIT, self.config.soft_limit)),
+            "soft_limit_root" => Ok(name_of(&SOFT_LIMIT_ROOT, self.config.soft_limit_root)),
+            "soft_limit_direct" => Ok(name_of(&SOFT_LIMIT_DIRECT, self.config.soft_limit_direct)),
+            "soft_limit_node" => Ok(name_of(&SOFT_LIMIT_NODE, self.config.soft_limit_node)),
+            "shrink_priority" => Ok(name_of(&SHRINK_PRIORITY, self.config.shrink_priority)),
+            "group_walk" => Ok(name_of(&GROUP_WALK, self.config.group_walk)),
+            "cgroup" => Ok(name_of(&CGROUP, self.config.cgroup)),
             _ => Err(no_such(name)),
         }
     }

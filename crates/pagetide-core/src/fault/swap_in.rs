@@ -11,13 +11,13 @@
 
 use super::{Fault, Stage, SwapWindow, SwapinHistory};
 use crate::call::{Alloc, Ctx, Outcome};
+use crate::charge::Slow;
 use crate::effect::{Effect, Io, Step, Wait};
 use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
 use crate::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
-use crate::slowpath::SlowPath;
-use crate::units::{Pfn, SwapSlot};
+use crate::units::{MemcgId, Pfn, SwapSlot};
 use crate::vmstat::Event;
 use core::ops::Range;
 
@@ -112,7 +112,7 @@ impl Machine {
     pub(super) fn fault_swap_read(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         // Neighbours first, as they lie; then the page itself is in the cache or is read alone.
@@ -171,16 +171,18 @@ impl Machine {
         &mut self,
         slot: SwapSlot,
         wanted: bool,
-        slow: &mut Option<SlowPath>,
+        slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Result<(), Option<Step<Outcome>>> {
-        let pfn = match self.alloc_page(ctx, slow, Gfp::HIGHUSER_MOVABLE) {
+        // Whoever paid for the slot pays for the page (Linux `mem_cgroup_swapin_charge_folio`).
+        let memcg = self.slot_memcg(slot, ctx);
+        let pfn = match self.alloc_charged(ctx, slow, Gfp::HIGHUSER_MOVABLE, memcg) {
             Alloc::Page(pfn) => pfn,
             Alloc::Pending(step) => return Err(Some(step)),
             Alloc::Failed => return Err(None),
         };
         if !self.swap.is_mapped(slot) || self.swap.cached(slot).is_some() {
-            self.mem.free_page(ctx.cpu, pfn, 0);
+            self.discard_charged(ctx.cpu, pfn, memcg);
             return Ok(());
         }
         let mut flags = PageFlags::ANON.with(PageFlags::LOCKED);
@@ -189,7 +191,7 @@ impl Machine {
             self.mem.vmstat.count(Event::SwapRa);
         }
         self.init_user_page(pfn, u32::MAX, 0, flags);
-        self.charge(pfn, ctx.memcg);
+        self.charge(ctx.cpu, pfn, memcg);
         let shadow = self.swap.add_to_cache(slot, pfn);
         self.mark_swap_cached(pfn, slot);
         self.mem.work.cache_ops += 1;
@@ -200,6 +202,18 @@ impl Machine {
         self.mem.work.bios += 1;
         self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
         Ok(())
+    }
+
+    fn slot_memcg(&self, slot: SwapSlot, ctx: &Ctx) -> MemcgId {
+        if !self.swap.is_mapped(slot) {
+            return ctx.memcg;
+        }
+        let memcg = self.swap.memcg(slot);
+        if self.memcg_is_online(memcg) {
+            memcg
+        } else {
+            ctx.memcg
+        }
     }
 
     pub(super) fn fault_swap_locked(
@@ -261,7 +275,7 @@ impl Machine {
             && page.place != Place::LruBatch;
         self.vmas[fault.vma.idx()].nr_swapped -= 1;
         self.map_page(fault.vma, fault.page, pfn, fault.write);
-        self.swap.unmap(slot);
+        self.swap_unmap(slot);
         if give_up_slot {
             self.delete_from_swap_cache(pfn, Default::default());
             self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);

@@ -29,7 +29,7 @@ impl Machine {
     /// memory.stat of a group. Empty if there is no such group.
     pub fn memory_stat(&self, memcg: MemcgId) -> String {
         let mut out = String::new();
-        if memcg.idx() >= self.memcgs.len() {
+        if !self.memcg_is_online(memcg) {
             return out;
         }
         let members: Vec<bool> = (0..self.memcgs.len())
@@ -58,7 +58,7 @@ impl Machine {
         for (name, pages) in sizes {
             put!(out, "{name} {}\n", pages * PAGE_SIZE);
         }
-        for (name, count) in event_rows(&self.group_events(&members)) {
+        for (name, count) in event_rows(&self.memcg_events(memcg)) {
             put!(out, "{name} {count}\n");
         }
         out
@@ -90,33 +90,10 @@ impl Machine {
             usage.file_dirty += u64::from(file && page.has(PageFlags::DIRTY));
             usage.file_writeback += u64::from(page.has(PageFlags::WRITEBACK));
             usage.swapcached += u64::from(swapcached);
-        }
-        for vma in self.vmas.iter().filter(|vma| is_member(self.mms[vma.mm.idx()].memcg)) {
-            usage.pagetables += vma.tables.iter().filter(|table| table.is_some()).count() as u64;
+            // What is charged and not user memory is a page of page table.
+            usage.pagetables += u64::from(!anon && !file && !page.place.is_lru());
         }
         usage
-    }
-
-    fn group_events(&self, members: &[bool]) -> MemcgEvents {
-        let mut sum = MemcgEvents::default();
-        for (memcg, _) in self.memcgs.iter().zip(members).filter(|(_, member)| **member) {
-            let events = &memcg.events;
-            sum.pgfault += events.pgfault;
-            sum.pgmajfault += events.pgmajfault;
-            sum.pgscan_kswapd += events.pgscan_kswapd;
-            sum.pgscan_direct += events.pgscan_direct;
-            sum.pgsteal_kswapd += events.pgsteal_kswapd;
-            sum.pgsteal_direct += events.pgsteal_direct;
-            sum.pgrefill += events.pgrefill;
-            sum.pgactivate += events.pgactivate;
-            sum.pgdeactivate += events.pgdeactivate;
-            for kind in 0..2 {
-                sum.workingset_refault[kind] += events.workingset_refault[kind];
-                sum.workingset_activate[kind] += events.workingset_activate[kind];
-                sum.workingset_restore[kind] += events.workingset_restore[kind];
-            }
-        }
-        sum
     }
 }
 

@@ -47,8 +47,8 @@ fn used_machine() -> Machine {
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 2, Config::default()).unwrap();
     machine.swapon(16384, 16384, false);
-    let group = machine.create_memcg("group".into(), Machine::ROOT);
-    let child = machine.create_memcg("child".into(), group);
+    let group = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
+    let child = machine.create_memcg("child".into(), group).unwrap();
     let clean = machine.create_file(512 * PAGE_SIZE, true);
     let dirty = machine.create_file(64 * PAGE_SIZE, true);
     let mm = machine.create_mm(Machine::ROOT);
@@ -449,7 +449,7 @@ fn swaps_read_as_the_kernels() {
 fn pressure_totals_are_brought_up_to_now() {
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
-    machine.psi.stall_begin(1_000_000);
+    machine.memcgs[0].psi.stall_begin(1_000_000);
     let line = |kind, total| format!("{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
     assert_eq!(machine.proc_pressure_memory(3_000_999), line("some", 2000) + &line("full", 2000));
     // Looking changes nothing, and time does not run backwards.

@@ -1,18 +1,20 @@
-//! Direct reclaim: an allocating task frees its own 32 pages.
+//! Direct reclaim: an allocating task frees its own 32 pages, of the machine or of its group.
 //!
-//! Linux: `try_to_free_pages`, `do_try_to_free_pages` (6.1). Priority falls from 12 to 0
-//! inclusive; each round shrinks every eligible node once and ends as soon as 32 pages were
-//! freed.
+//! Linux: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages` (6.1). Priority
+//! falls from 12 to 0 inclusive; each round shrinks every eligible node once and ends as soon as 32
+//! pages were freed. A descent that has freed nothing is repeated with less spared: active lists,
+//! then groups below `memory.low`, then groups with a shrink priority.
 //!
 //! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
 
 use super::shrink_node::{NodeStep, ShrinkNode, TICK};
 use super::{Reclaimer, ScanControl};
 use crate::call::Ctx;
-use crate::config::DirectReclaimPolicy;
+use crate::config::{DirectReclaimPolicy, GroupWalkPolicy};
 use crate::effect::{Step, Throttle, Wait};
 use crate::gfp::Gfp;
 use crate::machine::Machine;
+use crate::memcg::Position;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 use crate::vmstat::Event;
 
@@ -20,6 +22,8 @@ use crate::vmstat::Event;
 #[derive(Clone, Debug)]
 pub struct DirectReclaim {
     sc: ScanControl,
+    /// The group it is for; `None`: the machine.
+    target: Option<Position>,
     /// Position in the node order of the current round.
     at: usize,
     pass: Option<ShrinkNode>,
@@ -30,10 +34,22 @@ impl DirectReclaim {
     pub(crate) fn new(order: Order, gfp: Gfp) -> DirectReclaim {
         DirectReclaim {
             sc: ScanControl::new(Reclaimer::Direct, SWAP_CLUSTER_MAX, gfp, order),
+            target: None,
             at: 0,
             pass: None,
             round_scanned: 0,
         }
+    }
+
+    /// Reclaim of `nr` pages from a group and those below it (Linux
+    /// `try_to_free_mem_cgroup_pages`).
+    pub(crate) fn of_group(target: Position, nr: u64, gfp: Gfp) -> DirectReclaim {
+        let mut reclaim = DirectReclaim::new(0, gfp);
+        reclaim.target = Some(target);
+        reclaim.sc.target = Some(target.id);
+        reclaim.sc.nr_to_reclaim = nr.max(SWAP_CLUSTER_MAX);
+        reclaim.sc.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
+        reclaim
     }
 }
 
@@ -67,6 +83,9 @@ impl Machine {
                 })
                 .nth(at)
         };
+        if state.target.is_some_and(|target| self.at_position(target).is_none()) {
+            return Step::Done(state.sc.nr_reclaimed);
+        }
         if state.pass.is_none() {
             match node_order(state.at, self) {
                 Some(node) => state.pass = Some(ShrinkNode::new(node)),
@@ -76,6 +95,7 @@ impl Machine {
         let Some(pass) = &mut state.pass else { unreachable!("just set") };
         match self.shrink_node_step(pass, &mut state.sc, ctx) {
             NodeStep::Continue => Step::Continue,
+            NodeStep::Wait(wait) => Step::Wait(wait),
             NodeStep::Done(wait) => {
                 state.pass = None;
                 state.at += 1;
@@ -93,18 +113,15 @@ impl Machine {
         state.at = 0;
         state.round_scanned = sc.nr_scanned;
         if sc.nr_reclaimed >= sc.nr_to_reclaim {
-            self.snapshot_refaults(ctx.node);
+            self.snapshot_refaults(sc.target, ctx.node);
             return Step::Done(sc.nr_reclaimed);
         }
         let stuck = sc.priority == 1 && sc.nr_reclaimed == 0;
         sc.priority -= 1;
         if sc.priority < 0 {
-            self.snapshot_refaults(ctx.node);
-            if sc.nr_reclaimed == 0 && sc.skipped_deactivate {
-                // Active lists were spared so far; once more without mercy.
+            self.snapshot_refaults(sc.target, ctx.node);
+            if sc.nr_reclaimed == 0 && self.spares_less(sc) {
                 sc.priority = DEF_PRIORITY;
-                sc.force_deactivate = true;
-                sc.skipped_deactivate = false;
                 return Step::Continue;
             }
             return Step::Done(sc.nr_reclaimed);
@@ -118,6 +135,30 @@ impl Machine {
             return Step::Wait(self.reclaim_throttle(ctx.node, Throttle::NoProgress, TICK));
         }
         Step::Continue
+    }
+
+    /// A whole descent has freed nothing: allows the next one something that was spared so far.
+    /// Returns whether there was anything.
+    fn spares_less(&self, sc: &mut ScanControl) -> bool {
+        if self.config.group_walk == GroupWalkPolicy::Shared && !sc.full_walk {
+            // Others may have shared the walk in such a way that we saw only empty groups.
+            sc.full_walk = true;
+        } else if sc.skipped_deactivate {
+            // Active lists.
+            sc.force_deactivate = true;
+            sc.skipped_deactivate = false;
+        } else if sc.memcg_low_skipped {
+            sc.force_deactivate = false;
+            sc.memcg_low_reclaim = true;
+            sc.memcg_low_skipped = false;
+        } else if sc.shrink_priority_spared {
+            sc.force_deactivate = false;
+            sc.ignore_shrink_priority = true;
+            sc.shrink_priority_spared = false;
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Whether a direct reclaimer that got little sleeps until a disk has less to do.

@@ -281,6 +281,7 @@ impl Machine {
                     self.nodes[node.idx()].kswapd.sc = sc;
                     match step {
                         NodeStep::Continue => break (stage, Step::Continue),
+                        NodeStep::Wait(wait) => break (stage, Step::Wait(wait)),
                         NodeStep::Done(wait) => {
                             let (more, sleep) = self.kswapd_round_end(ctx);
                             let next = if more {
@@ -420,8 +421,13 @@ impl Machine {
             return;
         }
         let sc = self.nodes[node.idx()].kswapd.sc.clone();
-        for memcg in 0..self.memcgs.len() {
-            let memcg = MemcgId(memcg as u16);
+        let mut next = Some(ROOT);
+        while let Some(memcg) = next {
+            next = self.next_memcg(ROOT, memcg);
+            // The patch of 2019 gates ageing as it gates reclaim.
+            if !sc.ignore_shrink_priority && self.shrink_priority(memcg) < sc.priority {
+                continue;
+            }
             self.shrink_active_list(Lru::ActiveAnon, SWAP_CLUSTER_MAX, memcg, node, &sc, ctx);
         }
     }
@@ -453,6 +459,9 @@ impl Machine {
             sc.priority -= 1;
         }
         if sc.priority >= 1 {
+            return (true, None);
+        }
+        if sc.nr_reclaimed == 0 && sc.spares_no_priority() {
             return (true, None);
         }
         if sc.nr_reclaimed == 0 {
@@ -488,6 +497,9 @@ impl Machine {
         if sc.priority >= 0 {
             return (true, wait);
         }
+        if descent == 0 && sc.spares_no_priority() {
+            return (true, wait);
+        }
         if descent == 0 {
             kswapd.failures += 1;
             return (false, wait);
@@ -518,6 +530,6 @@ impl Machine {
         if boosted {
             self.effects.push(Effect::WakeKcompactd(node, PAGEBLOCK_ORDER));
         }
-        self.snapshot_refaults(node);
+        self.snapshot_refaults(None, node);
     }
 }

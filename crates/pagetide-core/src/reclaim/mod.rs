@@ -9,14 +9,21 @@
 //! [`SWAP_CLUSTER_MAX`](crate::units::SWAP_CLUSTER_MAX) pages.
 
 pub mod direct;
+mod graded;
+pub(crate) mod group_policy;
 pub mod kswapd;
+mod protection;
 pub mod scan_count;
 pub mod shrink_list;
 pub mod shrink_node;
+mod shrink_priority;
+mod soft_limit;
+pub(crate) mod soft_limit_tree;
 
 use crate::digest::Digest;
 use crate::gfp::Gfp;
-use crate::units::{Order, DEF_PRIORITY};
+use crate::memcg::ROOT;
+use crate::units::{MemcgId, Order, DEF_PRIORITY};
 
 /// Who reclaims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +72,8 @@ impl NodeTally {
 pub struct ScanControl {
     /// Who reclaims.
     pub reclaimer: Reclaimer,
+    /// The group that is short of memory; `None`: the machine.
+    pub target: Option<MemcgId>,
     /// Pages wanted.
     pub nr_to_reclaim: u64,
     /// What the allocation may do.
@@ -91,6 +100,18 @@ pub struct ScanControl {
     pub cache_trim_mode: bool,
     /// Hardly any page cache left: take anonymous memory.
     pub file_is_tiny: bool,
+    /// Nothing else is left: take from groups below their `memory.low`.
+    pub memcg_low_reclaim: bool,
+    /// A group was spared for its `memory.low`.
+    pub memcg_low_skipped: bool,
+    /// Nothing else is left: take from groups whatever their shrink priority.
+    pub ignore_shrink_priority: bool,
+    /// A group was spared for its shrink priority.
+    pub shrink_priority_spared: bool,
+    /// Visit every group, even where walks are shared.
+    pub full_walk: bool,
+    /// The stage of the soft-limit trees, which counts as reclaim for a group.
+    pub soft_limit_stage: bool,
     /// Cost of reclaiming anonymous memory so far.
     pub anon_cost: u64,
     /// Cost of reclaiming page cache so far.
@@ -108,6 +129,7 @@ impl ScanControl {
     pub fn new(reclaimer: Reclaimer, nr_to_reclaim: u64, gfp: Gfp, order: Order) -> ScanControl {
         ScanControl {
             reclaimer,
+            target: None,
             nr_to_reclaim,
             gfp,
             order,
@@ -121,6 +143,12 @@ impl ScanControl {
             skipped_deactivate: false,
             cache_trim_mode: false,
             file_is_tiny: false,
+            memcg_low_reclaim: false,
+            memcg_low_skipped: false,
+            ignore_shrink_priority: false,
+            shrink_priority_spared: false,
+            full_walk: false,
+            soft_limit_stage: false,
             anon_cost: 0,
             file_cost: 0,
             nr_scanned: 0,
@@ -133,6 +161,7 @@ impl ScanControl {
     pub(crate) fn digest(&self, digest: &mut Digest) {
         let ScanControl {
             reclaimer,
+            target,
             nr_to_reclaim,
             gfp,
             order,
@@ -146,6 +175,12 @@ impl ScanControl {
             skipped_deactivate,
             cache_trim_mode,
             file_is_tiny,
+            memcg_low_reclaim,
+            memcg_low_skipped,
+            ignore_shrink_priority,
+            shrink_priority_spared,
+            full_walk,
+            soft_limit_stage,
             anon_cost,
             file_cost,
             nr_scanned,
@@ -160,11 +195,18 @@ impl ScanControl {
             skipped_deactivate,
             cache_trim_mode,
             file_is_tiny,
+            memcg_low_reclaim,
+            memcg_low_skipped,
+            ignore_shrink_priority,
+            shrink_priority_spared,
+            full_walk,
+            soft_limit_stage,
         ] {
             digest.write_u64(u64::from(*flag));
         }
         digest.write_all(&[
             *reclaimer as u64,
+            target.map_or(u64::MAX, |target| target.0.into()),
             u64::from(gfp.bits()),
             u64::from(*order),
             i64::from(*priority) as u64,
@@ -173,6 +215,27 @@ impl ScanControl {
         ]);
         digest.write_all(&[*nr_to_reclaim, *anon_cost, *file_cost, *nr_scanned, *nr_reclaimed]);
         tally.digest(digest);
+    }
+
+    /// Whether the whole machine is short: nobody's limit, or the root's.
+    pub fn is_global(&self) -> bool {
+        self.target.is_none_or(|target| target == ROOT)
+    }
+
+    /// Whether this counts as reclaim for a group (Linux `cgroup_reclaim`).
+    pub fn is_for_group(&self) -> bool {
+        self.target.is_some() || self.soft_limit_stage
+    }
+
+    /// A whole descent of kswapd has freed nothing: if groups were spared for their shrink priority,
+    /// begins another that spares nobody for it, and says so.
+    pub(crate) fn spares_no_priority(&mut self) -> bool {
+        let again = core::mem::take(&mut self.shrink_priority_spared);
+        if again {
+            self.ignore_shrink_priority = true;
+            self.priority = DEF_PRIORITY;
+        }
+        again
     }
 
     /// Whether kswapd reclaims.

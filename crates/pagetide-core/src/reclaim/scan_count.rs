@@ -2,13 +2,15 @@
 //!
 //! Linux: `prepare_scan_count` and `get_scan_count` (6.1). Cold page cache goes first while there
 //! is plenty; otherwise both kinds are scanned in proportion to swappiness and inversely to what
-//! reclaiming them has cost. All arithmetic is integer, in the kernel's order.
+//! reclaiming them has cost. Groups differ in swappiness, in swap left to them, and in the priority and
+//! protection that policies gave them. All arithmetic is integer, in the kernel's order.
 
+use super::group_policy::Plan;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::lruvec::Lru;
 use crate::machine::Machine;
 use crate::memcg::ROOT;
-use crate::units::{int_sqrt, MemcgId, NodeId, PAGE_SHIFT};
+use crate::units::{int_sqrt, MemcgId, NodeId, PAGE_SHIFT, SWAP_CLUSTER_MAX};
 use crate::vmstat::NodeStat;
 
 /// What to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
@@ -44,25 +46,30 @@ impl Machine {
 
     /// Looks at the node once before its groups are walked.
     pub(crate) fn prepare_scan_count(&mut self, node: NodeId, sc: &mut ScanControl) {
-        let root = &self.memcgs[ROOT.idx()].lruvecs[node.idx()];
-        sc.anon_cost = root.anon_cost;
-        sc.file_cost = root.file_cost;
-        let (activated, seen) = (root.workingset_activate, root.refaults);
+        let target = sc.target.unwrap_or(ROOT);
+        let lruvec = self.lruvec(target, node);
+        sc.anon_cost = lruvec.anon_cost;
+        sc.file_cost = lruvec.file_cost;
+        let (activated, seen) = (lruvec.workingset_activate, lruvec.refaults);
         if sc.force_deactivate {
             sc.may_deactivate = DEACTIVATE_ANON | DEACTIVATE_FILE;
         } else {
             // New activations by refault: the active list is stale, let it be challenged.
             let challenge = |file: bool| {
                 activated[usize::from(file)] != seen[usize::from(file)]
-                    || self.inactive_is_low(ROOT, node, file)
+                    || self.inactive_is_low(target, node, file)
             };
             sc.may_deactivate = if challenge(false) { DEACTIVATE_ANON } else { 0 }
                 | if challenge(true) { DEACTIVATE_FILE } else { 0 };
         }
-        let stat = |stat| self.node_stat(node, stat);
-        let inactive_file = stat(NodeStat::NrInactiveFile);
+        let inactive_file = self.lruvec_page_state(target, node, NodeStat::NrInactiveFile);
         sc.cache_trim_mode =
             inactive_file >> sc.priority > 0 && sc.may_deactivate & DEACTIVATE_FILE == 0;
+        if sc.target.is_some() {
+            sc.file_is_tiny = false;
+            return;
+        }
+        let stat = |stat| self.node_stat(node, stat);
         let zones = &self.mem.nodes[node.idx()].zones;
         let free: u64 = zones.iter().map(|zone| zone.free_pages()).sum();
         let high: u64 = zones
@@ -77,8 +84,14 @@ impl Machine {
     }
 
     /// Remembers the refault activations, so that the next pass can tell new ones.
-    pub(crate) fn snapshot_refaults(&mut self, node: NodeId) {
-        let lruvec = &mut self.memcgs[ROOT.idx()].lruvecs[node.idx()];
+    pub(crate) fn snapshot_refaults(&mut self, target: Option<MemcgId>, node: NodeId) {
+        let target = target.unwrap_or(ROOT);
+        if !self.memcg_is_online(target) {
+            return;
+        }
+        let lruvec = &mut self.memcgs[target.idx()].lruvecs[node.idx()];
+        // The root's flag is the node's, and cleared when kswapd has balanced it.
+        lruvec.congested = false;
         lruvec.refaults = lruvec.workingset_activate;
     }
 
@@ -88,11 +101,13 @@ impl Machine {
         memcg: MemcgId,
         node: NodeId,
         sc: &ScanControl,
+        plan: Plan,
     ) -> ScanCounts {
-        let swappiness = u64::from(self.config.swappiness);
-        let balance = if !sc.may_swap || self.swap.free() == 0 {
+        let swappiness = u64::from(self.memcg_swappiness(memcg));
+        let may_swap = sc.may_swap && !(sc.is_for_group() && swappiness == 0);
+        let balance = if !may_swap || self.memcg_swap_left(memcg) == 0 {
             Balance::File
-        } else if sc.priority == 0 && swappiness > 0 {
+        } else if plan.priority == 0 && swappiness > 0 {
             Balance::Equal
         } else if sc.file_is_tiny {
             Balance::Anon
@@ -107,9 +122,18 @@ impl Machine {
             let file = (200 - swappiness) * (total + 1) / (file_cost + 1);
             Balance::Fract { anon, file, denominator: anon + file }
         };
-        let lruvec = &self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        let group = &self.memcgs[memcg.idx()];
+        let lruvec = &group.lruvecs[node.idx()];
         Lru::EVICTABLE.map(|lru| {
-            let scan = lruvec.size_in_zones(lru, sc.reclaim_idx) >> sc.priority;
+            let size = lruvec.size_in_zones(lru, sc.reclaim_idx);
+            let size = if plan.protected > 0 {
+                // Usage counts more than the lists: page tables, stocks, other nodes.
+                let usage = group.memory.usage.max(plan.protected);
+                (size - size * plan.protected / (usage + 1)).max(SWAP_CLUSTER_MAX)
+            } else {
+                size
+            };
+            let scan = size >> plan.priority;
             match balance {
                 Balance::Equal => scan,
                 Balance::Fract { anon, file, denominator } => {

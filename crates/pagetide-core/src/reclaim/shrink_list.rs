@@ -11,7 +11,7 @@
 
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::call::Ctx;
-use crate::config::KswapdPolicy;
+use crate::config::{CgroupVersion, KswapdPolicy};
 use crate::effect::{Effect, Io};
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
@@ -117,6 +117,7 @@ impl Machine {
         for pfn in skipped {
             lruvec.add(pages, pfn);
         }
+        self.subtree_sizes_changed(memcg, node, lru, -(taken.len() as i64));
         self.mem.work.pages_scanned += looked_at as u32;
         looked_at
     }
@@ -181,12 +182,15 @@ impl Machine {
         let mut taken = core::mem::take(&mut self.scratch);
         let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc.reclaim_idx, &mut taken);
         let events = &mut self.memcgs[memcg.idx()].events;
-        if sc.is_kswapd() {
-            self.mem.vmstat.add(Event::PgscanKswapd, nr_scanned);
-            events.pgscan_kswapd += nr_scanned;
+        let (event, of_group) = if sc.is_kswapd() {
+            (Event::PgscanKswapd, &mut events.pgscan_kswapd)
         } else {
-            self.mem.vmstat.add(Event::PgscanDirect, nr_scanned);
-            events.pgscan_direct += nr_scanned;
+            (Event::PgscanDirect, &mut events.pgscan_direct)
+        };
+        *of_group += nr_scanned;
+        // What is reclaimed for a group's sake is not pressure of the machine.
+        if !sc.is_for_group() {
+            self.mem.vmstat.add(event, nr_scanned);
         }
         self.mem.vmstat.add(if file { Event::PgscanFile } else { Event::PgscanAnon }, nr_scanned);
         let nr_taken = taken.len() as u64;
@@ -229,8 +233,8 @@ impl Machine {
         let nr_reclaimed = freed.len() as u64;
         for &pfn in &freed {
             self.mem.pages[pfn.idx()].place = Place::Allocated;
-            self.uncharge(pfn);
         }
+        self.uncharge_batch(ctx.cpu, &freed, memcg);
         self.mem.free_batch(ctx.cpu, &freed);
         freed.clear();
         self.scratch_free = freed;
@@ -238,12 +242,14 @@ impl Machine {
         self.scratch = taken;
 
         let events = &mut self.memcgs[memcg.idx()].events;
-        if sc.is_kswapd() {
-            self.mem.vmstat.add(Event::PgstealKswapd, nr_reclaimed);
-            events.pgsteal_kswapd += nr_reclaimed;
+        let (event, of_group) = if sc.is_kswapd() {
+            (Event::PgstealKswapd, &mut events.pgsteal_kswapd)
         } else {
-            self.mem.vmstat.add(Event::PgstealDirect, nr_reclaimed);
-            events.pgsteal_direct += nr_reclaimed;
+            (Event::PgstealDirect, &mut events.pgsteal_direct)
+        };
+        *of_group += nr_reclaimed;
+        if !sc.is_for_group() {
+            self.mem.vmstat.add(event, nr_reclaimed);
         }
         events.pgactivate += stat.activate;
         self.mem.vmstat.add(Event::Pgactivate, stat.activate);
@@ -265,6 +271,19 @@ impl Machine {
             tally.file_taken += nr_taken;
         }
         nr_reclaimed
+    }
+
+    /// Takes a swap slot for a page, if its group may have one more (Linux `folio_alloc_swap`).
+    fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
+        let memcg = self.mem.pages[pfn.idx()].memcg;
+        if !self.try_charge_swap(memcg) {
+            return None;
+        }
+        let slot = self.swap.alloc(pfn, memcg);
+        if slot.is_none() {
+            self.uncharge_swap(memcg);
+        }
+        slot
     }
 
     /// One page of `shrink_folio_list`. A freed page has left its owner but not its memory.
@@ -307,15 +326,23 @@ impl Machine {
         }
         if page.has(PageFlags::WRITEBACK) {
             let node = page.node();
-            if sc.is_kswapd() && page.has(PageFlags::RECLAIM) && self.nodes[node.idx()].writeback {
+            let marked = page.has(PageFlags::RECLAIM);
+            if sc.is_kswapd() && marked && self.nodes[node.idx()].writeback {
                 stat.immediate += 1;
+            } else if sc.is_for_group()
+                && self.config.cgroup == CgroupVersion::V1
+                && marked
+                && (sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO)))
+            {
+                self.legacy_wait = Some(pfn);
+                return Verdict::Keep;
             } else {
                 self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
                 stat.writeback += 1;
             }
             return Verdict::Activate;
         }
-        let references = self.check_references(pfn);
+        let references = self.check_references(pfn, sc);
         match references {
             References::Activate => return Verdict::Activate,
             References::Keep => return Verdict::Keep,
@@ -327,7 +354,7 @@ impl Machine {
             if !sc.gfp.has(Gfp::IO) {
                 return Verdict::Keep;
             }
-            let Some(slot) = self.swap.alloc(pfn) else { return Verdict::Activate };
+            let Some(slot) = self.swap_alloc(pfn) else { return Verdict::Activate };
             self.mark_swap_cached(pfn, slot);
             self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
             self.mem.work.cache_ops += 1;
@@ -359,7 +386,7 @@ impl Machine {
             return Verdict::Keep;
         }
         let _ = ctx;
-        let shadow = self.workingset_eviction(pfn);
+        let shadow = self.workingset_eviction(pfn, sc.target);
         self.mem.work.cache_ops += 1;
         if self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE) {
             self.delete_from_swap_cache(pfn, shadow);
@@ -410,8 +437,9 @@ impl Machine {
     }
 
     /// Counts and clears the references of a page's entries. Returns how many entries were
-    /// referenced, and whether one of them is executable (Linux `folio_referenced`).
-    fn page_referenced(&mut self, pfn: Pfn) -> (u32, bool) {
+    /// referenced, and whether one of them is executable (Linux `folio_referenced`). Reclaim for a
+    /// group heeds only references from within it.
+    fn page_referenced(&mut self, pfn: Pfn, sc: &ScanControl) -> (u32, bool) {
         let page = &self.mem.pages[pfn.idx()];
         let (mapping, index, mut left) =
             (page.mapping as usize, page.index as usize, page.mapcount);
@@ -428,13 +456,18 @@ impl Machine {
         let mut referenced = 0;
         let mut executable = false;
         for i in 0..self.files[mapping].mappings.len() {
-            let vma = &mut self.vmas[self.files[mapping].mappings[i].idx()];
+            let id = self.files[mapping].mappings[i].idx();
+            let foreign = sc.target.is_some_and(|target| {
+                let memcg = self.mms[self.vmas[id].mm.idx()].memcg;
+                !self.is_descendant(memcg, target)
+            });
+            let vma = &mut self.vmas[id];
             self.mem.work.rmap_walks += 1;
             let Some(pte) = vma.ptes.get_mut(index) else { continue };
             if !pte.is_present() {
                 continue;
             }
-            if pte.test_clear_young() {
+            if !foreign && pte.test_clear_young() {
                 if vma.advice != crate::page_table::Advice::Sequential {
                     referenced += 1;
                 }
@@ -449,8 +482,8 @@ impl Machine {
     }
 
     /// Linux `folio_check_references`.
-    fn check_references(&mut self, pfn: Pfn) -> References {
-        let (referenced_ptes, executable) = self.page_referenced(pfn);
+    fn check_references(&mut self, pfn: Pfn, sc: &ScanControl) -> References {
+        let (referenced_ptes, executable) = self.page_referenced(pfn, sc);
         let page = &mut self.mem.pages[pfn.idx()];
         let referenced_page = page.test_clear(PageFlags::REFERENCED);
         if referenced_ptes > 0 {
@@ -518,7 +551,9 @@ impl Machine {
         self.lru_add_drain(ctx.cpu);
         let mut taken = core::mem::take(&mut self.scratch);
         let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc.reclaim_idx, &mut taken);
-        self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
+        if !sc.is_for_group() {
+            self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
+        }
         self.warm_batch(&taken);
         let mut nr_deactivate = 0;
         for &pfn in &taken {
@@ -527,7 +562,7 @@ impl Machine {
                 self.putback_page(pfn);
                 continue;
             }
-            let (referenced, executable) = self.page_referenced(pfn);
+            let (referenced, executable) = self.page_referenced(pfn, sc);
             let page = &mut self.mem.pages[pfn.idx()];
             let stays = referenced > 0 && executable && page.is_file_lru();
             if !stays {

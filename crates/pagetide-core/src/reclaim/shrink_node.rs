@@ -1,20 +1,31 @@
 //! Shrinking a node: every group's lists, in batches.
 //!
-//! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec` (6.1). Groups are visited in
-//! pre-order, each list by 32 pages in turn until its target is used up; once enough was freed,
-//! the kind with less left stops and the other is scaled to the same share.
+//! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec` (6.1). The groups at and below the
+//! one that is short of memory (the root, if the machine is) are visited parents first; what to do
+//! with each is asked of the group policies ([`super::group_policy`]). Each list is scanned by 32
+//! pages in turn until its target is used up; once enough was freed, the kind with less left stops
+//! and the other is scaled to the same share.
+//!
+//! Every walk visits everybody (Linux 5.4 to 6.7), or, by policy, tasks that reclaim for themselves
+//! take up where the last one stopped and stop themselves when they have enough (since 6.8). A walk
+//! that finds its place removed ends there.
 //!
 //! Invariant: [`ShrinkNode`] holds everything between two batches; a step is one batch.
 
+use super::group_policy::{Visit, Walk};
+use super::soft_limit_tree::SoftReclaim;
 use super::ScanControl;
 use crate::call::Ctx;
-use crate::config::DirectReclaimPolicy;
+use crate::config::{CgroupVersion, DirectReclaimPolicy, GroupWalkPolicy};
 use crate::digest::Digest;
 use crate::effect::{Throttle, Wait};
 use crate::lruvec::Lru;
 use crate::machine::Machine;
+use crate::memcg::{Position, ROOT};
+use crate::page::PageFlags;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 use crate::vmstat::Event;
+use alloc::boxed::Box;
 
 /// One timer tick of the kernel (250 HZ as distributions configure it), for throttles that are
 /// given in ticks.
@@ -24,18 +35,35 @@ pub const TICK: u64 = 4_000_000;
 #[derive(Clone, Debug)]
 pub struct ShrinkNode {
     node: NodeId,
-    memcg: u16,
-    lruvec: Option<ShrinkLruvec>,
-    begun: bool,
+    stage: Stage,
+    /// Number of the walk over the tree, from 0.
+    walk: u32,
+    /// Pages looked at and freed when the walk began.
+    walk_scanned: u64,
     reclaimed_before: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    /// Nothing done yet.
+    New,
+    /// The soft-limit trees' own stage.
+    Soft(Box<SoftReclaim>),
+    /// Begin a walk.
+    Walk,
+    /// At a group, whose lists are not looked at yet.
+    At(Position),
+    /// A group's lists in progress.
+    Shrink(Position, ShrinkLruvec),
 }
 
 /// One group's lists in progress.
 #[derive(Clone, Debug)]
-struct ShrinkLruvec {
+pub(crate) struct ShrinkLruvec {
     nr: [u64; 4],
     targets: [u64; 4],
-    nr_reclaimed: u64,
+    /// Pages freed so far.
+    pub nr_reclaimed: u64,
     nr_to_reclaim: u64,
     /// Light direct reclaim scans its targets whole, so that both kinds feel equal pressure.
     proportional: bool,
@@ -43,10 +71,27 @@ struct ShrinkLruvec {
     at: usize,
 }
 
+impl ShrinkLruvec {
+    /// Lists of which so much is to be looked at.
+    pub fn new(nr: [u64; 4], nr_to_reclaim: u64, proportional: bool) -> ShrinkLruvec {
+        ShrinkLruvec { nr, targets: nr, nr_reclaimed: 0, nr_to_reclaim, proportional, at: 0 }
+    }
+
+    pub fn digest(&self, digest: &mut Digest) {
+        let ShrinkLruvec { nr, targets, nr_reclaimed, nr_to_reclaim, proportional, at } = self;
+        digest.write_all(nr);
+        digest.write_all(targets);
+        digest.write_all(&[*nr_reclaimed, *nr_to_reclaim]);
+        digest.write_all(&[u64::from(*proportional), *at as u64]);
+    }
+}
+
 /// Result of one step of a node pass.
 pub enum NodeStep {
     /// More to do.
     Continue,
+    /// More to do, after this.
+    Wait(Wait),
     /// Finished; sleep first if it says so.
     Done(Option<Wait>),
 }
@@ -54,21 +99,25 @@ pub enum NodeStep {
 impl ShrinkNode {
     /// A pass over `node`.
     pub fn new(node: NodeId) -> ShrinkNode {
-        ShrinkNode { node, memcg: 0, lruvec: None, begun: false, reclaimed_before: 0 }
+        ShrinkNode { node, stage: Stage::New, walk: 0, walk_scanned: 0, reclaimed_before: 0 }
     }
 
     /// Mixes the state into `digest`.
     pub(crate) fn digest(&self, digest: &mut Digest) {
-        let ShrinkNode { node, memcg, lruvec, begun, reclaimed_before } = self;
-        digest.write_all(&[u64::from(node.0), u64::from(*memcg), u64::from(*begun)]);
-        digest.write_all(&[*reclaimed_before, u64::from(lruvec.is_some())]);
-        if let Some(lruvec) = lruvec {
-            let ShrinkLruvec { nr, targets, nr_reclaimed, nr_to_reclaim, proportional, at } =
-                lruvec;
-            digest.write_all(nr);
-            digest.write_all(targets);
-            digest.write_all(&[*nr_reclaimed, *nr_to_reclaim]);
-            digest.write_all(&[u64::from(*proportional), *at as u64]);
+        let ShrinkNode { node, stage, walk, walk_scanned, reclaimed_before } = self;
+        digest.write_all(&[u64::from(node.0), u64::from(*walk), *walk_scanned, *reclaimed_before]);
+        match stage {
+            Stage::New => digest.write_u64(0),
+            Stage::Soft(soft) => {
+                digest.write_u64(1);
+                soft.digest(digest);
+            }
+            Stage::Walk => digest.write_u64(2),
+            Stage::At(at) => digest.write_all(&[3, at.id.0.into(), at.generation.into()]),
+            Stage::Shrink(at, lruvec) => {
+                digest.write_all(&[4, at.id.0.into(), at.generation.into()]);
+                lruvec.digest(digest);
+            }
         }
     }
 
@@ -85,41 +134,142 @@ impl Machine {
         sc: &mut ScanControl,
         ctx: &Ctx,
     ) -> NodeStep {
-        if !pass.begun {
-            pass.begun = true;
-            pass.reclaimed_before = sc.nr_reclaimed;
-            sc.tally = Default::default();
-            self.prepare_scan_count(pass.node, sc);
-        }
         loop {
-            if let Some(lruvec) = &mut pass.lruvec {
-                let memcg = MemcgId(pass.memcg);
-                if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
-                    sc.nr_reclaimed += lruvec.nr_reclaimed;
-                    pass.lruvec = None;
-                    pass.memcg += 1;
+            match &mut pass.stage {
+                Stage::New => match self.begin_soft_reclaim(pass.node, sc) {
+                    Some(soft) => pass.stage = Stage::Soft(Box::new(soft)),
+                    None => self.shrink_node_begin(pass, sc),
+                },
+                Stage::Soft(soft) => {
+                    if self.soft_reclaim_step(soft, ctx) {
+                        sc.nr_reclaimed += soft.nr_reclaimed;
+                        // kswapd judges its round by the regular scan alone.
+                        if !sc.is_kswapd() {
+                            sc.nr_scanned += soft.nr_scanned;
+                        }
+                        self.shrink_node_begin(pass, sc);
+                    }
+                    return self.legacy_wait(sc, pass.node);
                 }
-                return NodeStep::Continue;
+                Stage::Walk => match self.first_of_walk(pass, sc) {
+                    Some(at) => pass.stage = Stage::At(self.position_of(at)),
+                    None => return NodeStep::Done(self.shrink_node_end(pass, sc)),
+                },
+                Stage::At(at) => {
+                    let position = *at;
+                    let Some(memcg) = self.at_position(position) else {
+                        return NodeStep::Done(self.shrink_node_end(pass, sc));
+                    };
+                    self.mem.work.lruvecs_visited += 1;
+                    let visit = Visit { memcg, node: pass.node, walk: pass.walk };
+                    let plan = self.plan_group(visit, sc);
+                    if plan.skip {
+                        if let Some(done) = self.next_of_walk(pass, memcg, sc) {
+                            return done;
+                        }
+                        continue;
+                    }
+                    let counts = self.get_scan_count(memcg, pass.node, sc, plan);
+                    let proportional =
+                        !sc.is_kswapd() && sc.target.is_none() && plan.priority == DEF_PRIORITY;
+                    let lruvec = ShrinkLruvec::new(counts, sc.nr_to_reclaim, proportional);
+                    pass.stage = Stage::Shrink(position, lruvec);
+                }
+                Stage::Shrink(at, lruvec) => {
+                    // A group that goes takes its lists to its parent.
+                    let Some(memcg) = self.at_position(*at) else {
+                        sc.nr_reclaimed += lruvec.nr_reclaimed;
+                        return NodeStep::Done(self.shrink_node_end(pass, sc));
+                    };
+                    if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
+                        sc.nr_reclaimed += lruvec.nr_reclaimed;
+                        if let Some(done) = self.next_of_walk(pass, memcg, sc) {
+                            return done;
+                        }
+                    }
+                    return self.legacy_wait(sc, pass.node);
+                }
             }
-            if usize::from(pass.memcg) >= self.memcgs.len() {
-                return NodeStep::Done(self.shrink_node_end(pass, sc));
-            }
-            let memcg = MemcgId(pass.memcg);
-            self.mem.work.lruvecs_visited += 1;
-            let nr = self.get_scan_count(memcg, pass.node, sc);
-            pass.lruvec = Some(ShrinkLruvec {
-                nr,
-                targets: nr,
-                nr_reclaimed: 0,
-                nr_to_reclaim: sc.nr_to_reclaim,
-                proportional: !sc.is_kswapd() && sc.priority == DEF_PRIORITY,
-                at: 0,
-            });
         }
     }
 
+    /// After the soft-limit stage: the regular pass.
+    fn shrink_node_begin(&mut self, pass: &mut ShrinkNode, sc: &mut ScanControl) {
+        pass.reclaimed_before = sc.nr_reclaimed;
+        pass.walk_scanned = sc.nr_scanned;
+        sc.tally = Default::default();
+        self.prepare_scan_count(pass.node, sc);
+        pass.stage = Stage::Walk;
+    }
+
+    /// Reclaim for a group of version 1 waits for a page that it meets a second time under
+    /// writeback, as dirtiers of such groups are not throttled otherwise. (kswapd: for any writes.)
+    fn legacy_wait(&mut self, sc: &ScanControl, node: NodeId) -> NodeStep {
+        match self.legacy_wait.take() {
+            None => NodeStep::Continue,
+            Some(_) if sc.is_kswapd() => {
+                NodeStep::Wait(self.reclaim_throttle(node, Throttle::Writeback, 100_000_000))
+            }
+            Some(pfn) => {
+                self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+                NodeStep::Wait(Wait::Page(pfn))
+            }
+        }
+    }
+
+    /// Whether this reclaimer shares its walk with others and may leave it early.
+    fn walks_in_part(&self, sc: &ScanControl) -> bool {
+        self.config.group_walk == GroupWalkPolicy::Shared && !sc.is_kswapd() && !sc.full_walk
+    }
+
+    fn first_of_walk(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
+        let root = sc.target.unwrap_or(ROOT);
+        if !self.memcg_is_online(root) {
+            return None;
+        }
+        if self.walks_in_part(sc) {
+            let remembered = self.memcgs[root.idx()].lruvecs[pass.node.idx()].reclaim_position;
+            if remembered.is_some() {
+                return self.next_memcg(root, remembered).or(Some(root));
+            }
+        }
+        Some(root)
+    }
+
+    /// Goes on from a group to the next, or ends the pass.
+    fn next_of_walk(
+        &mut self,
+        pass: &mut ShrinkNode,
+        memcg: MemcgId,
+        sc: &ScanControl,
+    ) -> Option<NodeStep> {
+        let root = sc.target.unwrap_or(ROOT);
+        let next = self.next_memcg(root, memcg);
+        if self.walks_in_part(sc) {
+            let enough = sc.nr_reclaimed >= sc.nr_to_reclaim;
+            let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
+            self.memcgs[root.idx()].lruvecs[pass.node.idx()].reclaim_position = remembered;
+            if enough {
+                return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
+            }
+        }
+        match next {
+            Some(next) => pass.stage = Stage::At(self.position_of(next)),
+            None => {
+                let scanned = sc.nr_scanned - pass.walk_scanned;
+                if !self.another_walk(Walk { number: pass.walk, scanned }, sc) {
+                    return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
+                }
+                pass.walk += 1;
+                pass.walk_scanned = sc.nr_scanned;
+                pass.stage = Stage::Walk;
+            }
+        }
+        None
+    }
+
     /// One batch of one group. Returns whether the group is finished.
-    fn shrink_lruvec_step(
+    pub(crate) fn shrink_lruvec_step(
         &mut self,
         state: &mut ShrinkLruvec,
         memcg: MemcgId,
@@ -213,10 +363,18 @@ impl Machine {
                 wait = Some((Throttle::Writeback, 100_000_000));
             }
         }
-        if tally.dirty > 0 && tally.dirty == tally.congested {
-            state.congested = true;
+        // A group of version 1 stalls in writeback itself, page by page.
+        let is_congested = tally.dirty > 0 && tally.dirty == tally.congested;
+        let target =
+            sc.target.and_then(|target| self.memcgs[target.idx()].lruvecs.get_mut(node.idx()));
+        let congested = match target {
+            None => &mut state.congested,
+            Some(lruvec) => &mut lruvec.congested,
+        };
+        if is_congested && (sc.target.is_none() || self.config.cgroup == CgroupVersion::V2) {
+            *congested = true;
         }
-        if !sc.is_kswapd() && state.congested && direct == DirectReclaimPolicy::Linux61 {
+        if !sc.is_kswapd() && *congested && direct == DirectReclaimPolicy::Linux61 {
             wait = Some((Throttle::Congested, TICK));
         }
         if sc.nr_reclaimed > pass.reclaimed_before {

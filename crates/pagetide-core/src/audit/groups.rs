@@ -1,0 +1,132 @@
+//! The audit of memory groups: the tree, its counters, its sums.
+//!
+//! Linux: what `page_counter_uncharge` warns of, and what nobody checks.
+
+use super::Violation;
+use crate::lruvec::NR_LRU_LISTS;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::units::MemcgId;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+macro_rules! check {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(Violation(format!($($message)+)));
+        }
+    };
+}
+
+impl Machine {
+    /// Links, counters against pages, slots and stocks, and list sizes summed over subtrees.
+    pub(super) fn audit_groups(&self) -> Result<(), Violation> {
+        let ids: Vec<MemcgId> = self.memcg_ids().collect();
+        let online = self.memcgs.iter().filter(|memcg| memcg.online).count();
+        check!(ids.len() == online, "{online} groups are online, a walk finds {}", ids.len());
+        let gone = self.memcgs.len() - online;
+        check!(self.free_memcgs.len() == gone, "{gone} ids are free, not {:?}", self.free_memcgs);
+
+        let mut tasks = vec![0u32; self.memcgs.len()];
+        self.mms.iter().filter(|mm| !mm.exited).for_each(|mm| tasks[mm.memcg.idx()] += 1);
+        let mut stocked = vec![0u64; self.memcgs.len()];
+        for stock in self.stocks.iter().filter(|stock| stock.memcg.is_some()) {
+            stocked[stock.memcg.idx()] += stock.nr_pages;
+        }
+        let mut slots = vec![0u64; self.memcgs.len()];
+        let mut strays = 0;
+        self.swap.for_each_owner(|owner| match slots.get_mut(owner.idx()) {
+            Some(slots) => *slots += 1,
+            None => strays += 1,
+        });
+        check!(strays == 0, "{strays} swap slots in use that nobody pays for");
+
+        // Children come after their parents in a walk, so backwards they are complete.
+        let mut memory = vec![0u64; self.memcgs.len()];
+        let mut swap = vec![0u64; self.memcgs.len()];
+        let mut protected = vec![[0u64; 2]; self.memcgs.len()];
+        let mut lists = vec![vec![[0u64; NR_LRU_LISTS]; self.nodes.len()]; self.memcgs.len()];
+        for &id in ids.iter().rev() {
+            let (at, group) = (id.idx(), &self.memcgs[id.idx()]);
+            check!(
+                group.nr_tasks == tasks[at],
+                "{id:?}: {} tasks, not {}",
+                tasks[at],
+                group.nr_tasks
+            );
+            if id == ROOT {
+                check!(stocked[at] == 0, "a stock of the root");
+            } else {
+                memory[at] += group.charged + stocked[at];
+                swap[at] += slots[at];
+            }
+            let counter = &group.memory;
+            let (usage, found) = (counter.usage, memory[at]);
+            check!(usage == found, "{id:?}: usage {usage}, but own + children + stocks {found}");
+            check!(
+                group.swap.usage == swap[at],
+                "{id:?}: {} slots, not {}",
+                swap[at],
+                group.swap.usage
+            );
+            let children = [counter.children_min_usage, counter.children_low_usage];
+            check!(
+                children == protected[at],
+                "{id:?}: {children:?} protected below, not {:?}",
+                protected[at]
+            );
+            for (node, lruvec) in group.lruvecs.iter().enumerate() {
+                for lru in 0..NR_LRU_LISTS {
+                    lists[at][node][lru] += lruvec.lists[lru].len;
+                    let (sum, found) = (lruvec.subtree[lru], lists[at][node][lru]);
+                    check!(
+                        id == ROOT || sum == found,
+                        "{id:?} node{node} list {lru}: sum {sum}, not {found}"
+                    );
+                }
+            }
+            if group.parent.is_some() {
+                let parent = group.parent.idx();
+                memory[parent] += memory[at];
+                swap[parent] += swap[at];
+                let [min, low] = counter.protected_usage();
+                protected[parent][0] += min;
+                protected[parent][1] += low;
+                for node in 0..self.nodes.len() {
+                    for lru in 0..NR_LRU_LISTS {
+                        lists[parent][node][lru] += lists[at][node][lru];
+                    }
+                }
+            }
+        }
+        for (at, group) in self.memcgs.iter().enumerate().filter(|(_, group)| !group.online) {
+            let holds =
+                [group.charged, group.memory.usage, group.swap.usage, stocked[at], slots[at]];
+            check!(holds == [0; 5] && tasks[at] == 0, "memcg{at} was removed and holds {holds:?}");
+        }
+        self.audit_soft_limits()
+    }
+
+    /// Groups on a node's tree know their key, and nobody else has one.
+    fn audit_soft_limits(&self) -> Result<(), Violation> {
+        for node in 0..self.nodes.len() {
+            let mut on_tree = 0;
+            for (key, memcg) in self.soft_limit_trees.of_node(node) {
+                let known = self.memcgs[memcg.idx()].lruvecs[node].soft_limit_key;
+                check!(
+                    known == Some(key),
+                    "{memcg:?} is on node{node}'s tree by {key:?}, not {known:?}"
+                );
+                on_tree += 1;
+            }
+            let lruvecs = self.memcgs.iter().filter_map(|memcg| memcg.lruvecs.get(node));
+            let keys = lruvecs.filter(|lruvec| lruvec.soft_limit_key.is_some()).count();
+            check!(
+                keys == on_tree,
+                "node{node}: {keys} groups have a key, {on_tree} are on the tree"
+            );
+        }
+        Ok(())
+    }
+}

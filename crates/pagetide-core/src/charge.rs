@@ -1,0 +1,446 @@
+//! Charging pages to groups: stocks, limits, and what a task does that meets one.
+//!
+//! Linux: mm/memcontrol.c `try_charge_memcg`, `consume_stock`, `refill_stock`, `drain_all_stock`
+//! (6.1). A charge takes 64 pages at a time and leaves what it does not need in the CPU's stock. When
+//! a limit is met the task reclaims from the group that has it, has the stocks drained, tries
+//! again up to 16 times, and in the end somebody of the group is killed.
+//!
+//! Difference from Linux: there the page is allocated first and held while the charge reclaims; here
+//! a task holds neither a page nor a charge between two steps, so that one that is killed loses
+//! nothing.
+//!
+//! Invariant: a stock's pages are charged to its group's counters and to no page.
+
+use crate::call::{Alloc, Ctx};
+use crate::digest::Digest;
+use crate::effect::{Step, Throttle, Wait};
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::memcg::{MemoryEvent, Position, ROOT};
+use crate::reclaim::direct::DirectReclaim;
+use crate::reclaim::shrink_node::TICK;
+use crate::slowpath::SlowPath;
+use crate::units::{Cpu, MemcgId, Pfn};
+
+/// Pages charged at a time (Linux `MEMCG_CHARGE_BATCH`; 32 until 6.0).
+pub const MEMCG_CHARGE_BATCH: u64 = 64;
+
+/// Fruitless reclaims before the group is out of memory.
+pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
+
+/// Charges of a group that a CPU has in advance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stock {
+    pub memcg: MemcgId,
+    pub nr_pages: u64,
+}
+
+impl Stock {
+    pub const EMPTY: Stock = Stock { memcg: MemcgId::NONE, nr_pages: 0 };
+
+    pub fn digest(&self, digest: &mut Digest) {
+        let Stock { memcg, nr_pages } = self;
+        digest.write_all(&[memcg.0.into(), *nr_pages]);
+    }
+}
+
+/// How many pages one CPU has charged and uncharged for a group (Linux
+/// `memcg_vmstats_percpu::nr_page_events`), and at what count the soft-limit tree is next updated.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CpuEvents {
+    pub nr_page_events: u64,
+    pub threshold_target: u64,
+    pub soft_limit_target: u64,
+}
+
+/// An allocation that did not succeed at once: no page, or no room under a limit.
+#[derive(Clone, Debug)]
+pub(crate) enum Slow {
+    Alloc(SlowPath),
+    Charge(ChargePath),
+}
+
+impl Slow {
+    /// Whether the task is reclaiming.
+    pub fn is_reclaiming(&self) -> bool {
+        match self {
+            Slow::Alloc(path) => path.is_reclaiming(),
+            Slow::Charge(_) => true,
+        }
+    }
+}
+
+/// A charge that met a limit.
+#[derive(Clone, Debug)]
+pub(crate) struct ChargePath {
+    /// The group whose limit it is.
+    over: Position,
+    gfp: Gfp,
+    retries_left: u32,
+    drained: bool,
+    reclaim: DirectReclaim,
+    oom_wait: bool,
+}
+
+impl Machine {
+    /// Asks for an order-0 page that `memcg` pays for. The page comes with its charge: hand both to
+    /// [`Machine::charge`] or to [`Machine::discard_charged`].
+    #[inline]
+    pub(crate) fn alloc_charged(
+        &mut self,
+        ctx: &Ctx,
+        slow: &mut Option<Slow>,
+        gfp: Gfp,
+        memcg: MemcgId,
+    ) -> Alloc {
+        if slow.is_none() && self.try_charge(ctx, memcg, 1).is_ok() {
+            if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
+                return Alloc::Page(pfn);
+            }
+            self.cancel_charge(ctx.cpu, memcg, 1);
+            *slow = Some(Slow::Alloc(SlowPath::new(0, gfp)));
+        }
+        self.alloc_charged_slow(ctx, slow, gfp, memcg)
+    }
+
+    fn alloc_charged_slow(
+        &mut self,
+        ctx: &Ctx,
+        slow: &mut Option<Slow>,
+        gfp: Gfp,
+        memcg: MemcgId,
+    ) -> Alloc {
+        loop {
+            match slow {
+                None => match self.try_charge(ctx, memcg, 1) {
+                    Err(over) => *slow = Some(Slow::Charge(self.charge_path(over, gfp))),
+                    Ok(()) => {
+                        if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
+                            return Alloc::Page(pfn);
+                        }
+                        self.cancel_charge(ctx.cpu, memcg, 1);
+                        *slow = Some(Slow::Alloc(SlowPath::new(0, gfp)));
+                    }
+                },
+                Some(Slow::Alloc(path)) => match self.slowpath_step(path, ctx) {
+                    Step::Continue => return Alloc::Pending(Step::Continue),
+                    Step::Wait(wait) => return Alloc::Pending(Step::Wait(wait)),
+                    Step::Done(None) => {
+                        *slow = None;
+                        return Alloc::Failed;
+                    }
+                    Step::Done(Some(pfn)) => {
+                        *slow = None;
+                        match self.try_charge(ctx, memcg, 1) {
+                            Ok(()) => return Alloc::Page(pfn),
+                            Err(over) => {
+                                self.mem.free_page(ctx.cpu, pfn, 0);
+                                *slow = Some(Slow::Charge(self.charge_path(over, gfp)));
+                            }
+                        }
+                    }
+                },
+                Some(Slow::Charge(path)) => match self.charge_step(path, ctx) {
+                    Step::Continue => return Alloc::Pending(Step::Continue),
+                    Step::Wait(wait) => return Alloc::Pending(Step::Wait(wait)),
+                    Step::Done(has_room) => {
+                        *slow = None;
+                        if !has_room {
+                            return Alloc::Failed;
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Gives back a page and its charge that turned out not to be needed.
+    pub(crate) fn discard_charged(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
+        self.cancel_charge(cpu, memcg, 1);
+        self.mem.free_page(cpu, pfn, 0);
+    }
+
+    /// Makes a page, which was allocated with its charge, that of `memcg`.
+    pub(crate) fn charge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
+        self.mem.pages[pfn.idx()].memcg = memcg;
+        self.memcgs[memcg.idx()].charged += 1;
+        if self.soft_limit_trees.in_use() {
+            let node = self.mem.pages[pfn.idx()].node();
+            self.soft_limit_event(cpu, memcg, node, 1);
+        }
+    }
+
+    /// Takes a page off its group's bill.
+    pub(crate) fn uncharge(&mut self, cpu: Cpu, pfn: Pfn) {
+        let memcg = core::mem::replace(&mut self.mem.pages[pfn.idx()].memcg, MemcgId::NONE);
+        if memcg.is_none() {
+            return;
+        }
+        self.memcgs[memcg.idx()].charged -= 1;
+        if memcg != ROOT {
+            self.uncharge_counter(memcg, 1);
+            if self.soft_limit_trees.in_use() {
+                let node = self.mem.pages[pfn.idx()].node();
+                self.soft_limit_event(cpu, memcg, node, 1);
+            }
+        }
+    }
+
+    /// Takes a page table off its group's bill: kernel memory goes back through the stock.
+    pub(crate) fn uncharge_table(&mut self, cpu: Cpu, pfn: Pfn) {
+        let memcg = core::mem::replace(&mut self.mem.pages[pfn.idx()].memcg, MemcgId::NONE);
+        if memcg.is_some() {
+            self.memcgs[memcg.idx()].charged -= 1;
+            self.cancel_charge(cpu, memcg, 1);
+        }
+    }
+
+    /// Takes pages of one group and node off its bill together (Linux `mem_cgroup_uncharge_list`).
+    pub(crate) fn uncharge_batch(&mut self, cpu: Cpu, pfns: &[Pfn], memcg: MemcgId) {
+        let Some(&first) = pfns.first() else { return };
+        for &pfn in pfns {
+            debug_assert_eq!(self.mem.pages[pfn.idx()].memcg, memcg);
+            self.mem.pages[pfn.idx()].memcg = MemcgId::NONE;
+        }
+        let nr = pfns.len() as u64;
+        self.memcgs[memcg.idx()].charged -= nr;
+        if memcg != ROOT {
+            self.uncharge_counter(memcg, nr);
+            if self.soft_limit_trees.in_use() {
+                let node = self.mem.pages[first.idx()].node();
+                self.soft_limit_event(cpu, memcg, node, nr);
+            }
+        }
+    }
+
+    /// Charges `nr` pages, from the CPU's stock if it can. The root's pages are charged to nobody.
+    ///
+    /// # Errors
+    /// The group whose limit is in the way.
+    #[inline]
+    pub(crate) fn try_charge(&mut self, ctx: &Ctx, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        if memcg == ROOT {
+            return Ok(());
+        }
+        let stock = &mut self.stocks[ctx.cpu.idx()];
+        if stock.memcg == memcg && stock.nr_pages >= nr {
+            stock.nr_pages -= nr;
+            return Ok(());
+        }
+        self.try_charge_counters(ctx, memcg, nr)
+    }
+
+    fn try_charge_counters(&mut self, ctx: &Ctx, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        let mut batch = nr.max(MEMCG_CHARGE_BATCH);
+        if let Err(over) = self.counter_try_charge(memcg, batch) {
+            if batch == nr {
+                return Err(over);
+            }
+            batch = nr;
+            self.counter_try_charge(memcg, batch)?;
+        }
+        if batch > nr {
+            self.refill_stock(ctx.cpu, memcg, batch - nr);
+        }
+        self.note_over_high(ctx, memcg, batch);
+        Ok(())
+    }
+
+    /// Charges a group's counter and those above (Linux `page_counter_try_charge`).
+    fn counter_try_charge(&mut self, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        let mut at = memcg;
+        while at.is_some() {
+            let counter = &mut self.memcgs[at.idx()].memory;
+            if counter.usage + nr > counter.max {
+                counter.failcnt += 1;
+                return Err(at);
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+        self.change_usage(memcg, nr as i64);
+        Ok(())
+    }
+
+    /// Takes `nr` pages off a group's counter and those above.
+    pub(crate) fn uncharge_counter(&mut self, memcg: MemcgId, nr: u64) {
+        self.change_usage(memcg, -(nr as i64));
+    }
+
+    fn change_usage(&mut self, memcg: MemcgId, change: i64) {
+        let mut at = memcg;
+        while at.is_some() {
+            let group = &mut self.memcgs[at.idx()];
+            let counter = &mut group.memory;
+            let before = counter.protected_usage();
+            debug_assert!(counter.usage as i64 + change >= 0, "{at:?} is uncharged too much");
+            counter.usage = counter.usage.wrapping_add_signed(change);
+            counter.peak = counter.peak.max(counter.usage);
+            let after = counter.protected_usage();
+            let parent = group.parent;
+            if before != after && parent.is_some() {
+                let counter = &mut self.memcgs[parent.idx()].memory;
+                counter.child_protection_changed(before, after);
+            }
+            at = parent;
+        }
+    }
+
+    /// Charges a swap slot to a group and those above. Refused at a limit of swap.
+    pub(crate) fn try_charge_swap(&mut self, memcg: MemcgId) -> bool {
+        if memcg == ROOT {
+            return true;
+        }
+        let mut at = memcg;
+        while at.is_some() {
+            let counter = &mut self.memcgs[at.idx()].swap;
+            if counter.usage + 1 > counter.max {
+                counter.failcnt += 1;
+                self.memory_event(at, MemoryEvent::SwapMax);
+                return false;
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+        let mut at = memcg;
+        while at.is_some() {
+            let counter = &mut self.memcgs[at.idx()].swap;
+            counter.usage += 1;
+            counter.peak = counter.peak.max(counter.usage);
+            at = self.memcgs[at.idx()].parent;
+        }
+        true
+    }
+
+    /// A slot was freed that `memcg` paid for.
+    pub(crate) fn uncharge_swap(&mut self, memcg: MemcgId) {
+        if memcg == ROOT {
+            return;
+        }
+        let mut at = memcg;
+        while at.is_some() {
+            self.memcgs[at.idx()].swap.usage -= 1;
+            at = self.memcgs[at.idx()].parent;
+        }
+    }
+
+    /// Sets what of a group is protected, in pages.
+    pub(crate) fn set_protection(&mut self, memcg: MemcgId, min: u64, low: u64) {
+        let group = &mut self.memcgs[memcg.idx()];
+        let before = group.memory.protected_usage();
+        group.memory.min = min;
+        group.memory.low = low;
+        let after = group.memory.protected_usage();
+        let parent = group.parent;
+        if parent.is_some() {
+            self.memcgs[parent.idx()].memory.child_protection_changed(before, after);
+        }
+    }
+
+    /// Puts charges into a CPU's stock, which is of one group and holds 64 (Linux `refill_stock`).
+    pub(crate) fn refill_stock(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
+        if self.stocks[cpu.idx()].memcg != memcg {
+            self.drain_stock(cpu);
+            self.stocks[cpu.idx()].memcg = memcg;
+        }
+        self.stocks[cpu.idx()].nr_pages += nr;
+        if self.stocks[cpu.idx()].nr_pages > MEMCG_CHARGE_BATCH {
+            self.drain_stock(cpu);
+        }
+    }
+
+    fn cancel_charge(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
+        if memcg != ROOT {
+            self.refill_stock(cpu, memcg, nr);
+        }
+    }
+
+    fn drain_stock(&mut self, cpu: Cpu) {
+        let stock = core::mem::replace(&mut self.stocks[cpu.idx()], Stock::EMPTY);
+        if stock.nr_pages > 0 {
+            self.uncharge_counter(stock.memcg, stock.nr_pages);
+        }
+    }
+
+    /// Takes back what CPUs hold for a group and those below it.
+    pub(crate) fn drain_all_stock(&mut self, memcg: MemcgId) {
+        for cpu in 0..self.stocks.len() {
+            let stock = self.stocks[cpu];
+            if stock.memcg.is_some() && self.is_descendant(stock.memcg, memcg) {
+                self.drain_stock(Cpu(cpu as u16));
+            }
+        }
+    }
+
+    fn charge_path(&mut self, over: MemcgId, gfp: Gfp) -> ChargePath {
+        ChargePath {
+            over: self.position_of(over),
+            gfp,
+            retries_left: MAX_RECLAIM_RETRIES,
+            drained: false,
+            reclaim: self.begin_limit_reclaim(over, gfp),
+            oom_wait: false,
+        }
+    }
+
+    fn begin_limit_reclaim(&mut self, over: MemcgId, gfp: Gfp) -> DirectReclaim {
+        self.memory_event(over, MemoryEvent::Max);
+        DirectReclaim::of_group(self.position_of(over), 1, gfp)
+    }
+
+    /// One bounded step. Done: whether there is room now.
+    fn charge_step(&mut self, path: &mut ChargePath, ctx: &Ctx) -> Step<bool> {
+        let Some(over) = self.at_position(path.over) else { return Step::Done(true) };
+        let is_victim = self.mms.get(ctx.mm.idx()).is_some_and(|mm| mm.oom_victim);
+        if is_victim || !path.gfp.has(Gfp::DIRECT_RECLAIM) {
+            return Step::Done(false);
+        }
+        if path.oom_wait {
+            path.oom_wait = false;
+            if self.memcgs[over.idx()].memory.margin() > 0 {
+                return Step::Done(true);
+            }
+            path.reclaim = self.begin_limit_reclaim(over, path.gfp);
+        }
+        let reclaimed = match self.direct_reclaim_step(&mut path.reclaim, ctx) {
+            Step::Continue => return Step::Continue,
+            Step::Wait(wait) => return Step::Wait(wait),
+            Step::Done(reclaimed) => reclaimed,
+        };
+        if self.memcgs[over.idx()].memory.margin() > 0 {
+            return Step::Done(true);
+        }
+        if !path.drained {
+            path.drained = true;
+            self.drain_all_stock(over);
+            if self.memcgs[over.idx()].memory.margin() > 0 {
+                return Step::Done(true);
+            }
+        } else if path.gfp.has(Gfp::NORETRY) {
+            return Step::Done(false);
+        } else if reclaimed == 0 {
+            if path.retries_left == 0 {
+                return self.memcg_out_of_memory(path, over, ctx);
+            }
+            path.retries_left -= 1;
+        }
+        path.reclaim = self.begin_limit_reclaim(over, path.gfp);
+        Step::Continue
+    }
+
+    fn memcg_out_of_memory(
+        &mut self,
+        path: &mut ChargePath,
+        over: MemcgId,
+        ctx: &Ctx,
+    ) -> Step<bool> {
+        if path.gfp.has(Gfp::RETRY_MAYFAIL) {
+            return Step::Done(false);
+        }
+        self.memory_event(over, MemoryEvent::Oom);
+        if !self.out_of_memory(over) {
+            return Step::Done(false);
+        }
+        path.retries_left = MAX_RECLAIM_RETRIES;
+        path.oom_wait = true;
+        Step::Wait(Wait::Throttled { node: ctx.node, reason: Throttle::NoProgress, timeout: TICK })
+    }
+}

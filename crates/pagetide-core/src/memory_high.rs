@@ -1,0 +1,167 @@
+//! `memory.high`: a task of a group above it pays, with reclaim and with sleep.
+//!
+//! Linux: mm/memcontrol.c `mem_cgroup_handle_over_high`, `reclaim_high`, `calculate_high_delay`
+//! (6.1). What a task charges while a group above it is over its `high` is noted; before the task goes
+//! on it reclaims that much from every such group and, if that is not enough, sleeps: a time that
+//! grows with the square of the excess and is 2 s at most.
+//!
+//! Invariant: a task owes at most what it charged since it last paid.
+
+use crate::call::Ctx;
+use crate::charge::{MAX_RECLAIM_RETRIES, MEMCG_CHARGE_BATCH};
+use crate::effect::{Step, Throttle, Wait};
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::memcg::{MemoryEvent, Position};
+use crate::reclaim::direct::DirectReclaim;
+use crate::units::{MemcgId, SWAP_CLUSTER_MAX};
+
+/// Ticks a second of the kernel's clock, in which delays are computed.
+const HZ: u64 = 250;
+const TICK_NS: u64 = 1_000_000_000 / HZ;
+/// The longest sleep, in ticks (Linux `MEMCG_MAX_HIGH_DELAY_JIFFIES`).
+const MAX_DELAY: u64 = 2 * HZ;
+/// Bits of fraction in an overage (Linux `MEMCG_DELAY_PRECISION_SHIFT`).
+const PRECISION_SHIFT: u32 = 20;
+/// How much a delay is scaled down (Linux `MEMCG_DELAY_SCALING_SHIFT`).
+const SCALING_SHIFT: u32 = 14;
+
+/// A task's debt being paid.
+#[derive(Clone, Debug)]
+pub(crate) struct OverHigh {
+    memcg: Position,
+    nr_pages: u64,
+    /// Group on the path to the root that is looked at next.
+    at: Option<Position>,
+    reclaim: Option<DirectReclaim>,
+    nr_reclaimed: u64,
+    in_retry: bool,
+    retries_left: u32,
+    slept: bool,
+}
+
+impl Machine {
+    /// Notes what a task has charged while a group on its path was above `memory.high`.
+    pub(crate) fn note_over_high(&mut self, ctx: &Ctx, memcg: MemcgId, nr: u64) {
+        let mut at = memcg;
+        while at.is_some() {
+            let counter = &self.memcgs[at.idx()].memory;
+            if counter.usage > counter.high {
+                if let Some(mm) = self.mms.get_mut(ctx.mm.idx()) {
+                    mm.nr_over_high += nr;
+                }
+                return;
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+    }
+
+    /// What the task of `ctx` has to pay before it goes on, if anything.
+    pub(crate) fn begin_over_high(&mut self, ctx: &Ctx) -> Option<OverHigh> {
+        let mm = &mut self.mms[ctx.mm.idx()];
+        let nr_pages = core::mem::take(&mut mm.nr_over_high);
+        if nr_pages == 0 || mm.oom_victim {
+            return None;
+        }
+        let memcg = self.position_of(ctx.memcg);
+        Some(OverHigh {
+            memcg,
+            nr_pages,
+            at: Some(memcg),
+            reclaim: None,
+            nr_reclaimed: 0,
+            in_retry: false,
+            retries_left: MAX_RECLAIM_RETRIES,
+            slept: false,
+        })
+    }
+
+    /// One bounded step of paying.
+    pub(crate) fn over_high_step(&mut self, state: &mut OverHigh, ctx: &Ctx) -> Step<()> {
+        if let Some(reclaim) = &mut state.reclaim {
+            match self.direct_reclaim_step(reclaim, ctx) {
+                Step::Continue => return Step::Continue,
+                Step::Wait(wait) => return Step::Wait(wait),
+                Step::Done(reclaimed) => {
+                    state.nr_reclaimed += reclaimed;
+                    state.reclaim = None;
+                }
+            }
+        }
+        let is_victim = self.mms[ctx.mm.idx()].oom_victim;
+        let Some(memcg) = self.at_position(state.memcg).filter(|_| !state.slept && !is_victim)
+        else {
+            return Step::Done(());
+        };
+        while let Some(at) = state.at.and_then(|at| self.at_position(at)) {
+            let group = &self.memcgs[at.idx()];
+            let (parent, over) = (group.parent, group.memory.usage > group.memory.high);
+            state.at = parent.is_some().then(|| self.position_of(parent));
+            if over {
+                self.memory_event(at, MemoryEvent::High);
+                let nr = if state.in_retry { SWAP_CLUSTER_MAX } else { state.nr_pages };
+                let target = self.position_of(at);
+                state.reclaim = Some(DirectReclaim::of_group(target, nr, Gfp::KERNEL));
+                return Step::Continue;
+            }
+        }
+        let delay = self.high_delay(memcg, state.nr_pages);
+        // Too little to be worth a sleep: reclaim may not have got far yet.
+        if delay <= HZ / 100 {
+            return Step::Done(());
+        }
+        if state.nr_reclaimed > 0 || state.retries_left > 0 {
+            if state.nr_reclaimed == 0 {
+                state.retries_left -= 1;
+            }
+            state.in_retry = true;
+            state.nr_reclaimed = 0;
+            state.at = Some(state.memcg);
+            return Step::Continue;
+        }
+        state.slept = true;
+        Step::Wait(Wait::Throttled {
+            node: ctx.node,
+            reason: Throttle::MemoryHigh,
+            timeout: delay * TICK_NS,
+        })
+    }
+
+    /// How long a task sleeps that charged `nr_pages` above `memory.high`, in ticks.
+    fn high_delay(&self, memcg: MemcgId, nr_pages: u64) -> u64 {
+        let mut overage = 0;
+        let mut at = memcg;
+        while at.is_some() {
+            let counter = &self.memcgs[at.idx()].memory;
+            let excess = counter.usage.saturating_sub(counter.high);
+            overage = overage.max((excess << PRECISION_SHIFT) / counter.high.max(1));
+            at = self.memcgs[at.idx()].parent;
+        }
+        delay_of(overage, nr_pages)
+    }
+}
+
+/// The delay of an overage, a fraction of `high` with 20 bits after the point, in ticks.
+fn delay_of(overage: u64, nr_pages: u64) -> u64 {
+    let overage = u128::from(overage);
+    let penalty = overage.saturating_mul(overage).saturating_mul(HZ.into());
+    let penalty = penalty >> PRECISION_SHIFT >> SCALING_SHIFT;
+    let penalty = penalty.saturating_mul(nr_pages.into()) / u128::from(MEMCG_CHARGE_BATCH);
+    u64::try_from(penalty).unwrap_or(u64::MAX).min(MAX_DELAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_with_the_square_of_the_excess() {
+        let percent = |percent: u64| (percent << PRECISION_SHIFT) / 100;
+        // 1 % over and a batch of 64 pages: 1.6 ticks.
+        assert_eq!(delay_of(percent(1), 64), 1);
+        assert_eq!(delay_of(percent(10), 64), 159);
+        assert_eq!(delay_of(percent(20), 64), MAX_DELAY);
+        assert_eq!(delay_of(percent(10), 32), 79, "half the pages, half the sleep");
+        assert_eq!(delay_of(u64::MAX, u64::MAX), MAX_DELAY);
+    }
+}

@@ -1,0 +1,129 @@
+//! A hierarchical counter of pages, with a limit at every level.
+//!
+//! Linux: `struct page_counter` (mm/page_counter.c). A charge is counted in the group that makes it
+//! and in every group above, and refused if one of them would exceed its limit. Beside limits a
+//! counter has what is protected from reclaim (`min`, `low`) and keeps, for its parent, how much of
+//! that is in use, so that a parent can share its own protection out.
+//!
+//! Invariant: a group's usage is what it holds itself, what its children hold, and what per-CPU
+//! stocks hold for it; `children_min_usage` is the sum of its children's `min(usage, min)`.
+
+use crate::digest::Digest;
+
+/// More pages than any machine has: no limit (Linux `PAGE_COUNTER_MAX`).
+pub const UNLIMITED: u64 = i64::MAX as u64 >> crate::units::PAGE_SHIFT;
+
+/// One level of one counter, in pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageCounter {
+    /// Charged here and below.
+    pub usage: u64,
+    /// The hard limit.
+    pub max: u64,
+    /// Above it tasks are throttled (version 2).
+    pub high: u64,
+    /// Never reclaimed, as set.
+    pub min: u64,
+    /// Reclaimed last, as set.
+    pub low: u64,
+    /// `min` as the groups above grant it, computed when reclaim comes by.
+    pub emin: u64,
+    /// `low` as the groups above grant it.
+    pub elow: u64,
+    /// The children's `min(usage, min)` in sum.
+    pub children_min_usage: u64,
+    /// The children's `min(usage, low)` in sum.
+    pub children_low_usage: u64,
+    /// The most that was ever charged (Linux `watermark`; `memory.peak`).
+    pub peak: u64,
+    /// Charges refused at this level.
+    pub failcnt: u64,
+}
+
+impl Default for PageCounter {
+    fn default() -> Self {
+        PageCounter {
+            usage: 0,
+            max: UNLIMITED,
+            high: UNLIMITED,
+            min: 0,
+            low: 0,
+            emin: 0,
+            elow: 0,
+            children_min_usage: 0,
+            children_low_usage: 0,
+            peak: 0,
+            failcnt: 0,
+        }
+    }
+}
+
+impl PageCounter {
+    /// Pages that may still be charged.
+    pub const fn margin(&self) -> u64 {
+        self.max.saturating_sub(self.usage)
+    }
+
+    /// What of `min` and of `low` is in use: what counts against the parent's protection.
+    pub(crate) fn protected_usage(&self) -> [u64; 2] {
+        [self.usage.min(self.min), self.usage.min(self.low)]
+    }
+
+    /// The parent's view after a child's protected usage went from `old` to `new`.
+    pub(crate) fn child_protection_changed(&mut self, old: [u64; 2], new: [u64; 2]) {
+        self.children_min_usage = self.children_min_usage - old[0] + new[0];
+        self.children_low_usage = self.children_low_usage - old[1] + new[1];
+    }
+
+    /// Mixes the state into `digest`.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let PageCounter {
+            usage,
+            max,
+            high,
+            min,
+            low,
+            emin,
+            elow,
+            children_min_usage,
+            children_low_usage,
+            peak,
+            failcnt,
+        } = self;
+        digest.write_all(&[*usage, *max, *high, *min, *low, *emin, *elow]);
+        digest.write_all(&[*children_min_usage, *children_low_usage, *peak, *failcnt]);
+    }
+}
+
+/// What a group's setting protects under a parent that grants `parent_effective` pages in all
+/// (Linux `effective_protection`, without the recursive form that is a mount option).
+///
+/// `siblings_protected` is the protected usage of all children together, this one included.
+pub(crate) const fn effective_protection(
+    usage: u64,
+    setting: u64,
+    parent_effective: u64,
+    siblings_protected: u64,
+) -> u64 {
+    let protected = if usage < setting { usage } else { setting };
+    if siblings_protected > parent_effective {
+        // More is claimed than the parent has: shares in proportion to use.
+        return (protected as u128 * parent_effective as u128 / siblings_protected as u128) as u64;
+    }
+    protected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protection_is_shared_in_proportion_to_use() {
+        assert_eq!(effective_protection(100, 50, 1000, 50), 50, "the parent has enough");
+        assert_eq!(effective_protection(30, 50, 1000, 30), 30, "no more than is used");
+        // Two children claim 100 and 300 of a parent that grants 200.
+        assert_eq!(effective_protection(100, 100, 200, 400), 50);
+        assert_eq!(effective_protection(400, 300, 200, 400), 150);
+        assert_eq!(effective_protection(100, 100, 0, 400), 0, "the parent grants nothing");
+    }
+}

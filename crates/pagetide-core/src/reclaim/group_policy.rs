@@ -1,0 +1,96 @@
+//! Who is reclaimed from, and how hard: one decision, made by plug-ins.
+//!
+//! Every walk over the groups of a node asks for each group it comes to a [`Plan`]: leave it alone,
+//! or scan it at this priority with so much of it protected. Policies fill the plan in, one after the
+//! other, in the order of the list at the end of this file; each is one file with one type that
+//! implements [`GroupPolicy`]. After a walk they are asked whether there must be another.
+//! docs/add-a-policy.md adds one, step by step.
+//!
+//! Linux has no such hook: the rules stand in `shrink_node_memcgs` (mm/vmscan.c), or were patches to
+//! it. Calls are static: a policy that is off costs a comparison.
+//!
+//! Invariant: the reclaimer's own priority (`sc.priority`) is never changed by a plan, so there is
+//! nothing to restore on any way out.
+
+use super::graded::Graded;
+use super::protection::Protection;
+use super::shrink_priority::ShrinkPriority;
+use super::soft_limit::SoftLimit;
+use super::ScanControl;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::units::{MemcgId, NodeId};
+
+/// The group that a walk has come to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visit {
+    /// The group.
+    pub memcg: MemcgId,
+    /// The node whose lists are shrunk.
+    pub node: NodeId,
+    /// Number of the walk over the tree within this pass over the node, from 0.
+    pub walk: u32,
+}
+
+/// What to do with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Leave it alone this time.
+    pub skip: bool,
+    /// Look at `list >> priority` pages of each list.
+    pub priority: i8,
+    /// Pages of the group's usage that pressure does not count.
+    pub protected: u64,
+}
+
+/// A walk that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk {
+    /// Its number within the pass over the node, from 0.
+    pub number: u32,
+    /// Pages that it looked at.
+    pub scanned: u64,
+}
+
+/// A rule about who is reclaimed from.
+pub(crate) trait GroupPolicy {
+    /// Changes the plan for one group. Not called for a group that is skipped already.
+    fn plan(machine: &mut Machine, visit: Visit, sc: &mut ScanControl, plan: &mut Plan);
+
+    /// Whether, after this walk, everybody is to be visited once more.
+    fn another_walk(_machine: &Machine, _walk: Walk, _sc: &ScanControl) -> bool {
+        false
+    }
+}
+
+macro_rules! policies {
+    ($($policy:ty),+ $(,)?) => {
+        impl Machine {
+            /// The plan for one group.
+            #[inline]
+            pub(crate) fn plan_group(&mut self, visit: Visit, sc: &mut ScanControl) -> Plan {
+                let mut plan = Plan { skip: false, priority: sc.priority, protected: 0 };
+                // A machine without groups has nothing to decide.
+                if visit.memcg == ROOT && self.memcgs[ROOT.idx()].first_child.is_none() {
+                    return plan;
+                }
+                $(
+                    <$policy>::plan(self, visit, sc, &mut plan);
+                    if plan.skip {
+                        return plan;
+                    }
+                )+
+                plan
+            }
+
+            /// Whether another walk must follow.
+            pub(crate) fn another_walk(&self, walk: Walk, sc: &ScanControl) -> bool {
+                $(<$policy>::another_walk(self, walk, sc))||+
+            }
+        }
+    };
+}
+
+// The order in which they are asked. The posted shrink priority comes first, before protection is
+// even computed, as its patch had it.
+policies!(ShrinkPriority, SoftLimit, Graded, Protection);

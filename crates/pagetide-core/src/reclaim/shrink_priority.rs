@@ -1,0 +1,59 @@
+//! `memory.global_shrink_priority`: groups that global reclaim comes to late, and treats gently.
+//!
+//! Hui Zhu's patch of 18 December 2019 (never merged). A group with value g takes no part in global
+//! reclaim while its priority is above g; from then on it is scanned as if the priority were 12 - g
+//! higher. Reclaim for a group's own limit does not look at it. Three forms ([`ShrinkPriorityPolicy`]):
+//! *posted* is the patch; *guarded* adds what it lacks, a guarantee of progress: when a whole descent
+//! has freed nothing and somebody was spared, the next one spares nobody; *hierarchical* is guarded,
+//! and a group is worth no more than the least of its ancestors.
+//!
+//! Invariant: with any form but *posted*, memory is not declared exhausted while a group was spared.
+
+use super::group_policy::{GroupPolicy, Plan, Visit};
+use super::ScanControl;
+use crate::config::ShrinkPriorityPolicy;
+use crate::machine::Machine;
+use crate::units::{MemcgId, DEF_PRIORITY};
+
+/// The policy.
+pub(crate) struct ShrinkPriority;
+
+impl GroupPolicy for ShrinkPriority {
+    fn plan(machine: &mut Machine, visit: Visit, sc: &mut ScanControl, plan: &mut Plan) {
+        if !sc.is_global() || sc.ignore_shrink_priority {
+            return;
+        }
+        let value = machine.shrink_priority(visit.memcg);
+        if value == DEF_PRIORITY {
+            return;
+        }
+        if machine.config.shrink_priority != ShrinkPriorityPolicy::Posted {
+            sc.shrink_priority_spared = true;
+        }
+        if value < sc.priority {
+            plan.skip = true;
+        } else {
+            plan.priority = sc.priority + (DEF_PRIORITY - value);
+        }
+    }
+}
+
+impl Machine {
+    /// The value that counts for a group.
+    pub(crate) fn shrink_priority(&self, memcg: MemcgId) -> i8 {
+        let own = self.memcgs[memcg.idx()].shrink_priority;
+        match self.config.shrink_priority {
+            ShrinkPriorityPolicy::Off => DEF_PRIORITY,
+            ShrinkPriorityPolicy::Posted | ShrinkPriorityPolicy::Guarded => own,
+            ShrinkPriorityPolicy::Hierarchical => {
+                let mut least = own;
+                let mut at = self.memcgs[memcg.idx()].parent;
+                while at.is_some() {
+                    least = least.min(self.memcgs[at.idx()].shrink_priority);
+                    at = self.memcgs[at.idx()].parent;
+                }
+                least
+            }
+        }
+    }
+}

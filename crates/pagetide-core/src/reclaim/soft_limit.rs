@@ -1,0 +1,114 @@
+//! Soft limits as a part of the one walk over the groups.
+//!
+//! Two policies ([`SoftLimitPolicy`]). *Hierarchical* is Johannes Weiner's patch of 10 January 2012: a
+//! group that is over its soft limit, or below one that is, is scanned at priority 0, everybody else
+//! at the walk's own. *Two-pass* is Michal Hocko's rework of 2013: the first walk visits only groups
+//! over their limit; if it looked at no page, a second visits everybody. (The older *tree* is a stage of
+//! its own, before the walk: [`super::soft_limit_tree`].)
+//!
+//! Options answer what reviewers asked: whether the group whose limit raised the pressure counts as an
+//! ancestor (`soft_limit_root`), whether a task that reclaims for itself may be held up by it
+//! (`soft_limit_direct`), and what the limit means on one of several nodes (`soft_limit_node`).
+//!
+//! Invariant: nobody without a soft limit, on its path or its own, is treated differently.
+
+use super::group_policy::{GroupPolicy, Plan, Visit, Walk};
+use super::ScanControl;
+use crate::config::{SoftLimitDirect, SoftLimitNode, SoftLimitPolicy, SoftLimitRoot};
+use crate::lruvec::Lru;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::page_counter::UNLIMITED;
+use crate::units::{MemcgId, NodeId};
+
+/// The policy.
+pub(crate) struct SoftLimit;
+
+impl GroupPolicy for SoftLimit {
+    fn plan(machine: &mut Machine, visit: Visit, sc: &mut ScanControl, plan: &mut Plan) {
+        match machine.config.soft_limit {
+            SoftLimitPolicy::Off | SoftLimitPolicy::Tree | SoftLimitPolicy::Graded => {}
+            SoftLimitPolicy::Hierarchical => {
+                if let Some(priority) = machine.soft_limit_priority(sc) {
+                    let root = machine.config.soft_limit_root;
+                    if machine.is_over_soft_limit(visit.memcg, visit.node, sc, root) {
+                        plan.priority = plan.priority.min(priority);
+                    }
+                }
+            }
+            SoftLimitPolicy::TwoPass => {
+                let included = SoftLimitRoot::Included;
+                plan.skip = visit.walk == 0
+                    && !machine.is_over_soft_limit(visit.memcg, visit.node, sc, included);
+            }
+        }
+    }
+
+    fn another_walk(machine: &Machine, walk: Walk, _sc: &ScanControl) -> bool {
+        machine.config.soft_limit == SoftLimitPolicy::TwoPass
+            && walk.number == 0
+            && walk.scanned == 0
+    }
+}
+
+impl Machine {
+    /// The priority for groups over their soft limit; `None`: this reclaimer does not heed it.
+    pub(crate) fn soft_limit_priority(&self, sc: &ScanControl) -> Option<i8> {
+        if sc.is_kswapd() {
+            return Some(0);
+        }
+        match self.config.soft_limit_direct {
+            SoftLimitDirect::Full => Some(0),
+            SoftLimitDirect::Bounded => Some((sc.priority - 2).max(0)),
+            SoftLimitDirect::Ignored => None,
+        }
+    }
+
+    /// Whether a group, or one above it up to where reclaim began, is over its soft limit.
+    pub(crate) fn is_over_soft_limit(
+        &self,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+        root: SoftLimitRoot,
+    ) -> bool {
+        let target = sc.target.unwrap_or(ROOT);
+        let mut at = memcg;
+        while at.is_some() {
+            if at == target && root == SoftLimitRoot::Excluded {
+                return false;
+            }
+            if self.soft_limit_excess_on(at, node) > 0 {
+                return true;
+            }
+            if at == target {
+                return false;
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+        false
+    }
+
+    /// Pages by which a group is over its soft limit: everywhere, or on the node if limits are
+    /// local. The root has no soft limit.
+    pub(crate) fn soft_limit_excess_on(&self, memcg: MemcgId, node: NodeId) -> u64 {
+        let group = &self.memcgs[memcg.idx()];
+        if memcg == ROOT || group.soft_limit == UNLIMITED {
+            return 0;
+        }
+        match self.config.soft_limit_node {
+            SoftLimitNode::Global => group.soft_limit_excess(),
+            SoftLimitNode::Local => {
+                let here: u64 = Lru::EVICTABLE
+                    .iter()
+                    .map(|&lru| group.lruvecs[node.idx()].subtree[lru as usize])
+                    .sum();
+                let node_size: u64 =
+                    self.mem.nodes[node.idx()].zones.iter().map(|zone| zone.managed).sum();
+                let usage = u128::from(group.memory.usage.max(1));
+                let local = u128::from(group.soft_limit) * u128::from(node_size) / usage;
+                here.saturating_sub(u64::try_from(local).unwrap_or(u64::MAX))
+            }
+        }
+    }
+}

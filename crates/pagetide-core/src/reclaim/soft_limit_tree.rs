@@ -1,0 +1,329 @@
+//! Soft limits as cgroup version 1 has them: trees of groups by excess, and a stage of their own.
+//!
+//! Linux: mm/memcontrol.c `mem_cgroup_soft_limit_reclaim`, `mem_cgroup_soft_reclaim`,
+//! `mem_cgroup_update_tree`, mm/vmscan.c `mem_cgroup_shrink_node` (6.1; since 2.6.31, without much
+//! change). On every node the groups that are over their soft limit stand in a tree, keyed by their
+//! excess when they were last looked at, which is every 1024 charges. Before a node is shrunk for a
+//! shortage of the machine, the worst group and everything below it are scanned at priority 0 until a
+//! quarter of the excess is gone. The regular reclaim that follows leaves nobody out.
+//!
+//! Invariant: a group's lruvec knows its key exactly while the group is on the node's tree.
+
+use super::shrink_node::ShrinkLruvec;
+use super::{Reclaimer, ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
+use crate::call::Ctx;
+use crate::config::{KswapdPolicy, SoftLimitPolicy};
+use crate::digest::Digest;
+use crate::machine::Machine;
+use crate::memcg::Position;
+use crate::units::{Cpu, MemcgId, NodeId, SWAP_CLUSTER_MAX};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Charges and uncharges of a group on a CPU between two looks at thresholds.
+const THRESHOLDS_EVENTS_TARGET: u64 = 128;
+/// ... and between two updates of the tree.
+const SOFTLIMIT_EVENTS_TARGET: u64 = 1024;
+/// Groups tried without result before the stage gives up.
+const MAX_SOFT_LIMIT_RECLAIM_LOOPS: u32 = 2;
+/// Turns through one group's subtree.
+const MAX_RECLAIM_LOOPS: u32 = 100;
+
+/// The trees, one a node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SoftLimitTrees {
+    /// Groups by (excess, order of arrival): the last is the next to be reclaimed from.
+    trees: Vec<BTreeMap<(u64, u64), MemcgId>>,
+    arrivals: u64,
+    /// Somebody has set a soft limit: events are counted from then on.
+    in_use: bool,
+}
+
+impl SoftLimitTrees {
+    pub fn new(nr_nodes: usize) -> SoftLimitTrees {
+        SoftLimitTrees { trees: alloc::vec![BTreeMap::new(); nr_nodes], arrivals: 0, in_use: false }
+    }
+
+    /// Whether charges have to be counted.
+    #[inline]
+    pub fn in_use(&self) -> bool {
+        self.in_use
+    }
+
+    /// The groups on a node's tree, for the audit.
+    pub fn of_node(&self, node: usize) -> impl Iterator<Item = ((u64, u64), MemcgId)> + '_ {
+        self.trees[node].iter().map(|(&key, &memcg)| (key, memcg))
+    }
+
+    pub fn digest(&self, digest: &mut Digest) {
+        let SoftLimitTrees { trees, arrivals, in_use } = self;
+        digest.write_all(&[*arrivals, u64::from(*in_use)]);
+        for tree in trees {
+            digest.write_u64(tree.len() as u64);
+            for (&(excess, arrival), memcg) in tree {
+                digest.write_all(&[excess, arrival, memcg.0.into()]);
+            }
+        }
+    }
+}
+
+/// The stage in progress on one node.
+#[derive(Clone, Debug)]
+pub(crate) struct SoftReclaim {
+    node: NodeId,
+    /// The group on top that is worked on, and its excess when that began.
+    top: Option<(Position, u64)>,
+    /// Member of its subtree that is being scanned.
+    victim: Option<(Position, ShrinkLruvec)>,
+    /// Control block of the scan.
+    sc: ScanControl,
+    /// Turns through the subtree that are complete, and what they gave.
+    turns: u32,
+    total: u64,
+    /// Groups that have been on top, and the next one, if the last gave nothing.
+    tried: u32,
+    next: Option<Position>,
+    /// Pages the whole stage has freed, and looked at.
+    pub nr_reclaimed: u64,
+    pub nr_scanned: u64,
+}
+
+impl SoftReclaim {
+    pub fn digest(&self, digest: &mut Digest) {
+        let SoftReclaim {
+            node,
+            top,
+            victim,
+            sc,
+            turns,
+            total,
+            tried,
+            next,
+            nr_reclaimed,
+            nr_scanned,
+        } = self;
+        let position = |position: Position| {
+            u64::from(position.id.0) | u64::from(position.generation) << 16 | 1 << 63
+        };
+        digest.write_u64(node.0.into());
+        digest.write_all(&top.map_or([0; 2], |(top, excess)| [position(top), excess]));
+        digest.write_u64(victim.as_ref().map_or(0, |(at, _)| position(*at)));
+        if let Some((_, lruvec)) = victim {
+            lruvec.digest(digest);
+        }
+        sc.digest(digest);
+        digest.write_all(&[u64::from(*turns), *total, u64::from(*tried)]);
+        digest.write_u64(next.map_or(0, position));
+        digest.write_all(&[*nr_reclaimed, *nr_scanned]);
+    }
+}
+
+impl Machine {
+    /// Counts charges of a group on a CPU; every 1024 its place in the tree is brought up to date
+    /// (Linux `memcg_check_events`).
+    pub(crate) fn soft_limit_event(&mut self, cpu: Cpu, memcg: MemcgId, node: NodeId, nr: u64) {
+        if self.config.soft_limit != SoftLimitPolicy::Tree {
+            return;
+        }
+        let nr_cpus = self.stocks.len();
+        let events = &mut self.memcgs[memcg.idx()].cpu_events;
+        if events.is_empty() {
+            events.resize(nr_cpus, Default::default());
+        }
+        let events = &mut events[cpu.idx()];
+        events.nr_page_events += nr;
+        let count = events.nr_page_events;
+        if events.threshold_target >= count {
+            return;
+        }
+        events.threshold_target = count + THRESHOLDS_EVENTS_TARGET;
+        if events.soft_limit_target >= count {
+            return;
+        }
+        events.soft_limit_target = count + SOFTLIMIT_EVENTS_TARGET;
+        let mut at = memcg;
+        while at.is_some() {
+            let excess = self.memcgs[at.idx()].soft_limit_excess();
+            let on_tree = self.memcgs[at.idx()].lruvecs[node.idx()].soft_limit_key.is_some();
+            if excess > 0 || on_tree {
+                self.take_off_tree(at, node);
+                self.put_on_tree(at, node, excess);
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+    }
+
+    /// A soft limit was set: charges are counted from here on.
+    pub(crate) fn use_soft_limits(&mut self) {
+        self.soft_limit_trees.in_use = true;
+    }
+
+    /// A group is about to go.
+    pub(crate) fn forget_soft_limit(&mut self, memcg: MemcgId) {
+        for node in 0..self.nodes.len() {
+            self.take_off_tree(memcg, NodeId(node as u8));
+        }
+    }
+
+    fn take_off_tree(&mut self, memcg: MemcgId, node: NodeId) {
+        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        if let Some(key) = lruvec.soft_limit_key.take() {
+            self.soft_limit_trees.trees[node.idx()].remove(&key);
+        }
+    }
+
+    fn put_on_tree(&mut self, memcg: MemcgId, node: NodeId, excess: u64) {
+        if excess == 0 {
+            return;
+        }
+        let trees = &mut self.soft_limit_trees;
+        trees.arrivals += 1;
+        let key = (excess, trees.arrivals);
+        trees.trees[node.idx()].insert(key, memcg);
+        self.memcgs[memcg.idx()].lruvecs[node.idx()].soft_limit_key = Some(key);
+    }
+
+    /// Takes the group with the largest key off the tree, if it still is over its limit.
+    fn largest_soft_limit(&mut self, node: NodeId) -> Option<MemcgId> {
+        loop {
+            let (_, &memcg) = self.soft_limit_trees.trees[node.idx()].last_key_value()?;
+            self.take_off_tree(memcg, node);
+            if self.memcgs[memcg.idx()].soft_limit_excess() > 0 {
+                return Some(memcg);
+            }
+        }
+    }
+
+    /// The stage that precedes a pass over a node, if there is anything for it to do. High orders
+    /// and reclaim at a group's own limit have none.
+    pub(crate) fn begin_soft_reclaim(&self, node: NodeId, sc: &ScanControl) -> Option<SoftReclaim> {
+        let wanted = self.config.soft_limit == SoftLimitPolicy::Tree
+            && sc.target.is_none()
+            && sc.order == 0
+            && !self.soft_limit_trees.trees[node.idx()].is_empty();
+        if !wanted {
+            return None;
+        }
+        let reclaimer = if sc.is_kswapd() { Reclaimer::Kswapd } else { Reclaimer::Direct };
+        let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.gfp, 0);
+        inner.priority = 0;
+        inner.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
+        inner.soft_limit_stage = true;
+        Some(SoftReclaim {
+            node,
+            top: None,
+            victim: None,
+            sc: inner,
+            turns: 0,
+            total: 0,
+            tried: 0,
+            next: None,
+            nr_reclaimed: 0,
+            nr_scanned: 0,
+        })
+    }
+
+    /// One batch of the stage. Returns whether it is over.
+    pub(crate) fn soft_reclaim_step(&mut self, state: &mut SoftReclaim, ctx: &Ctx) -> bool {
+        loop {
+            if let Some((at, lruvec)) = &mut state.victim {
+                let Some(victim) = self.at_position(*at) else {
+                    state.victim = None;
+                    return self.soft_reclaim_of_top_ended(state);
+                };
+                if self.shrink_lruvec_step(lruvec, victim, state.node, &mut state.sc, ctx) {
+                    state.total += lruvec.nr_reclaimed;
+                    state.nr_scanned += state.sc.nr_scanned;
+                    state.victim = None;
+                    if self.soft_reclaim_victim_ended(state, victim) {
+                        return self.soft_reclaim_of_top_ended(state);
+                    }
+                }
+                return false;
+            }
+            let Some((top, _)) = state.top else {
+                let next = state.next.take().and_then(|next| self.at_position(next));
+                let Some(memcg) = next.or_else(|| self.largest_soft_limit(state.node)) else {
+                    return true;
+                };
+                let excess = self.memcgs[memcg.idx()].soft_limit_excess();
+                state.top = Some((self.position_of(memcg), excess));
+                state.turns = 0;
+                state.total = 0;
+                self.begin_soft_victim(state, memcg);
+                continue;
+            };
+            if self.at_position(top).is_none() {
+                return self.soft_reclaim_of_top_ended(state);
+            }
+            unreachable!("a group on top has a victim");
+        }
+    }
+
+    fn begin_soft_victim(&mut self, state: &mut SoftReclaim, victim: MemcgId) {
+        self.mem.work.lruvecs_visited += 1;
+        let sc = &mut state.sc;
+        sc.nr_scanned = 0;
+        // Since 5.8 this stage does not look whether lists are to be aged, and never ages them.
+        sc.may_deactivate = match self.config.kswapd {
+            KswapdPolicy::Linux61 => 0,
+            KswapdPolicy::Linux2637 => {
+                let low = |file| self.inactive_is_low(victim, state.node, file);
+                let anon = if low(false) { DEACTIVATE_ANON } else { 0 };
+                anon | if low(true) { DEACTIVATE_FILE } else { 0 }
+            }
+        };
+        let plan = super::group_policy::Plan { skip: false, priority: 0, protected: 0 };
+        let counts = self.get_scan_count(victim, state.node, sc, plan);
+        let lruvec = ShrinkLruvec::new(counts, SWAP_CLUSTER_MAX, false);
+        state.victim = Some((self.position_of(victim), lruvec));
+    }
+
+    /// Goes on to the next member of the subtree. Returns whether the group on top is done with.
+    fn soft_reclaim_victim_ended(&mut self, state: &mut SoftReclaim, victim: MemcgId) -> bool {
+        let Some((top, excess)) = state.top else { return true };
+        let Some(top) = self.at_position(top) else { return true };
+        if self.memcgs[top.idx()].soft_limit_excess() == 0 {
+            return true;
+        }
+        let next = self.next_memcg(top, victim);
+        if next.is_none() {
+            state.turns += 1;
+            // The first turn is followed by a second whatever it gave.
+            let enough =
+                state.total == 0 || state.total >= excess >> 2 || state.turns > MAX_RECLAIM_LOOPS;
+            if state.turns >= 2 && enough {
+                return true;
+            }
+        }
+        self.begin_soft_victim(state, next.unwrap_or(top));
+        false
+    }
+
+    /// Puts the group back with what its excess is now. Returns whether the stage is over.
+    fn soft_reclaim_of_top_ended(&mut self, state: &mut SoftReclaim) -> bool {
+        let Some((top, _)) = state.top.take() else { return true };
+        state.nr_reclaimed += state.total;
+        // A group that gave nothing makes way for the next one, for this once.
+        let next = if state.total == 0 { self.largest_soft_limit(state.node) } else { None };
+        state.next = next.map(|next| self.position_of(next));
+        if let Some(top) = self.at_position(top) {
+            self.take_off_tree(top, state.node);
+            let excess = self.memcgs[top.idx()].soft_limit_excess();
+            self.put_on_tree(top, state.node, excess);
+        }
+        state.tried += 1;
+        if state.nr_reclaimed > 0 {
+            return true;
+        }
+        let over = next.is_none() || state.tried > MAX_SOFT_LIMIT_RECLAIM_LOOPS;
+        if over {
+            // The one that was taken off for the next try goes back.
+            if let Some(next) = next {
+                let excess = self.memcgs[next.idx()].soft_limit_excess();
+                self.put_on_tree(next, state.node, excess);
+            }
+        }
+        over
+    }
+}
