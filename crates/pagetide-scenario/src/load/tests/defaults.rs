@@ -52,7 +52,7 @@ fn everything_can_be_written() {
     assert!(setup.sysctls.iter().map(|(k, v)| (k.as_str(), v.as_str())).eq(sysctls));
     // `inner` stands before its parent in the file.
     let names: Vec<&str> = setup.groups.iter().map(|group| group.name.as_str()).collect();
-    assert_eq!(names, ["outer", "inner"]);
+    assert_eq!(names, ["outer", "inner", "late"]);
     assert_eq!(setup.groups[1].parent, Some(0));
     assert_eq!(setup.groups[1].controls, [("memory.max".into(), "300M".into())]);
     let names: Vec<&str> = setup.tasks.iter().map(|task| task.name.as_str()).collect();
@@ -63,7 +63,9 @@ fn everything_can_be_written() {
     let files: Vec<&str> = setup.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(files, ["data", "log@writer.0", "log@writer.1"]);
     let phases: Vec<&str> = setup.tasks[2].phases.iter().map(|p| p.name.as_str()).collect();
-    assert_eq!(phases, ["fill", "pass0", "pass1", "pass2", "zipf", "set", "work", "rest"]);
+    let first = ["fill", "pass0", "pass1", "pass2", "zipf", "set", "work", "rest"];
+    let last = ["make", "enter", "squeeze", "tune", "leave", "remove"];
+    assert_eq!(phases, [&first[..], &last[..]].concat());
     let Workload::MappedRead { order, advice, .. } = &setup.tasks[2].phases[4].workload else {
         panic!("not a mapped read");
     };

@@ -1,7 +1,9 @@
 //! Tests of the loader, by subject. All begin with a scenario without mistakes, so that what is
 //! told comes from the lines that a test adds.
 
+mod build;
 mod defaults;
+mod groups;
 mod knobs;
 mod machine;
 mod mistakes;
