@@ -1,6 +1,6 @@
 //! The shipped experiments load, their tasks have programs, and the documentation has every key.
 
-use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::load::{load, load_str, Overrides};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::schema::schema;
@@ -129,6 +129,18 @@ fn the_documentation_has_every_key() {
     collect_keys(&schema(), &mut missing);
     missing.retain(|key| !words.contains(key.as_str()));
     assert!(missing.is_empty(), "not in docs/scenario.md: {missing:?}");
+}
+
+#[test]
+fn the_examples_of_the_documentation_load() {
+    let text = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
+    let examples: Vec<&str> =
+        text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        let loaded = load_str("example.toml", example, &root(), &Overrides::default());
+        loaded.unwrap_or_else(|errors| panic!("{errors}"));
+    }
 }
 
 /// All property names of a schema.
