@@ -86,9 +86,10 @@ impl World for Simulator {
         };
         pagetide_sim::run(scenario, variant, seed, &options).map_err(|error| Failure {
             cause: match &error {
-                SimError::Setup(_) | SimError::Control { .. } | SimError::Program(_) => {
-                    Cause::Scenario
-                }
+                SimError::Setup(_)
+                | SimError::Control(_)
+                | SimError::Group { .. }
+                | SimError::Program(_) => Cause::Scenario,
                 SimError::World(_) | SimError::Cancelled => Cause::Run,
             },
             hint: error.hint(),

@@ -59,11 +59,13 @@ pub(crate) fn knobs(table: &[Knob]) -> Schema {
     })
 }
 
-/// `schema`, extended with the knobs of `table`.
+/// `schema`, extended with the knobs of `table` that can be set before anything runs.
 pub(crate) fn with_controls(mut schema: Schema, table: &[Knob]) -> Schema {
     let object = schema.ensure_object();
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
-        properties.extend(knob_properties(table));
+        let lasting: Vec<Knob> =
+            table.iter().copied().filter(|knob| !knob.form.is_action()).collect();
+        properties.extend(knob_properties(&lasting));
     }
     schema
 }
@@ -109,7 +111,7 @@ fn knob_schema(knob: &Knob) -> Value {
                 { "type": "string" }
             ]
         }),
-        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne => json!({
+        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne | KnobForm::Reclaim => json!({
             "description": description,
             "type": ["integer", "string"]
         }),
@@ -163,6 +165,26 @@ mod tests {
         assert!(group["memory"]["properties"]["swap"]["properties"]["max"].is_object());
         assert!(group["memory.swap.max"].is_object());
         assert!(group["name"].is_object());
+        assert_eq!(group["at_start"]["type"], json!("boolean"));
+        // What asks for something at once is no key of a group, but a task may write it.
+        assert!(group["memory.reclaim"].is_null());
+        assert!(group["memory"]["properties"]["reclaim"].is_null());
+        let controls = schema["$defs"]["Task"].to_string();
+        assert!(controls.contains("\"memory.reclaim\"") && controls.contains("\"vm.swappiness\""));
+    }
+
+    #[test]
+    fn it_has_every_policy() {
+        let schema = schema();
+        let policy = &schema["$defs"]["Policy"]["properties"];
+        let policy =
+            if policy.is_null() { &schema["properties"]["policy"]["properties"] } else { policy };
+        for key in ["watermarks", "soft_limit", "soft_limit_root", "soft_limit_direct"] {
+            assert!(policy[key].is_object(), "{key}");
+        }
+        for key in ["soft_limit_node", "shrink_priority", "group_walk"] {
+            assert!(policy[key].is_object(), "{key}");
+        }
     }
 
     #[test]

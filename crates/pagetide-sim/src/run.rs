@@ -5,6 +5,7 @@
 
 use crate::disk::Disk;
 use crate::task::{Task, Usage};
+use crate::world::groups::{counts_of, make_group, GroupError};
 use crate::world::{World, WorldError};
 use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::boot::SetupError;
@@ -28,6 +29,10 @@ const START_JITTER_NS: u64 = 4_000_000;
 /// Pages between two files on a disk, so that growing files do not overlap.
 const FILE_GAP_PAGES: u64 = 1 << 24;
 
+/// Files of every group in a record with files.
+const GROUP_FILES: [&str; 4] =
+    ["memory.current", "memory.stat", "memory.events", "memory.pressure"];
+
 /// What a caller may want besides the record.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
@@ -50,6 +55,14 @@ pub enum SimError {
     /// A control file refused its value.
     #[error("{0}")]
     Control(ControlError),
+    /// A group cannot be made.
+    #[error("group `{name}` cannot be made: {error}")]
+    Group {
+        /// The group.
+        name: String,
+        /// Why.
+        error: GroupError,
+    },
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -72,7 +85,10 @@ impl SimError {
             SimError::World(WorldError::Stuck { .. } | WorldError::Audit { .. }) => {
                 Some("this is a defect of the simulator: please report the scenario".into())
             }
-            SimError::Program(_) | SimError::World(_) | SimError::Cancelled => None,
+            SimError::Group { .. }
+            | SimError::Program(_)
+            | SimError::World(_)
+            | SimError::Cancelled => None,
         }
     }
 }
@@ -101,13 +117,14 @@ pub fn run(
     if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
         return Err(SimError::Cancelled);
     }
-    world.machine.psi.flush(world.now);
+    world.machine.psi_flush(world.now);
     let mut notes = Vec::new();
     if !finished {
         notes.push(format!("cut by the time limit at {} s", world.now / 1_000_000_000));
     }
-    if setup.groups.iter().any(|group| !group.controls.is_empty()) {
-        notes.push("limits of groups are not acted on yet".to_owned());
+    for (note, times) in &world.notes {
+        let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+        notes.push(format!("{note}{times}"));
     }
     for task in &world.tasks {
         if task.killed {
@@ -160,10 +177,18 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         machine.swapon(pages, limit, rotational);
         next_base[swap.disk] = u64::from(pages) + FILE_GAP_PAGES;
     }
-    let mut groups: Vec<MemcgId> = Vec::new();
+    let version = if setup.cgroup_version() == 1 { "v1" } else { "v2" };
+    machine.set_policy("cgroup", version).map_err(SimError::Control)?;
+    let mut groups: Vec<Option<MemcgId>> = Vec::new();
     for group in &setup.groups {
-        let parent = group.parent.map_or(ROOT, |parent| groups[parent]);
-        groups.push(machine.create_memcg(group.name.clone(), parent));
+        let parent = group.parent.map_or(Some(ROOT), |parent| groups[parent]);
+        groups.push(match parent.filter(|_| group.at_start) {
+            Some(parent) => {
+                let failed = |error| SimError::Group { name: group.name.clone(), error };
+                Some(make_group(&mut machine, group, parent).map_err(failed)?)
+            }
+            None => None,
+        });
     }
     let mut file_base = Vec::new();
     for file in &setup.files {
@@ -175,14 +200,14 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let mut jitter = Vec::new();
     for (id, task) in setup.tasks.iter().enumerate() {
         let task_seed = sub_seed(seed, &format!("task {}", task.name));
-        let mm = machine.create_mm(task.group.map_or(ROOT, |group| groups[group]));
+        let mm = machine.create_mm(task.group.and_then(|group| groups[group]).unwrap_or(ROOT));
         let program = Program::new(setup, id, seed)?;
         let files = setup.files.len();
         tasks.push(Task::new(task.name.clone(), program, mm, files, task.background));
         let mut prng = SplitMix64::new(sub_seed(task_seed, "start"));
         jitter.push(prng.below(START_JITTER_NS));
     }
-    Ok(World::new(machine, setup, tasks, disks, file_base, &jitter))
+    Ok(World::new(machine, setup, tasks, disks, file_base, &jitter, groups))
 }
 
 /// Min, low and high mark of every zone with memory when the run starts, in pages, by node and then
@@ -242,8 +267,8 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
         put("allocstall".into(), allocstall(counts) as f64, Unit::Count);
     }
     put("elapsed".into(), seconds(world.now), Unit::Seconds);
-    put("psi.memory.some".into(), seconds(world.machine.psi.some_ns), Unit::Seconds);
-    put("psi.memory.full".into(), seconds(world.machine.psi.full_ns), Unit::Seconds);
+    put("psi.memory.some".into(), seconds(world.machine.psi().some_ns), Unit::Seconds);
+    put("psi.memory.full".into(), seconds(world.machine.psi().full_ns), Unit::Seconds);
     for (task, model) in world.tasks.iter().zip(&setup.tasks) {
         let name = &task.name;
         let ended = task.ended.unwrap_or(world.now);
@@ -280,31 +305,35 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             for &(extra, value) in &run.extra {
                 put(format!("{key}.{extra}"), value as f64, Unit::Pages);
             }
+            for counts in &run.groups {
+                let group = &setup.groups[counts.group].name;
+                for &(level, bytes) in &counts.levels {
+                    put(format!("{key}.{group}.{level}"), bytes as f64, Unit::Bytes);
+                }
+                for &(event, count) in &counts.counts {
+                    put(format!("{key}.{group}.{event}"), count as f64, Unit::Count);
+                }
+            }
         }
     }
     add_copies(&mut metrics, setup);
-    for memcg in &world.machine.memcgs()[1..] {
-        let name = &memcg.name;
-        let events = &memcg.events;
-        for (key, value) in [
-            ("pgfault", events.pgfault),
-            ("pgmajfault", events.pgmajfault),
-            ("pgscan_kswapd", events.pgscan_kswapd),
-            ("pgscan_direct", events.pgscan_direct),
-            ("pgsteal_kswapd", events.pgsteal_kswapd),
-            ("pgsteal_direct", events.pgsteal_direct),
-            ("pgrefill", events.pgrefill),
-            ("pgactivate", events.pgactivate),
-            ("pgdeactivate", events.pgdeactivate),
-        ] {
-            let key = format!("{name}.{key}");
+    for (group, memcg) in world.groups() {
+        let name = &setup.groups[group].name;
+        let counts = counts_of(&world.machine, group, memcg);
+        let sizes = counts.levels.iter().map(|&(level, bytes)| (level, bytes, Unit::Bytes));
+        let events = counts.counts.iter().map(|&(event, count)| (event, count, Unit::Count));
+        for (key, value, unit) in sizes.chain(events) {
             // A task of the same name has its own.
-            metrics.entry(key).or_insert(Metric { value: value as f64, unit: Unit::Count });
+            let key = format!("{name}.{key}");
+            metrics.entry(key).or_insert(Metric { value: value as f64, unit });
         }
-        metrics.insert(
-            format!("{name}.memory.current"),
-            Metric { value: (memcg.charged * PAGE_SIZE) as f64, unit: Unit::Bytes },
-        );
+        let it = &world.machine.memcgs()[memcg.idx()];
+        let peak = (it.memory.peak * PAGE_SIZE) as f64;
+        metrics.insert(format!("{name}.memory.peak"), Metric { value: peak, unit: Unit::Bytes });
+        for (kind, ns) in [("some", it.psi.some_ns), ("full", it.psi.full_ns)] {
+            let metric = Metric { value: seconds(ns), unit: Unit::Seconds };
+            metrics.insert(format!("{name}.memory.pressure.{kind}"), metric);
+        }
     }
     metrics
 }
@@ -371,13 +400,18 @@ fn files(world: &World) -> Vec<(String, String)> {
         ("/proc/swaps".to_owned(), machine.proc_swaps()),
         ("/proc/pressure/memory".to_owned(), machine.proc_pressure_memory(world.now)),
     ];
-    let mut paths = vec!["/sys/fs/cgroup".to_owned()];
-    for (id, memcg) in machine.memcgs().iter().enumerate() {
-        if id > 0 {
-            let path = format!("{}/{}", paths[memcg.parent.idx()], memcg.name);
-            paths.push(path);
+    let mut paths = BTreeMap::from([(ROOT, "/sys/fs/cgroup".to_owned())]);
+    for memcg in machine.memcg_ids() {
+        let group = &machine.memcgs()[memcg.idx()];
+        if let Some(parent) = paths.get(&group.parent) {
+            let path = format!("{parent}/{}", group.name);
+            paths.insert(memcg, path);
         }
-        files.push((format!("{}/memory.stat", paths[id]), machine.memory_stat(MemcgId(id as u16))));
+        for name in GROUP_FILES {
+            if let Ok(text) = machine.read_group_control(memcg, name, world.now) {
+                files.push((format!("{}/{name}", paths[&memcg]), text));
+            }
+        }
     }
     files
 }

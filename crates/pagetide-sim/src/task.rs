@@ -48,6 +48,30 @@ pub struct PhaseRun {
     pub levels: Vec<(&'static str, u64)>,
     /// Extra results, such as residency.
     pub extra: Vec<(&'static str, u64)>,
+    /// The groups' counters when it began; afterwards the difference, with the levels at its end.
+    pub groups: Vec<GroupCounts>,
+}
+
+/// What a group has and what has happened to it.
+#[derive(Clone, Debug)]
+pub struct GroupCounts {
+    /// Index of the group in the setup.
+    pub group: usize,
+    /// Sizes in bytes, by the names of memory.stat.
+    pub levels: Vec<(&'static str, u64)>,
+    /// Counts, by the names of memory.stat and memory.events.
+    pub counts: Vec<(&'static str, u64)>,
+}
+
+impl GroupCounts {
+    /// Takes off the counts what had happened before.
+    pub fn since(&mut self, before: &[GroupCounts]) {
+        let Some(before) = before.iter().find(|before| before.group == self.group) else { return };
+        for ((_, count), (_, before)) in self.counts.iter_mut().zip(&before.counts) {
+            // A group that was removed and made again counts from 0.
+            *count = count.saturating_sub(*before);
+        }
+    }
 }
 
 /// Why a task does not run.

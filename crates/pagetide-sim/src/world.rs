@@ -11,6 +11,7 @@ mod audit;
 mod daemons;
 mod disks;
 mod execute;
+pub(crate) mod groups;
 
 use crate::cost::CostModel;
 use crate::disk::{Disk, Submitter};
@@ -20,7 +21,7 @@ use crate::task::{Blocked, Task};
 use pagetide_core::audit::Violation;
 use pagetide_core::effect::{Effect, Io, Throttle};
 use pagetide_core::machine::Machine;
-use pagetide_core::units::{Cpu, FileId, Nanos, NodeId, Pfn};
+use pagetide_core::units::{Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use pagetide_scenario::model;
 use std::collections::BTreeMap;
 
@@ -123,6 +124,10 @@ pub struct World {
     timers: Vec<Option<EventId>>,
     kswapds: Vec<Daemon>,
     flusher: Daemon,
+    /// The setup's groups, as far as they are there.
+    groups: Vec<Option<MemcgId>>,
+    /// Things the reader should know, and how often they happened.
+    pub(crate) notes: BTreeMap<String, u64>,
     /// Files that traces brought, by key.
     trace_files: BTreeMap<u64, FileId>,
     setup: model::Setup,
@@ -169,6 +174,7 @@ impl World {
         disks: Vec<Disk>,
         file_base: Vec<(usize, u64)>,
         start_jitter: &[Nanos],
+        groups: Vec<Option<MemcgId>>,
     ) -> World {
         let cpus = setup.machine.cpus;
         let mut scheduler = Scheduler::new(cpus);
@@ -198,6 +204,8 @@ impl World {
             timers: vec![None; tasks.len()],
             kswapds: (0..nr_nodes).map(|_| Daemon::default()).collect(),
             flusher: Daemon::default(),
+            groups,
+            notes: BTreeMap::new(),
             trace_files: BTreeMap::new(),
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
@@ -324,7 +332,9 @@ impl World {
             let id = self.thread_id(thread);
             self.scheduler.account(cpu, id, ran);
             if std::mem::take(&mut self.cpus[cpu.idx()].counts_as_running) {
-                self.machine.psi.run_end(self.now);
+                if let Thread::Task(task) = thread {
+                    self.machine.psi_run_end(self.tasks[task].mm, self.now);
+                }
             }
             // The effects of a piece that ends in sleep may wake it again at once.
             if after == After::Block {
@@ -373,8 +383,8 @@ impl World {
         };
         let ran = (ran + cost).max(1);
         let counts_as_running = matches!(thread, Thread::Task(task) if !self.tasks[task].stalled);
-        if counts_as_running {
-            self.machine.psi.run_begin(self.now);
+        if let (true, Thread::Task(task)) = (counts_as_running, thread) {
+            self.machine.psi_run_begin(self.tasks[task].mm, self.now);
         }
         let state = &mut self.cpus[cpu.idx()];
         state.counts_as_running = counts_as_running;

@@ -32,6 +32,17 @@ impl Machine {
         if !self.memcg_is_online(memcg) {
             return out;
         }
+        for (name, bytes) in self.memory_stat_sizes(memcg) {
+            put!(out, "{name} {bytes}\n");
+        }
+        for (name, count) in event_rows(&self.memcg_events(memcg)) {
+            put!(out, "{name} {count}\n");
+        }
+        out
+    }
+
+    /// The sizes of memory.stat, in bytes. O(pages of the machine).
+    pub fn memory_stat_sizes(&self, memcg: MemcgId) -> Vec<Row> {
         let members: Vec<bool> = (0..self.memcgs.len())
             .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
             .collect();
@@ -40,7 +51,7 @@ impl Machine {
             let nodes = (0..self.nodes.len()).map(|node| NodeId(node as u8));
             nodes.map(|node| self.lruvec_page_state(memcg, node, stat)).sum::<u64>()
         };
-        let sizes = [
+        let mut sizes = Vec::from([
             ("anon", usage.anon),
             ("file", usage.file),
             ("kernel", usage.pagetables),
@@ -54,14 +65,9 @@ impl Machine {
             ("inactive_file", lru(NodeStat::NrInactiveFile)),
             ("active_file", lru(NodeStat::NrActiveFile)),
             ("unevictable", lru(NodeStat::NrUnevictable)),
-        ];
-        for (name, pages) in sizes {
-            put!(out, "{name} {}\n", pages * PAGE_SIZE);
-        }
-        for (name, count) in event_rows(&self.memcg_events(memcg)) {
-            put!(out, "{name} {count}\n");
-        }
-        out
+        ]);
+        sizes.iter_mut().for_each(|(_, pages)| *pages *= PAGE_SIZE);
+        sizes
     }
 
     fn root_usage(&self) -> Usage {

@@ -89,12 +89,13 @@ impl World {
             (Some((call, _)), None) => call.is_reclaiming(),
             (None, _) => false,
         };
+        let mm = task.mm;
         if stalled != task.stalled {
             self.tasks[id].stalled = stalled;
             if stalled {
-                self.machine.psi.stall_begin(self.now);
+                self.machine.psi_stall_begin(mm, self.now);
             } else {
-                self.machine.psi.stall_end(self.now);
+                self.machine.psi_stall_end(mm, self.now);
             }
         }
     }
@@ -221,7 +222,9 @@ impl World {
     ) -> Option<After> {
         let task = &mut self.tasks[id];
         let wall = (self.now + elapsed).saturating_sub(task.call_began);
-        task.alloc_latency.record(wall.saturating_sub(task.call_page_wait));
+        if !matches!(op, Op::Group { .. }) {
+            task.alloc_latency.record(wall.saturating_sub(task.call_page_wait));
+        }
         if let (Op::Read { file, .. }, Some(state)) = (op, call.readahead()) {
             task.readahead[file] = state;
         }
@@ -240,6 +243,10 @@ impl World {
             Outcome::NoMemory => {
                 task.killed = true;
                 Some(After::Runnable)
+            }
+            Outcome::Refused(errno) => {
+                self.group_write_refused(id, op, errno);
+                None
             }
         }
     }
@@ -291,7 +298,7 @@ impl World {
                 self.timers[id] = Some(self.queue.push(at, Event::Timer(Thread::Task(id))));
                 return Some(After::Block);
             }
-            Op::Group { .. } => *elapsed += self.cost.syscall_ns,
+            Op::Group { phase } => return self.group_op(id, op, phase, node, elapsed),
             Op::PhaseBegin { phase } => {
                 let vmstat = snapshot(&self.machine.mem.vmstat);
                 let task = &mut self.tasks[id];
@@ -303,7 +310,12 @@ impl World {
                     vmstat,
                     levels: Vec::new(),
                     extra: Vec::new(),
+                    groups: Vec::new(),
                 });
+                let groups = self.group_counts();
+                if let Some(run) = self.tasks[id].phases.last_mut() {
+                    run.groups = groups;
+                }
             }
             Op::PhaseEnd { phase } => {
                 // Wall time up to the end of what this piece has done so far.
@@ -319,6 +331,7 @@ impl World {
     pub(super) fn end_phase(&mut self, id: usize, phase: u32) {
         let extra = self.residency(id, phase);
         let levels = self.machine.levels();
+        let groups = self.group_counts();
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
         let usage = task.usage.clone();
@@ -328,6 +341,8 @@ impl World {
             run.vmstat = difference(vmstat, &run.vmstat);
             run.levels = levels;
             run.extra = extra;
+            let before = std::mem::replace(&mut run.groups, groups);
+            run.groups.iter_mut().for_each(|group| group.since(&before));
         }
     }
 

@@ -1,0 +1,191 @@
+//! What tasks do with groups: make, remove and join them, and write their control files.
+//!
+//! A write that has to reclaim is a call like any other, and may sleep. What the kernel refuses is a
+//! note of the run: the task goes on, as a shell script without `set -e` does.
+//!
+//! Invariant: `groups[i]` is the id of the setup's group `i` exactly while that exists.
+
+use super::{After, World};
+use crate::task::GroupCounts;
+use pagetide_core::call::Call;
+use pagetide_core::control::{ControlError, Errno};
+use pagetide_core::machine::Machine;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::units::{MemcgId, Nanos, NodeId, PAGE_SIZE};
+use pagetide_scenario::model::{self, Workload};
+use pagetide_scenario::op::Op;
+
+/// With more groups than this, phases do not report each of them.
+const REPORTED_GROUPS_MAX: usize = 16;
+
+impl World {
+    /// Performs the operation of a phase that is about groups. `Some`: the piece ends.
+    pub(super) fn group_op(
+        &mut self,
+        id: usize,
+        op: Op,
+        phase: u32,
+        node: NodeId,
+        elapsed: &mut Nanos,
+    ) -> Option<After> {
+        *elapsed += self.cost.syscall_ns;
+        let mm = self.tasks[id].mm;
+        let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
+        match workload {
+            Workload::WriteControl { group: None, control, text } => {
+                if let Err(error) = self.machine.write_control(&control, &text) {
+                    self.note(format!("task `{}`: {error}", self.tasks[id].name));
+                }
+            }
+            Workload::WriteControl { group: Some(group), control, text } => {
+                let Some(memcg) = self.groups[group] else {
+                    self.note_refusal(id, phase, Errno::Enoent);
+                    return None;
+                };
+                match self.machine.write_group_control(memcg, &control, &text) {
+                    Ok(None) => {}
+                    Ok(Some(write)) => {
+                        self.begin_call(id, Call::group_write(mm, node, write), op, *elapsed);
+                    }
+                    Err(error) => {
+                        let (task, group) = (&self.tasks[id].name, &self.setup.groups[group].name);
+                        self.note(format!("task `{task}`, group `{group}`: {error}"));
+                    }
+                }
+            }
+            Workload::CreateGroup { group } => {
+                if let Err(error) = self.create_group(group) {
+                    let (task, group) = (&self.tasks[id].name, &self.setup.groups[group].name);
+                    self.note(format!("task `{task}`: making group `{group}`: {error}"));
+                }
+            }
+            Workload::RemoveGroup { group } => {
+                let removed = self.groups[group].ok_or(Errno::Enoent);
+                match removed.and_then(|memcg| self.machine.remove_memcg(memcg)) {
+                    Ok(()) => self.groups[group] = None,
+                    Err(errno) => self.note_refusal(id, phase, errno),
+                }
+            }
+            Workload::JoinGroup { group } => {
+                let memcg = group.map_or(Some(ROOT), |group| self.groups[group]);
+                let memcg = memcg.ok_or(Errno::Enoent);
+                if let Err(errno) = memcg.and_then(|memcg| self.machine.move_mm(mm, memcg)) {
+                    self.note_refusal(id, phase, errno);
+                }
+            }
+            _ => unreachable!("not an operation on groups"),
+        }
+        *elapsed += self.cost.cost(&self.machine.take_work());
+        None
+    }
+
+    fn create_group(&mut self, group: usize) -> Result<(), GroupError> {
+        if self.groups[group].is_some() {
+            return Err(Errno::Eexist.into());
+        }
+        let model = &self.setup.groups[group];
+        let parent = model.parent.map_or(Some(ROOT), |parent| self.groups[parent]);
+        let parent = parent.ok_or(Errno::Enoent)?;
+        self.groups[group] = Some(make_group(&mut self.machine, model, parent)?);
+        Ok(())
+    }
+
+    /// A write that had to reclaim was refused in the end.
+    pub(super) fn group_write_refused(&mut self, id: usize, op: Op, errno: Errno) {
+        if let Op::Group { phase } = op {
+            self.note_refusal(id, phase, errno);
+        }
+    }
+
+    fn note_refusal(&mut self, id: usize, phase: u32, errno: Errno) {
+        let task = &self.setup.tasks[id];
+        let phase = &task.phases[phase as usize];
+        let group = |group: usize| &self.setup.groups[group].name;
+        let what = match &phase.workload {
+            Workload::WriteControl { group: Some(at), control, text } => {
+                format!("writing `{text}` to {control} of group `{}`", group(*at))
+            }
+            Workload::RemoveGroup { group: at } => format!("removing group `{}`", group(*at)),
+            Workload::JoinGroup { group: Some(at) } => format!("joining group `{}`", group(*at)),
+            _ => format!("phase `{}`", phase.name),
+        };
+        self.note(format!("task `{}`: {what} was refused with {errno}", task.name));
+    }
+
+    pub(crate) fn note(&mut self, note: String) {
+        *self.notes.entry(note).or_default() += 1;
+    }
+
+    /// Counters and levels of the groups, if there are few enough to report.
+    pub(super) fn group_counts(&self) -> Vec<GroupCounts> {
+        if self.groups.len() > REPORTED_GROUPS_MAX {
+            return Vec::new();
+        }
+        let there = self.groups.iter().enumerate();
+        there
+            .filter_map(|(group, memcg)| memcg.map(|memcg| counts_of(&self.machine, group, memcg)))
+            .collect()
+    }
+
+    /// The setup's groups, with their ids while they are there.
+    pub fn groups(&self) -> impl Iterator<Item = (usize, MemcgId)> + '_ {
+        let there = self.groups.iter().enumerate();
+        there.filter_map(|(group, memcg)| memcg.map(|memcg| (group, memcg)))
+    }
+}
+
+/// Why there is no new group.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupError {
+    /// What mkdir says.
+    #[error("{0}")]
+    Mkdir(Errno),
+    /// One of its control files refused its value; the group is not there.
+    #[error("{0}")]
+    Control(ControlError),
+}
+
+impl From<Errno> for GroupError {
+    fn from(errno: Errno) -> GroupError {
+        GroupError::Mkdir(errno)
+    }
+}
+
+/// Makes a group and writes its controls; if one of them is refused there is no group.
+pub(crate) fn make_group(
+    machine: &mut Machine,
+    model: &model::Group,
+    parent: MemcgId,
+) -> Result<MemcgId, GroupError> {
+    let memcg = machine.create_memcg(model.name.clone(), parent)?;
+    for (name, text) in &model.controls {
+        // An empty group has nothing to reclaim: no write is left unfinished.
+        if let Err(error) = machine.write_group_control(memcg, name, text) {
+            let _ = machine.remove_memcg(memcg);
+            return Err(GroupError::Control(error));
+        }
+    }
+    Ok(memcg)
+}
+
+/// What a group has and what has happened to it so far.
+pub(crate) fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> GroupCounts {
+    let it = &machine.memcgs()[memcg.idx()];
+    let mut levels = vec![
+        ("memory.current", machine.memcg_usage(memcg) * PAGE_SIZE),
+        ("memory.swap.current", it.swap.usage * PAGE_SIZE),
+    ];
+    let reported = ["anon", "file", "inactive_anon", "active_anon", "inactive_file", "active_file"];
+    let sizes = machine.memory_stat_sizes(memcg);
+    levels.extend(sizes.into_iter().filter(|(name, _)| reported.contains(name)));
+    let mut counts = machine.memcg_events(memcg).rows();
+    let [low, high, max, oom, oom_kill, _] = it.memory_events;
+    counts.extend([
+        ("memory.events.low", low),
+        ("memory.events.high", high),
+        ("memory.events.max", max),
+        ("memory.events.oom", oom),
+        ("memory.events.oom_kill", oom_kill),
+    ]);
+    GroupCounts { group, levels, counts }
+}
