@@ -55,6 +55,8 @@ enum Stage {
     At(Position),
     /// A group's lists in progress.
     Shrink(Position, ShrinkLruvec),
+    /// Done with a group.
+    After(Position),
 }
 
 /// One group's lists in progress.
@@ -118,6 +120,7 @@ impl ShrinkNode {
                 digest.write_all(&[4, at.id.0.into(), at.generation.into()]);
                 lruvec.digest(digest);
             }
+            Stage::After(at) => digest.write_all(&[5, at.id.0.into(), at.generation.into()]),
         }
     }
 
@@ -175,6 +178,14 @@ impl Machine {
                     let lruvec = ShrinkLruvec::new(counts, sc.nr_to_reclaim, proportional);
                     pass.stage = Stage::Shrink(position, lruvec);
                 }
+                Stage::After(at) => {
+                    let Some(memcg) = self.at_position(*at) else {
+                        return NodeStep::Done(self.shrink_node_end(pass, sc));
+                    };
+                    if let Some(done) = self.next_of_walk(pass, memcg, sc) {
+                        return done;
+                    }
+                }
                 Stage::Shrink(at, lruvec) => {
                     // A group that goes takes its lists to its parent.
                     let Some(memcg) = self.at_position(*at) else {
@@ -183,9 +194,7 @@ impl Machine {
                     };
                     if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
                         sc.nr_reclaimed += lruvec.nr_reclaimed;
-                        if let Some(done) = self.next_of_walk(pass, memcg, sc) {
-                            return done;
-                        }
+                        pass.stage = Stage::After(*at);
                     }
                     return self.legacy_wait(sc, pass.node);
                 }
