@@ -1,0 +1,552 @@
+//! Memory groups: stories about limits, protection, soft limits and shrink priority, and random
+//! operations on a tree of groups under every policy, with the audit in between.
+
+mod world;
+
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::config::Config;
+use pagetide_core::control::Errno;
+use pagetide_core::machine::Machine;
+use pagetide_core::memcg::{MemoryEvent, ROOT};
+use pagetide_core::node::NodeSpec;
+use pagetide_core::page_table::{Advice, Backing, VmaId};
+use pagetide_core::units::{MemcgId, MmId, NodeId, PAGE_SIZE};
+use pagetide_core::vmstat::Event;
+use proptest::prelude::*;
+use world::{World, CPU};
+
+const MIB: u64 = (1 << 20) / PAGE_SIZE;
+
+fn world(mebibytes: u64) -> World {
+    let spec = NodeSpec::x86_64(mebibytes << 20, 0, 0);
+    let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
+    machine.swapon(1 << 16, 1 << 16, false);
+    let mut world = World::new(machine);
+    world.audit = false;
+    world
+}
+
+fn group(world: &mut World, parent: MemcgId, controls: &[(&str, &str)]) -> MemcgId {
+    let memcg = world.machine.create_memcg("g".into(), parent).unwrap();
+    for (name, text) in controls {
+        assert!(world.machine.write_group_control(memcg, name, text).unwrap().is_none());
+    }
+    memcg
+}
+
+/// A task of a group with a heap of so many pages, none of them touched.
+fn task(world: &mut World, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
+    let mm = world.machine.create_mm(memcg);
+    (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false))
+}
+
+fn fill(world: &mut World, (mm, heap): (MmId, VmaId), pages: u64) {
+    for page in 0..pages {
+        world.access(mm, heap, page, true);
+    }
+}
+
+fn write(world: &mut World, mm: MmId, memcg: MemcgId, name: &str, text: &str) -> Outcome {
+    match world.machine.write_group_control(memcg, name, text).unwrap() {
+        None => Outcome::Minor,
+        Some(write) => world.drive(&mut Call::group_write(mm, NodeId(0), write)),
+    }
+}
+
+fn resident(world: &World, (_, heap): (MmId, VmaId), pages: u64) -> u64 {
+    (0..pages).filter(|&page| world.machine.is_resident(heap, page)).count() as u64
+}
+
+fn event(world: &World, memcg: MemcgId, event: MemoryEvent) -> u64 {
+    world.machine.memcgs()[memcg.idx()].memory_events[event as usize]
+}
+
+#[test]
+fn a_group_stays_below_its_limit_and_the_machine_has_no_part_in_it() {
+    let mut world = world(64);
+    let memcg = group(&mut world, ROOT, &[("memory.max", "8M")]);
+    let heap = task(&mut world, memcg, 16 * MIB);
+    fill(&mut world, heap, 16 * MIB);
+    world.settle();
+    world.machine.audit().unwrap();
+    let it = &world.machine.memcgs()[memcg.idx()];
+    assert!(it.memory.usage <= 8 * MIB && it.memory.usage > 7 * MIB, "{}", it.memory.usage);
+    assert!(it.memory.peak <= 8 * MIB);
+    assert!(it.events.pgsteal_direct >= 8 * MIB);
+    assert!(event(&world, memcg, MemoryEvent::Max) > 0);
+    // Reclaim for a limit is not counted as the machine's, and kswapd was never needed.
+    assert_eq!(world.machine.mem.vmstat.get(Event::PgscanDirect), 0);
+    assert_eq!(world.machine.mem.vmstat.get(Event::PgscanKswapd), 0);
+    assert!(world.machine.mem.vmstat.get(Event::Pswpout) >= 8 * MIB);
+    // The slots are the group's, too.
+    assert!(it.swap.usage >= 8 * MIB);
+}
+
+#[test]
+fn a_group_that_cannot_be_reclaimed_loses_a_task_of_its_own() {
+    let mut world = world(64);
+    let limited = group(&mut world, ROOT, &[("memory.max", "8M"), ("memory.swap.max", "1M")]);
+    let other = group(&mut world, ROOT, &[]);
+    let bystander = task(&mut world, other, 20 * MIB);
+    fill(&mut world, bystander, 20 * MIB);
+    let (mm, heap) = task(&mut world, limited, 16 * MIB);
+    let mut last = None;
+    for page in 0..16 * MIB {
+        last = world.access(mm, heap, page, true);
+        if last == Some(Outcome::NoMemory) {
+            break;
+        }
+    }
+    assert_eq!(last, Some(Outcome::NoMemory));
+    assert!(world.machine.is_exited(mm) && !world.machine.is_exited(bystander.0));
+    assert!(event(&world, limited, MemoryEvent::Oom) > 0);
+    assert_eq!(event(&world, limited, MemoryEvent::OomKill), 1);
+    assert_eq!(event(&world, other, MemoryEvent::OomKill), 0);
+    assert!(event(&world, limited, MemoryEvent::SwapMax) > 0);
+    world.settle();
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn above_memory_high_tasks_reclaim_and_then_sleep() {
+    let mut world = world(64);
+    let memcg = group(&mut world, ROOT, &[("memory.high", "8M"), ("memory.swap.max", "0")]);
+    let heap = task(&mut world, memcg, 16 * MIB);
+    let start = world.now;
+    fill(&mut world, heap, 10 * MIB);
+    // Nothing can be reclaimed, so the task was held up instead; it was not killed.
+    assert!(world.now - start > 1_000_000_000, "{} ns", world.now - start);
+    assert!(event(&world, memcg, MemoryEvent::High) > 0);
+    assert_eq!(event(&world, memcg, MemoryEvent::OomKill), 0);
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
+    let mut world = world(64);
+    world.machine.set_policy("cgroup", "v1").unwrap();
+    let memcg = group(&mut world, ROOT, &[]);
+    let heap = task(&mut world, memcg, 16 * MIB);
+    fill(&mut world, heap, 16 * MIB);
+    // One descent may find only pages that are being written; whoever asks again gets there.
+    let mut lower = |world: &mut World| {
+        let outcome = write(world, heap.0, memcg, "memory.limit_in_bytes", "8M");
+        world.settle();
+        outcome
+    };
+    assert!((0..10).any(|_| lower(&mut world) == Outcome::Minor));
+    assert!(world.machine.memcg_usage(memcg) <= 8 * MIB);
+    assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
+    // No more swap: nothing can go, and version 1 says so.
+    world.machine.write_group_control(memcg, "memory.swap.max", "0").unwrap();
+    let outcome = write(&mut world, heap.0, memcg, "memory.limit_in_bytes", "1M");
+    assert_eq!(outcome, Outcome::Refused(Errno::Ebusy));
+    assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
+    // Version 2 takes the limit at once, and kills for it.
+    write(&mut world, heap.0, memcg, "memory.max", "1M");
+    assert!(world.machine.is_exited(heap.0));
+    world.settle();
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn memory_reclaim_takes_what_it_is_told_and_no_more_than_there_is() {
+    let mut world = world(64);
+    let memcg = group(&mut world, ROOT, &[]);
+    let heap = task(&mut world, memcg, 16 * MIB);
+    fill(&mut world, heap, 16 * MIB);
+    let before = world.machine.memcg_usage(memcg);
+    assert_eq!(write(&mut world, heap.0, memcg, "memory.reclaim", "4M"), Outcome::Minor);
+    let after = world.machine.memcg_usage(memcg);
+    assert!(before - after >= 4 * MIB && before - after < 6 * MIB, "{before} {after}");
+    let outcome = write(&mut world, heap.0, memcg, "memory.reclaim", "1G");
+    assert_eq!(outcome, Outcome::Refused(Errno::Eagain));
+    world.settle();
+    world.machine.audit().unwrap();
+}
+
+/// Two tasks that together need one and a half times the machine.
+fn two_rivals(controls: [&[(&str, &str)]; 2], policies: &[(&str, &str)]) -> (World, [u64; 2]) {
+    let mut world = world(64);
+    for (name, value) in policies {
+        world.machine.set_policy(name, value).unwrap();
+    }
+    let groups = controls.map(|controls| group(&mut world, ROOT, controls));
+    let pages = 45 * MIB;
+    let tasks = groups.map(|memcg| task(&mut world, memcg, pages));
+    for pass in 0..3 {
+        for page in 0..pages {
+            for (mm, heap) in tasks {
+                world.access(mm, heap, page, pass == 0);
+            }
+        }
+    }
+    world.settle();
+    world.machine.audit().unwrap();
+    let residents = tasks.map(|task| resident(&world, task, pages));
+    (world, residents)
+}
+
+#[test]
+fn equal_groups_share_equally() {
+    let (_, [a, b]) = two_rivals([&[], &[]], &[]);
+    assert!(a.abs_diff(b) * 20 < a, "{a} and {b} pages");
+}
+
+#[test]
+fn low_protects_and_gives_way_only_when_nothing_else_is_left() {
+    let (world, [a, b]) = two_rivals([&[("memory.low", "40M")], &[]], &[]);
+    assert!(a >= 39 * MIB, "{a} pages of 40 MiB protected, {b} of the other");
+    // Everything protected: low is best effort.
+    let low: &[(&str, &str)] = &[("memory.low", "60M")];
+    let (world, [a, b]) = two_rivals([low, low], &[]);
+    assert!(a > 15 * MIB && b > 15 * MIB);
+    assert!(world.machine.memcgs()[0].memory_events[MemoryEvent::Low as usize] > 0);
+    assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0);
+}
+
+#[test]
+fn min_is_never_broken() {
+    let mut world = world(64);
+    let safe = group(&mut world, ROOT, &[("memory.min", "24M")]);
+    let other = group(&mut world, ROOT, &[]);
+    let kept = task(&mut world, safe, 20 * MIB);
+    fill(&mut world, kept, 20 * MIB);
+    let hungry = task(&mut world, other, 80 * MIB);
+    fill(&mut world, hungry, 80 * MIB);
+    assert_eq!(resident(&world, kept, 20 * MIB), 20 * MIB);
+    assert_eq!(world.machine.memcgs()[safe.idx()].events.pgscan_kswapd, 0);
+    assert_eq!(world.machine.memcgs()[safe.idx()].events.pgscan_direct, 0);
+}
+
+#[test]
+fn a_lower_shrink_priority_keeps_more() {
+    let name = "memory.global_shrink_priority";
+    let kept = |value| {
+        let (_, [_, b]) = two_rivals([&[], &[(name, value)]], &[("shrink_priority", "posted")]);
+        b
+    };
+    let (equal, gentle, gentler) = (kept("12"), kept("8"), kept("6"));
+    assert!(gentle > equal + 8 * MIB && gentler >= gentle, "{equal}, {gentle}, {gentler} pages");
+    // It is smaller than the machine: everything fits.
+    assert!(gentler > 43 * MIB, "{gentler} pages");
+}
+
+#[test]
+fn guarded_shrink_priorities_end_before_memory_does() {
+    for (policy, survives) in [("posted", false), ("guarded", true), ("hierarchical", true)] {
+        let mut world = world(32);
+        world.machine.set_policy("shrink_priority", "posted").unwrap();
+        let memcg = group(&mut world, ROOT, &[("memory.global_shrink_priority", "-1")]);
+        world.machine.set_policy("shrink_priority", policy).unwrap();
+        let heap = task(&mut world, memcg, 60 * MIB);
+        for page in 0..60 * MIB {
+            world.access(heap.0, heap.1, page, true);
+            if world.machine.is_exited(heap.0) {
+                break;
+            }
+        }
+        assert_eq!(!world.machine.is_exited(heap.0), survives, "{policy}");
+        world.settle();
+        world.machine.audit().unwrap();
+    }
+}
+
+#[test]
+fn a_hierarchical_shrink_priority_covers_the_groups_below() {
+    let kept = |policy: &str| {
+        let mut world = world(64);
+        world.machine.set_policy("shrink_priority", policy).unwrap();
+        let parent = group(&mut world, ROOT, &[("memory.global_shrink_priority", "5")]);
+        let groups = [group(&mut world, ROOT, &[]), group(&mut world, parent, &[])];
+        let tasks = groups.map(|memcg| task(&mut world, memcg, 45 * MIB));
+        for page in (0..2 * 45 * MIB).map(|at| at % (45 * MIB)) {
+            for (mm, heap) in tasks {
+                world.access(mm, heap, page, true);
+            }
+        }
+        resident(&world, tasks[1], 45 * MIB)
+    };
+    assert!(kept("hierarchical") > kept("guarded") + 8 * MIB);
+}
+
+#[test]
+fn every_soft_limit_policy_takes_from_who_is_over() {
+    for policy in ["tree", "hierarchical", "two-pass", "graded"] {
+        let soft: [&[(&str, &str)]; 2] =
+            [&[("memory.soft_limit_in_bytes", "50M")], &[("memory.soft_limit_in_bytes", "4M")]];
+        let (_, [a, b]) = two_rivals(soft, &[("soft_limit", policy)]);
+        assert!(a > b + 8 * MIB, "{policy}: {a} below its limit, {b} above");
+    }
+    let soft: &[(&str, &str)] = &[("memory.soft_limit_in_bytes", "4M")];
+    let (_, [a, b]) = two_rivals([&[], soft], &[("soft_limit", "off")]);
+    assert!(a.abs_diff(b) * 20 < a, "off: {a} and {b} pages");
+}
+
+#[test]
+fn the_group_whose_limit_raised_the_pressure_counts_only_as_posted() {
+    // A is over its soft limit and meets its hard one; its child B is below its own, C above.
+    let difference = |root: &str| {
+        let mut world = world(64);
+        world.machine.set_policy("soft_limit", "hierarchical").unwrap();
+        world.machine.set_policy("soft_limit_root", root).unwrap();
+        let a =
+            group(&mut world, ROOT, &[("memory.max", "24M"), ("memory.soft_limit_in_bytes", "8M")]);
+        let soft =
+            |world: &mut World, text| group(world, a, &[("memory.soft_limit_in_bytes", text)]);
+        let groups = [soft(&mut world, "20M"), soft(&mut world, "2M")];
+        let tasks = groups.map(|memcg| task(&mut world, memcg, 16 * MIB));
+        for page in (0..2 * 16 * MIB).map(|at| at % (16 * MIB)) {
+            for (mm, heap) in tasks {
+                world.access(mm, heap, page, true);
+            }
+        }
+        let [b, c] = tasks.map(|task| resident(&world, task, 16 * MIB));
+        b.saturating_sub(c)
+    };
+    let (agreed, posted) = (difference("excluded"), difference("included"));
+    assert!(agreed > 2 * MIB + posted, "{agreed} pages apart as agreed, {posted} as posted");
+}
+
+#[test]
+fn a_soft_limit_can_be_that_of_a_node() {
+    // The author's examples: a soft limit of 4 GiB and a node of 2 GiB, here in MiB.
+    let nodes = [NodeSpec::x86_64(64 << 20, 0, 0), NodeSpec::remote(64 << 20, 0, 0)];
+    let mut machine = Machine::new(&nodes, 2, Config::default()).unwrap();
+    machine.swapon(1 << 16, 1 << 16, false);
+    machine.set_policy("soft_limit", "hierarchical").unwrap();
+    let mut world = World::new(machine);
+    world.audit = false;
+    let scanned = |world: &mut World, policy: &str| {
+        world.machine.set_policy("soft_limit_node", policy).unwrap();
+        let memcg = group(world, ROOT, &[("memory.soft_limit_in_bytes", "70M")]);
+        let heap = task(world, memcg, 75 * MIB);
+        fill(world, heap, 75 * MIB);
+        world.machine.exit_mm(heap.0, CPU).discard();
+        world.settle();
+        world.machine.audit().unwrap();
+        world.machine.memcgs()[memcg.idx()].events.pgscan_kswapd
+    };
+    // It fits into two nodes, and is only just over its limit: most of it is on a full node.
+    let (global, local) = (scanned(&mut world, "global"), scanned(&mut world, "local"));
+    assert!(local <= global, "{local} pages scanned with local limits, {global} without");
+}
+
+#[test]
+fn groups_come_and_go_and_leave_nothing() {
+    let mut world = world(64);
+    let keeper = group(&mut world, ROOT, &[]);
+    let free = world.machine.nr_free_pages();
+    for round in 0..10_000 {
+        let parent = if round % 2 == 0 { keeper } else { ROOT };
+        let memcg = group(&mut world, parent, &[("memory.max", "4M"), ("memory.low", "1M")]);
+        if round % 100 == 0 {
+            let heap = task(&mut world, memcg, 8);
+            fill(&mut world, heap, 8);
+            assert_eq!(world.machine.remove_memcg(memcg), Err(Errno::Ebusy));
+            world.machine.exit_mm(heap.0, CPU).discard();
+        }
+        world.machine.remove_memcg(memcg).unwrap();
+        if round % 1000 == 0 {
+            world.machine.audit().unwrap();
+        }
+    }
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs().len(), 3, "ids are used again");
+    assert_eq!(world.machine.memcg_usage(keeper), 0);
+    // What is left is what per-CPU lists hold.
+    assert!(free - world.machine.nr_free_pages() < 512);
+}
+
+#[test]
+fn a_removed_group_leaves_its_pages_to_its_parent() {
+    let mut world = world(64);
+    let parent = group(&mut world, ROOT, &[]);
+    let child = group(&mut world, parent, &[("memory.max", "4M")]);
+    let file = world.machine.create_file(16 * MIB * PAGE_SIZE, true);
+    let mm = world.machine.create_mm(child);
+    let map = world.machine.mmap(mm, Backing::File(file), 2 * MIB, Advice::Normal, false);
+    for page in 0..2 * MIB {
+        world.access(mm, map, page, false);
+    }
+    let heap = world.machine.mmap(mm, Backing::Anon, 4 * MIB, Advice::Normal, false);
+    fill(&mut world, (mm, heap), 4 * MIB);
+    // It moves away: pages, page tables and slots stay where they were charged.
+    world.machine.move_mm(mm, parent).unwrap();
+    world.settle();
+    let usage = world.machine.memcg_usage(parent);
+    let slots = world.machine.memcgs()[parent.idx()].swap.usage;
+    assert!(slots > 0);
+    world.machine.remove_memcg(child).unwrap();
+    world.machine.audit().unwrap();
+    // Stocks are given back; nothing else changes for the parent.
+    assert!(usage - world.machine.memcg_usage(parent) <= 128);
+    assert_eq!(world.machine.memcgs()[parent.idx()].swap.usage, slots);
+    assert!(world.machine.memcg_events(parent).pgfault > 0, "counts are the parent's now");
+    world.machine.exit_mm(mm, CPU).discard();
+    world.settle();
+    world.machine.remove_memcg(parent).unwrap();
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs()[ROOT.idx()].memory.usage, 0);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Create(u8),
+    Remove(u8),
+    Spawn(u8),
+    Touch(u8, u16, bool),
+    Read(u8, u16),
+    Move(u8, u8),
+    Exit(u8),
+    Write(u8, u8, u8),
+    Policy(u8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        2 => any::<u8>().prop_map(Op::Create),
+        2 => any::<u8>().prop_map(Op::Remove),
+        2 => any::<u8>().prop_map(Op::Spawn),
+        12 => (any::<u8>(), any::<u16>(), any::<bool>()).prop_map(|(t, p, w)| Op::Touch(t, p, w)),
+        4 => (any::<u8>(), any::<u16>()).prop_map(|(t, p)| Op::Read(t, p)),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(t, g)| Op::Move(t, g)),
+        1 => any::<u8>().prop_map(Op::Exit),
+        3 => (any::<u8>(), any::<u8>(), any::<u8>()).prop_map(|(g, c, v)| Op::Write(g, c, v)),
+        1 => any::<u8>().prop_map(Op::Policy),
+    ]
+}
+
+const CONTROLS: [&str; 10] = [
+    "memory.max",
+    "memory.high",
+    "memory.low",
+    "memory.min",
+    "memory.swap.max",
+    "memory.soft_limit_in_bytes",
+    "memory.global_shrink_priority",
+    "memory.swappiness",
+    "memory.reclaim",
+    "memory.limit_in_bytes",
+];
+const SIZES: [&str; 8] = ["0", "1", "64k", "512K", "1M", "2M", "4M", "12"];
+const POLICIES: [(&str, &str); 14] = [
+    ("soft_limit", "tree"),
+    ("soft_limit", "hierarchical"),
+    ("soft_limit", "two-pass"),
+    ("soft_limit", "graded"),
+    ("soft_limit", "off"),
+    ("soft_limit_node", "local"),
+    ("soft_limit_direct", "bounded"),
+    ("soft_limit_direct", "ignored"),
+    ("shrink_priority", "guarded"),
+    ("shrink_priority", "hierarchical"),
+    ("group_walk", "shared"),
+    ("group_walk", "whole"),
+    ("kswapd", "linux-2.6.37"),
+    ("cgroup", "v1"),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever is done with groups, everything adds up, nothing is charged to the dead, and every
+    /// call ends.
+    #[test]
+    fn groups_add_up(ops in prop::collection::vec(op(), 1..120)) {
+        let mut world = world(8);
+        let file = world.machine.create_file(600 * PAGE_SIZE, false);
+        let mut groups = vec![ROOT];
+        let mut tasks: Vec<(MmId, VmaId, VmaId)> = Vec::new();
+        for op in ops {
+            let pick = |at: u8, groups: &[MemcgId]| groups[usize::from(at) % groups.len()];
+            match op {
+                Op::Create(at) if groups.len() < 12 => {
+                    let parent = pick(at, &groups);
+                    groups.push(world.machine.create_memcg("g".into(), parent).unwrap());
+                }
+                Op::Remove(at) => {
+                    let memcg = pick(at, &groups);
+                    if world.machine.remove_memcg(memcg).is_ok() {
+                        groups.retain(|&other| other != memcg);
+                    }
+                }
+                Op::Spawn(at) if tasks.len() < 8 => {
+                    let mm = world.machine.create_mm(pick(at, &groups));
+                    let heap = world.machine.mmap(mm, Backing::Anon, 1200, Advice::Normal, false);
+                    let map = Backing::File(file);
+                    let map = world.machine.mmap(mm, map, 600, Advice::Normal, false);
+                    tasks.push((mm, heap, map));
+                }
+                Op::Touch(at, page, write) if !tasks.is_empty() => {
+                    let (mm, heap, map) = tasks[usize::from(at) % tasks.len()];
+                    // A run of pages, so that limits are met.
+                    for page in (u64::from(page)..).take(40) {
+                        if world.machine.is_exited(mm) {
+                            break;
+                        }
+                        if page % 5 == 0 {
+                            world.access(mm, map, page % 600, write);
+                        } else {
+                            world.access(mm, heap, page % 1200, write);
+                        }
+                    }
+                }
+                Op::Read(at, page) if !tasks.is_empty() => {
+                    let (mm, ..) = tasks[usize::from(at) % tasks.len()];
+                    if !world.machine.is_exited(mm) {
+                        let offset = u64::from(page) % 500 * PAGE_SIZE;
+                        let len = 64 * PAGE_SIZE;
+                        let state = Default::default();
+                        let mut read = Call::read(mm, NodeId(0), file, offset, len, state);
+                        world.drive(&mut read);
+                    }
+                }
+                Op::Move(at, to) if !tasks.is_empty() => {
+                    let (mm, ..) = tasks[usize::from(at) % tasks.len()];
+                    world.machine.move_mm(mm, pick(to, &groups)).unwrap();
+                }
+                Op::Exit(at) if !tasks.is_empty() => {
+                    let (mm, ..) = tasks.swap_remove(usize::from(at) % tasks.len());
+                    world.machine.exit_mm(mm, CPU).discard();
+                }
+                Op::Write(at, control, size) if !tasks.is_empty() => {
+                    let memcg = pick(at, &groups);
+                    let name = CONTROLS[usize::from(control) % CONTROLS.len()];
+                    let text = SIZES[usize::from(size) % SIZES.len()];
+                    let (mm, ..) = tasks[0];
+                    let write = world.machine.write_group_control(memcg, name, text);
+                    if let Ok(Some(write)) = write {
+                        world.drive(&mut Call::group_write(mm, NodeId(0), write));
+                    }
+                }
+                Op::Policy(at) => {
+                    let (name, value) = POLICIES[usize::from(at) % POLICIES.len()];
+                    world.machine.set_policy(name, value).unwrap();
+                }
+                _ => {}
+            }
+            tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
+            if let Err(violation) = world.machine.audit() {
+                panic!("{violation}");
+            }
+        }
+        for (mm, ..) in tasks {
+            world.machine.exit_mm(mm, CPU).discard();
+        }
+        world.settle();
+        for &memcg in groups[1..].iter().rev() {
+            let _ = world.machine.remove_memcg(memcg);
+        }
+        while let Some(&memcg) = groups[1..].iter().find(|&&at| world.machine.memcg_is_online(at)) {
+            // Children first, whatever their ids.
+            let ids: Vec<MemcgId> = world.machine.memcg_ids().collect();
+            let _ = memcg;
+            for &memcg in ids[1..].iter().rev() {
+                world.machine.remove_memcg(memcg).unwrap();
+            }
+        }
+        world.machine.audit().unwrap();
+        prop_assert_eq!(world.machine.memcgs()[ROOT.idx()].memory.usage, 0);
+    }
+}
