@@ -44,6 +44,21 @@ pub enum DirectReclaimPolicy {
     Linux2635,
 }
 
+/// How pages age, and how page cache and anonymous memory share the pressure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LruPolicy {
+    /// Linux 6.1: new anonymous pages are inactive, anonymous refaults are judged, costs decide the
+    /// balance.
+    #[default]
+    Linux61,
+    /// Linux 5.4 (3.15 to 5.7): new anonymous pages are active and go back there at the first
+    /// reference; only page cache has refaults; what was scanned and rotated decides the balance, and
+    /// cold page cache goes first.
+    Linux54,
+    /// Linux 3.3: no refaults, no preference for cold page cache.
+    Linux33,
+}
+
 /// What a group over its soft limit means to reclaim for others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SoftLimitPolicy {
@@ -164,6 +179,8 @@ pub struct Config {
     pub kswapd: KswapdPolicy,
     /// Direct reclaim's policy.
     pub direct_reclaim: DirectReclaimPolicy,
+    /// Ageing of pages.
+    pub lru: LruPolicy,
     /// Soft limits.
     pub soft_limit: SoftLimitPolicy,
     /// Whose soft limits count.
@@ -199,6 +216,7 @@ impl Default for Config {
             watermarks: WatermarkInputs::default(),
             kswapd: KswapdPolicy::default(),
             direct_reclaim: DirectReclaimPolicy::default(),
+            lru: LruPolicy::default(),
             soft_limit: SoftLimitPolicy::default(),
             soft_limit_root: SoftLimitRoot::default(),
             soft_limit_direct: SoftLimitDirect::default(),

@@ -13,6 +13,7 @@ mod swap_in;
 
 use crate::call::{Alloc, Ctx, Outcome};
 use crate::charge::Slow;
+use crate::config::LruPolicy;
 use crate::digest::Digest;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
@@ -263,10 +264,18 @@ impl Machine {
         self.mem.work.pages_zeroed += 1;
         let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY);
         self.init_user_page(pfn, fault.vma.0, fault.page as u32, flags);
+        self.begin_anon_page(pfn);
         self.charge(ctx.cpu, pfn, ctx.memcg);
         self.map_page(fault.vma, fault.page, pfn, true);
         self.folio_add_lru(ctx.cpu, pfn);
         Some(fault.outcome())
+    }
+
+    /// Before 5.9 new anonymous pages, and those from swap, were taken to be in use.
+    fn begin_anon_page(&mut self, pfn: Pfn) {
+        if self.config.lru != LruPolicy::Linux61 {
+            self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+        }
     }
 
     // ---- files ----

@@ -120,19 +120,25 @@ impl Machine {
         } else if !page.has(PageFlags::ACTIVE) {
             page.clear(PageFlags::REFERENCED);
             let (memcg, node) = (page.memcg, page.node());
-            match page.place {
-                // Not on a list yet: it will be added to the right one.
-                Place::LruBatch => page.set(PageFlags::ACTIVE),
-                place if place.is_lru() && !page.has(PageFlags::BATCHED) => {
-                    page.set(PageFlags::BATCHED);
-                    self.lru_batches[cpu.idx()].activate.push(pfn);
-                    if self.lru_batches[cpu.idx()].activate.len() == PAGEVEC_SIZE {
-                        self.drain_activate(cpu);
-                    }
-                }
-                _ => {}
-            }
+            self.activate_page(cpu, pfn);
             self.workingset_age_nonresident(memcg, node, 1);
+        }
+    }
+
+    /// Moves a page to its active list, by way of the CPU's batch (Linux `folio_activate`).
+    pub(crate) fn activate_page(&mut self, cpu: Cpu, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        match page.place {
+            // Not on a list yet: it will be added to the right one.
+            Place::LruBatch => page.set(PageFlags::ACTIVE),
+            place if place.is_lru() && !page.has(PageFlags::BATCHED) => {
+                page.set(PageFlags::BATCHED);
+                self.lru_batches[cpu.idx()].activate.push(pfn);
+                if self.lru_batches[cpu.idx()].activate.len() == PAGEVEC_SIZE {
+                    self.drain_activate(cpu);
+                }
+            }
+            _ => {}
         }
     }
 

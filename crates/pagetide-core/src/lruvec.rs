@@ -9,6 +9,7 @@
 
 use crate::list::List;
 use crate::page::{Page, PageArray, PageFlags, Place};
+use crate::reclaim::old_balance::ReclaimStat;
 use crate::units::{MemcgId, Pfn};
 use crate::zone::MAX_NR_ZONES;
 
@@ -99,6 +100,8 @@ pub struct Lruvec {
     pub anon_cost: u64,
     /// Cost of reclaiming file pages, decayed (Linux `file_cost`).
     pub file_cost: u64,
+    /// What took the place of costs before 5.8.
+    pub recent: ReclaimStat,
     /// Evictions and activations so far: the clock of refault distances.
     pub nonresident_age: u64,
     /// `workingset_activate_{anon,file}` when reclaim last looked.
@@ -125,6 +128,7 @@ impl Lruvec {
             zone_sizes: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
             anon_cost: 0,
             file_cost: 0,
+            recent: ReclaimStat { recent_scanned: [0; 2], recent_rotated: [0; 2] },
             nonresident_age: 0,
             refaults: [0; 2],
             workingset_activate: [0; 2],

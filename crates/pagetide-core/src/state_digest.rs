@@ -16,6 +16,7 @@ use crate::digest::Digest;
 use crate::lruvec::Lruvec;
 use crate::machine::{Machine, Mm, NodeState};
 use crate::memcg::{Memcg, MemcgEvents};
+use crate::reclaim::old_balance::ReclaimStat;
 use crate::units::Pfn;
 use crate::watermark::{WatermarkInputs, WmarkKbytes};
 use crate::zone::digest_list;
@@ -88,6 +89,7 @@ fn digest_config(config: &Config, digest: &mut Digest) {
         watermarks,
         kswapd,
         direct_reclaim,
+        lru,
         soft_limit,
         soft_limit_root,
         soft_limit_direct,
@@ -112,6 +114,7 @@ fn digest_config(config: &Config, digest: &mut Digest) {
         u64::from(*swap_rotational),
         *kswapd as u64,
         *direct_reclaim as u64,
+        *lru as u64,
         *soft_limit as u64,
         *soft_limit_root as u64,
         *soft_limit_direct as u64,
@@ -263,6 +266,7 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
         zone_sizes,
         anon_cost,
         file_cost,
+        recent: ReclaimStat { recent_scanned, recent_rotated },
         nonresident_age,
         refaults,
         workingset_activate,
@@ -278,6 +282,8 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
         digest.write_all(sizes);
     }
     digest.write_all(&[*anon_cost, *file_cost, *nonresident_age]);
+    digest.write_all(recent_scanned);
+    digest.write_all(recent_rotated);
     digest.write_all(refaults);
     digest.write_all(workingset_activate);
     digest.write_all(subtree);

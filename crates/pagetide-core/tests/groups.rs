@@ -129,7 +129,7 @@ fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     let heap = task(&mut world, memcg, 16 * MIB);
     fill(&mut world, heap, 16 * MIB);
     // One descent may find only pages that are being written; whoever asks again gets there.
-    let mut lower = |world: &mut World| {
+    let lower = |world: &mut World| {
         let outcome = write(world, heap.0, memcg, "memory.limit_in_bytes", "8M");
         world.settle();
         outcome
@@ -195,7 +195,7 @@ fn equal_groups_share_equally() {
 
 #[test]
 fn low_protects_and_gives_way_only_when_nothing_else_is_left() {
-    let (world, [a, b]) = two_rivals([&[("memory.low", "40M")], &[]], &[]);
+    let (_, [a, b]) = two_rivals([&[("memory.low", "40M")], &[]], &[]);
     assert!(a >= 39 * MIB, "{a} pages of 40 MiB protected, {b} of the other");
     // Everything protected: low is best effort.
     let low: &[(&str, &str)] = &[("memory.low", "60M")];

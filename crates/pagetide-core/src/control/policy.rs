@@ -5,8 +5,8 @@
 
 use super::error::{quoted, ControlError, Errno};
 use crate::config::{
-    CgroupVersion, DirectReclaimPolicy, GroupWalkPolicy, KswapdPolicy, ShrinkPriorityPolicy,
-    SoftLimitDirect, SoftLimitNode, SoftLimitPolicy, SoftLimitRoot,
+    CgroupVersion, DirectReclaimPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy,
+    ShrinkPriorityPolicy, SoftLimitDirect, SoftLimitNode, SoftLimitPolicy, SoftLimitRoot,
 };
 use crate::machine::Machine;
 use crate::pcp::PcpPolicy;
@@ -31,6 +31,12 @@ const DIRECT_RECLAIM: [(&str, DirectReclaimPolicy); 3] = [
 
 const PER_CPU_LISTS: [(&str, PcpPolicy); 2] =
     [("linux-6.1", PcpPolicy::Linux61), ("linux-2.6.37", PcpPolicy::Linux2637)];
+
+const LRU: [(&str, LruPolicy); 3] = [
+    ("linux-6.1", LruPolicy::Linux61),
+    ("linux-5.4", LruPolicy::Linux54),
+    ("linux-3.3", LruPolicy::Linux33),
+];
 
 const SOFT_LIMIT: [(&str, SoftLimitPolicy); 5] = [
     ("tree", SoftLimitPolicy::Tree),
@@ -66,7 +72,7 @@ const CGROUP: [(&str, CgroupVersion); 2] = [("v2", CgroupVersion::V2), ("v1", Cg
 
 /// Names of all policies, for messages.
 const NAMES: &str =
-    "watermarks, kswapd, direct_reclaim, per_cpu_lists, soft_limit, soft_limit_root, \
+    "watermarks, kswapd, direct_reclaim, per_cpu_lists, lru, soft_limit, soft_limit_root, \
                      soft_limit_direct, soft_limit_node, shrink_priority, group_walk and cgroup";
 
 fn lookup<P: Copy>(table: &[(&str, P)], name: &str, value: &str) -> Result<P, ControlError> {
@@ -118,6 +124,7 @@ impl Machine {
                     self.mem.setup_watermarks(&self.config.watermarks);
                 }
             }
+            "lru" => self.config.lru = lookup(&LRU, name, value)?,
             "soft_limit" => self.config.soft_limit = lookup(&SOFT_LIMIT, name, value)?,
             "soft_limit_root" => {
                 self.config.soft_limit_root = lookup(&SOFT_LIMIT_ROOT, name, value)?;
@@ -148,6 +155,7 @@ impl Machine {
             "kswapd" => Ok(name_of(&KSWAPD, self.config.kswapd)),
             "direct_reclaim" => Ok(name_of(&DIRECT_RECLAIM, self.config.direct_reclaim)),
             "per_cpu_lists" => Ok(name_of(&PER_CPU_LISTS, self.config.watermarks.pcp)),
+            "lru" => Ok(name_of(&LRU, self.config.lru)),
             "soft_limit" => Ok(name_of(&SOFT_LIMIT, self.config.soft_limit)),
             "soft_limit_root" => Ok(name_of(&SOFT_LIMIT_ROOT, self.config.soft_limit_root)),
             "soft_limit_direct" => Ok(name_of(&SOFT_LIMIT_DIRECT, self.config.soft_limit_direct)),

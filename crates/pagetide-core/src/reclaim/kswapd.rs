@@ -10,7 +10,7 @@
 use super::shrink_node::{NodeStep, ShrinkNode};
 use super::{Reclaimer, ScanControl};
 use crate::call::Ctx;
-use crate::config::KswapdPolicy;
+use crate::config::{KswapdPolicy, LruPolicy};
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step, Throttle, Wait};
 use crate::gfp::{AllocFlags, Gfp, Watermark};
@@ -417,7 +417,9 @@ impl Machine {
     /// Keeps the anonymous lists in balance even while only page cache is taken.
     fn kswapd_age_anon(&mut self, ctx: &Ctx) {
         let node = ctx.node;
-        if !self.can_age_anon_pages() || !self.inactive_is_low(ROOT, node, false) {
+        // Before 5.8 every group's lists were looked at for themselves.
+        let each = self.config.lru != LruPolicy::Linux61;
+        if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, false)) {
             return;
         }
         let sc = self.nodes[node.idx()].kswapd.sc.clone();
@@ -426,6 +428,9 @@ impl Machine {
             next = self.next_memcg(ROOT, memcg);
             // The patch of 2019 gates ageing as it gates reclaim.
             if !sc.ignore_shrink_priority && self.shrink_priority(memcg) < sc.priority {
+                continue;
+            }
+            if each && !self.inactive_is_low(memcg, node, false) {
                 continue;
             }
             self.shrink_active_list(Lru::ActiveAnon, SWAP_CLUSTER_MAX, memcg, node, &sc, ctx);

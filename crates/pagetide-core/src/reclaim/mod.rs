@@ -12,6 +12,7 @@ pub mod direct;
 mod graded;
 pub(crate) mod group_policy;
 pub mod kswapd;
+pub(crate) mod old_balance;
 mod protection;
 pub mod scan_count;
 pub mod shrink_list;

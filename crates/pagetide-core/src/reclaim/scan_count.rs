@@ -7,6 +7,7 @@
 
 use super::group_policy::Plan;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
+use crate::config::LruPolicy;
 use crate::lruvec::Lru;
 use crate::machine::Machine;
 use crate::memcg::ROOT;
@@ -16,7 +17,8 @@ use crate::vmstat::NodeStat;
 /// What to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
 pub type ScanCounts = [u64; 4];
 
-enum Balance {
+/// How the pressure is shared.
+pub(crate) enum Balance {
     Equal,
     Fract { anon: u64, file: u64, denominator: u64 },
     Anon,
@@ -95,17 +97,11 @@ impl Machine {
         lruvec.refaults = lruvec.workingset_activate;
     }
 
-    /// Scan targets for one group on one node.
-    pub(crate) fn get_scan_count(
-        &self,
-        memcg: MemcgId,
-        node: NodeId,
-        sc: &ScanControl,
-        plan: Plan,
-    ) -> ScanCounts {
+    /// How anonymous memory and page cache share the pressure today.
+    fn balance(&self, memcg: MemcgId, sc: &ScanControl, plan: Plan) -> Balance {
         let swappiness = u64::from(self.memcg_swappiness(memcg));
         let may_swap = sc.may_swap && !(sc.is_for_group() && swappiness == 0);
-        let balance = if !may_swap || self.memcg_swap_left(memcg) == 0 {
+        if !may_swap || self.memcg_swap_left(memcg) == 0 {
             Balance::File
         } else if plan.priority == 0 && swappiness > 0 {
             Balance::Equal
@@ -121,6 +117,20 @@ impl Machine {
             let anon = swappiness * (total + 1) / (anon_cost + 1);
             let file = (200 - swappiness) * (total + 1) / (file_cost + 1);
             Balance::Fract { anon, file, denominator: anon + file }
+        }
+    }
+
+    /// Scan targets for one group on one node.
+    pub(crate) fn get_scan_count(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+        plan: Plan,
+    ) -> ScanCounts {
+        let balance = match self.config.lru {
+            LruPolicy::Linux61 => self.balance(memcg, sc, plan),
+            LruPolicy::Linux54 | LruPolicy::Linux33 => self.old_balance(memcg, node, sc, plan),
         };
         let group = &self.memcgs[memcg.idx()];
         let lruvec = &group.lruvecs[node.idx()];

@@ -11,7 +11,7 @@
 
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::call::Ctx;
-use crate::config::{CgroupVersion, KswapdPolicy};
+use crate::config::{CgroupVersion, KswapdPolicy, LruPolicy};
 use crate::effect::{Effect, Io};
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
@@ -63,7 +63,11 @@ impl Machine {
     ) -> u64 {
         if lru.is_active() {
             let kind = if lru.is_file() { DEACTIVATE_FILE } else { DEACTIVATE_ANON };
-            if sc.may_deactivate & kind != 0 {
+            let aged = match self.config.lru {
+                LruPolicy::Linux61 => sc.may_deactivate & kind != 0,
+                _ => sc.force_deactivate || self.is_to_be_aged(memcg, node, lru.is_file()),
+            };
+            if aged {
                 self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
             } else {
                 sc.skipped_deactivate = true;
@@ -257,6 +261,7 @@ impl Machine {
             .vmstat
             .add(if file { Event::PgstealFile } else { Event::PgstealAnon }, nr_reclaimed);
         self.lru_note_cost(memcg, node, file, stat.pageout);
+        self.note_recent(memcg, node, file, nr_taken, stat.activate);
         if stat.unqueued_dirty == nr_taken {
             self.wakeup_flusher_threads();
         }
@@ -488,7 +493,12 @@ impl Machine {
         let referenced_page = page.test_clear(PageFlags::REFERENCED);
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
-            if referenced_page || referenced_ptes > 1 || (executable && page.is_file_lru()) {
+            let first_is_enough = !page.is_file_lru() && self.config.lru != LruPolicy::Linux61;
+            if referenced_page
+                || referenced_ptes > 1
+                || (executable && page.is_file_lru())
+                || first_is_enough
+            {
                 return References::Activate;
             }
             return References::Keep;
@@ -556,6 +566,8 @@ impl Machine {
         }
         self.warm_batch(&taken);
         let mut nr_deactivate = 0;
+        let mut nr_rotated = 0;
+        let nr_taken = taken.len() as u64;
         for &pfn in &taken {
             let page = &self.mem.pages[pfn.idx()];
             if page.has(PageFlags::MLOCKED) {
@@ -563,6 +575,7 @@ impl Machine {
                 continue;
             }
             let (referenced, executable) = self.page_referenced(pfn, sc);
+            nr_rotated += u64::from(referenced > 0);
             let page = &mut self.mem.pages[pfn.idx()];
             let stays = referenced > 0 && executable && page.is_file_lru();
             if !stays {
@@ -574,6 +587,7 @@ impl Machine {
         }
         taken.clear();
         self.scratch = taken;
+        self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_rotated);
         self.mem.vmstat.add(Event::Pgdeactivate, nr_deactivate);
         let events = &mut self.memcgs[memcg.idx()].events;
         events.pgrefill += nr_scanned;

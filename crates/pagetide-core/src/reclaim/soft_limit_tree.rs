@@ -10,9 +10,9 @@
 //! Invariant: a group's lruvec knows its key exactly while the group is on the node's tree.
 
 use super::shrink_node::ShrinkLruvec;
-use super::{Reclaimer, ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
+use super::{Reclaimer, ScanControl};
 use crate::call::Ctx;
-use crate::config::{KswapdPolicy, SoftLimitPolicy};
+use crate::config::SoftLimitPolicy;
 use crate::digest::Digest;
 use crate::machine::Machine;
 use crate::memcg::Position;
@@ -264,15 +264,9 @@ impl Machine {
         self.mem.work.lruvecs_visited += 1;
         let sc = &mut state.sc;
         sc.nr_scanned = 0;
-        // Since 5.8 this stage does not look whether lists are to be aged, and never ages them.
-        sc.may_deactivate = match self.config.kswapd {
-            KswapdPolicy::Linux61 => 0,
-            KswapdPolicy::Linux2637 => {
-                let low = |file| self.inactive_is_low(victim, state.node, file);
-                let anon = if low(false) { DEACTIVATE_ANON } else { 0 };
-                anon | if low(true) { DEACTIVATE_FILE } else { 0 }
-            }
-        };
+        // Since 5.8 this stage does not look whether lists are to be aged, and never ages them; what
+        // the older policies age they decide list by list.
+        sc.may_deactivate = 0;
         let plan = super::group_policy::Plan { skip: false, priority: 0, protected: 0 };
         let counts = self.get_scan_count(victim, state.node, sc, plan);
         let lruvec = ShrinkLruvec::new(counts, SWAP_CLUSTER_MAX, false);

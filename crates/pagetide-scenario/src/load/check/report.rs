@@ -81,13 +81,14 @@ pub(super) fn reference(
     Some(Reference { source, values })
 }
 
-/// A key is `NAME` for the machine, `TASK.NAME`, `TASK.PHASE.NAME` or `GROUP.NAME`.
+/// A key is `NAME` for the machine, `TASK.NAME`, `TASK.PHASE.NAME`, `GROUP.NAME` or
+/// `TASK.PHASE.GROUP.NAME`.
 fn check_key(key: &At<String>, owners: &BTreeSet<&str>, sink: &mut Sink) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let parts: Vec<&str> = key.value.split('.').collect();
     let is_sound = parts.iter().all(|part| !part.is_empty() && part.chars().all(is_plain));
-    if !is_sound || parts.len() > 4 {
-        let hint = "keys are NAME, TASK.NAME, TASK.PHASE.NAME or GROUP.NAME";
+    if !is_sound || parts.len() > 6 {
+        let hint = "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME";
         sink.hinted(key.span, format!("`{}` is no metric", clip(&key.value)), hint);
         return;
     }

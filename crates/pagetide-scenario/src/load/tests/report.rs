@@ -18,7 +18,7 @@ fn reports_and_references() {
         9,
         "\"a b\"",
         "`a b` is no metric",
-        "keys are NAME, TASK.NAME, TASK.PHASE.NAME or GROUP.NAME",
+        "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME",
     );
     expect(
         "[report]\nrows = [\"pgfault\", \"pgfault\"]\n",

@@ -1,0 +1,117 @@
+//! How reclaim balanced page cache and anonymous memory before 5.8.
+//!
+//! Linux: `get_scan_count` and `struct zone_reclaim_stat` of 3.3 and of 5.4 (policy `lru`). A kind whose
+//! pages turn out to be in use (rotated) is scanned less. What was scanned and rotated lately is
+//! kept for each group's lists and halves when it outgrows a quarter of them. 5.4 adds three
+//! shortcuts: nothing but anonymous memory when page cache is about to vanish, nothing but page cache
+//! while there is cold page cache enough, and everything at priority 0.
+//!
+//! Invariant: used only if the policy says so; today's costs are not kept then.
+
+use super::group_policy::Plan;
+use super::scan_count::Balance;
+use super::ScanControl;
+use crate::config::LruPolicy;
+use crate::gfp::Watermark;
+use crate::lruvec::Lru;
+use crate::machine::Machine;
+use crate::units::{MemcgId, NodeId};
+use crate::vmstat::NodeStat;
+
+/// What reclaim has met lately on the lists of one group: [anonymous, file].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReclaimStat {
+    /// Pages looked at.
+    pub recent_scanned: [u64; 2],
+    /// Pages found in use.
+    pub recent_rotated: [u64; 2],
+}
+
+impl Machine {
+    /// Pages of a kind were looked at, and some of them found in use.
+    pub(crate) fn note_recent(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        file: bool,
+        scanned: u64,
+        rotated: u64,
+    ) {
+        if self.config.lru != LruPolicy::Linux61 {
+            let recent = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()].recent;
+            recent.recent_scanned[usize::from(file)] += scanned;
+            recent.recent_rotated[usize::from(file)] += rotated;
+        }
+    }
+
+    /// How anonymous memory and page cache of one group share the pressure.
+    pub(crate) fn old_balance(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+        plan: Plan,
+    ) -> Balance {
+        let swappiness = u64::from(self.memcg_swappiness(memcg)).min(100);
+        let size = |lru: Lru| self.lruvec(memcg, node).size(lru);
+        let anon = size(Lru::InactiveAnon) + size(Lru::ActiveAnon);
+        let file = size(Lru::InactiveFile) + size(Lru::ActiveFile);
+        if !sc.may_swap || self.memcg_swap_left(memcg) == 0 {
+            return Balance::File;
+        }
+        if sc.is_for_group() && swappiness == 0 {
+            return Balance::File;
+        }
+        if plan.priority == 0 && swappiness > 0 {
+            return Balance::Equal;
+        }
+        if !sc.is_for_group() && self.is_page_cache_tiny(node) {
+            let enough = self.config.lru == LruPolicy::Linux33
+                || (!self.inactive_is_low(memcg, node, false)
+                    && size(Lru::InactiveAnon) >> plan.priority > 0);
+            if enough {
+                return Balance::Anon;
+            }
+        }
+        if self.config.lru == LruPolicy::Linux54
+            && !self.is_to_be_aged(memcg, node, true)
+            && size(Lru::InactiveFile) >> plan.priority > 0
+        {
+            return Balance::File;
+        }
+        let recent = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()].recent;
+        for (kind, pages) in [anon, file].into_iter().enumerate() {
+            if recent.recent_scanned[kind] > pages / 4 {
+                recent.recent_scanned[kind] /= 2;
+                recent.recent_rotated[kind] /= 2;
+            }
+        }
+        // 3.3 adds one to each weight, so that none is ever 0.
+        let one = u64::from(self.config.lru == LruPolicy::Linux33);
+        let share = |weight: u64, kind: usize| {
+            (weight + one) * (recent.recent_scanned[kind] + 1) / (recent.recent_rotated[kind] + 1)
+        };
+        let (anon, file) = (share(swappiness, 0), share(200 - swappiness, 1));
+        Balance::Fract { anon, file, denominator: anon + file + 1 }
+    }
+
+    /// Less page cache than kswapd has to keep free: it could not balance the node with all of it.
+    fn is_page_cache_tiny(&self, node: NodeId) -> bool {
+        let zones = || self.mem.nodes[node.idx()].zones.iter().filter(|zone| zone.is_populated());
+        let free: u64 = zones().map(|zone| zone.free_pages()).sum();
+        let high: u64 = zones().map(|zone| zone.wmark(Watermark::High)).sum();
+        let file = self.node_stat(node, NodeStat::NrInactiveFile)
+            + self.node_stat(node, NodeStat::NrActiveFile);
+        file + free <= high
+    }
+
+    /// Whether a group's active list is to be challenged (Linux `inactive_list_is_low`; 5.4: also
+    /// when pages that were evicted have come back since reclaim last looked).
+    pub(crate) fn is_to_be_aged(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
+        let lruvec = self.lruvec(memcg, node);
+        let kind = usize::from(file);
+        let has_refaults = self.config.lru == LruPolicy::Linux54
+            && lruvec.workingset_activate[kind] != lruvec.refaults[kind];
+        has_refaults || self.inactive_is_low(memcg, node, file)
+    }
+}
