@@ -123,12 +123,13 @@ impl Plan {
         };
         let mut planner = Planner { setup, task, seed, plan, zipfs: Vec::new() };
         for (index, phase) in task.phases.iter().enumerate() {
-            let stages =
-                planner.stages(index as u32, &phase.workload).map_err(|problem| ProgramError::Workload {
+            let stages = planner.stages(index as u32, &phase.workload).map_err(|problem| {
+                ProgramError::Workload {
                     task: task.name.clone(),
                     phase: phase.name.clone(),
                     problem,
-                })?;
+                }
+            })?;
             planner.plan.phases.push(stages);
         }
         Ok(planner.plan)

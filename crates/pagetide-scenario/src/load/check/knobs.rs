@@ -99,12 +99,7 @@ pub(super) fn groups<'a>(raw: &'a raw::Scenario, sink: &mut Sink) -> (Vec<Group>
         place_of.insert(index, groups.len());
         names.insert(&name.value.0, name.span, groups.len(), sink);
         let parent = parents[index].and_then(|parent| place_of.get(&parent).copied());
-        groups.push(Group {
-            name: name.value.0.clone(),
-            parent,
-            controls,
-            at_start: true,
-        });
+        groups.push(Group { name: name.value.0.clone(), parent, controls, at_start: true });
     }
     (groups, names)
 }
