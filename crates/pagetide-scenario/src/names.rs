@@ -93,6 +93,84 @@ names! {
 }
 
 names! {
+    /// How global reclaim heeds soft limits (memory.soft_limit_in_bytes).
+    "policy" SoftLimitPolicy {
+        /// Since Linux 2.6.31, cgroup version 1: trees of groups by excess, a reclaim stage of
+        /// their own before the regular one.
+        Tree = "tree",
+        /// The patch of January 2012: a group over its soft limit, or below one, is scanned at
+        /// priority 0 in the one regular walk.
+        Hierarchical = "hierarchical",
+        /// The rework of 2013: only groups over their limit first, everybody only if that scanned
+        /// nothing.
+        TwoPass = "two-pass",
+        /// Pagetide's: the priority falls with the relative excess.
+        Graded = "graded",
+        /// Soft limits are not heeded.
+        Off = "off",
+    }
+}
+
+names! {
+    /// Whether the group whose limit raised the pressure counts as over its soft limit.
+    "policy" SoftLimitRootPolicy {
+        /// It does not, as agreed in review.
+        Excluded = "excluded",
+        /// It does, as posted.
+        Included = "included",
+    }
+}
+
+names! {
+    /// How tasks that reclaim for themselves press groups over their soft limits.
+    "policy" SoftLimitDirectPolicy {
+        /// As kswapd does.
+        Full = "full",
+        /// Only two priorities harder than the others.
+        Bounded = "bounded",
+        /// Not at all: only kswapd heeds soft limits.
+        Ignored = "ignored",
+    }
+}
+
+names! {
+    /// What a soft limit is on one node.
+    "policy" SoftLimitNodePolicy {
+        /// The whole limit against the group's whole size.
+        Global = "global",
+        /// Its share: soft limit x the group's size on the node / the group's size, as the author
+        /// of the patch proposed.
+        Local = "local",
+    }
+}
+
+names! {
+    /// What memory.global_shrink_priority does.
+    "policy" ShrinkPriorityPolicy {
+        /// As posted, but negative values are refused, and a descent that freed nothing is
+        /// repeated without it.
+        Guarded = "guarded",
+        /// The patch of December 2019 as it was.
+        Posted = "posted",
+        /// Guarded, and a group's value is the least on its path to the root.
+        Hierarchical = "hierarchical",
+        /// Nothing.
+        Off = "off",
+    }
+}
+
+names! {
+    /// How a reclaimer walks the groups.
+    "policy" GroupWalkPolicy {
+        /// Linux 5.4 to 6.7: every reclaimer visits every group.
+        Whole = "whole",
+        /// Since 6.8: tasks that reclaim for themselves share a remembered position and stop when
+        /// they have enough.
+        Shared = "shared",
+    }
+}
+
+names! {
     /// Presets of disks; the simulator's cost model has their figures.
     "disk model" DiskModel {
         /// A rotating disk: seeks, one request at a time.
@@ -121,6 +199,16 @@ names! {
         WorkingSet = "working-set",
         /// Replays a page trace.
         Trace = "trace",
+        /// Compiles files, one after another, as make does.
+        Build = "build",
+        /// Writes a text to a control file, as echo does.
+        WriteControl = "write-control",
+        /// Makes a group that is not there, as mkdir does.
+        CreateGroup = "create-group",
+        /// Removes a group, as rmdir does.
+        RemoveGroup = "remove-group",
+        /// Moves the task into a group.
+        JoinGroup = "join-group",
         /// Uses the CPU.
         Compute = "compute",
         /// Sleeps.
@@ -187,6 +275,16 @@ pub enum KnobForm {
     BytesOrMax,
     /// The same, where `-1` means no limit.
     BytesOrMinusOne,
+    /// Bytes with an optional suffix, and perhaps ` swappiness=N` (0 to 200) after them: asks for
+    /// something to be done now, and has no value of its own.
+    Reclaim,
+}
+
+impl KnobForm {
+    /// A write asks for something to be done now: it makes no sense before anything runs.
+    pub const fn is_action(self) -> bool {
+        matches!(self, KnobForm::Reclaim)
+    }
 }
 
 /// A control file.
@@ -410,10 +508,18 @@ pub const GROUP_CONTROLS: &[Knob] = &[
     knob("memory.swappiness", range(0, 200), "", "the parent's", "As vm.swappiness (version 1)."),
     knob(
         "memory.global_shrink_priority",
-        range(0, 12),
+        range(-128, 12),
         "reclaim priority",
         "12",
-        "Global reclaim leaves the group alone at priorities above it (patch of 2019).",
+        "Global reclaim leaves the group alone at priorities above it (patch of 2019). \
+         Below 0 with policy shrink_priority = posted only.",
+    ),
+    knob(
+        "memory.reclaim",
+        KnobForm::Reclaim,
+        "bytes",
+        "none, it is written only",
+        "Reclaims so much from the group at once (workload write-control only).",
     ),
 ];
 
@@ -442,6 +548,12 @@ mod tests {
         check::<KswapdPolicy>();
         check::<DirectReclaimPolicy>();
         check::<PerCpuListsPolicy>();
+        check::<SoftLimitPolicy>();
+        check::<SoftLimitRootPolicy>();
+        check::<SoftLimitDirectPolicy>();
+        check::<SoftLimitNodePolicy>();
+        check::<ShrinkPriorityPolicy>();
+        check::<GroupWalkPolicy>();
         check::<DiskModel>();
         check::<WorkloadKind>();
         check::<OrderKind>();

@@ -59,11 +59,13 @@ pub(crate) fn knobs(table: &[Knob]) -> Schema {
     })
 }
 
-/// `schema`, extended with the knobs of `table`.
+/// `schema`, extended with the knobs of `table` that can be set before anything runs.
 pub(crate) fn with_controls(mut schema: Schema, table: &[Knob]) -> Schema {
     let object = schema.ensure_object();
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
-        properties.extend(knob_properties(table));
+        let lasting: Vec<Knob> =
+            table.iter().copied().filter(|knob| !knob.form.is_action()).collect();
+        properties.extend(knob_properties(&lasting));
     }
     schema
 }
@@ -109,7 +111,7 @@ fn knob_schema(knob: &Knob) -> Value {
                 { "type": "string" }
             ]
         }),
-        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne => json!({
+        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne | KnobForm::Reclaim => json!({
             "description": description,
             "type": ["integer", "string"]
         }),

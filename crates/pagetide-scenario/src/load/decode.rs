@@ -8,6 +8,8 @@ use super::tree::{Entry, Node, Value};
 use super::units::{self, UnitError};
 use crate::names::{AdviceKind, DiskModel, Named, OrderKind, WorkloadKind, ZoneName};
 use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
+use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
+use crate::names::{SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -456,9 +458,15 @@ named!(
     AdviceKind,
     DirectReclaimPolicy,
     DiskModel,
+    GroupWalkPolicy,
     KswapdPolicy,
     OrderKind,
     PerCpuListsPolicy,
+    ShrinkPriorityPolicy,
+    SoftLimitDirectPolicy,
+    SoftLimitNodePolicy,
+    SoftLimitPolicy,
+    SoftLimitRootPolicy,
     WatermarksPolicy,
     WorkloadKind,
     ZoneName,

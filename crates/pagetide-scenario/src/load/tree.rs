@@ -371,7 +371,7 @@ fn is_flat(before: &[String], key: &str) -> bool {
     match before[..] {
         ["sysctl"] | ["variant", _, "sysctl" | "set"] => true,
         ["reference", _] => true,
-        ["group", _] => !matches!(key, "name" | "parent"),
+        ["group", _] => !matches!(key, "name" | "parent" | "at_start"),
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 //! nanoseconds and never allocates.
 
 use super::modulo::{Modulo, Scatter};
-use super::plan::{Accesses, PAGE_SIZE, REGION_PAGES_MAX};
+use super::plan::{Accesses, HEADER_PIECE, PAGE_SIZE, REGION_PAGES_MAX};
 use crate::op::Op;
 use crate::prng::{Lcg, SplitMix64};
 use crate::zipf::Zipf;
@@ -23,6 +23,7 @@ pub(super) enum Cursor {
     WorkingSet(Hotspot),
     FileWrite(Writes),
     FileRead(Reads),
+    Pieces(Pieces, Arc<Zipf>),
 }
 
 impl Cursor {
@@ -47,6 +48,7 @@ impl Cursor {
             Cursor::WorkingSet(hotspot) => hotspot.next_op(),
             Cursor::FileWrite(writes) => writes.next_op(),
             Cursor::FileRead(reads) => reads.next_op(),
+            Cursor::Pieces(pieces, zipf) => pieces.next_op(zipf),
             Cursor::Idle => None,
         }
     }
@@ -228,5 +230,34 @@ impl Reads {
             self.offset = 0;
         }
         Some(op)
+    }
+}
+
+/// read() calls of whole pieces of a file, some pieces more often than others: the headers of a
+/// build.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    file: usize,
+    size: u64,
+    left: u64,
+    pub(super) prng: SplitMix64,
+    scatter: Scatter,
+}
+
+impl Pieces {
+    pub(super) fn new(file: usize, size: u64, left: u64, prng: SplitMix64) -> Self {
+        let scatter = Scatter::new(size.div_ceil(HEADER_PIECE));
+        Self { file, size, left, prng, scatter }
+    }
+
+    fn next_op(&mut self, zipf: &Zipf) -> Option<Op> {
+        if self.left == 0 {
+            return None;
+        }
+        let offset = self.scatter.page(zipf.draw(&mut self.prng) - 1) * HEADER_PIECE;
+        // The file's last piece may be short, and so may be the last read of a unit.
+        let len = HEADER_PIECE.min(self.size - offset).min(self.left);
+        self.left -= len;
+        Some(Op::Read { file: self.file, offset, len })
     }
 }

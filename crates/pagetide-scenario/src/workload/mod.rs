@@ -4,7 +4,8 @@
 //! task and the seed: no clock, no floats, no hash order. docs/scenario.md defines every workload
 //! to the page.
 //!
-//! * `plan`: what is known before the run: regions, stages of each phase, generators.
+//! * `plan`: what is known before the run: regions, stages of each phase (a build goes through them
+//!   once a unit), generators.
 //! * `cursor`: the generators, one enum.
 //! * `replay`: a page trace as operations.
 //! * `modulo`: remainders and the scattering permutation.
@@ -17,9 +18,10 @@ mod replay;
 use crate::model::Setup;
 use crate::op::Op;
 use crate::trace::TraceError;
-use cursor::{Cursor, Draws, Hotspot, Laps, Reads, Writes};
+use cursor::{Cursor, Draws, Hotspot, Laps, Pieces, Reads, Writes};
 use plan::{Plan, Stage, Walk, WalkOrder};
 use replay::Replayed;
+use std::sync::Arc;
 use thiserror::Error;
 
 pub use modulo::{SCATTER, SCATTER_ALTERNATE};
@@ -62,8 +64,11 @@ pub struct Program {
     plan: Plan,
     loops_left: u32,
     phase: usize,
-    /// The stage that `cursor` works on, and what comes after it.
+    /// Number of the stage that comes next, once the phase has begun: `cursor` works on the one
+    /// before.
     stage: Option<usize>,
+    /// Times that the phase has gone through all its stages.
+    round: u32,
     regions_mapped: u32,
     /// The trace that the stage replays.
     trace: Option<Box<Replayed>>,
@@ -94,6 +99,7 @@ impl Program {
             loops_left,
             phase: 0,
             stage: None,
+            round: 0,
             regions_mapped: 0,
             trace: None,
         })
@@ -132,8 +138,14 @@ impl Program {
                 return Ok(Some(Op::PhaseBegin { phase }));
             };
             self.keep_state(stage);
-            if stage == self.plan.phases[self.phase].len() {
+            if stage == self.plan.phases[self.phase].list.len() {
+                self.round += 1;
+                if self.round < self.plan.phases[self.phase].rounds {
+                    self.stage = Some(0);
+                    continue;
+                }
                 self.stage = None;
+                self.round = 0;
                 self.phase += 1;
                 if self.phase == self.plan.phases.len() {
                     self.phase = 0;
@@ -150,10 +162,10 @@ impl Program {
 
     /// Begins a stage: sets the cursor, or gives the only operation there is.
     fn enter(&mut self, stage: usize) -> Result<Option<Op>, ProgramError> {
-        let Self { plan, cursor, .. } = self;
+        let Self { plan, cursor, round, .. } = self;
         let regions = &mut plan.regions;
         let number = |region: &plan::Region| region.number.unwrap_or_default();
-        match &plan.phases[self.phase][stage] {
+        match &plan.phases[self.phase].list[stage] {
             Stage::Once(op) => return Ok(Some(*op)),
             Stage::Map(index) => {
                 let region = &mut regions[*index];
@@ -187,7 +199,12 @@ impl Program {
             }
             Stage::FileRead { file, size, bytes, block } => {
                 let (file, size, left, block) = (*file, *size, *bytes, *block);
-                *cursor = Cursor::FileRead(Reads { file, size, offset: 0, left, block });
+                let offset = part_offset(*round, left, size);
+                *cursor = Cursor::FileRead(Reads { file, size, offset, left, block });
+            }
+            Stage::Headers { file, size, bytes, zipf } => {
+                let (file, size, left, prng) = (*file, *size, *bytes, plan.headers);
+                *cursor = Cursor::Pieces(Pieces::new(file, size, left, prng), Arc::clone(zipf));
             }
             Stage::Trace { path, passes } => {
                 match Replayed::open(path, *passes, self.regions_mapped) {
@@ -224,12 +241,15 @@ impl Program {
     fn keep_state(&mut self, stage: usize) {
         let cursor = std::mem::replace(&mut self.cursor, Cursor::Idle);
         let Some(stage) = stage.checked_sub(1) else { return };
-        match (cursor, &self.plan.phases[self.phase][stage]) {
+        match (cursor, &self.plan.phases[self.phase].list[stage]) {
             (Cursor::Random(draws) | Cursor::Zipf(draws, ..), Stage::Walk(walk)) => {
                 self.plan.regions[walk.region].prng = draws.prng;
             }
             (Cursor::WorkingSet(hotspot), Stage::Accesses(accesses)) => {
                 self.plan.generators[accesses.generator].lcg = hotspot.lcg;
+            }
+            (Cursor::Pieces(pieces, _), Stage::Headers { .. }) => {
+                self.plan.headers = pieces.prng;
             }
             (Cursor::FileWrite(writes), Stage::FileWrite { file, .. }) => {
                 for (known, offset) in &mut self.plan.positions {
@@ -241,6 +261,13 @@ impl Program {
             _ => {}
         }
     }
+}
+
+/// Where the part of a file begins that round `round` reads: each reads `bytes` bytes, from the
+/// file's front, round its end.
+fn part_offset(round: u32, bytes: u64, size: u64) -> u64 {
+    let read = u128::from(round) * u128::from(bytes);
+    (read % u128::from(size.max(1))) as u64
 }
 
 fn walk_cursor(walk: &Walk, region: u32, prng: crate::prng::SplitMix64) -> Cursor {

@@ -3,7 +3,7 @@
 
 use super::modulo::Scatter;
 use super::ProgramError;
-use crate::model::{Advice, Order, Setup, Task, WorkingSet, Workload};
+use crate::model::{Advice, Build, Order, Setup, Task, WorkingSet, Workload};
 use crate::op::{Backing, Op};
 use crate::prng::{sub_seed, Lcg, SplitMix64};
 use crate::zipf::Zipf;
@@ -14,6 +14,12 @@ use std::sync::Arc;
 pub const REGION_PAGES_MAX: u64 = 1 << 31;
 /// Bytes in a page.
 pub const PAGE_SIZE: u64 = 4096;
+/// Bytes of the longest read() or write() call of a build.
+const BUILD_BLOCK: u64 = 64 << 10;
+/// Bytes of a piece of headers: a header with its neighbours, and what read-ahead brings at least.
+pub(super) const HEADER_PIECE: u64 = 16 << 10;
+/// Exponent of the popularity of headers, in hundredths.
+const HEADER_EXPONENT: u32 = 100;
 
 /// Everything about a task that does not change while it runs, and the state that outlives a
 /// phase.
@@ -22,12 +28,22 @@ pub(super) struct Plan {
     /// Name of the task.
     pub(super) task: String,
     pub(super) loops: u32,
-    pub(super) phases: Vec<Vec<Stage>>,
+    pub(super) phases: Vec<Stages>,
     pub(super) regions: Vec<Region>,
     /// One generator for each pair of regions that a working-set phase names.
     pub(super) generators: Vec<Generator>,
     /// Where this task's next write to a file goes.
     pub(super) positions: Vec<(usize, u64)>,
+    /// Draws of headers, of all builds of the task.
+    pub(super) headers: SplitMix64,
+}
+
+/// What a phase consists of.
+#[derive(Debug)]
+pub(super) struct Stages {
+    pub(super) list: Vec<Stage>,
+    /// How often the phase goes through them: the units of a build, otherwise once.
+    pub(super) rounds: u32,
 }
 
 /// A named mapping of the task.
@@ -65,11 +81,19 @@ pub(super) enum Stage {
         bytes: Option<u64>,
         block: u64,
     },
+    /// Each round of the phase goes on where the one before stopped.
     FileRead {
         file: usize,
         size: u64,
         bytes: u64,
         block: u64,
+    },
+    Headers {
+        file: usize,
+        size: u64,
+        bytes: u64,
+        /// Ranks of its pieces.
+        zipf: Arc<Zipf>,
     },
     Trace {
         path: PathBuf,
@@ -120,6 +144,8 @@ impl Plan {
             regions: Vec::new(),
             generators: Vec::new(),
             positions: Vec::new(),
+            // A name that no region gives: `#` is in no name of a scenario.
+            headers: SplitMix64::new(sub_seed(seed, &format!("{}#headers", task.name))),
         };
         let mut planner = Planner { setup, task, seed, plan, zipfs: Vec::new() };
         for (index, phase) in task.phases.iter().enumerate() {
@@ -130,7 +156,11 @@ impl Plan {
                     problem,
                 }
             })?;
-            planner.plan.phases.push(stages);
+            let rounds = match &phase.workload {
+                Workload::Build(build) => build.units,
+                _ => 1,
+            };
+            planner.plan.phases.push(Stages { list: stages, rounds });
         }
         Ok(planner.plan)
     }
@@ -149,11 +179,8 @@ impl Planner<'_> {
     fn stages(&mut self, phase: u32, workload: &Workload) -> Result<Vec<Stage>, String> {
         match workload {
             Workload::FileWrite { file, bytes, block } => {
-                let size = self.file_size(*file)?;
                 self.check_block(*block)?;
-                if !self.plan.positions.iter().any(|(known, _)| known == file) {
-                    self.plan.positions.push((*file, size));
-                }
+                self.append_to(*file)?;
                 Ok(vec![Stage::FileWrite { file: *file, bytes: *bytes, block: *block }])
             }
             Workload::FileRead { file, bytes, block } => {
@@ -180,7 +207,7 @@ impl Planner<'_> {
             Workload::Trace { path, passes } => {
                 Ok(vec![Stage::Trace { path: path.clone(), passes: *passes }])
             }
-            Workload::Build(_) => Err("a build cannot be run yet".into()),
+            Workload::Build(build) => self.build(build),
             Workload::WriteControl { .. }
             | Workload::CreateGroup { .. }
             | Workload::RemoveGroup { .. }
@@ -188,6 +215,45 @@ impl Planner<'_> {
             Workload::Compute { ns } => Ok(vec![Stage::Once(Op::Compute { ns: *ns })]),
             Workload::Sleep { ns } => Ok(vec![Stage::Once(Op::Sleep { ns: *ns })]),
         }
+    }
+
+    /// The stages of one unit.
+    fn build(&mut self, build: &Build) -> Result<Vec<Stage>, String> {
+        if build.units == 0 {
+            return Err("it has no units".into());
+        }
+        let mut stages = Vec::with_capacity(4);
+        let block = BUILD_BLOCK;
+        if let Some((file, bytes)) = build.sources {
+            let size = self.file_size(file)?;
+            if size == 0 && bytes > 0 {
+                return Err("its file of sources is empty".into());
+            }
+            stages.push(Stage::FileRead { file, size, bytes, block });
+        }
+        if let Some((file, bytes)) = build.headers {
+            let size = self.file_size(file)?;
+            if size == 0 {
+                return Err("its file of headers is empty".into());
+            }
+            let zipf = self.zipf(size.div_ceil(HEADER_PIECE), HEADER_EXPONENT)?;
+            stages.push(Stage::Headers { file, size, bytes, zipf });
+        }
+        stages.push(Stage::Trace { path: build.trace.clone(), passes: 1 });
+        if let Some((file, bytes)) = build.objects {
+            self.append_to(file)?;
+            stages.push(Stage::FileWrite { file, bytes: Some(bytes), block });
+        }
+        Ok(stages)
+    }
+
+    /// Sees to it that the task has a position in a file: at its end, for the first write.
+    fn append_to(&mut self, file: usize) -> Result<(), String> {
+        let size = self.file_size(file)?;
+        if !self.plan.positions.iter().any(|(known, _)| *known == file) {
+            self.plan.positions.push((file, size));
+        }
+        Ok(())
     }
 
     fn working_set(&mut self, set: &WorkingSet) -> Result<Vec<Stage>, String> {

@@ -1,21 +1,21 @@
-//! `[sysctl]`, `[policy]` and `[[group]]`: known names, text in the form that the kernel parses.
+//! `[sysctl]`, `[policy]` and every write to a control file: known names, text in the form that
+//! the kernel parses.
 //! What a knob makes of its value, and every errno, is the core's business.
 
-use super::names::{need, Names};
 use crate::load::raw::{self, Knobs, Write};
-use crate::load::span::{clip, Problem, Sink, Span};
+use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::parse_size;
-use crate::model::Group;
 use crate::names::{
     find_knob, DirectReclaimPolicy, Knob, KnobForm, KswapdPolicy, Named, PerCpuListsPolicy,
-    WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
+    WatermarksPolicy, SYSCTLS,
 };
 use std::collections::BTreeMap;
 
 /// The marks of policy `apart`, from the lowest.
 const MARKS: [&str; 3] = ["vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes"];
 
-/// The policies with their defaults filled in.
+/// The policies. Those that every setup names have their defaults filled in; those on groups are
+/// there when the scenario names them, for most have no groups.
 pub(super) fn policies(policy: Option<&raw::Policy>) -> BTreeMap<String, String> {
     let watermarks = policy.and_then(|policy| policy.watermarks.as_ref());
     let kswapd = policy.and_then(|policy| policy.kswapd.as_ref());
@@ -25,12 +25,23 @@ pub(super) fn policies(policy: Option<&raw::Policy>) -> BTreeMap<String, String>
     let watermarks = watermarks.map_or(WatermarksPolicy::ScaleFactor, |at| at.value);
     let kswapd = kswapd.map_or(KswapdPolicy::Linux61, |at| at.value);
     let direct = direct.map_or(DirectReclaimPolicy::Linux61, |at| at.value);
-    BTreeMap::from([
+    let mut policies = BTreeMap::from([
         ("watermarks".to_owned(), watermarks.name().to_owned()),
         ("kswapd".to_owned(), kswapd.name().to_owned()),
         ("direct_reclaim".to_owned(), direct.name().to_owned()),
         ("per_cpu_lists".to_owned(), lists.name().to_owned()),
-    ])
+    ]);
+    let Some(policy) = policy else { return policies };
+    let mut add = |name: &str, value: Option<&'static str>| {
+        policies.extend(value.map(|value| (name.to_owned(), value.to_owned())));
+    };
+    add("soft_limit", policy.soft_limit.as_ref().map(|at| at.value.name()));
+    add("soft_limit_root", policy.soft_limit_root.as_ref().map(|at| at.value.name()));
+    add("soft_limit_direct", policy.soft_limit_direct.as_ref().map(|at| at.value.name()));
+    add("soft_limit_node", policy.soft_limit_node.as_ref().map(|at| at.value.name()));
+    add("shrink_priority", policy.shrink_priority.as_ref().map(|at| at.value.name()));
+    add("group_walk", policy.group_walk.as_ref().map(|at| at.value.name()));
+    policies
 }
 
 /// The writes to system-wide knobs.
@@ -41,15 +52,10 @@ pub(super) fn sysctls(
 ) -> Vec<(String, String)> {
     let writes = knobs.map_or(&[][..], |knobs| knobs.writes.as_slice());
     let checked = check_writes(writes, SYSCTLS, "sysctl", sink);
-    let is_apart = policies.get("watermarks").map(String::as_str) == Some("apart");
     let mut marks: Vec<(&'static str, i64, Span)> = Vec::new();
     for name in MARKS {
         let Some(write) = writes.iter().find(|write| write.name.value == name) else { continue };
-        if !is_apart {
-            let message = format!("{name} does not exist under this policy of watermarks");
-            let hint = "write [policy] watermarks = \"apart\"";
-            sink.hinted(write.name.span, message, hint);
-        }
+        check_mark(&write.name, policies, sink);
         if let Some(value) = parse_integer(&write.text.value) {
             if let Some((lower, lower_value, lower_span)) = marks.last() {
                 if *lower_value > value {
@@ -68,99 +74,57 @@ pub(super) fn sysctls(
     checked
 }
 
-/// The groups, parents before children, and their names.
-pub(super) fn groups<'a>(raw: &'a raw::Scenario, sink: &mut Sink) -> (Vec<Group>, Names<'a>) {
-    let list = raw.group.as_deref().unwrap_or_default();
-    let mut given = Names::new("group");
-    given.is_incomplete = raw.bad.contains(&"group");
-    for (index, group) in list.iter().enumerate() {
-        let place = (group.table.at, group.table.bad.as_slice());
-        match need(&group.table.name, "name", place, "the group", "\"batch\"", sink) {
-            Some(name) => given.insert(&name.value.0, name.span, index, sink),
-            None => given.is_incomplete = true,
-        }
-    }
-    let parents: Vec<Option<usize>> = list
-        .iter()
-        .map(|group| group.table.parent.as_ref().and_then(|parent| given.find(parent, sink)))
-        .collect();
-    let order = parents_first(list, &parents, sink);
-    let mut names = Names::new("group");
-    names.is_incomplete = given.is_incomplete;
-    let mut groups = Vec::with_capacity(order.len());
-    let mut place_of: BTreeMap<usize, usize> = BTreeMap::new();
-    for index in order {
-        let group = &list[index];
-        let controls = check_writes(&group.controls.writes, GROUP_CONTROLS, "control file", sink);
-        let Some(name) = &group.table.name else { continue };
-        if given.get(&name.value.0) != Some(index) {
-            continue;
-        }
-        place_of.insert(index, groups.len());
-        names.insert(&name.value.0, name.span, groups.len(), sink);
-        let parent = parents[index].and_then(|parent| place_of.get(&parent).copied());
-        groups.push(Group { name: name.value.0.clone(), parent, controls, at_start: true });
-    }
-    (groups, names)
-}
-
-/// An order of the groups in which each comes after its parent. Reports cycles.
-fn parents_first(list: &[raw::Group], parents: &[Option<usize>], sink: &mut Sink) -> Vec<usize> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum State {
-        New,
-        Open,
-        Done,
-    }
-    let mut states = vec![State::New; list.len()];
-    let mut order = Vec::with_capacity(list.len());
-    for start in 0..list.len() {
-        let mut path = Vec::new();
-        let mut next = Some(start);
-        while let Some(index) = next.filter(|index| states[*index] == State::New) {
-            states[index] = State::Open;
-            path.push(index);
-            next = parents[index];
-        }
-        if let Some(index) = next.filter(|index| states[*index] == State::Open) {
-            if let Some(parent) = &list[index].table.parent {
-                let name = list[index].table.name.as_ref().map_or("", |name| &name.value.0);
-                let message = format!("the group `{}` is within itself", clip(name));
-                sink.hinted(parent.span, message, "let one of its parents be the root");
-            }
-        }
-        for index in path.into_iter().rev() {
-            states[index] = State::Done;
-            order.push(index);
-        }
-    }
-    order
-}
-
-fn check_writes(
+/// The text of every write, in order. `memory.reclaim` and its like are refused: nothing is there
+/// yet to act on.
+pub(super) fn check_writes(
     writes: &[Write],
     table: &'static [Knob],
     what: &str,
     sink: &mut Sink,
 ) -> Vec<(String, String)> {
     for write in writes {
-        let name = &write.name.value;
-        let Some(knob) = find_knob(table, name) else {
-            let known = table.iter().map(|knob| knob.name);
-            let hint = match sink.suggest(name, known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "docs/scenario.md lists them".to_owned(),
-            };
-            sink.hinted(write.name.span, format!("unknown {what} `{}`", clip(name)), hint);
-            continue;
-        };
-        if let Err(hint) = check_text(knob, &write.text.value) {
-            let text = clip(&write.text.value);
-            let message = format!("`{text}` would be refused by {name} (EINVAL)");
-            sink.hinted(write.text.span, message, hint);
+        let Some(knob) = check_write(&write.name, &write.text, table, what, sink) else { continue };
+        if knob.form.is_action() {
+            let message = format!("{} cannot be written before anything runs", knob.name);
+            let hint = "let a task write it: workload = \"write-control\"";
+            sink.hinted(write.name.span, message, hint);
         }
     }
     writes.iter().map(|write| (write.name.value.clone(), write.text.value.clone())).collect()
+}
+
+/// The knob that a write is for. Reports one that there is not, and a text that it does not take.
+pub(super) fn check_write(
+    name: &At<String>,
+    text: &At<String>,
+    table: &'static [Knob],
+    what: &str,
+    sink: &mut Sink,
+) -> Option<&'static Knob> {
+    let Some(knob) = find_knob(table, &name.value) else {
+        let known = table.iter().map(|knob| knob.name);
+        let hint = match sink.suggest(&name.value, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "docs/scenario.md lists them".to_owned(),
+        };
+        sink.hinted(name.span, format!("unknown {what} `{}`", clip(&name.value)), hint);
+        return None;
+    };
+    if let Err(hint) = check_text(knob, &text.value) {
+        let message = format!("`{}` would be refused by {} (EINVAL)", clip(&text.value), knob.name);
+        sink.hinted(text.span, message, hint);
+    }
+    Some(knob)
+}
+
+/// Reports a mark of policy `apart` under another policy.
+pub(super) fn check_mark(name: &At<String>, policies: &BTreeMap<String, String>, sink: &mut Sink) {
+    let is_apart = policies.get("watermarks").map(String::as_str) == Some("apart");
+    if MARKS.contains(&name.value.as_str()) && !is_apart {
+        let message = format!("{} does not exist under this policy of watermarks", name.value);
+        let hint = "write [policy] watermarks = \"apart\"";
+        sink.hinted(name.span, message, hint);
+    }
 }
 
 /// Whether the kernel would take the text; else what it takes.
@@ -202,6 +166,23 @@ fn check_text(knob: &Knob, text: &str) -> Result<(), String> {
                 Err(_) => forms,
             })
         }
+        KnobForm::Reclaim => {
+            let mut words = text.split_ascii_whitespace();
+            let size = words.next().unwrap_or_default();
+            let swappiness = |word: &str| {
+                let value = word.strip_prefix("swappiness=").and_then(parse_integer);
+                value.is_some_and(|value| (0..=200).contains(&value))
+            };
+            if is_kernel_size(size) && words.next().is_none_or(swappiness) && words.next().is_none()
+            {
+                return Ok(());
+            }
+            let forms = "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them";
+            Err(match parse_size(text) {
+                Ok(bytes) => format!("{forms}: write {}", kernel_size(bytes)),
+                Err(_) => forms.to_owned(),
+            })
+        }
     }
 }
 
@@ -233,6 +214,30 @@ fn is_kernel_size(text: &str) -> bool {
     parse_integer(number).is_some_and(|value| value >= 0)
 }
 
+/// Bytes of a text that a control of groups takes; `max` and `-1` are no limit.
+pub(super) fn control_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    if text == "max" || text == "-1" {
+        return Some(u64::MAX);
+    }
+    if !is_kernel_size(text) {
+        return None;
+    }
+    let is_hexadecimal = text.starts_with("0x") && text.ends_with(['e', 'E']);
+    let shift = match text.chars().next_back()?.to_ascii_lowercase() {
+        'k' => 10,
+        'm' => 20,
+        'g' => 30,
+        't' => 40,
+        'p' => 50,
+        'e' if !is_hexadecimal => 60,
+        _ => 0,
+    };
+    let digits = if shift > 0 { &text[..text.len() - 1] } else { text };
+    let value = u64::try_from(parse_integer(digits)?).ok()?;
+    Some(value.saturating_mul(1 << shift))
+}
+
 fn kernel_size(bytes: u64) -> String {
     const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
     for (unit, shift) in UNITS {
@@ -246,6 +251,7 @@ fn kernel_size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::GROUP_CONTROLS;
 
     #[test]
     fn integers_are_parsed_as_the_kernel_does() {
@@ -271,6 +277,14 @@ mod tests {
         for text in ["", "M", "300MB", "300MiB", "-1", "max", "1.5G"] {
             assert!(!is_kernel_size(text), "{text}");
         }
+        for (text, bytes) in
+            [("0", 0), ("300M", 300 << 20), (" 2g\n", 2 << 30), ("0x1e", 30), ("1E", 1 << 60)]
+        {
+            assert_eq!(control_bytes(text), Some(bytes), "{text}");
+        }
+        assert_eq!(control_bytes("max"), Some(u64::MAX));
+        assert_eq!(control_bytes("99E"), Some(u64::MAX));
+        assert_eq!(control_bytes("300MB"), None);
     }
 
     #[test]
@@ -294,5 +308,24 @@ mod tests {
         assert!(hint.ends_with("write 300M"), "{hint}");
         assert!(check("memory.max", "-1").is_err());
         assert_eq!(check("memory.limit_in_bytes", "-1"), Ok(()));
+        assert_eq!(check("memory.global_shrink_priority", "-128"), Ok(()));
+        let hint = check("memory.global_shrink_priority", "13").unwrap_err();
+        assert_eq!(hint, "it takes -128 to 12");
+        for text in ["100M", "4096", " 1G swappiness=0\n", "1G  swappiness=200"] {
+            assert_eq!(check("memory.reclaim", text), Ok(()), "{text}");
+        }
+        for text in [
+            "",
+            "max",
+            "1G swappiness=201",
+            "1G swap",
+            "swappiness=60",
+            "1G 1G",
+            "1G swappiness=1 swappiness=1",
+        ] {
+            assert!(check("memory.reclaim", text).is_err(), "{text}");
+        }
+        let hint = check("memory.reclaim", "100MiB").unwrap_err();
+        assert!(hint.ends_with("after them: write 100M"), "{hint}");
     }
 }

@@ -1,7 +1,9 @@
 //! From typed tables to the model: every name resolved, every size possible. All checks go on
 //! after a mistake, with a stand-in for what is missing, so that one run reports all of them.
 
+mod build;
 mod files;
+mod groups;
 mod knobs;
 mod machine;
 mod names;
@@ -29,8 +31,10 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     let mut files = files::check(raw, &disks, sink);
     let policies = knobs::policies(raw.policy.as_ref());
     let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
-    let (groups, group_names) = knobs::groups(raw, sink);
-    let tasks = tasks::check(raw, &group_names, &mut files, base_dir, at, sink);
+    let memory = machine.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.memory));
+    let groups = groups::check(raw, memory, sink);
+    let scene = tasks::Scene { groups: &groups, policies: &policies, base_dir };
+    let tasks = tasks::check(raw, scene, &mut files, at, sink);
     let measure = report::measure(raw, &tasks, sink);
     let limit = raw.time_limit.as_ref();
     if let Some(limit) = limit.filter(|limit| limit.value.0 == 0) {
@@ -40,7 +44,7 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
         machine,
         sysctls,
         policies,
-        groups,
+        groups: groups.list,
         files: files.list,
         tasks,
         measure,

@@ -1,12 +1,12 @@
 //! `[[task]]`: copies, phases, who waits for whom.
 
 use super::files::Files;
+use super::groups::Groups;
 use super::names::{need, Names};
 use super::workload::{Phases, Regions};
 use super::{PHASES_MAX, TASKS_MAX};
-use crate::load::decode::Name;
 use crate::load::raw;
-use crate::load::span::{clip, At, Problem, Sink, Span};
+use crate::load::span::{clip, Problem, Sink, Span};
 use crate::model::{Phase, Start, Task, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,12 +39,19 @@ struct After {
     span: Span,
 }
 
+/// What tasks find when they come to be checked, besides files.
+#[derive(Clone, Copy)]
+pub(super) struct Scene<'c> {
+    pub(super) groups: &'c Groups<'c>,
+    pub(super) policies: &'c BTreeMap<String, String>,
+    pub(super) base_dir: &'c Path,
+}
+
 /// All tasks, copies made.
 pub(super) fn check(
     raw: &raw::Scenario,
-    groups: &Names<'_>,
+    scene: Scene<'_>,
     files: &mut Files<'_>,
-    base_dir: &Path,
     at: Span,
     sink: &mut Sink,
 ) -> Vec<Task> {
@@ -63,15 +70,10 @@ pub(super) fn check(
     for (index, task) in list.iter().enumerate() {
         let place = (task.table.at, task.table.bad.as_slice());
         match need(&task.table.name, "name", place, "the task", "\"writer\"", sink) {
-            Some(name) => {
-                names.insert(&name.value.0, name.span, index, sink);
-                if let Some(group) = groups.span(&name.value.0) {
-                    shared_name(name, group, sink);
-                }
-            }
+            Some(name) => names.insert(&name.value.0, name.span, index, sink),
             None => names.is_incomplete = true,
         }
-        let draft = draft(task, groups, files, base_dir, budget, sink);
+        let draft = draft(task, scene, files, budget, sink);
         budget = budget.saturating_sub(draft.phases.len());
         drafts.push(draft);
     }
@@ -92,15 +94,6 @@ pub(super) fn check(
         sink.hinted(list[0].table.at, message, "leave out `background` for one of them");
     }
     expand(&drafts, files)
-}
-
-fn shared_name(name: &At<Name>, group: Span, sink: &mut Sink) {
-    sink.push(Problem {
-        span: name.span,
-        message: format!("a group is called `{}` too", clip(&name.value.0)),
-        hint: Some("their metrics would have the same keys: rename one of them".into()),
-        also: Some((group, "the group".into())),
-    });
 }
 
 fn is_within_limits(drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) -> bool {
@@ -125,15 +118,14 @@ fn is_within_limits(drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) -
 
 fn draft<'a>(
     task: &'a raw::Task,
-    groups: &Names<'_>,
+    scene: Scene<'_>,
     files: &Files<'_>,
-    base_dir: &Path,
     budget: usize,
     sink: &mut Sink,
 ) -> Draft<'a> {
     let table = &task.table;
     let name = table.name.as_ref().map_or("", |name| name.value.0.as_str());
-    let phases = phases(task, files, base_dir, budget, sink);
+    let phases = phases(task, scene, files, budget, sink);
     let background = table.background.as_ref().is_some_and(|background| background.value);
     let is_endless = report_endless(task, name, &phases, background, sink);
     if let (Some(start), Some(_)) = (&table.start, &table.after) {
@@ -146,7 +138,7 @@ fn draft<'a>(
         name,
         copies: table.copies.as_ref().map_or(1, |copies| copies.value.0 as usize),
         first: 0,
-        group: table.group.as_ref().and_then(|group| groups.find(group, sink)),
+        group: table.group.as_ref().and_then(|group| scene.groups.of_task(group, sink)),
         delay_ns: start.saturating_add(delay),
         after: None,
         background,
@@ -159,13 +151,13 @@ fn draft<'a>(
 
 fn phases(
     task: &raw::Task,
+    scene: Scene<'_>,
     files: &Files<'_>,
-    base_dir: &Path,
     budget: usize,
     sink: &mut Sink,
 ) -> Vec<Phase> {
     let list = task.table.phase.as_deref().unwrap_or_default();
-    let mut checker = Phases { files, base_dir, regions: Regions::default() };
+    let mut checker = Phases { files, scene, regions: Regions::default() };
     if let Some(inline) = &task.inline {
         if let Some(phase) = list.first() {
             let hint = "move the task's own workload into a [[task.phase]]";
@@ -330,7 +322,7 @@ fn expand(drafts: &[Draft<'_>], files: &mut Files<'_>) -> Vec<Task> {
             };
             let mut phases = draft.phases.clone();
             for phase in &mut phases {
-                if let Some(file) = file_of(&mut phase.workload) {
+                for file in files_of(&mut phase.workload).into_iter().flatten() {
                     *file = files.of_task(*file, &name);
                 }
             }
@@ -349,21 +341,22 @@ fn expand(drafts: &[Draft<'_>], files: &mut Files<'_>) -> Vec<Task> {
     tasks
 }
 
-/// The index of the file that a workload uses.
-fn file_of(workload: &mut Workload) -> Option<&mut usize> {
+/// The indices of the files that a workload uses.
+fn files_of(workload: &mut Workload) -> [Option<&mut usize>; 3] {
     match workload {
         Workload::FileWrite { file, .. }
         | Workload::FileRead { file, .. }
-        | Workload::MappedRead { file, .. } => Some(file),
-        Workload::WorkingSet(set) => set.file.as_mut().map(|file| &mut file.0),
+        | Workload::MappedRead { file, .. } => [Some(file), None, None],
+        Workload::WorkingSet(set) => [set.file.as_mut().map(|file| &mut file.0), None, None],
+        Workload::Build(build) => [&mut build.sources, &mut build.headers, &mut build.objects]
+            .map(|part| part.as_mut().map(|(file, _)| file)),
         Workload::Touch { .. }
         | Workload::Trace { .. }
-        | Workload::Build(_)
         | Workload::WriteControl { .. }
         | Workload::CreateGroup { .. }
         | Workload::RemoveGroup { .. }
         | Workload::JoinGroup { .. }
         | Workload::Compute { .. }
-        | Workload::Sleep { .. } => None,
+        | Workload::Sleep { .. } => [None, None, None],
     }
 }

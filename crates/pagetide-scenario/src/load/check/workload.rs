@@ -3,6 +3,7 @@
 
 use super::files::Files;
 use super::names::need;
+use super::tasks::Scene;
 use crate::load::decode::{Hundredths, Int, Name, Size};
 use crate::load::raw;
 use crate::load::span::{clip, At, Problem, Sink, Span};
@@ -11,7 +12,7 @@ use crate::model::{Advice, Order, WorkingSet, Workload};
 use crate::names::{AdviceKind, OrderKind};
 use crate::workload::REGION_PAGES_MAX;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Bytes of a read() or write() call unless the scenario says otherwise.
 const DEFAULT_BLOCK: u64 = 64 << 10;
@@ -40,7 +41,7 @@ struct Region {
 /// A workload, with indices of templates where the model has indices of files.
 pub(super) struct Phases<'c, 'a> {
     pub(super) files: &'c Files<'a>,
-    pub(super) base_dir: &'c Path,
+    pub(super) scene: Scene<'c>,
     pub(super) regions: Regions,
 }
 
@@ -61,6 +62,13 @@ impl Phases<'_, '_> {
             raw::Workload::Touch(keys) => self.touch(keys, sink),
             raw::Workload::WorkingSet(keys) => self.working_set(keys, sink),
             raw::Workload::Trace(keys) => self.trace(keys, sink),
+            raw::Workload::Build(keys) => self.build(keys, sink),
+            raw::Workload::WriteControl(keys) => {
+                self.scene.groups.write_control(keys, self.scene.policies, sink)
+            }
+            raw::Workload::CreateGroup(keys) => self.scene.groups.create(keys, sink),
+            raw::Workload::RemoveGroup(keys) => self.scene.groups.remove(keys, sink),
+            raw::Workload::JoinGroup(keys) => self.scene.groups.join(keys, sink),
             raw::Workload::Compute(keys) => {
                 let place = (keys.at, keys.bad.as_slice());
                 let time =
@@ -89,10 +97,15 @@ impl Phases<'_, '_> {
     }
 
     fn check_end(&self, file: usize, total: &At<Size>, sink: &mut Sink) {
-        let end = self.files.size(file).saturating_add(total.value.0);
+        self.check_growth(file, total.value.0, total.span, sink);
+    }
+
+    /// Reports a file to which more is appended than it can hold.
+    pub(super) fn check_growth(&self, file: usize, bytes: u64, span: Span, sink: &mut Sink) {
+        let end = self.files.size(file).saturating_add(bytes);
         if to_pages(end) > REGION_PAGES_MAX {
             let limit = show_size(REGION_PAGES_MAX * PAGE_SIZE);
-            sink.hinted(total.span, "the file becomes too large", format!("at most {limit}"));
+            sink.hinted(span, "the file becomes too large", format!("at most {limit}"));
         }
     }
 
@@ -105,7 +118,7 @@ impl Phases<'_, '_> {
     }
 
     /// The size of a file that is read.
-    fn not_empty(&self, file: usize, name: &At<Name>, sink: &mut Sink) -> Option<u64> {
+    pub(super) fn not_empty(&self, file: usize, name: &At<Name>, sink: &mut Sink) -> Option<u64> {
         let size = self.files.size(file);
         if size > 0 {
             return Some(size);
@@ -240,14 +253,26 @@ impl Phases<'_, '_> {
 
     fn trace(&self, keys: &raw::Trace, sink: &mut Sink) -> Option<Workload> {
         let place = (keys.at, keys.bad.as_slice());
-        let path = need(&keys.path, "path", place, "workload trace", "\"program.ptt\"", sink)?;
-        let full = self.base_dir.join(&path.value);
+        let path = self.trace_path(&keys.path, place, "workload trace", sink)?;
+        Some(Workload::Trace { path, passes: passes(&keys.passes) })
+    }
+
+    /// The path of a trace that can be replayed.
+    pub(super) fn trace_path(
+        &self,
+        path: &Option<At<String>>,
+        place: (Span, &[&'static str]),
+        what: &str,
+        sink: &mut Sink,
+    ) -> Option<PathBuf> {
+        let path = need(path, "path", place, what, "\"program.ptt\"", sink)?;
+        let full = self.scene.base_dir.join(&path.value);
         if let Err((problem, hint)) = crate::load::trace_file::check(&full) {
             let message = format!("trace `{}`: {problem}", clip(&path.value));
             sink.push(Problem { span: path.span, message, hint, also: None });
             return None;
         }
-        Some(Workload::Trace { path: full, passes: passes(&keys.passes) })
+        Some(full)
     }
 
     /// Notes that a phase uses a region. Reports what contradicts another phase of the task, and

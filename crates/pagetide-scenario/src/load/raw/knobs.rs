@@ -1,10 +1,14 @@
-//! `[sysctl]`, `[policy]` and `[[group]]`: what a user would echo into control files.
+//! `[sysctl]`, `[policy]` and `[[group]]`: what a user would echo into control files. A text is
+//! kept as it is written; whether the kernel would take it is checked later.
 
-use crate::load::decode::{expected, table, Decode, Keyed, Name};
+use crate::load::decode::{expected, table, unknown_key, Decode, Keyed, Name};
 use crate::load::span::{At, Sink};
 use crate::load::tree::{Entry, Node, Value};
 use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
+use crate::names::{SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
+use crate::names::{GROUP_CONTROLS, SYSCTLS};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
 table! {
@@ -18,6 +22,18 @@ table! {
         direct_reclaim: At<DirectReclaimPolicy>,
         /// How large the per-CPU lists are (default linux-6.1).
         per_cpu_lists: At<PerCpuListsPolicy>,
+        /// How global reclaim heeds soft limits (default tree).
+        soft_limit: At<SoftLimitPolicy>,
+        /// Whether the group whose limit raised the pressure counts (default excluded).
+        soft_limit_root: At<SoftLimitRootPolicy>,
+        /// How tasks that reclaim for themselves heed soft limits (default full).
+        soft_limit_direct: At<SoftLimitDirectPolicy>,
+        /// What a soft limit is on one node (default global).
+        soft_limit_node: At<SoftLimitNodePolicy>,
+        /// What memory.global_shrink_priority does (default guarded).
+        shrink_priority: At<ShrinkPriorityPolicy>,
+        /// How a reclaimer walks the groups (default whole).
+        group_walk: At<GroupWalkPolicy>,
     }
 }
 
@@ -45,36 +61,75 @@ impl Decode for Knobs {
     }
 }
 
-/// The text that an entry writes: a string as it is, an integer in decimal, an array of integers
-/// with blanks between them.
 fn decode_write(entry: &Entry, sink: &mut Sink) -> Option<Write> {
-    let text = match &entry.node.value {
-        Value::Text(text) => text.clone(),
-        Value::Integer(value) => value.to_string(),
-        Value::Array(nodes) => {
-            let integers: Option<Vec<String>> = nodes
-                .iter()
-                .map(|node| match node.value {
-                    Value::Integer(value) => Some(value.to_string()),
-                    _ => None,
-                })
-                .collect();
-            match integers {
-                Some(integers) => integers.join(" "),
-                None => {
-                    expected(&entry.node, "integers", "", sink);
-                    return None;
+    let text = ControlText::decode(&entry.node, sink)?;
+    let name = At { value: entry.key.clone(), span: entry.key_span };
+    Some(Write { name, text: At { value: text.0, span: entry.node.span } })
+}
+
+/// What is written into a control file: a string as it is, an integer in decimal, an array of
+/// integers with blanks between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ControlText(pub(crate) String);
+
+impl Decode for ControlText {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let integer = |node: &Node| match node.value {
+            Value::Integer(value) => Some(value.to_string()),
+            _ => None,
+        };
+        match &node.value {
+            Value::Text(text) => Some(ControlText(text.clone())),
+            Value::Integer(value) => Some(ControlText(value.to_string())),
+            Value::Array(nodes) => {
+                let integers: Option<Vec<String>> = nodes.iter().map(integer).collect();
+                if integers.is_none() {
+                    expected(node, "integers", "", sink);
                 }
+                Some(ControlText(integers?.join(" ")))
+            }
+            _ => {
+                let hint = "it is what you would echo into the file";
+                expected(node, "an integer or a string", hint, sink);
+                None
             }
         }
-        _ => {
-            let hint = "it is what you would echo into the file";
-            expected(&entry.node, "an integer or a string", hint, sink);
-            return None;
-        }
-    };
-    let name = At { value: entry.key.clone(), span: entry.key_span };
-    Some(Write { name, text: At { value: text, span: entry.node.span } })
+    }
+}
+
+impl JsonSchema for ControlText {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "ControlText".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "integer", "array"], "items": { "type": "integer" } })
+    }
+}
+
+/// Name of a control file, of the machine or of a group; which of them is checked with the rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ControlName(pub(crate) String);
+
+impl Decode for ControlName {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        String::decode(node, sink).map(ControlName)
+    }
+}
+
+impl JsonSchema for ControlName {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "ControlName".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = SYSCTLS.iter().chain(GROUP_CONTROLS).map(|knob| knob.name).collect();
+        json_schema!({ "type": "string", "enum": names })
+    }
 }
 
 impl JsonSchema for Knobs {
@@ -82,7 +137,7 @@ impl JsonSchema for Knobs {
         "Sysctls".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        crate::schema::knobs(crate::names::SYSCTLS)
+        crate::schema::knobs(SYSCTLS)
     }
 }
 
@@ -101,6 +156,9 @@ table! {
         name: At<Name>,
         /// The group it is in (default: the root).
         parent: At<Name>,
+        /// It is there when the run begins; otherwise a task makes it with workload create-group
+        /// (default true).
+        at_start: At<bool>,
     }
 }
 
@@ -113,7 +171,15 @@ impl Decode for Group {
         let mut group = Group::default();
         group.table.place(node.span);
         for entry in &table.entries {
-            if !group.table.take(entry, sink) {
+            if group.table.take(entry, sink) {
+                continue;
+            }
+            // Control files have a dot in their names: this is a key that was misspelt.
+            if !entry.key.contains('.') {
+                let keys = GroupTable::KEYS.iter().copied();
+                let controls = GROUP_CONTROLS.iter().map(|knob| knob.name);
+                unknown_key(entry, keys.chain(controls), sink);
+            } else {
                 group.controls.writes.extend(decode_write(entry, sink));
             }
         }
@@ -127,6 +193,6 @@ impl JsonSchema for Group {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let table = GroupTable::json_schema(generator);
-        crate::schema::with_controls(table, crate::names::GROUP_CONTROLS)
+        crate::schema::with_controls(table, GROUP_CONTROLS)
     }
 }

@@ -154,6 +154,17 @@ fn decode_workload(
             Workload::WorkingSet(Box::new(fill(kind, span, rest, outer_keys, sink)))
         }
         WorkloadKind::Trace => Workload::Trace(fill(kind, span, rest, outer_keys, sink)),
+        WorkloadKind::Build => Workload::Build(Box::new(fill(kind, span, rest, outer_keys, sink))),
+        WorkloadKind::WriteControl => {
+            Workload::WriteControl(fill(kind, span, rest, outer_keys, sink))
+        }
+        WorkloadKind::CreateGroup => {
+            Workload::CreateGroup(fill(kind, span, rest, outer_keys, sink))
+        }
+        WorkloadKind::RemoveGroup => {
+            Workload::RemoveGroup(fill(kind, span, rest, outer_keys, sink))
+        }
+        WorkloadKind::JoinGroup => Workload::JoinGroup(fill(kind, span, rest, outer_keys, sink)),
         WorkloadKind::Compute => Workload::Compute(fill(kind, span, rest, outer_keys, sink)),
         WorkloadKind::Sleep => Workload::Sleep(fill(kind, span, rest, outer_keys, sink)),
     }

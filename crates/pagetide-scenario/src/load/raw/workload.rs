@@ -1,5 +1,6 @@
 //! The keys of each workload.
 
+use super::{ControlName, ControlText};
 use crate::load::decode::{table, Hundredths, Int, Keyed, Name, Size, Time};
 use crate::load::span::At;
 use crate::names::{AdviceKind, OrderKind, WorkloadKind};
@@ -21,6 +22,16 @@ pub(crate) enum Workload {
     WorkingSet(Box<WorkingSet>),
     /// Replays a page trace.
     Trace(Trace),
+    /// Compiles files, one after another, as make does.
+    Build(Box<Build>),
+    /// Writes a text to a control file, as echo does.
+    WriteControl(WriteControl),
+    /// Makes a group that is not there, as mkdir does.
+    CreateGroup(CreateGroup),
+    /// Removes a group, as rmdir does.
+    RemoveGroup(RemoveGroup),
+    /// Moves the task into a group.
+    JoinGroup(JoinGroup),
     /// Uses the CPU.
     Compute(Compute),
     /// Sleeps.
@@ -136,6 +147,73 @@ table! {
     }
 }
 
+/// Files to compile.
+const UNITS_MAX: i64 = 1_000_000;
+
+table! {
+    /// Compiles files.
+    Build {
+        /// The trace of one compiler, relative to the scenario file.
+        #[schemars(required)]
+        path: At<String>,
+        /// Files to compile.
+        #[schemars(required)]
+        units: At<Int<1, UNITS_MAX>>,
+        /// The file that stands for the source tree, read from front to back (default: none).
+        sources: At<Name>,
+        /// Bytes of it that a unit reads (default 6323, those of the recorded compile).
+        source: At<Size>,
+        /// The file that stands for all headers (default: none).
+        headers: At<Name>,
+        /// Bytes of it that a unit reads (default 442572, those of the recorded compile).
+        header: At<Size>,
+        /// The file that objects are appended to (default: none).
+        objects: At<Name>,
+        /// Bytes that a unit appends (default 6592, those of the recorded compile).
+        object: At<Size>,
+    }
+}
+
+table! {
+    /// Writes to a control file.
+    WriteControl {
+        /// Name of the file, as the kernel spells it.
+        #[schemars(required)]
+        control: At<ControlName>,
+        /// What to write.
+        #[schemars(required)]
+        text: At<ControlText>,
+        /// The group whose file it is (default: none, the file is the machine's).
+        target: At<Name>,
+    }
+}
+
+table! {
+    /// Makes a group.
+    CreateGroup {
+        /// The group.
+        #[schemars(required)]
+        target: At<Name>,
+    }
+}
+
+table! {
+    /// Removes a group.
+    RemoveGroup {
+        /// The group.
+        #[schemars(required)]
+        target: At<Name>,
+    }
+}
+
+table! {
+    /// Moves the task into a group.
+    JoinGroup {
+        /// The group (default: the root).
+        target: At<Name>,
+    }
+}
+
 table! {
     /// Uses the CPU.
     Compute {
@@ -163,6 +241,11 @@ pub(crate) fn workload_keys(kind: WorkloadKind) -> &'static [&'static str] {
         WorkloadKind::Touch => Touch::KEYS,
         WorkloadKind::WorkingSet => WorkingSet::KEYS,
         WorkloadKind::Trace => Trace::KEYS,
+        WorkloadKind::Build => Build::KEYS,
+        WorkloadKind::WriteControl => WriteControl::KEYS,
+        WorkloadKind::CreateGroup => CreateGroup::KEYS,
+        WorkloadKind::RemoveGroup => RemoveGroup::KEYS,
+        WorkloadKind::JoinGroup => JoinGroup::KEYS,
         WorkloadKind::Compute => Compute::KEYS,
         WorkloadKind::Sleep => Sleep::KEYS,
     }

@@ -1,0 +1,245 @@
+//! `[[group]]`, and what tasks do with groups: parents that exist and are there in time,
+//! protections that the machine can keep, writes that the kernel takes.
+
+use super::knobs::{check_mark, check_write, check_writes, control_bytes};
+use super::names::{need, Names};
+use crate::load::decode::Name;
+use crate::load::raw;
+use crate::load::span::{clip, At, Problem, Sink, Span};
+use crate::load::units::show_size;
+use crate::model::{Group, Workload};
+use crate::names::{find_knob, GROUP_CONTROLS, SYSCTLS};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The groups of a scenario, by their index in the setup: parents before children.
+#[derive(Debug)]
+pub(super) struct Groups<'a> {
+    pub(super) names: Names<'a>,
+    /// What the setup gets.
+    pub(super) list: Vec<Group>,
+    /// Those that some task removes.
+    removed: BTreeSet<usize>,
+}
+
+/// Checks the groups of a machine with so many bytes of memory.
+pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) -> Groups<'a> {
+    let list = raw.group.as_deref().unwrap_or_default();
+    let mut given = Names::new("group");
+    given.is_incomplete = raw.bad.contains(&"group");
+    for (index, group) in list.iter().enumerate() {
+        let place = (group.table.at, group.table.bad.as_slice());
+        match need(&group.table.name, "name", place, "the group", "\"batch\"", sink) {
+            Some(name) => given.insert(&name.value.0, name.span, index, sink),
+            None => given.is_incomplete = true,
+        }
+    }
+    let parents: Vec<Option<usize>> = list
+        .iter()
+        .map(|group| group.table.parent.as_ref().and_then(|parent| given.find(parent, sink)))
+        .collect();
+    let order = parents_first(list, &parents, sink);
+    let mut names = Names::new("group");
+    names.is_incomplete = given.is_incomplete;
+    let mut groups: Vec<Group> = Vec::with_capacity(order.len());
+    let mut place_of: BTreeMap<usize, usize> = BTreeMap::new();
+    for index in order {
+        let group = &list[index];
+        let controls = check_writes(&group.controls.writes, GROUP_CONTROLS, "control file", sink);
+        let Some(name) = &group.table.name else { continue };
+        if given.get(&name.value.0) != Some(index) {
+            continue;
+        }
+        place_of.insert(index, groups.len());
+        names.insert(&name.value.0, name.span, groups.len(), sink);
+        let parent = parents[index].and_then(|parent| place_of.get(&parent).copied());
+        let at_start = is_at_start(group);
+        if let Some(above) = parent.filter(|above| at_start && !groups[*above].at_start) {
+            report_late_parent(group, &groups[above], sink);
+        }
+        groups.push(Group { name: name.value.0.clone(), parent, controls, at_start });
+    }
+    check_protection(list, memory, sink);
+    let removed = removed(raw, &names);
+    Groups { names, list: groups, removed }
+}
+
+fn is_at_start(group: &raw::Group) -> bool {
+    group.table.at_start.as_ref().is_none_or(|at_start| at_start.value)
+}
+
+fn report_late_parent(group: &raw::Group, parent: &Group, sink: &mut Sink) {
+    let (Some(name), Some(at)) = (&group.table.name, &group.table.parent) else { return };
+    let (name, parent) = (clip(&name.value.0), clip(&parent.name));
+    let message = format!("the group `{name}` is there at the start, its parent `{parent}` is not");
+    sink.hinted(at.span, message, "write at_start = false here too, or take another parent");
+}
+
+/// The groups that any task removes.
+fn removed(raw: &raw::Scenario, names: &Names<'_>) -> BTreeSet<usize> {
+    let tasks = raw.task.as_deref().unwrap_or_default();
+    let target = |workload: &raw::Workload| match workload {
+        raw::Workload::RemoveGroup(keys) => names.get(&keys.target.as_ref()?.value.0),
+        _ => None,
+    };
+    let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
+    let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
+    phases.filter_map(|phase| phase.workload.as_ref()).chain(inline).filter_map(target).collect()
+}
+
+/// Reports `memory.min` of groups that are there at the start beyond what the machine has. Only
+/// groups below the root count: what is protected further down is a part of that.
+fn check_protection(list: &[raw::Group], memory: u64, sink: &mut Sink) {
+    let mut sum: u64 = 0;
+    let mut last = None;
+    for group in list.iter().filter(|group| group.table.parent.is_none() && is_at_start(group)) {
+        for write in group.controls.writes.iter().filter(|w| w.name.value == "memory.min") {
+            let bytes = control_bytes(&write.text.value).unwrap_or(0);
+            sum = sum.saturating_add(bytes);
+            if bytes > 0 {
+                last = Some(write.text.span);
+            }
+        }
+    }
+    // A machine of no memory has been reported.
+    let Some(span) = last.filter(|_| memory > 0 && sum > memory) else { return };
+    let shown = if sum == u64::MAX { "all there is".to_owned() } else { show_size(sum) };
+    let message = format!(
+        "memory.min of the groups below the root comes to {shown}, the machine has {}",
+        show_size(memory)
+    );
+    sink.hinted(span, message, "protect less, or give the machine more memory");
+}
+
+/// An order of the groups in which each comes after its parent. Reports cycles.
+fn parents_first(list: &[raw::Group], parents: &[Option<usize>], sink: &mut Sink) -> Vec<usize> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        New,
+        Open,
+        Done,
+    }
+    let mut states = vec![State::New; list.len()];
+    let mut order = Vec::with_capacity(list.len());
+    for start in 0..list.len() {
+        let mut path = Vec::new();
+        let mut next = Some(start);
+        while let Some(index) = next.filter(|index| states[*index] == State::New) {
+            states[index] = State::Open;
+            path.push(index);
+            next = parents[index];
+        }
+        if let Some(index) = next.filter(|index| states[*index] == State::Open) {
+            if let Some(parent) = &list[index].table.parent {
+                let name = list[index].table.name.as_ref().map_or("", |name| &name.value.0);
+                let message = format!("the group `{}` is within itself", clip(name));
+                sink.hinted(parent.span, message, "let one of its parents be the root");
+            }
+        }
+        for index in path.into_iter().rev() {
+            states[index] = State::Done;
+            order.push(index);
+        }
+    }
+    order
+}
+
+impl Groups<'_> {
+    /// The group that a task runs in from its start.
+    pub(super) fn of_task(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
+        let group = self.names.find(name, sink)?;
+        if !self.list[group].at_start {
+            let message = format!("the group `{}` is not there at the start", clip(&name.value.0));
+            let hint =
+                "leave it out, and let the task enter with workload = \"join-group\" after a \
+                        create-group";
+            sink.push(Problem {
+                span: name.span,
+                message,
+                hint: Some(hint.into()),
+                also: self.names.span(&name.value.0).map(|span| (span, "the group".into())),
+            });
+        }
+        Some(group)
+    }
+
+    pub(super) fn create(&self, keys: &raw::CreateGroup, sink: &mut Sink) -> Option<Workload> {
+        let (name, group) = self.target(&keys.target, (keys.at, &keys.bad), "create", sink)?;
+        if self.list[group].at_start && !self.removed.contains(&group) {
+            let message = format!("the group `{}` is there from the start", clip(&name.value.0));
+            let hint = "write at_start = false in its [[group]], or remove it before";
+            sink.push(Problem {
+                span: name.span,
+                message,
+                hint: Some(hint.into()),
+                also: self.names.span(&name.value.0).map(|span| (span, "the group".into())),
+            });
+        }
+        Some(Workload::CreateGroup { group })
+    }
+
+    pub(super) fn remove(&self, keys: &raw::RemoveGroup, sink: &mut Sink) -> Option<Workload> {
+        let (_, group) = self.target(&keys.target, (keys.at, &keys.bad), "remove", sink)?;
+        Some(Workload::RemoveGroup { group })
+    }
+
+    pub(super) fn join(&self, keys: &raw::JoinGroup, sink: &mut Sink) -> Option<Workload> {
+        let group = match &keys.target {
+            Some(name) => Some(self.names.find(name, sink)?),
+            None => None,
+        };
+        Some(Workload::JoinGroup { group })
+    }
+
+    fn target<'t>(
+        &self,
+        target: &'t Option<At<Name>>,
+        place: (Span, &[&'static str]),
+        verb: &str,
+        sink: &mut Sink,
+    ) -> Option<(&'t At<Name>, usize)> {
+        let what = format!("workload {verb}-group");
+        let name = need(target, "target", place, &what, "\"batch\"", sink)?;
+        Some((name, self.names.find(name, sink)?))
+    }
+
+    pub(super) fn write_control(
+        &self,
+        keys: &raw::WriteControl,
+        policies: &BTreeMap<String, String>,
+        sink: &mut Sink,
+    ) -> Option<Workload> {
+        let place = (keys.at, keys.bad.as_slice());
+        let what = "workload write-control";
+        let control = need(&keys.control, "control", place, what, "\"memory.reclaim\"", sink);
+        let text = need(&keys.text, "text", place, what, "\"100M\"", sink);
+        let group = match &keys.target {
+            Some(name) => Some(self.names.find(name, sink)?),
+            None => None,
+        };
+        let (control, text) = (control?, text?);
+        let name = At { value: control.value.0.clone(), span: control.span };
+        let text = At { value: text.value.0.clone(), span: text.span };
+        let is_group_s = find_knob(GROUP_CONTROLS, &name.value).is_some();
+        let is_machine_s = find_knob(SYSCTLS, &name.value).is_some();
+        let shown = clip(&name.value);
+        match (&keys.target, keys.bad.contains(&"target")) {
+            (None, true) => {}
+            (None, false) if is_group_s => {
+                let hint = "add target = \"batch\", the group";
+                sink.hinted(name.span, format!("`{shown}` is a control file of groups"), hint);
+            }
+            (None, false) => {
+                check_mark(&name, policies, sink);
+                check_write(&name, &text, SYSCTLS, "sysctl", sink);
+            }
+            (Some(target), _) if is_machine_s => {
+                let message = format!("`{shown}` is a control file of the machine");
+                sink.hinted(target.span, message, "leave out `target`");
+            }
+            (Some(_), _) => {
+                check_write(&name, &text, GROUP_CONTROLS, "control file", sink);
+            }
+        }
+        Some(Workload::WriteControl { group, control: name.value, text: text.value })
+    }
+}

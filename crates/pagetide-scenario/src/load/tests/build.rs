@@ -1,0 +1,146 @@
+//! Builds: files and bytes in pairs, a trace that is there, defaults of the recorded compile.
+
+use super::*;
+use crate::model::Build;
+
+const TRACE: &str = "../../experiments/traces/cc1-zpipe.ptt";
+
+/// A build with more keys, after three files.
+fn with_keys(keys: &str) -> String {
+    let file = |name: &str, keys: &str| format!("[[file]]\nname = \"{name}\"\n{keys}");
+    let files = [
+        file("tree", "size = \"64MiB\"\n"),
+        file("include", "size = \"5MiB\"\n"),
+        file("out", "private = true\n"),
+    ];
+    format!("{SOUND}{}[[task]]\nname = \"make\"\nworkload = \"build\"\n{keys}", files.concat())
+}
+
+/// The line of the first of `keys`, counted from the file's first.
+const KEYS: usize = NEXT + 12;
+
+fn load_build(keys: &str) -> Result<Scenario, Diagnostics> {
+    let base = Path::new(env!("CARGO_MANIFEST_DIR"));
+    load_str("dir/case.toml", &with_keys(keys), base, &Overrides::default())
+}
+
+/// Checks the only mistake. Lines count from the build's first key.
+#[track_caller]
+fn expect_key(keys: &str, line: usize, column: usize, text: &str, message: &str, hint: &str) {
+    let errors = load_build(keys).expect_err("there is a mistake");
+    let found: Vec<Diagnostic> = errors.iter().cloned().collect();
+    let [one] = found.as_slice() else { panic!("expected one mistake, found {found:#?}") };
+    assert_eq!((one.line + 1 - KEYS, one.column, one.text.as_str()), (line, column, text));
+    assert_eq!((one.message.as_str(), one.hint.as_deref().unwrap_or_default()), (message, hint));
+}
+
+#[test]
+fn defaults_are_those_of_the_recorded_compile() {
+    let keys = format!("path = \"{TRACE}\"\nunits = 3\n");
+    let build = |keys: &str| {
+        let scenario = load_build(keys).unwrap_or_else(|errors| panic!("{errors}"));
+        let setup = scenario.variants.into_iter().next().unwrap().setup;
+        let Workload::Build(build) = &setup.tasks[1].phases[0].workload else { panic!() };
+        (build.clone(), setup.files.into_iter().map(|file| file.name).collect::<Vec<String>>())
+    };
+    let (bare, files) = build(&keys);
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join(TRACE);
+    let expected = Build { trace, units: 3, sources: None, headers: None, objects: None };
+    assert_eq!(bare, expected);
+    assert_eq!(files, ["data", "tree", "include"]);
+    let named = "sources = \"tree\"\nheaders = \"include\"\nobjects = \"out\"\n";
+    let (full, files) = build(&format!("{keys}{named}"));
+    assert_eq!(full.sources, Some((1, 6323)));
+    assert_eq!(full.headers, Some((2, 442_572)));
+    assert_eq!(full.objects, Some((3, 6592)));
+    assert_eq!(files[3], "out@make");
+    let bytes = "source = \"8KiB\"\nheader = \"1MiB\"\nobject = 5\n";
+    let (sized, _) = build(&format!("{keys}{named}{bytes}"));
+    assert_eq!(sized.sources, Some((1, 8192)));
+    assert_eq!(sized.headers, Some((2, 1 << 20)));
+    assert_eq!(sized.objects, Some((3, 5)));
+}
+
+#[test]
+fn builds_need_a_trace_and_units() {
+    let path = format!("path = \"{TRACE}\"\n");
+    let errors = load_build("").expect_err("two keys are missing");
+    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(messages, ["workload build has no `path`", "workload build has no `units`"]);
+    expect_key(
+        &format!("{path}units = 0\n"),
+        2,
+        9,
+        "0",
+        "0 is out of range",
+        "this is an integer, from 1 to 1000000",
+    );
+    expect_key(
+        "path = \"Cargo.tml\"\nunits = 1\n",
+        1,
+        8,
+        "\"Cargo.tml\"",
+        "trace `Cargo.tml`: No such file or directory (os error 2)",
+        &format!(
+            "looked for {}: paths start at the scenario file",
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.tml").display()
+        ),
+    );
+}
+
+#[test]
+fn files_and_bytes_come_in_pairs() {
+    let keys = format!("path = \"{TRACE}\"\nunits = 1000000\n");
+    for (file, bytes) in [("sources", "source"), ("headers", "header"), ("objects", "object")] {
+        expect_key(
+            &format!("{keys}{bytes} = 100\n"),
+            3,
+            bytes.len() + 4,
+            "100",
+            &format!("`{bytes}` without `{file}`"),
+            &format!("add {file} = \"NAME\", the file, or leave out both"),
+        );
+        expect_key(
+            &format!("{keys}{file} = \"tree\"\n{bytes} = 0\n"),
+            4,
+            bytes.len() + 4,
+            "0",
+            "no bytes a unit",
+            &format!("leave out `{file}` and `{bytes}`"),
+        );
+        expect_key(
+            &format!("{keys}{file} = \"tre\"\n"),
+            3,
+            file.len() + 4,
+            "\"tre\"",
+            "there is no file `tre`",
+            "did you mean `tree`?",
+        );
+    }
+    for file in ["sources", "headers"] {
+        expect_key(
+            &format!("{keys}{file} = \"out\"\n"),
+            3,
+            file.len() + 4,
+            "\"out\"",
+            "the file `out` is empty when the run starts",
+            "give it a size = \"1GiB\", for example",
+        );
+    }
+    expect_key(
+        &format!("{keys}objects = \"out\"\nobject = \"9MiB\"\n"),
+        4,
+        10,
+        "\"9MiB\"",
+        "the file becomes too large",
+        "at most 8TiB",
+    );
+    expect_key(
+        &format!("{keys}source = \"1 parsec\"\nsources = \"tree\"\n"),
+        3,
+        10,
+        "\"1 parsec\"",
+        "`1 parsec`: unknown unit `parsec`",
+        units::SIZE_FORMS,
+    );
+}

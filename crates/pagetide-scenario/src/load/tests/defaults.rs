@@ -1,0 +1,94 @@
+//! What a scenario without mistakes becomes: defaults, and every key that can be written.
+
+use super::*;
+
+#[test]
+fn a_small_scenario_gets_its_defaults() {
+    let scenario = sound(SOUND);
+    assert_eq!(scenario.name, "case");
+    assert_eq!(scenario.title, "case");
+    assert_eq!((scenario.repeats, scenario.seed), (5, 1));
+    assert_eq!(scenario.variants.len(), 1);
+    assert_eq!(scenario.variants[0].name, "default");
+    let setup = &scenario.variants[0].setup;
+    assert_eq!(setup.time_limit_ns, 3600 * 1_000_000_000);
+    assert_eq!(setup.machine.cpus, 1);
+    assert_eq!(setup.machine.disks[0].name, "disk");
+    assert_eq!(setup.machine.disks[0].model, "ssd");
+    assert_eq!(setup.policies["watermarks"], "scale-factor");
+    assert_eq!(setup.policies["kswapd"], "linux-6.1");
+    assert_eq!(setup.tasks[0].phases[0].name, "main");
+    let touch = Workload::Touch {
+        region: "anon".into(),
+        pages: 4096,
+        passes: 1,
+        write: true,
+        order: Order::Sequential,
+    };
+    assert_eq!(setup.tasks[0].phases[0].workload, touch);
+}
+
+#[test]
+fn everything_can_be_written() {
+    let text = include_str!("../everything.toml");
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/load");
+    let scenario = load_str("everything.toml", text, &base, &Overrides::default());
+    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(scenario.name, "everything");
+    let setup = &scenario.variants[0].setup;
+    let node = &setup.machine.nodes[0];
+    assert_eq!((node.memory, node.reserved, node.movable), (4 << 30, 64 << 20, 1 << 30));
+    assert_eq!(setup.machine.nodes[1].zones[0].free, 1000);
+    assert_eq!(setup.machine.disks[1].read_latency_ns, Some(80_000));
+    assert_eq!(setup.machine.disks[1].write_bandwidth, Some(500 << 20));
+    assert_eq!(setup.machine.disks[1].faults.slow_factor, 20);
+    let swap = setup.machine.swap.as_ref().unwrap();
+    assert_eq!((swap.disk, swap.size, swap.full_after_pages), (1, 2 << 30, Some(1000)));
+    let sysctls = [
+        ("vm.swappiness", "10"),
+        ("vm.lowmem_reserve_ratio", "256 256 32 0"),
+        ("vm.dirty_ratio", "0x14"),
+    ];
+    assert!(setup.sysctls.iter().map(|(k, v)| (k.as_str(), v.as_str())).eq(sysctls));
+    // `inner` stands before its parent in the file.
+    let names: Vec<&str> = setup.groups.iter().map(|group| group.name.as_str()).collect();
+    assert_eq!(names, ["outer", "inner", "late"]);
+    assert_eq!(setup.groups[1].parent, Some(0));
+    assert_eq!(setup.groups[1].controls, [("memory.max".into(), "300M".into())]);
+    let names: Vec<&str> = setup.tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(names, ["writer.0", "writer.1", "all", "reader"]);
+    assert_eq!(setup.tasks[0].group, Some(1));
+    assert_eq!(setup.tasks[3].start.after, Some(2));
+    assert_eq!(setup.tasks[3].start.delay_ns, 5_000_000);
+    let files: Vec<&str> = setup.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(files, ["data", "log@writer.0", "log@writer.1"]);
+    let phases: Vec<&str> = setup.tasks[2].phases.iter().map(|p| p.name.as_str()).collect();
+    let first = ["fill", "pass0", "pass1", "pass2", "zipf", "set", "work", "rest"];
+    let last = ["make", "enter", "squeeze", "tune", "leave", "remove"];
+    assert_eq!(phases, [&first[..], &last[..]].concat());
+    let Workload::MappedRead { order, advice, .. } = &setup.tasks[2].phases[4].workload else {
+        panic!("not a mapped read");
+    };
+    assert_eq!((*order, *advice), (Order::Zipf { exponent_hundredths: 99 }, Advice::Random));
+    assert_eq!(setup.measure, Some(2));
+    assert_eq!(scenario.rows, ["all.walltime", "pgscan_kswapd", "inner.usage"]);
+    let reference = scenario.reference.as_ref().unwrap();
+    assert_eq!(reference.values["a"]["all.walltime"], 0.503);
+    assert_eq!(reference.values["a"]["pgscan_kswapd"], 12.0);
+    let b = &scenario.variants[1].setup;
+    assert_eq!(b.machine.nodes[0].memory, 8 << 30);
+    assert_eq!(b.tasks[2].nice, 5);
+    assert_eq!(b.sysctls[0], ("vm.swappiness".into(), "100".into()));
+    assert_eq!(b.sysctls[3], ("vm.min_free_kbytes".into(), "8192".into()));
+    assert_eq!(b.policies["kswapd"], "linux-2.6.37");
+}
+
+#[test]
+fn a_scenario_needs_a_name() {
+    let load = |name| load_str(name, SOUND, Path::new(""), &Overrides::default());
+    assert_eq!(load("a/file2.0.toml").unwrap().name, "file2.0");
+    for name in ["", "two words.toml", "<stdin>"] {
+        let errors = load(name).unwrap_err();
+        assert_eq!(errors.iter().next().unwrap().message, "the scenario has no name");
+    }
+}

@@ -1,0 +1,324 @@
+//! Groups that come and go, what tasks do with them, and the policies on them.
+
+use super::*;
+
+/// A group that a task makes, and a task that does what `phase` says.
+fn with_task(phase: &str) -> String {
+    format!(
+        "[[group]]\nname = \"late\"\nat_start = false\nmemory.low = \"8M\"\n\
+        [[task]]\nname = \"admin\"\n{phase}"
+    )
+}
+/// The line of `phase` in it.
+const PHASE: isize = 7;
+
+fn workload_of(text: &str) -> Workload {
+    let scenario = sound(&format!("{SOUND}{text}"));
+    let tasks = &scenario.variants[0].setup.tasks;
+    tasks.last().unwrap().phases[0].workload.clone()
+}
+
+#[test]
+fn groups_are_made_entered_and_removed() {
+    let target = "target = \"late\"\n";
+    let create = with_task(&format!("workload = \"create-group\"\n{target}"));
+    assert_eq!(workload_of(&create), Workload::CreateGroup { group: 0 });
+    let setup = sound(&format!("{SOUND}{create}")).variants.remove(0).setup;
+    assert!(!setup.groups[0].at_start);
+    assert_eq!(setup.groups[0].controls, [("memory.low".into(), "8M".into())]);
+    let remove = with_task(&format!("workload = \"remove-group\"\n{target}"));
+    assert_eq!(workload_of(&remove), Workload::RemoveGroup { group: 0 });
+    let join = with_task(&format!("workload = \"join-group\"\n{target}"));
+    assert_eq!(workload_of(&join), Workload::JoinGroup { group: Some(0) });
+    let leave = with_task("workload = \"join-group\"\n");
+    assert_eq!(workload_of(&leave), Workload::JoinGroup { group: None });
+}
+
+#[test]
+fn controls_are_written_as_they_stand() {
+    let write =
+        |keys: &str| workload_of(&with_task(&format!("workload = \"write-control\"\n{keys}")));
+    let expected = |group: Option<usize>, control: &str, text: &str| Workload::WriteControl {
+        group,
+        control: control.into(),
+        text: text.into(),
+    };
+    assert_eq!(
+        write("control = \"memory.reclaim\"\ntext = \"100M\"\ntarget = \"late\"\n"),
+        expected(Some(0), "memory.reclaim", "100M")
+    );
+    assert_eq!(
+        write("control = \"memory.global_shrink_priority\"\ntext = -3\ntarget = \"late\"\n"),
+        expected(Some(0), "memory.global_shrink_priority", "-3")
+    );
+    assert_eq!(
+        write("control = \"vm.lowmem_reserve_ratio\"\ntext = [256, 32]\n"),
+        expected(None, "vm.lowmem_reserve_ratio", "256 32")
+    );
+}
+
+#[test]
+fn a_task_in_phases_has_a_group_and_targets() {
+    let text = format!(
+        "{SOUND}group = \"old\"\n[[group]]\nname = \"old\"\n[[group]]\nname = \"new\"\n\
+        [[task]]\nname = \"admin\"\ngroup = \"old\"\n[[task.phase]]\nname = \"away\"\n\
+        workload = \"remove-group\"\ntarget = \"new\"\n[[task.phase]]\nname = \"again\"\n\
+        workload = \"create-group\"\ntarget = \"new\"\n"
+    );
+    // A group that is there from the start may be made once it has been removed.
+    let setup = sound(&text).variants.remove(0).setup;
+    assert_eq!(setup.tasks[1].group, Some(0));
+    assert_eq!(setup.tasks[1].phases[1].workload, Workload::CreateGroup { group: 1 });
+}
+
+#[test]
+fn targets_must_be_there() {
+    for kind in ["create-group", "remove-group"] {
+        let line = format!("workload = \"{kind}\"\n");
+        expect(
+            &with_task(&line),
+            PHASE,
+            12,
+            &format!("\"{kind}\""),
+            &format!("workload {kind} has no `target`"),
+            "add target = \"batch\"",
+        );
+    }
+    for kind in ["create-group", "remove-group", "join-group"] {
+        expect(
+            &with_task(&format!("workload = \"{kind}\"\ntarget = \"lat\"\n")),
+            PHASE + 1,
+            10,
+            "\"lat\"",
+            "there is no group `lat`",
+            "did you mean `late`?",
+        );
+    }
+    expect(
+        &with_task("workload = \"create-group\"\ngroup = \"late\"\ntarget = \"late\"\n"),
+        PHASE + 1,
+        9,
+        "\"late\"",
+        "the group `late` is not there at the start",
+        "leave it out, and let the task enter with workload = \"join-group\" after a create-group",
+    );
+    expect(
+        "[[group]]\nname = \"g\"\n[[task]]\nname = \"b\"\nworkload = \"create-group\"\n\
+        target = \"g\"\n",
+        6,
+        10,
+        "\"g\"",
+        "the group `g` is there from the start",
+        "write at_start = false in its [[group]], or remove it before",
+    );
+    expect(
+        "[[group]]\nname = \"a\"\nat_start = false\n[[group]]\nname = \"b\"\nparent = \"a\"\n",
+        6,
+        10,
+        "\"a\"",
+        "the group `b` is there at the start, its parent `a` is not",
+        "write at_start = false here too, or take another parent",
+    );
+    expect(
+        "target = \"g\"\n",
+        1,
+        1,
+        "target",
+        "workload touch takes no `target`",
+        "its keys are size, write, order, exponent, passes, region",
+    );
+}
+
+#[test]
+fn written_controls_must_be_there_and_take_their_text() {
+    let write = |keys: &str| with_task(&format!("workload = \"write-control\"\n{keys}"));
+    let kind = "\"write-control\"";
+    expect(
+        &write("text = 1\n"),
+        PHASE,
+        12,
+        kind,
+        "workload write-control has no `control`",
+        "add control = \"memory.reclaim\"",
+    );
+    expect(
+        &write("control = \"vm.swappiness\"\n"),
+        PHASE,
+        12,
+        kind,
+        "workload write-control has no `text`",
+        "add text = \"100M\"",
+    );
+    expect(
+        &write("control = \"vm.swappiness\"\ntext = true\n"),
+        PHASE + 2,
+        8,
+        "true",
+        "expected an integer or a string, found a boolean",
+        "it is what you would echo into the file",
+    );
+    expect(
+        &write("control = \"vm.swapiness\"\ntext = 1\n"),
+        PHASE + 1,
+        11,
+        "\"vm.swapiness\"",
+        "unknown sysctl `vm.swapiness`",
+        "did you mean `vm.swappiness`?",
+    );
+    expect(
+        &write("control = \"vm.swappiness\"\ntext = 300\n"),
+        PHASE + 2,
+        8,
+        "300",
+        "`300` would be refused by vm.swappiness (EINVAL)",
+        "it takes 0 to 200",
+    );
+    expect(
+        &write("control = \"vm.wmark_low_kbytes\"\ntext = 300\n"),
+        PHASE + 1,
+        11,
+        "\"vm.wmark_low_kbytes\"",
+        "vm.wmark_low_kbytes does not exist under this policy of watermarks",
+        "write [policy] watermarks = \"apart\"",
+    );
+    expect(
+        &write("control = \"memory.reclaim\"\ntext = 300\n"),
+        PHASE + 1,
+        11,
+        "\"memory.reclaim\"",
+        "`memory.reclaim` is a control file of groups",
+        "add target = \"batch\", the group",
+    );
+    expect(
+        &write("control = \"vm.swappiness\"\ntext = 3\ntarget = \"late\"\n"),
+        PHASE + 3,
+        10,
+        "\"late\"",
+        "`vm.swappiness` is a control file of the machine",
+        "leave out `target`",
+    );
+    expect(
+        &write("control = \"memory.relcaim\"\ntext = 3\ntarget = \"late\"\n"),
+        PHASE + 1,
+        11,
+        "\"memory.relcaim\"",
+        "unknown control file `memory.relcaim`",
+        "did you mean `memory.reclaim`?",
+    );
+    expect(
+        &write("control = \"memory.reclaim\"\ntext = \"100MiB\"\ntarget = \"late\"\n"),
+        PHASE + 2,
+        8,
+        "\"100MiB\"",
+        "`100MiB` would be refused by memory.reclaim (EINVAL)",
+        "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them: write 100M",
+    );
+}
+
+#[test]
+fn groups_have_keys_of_their_own() {
+    expect(
+        "[[group]]\nname = \"g\"\nat_strat = false\n",
+        3,
+        1,
+        "at_strat",
+        "unknown key `at_strat`",
+        "did you mean `at_start`?",
+    );
+    expect(
+        "[[group]]\nname = \"g\"\nat_start = 0\n",
+        3,
+        12,
+        "0",
+        "expected true or false, found an integer",
+        "",
+    );
+    expect(
+        "[[group]]\nname = \"g\"\nmemory.reclaim = \"1M\"\n",
+        3,
+        8,
+        "reclaim",
+        "memory.reclaim cannot be written before anything runs",
+        "let a task write it: workload = \"write-control\"",
+    );
+    expect(
+        "[[group]]\nname = \"g\"\nmemory.global_shrink_priority = 13\n",
+        3,
+        33,
+        "13",
+        "`13` would be refused by memory.global_shrink_priority (EINVAL)",
+        "it takes -128 to 12",
+    );
+    let set = "[[group]]\nname = \"g\"\n[[variant]]\nname = \"v\"\nset.group.g.at_start = false\n";
+    assert!(!sound(&format!("{SOUND}{set}")).variants[0].setup.groups[0].at_start);
+}
+
+#[test]
+fn protection_must_fit_the_machine() {
+    let group = |name: &str, keys: &str| format!("[[group]]\nname = \"{name}\"\n{keys}\n");
+    let half = "memory.min = \"512M\"";
+    let within =
+        group("a", half) + &group("b", half) + &group("c", &format!("{half}\nparent = \"a\""));
+    // Neither a group within another nor one that is made later counts.
+    let later = group("d", &format!("{half}\nat_start = false"));
+    let text = format!("{SOUND}{within}{later}");
+    sound(&text);
+    let hint = "protect less, or give the machine more memory";
+    expect(
+        &(group("a", half) + &group("b", "memory.min = \"513M\"")),
+        6,
+        14,
+        "\"513M\"",
+        "memory.min of the groups below the root comes to 1025MiB, the machine has 1GiB",
+        hint,
+    );
+    expect(
+        &group("a", "memory.min = \"max\""),
+        3,
+        14,
+        "\"max\"",
+        "memory.min of the groups below the root comes to all there is, the machine has 1GiB",
+        hint,
+    );
+    // A variant with a smaller machine is told by its name.
+    let small = "[[variant]]\nname = \"v\"\n[[variant]]\nname = \"w\"\n\
+        set.machine.memory = \"512MiB\"\n";
+    let found = told(&format!("{text}{small}"));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].3.ends_with("the machine has 512MiB (variant `w`)"), "{found:#?}");
+}
+
+#[test]
+fn policies_on_groups_are_there_when_named() {
+    let keys = [
+        "soft_limit",
+        "soft_limit_root",
+        "soft_limit_direct",
+        "soft_limit_node",
+        "shrink_priority",
+        "group_walk",
+    ];
+    let setup = sound(SOUND).variants.remove(0).setup;
+    assert!(keys.iter().all(|key| !setup.policies.contains_key(*key)));
+    let values = ["two-pass", "included", "ignored", "local", "hierarchical", "shared"];
+    let lines: Vec<String> =
+        keys.iter().zip(values).map(|(key, value)| format!("{key} = \"{value}\"\n")).collect();
+    let setup = sound(&format!("{SOUND}[policy]\n{}", lines.concat())).variants.remove(0).setup;
+    assert!(keys.iter().zip(values).all(|(key, value)| setup.policies[*key] == value));
+    expect(
+        "[policy]\nsoft_limit = \"two-passes\"\n",
+        2,
+        14,
+        "\"two-passes\"",
+        "unknown policy `two-passes`",
+        "did you mean \"two-pass\"?",
+    );
+    expect(
+        "[policy]\ngroup_walk = \"none\"\n",
+        2,
+        14,
+        "\"none\"",
+        "unknown policy `none`",
+        "it is one of `whole` and `shared`",
+    );
+}

@@ -1,0 +1,98 @@
+//! Writes to control files and policies: what the kernel would refuse is refused here.
+
+use super::*;
+
+#[test]
+fn knobs() {
+    let hint = "did you mean `vm.swappiness`?";
+    expect(
+        "[sysctl]\nvm.swapiness = 1\n",
+        2,
+        4,
+        "swapiness",
+        "unknown sysctl `vm.swapiness`",
+        hint,
+    );
+    expect("[sysctl]\nswappiness = 1\n", 2, 1, "swappiness", "unknown sysctl `swappiness`", hint);
+    expect(
+        "[sysctl]\n\"kernel.panic\" = 1\n",
+        2,
+        1,
+        "\"kernel.panic\"",
+        "unknown sysctl `kernel.panic`",
+        "docs/scenario.md lists them",
+    );
+    expect(
+        "[sysctl]\nvm.swappiness = 201\n",
+        2,
+        17,
+        "201",
+        "`201` would be refused by vm.swappiness (EINVAL)",
+        "it takes 0 to 200",
+    );
+    expect(
+        "[sysctl]\nvm.min_free_kbytes = \"16MiB\"\n",
+        2,
+        22,
+        "\"16MiB\"",
+        "`16MiB` would be refused by vm.min_free_kbytes (EINVAL)",
+        "it counts kB: write 16384",
+    );
+    expect(
+        "[sysctl]\nvm.swappiness = true\n",
+        2,
+        17,
+        "true",
+        "expected an integer or a string, found a boolean",
+        "it is what you would echo into the file",
+    );
+    expect(
+        "[sysctl]\nvm.swappiness = 1\n\"vm.swappiness\" = 2\n",
+        3,
+        1,
+        "\"vm.swappiness\"",
+        "`vm.swappiness` is written twice",
+        "keep one of them",
+    );
+    expect(
+        "[sysctl]\nvm.wmark_low_kbytes = 1\n",
+        2,
+        4,
+        "wmark_low_kbytes",
+        "vm.wmark_low_kbytes does not exist under this policy of watermarks",
+        "write [policy] watermarks = \"apart\"",
+    );
+    expect(
+        "[policy]\nwatermarks = \"apart\"\n[sysctl.vm]\nwmark_low_kbytes = 20\n\
+        wmark_min_kbytes = 10\nwmark_high_kbytes = 15\n",
+        6,
+        21,
+        "15",
+        "marks out of order: vm.wmark_high_kbytes is below vm.wmark_low_kbytes",
+        "it must be min <= low <= high",
+    );
+    expect(
+        "[policy]\nwatermarks = \"separate\"\n",
+        2,
+        14,
+        "\"separate\"",
+        "unknown policy `separate`",
+        "it is one of `derived`, `scale-factor` and `apart`",
+    );
+    expect(
+        "[[group]]\nname = \"g\"\nmemory.maxx = 1\n",
+        3,
+        8,
+        "maxx",
+        "unknown control file `memory.maxx`",
+        "did you mean `memory.max`?",
+    );
+    expect(
+        "[[group]]\nname = \"g\"\nmemory.max = \"300MB\"\n",
+        3,
+        14,
+        "\"300MB\"",
+        "`300MB` would be refused by memory.max (EINVAL)",
+        "it takes bytes like 300M, or max for no limit",
+    );
+}

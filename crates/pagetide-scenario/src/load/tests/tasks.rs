@@ -1,0 +1,252 @@
+//! Tasks and their phases: workloads that fit, regions that agree, ends that come.
+
+use super::*;
+
+#[test]
+fn workloads_must_fit() {
+    let task = "[[task]]\nname = \"b\"\n";
+    let mapped = "workload = \"mapped-read\"\nfile = \"data\"\n";
+    expect(
+        &format!("{task}{mapped}size = \"65MiB\"\n"),
+        5,
+        8,
+        "\"65MiB\"",
+        "65MiB mapped of a file of 64MiB",
+        "make the file larger, or map less of it",
+    );
+    expect(
+        &format!("{task}workload = \"touch\"\nsize = \"9TiB\"\n"),
+        4,
+        8,
+        "\"9TiB\"",
+        "larger than the address space: the task maps 9TiB",
+        "a task can map 8TiB in all",
+    );
+    expect(
+        &format!("{task}workload = \"touch\"\nsize = 0\n"),
+        4,
+        8,
+        "0",
+        "a region of no size",
+        "\"64MiB\", for example",
+    );
+    expect(
+        "[[file]]\nname = \"big\"\nsize = \"9TiB\"\n",
+        3,
+        8,
+        "\"9TiB\"",
+        "the file is too large",
+        "at most 8TiB",
+    );
+    let write = "workload = \"file-write\"\nfile = \"data\"\n";
+    expect(
+        &format!("{task}{write}total = \"8TiB\"\n"),
+        5,
+        9,
+        "\"8TiB\"",
+        "the file becomes too large",
+        "at most 8TiB",
+    );
+    expect(
+        &format!("{task}{write}total = 1\nblock = 0\n"),
+        6,
+        9,
+        "0",
+        "no size for a read() or write() call",
+        "from 1 byte to 1GiB",
+    );
+    // Two regions that fit one by one.
+    let phase = |name: &str| {
+        format!(
+            "[[task.phase]]\nname = \"{name}\"\nworkload = \"touch\"\nregion = \"{name}\"\n\
+            size = \"5TiB\"\n"
+        )
+    };
+    expect(
+        &format!("{task}{}{}", phase("p"), phase("q")),
+        12,
+        8,
+        "\"5TiB\"",
+        "larger than the address space: the task maps 10TiB",
+        "a task can map 8TiB in all",
+    );
+}
+
+#[test]
+fn phases_must_agree_on_their_regions() {
+    let phases = |first: &str, second: &str| {
+        format!(
+            "[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\n{first}\
+            [[task.phase]]\nname = \"q\"\n{second}"
+        )
+    };
+    let mapped = "workload = \"mapped-read\"\nfile = \"data\"\nregion = \"r\"\n";
+    let hint = "phases that name the same region share one mapping: use another `region`";
+    expect(
+        &phases(mapped, &format!("{mapped}advice = \"random\"\n")),
+        12,
+        10,
+        "\"r\"",
+        "the region `r` has another advice in another phase",
+        hint,
+    );
+    let touch = "workload = \"touch\"\nregion = \"r\"\nsize = \"1MiB\"\n";
+    expect(
+        &phases(mapped, touch),
+        11,
+        10,
+        "\"r\"",
+        "the region `r` is backed by something else in another phase",
+        hint,
+    );
+    let set = "workload = \"working-set\"\nanon = \"1MiB\"\n";
+    expect(
+        &phases(&format!("{set}generator_seed = 1\n"), &format!("{set}generator_seed = 2\n")),
+        12,
+        18,
+        "2",
+        "another start value than in an earlier phase",
+        "later phases on the same regions continue the generator: leave it out",
+    );
+    sound(&format!("{SOUND}{}", phases(&format!("{set}generator_seed = 1\n"), set)));
+    expect(
+        "[[task]]\nname = \"b\"\nworkload = \"working-set\"\n",
+        3,
+        12,
+        "\"working-set\"",
+        "workload working-set has no memory to work on",
+        "add anon = \"1GiB\", or file = \"data\", or both",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\nworkload = \"working-set\"\nanon = \"1MiB\"\n\
+        advice = \"random\"\n",
+        5,
+        10,
+        "\"random\"",
+        "`advice` without `file`",
+        "add `file` too",
+    );
+}
+
+#[test]
+fn tasks_must_do_something_and_end() {
+    expect(
+        "[[task]]\nname = \"b\"\n",
+        1,
+        1,
+        "[[task]]",
+        "the task does nothing",
+        "add workload = \"touch\", for example, or [[task.phase]]",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\nsize = \"1GiB\"\n[[task.phase]]\nname = \"p\"\n\
+        workload = \"sleep\"\nduration = \"1s\"\n",
+        3,
+        1,
+        "size",
+        "`size` without a workload",
+        "add the key workload = \"mapped-read\" or \"touch\"",
+    );
+    expect(
+        "[[task.phase]]\nname = \"p\"\nworkload = \"sleep\"\nduration = \"1s\"\n",
+        1,
+        1,
+        "[[task.phase]]",
+        "a workload and phases exclude each other",
+        "move the task's own workload into a [[task.phase]]",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\n",
+        3,
+        1,
+        "[[task.phase]]",
+        "the phase has no workload",
+        "add workload = \"touch\", for example",
+    );
+    let writer = "[[task]]\nname = \"b\"\nworkload = \"file-write\"\nfile = \"data\"\n";
+    expect(
+        writer,
+        2,
+        8,
+        "\"b\"",
+        "the task `b` never ends",
+        "add total = \"1GiB\" to its file-write, or background = true to the task",
+    );
+    expect(
+        &format!(
+            "{writer}background = true\n[[task]]\nname = \"c\"\nafter = \"b\"\n\
+        workload = \"sleep\"\nduration = \"1s\"\n"
+        ),
+        8,
+        9,
+        "\"b\"",
+        "`c` waits for `b`, which never ends",
+        "use start = \"1s\", for example",
+    );
+    expect(
+        "background = true\n",
+        -3,
+        1,
+        "[[task]]",
+        "every task is in the background: the run would end at once",
+        "leave out `background` for one of them",
+    );
+    expect(
+        "start = \"1s\"\nafter = \"b\"\n[[task]]\nname = \"b\"\nworkload = \"sleep\"\n\
+        duration = \"1s\"\n",
+        1,
+        9,
+        "\"1s\"",
+        "`start` and `after` exclude each other",
+        "with `after`, write `delay`",
+    );
+    let nothing = &SOUND[..SOUND.find("[[task]]").unwrap()];
+    expect_in(
+        nothing,
+        1,
+        1,
+        "",
+        "there is nothing to run",
+        "add a [[task]] with a name and a workload",
+    );
+    expect(
+        "copies = 4096\n[[task]]\nname = \"b\"\nworkload = \"sleep\"\nduration = \"1s\"\n",
+        2,
+        1,
+        "[[task]]",
+        "too many tasks",
+        "a scenario has at most 4096, copies included",
+    );
+    expect(
+        "[[task]]\nname = \"b\"\ncopies = 4000\n[[task.phase]]\nname = \"p\"\nrepeat = 5\n\
+        workload = \"sleep\"\nduration = \"1s\"\n",
+        3,
+        10,
+        "4000",
+        "too many phases",
+        "a scenario has at most 16384, copies and repeats included",
+    );
+}
+
+#[test]
+fn waiting_in_a_circle() {
+    let wait = |name: &str, after: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nafter = \"{after}\"\nworkload = \"sleep\"\n\
+            duration = \"1s\"\n"
+        )
+    };
+    let hint = "let one of them start without `after`";
+    let text = wait("a", "b") + &wait("b", "c") + &wait("c", "b");
+    expect(&text, 8, 9, "\"c\"", "tasks wait for each other: `b` after `c` after `b`", hint);
+    expect(&wait("a", "a"), 3, 9, "\"a\"", "tasks wait for each other: `a` after `a`", hint);
+    sound(&format!("{SOUND}{}", wait("a", "b") + &wait("b", "c") + &wait("c", "main")));
+    expect(
+        "[[group]]\nname = \"g\"\nparent = \"h\"\n[[group]]\nname = \"h\"\nparent = \"g\"\n",
+        3,
+        10,
+        "\"h\"",
+        "the group `g` is within itself",
+        "let one of its parents be the root",
+    );
+}
