@@ -43,7 +43,7 @@ pub fn parse(knob: &Knob, text: &str) -> Result<Option<String>, Note> {
             let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
             Ok(Some(texts.join(" ")))
         }
-        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne => {
+        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne | KnobForm::Reclaim => {
             Err(refuse("left out, a control file of groups".to_owned()))
         }
     }
