@@ -138,7 +138,7 @@ names! {
     "policy" SoftLimitNodePolicy {
         /// The whole limit against the group's whole size.
         Global = "global",
-        /// Its share: soft limit x the group's size on the node / the group's size, as the author
+        /// Its share: soft limit x node's size / group's size, as the author
         /// of the patch proposed.
         Local = "local",
     }

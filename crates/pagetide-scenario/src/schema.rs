@@ -165,6 +165,26 @@ mod tests {
         assert!(group["memory"]["properties"]["swap"]["properties"]["max"].is_object());
         assert!(group["memory.swap.max"].is_object());
         assert!(group["name"].is_object());
+        assert_eq!(group["at_start"]["type"], json!("boolean"));
+        // What asks for something at once is no key of a group, but a task may write it.
+        assert!(group["memory.reclaim"].is_null());
+        assert!(group["memory"]["properties"]["reclaim"].is_null());
+        let controls = schema["$defs"]["Task"].to_string();
+        assert!(controls.contains("\"memory.reclaim\"") && controls.contains("\"vm.swappiness\""));
+    }
+
+    #[test]
+    fn it_has_every_policy() {
+        let schema = schema();
+        let policy = &schema["$defs"]["Policy"]["properties"];
+        let policy =
+            if policy.is_null() { &schema["properties"]["policy"]["properties"] } else { policy };
+        for key in ["watermarks", "soft_limit", "soft_limit_root", "soft_limit_direct"] {
+            assert!(policy[key].is_object(), "{key}");
+        }
+        for key in ["soft_limit_node", "shrink_priority", "group_walk"] {
+            assert!(policy[key].is_object(), "{key}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The shipped experiments load, their tasks have programs, and the documentation has every key.
 
-use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::load::{load, load_str, Overrides};
 use pagetide_scenario::model::{Scenario, Setup};
-use pagetide_scenario::op::Op;
+use pagetide_scenario::op::{Backing, Op};
 use pagetide_scenario::schema::schema;
 use pagetide_scenario::workload::Program;
 use std::collections::BTreeSet;
@@ -102,6 +102,42 @@ fn truth_cases_have_the_phases_of_the_data() {
 }
 
 #[test]
+fn builds_of_several_tasks_share_the_compiler() {
+    let text = "[machine]\nmemory = \"1GiB\"\n[[file]]\nname = \"include\"\nsize = \"5MiB\"\n\
+        [[task]]\nname = \"make\"\ncopies = 2\nworkload = \"build\"\nunits = 2\n\
+        path = \"experiments/traces/cc1-zpipe.ptt\"\nheaders = \"include\"\n";
+    let loaded = load_str("build.toml", text, &root(), &Overrides::default());
+    let setup = loaded.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup;
+    let ops = |task| {
+        let mut program = Program::new(&setup, task, 1).unwrap();
+        let mut ops = Vec::new();
+        while let Some(op) = program.next_op().unwrap() {
+            ops.push(op);
+        }
+        ops
+    };
+    let (first, second) = (ops(0), ops(1));
+    let keys = |ops: &[Op]| -> Vec<u64> {
+        let key = |op: &Op| match op {
+            Op::Map { backing: Backing::TraceFile { key }, .. } => Some(*key),
+            _ => None,
+        };
+        ops.iter().filter_map(key).collect()
+    };
+    assert_eq!(keys(&first), keys(&second));
+    let accesses = |ops: &[Op]| ops.iter().filter(|op| matches!(op, Op::Access { .. })).count();
+    assert_eq!(accesses(&first), 2 * 126_131);
+    let maps = |ops: &[Op]| ops.iter().filter(|op| matches!(op, Op::Map { .. })).count();
+    let unmaps = |ops: &[Op]| ops.iter().filter(|op| matches!(op, Op::Unmap { .. })).count();
+    assert_eq!((maps(&first), unmaps(&first)), (2 * 42, 2 * 42));
+    // What is drawn differs from copy to copy.
+    let reads = |ops: &[Op]| -> Vec<Op> {
+        ops.iter().copied().filter(|op| matches!(op, Op::Read { .. })).collect()
+    };
+    assert_ne!(reads(&first), reads(&second));
+}
+
+#[test]
 fn the_seed_experiment_has_the_seed_figures() {
     let scenario = load_experiment(&root().join("experiments/tunable-watermarks.toml"));
     assert!(scenario.repeats >= 5);
@@ -129,6 +165,18 @@ fn the_documentation_has_every_key() {
     collect_keys(&schema(), &mut missing);
     missing.retain(|key| !words.contains(key.as_str()));
     assert!(missing.is_empty(), "not in docs/scenario.md: {missing:?}");
+}
+
+#[test]
+fn the_examples_of_the_documentation_load() {
+    let text = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
+    let examples: Vec<&str> =
+        text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        let loaded = load_str("example.toml", example, &root(), &Overrides::default());
+        loaded.unwrap_or_else(|errors| panic!("{errors}"));
+    }
 }
 
 /// All property names of a schema.

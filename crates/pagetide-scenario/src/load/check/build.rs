@@ -1,5 +1,6 @@
 //! `workload = "build"`: files and the bytes of each that a unit takes come in pairs.
 
+use super::names::need;
 use super::workload::Phases;
 use crate::load::decode::{Name, Size};
 use crate::load::raw;
@@ -23,7 +24,7 @@ impl Phases<'_, '_> {
     pub(super) fn build(&self, keys: &raw::Build, sink: &mut Sink) -> Option<Workload> {
         let place = (keys.at, keys.bad.as_slice());
         let trace = self.trace_path(&keys.path, place, "workload build", sink);
-        let units = super::names::need(&keys.units, "units", place, "workload build", "100", sink);
+        let units = need(&keys.units, "units", place, "workload build", "100", sink);
         let units = units.map(|units| units.value.0 as u32);
         let bad = &keys.bad;
         let mut part = |file, bytes, default| self.part(Part { file, bytes, default }, bad, sink);

@@ -40,7 +40,9 @@ fn defaults_are_those_of_the_recorded_compile() {
     let build = |keys: &str| {
         let scenario = load_build(keys).unwrap_or_else(|errors| panic!("{errors}"));
         let setup = scenario.variants.into_iter().next().unwrap().setup;
-        let Workload::Build(build) = &setup.tasks[1].phases[0].workload else { panic!() };
+        let Workload::Build(build) = &setup.tasks[1].phases[0].workload else {
+            panic!("not a build")
+        };
         (build.clone(), setup.files.into_iter().map(|file| file.name).collect::<Vec<String>>())
     };
     let (bare, files) = build(&keys);
