@@ -230,7 +230,8 @@ mod tests {
         @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 27\n\
         nr_free_pages 10\npgfault 3\n\n@trace mm_vmscan_kswapd_wake 4\n@usage 1 2 3 4 5\n\
         @resident anon_hot_resident 9\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
-        @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n@ended 2 signal 9\n@done\n";
+        @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
+        @ended 2 signal 9\n@done\n";
 
     #[test]
     fn a_report_is_read() {
