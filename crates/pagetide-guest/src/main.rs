@@ -15,6 +15,8 @@ mod config;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod counters;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod groups;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod perform;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod prepare;

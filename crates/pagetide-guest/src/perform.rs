@@ -3,6 +3,8 @@
 //! Invariant: every operation of the program is performed or named in a note; none is left out
 //! silently.
 
+use crate::groups::Groups;
+use crate::prepare::write_knob;
 use crate::report::{line, line_between, Moment, Reporter};
 use crate::shared::Shared;
 use crate::sys::memory::{Mapping, PAGE_SIZE};
@@ -36,6 +38,7 @@ pub struct Performer<'a> {
     task: &'a Task,
     shared: Shared,
     reporter: Reporter<'a>,
+    groups: &'a Groups<'a>,
     files: Vec<Option<File>>,
     buffer: Mapping,
     regions: Vec<Option<Mapping>>,
@@ -53,6 +56,7 @@ impl<'a> Performer<'a> {
         id: usize,
         shared: Shared,
         reporter: Reporter<'a>,
+        groups: &'a Groups<'a>,
     ) -> Result<Performer<'a>, String> {
         let task = &setup.tasks[id];
         // Builds the program once for nothing, so that the heap has grown to what it needs.
@@ -79,6 +83,7 @@ impl<'a> Performer<'a> {
             task,
             shared,
             reporter,
+            groups,
             files,
             buffer,
             regions,
@@ -170,9 +175,43 @@ impl<'a> Performer<'a> {
                 }
             }
             Op::Sleep { ns } => std::thread::sleep(Duration::from_nanos(ns)),
-            Op::Group { .. } => {}
+            Op::Group { phase } => self.on_group(phase),
             Op::PhaseBegin { phase } => self.snapshot("phase-begin", phase),
             Op::PhaseEnd { phase } => self.phase_end(phase, program),
+        }
+    }
+
+    /// What a phase does to a group or a control. A refusal is noted with its number, as a program
+    /// would see it, and the task goes on.
+    fn on_group(&self, phase: u32) {
+        let name = |group: usize| self.setup.groups[group].name.as_str();
+        let groups = self.groups;
+        let (done, what) = match self.task.phases.get(phase as usize).map(|phase| &phase.workload) {
+            Some(Workload::WriteControl { group: None, control, text }) => {
+                (write_knob(control, text), format!("{text} to {control}"))
+            }
+            Some(Workload::WriteControl { group: Some(group), control, text }) => {
+                let what = format!("{text} to {control} of group `{}`", name(*group));
+                (groups.write(*group, control, text), what)
+            }
+            Some(Workload::CreateGroup { group }) => {
+                let refused = |control: &str, text: &str, error: std::io::Error| {
+                    let of = name(*group);
+                    self.note(format_args!("{text} to {control} of group `{of}`: {error}"));
+                };
+                (groups.create(*group, refused), format!("making group `{}`", name(*group)))
+            }
+            Some(Workload::RemoveGroup { group }) => {
+                (groups.remove(*group), format!("removing group `{}`", name(*group)))
+            }
+            Some(Workload::JoinGroup { group }) => {
+                let to = group.map_or("the root".to_owned(), |group| format!("`{}`", name(group)));
+                (groups.join(*group), format!("moving into group {to}"))
+            }
+            _ => return,
+        };
+        if let Err(error) = done {
+            self.note(format_args!("{what}: {error}"));
         }
     }
 
@@ -265,8 +304,16 @@ fn files_of(workload: &Workload) -> Vec<(usize, bool)> {
         Workload::FileWrite { file, .. } => vec![(*file, true)],
         Workload::FileRead { file, .. } | Workload::MappedRead { file, .. } => vec![(*file, false)],
         Workload::WorkingSet(set) => set.file.iter().map(|file| (file.0, false)).collect(),
+        Workload::Build(build) => {
+            let read = [build.sources, build.headers].into_iter().flatten().map(|of| (of.0, false));
+            read.chain(build.objects.map(|of| (of.0, true))).collect()
+        }
         Workload::Touch { .. }
         | Workload::Trace { .. }
+        | Workload::WriteControl { .. }
+        | Workload::CreateGroup { .. }
+        | Workload::RemoveGroup { .. }
+        | Workload::JoinGroup { .. }
         | Workload::Compute { .. }
         | Workload::Sleep { .. } => Vec::new(),
     }

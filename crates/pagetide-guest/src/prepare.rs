@@ -1,21 +1,20 @@
 //! Brings the machine into the state in which the scenario begins: file systems, modules, disks,
-//! swap, sysctls, groups.
+//! swap, sysctls. (Groups: `groups`.)
 //!
 //! What a kernel lacks is reported, never passed over in silence: the comparison then says that
 //! this part of the scenario is not comparable.
 
 use crate::config::Config;
+use crate::groups::write_existing;
 use crate::perform::{disk_path, file_path};
 use crate::report::line;
 use crate::sys::memory::{Mapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
 use pagetide_scenario::model::Setup;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where cgroups are mounted.
-const CGROUPS: &str = "/sys/fs/cgroup";
 /// File systems of the kernel: (type, where).
 const KERNEL_FILE_SYSTEMS: [(&str, &str, bool); 5] = [
     ("proc", "/proc", true),
@@ -118,8 +117,14 @@ fn special_knob(name: &str) -> Option<Vec<PathBuf>> {
     }
 }
 
-fn write_existing(path: &Path, text: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+/// Writes `text` to the knob called `name`, wherever this kernel has it.
+///
+/// # Errors
+/// The kernel's; [`io::ErrorKind::NotFound`] when it has no such knob.
+pub fn write_knob(name: &str, text: &str) -> io::Result<()> {
+    let path = || vec![Path::new("/proc/sys").join(name.replace('.', "/"))];
+    let paths = special_knob(name).unwrap_or_else(path);
+    paths.iter().try_for_each(|path| write_existing(path, text))
 }
 
 /// Makes the scenario's writes to knobs, and those that make the kernel the one that the simulator
@@ -136,84 +141,14 @@ pub fn sysctls(setup: &Setup) {
         let _ = fs::write(huge, "never");
     }
     for (name, text) in &setup.sysctls {
-        let paths = special_knob(name)
-            .unwrap_or_else(|| vec![Path::new("/proc/sys").join(name.replace('.', "/"))]);
-        for path in paths {
-            match write_existing(&path, text) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    line(format_args!("@lacks {name}"));
-                }
-                Err(error) => line(format_args!("@lacks {name} = {text}: {error}")),
+        match write_knob(name, text) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                line(format_args!("@lacks {name}"));
             }
+            Err(error) => line(format_args!("@lacks {name} = {text}: {error}")),
         }
     }
-}
-
-/// Controls of cgroup version 1.
-const VERSION_1: [&str; 4] = [
-    "memory.limit_in_bytes",
-    "memory.memsw.limit_in_bytes",
-    "memory.soft_limit_in_bytes",
-    "memory.swappiness",
-];
-
-/// Makes the groups, writes their controls, and returns the directory for the tasks of each.
-///
-/// # Errors
-/// A sentence, when cgroups cannot be had at all.
-pub fn groups(setup: &Setup) -> Result<Vec<PathBuf>, String> {
-    if setup.groups.is_empty() {
-        return Ok(Vec::new());
-    }
-    let controls = || setup.groups.iter().flat_map(|group| &group.controls);
-    let first = controls().any(|(name, _)| VERSION_1.contains(&name.as_str()));
-    let failed = |error: io::Error| format!("cgroups: {error}");
-    fs::create_dir_all(CGROUPS).map_err(failed)?;
-    if first {
-        mount("cgroup", CGROUPS, "cgroup", "memory").map_err(failed)?;
-        let _ = fs::write(format!("{CGROUPS}/memory.use_hierarchy"), "1");
-    } else {
-        mount("cgroup2", CGROUPS, "cgroup2", "").map_err(failed)?;
-        fs::write(format!("{CGROUPS}/cgroup.subtree_control"), "+memory").map_err(failed)?;
-    }
-    let mut paths: Vec<PathBuf> = Vec::new();
-    let mut of_tasks: Vec<PathBuf> = Vec::new();
-    for (index, group) in setup.groups.iter().enumerate() {
-        let parent = group.parent.map_or(PathBuf::from(CGROUPS), |parent| paths[parent].clone());
-        let path = parent.join(&group.name);
-        let failed = |error: io::Error| format!("group `{}`: {error}", group.name);
-        fs::create_dir(&path).map_err(failed)?;
-        let has_children = setup.groups.iter().any(|group| group.parent == Some(index));
-        if !first && has_children {
-            fs::write(path.join("cgroup.subtree_control"), "+memory").map_err(failed)?;
-            // Version 2 has no processes in a group with groups: they are in a leaf of its own, which
-            // has no limits but the group's.
-            let leaf = path.join("tasks.here");
-            fs::create_dir(&leaf).map_err(failed)?;
-            of_tasks.push(leaf);
-        } else {
-            of_tasks.push(path.clone());
-        }
-        for (name, text) in &group.controls {
-            let control = path.join(name);
-            if let Err(error) = write_existing(&control, text) {
-                let group = &group.name;
-                line(format_args!("@lacks {name} = {text} of group `{group}`: {error}"));
-            }
-        }
-        paths.push(path);
-    }
-    Ok(of_tasks)
-}
-
-/// Puts this process into the group at `path`.
-///
-/// # Errors
-/// A sentence.
-pub fn join_group(path: &Path) -> Result<(), String> {
-    fs::write(path.join("cgroup.procs"), "0")
-        .map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Takes and locks memory until no more is free than a scenario with exact zones says, which the

@@ -2,7 +2,8 @@
 //!
 //! A line begins with `@` and a word. `@text NAME LENGTH` is followed by that many bytes and a line
 //! end. `crates/pagetide-linux/src/console.rs` reads this; the first line, `@pagetide 1`, has the
-//! version of the format.
+//! version of the format. Texts in a snapshot are `vmstat`, and `group NUMBER FILE` of a group of the
+//! setup.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -21,6 +22,7 @@
 //! | `@done` | the run is over |
 
 use crate::counters::{read_all, Counters};
+use crate::groups::Groups;
 use crate::shared::Shared;
 use crate::sys::memory::Mapping;
 use crate::sys::{port, process};
@@ -35,6 +37,7 @@ const BUFFER_PAGES: u64 = 16;
 pub struct Reporter<'a> {
     shared: Shared,
     counters: &'a Counters,
+    groups: &'a Groups<'a>,
     buffer: Mapping,
 }
 
@@ -74,7 +77,7 @@ pub fn line_between(shared: Shared, arguments: fmt::Arguments<'_>) {
     line(arguments);
 }
 
-fn text(name: &str, bytes: &[u8]) {
+fn text(name: fmt::Arguments<'_>, bytes: &[u8]) {
     line(format_args!("@text {name} {}", bytes.len()));
     port::write(bytes);
     port::write(b"\n");
@@ -96,8 +99,12 @@ impl<'a> Reporter<'a> {
     ///
     /// # Errors
     /// When there is no memory for its buffer.
-    pub fn new(shared: Shared, counters: &'a Counters) -> io::Result<Reporter<'a>> {
-        Ok(Reporter { shared, counters, buffer: Mapping::locked(BUFFER_PAGES)? })
+    pub fn new(
+        shared: Shared,
+        counters: &'a Counters,
+        groups: &'a Groups<'a>,
+    ) -> io::Result<Reporter<'a>> {
+        Ok(Reporter { shared, counters, groups, buffer: Mapping::locked(BUFFER_PAGES)? })
     }
 
     /// Sends what is counted now. `more` adds lines of its own.
@@ -107,10 +114,16 @@ impl<'a> Reporter<'a> {
         self.counters.refresh();
         line(format_args!("@snap {kind} {task} {phase} {}", process::now_ns()));
         if let Ok(vmstat) = self.counters.vmstat(self.buffer.bytes()) {
-            text("vmstat", vmstat);
+            text(format_args!("vmstat"), vmstat);
         }
         for (name, count) in self.counters.tracepoints() {
             line(format_args!("@trace {name} {count}"));
+        }
+        // Of a task's whole life nothing is said of groups.
+        if kind.starts_with("phase-") || kind.starts_with("run-") {
+            self.groups.read(self.buffer.bytes(), |group, file, bytes| {
+                text(format_args!("group {group} {file}"), bytes);
+            });
         }
         more(self.buffer.bytes());
         line(format_args!("@snapped"));
@@ -120,7 +133,7 @@ impl<'a> Reporter<'a> {
     pub fn file(&mut self, path: &str) {
         let Ok(file) = File::open(path) else { return };
         if let Ok(bytes) = read_all(&file, self.buffer.bytes()) {
-            text(path, bytes);
+            text(format_args!("{path}"), bytes);
         }
     }
 }

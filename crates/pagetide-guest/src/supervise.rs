@@ -2,6 +2,7 @@
 
 use crate::config::{self, Config};
 use crate::counters::Counters;
+use crate::groups::Groups;
 use crate::perform::Performer;
 use crate::prepare;
 use crate::report::{line, line_between, Moment, Reporter};
@@ -70,7 +71,7 @@ fn supervise() -> Result<(), String> {
     doing("setting knobs");
     prepare::sysctls(setup);
     doing("making groups");
-    let groups = prepare::groups(setup)?;
+    let groups = Groups::prepare(setup)?;
     let counters = Counters::open(setup.machine.cpus).map_err(|error| error.to_string())?;
     for missing in &counters.missing {
         line(format_args!("@lacks {missing}"));
@@ -80,17 +81,17 @@ fn supervise() -> Result<(), String> {
     doing("starting tasks");
     process::spare_from_oom();
     let mut pids = Vec::new();
-    for (id, task) in setup.tasks.iter().enumerate() {
+    for id in 0..setup.tasks.len() {
         match process::fork().map_err(|error| format!("fork: {error}"))? {
             Forked::Parent(pid) => pids.push(pid),
             Forked::Child => {
                 process::offer_to_oom();
-                let group = task.group.map(|group| groups[group].as_path());
-                live(setup, id, group, shared, &counters);
+                live(setup, id, &groups, shared, &counters);
             }
         }
     }
-    let mut reporter = Reporter::new(shared, &counters).map_err(|error| error.to_string())?;
+    let reporter = Reporter::new(shared, &counters, &groups);
+    let mut reporter = reporter.map_err(|error| error.to_string())?;
     memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
     if !shared.wait_until_ready(setup.tasks.len() as u32, PATIENCE) {
         return Err("the tasks did not become ready".to_owned());
@@ -126,19 +127,20 @@ fn supervise() -> Result<(), String> {
 }
 
 /// The life of a task's process.
-fn live(
-    setup: &Setup,
-    id: usize,
-    group: Option<&std::path::Path>,
-    shared: Shared,
-    counters: &Counters,
-) -> ! {
-    let prepared = group.map_or(Ok(()), prepare::join_group).and_then(|()| {
-        let reporter = Reporter::new(shared, counters).map_err(|error| error.to_string())?;
-        let performer = Performer::new(setup, id, shared, reporter)?;
+fn live(setup: &Setup, id: usize, groups: &Groups<'_>, shared: Shared, counters: &Counters) -> ! {
+    let prepare = || {
+        let reporter =
+            Reporter::new(shared, counters, groups).map_err(|error| error.to_string())?;
+        let performer = Performer::new(setup, id, shared, reporter, groups)?;
         memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
-        Ok(performer)
-    });
+        // Last: pages are charged to the group that a task is in when it gets them, and what this
+        // program needs for itself is not the scenario's.
+        if let Some(group) = setup.tasks[id].group {
+            groups.join(Some(group)).map_err(|error| format!("joining its group: {error}"))?;
+        }
+        Ok::<_, String>(performer)
+    };
+    let prepared = prepare();
     let mut performer = match prepared {
         Ok(performer) => performer,
         Err(problem) => {

@@ -6,12 +6,21 @@ use pagetide_scenario::model::{Setup, Workload};
 /// The longest read() or write() that the guest makes in one call.
 const BLOCK_MAX: u64 = 1 << 20;
 /// Policies that stand for what the guest's kernel does.
-const LINUX_TODAY: [(&str, &str); 4] = [
+const LINUX_TODAY: [(&str, &str); 10] = [
     ("watermarks", "scale-factor"),
     ("kswapd", "linux-6.1"),
     ("direct_reclaim", "linux-6.1"),
     ("per_cpu_lists", "linux-6.1"),
+    ("soft_limit", "tree"),
+    ("soft_limit_root", "excluded"),
+    ("soft_limit_direct", "full"),
+    ("soft_limit_node", "global"),
+    ("shrink_priority", "guarded"),
+    ("group_walk", "whole"),
 ];
+
+/// A control of groups that was proposed and never merged.
+const NEVER_MERGED: &str = "memory.global_shrink_priority";
 
 /// Sentences, one for each part that only the simulator has.
 pub fn not_comparable(setup: &Setup) -> Vec<String> {
@@ -39,9 +48,6 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     if machine.swap.as_ref().is_some_and(|swap| swap.full_after_pages.is_some()) {
         found.push("swap.full_after: the kernel's area is whole".to_owned());
     }
-    if setup.groups.iter().any(|group| !group.controls.is_empty()) {
-        found.push("limits of groups: the kernel acts on them, Pagetide does not yet".to_owned());
-    }
     if machine.nodes.iter().any(|node| node.reserved > 0) {
         found.push("machine.reserved: the kernel reserves what it needs".to_owned());
     }
@@ -53,7 +59,17 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     if long.next().is_some() {
         found.push("calls of more than 1 MiB: made in pieces of 1 MiB".to_owned());
     }
-    if phases().any(|phase| matches!(phase.workload, Workload::Trace { .. })) {
+    let at_start = setup.groups.iter().flat_map(|group| &group.controls).map(|(name, _)| name);
+    let written = phases().filter_map(|phase| match &phase.workload {
+        Workload::WriteControl { control, .. } => Some(control),
+        _ => None,
+    });
+    if at_start.chain(written).any(|name| name == NEVER_MERGED) {
+        found.push(format!("{NEVER_MERGED}: a patch that no kernel has"));
+    }
+    let is_trace =
+        |workload: &Workload| matches!(workload, Workload::Trace { .. } | Workload::Build(_));
+    if phases().any(|phase| is_trace(&phase.workload)) {
         found.push(
             "files of a trace: holes of their size, read without a disk; CPU time of its \
              instructions: spent by waiting for the clock"

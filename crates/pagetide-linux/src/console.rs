@@ -49,6 +49,9 @@ pub struct Snapshot {
     pub usage: Usage,
     /// Pages of its regions in memory.
     pub resident: Vec<(String, u64)>,
+    /// Of each group that was there, by its number: what its files say. The lines of memory.stat
+    /// have their own names, others the file's before them (`memory.events.low`).
+    pub groups: BTreeMap<usize, Vec<(String, u64)>>,
 }
 
 /// What a task has used until a moment.
@@ -124,6 +127,9 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                     Some(snapshot) if name == "vmstat" => {
                         snapshot.counts = vmstat(&text).map_err(garbage)?;
                     }
+                    Some(snapshot) if name.starts_with("group ") => {
+                        add_group(snapshot, name, &text).map_err(garbage)?;
+                    }
                     _ => {
                         report.texts.insert(name.to_owned(), text.into_owned());
                     }
@@ -185,6 +191,22 @@ fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// What a file of a group says, from a text called `group NUMBER FILE`.
+fn add_group(snapshot: &mut Snapshot, name: &str, text: &str) -> Result<(), String> {
+    let mut words = name.split(' ').skip(1);
+    let (group, file) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let of_group = snapshot.groups.entry(number(group)?).or_default();
+    for line in text.lines() {
+        let (name, value) = match line.split_once(' ') {
+            Some((name, value)) if file == "memory.stat" => (name.to_owned(), value),
+            Some((name, value)) => (format!("{file}.{name}"), value),
+            None => (file.to_owned(), line),
+        };
+        of_group.push((name, number(value)?));
+    }
+    Ok(())
+}
+
 fn vmstat(text: &str) -> Result<Vec<(String, u64)>, String> {
     text.lines()
         .map(|line| {
@@ -207,7 +229,9 @@ mod tests {
     const SAMPLE: &str = "@pagetide 1\n@doing mounting disks\n@lacks vm.extra_free_kbytes\n\
         @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 27\n\
         nr_free_pages 10\npgfault 3\n\n@trace mm_vmscan_kswapd_wake 4\n@usage 1 2 3 4 5\n\
-        @resident anon_hot_resident 9\n@snapped\n@ended 2 signal 9\n@done\n";
+        @resident anon_hot_resident 9\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
+        @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
+        @ended 2 signal 9\n@done\n";
 
     #[test]
     fn a_report_is_read() {
@@ -227,6 +251,12 @@ mod tests {
             ]
         );
         assert_eq!(snapshot.usage.bytes, 5);
+        let of_group: Vec<(&str, u64)> =
+            snapshot.groups[&1].iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        assert_eq!(
+            of_group,
+            [("anon", 4096), ("pgfault", 7), ("memory.current", 8192), ("memory.events.low", 3)]
+        );
         assert_eq!(snapshot.resident, [("anon_hot_resident".to_owned(), 9)]);
         assert_eq!(report.ended, [(2, "signal 9".to_owned())]);
         assert!(has_said(SAMPLE.as_bytes(), "@ready") && !has_said(b"@ready", "@ready"));
@@ -254,6 +284,8 @@ mod tests {
             "@text a\n",
             "@usage 1\n",
             "@text a 99999999999999999999999\n",
+            "@snap x 0 0 0\n@text group x memory.stat 7\nanon 1\n\n",
+            "@snap x 0 0 0\n@text group 0 memory.stat 7\nanon x\n\n",
             "\u{0}\u{1}\n",
         ] {
             assert!(parse(broken.as_bytes()).is_err(), "{broken:?}");

@@ -5,6 +5,7 @@
 //! a few.
 
 use crate::console::{Report, Snapshot};
+use crate::group_counts::put_groups;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use std::collections::BTreeMap;
@@ -82,6 +83,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
                     let key = format!("{}.{}", task.name, phase.name);
                     put_counts(&mut metrics, &format!("{key}."), from, snapshot);
                     put_usage(&mut metrics, &key, from, snapshot);
+                    put_groups(&mut metrics, &format!("{key}."), &setup.groups, from, snapshot);
                     for (name, pages) in &snapshot.resident {
                         put(&mut metrics, format!("{key}.{name}"), *pages as f64, Unit::Pages);
                     }
@@ -90,6 +92,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
             }
         }
     }
+    put_groups(&mut metrics, "", &setup.groups, begin, end);
     let mut notes = report.notes.clone();
     for (task, how) in &report.ended {
         let name = setup.tasks.get(*task).map_or("?", |task| task.name.as_str());
@@ -226,6 +229,7 @@ size = "1MiB"
                 bytes: ms * 4096,
             },
             resident: Vec::new(),
+            groups: BTreeMap::new(),
         }
     }
 
@@ -290,6 +294,29 @@ size = "1MiB"
         assert_eq!(value(&record, "a.fill.anon_hot_resident"), None);
         assert_eq!(record.metrics["a.again.anon_hot_resident"].unit, Unit::Pages);
         assert_eq!(record.notes, [""; 0]);
+    }
+
+    #[test]
+    fn groups_have_counters_by_phase_and_of_the_run() {
+        let mut report = whole();
+        for snapshot in &mut report.snapshots {
+            if snapshot.kind.starts_with("run-") || snapshot.kind.starts_with("phase-") {
+                let faults = snapshot.ns / 1_000_000;
+                let said = vec![("pgfault".to_owned(), faults), ("anon".to_owned(), 4096 * faults)];
+                snapshot.groups.insert(0, said);
+            }
+        }
+        let setup = setup(&format!("{SCENARIO}[[group]]\nname = \"g\"\n"));
+        let record = of(&setup, &report).unwrap();
+        for (key, wanted) in [
+            ("a.fill.g.pgfault", 8.0),
+            ("a.fill.g.anon", 4096.0 * 20.0),
+            ("a.again.g.pgfault", 10.0),
+            ("g.anon", 4096.0 * 50.0),
+            ("g.pgfault", 40.0),
+        ] {
+            assert_eq!(value(&record, key), Some(wanted), "{key}");
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //!
 //! Reading order: [`session`] boots a variant of a scenario and makes runs; it uses [`kernel`] and
 //! [`modules`] (what to boot), [`initramfs`] and [`disks`] (what to boot it with), [`qemu`] (how),
-//! [`console`] (what the guest says) and [`counts`] (what that means as a run record).
+//! [`console`] (what the guest says), [`counts`] and [`group_counts`] (what that means as a run
+//! record).
 //! [`comparable`] says what of a scenario a real kernel cannot be asked, [`start`] takes over the
 //! memory with which it began, [`disk_times`] the speed of its disks, and [`reference`](mod@reference) keeps it all for later. [`host`] reads a live system.
 //!
@@ -15,6 +16,7 @@ pub mod counts;
 pub mod disk_times;
 pub mod disks;
 pub mod error;
+pub mod group_counts;
 pub mod host;
 pub mod initramfs;
 pub mod kernel;

@@ -361,6 +361,73 @@ after = "second"
 }
 
 #[test]
+fn what_tasks_do_with_groups_is_done_and_counted() {
+    if is_skipped("what_tasks_do_with_groups_is_done_and_counted") {
+        return;
+    }
+    // The second `make` and the first `remove` are refused; the task goes on.
+    let phases = [
+        ("make", "create-group", "target = \"late\""),
+        ("make-again", "create-group", "target = \"late\""),
+        ("enter", "join-group", "target = \"late\""),
+        ("fill", "touch", "size = \"8MiB\""),
+        (
+            "reclaim",
+            "write-control",
+            "target = \"late\"\ncontrol = \"memory.reclaim\"\ntext = \"4M\"",
+        ),
+        ("remove", "remove-group", "target = \"late\""),
+        ("leave", "join-group", ""),
+        ("remove-again", "remove-group", "target = \"late\""),
+        ("end", "touch", "size = \"1MiB\""),
+    ];
+    let mut text = r#"
+repeats = 1
+
+[machine]
+memory = "128MiB"
+swap = "64MiB"
+
+[[group]]
+name = "outer"
+
+[[group]]
+name = "late"
+parent = "outer"
+at_start = false
+memory.low = "1M"
+
+[[task]]
+name = "t"
+group = "outer"
+"#
+    .to_owned();
+    for (name, workload, keys) in phases {
+        text += &format!("[[task.phase]]\nname = \"{name}\"\nworkload = \"{workload}\"\n{keys}\n");
+    }
+    let bench = Bench::new(&text);
+    let document = json(bench.verify(&["--format", "json", "--repeats", "1"]));
+    let notes = lines(&document["notes"]);
+    assert!(notes.contains("making group `late`: File exists (os error 17)"), "{notes}");
+    assert!(notes.contains("removing group `late`: Device or resource busy"), "{notes}");
+    assert_eq!(notes.matches("os error").count(), 2, "{notes}");
+    // In pages: 2048 in `late`, and what the kernel charged ahead; all of that is in `outer`, too.
+    let late = |what: &str| linux(&document, &format!("t.{what}"));
+    assert_eq!(late("fill.late.anon"), 2048.0);
+    assert!((2048.0..2300.0).contains(&late("fill.late.memory.current")));
+    assert!(late("fill.outer.memory.current") >= late("fill.late.memory.current"));
+    // Slots of pages that are still being written count as well.
+    assert!((1024.0..=2048.0).contains(&late("reclaim.late.memory.swap.current")));
+    assert!((1024.0..1536.0).contains(&late("reclaim.late.pgsteal_total")));
+    let metrics = document["variants"][0]["metrics"].as_object().unwrap();
+    for phase in ["make-again", "enter", "leave"] {
+        let key = format!("t.{phase}.late.memory.events.low");
+        assert!(metrics.contains_key(&key), "{key}");
+    }
+    assert!(!metrics.contains_key("t.remove-again.late.anon"), "it is gone");
+}
+
+#[test]
 fn without_qemu_there_is_a_hint() {
     if is_skipped("without_qemu_there_is_a_hint") {
         return;

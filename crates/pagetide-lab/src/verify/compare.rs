@@ -4,11 +4,14 @@
 //! belongs to or among the others. One that a world does not have has no samples there and is
 //! never judged.
 
-use super::judge::{judge, place, Judgement, LEAST_JUDGED};
+use super::judge::{judge, judge_of_group, place, place_of_group, Judgement, LEAST_JUDGED};
 use crate::stats;
 use pagetide_scenario::model::{Machine, Setup};
 use pagetide_scenario::record::{RunRecord, Unit};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of a page.
+const PAGE: f64 = 4096.0;
 
 /// Who the two sides are, and what the reader should know before reading: text from the caller.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +46,8 @@ pub struct VariantComparison {
     pub linux_runs: usize,
     /// Number of runs in Pagetide.
     pub pagetide_runs: usize,
-    /// The phases of the tasks, in the order of the scenario.
+    /// The phases of the tasks, in the order of the scenario, each followed by what its groups did
+    /// meanwhile.
     pub phases: Vec<Phase>,
     /// Everything that is not of a phase, by key; never judged.
     pub others: Vec<Counter>,
@@ -51,11 +55,14 @@ pub struct VariantComparison {
     pub notes: Vec<String>,
 }
 
-/// The counters of a phase.
+/// The counters of a phase, the machine's or those of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// `TASK.PHASE`. Copies of a task are one phase, `NAME.PHASE`, if both worlds sum them up.
+    /// `TASK.PHASE`, and `TASK.PHASE.GROUP` of a group during the phase. Copies of a task are one
+    /// phase, `NAME.PHASE`, if both worlds sum them up.
     pub key: String,
+    /// The group whose counters these are; `None`: the machine's.
+    pub group: Option<String>,
     /// The known counters in a fixed order, then all others by name.
     pub counters: Vec<Counter>,
 }
@@ -194,9 +201,9 @@ impl VariantComparison {
         let keys: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
         let mut phases: Vec<Phase> = Vec::new();
         let mut index = BTreeMap::new();
-        for key in phase_keys(setup, &theirs, &ours) {
-            index.insert(key.clone(), phases.len());
-            phases.push(Phase { key, counters: Vec::new() });
+        for (key, group) in phase_keys(setup, &theirs, &ours) {
+            index.entry(key.clone()).or_insert(phases.len());
+            phases.push(Phase { key, group, counters: Vec::new() });
         }
         let mut others = Vec::new();
         for key in keys {
@@ -204,14 +211,20 @@ impl VariantComparison {
             let counter = |name: &str, judgement| {
                 Counter::new(key.clone(), name.to_owned(), judgement, sides)
             };
-            let phase =
-                key.rsplit_once('.').and_then(|(phase, name)| Some((index.get(phase)?, name)));
-            match phase {
-                Some((&at, name)) => phases[at].counters.push(counter(name, judge(name))),
+            match phase_of(key, &index, &phases) {
+                Some((at, name)) if phases[at].group.is_some() => {
+                    let pages = (sides.0.map(Series::in_pages), sides.1.map(Series::in_pages));
+                    let sides = (pages.0.as_ref(), pages.1.as_ref());
+                    let judgement = judge_of_group(name);
+                    let counter = Counter::new(key.clone(), name.to_owned(), judgement, sides);
+                    phases[at].counters.push(counter);
+                }
+                Some((at, name)) => phases[at].counters.push(counter(name, judge(name))),
                 None => others.push(counter(key, Judgement::Shown)),
             }
         }
         for phase in &mut phases {
+            let place = if phase.group.is_some() { place_of_group } else { place };
             phase.counters.sort_by_key(|counter| place(&counter.name)); // stable: then by name
         }
         VariantComparison {
@@ -234,6 +247,19 @@ impl VariantComparison {
 struct Series {
     unit: Unit,
     samples: Vec<f64>,
+}
+
+impl Series {
+    /// What is in bytes as pages, so that what is too little to judge is as little as of counts.
+    fn in_pages(&self) -> Series {
+        match self.unit {
+            Unit::Bytes => Series {
+                unit: Unit::Pages,
+                samples: self.samples.iter().map(|bytes| bytes / PAGE).collect(),
+            },
+            unit => Series { unit, samples: self.samples.clone() },
+        }
+    }
 }
 
 /// The samples of each key, in the order of the records, with the totals that no record has.
@@ -262,12 +288,26 @@ fn gather(records: &[RunRecord]) -> BTreeMap<String, Series> {
     all
 }
 
-/// `TASK.PHASE` of all phases that left anything, in the order of the scenario, each once.
+/// The phase that a key is of, and its name there. Only a group's counters have dots in their names,
+/// and the longest phase is meant: `t.p.g` rather than `t.p`.
+fn phase_of<'a>(
+    key: &'a str,
+    index: &BTreeMap<String, usize>,
+    phases: &[Phase],
+) -> Option<(usize, &'a str)> {
+    key.rmatch_indices('.').find_map(|(dot, _)| {
+        let (at, name) = (*index.get(&key[..dot])?, &key[dot + 1..]);
+        (phases[at].group.is_some() || !name.contains('.')).then_some((at, name))
+    })
+}
+
+/// `TASK.PHASE` of all phases that left anything, in the order of the scenario, each once, and
+/// after each `TASK.PHASE.GROUP` of the groups of which it left anything.
 fn phase_keys(
     setup: &Setup,
     linux: &BTreeMap<String, Series>,
     pagetide: &BTreeMap<String, Series>,
-) -> Vec<String> {
+) -> Vec<(String, Option<String>)> {
     let has = |world: &BTreeMap<String, Series>, phase: &str| {
         let prefix = format!("{phase}.");
         world.range(prefix.clone()..).next().is_some_and(|(key, _)| key.starts_with(&prefix))
@@ -282,7 +322,13 @@ fn phase_keys(
                 .filter(|key| has(linux, key) && has(pagetide, key))
                 .unwrap_or_else(|| format!("{}.{}", task.name, phase.name));
             if (has(linux, &key) || has(pagetide, &key)) && seen.insert(key.clone()) {
-                keys.push(key);
+                keys.push((key.clone(), None));
+                for group in &setup.groups {
+                    let of_group = format!("{key}.{}", group.name);
+                    if has(linux, &of_group) || has(pagetide, &of_group) {
+                        keys.push((of_group, Some(group.name.clone())));
+                    }
+                }
             }
         }
     }
@@ -308,6 +354,7 @@ mod tests {
     use super::*;
     use crate::testing::record;
     use crate::verify::testing::{compared, setup};
+    use pagetide_scenario::model::Group;
 
     fn summary(mean: f64, stddev: f64) -> stats::Summary {
         stats::Summary { n: 3, mean, stddev, median: mean, min: mean, max: mean }
@@ -425,6 +472,70 @@ mod tests {
         };
         assert_eq!(phases(&both, &both), ["c.p"]);
         assert_eq!(phases(&both[..2], &both), ["c.0.p", "c.1.p"]);
+    }
+
+    #[test]
+    fn groups_follow_their_phase_and_levels_are_judged_as_pages() {
+        let mut setup = setup(&["t.p", "a.late"]);
+        for name in ["g", "h"] {
+            let (name, controls) = (name.to_owned(), vec![]);
+            setup.groups.push(Group { name, parent: None, controls, at_start: true });
+        }
+        let run = |factor: f64| {
+            let mut run = record(
+                "v",
+                1,
+                &[
+                    ("t.p.pgfault", 5.0),
+                    ("t.p.g.memory.events.low", 7.0),
+                    ("t.p.g.pgscan_kswapd", 1000.0),
+                    ("t.p.g.pgscan_direct", 500.0),
+                    ("t.p.g.memory.current", 4096.0 * 2000.0 * factor),
+                    ("t.p.h.anon", 4096.0 * 999.0),
+                    ("a.late.h.anon", 4096.0 * 1000.0),
+                    ("g.memory.current", 4096.0),
+                ],
+            );
+            for (key, metric) in &mut run.metrics {
+                if key.ends_with("current") || key.ends_with("anon") {
+                    metric.unit = Unit::Bytes;
+                }
+            }
+            run
+        };
+        let found = VariantComparison::new("v", &setup, &[run(1.0)], &[run(2.0)]);
+        let phases: Vec<(&str, Option<&str>)> =
+            found.phases.iter().map(|of| (of.key.as_str(), of.group.as_deref())).collect();
+        assert_eq!(
+            phases,
+            [
+                ("t.p", None),
+                ("t.p.g", Some("g")),
+                ("t.p.h", Some("h")),
+                ("a.late", None),
+                ("a.late.h", Some("h")),
+            ]
+        );
+        let names: Vec<&str> =
+            found.phases[1].counters.iter().map(|counter| counter.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "memory.current",
+                "pgscan_total",
+                "pgscan_kswapd",
+                "pgscan_direct",
+                "memory.events.low"
+            ]
+        );
+        let level = &found.phases[1].counters[0];
+        assert_eq!((level.unit, level.linux.mean, level.ratio), (Unit::Pages, 2000.0, Some(2.0)));
+        assert_eq!(level.verdict, Verdict::Off);
+        assert_eq!(found.phases[2].counters[0].verdict, Verdict::NotJudged, "too small");
+        assert_eq!(found.phases[4].counters[0].verdict, Verdict::WithinNoise);
+        let others: Vec<&str> = found.others.iter().map(|counter| counter.key.as_str()).collect();
+        assert_eq!(others, ["g.memory.current"], "of the whole run");
+        assert_eq!(found.counters().count(), 9, "the eight keys and a total");
     }
 
     #[test]

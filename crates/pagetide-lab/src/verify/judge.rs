@@ -64,6 +64,39 @@ const COUNTERS: &[(&str, Judgement)] = &[
     ("nr_inactive_file", Judgement::Varies),
 ];
 
+/// The counters of a group during a phase, the same way. Levels are in pages.
+const OF_GROUPS: &[(&str, Judgement)] = &[
+    ("memory.current", Judgement::Varies),
+    ("memory.swap.current", Judgement::Varies),
+    ("anon", Judgement::Varies),
+    ("file", Judgement::Varies),
+    ("active_anon", Judgement::Varies),
+    ("inactive_anon", Judgement::Varies),
+    ("active_file", Judgement::Varies),
+    ("inactive_file", Judgement::Varies),
+    ("pgmajfault", Judgement::Varies),
+    ("workingset_refault_anon", Judgement::Varies),
+    ("workingset_refault_file", Judgement::Varies),
+    ("workingset_activate_anon", Judgement::Varies),
+    ("workingset_activate_file", Judgement::Varies),
+    ("workingset_restore_anon", Judgement::Varies),
+    ("workingset_restore_file", Judgement::Varies),
+    ("pgscan_total", Judgement::Varies),
+    ("pgscan_kswapd", Judgement::Shown),
+    ("pgscan_direct", Judgement::Shown),
+    ("pgsteal_total", Judgement::Varies),
+    ("pgsteal_kswapd", Judgement::Shown),
+    ("pgsteal_direct", Judgement::Shown),
+    ("pgrefill", Judgement::Varies),
+    ("pgactivate", Judgement::Varies),
+    ("pgdeactivate", Judgement::Varies),
+    ("memory.events.low", Judgement::Shown),
+    ("memory.events.high", Judgement::Shown),
+    ("memory.events.max", Judgement::Shown),
+    ("memory.events.oom", Judgement::Shown),
+    ("memory.events.oom_kill", Judgement::Shown),
+];
+
 /// How the counter of this name, the last part of its key, is judged.
 ///
 /// ```
@@ -81,9 +114,20 @@ pub(super) fn place(name: &str) -> usize {
     COUNTERS.iter().position(|(counter, _)| *counter == name).unwrap_or(COUNTERS.len())
 }
 
+/// How the counter of a group with this name is judged.
+pub fn judge_of_group(name: &str) -> Judgement {
+    OF_GROUPS.get(place_of_group(name)).map_or(Judgement::Shown, |(_, judgement)| *judgement)
+}
+
+/// Place of this name among the rows of a group.
+pub(super) fn place_of_group(name: &str) -> usize {
+    OF_GROUPS.iter().position(|(counter, _)| *counter == name).unwrap_or(OF_GROUPS.len())
+}
+
 /// Whether the table shows this name, though nobody judges it, when it is not zero.
 pub(super) fn worth_a_look(name: &str) -> bool {
-    COUNTERS.contains(&(name, Judgement::Shown))
+    let shown = (name, Judgement::Shown);
+    COUNTERS.contains(&shown) || OF_GROUPS.contains(&shown)
 }
 
 impl Judgement {

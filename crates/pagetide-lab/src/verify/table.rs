@@ -10,7 +10,7 @@
 //!
 //! Invariant: whatever the records hold, no line shows a float that is not a number.
 
-use super::compare::{Comparison, Counter, Sides, VariantComparison, Verdict};
+use super::compare::{Comparison, Counter, Phase, Sides, VariantComparison, Verdict};
 use super::judge::{worth_a_look, Judgement, LEAST_JUDGED};
 use super::summary::{times, Summary, BEYOND};
 use crate::format::{size, Scale};
@@ -144,17 +144,26 @@ fn runs(variants: &[VariantComparison]) -> String {
 
 fn lines(variant: &VariantComparison, all: bool) -> Vec<Line> {
     let mut lines = Vec::new();
-    let groups = variant.phases.iter().map(|phase| (phase.key.as_str(), &phase.counters));
-    for (name, counters) in groups.chain([("whole run", &variant.others)]) {
+    let parts = variant.phases.iter().map(|phase| (heading(phase), &phase.counters));
+    for (name, counters) in parts.chain([("whole run".to_owned(), &variant.others)]) {
         let mut rows: Vec<Line> =
             counters.iter().filter(|counter| all || shown(counter)).map(row).collect();
         if !rows.is_empty() {
             let cells = vec![Cell::default(); rows[0].cells.len()];
-            lines.push(Line { label: name.to_owned(), cells, ..Line::default() });
+            lines.push(Line { label: name, cells, ..Line::default() });
             lines.append(&mut rows);
         }
     }
     lines
+}
+
+/// `TASK.PHASE`, or `TASK.PHASE, group GROUP`.
+fn heading(phase: &Phase) -> String {
+    let of_group = phase.group.as_ref().and_then(|group| {
+        let phase = phase.key.strip_suffix(group.as_str())?.strip_suffix('.')?;
+        Some(format!("{phase}, group {group}"))
+    });
+    of_group.unwrap_or_else(|| phase.key.clone())
 }
 
 /// Whether a counter is among the rows that everybody wants to see.
@@ -229,15 +238,20 @@ fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary) -> Vec<Str
     remarks
 }
 
-/// What one world does not have: whole phases, judged counters by name, and how many others.
+/// What one world does not have: whole phases, groups in phases that it has, judged counters by name,
+/// and how many others.
 fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Option<String> {
-    let mut phases: BTreeMap<String, usize> = BTreeMap::new();
+    let mut phases: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
     let mut judged: BTreeMap<&str, usize> = BTreeMap::new();
     let mut others = 0;
     for variant in &comparison.variants {
         for phase in &variant.phases {
             if phase.counters.iter().all(is) {
-                *phases.entry(format!("phase {}", phase.key)).or_default() += 1;
+                match &phase.group {
+                    None => *phases.entry(&phase.key).or_default() += 1,
+                    Some(group) => *groups.entry(group).or_default() += 1,
+                }
                 continue;
             }
             for counter in phase.counters.iter().filter(|counter| is(counter)) {
@@ -253,8 +267,10 @@ fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Optio
         1 => what.to_owned(),
         _ => format!("{what} ({n} {unit})"),
     };
-    let mut parts: Vec<String> =
-        phases.iter().map(|(phase, n)| several(phase, "variants", *n)).collect();
+    let phase = |(phase, n): (&&str, &usize)| several(&format!("phase {phase}"), "variants", *n);
+    let mut parts: Vec<String> = phases.iter().map(phase).collect();
+    let group = |(group, n): (&&str, &usize)| several(&format!("group {group}"), "phases", *n);
+    parts.extend(groups.iter().map(group));
     parts.extend(judged.iter().map(|(name, n)| several(name, "phases", *n)));
     if others > 0 {
         parts.push(format!("{others} of the metrics that nobody judges"));
@@ -267,6 +283,7 @@ mod tests {
     use super::*;
     use crate::testing::record;
     use crate::verify::testing::{compared, setup};
+    use pagetide_scenario::model::Group;
 
     fn sides() -> Sides {
         Sides {
@@ -408,6 +425,33 @@ note: no tracepoints
             "only Linux has phase w.q (2 variants), pswpin (2 phases), 2 of the metrics that \
              nobody judges"
         );
+    }
+
+    #[test]
+    fn a_group_has_rows_under_its_phase() {
+        let mut setup = setup(&["t.p"]);
+        let (name, controls) = ("g".to_owned(), vec![]);
+        setup.groups.push(Group { name, parent: None, controls, at_start: true });
+        let values: [(&str, f64); 5] = [
+            ("t.p.pgmajfault", 2000.0),
+            ("t.p.g.pgmajfault", 1500.0),
+            ("t.p.g.memory.events.max", 3.0),
+            ("t.p.g.memory.events.oom", 0.0),
+            ("t.p.g.pgfault", 9999.0),
+        ];
+        let of = |ours: &[(&str, f64)]| {
+            let found = VariantComparison::new(
+                "v",
+                &setup,
+                &[record("v", 1, &values)],
+                &[record("v", 1, ours)],
+            );
+            render(&Comparison::new("x", vec![found]), &Sides::default(), false)
+        };
+        let text = of(&values);
+        assert!(text.contains("\nt.p, group g\n  pgmajfault "), "{text}");
+        assert_eq!(rows(&text), ["pgmajfault", "pgmajfault", "memory.events.max"]);
+        assert!(of(&values[..1]).contains("note: only Linux has group g\n"));
     }
 
     #[test]

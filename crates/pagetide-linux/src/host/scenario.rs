@@ -85,7 +85,8 @@ pub fn write(host: &HostSnapshot, options: Options) -> Result<Written, HostError
     }
     let free = machine::write(&mut page, host, &nodes, layout_notes, options);
     knobs::write(&mut page, host);
-    let nr_groups = groups::write(&mut page, host, options, TASK);
+    let memory = managed.saturating_mul(4096);
+    let nr_groups = groups::write(&mut page, host, memory, options, TASK);
     task(&mut page, free, nr_groups);
     if nr_groups > 0 {
         summary += &format!(", {}", plural(nr_groups, "group"));

@@ -18,10 +18,21 @@ const ROOM: usize = 4096;
 /// Swappiness of a system that does not say.
 const SWAPPINESS: u64 = 60;
 
-/// Writes the groups; gives their number. None is called `task`.
-pub(super) fn write(page: &mut Page, host: &HostSnapshot, options: Options, task: &str) -> usize {
-    let controls: Vec<Vec<(&'static str, Option<u64>)>> =
+/// Writes the groups of a machine with `memory` bytes; gives their number. None is called `task`.
+pub(super) fn write(
+    page: &mut Page,
+    host: &HostSnapshot,
+    memory: u64,
+    options: Options,
+    task: &str,
+) -> usize {
+    let mut controls: Vec<Vec<(&'static str, Option<u64>)>> =
         (0..host.groups.len()).map(|index| controls(host, index)).collect();
+    if protected(host, &controls) > memory {
+        let message = "memory.min left out: the groups protect more than the machine has";
+        page.tell(Note::new("/sys/fs/cgroup", message));
+        controls.iter_mut().for_each(|of| of.retain(|(name, _)| *name != "memory.min"));
+    }
     let is_kept = kept(host, &controls, options);
     let wanted = is_kept.iter().filter(|is_kept| **is_kept).count();
     if !host.groups.is_empty() {
@@ -53,6 +64,18 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot, options: Options, task
         nr_written += 1;
     }
     nr_written
+}
+
+/// Bytes of memory.min that the groups below the scenario's root ask for together; a scenario takes
+/// no more than there is, while a kernel lets everybody ask for `max`.
+fn protected(host: &HostSnapshot, controls: &[Vec<(&'static str, Option<u64>)>]) -> u64 {
+    // The top is the root itself if it sets nothing.
+    let is_root = |index: usize| host.groups[index].parent.is_none() && controls[index].is_empty();
+    let below_root = |index: &usize| host.groups[*index].parent.is_none_or(is_root);
+    let asked = (0..host.groups.len()).filter(below_root).flat_map(|index| &controls[index]);
+    asked
+        .filter(|(name, _)| *name == "memory.min")
+        .fold(0, |sum, (_, bytes)| sum.saturating_add(bytes.unwrap_or(u64::MAX)))
 }
 
 /// What a group sets, its swappiness included if it is not its parent's.

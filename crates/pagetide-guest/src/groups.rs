@@ -1,0 +1,208 @@
+//! The scenario's memory groups in the kernel's cgroup file system: made, written to, joined,
+//! removed, and read.
+//!
+//! Invariant: groups have the numbers that they have in the setup. What is read while tasks run is
+//! read through files opened, and read once, before: the kernel charges the buffer of such a file
+//! to the group of whoever reads it first, which is then nobody's group.
+
+use crate::counters::read_all;
+use crate::report::line;
+use crate::sys::mount::mount;
+use pagetide_scenario::model::Setup;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Where cgroups are mounted.
+const ROOT: &str = "/sys/fs/cgroup";
+/// Groups are reported if there are at most so many: a report of more would take longer than what
+/// it reports of.
+const REPORTED: usize = 16;
+/// What is reported of a group, in version 2.
+const FILES: [&str; 4] = ["memory.stat", "memory.current", "memory.swap.current", "memory.events"];
+/// And in version 1, which has swap in memory.stat and no events.
+const FILES_1: [&str; 2] = ["memory.stat", "memory.usage_in_bytes"];
+/// A file of version 2 that folds what the CPUs have counted apart into the group's counters when
+/// it is read, as /proc/sys/vm/stat_refresh does for the machine. Version 1 has none: there
+/// memory.stat may be behind by the events of some 64 pages a CPU.
+const FOLDS: &str = "cpu.stat";
+
+/// The groups of a setup.
+pub struct Groups<'a> {
+    setup: &'a Setup,
+    first: bool,
+    paths: Vec<PathBuf>,
+    /// Of each group [`Groups::names`], open.
+    files: Vec<Vec<Option<File>>>,
+    /// Of each group [`FOLDS`], open.
+    folds: Vec<Option<File>>,
+}
+
+impl<'a> Groups<'a> {
+    /// Mounts what the groups need and makes those that are there when the run begins.
+    ///
+    /// # Errors
+    /// A sentence, when cgroups cannot be had at all.
+    pub fn prepare(setup: &'a Setup) -> Result<Groups<'a>, String> {
+        let first = setup.cgroup_version() == 1;
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for group in &setup.groups {
+            let parent = group.parent.map_or(Path::new(ROOT), |parent| &paths[parent]);
+            paths.push(parent.join(&group.name));
+        }
+        let (files, folds) = (Vec::new(), Vec::new());
+        let mut groups = Groups { setup, first, paths, files, folds };
+        if setup.groups.is_empty() {
+            return Ok(groups);
+        }
+        let failed = |error: io::Error| format!("cgroups: {error}");
+        fs::create_dir_all(ROOT).map_err(failed)?;
+        if first {
+            mount("cgroup", ROOT, "cgroup", "memory").map_err(failed)?;
+            let _ = fs::write(format!("{ROOT}/memory.use_hierarchy"), "1");
+        } else {
+            mount("cgroup2", ROOT, "cgroup2", "").map_err(failed)?;
+            fs::write(format!("{ROOT}/cgroup.subtree_control"), "+memory").map_err(failed)?;
+        }
+        for (id, group) in setup.groups.iter().enumerate().filter(|(_, group)| group.at_start) {
+            let refused = |name: &str, text: &str, error: io::Error| {
+                line(format_args!("@lacks {name} = {text} of group `{}`: {error}", group.name));
+            };
+            let made = groups.create(id, refused);
+            made.map_err(|error| format!("group `{}`: {error}", group.name))?;
+        }
+        groups.open();
+        Ok(groups)
+    }
+
+    /// What is reported of a group.
+    fn names(&self) -> &'static [&'static str] {
+        if self.first {
+            &FILES_1
+        } else {
+            &FILES
+        }
+    }
+
+    /// Opens and reads what will be reported of the groups that are there.
+    fn open(&mut self) {
+        if self.paths.len() > REPORTED {
+            line(format_args!(
+                "@note {} groups: their counters are reported of at most {REPORTED}",
+                self.paths.len()
+            ));
+            return;
+        }
+        for path in &self.paths {
+            let open = |name: &&str| File::open(path.join(name)).ok();
+            self.files.push(self.names().iter().map(open).collect());
+            self.folds.push(if self.first { None } else { open(&FOLDS) });
+        }
+        self.read(&mut [0; 16 << 10], |_, _, _| {});
+    }
+
+    /// Whether the group has groups within it, now or later.
+    fn has_children(&self, id: usize) -> bool {
+        self.setup.groups.iter().any(|group| group.parent == Some(id))
+    }
+
+    /// The directory for the tasks of a group. Version 2 has no processes in a group with groups:
+    /// they are in a leaf of its own, which has no limits but the group's.
+    fn of_tasks(&self, group: Option<usize>) -> PathBuf {
+        match group {
+            None => ROOT.into(),
+            Some(id) if !self.first && self.has_children(id) => self.paths[id].join("tasks.here"),
+            Some(id) => self.paths[id].clone(),
+        }
+    }
+
+    /// Makes a group and writes its controls; `refused` learns of each that the kernel does not take.
+    ///
+    /// # Errors
+    /// The kernel's, when there is no group.
+    pub fn create(
+        &self,
+        id: usize,
+        mut refused: impl FnMut(&str, &str, io::Error),
+    ) -> io::Result<()> {
+        let path = &self.paths[id];
+        fs::create_dir(path)?;
+        if !self.first && self.has_children(id) {
+            fs::write(path.join("cgroup.subtree_control"), "+memory")?;
+            fs::create_dir(self.of_tasks(Some(id)))?;
+        }
+        for (name, text) in &self.setup.groups[id].controls {
+            if let Err(error) = self.write(id, name, text) {
+                refused(name, text, error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a group.
+    ///
+    /// # Errors
+    /// The kernel's: it has tasks or groups, or does not exist.
+    pub fn remove(&self, id: usize) -> io::Result<()> {
+        let leaf = self.of_tasks(Some(id));
+        if leaf != self.paths[id] {
+            fs::remove_dir(leaf)?;
+        }
+        fs::remove_dir(&self.paths[id])
+    }
+
+    /// Writes `text` to a control of a group.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write(&self, id: usize, control: &str, text: &str) -> io::Result<()> {
+        write_existing(&self.paths[id].join(control), text)
+    }
+
+    /// Puts this process into a group.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn join(&self, group: Option<usize>) -> io::Result<()> {
+        write_existing(&self.of_tasks(group).join("cgroup.procs"), "0")
+    }
+
+    /// Reads what is reported of every group that is there, and hands each text to `each` with the
+    /// group's number and the file's name.
+    pub fn read(&self, buffer: &mut [u8], mut each: impl FnMut(usize, &str, &[u8])) {
+        for (id, files) in self.files.iter().enumerate() {
+            if !self.first {
+                let _ = self.read_one(id, FOLDS, self.folds[id].as_ref(), buffer);
+            }
+            for (name, file) in self.names().iter().zip(files) {
+                if let Ok(text) = self.read_one(id, name, file.as_ref(), buffer) {
+                    each(id, name, text);
+                }
+            }
+        }
+    }
+
+    /// A file of a group: through `open`, or opened for once if the group was made later or anew.
+    fn read_one<'b>(
+        &self,
+        id: usize,
+        name: &str,
+        open: Option<&File>,
+        buffer: &'b mut [u8],
+    ) -> io::Result<&'b [u8]> {
+        let read = open.and_then(|file| read_all(file, buffer).map(<[u8]>::len).ok());
+        let len = match read {
+            Some(len) => len,
+            None => read_all(&File::open(self.paths[id].join(name))?, buffer)?.len(),
+        };
+        Ok(&buffer[..len])
+    }
+}
+
+/// Writes `text` to a file of the kernel in one call, as it wants it.
+///
+/// # Errors
+/// The kernel's.
+pub fn write_existing(path: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.write(text.as_bytes()).map(drop)
+}
