@@ -93,6 +93,20 @@ names! {
 }
 
 names! {
+    /// How pages age, and how page cache and anonymous memory share the pressure.
+    "policy" LruPolicy {
+        /// New anonymous pages are inactive, their refaults are judged, costs decide the balance.
+        Linux61 = "linux-6.1",
+        /// Linux 3.15 to 5.7: new anonymous pages are active and stay so at the first reference; only
+        /// page cache has refaults; what was scanned and rotated decides, and cold page cache goes
+        /// first.
+        Linux54 = "linux-5.4",
+        /// Before: no refaults, no preference for cold page cache.
+        Linux33 = "linux-3.3",
+    }
+}
+
+names! {
     /// How global reclaim heeds soft limits (memory.soft_limit_in_bytes).
     "policy" SoftLimitPolicy {
         /// Since Linux 2.6.31, cgroup version 1: trees of groups by excess, a reclaim stage of
@@ -492,13 +506,6 @@ pub const GROUP_CONTROLS: &[Knob] = &[
         "The limit (version 1).",
     ),
     knob(
-        "memory.memsw.limit_in_bytes",
-        KnobForm::BytesOrMinusOne,
-        "bytes",
-        "-1",
-        "The limit of memory and swap together (version 1).",
-    ),
-    knob(
         "memory.soft_limit_in_bytes",
         KnobForm::BytesOrMinusOne,
         "bytes",
@@ -548,6 +555,7 @@ mod tests {
         check::<KswapdPolicy>();
         check::<DirectReclaimPolicy>();
         check::<PerCpuListsPolicy>();
+        check::<LruPolicy>();
         check::<SoftLimitPolicy>();
         check::<SoftLimitRootPolicy>();
         check::<SoftLimitDirectPolicy>();

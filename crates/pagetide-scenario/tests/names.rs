@@ -4,8 +4,9 @@ use pagetide_core::config::Config;
 use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
 use pagetide_scenario::names::{
-    DirectReclaimPolicy, KnobForm, KswapdPolicy, Named, PerCpuListsPolicy, WatermarksPolicy,
-    SYSCTLS,
+    DirectReclaimPolicy, GroupWalkPolicy, KnobForm, KswapdPolicy, LruPolicy, Named,
+    PerCpuListsPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy, SoftLimitNodePolicy,
+    SoftLimitPolicy, SoftLimitRootPolicy, WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
 };
 
 fn machine() -> Machine {
@@ -55,4 +56,34 @@ fn the_policies_are_the_core_s() {
     check::<KswapdPolicy>("kswapd");
     check::<DirectReclaimPolicy>("direct_reclaim");
     check::<PerCpuListsPolicy>("per_cpu_lists");
+    check::<LruPolicy>("lru");
+    check::<SoftLimitPolicy>("soft_limit");
+    check::<SoftLimitRootPolicy>("soft_limit_root");
+    check::<SoftLimitDirectPolicy>("soft_limit_direct");
+    check::<SoftLimitNodePolicy>("soft_limit_node");
+    check::<ShrinkPriorityPolicy>("shrink_priority");
+    check::<GroupWalkPolicy>("group_walk");
+}
+
+#[test]
+fn the_files_of_a_group_are_the_core_s() {
+    for knob in GROUP_CONTROLS {
+        let mut machine = machine();
+        machine.set_policy("shrink_priority", "posted").unwrap();
+        let group = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
+        let text = match knob.form {
+            KnobForm::Integer { min, max } => {
+                let mut write = |value: i64| {
+                    machine.write_group_control(group, knob.name, &value.to_string()).is_ok()
+                };
+                assert!(write(min) && write(max), "{} refuses its bounds", knob.name);
+                assert!(!write(min - 1) && !write(max + 1), "{} takes more", knob.name);
+                continue;
+            }
+            KnobForm::BytesOrMinusOne => "-1",
+            KnobForm::BytesOrMax => "max",
+            _ => "64M",
+        };
+        machine.write_group_control(group, knob.name, text).unwrap();
+    }
 }

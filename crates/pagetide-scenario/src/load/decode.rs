@@ -9,7 +9,7 @@ use super::units::{self, UnitError};
 use crate::names::{AdviceKind, DiskModel, Named, OrderKind, WorkloadKind, ZoneName};
 use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
 use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
-use crate::names::{SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
+use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -465,6 +465,7 @@ named!(
     ShrinkPriorityPolicy,
     SoftLimitDirectPolicy,
     SoftLimitNodePolicy,
+    LruPolicy,
     SoftLimitPolicy,
     SoftLimitRootPolicy,
     WatermarksPolicy,

@@ -35,6 +35,7 @@ pub(super) fn policies(policy: Option<&raw::Policy>) -> BTreeMap<String, String>
     let mut add = |name: &str, value: Option<&'static str>| {
         policies.extend(value.map(|value| (name.to_owned(), value.to_owned())));
     };
+    add("lru", policy.lru.as_ref().map(|at| at.value.name()));
     add("soft_limit", policy.soft_limit.as_ref().map(|at| at.value.name()));
     add("soft_limit_root", policy.soft_limit_root.as_ref().map(|at| at.value.name()));
     add("soft_limit_direct", policy.soft_limit_direct.as_ref().map(|at| at.value.name()));

@@ -6,7 +6,7 @@ use crate::load::span::{At, Sink};
 use crate::load::tree::{Entry, Node, Value};
 use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
 use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
-use crate::names::{SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
+use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
 use crate::names::{GROUP_CONTROLS, SYSCTLS};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
@@ -22,6 +22,8 @@ table! {
         direct_reclaim: At<DirectReclaimPolicy>,
         /// How large the per-CPU lists are (default linux-6.1).
         per_cpu_lists: At<PerCpuListsPolicy>,
+        /// How pages age (default linux-6.1).
+        lru: At<LruPolicy>,
         /// How global reclaim heeds soft limits (default tree).
         soft_limit: At<SoftLimitPolicy>,
         /// Whether the group whose limit raised the pressure counts (default excluded).
