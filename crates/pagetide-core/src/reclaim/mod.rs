@@ -111,8 +111,6 @@ pub struct ScanControl {
     pub shrink_priority_spared: bool,
     /// Visit every group, even where walks are shared.
     pub full_walk: bool,
-    /// The stage of the soft-limit trees, which counts as reclaim for a group.
-    pub soft_limit_stage: bool,
     /// Cost of reclaiming anonymous memory so far.
     pub anon_cost: u64,
     /// Cost of reclaiming page cache so far.
@@ -149,7 +147,6 @@ impl ScanControl {
             ignore_shrink_priority: false,
             shrink_priority_spared: false,
             full_walk: false,
-            soft_limit_stage: false,
             anon_cost: 0,
             file_cost: 0,
             nr_scanned: 0,
@@ -181,7 +178,6 @@ impl ScanControl {
             ignore_shrink_priority,
             shrink_priority_spared,
             full_walk,
-            soft_limit_stage,
             anon_cost,
             file_cost,
             nr_scanned,
@@ -201,7 +197,6 @@ impl ScanControl {
             ignore_shrink_priority,
             shrink_priority_spared,
             full_walk,
-            soft_limit_stage,
         ] {
             digest.write_u64(u64::from(*flag));
         }
@@ -225,7 +220,7 @@ impl ScanControl {
 
     /// Whether this counts as reclaim for a group (Linux `cgroup_reclaim`).
     pub fn is_for_group(&self) -> bool {
-        self.target.is_some() || self.soft_limit_stage
+        self.target.is_some()
     }
 
     /// A whole descent of kswapd has freed nothing: if groups were spared for their shrink priority,

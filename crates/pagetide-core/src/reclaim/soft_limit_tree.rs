@@ -208,7 +208,6 @@ impl Machine {
         let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.gfp, 0);
         inner.priority = 0;
         inner.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
-        inner.soft_limit_stage = true;
         Some(SoftReclaim {
             node,
             top: None,
@@ -263,6 +262,8 @@ impl Machine {
     fn begin_soft_victim(&mut self, state: &mut SoftReclaim, victim: MemcgId) {
         self.mem.work.lruvecs_visited += 1;
         let sc = &mut state.sc;
+        // Each member counts as short of memory itself.
+        sc.target = Some(victim);
         sc.nr_scanned = 0;
         // Since 5.8 this stage does not look whether lists are to be aged, and never ages them; what
         // the older policies age they decide list by list.
