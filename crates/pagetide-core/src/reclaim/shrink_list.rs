@@ -13,6 +13,7 @@ use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::call::Ctx;
 use crate::config::{CgroupVersion, KswapdPolicy};
 use crate::effect::{Effect, Io};
+use crate::event::TraceEvent;
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
 use crate::machine::Machine;
@@ -32,6 +33,7 @@ struct ReclaimStat {
     immediate: u64,
     pageout: u64,
     activate: u64,
+    ref_keep: u64,
 }
 
 /// What the reference check says.
@@ -260,6 +262,21 @@ impl Machine {
         if stat.unqueued_dirty == nr_taken {
             self.wakeup_flusher_threads();
         }
+        self.events.record(TraceEvent::MmVmscanLruShrinkInactive {
+            nid: node,
+            memcg,
+            nr_scanned: nr_scanned as u32,
+            nr_taken: nr_taken as u32,
+            nr_reclaimed: nr_reclaimed as u32,
+            nr_dirty: stat.dirty as u32,
+            nr_writeback: stat.writeback as u32,
+            nr_congested: stat.congested as u32,
+            nr_immediate: stat.immediate as u32,
+            nr_activate: stat.activate as u32,
+            nr_ref_keep: stat.ref_keep as u32,
+            priority: self.events.priority,
+            file,
+        });
         let tally = &mut sc.tally;
         tally.dirty += stat.dirty;
         tally.congested += stat.congested;
@@ -345,7 +362,10 @@ impl Machine {
         let references = self.check_references(pfn, sc);
         match references {
             References::Activate => return Verdict::Activate,
-            References::Keep => return Verdict::Keep,
+            References::Keep => {
+                stat.ref_keep += 1;
+                return Verdict::Keep;
+            }
             References::Reclaim | References::ReclaimClean => {}
         }
         if self.mem.pages[pfn.idx()].has(PageFlags::ANON)
@@ -555,7 +575,9 @@ impl Machine {
             self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
         }
         self.warm_batch(&taken);
+        let nr_taken = taken.len() as u32;
         let mut nr_deactivate = 0;
+        let mut nr_referenced = 0;
         for &pfn in &taken {
             let page = &self.mem.pages[pfn.idx()];
             if page.has(PageFlags::MLOCKED) {
@@ -564,6 +586,7 @@ impl Machine {
             }
             let (referenced, executable) = self.page_referenced(pfn, sc);
             let page = &mut self.mem.pages[pfn.idx()];
+            nr_referenced += u32::from(referenced > 0);
             let stays = referenced > 0 && executable && page.is_file_lru();
             if !stays {
                 page.clear(PageFlags::ACTIVE);
@@ -578,5 +601,15 @@ impl Machine {
         let events = &mut self.memcgs[memcg.idx()].events;
         events.pgrefill += nr_scanned;
         events.pgdeactivate += nr_deactivate;
+        self.events.record(TraceEvent::MmVmscanLruShrinkActive {
+            nid: node,
+            memcg,
+            nr_taken,
+            nr_active: nr_taken - nr_deactivate as u32,
+            nr_deactivated: nr_deactivate as u32,
+            nr_referenced,
+            priority: self.events.priority,
+            file: lru.is_file(),
+        });
     }
 }
