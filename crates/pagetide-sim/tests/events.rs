@@ -60,6 +60,11 @@ delay = "5ms"
 workload = "mapped-read"
 file = "data"
 
+[[task]]
+name = "last"
+workload = "compute"            # until kswapd sleeps
+duration = "1s"
+
 [[variant]]
 name = "tree"
 
@@ -69,9 +74,8 @@ policy.soft_limit = "graded"
 
 [[variant]]
 name = "limit"
-[[variant.group]]
-name = "slave"
-memory.limit_in_bytes = "24M"
+[variant.set]
+group.slave.memory.limit_in_bytes = "24M"
 "#;
 
 /// Bytes that a sink collects.
