@@ -54,7 +54,7 @@ impl World {
     #[inline]
     pub(super) fn sample_until(&mut self, at: Nanos) {
         if let Some(sampler) = &mut self.sampler {
-            while sampler.next_tick <= at {
+            while sampler.next_tick <= at && sampler.next_tick < Nanos::MAX {
                 sampler.look(&self.machine, &self.groups);
             }
         }
