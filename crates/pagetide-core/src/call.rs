@@ -16,6 +16,7 @@ use crate::memory_high::OverHigh;
 use crate::page_table::VmaId;
 use crate::readahead::ReadaheadState;
 use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Pfn};
+use alloc::boxed::Box;
 
 /// How a call ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +60,7 @@ pub(crate) enum Kind {
     Fault(Fault),
     Read(FileRead),
     Write(FileWrite),
-    GroupWrite(GroupWrite),
+    GroupWrite(Box<GroupWrite>),
 }
 
 impl Call {
@@ -89,7 +90,7 @@ impl Call {
     /// A write to a group's control file that has to reclaim: what
     /// [`Machine::write_group_control`] gave.
     pub fn group_write(mm: MmId, node: NodeId, write: GroupWrite) -> Call {
-        Call::new(Kind::GroupWrite(write), mm, node)
+        Call::new(Kind::GroupWrite(Box::new(write)), mm, node)
     }
 
     fn new(kind: Kind, mm: MmId, node: NodeId) -> Call {

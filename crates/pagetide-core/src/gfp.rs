@@ -291,9 +291,55 @@ impl MigrateType {
     }
 }
 
+/// Names by which the kernel prints sets of flags, larger sets first.
+const GFP_NAMES: [(Gfp, &str); 24] = [
+    (Gfp::HIGHUSER_MOVABLE, "GFP_HIGHUSER_MOVABLE"),
+    (Gfp::KERNEL, "GFP_KERNEL"),
+    (Gfp::NOFS, "GFP_NOFS"),
+    (Gfp::ATOMIC, "GFP_ATOMIC"),
+    (Gfp::NOIO, "GFP_NOIO"),
+    (Gfp::NOWAIT, "GFP_NOWAIT"),
+    (Gfp::DMA, "GFP_DMA"),
+    (Gfp::DMA32, "GFP_DMA32"),
+    (Gfp::HIGHMEM, "__GFP_HIGHMEM"),
+    (Gfp::MOVABLE, "__GFP_MOVABLE"),
+    (Gfp::RECLAIMABLE, "__GFP_RECLAIMABLE"),
+    (Gfp::HIGH, "__GFP_HIGH"),
+    (Gfp::IO, "__GFP_IO"),
+    (Gfp::FS, "__GFP_FS"),
+    (Gfp::DIRECT_RECLAIM, "__GFP_DIRECT_RECLAIM"),
+    (Gfp::KSWAPD_RECLAIM, "__GFP_KSWAPD_RECLAIM"),
+    (Gfp::NOWARN, "__GFP_NOWARN"),
+    (Gfp::NORETRY, "__GFP_NORETRY"),
+    (Gfp::RETRY_MAYFAIL, "__GFP_RETRY_MAYFAIL"),
+    (Gfp::NOFAIL, "__GFP_NOFAIL"),
+    (Gfp::MEMALLOC, "__GFP_MEMALLOC"),
+    (Gfp::NOMEMALLOC, "__GFP_NOMEMALLOC"),
+    (Gfp::ZERO, "__GFP_ZERO"),
+    (Gfp::EMPTY, "none"),
+];
+
+impl fmt::Display for Gfp {
+    /// As the kernel prints flags: `GFP_KERNEL|__GFP_ZERO`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut left = *self;
+        let mut separator = "";
+        for (flags, name) in GFP_NAMES {
+            let is_last = flags == Gfp::EMPTY;
+            if left.has(flags) && (!is_last || *self == Gfp::EMPTY) {
+                write!(f, "{separator}{name}")?;
+                left = left.without(flags);
+                separator = "|";
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::string::ToString;
 
     #[test]
     fn zones_and_kinds_follow_from_the_request() {
@@ -323,5 +369,14 @@ mod tests {
             assert_eq!(MigrateType::from_raw(mt as u32), mt);
             assert!(mt.fallbacks().iter().all(|&f| f != mt && f.is_mergeable()));
         }
+    }
+
+    #[test]
+    fn flags_are_printed_as_the_kernel_does() {
+        assert_eq!(Gfp::HIGHUSER_MOVABLE.to_string(), "GFP_HIGHUSER_MOVABLE");
+        assert_eq!(Gfp::KERNEL.with(Gfp::ZERO).to_string(), "GFP_KERNEL|__GFP_ZERO");
+        assert_eq!(Gfp::NOFS.with(Gfp::MOVABLE).to_string(), "GFP_NOFS|__GFP_MOVABLE");
+        assert_eq!(Gfp::FS.to_string(), "__GFP_FS");
+        assert_eq!(Gfp::EMPTY.to_string(), "none");
     }
 }

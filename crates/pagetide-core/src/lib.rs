@@ -30,7 +30,7 @@
 //! Reading order: `units`, `page`, `list`; then `buddy`, `pcp`, `watermark`, `page_alloc`; then
 //! `page_table`, `page_cache`, `lruvec`, `page_counter`, `memcg`, `charge`, `machine`; then `call`,
 //! `fault`, `filemap`; then
-//! `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `audit`.
+//! `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `event`, `audit`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -47,6 +47,7 @@ pub mod config;
 pub mod control;
 pub mod digest;
 pub mod effect;
+pub mod event;
 pub mod fallback;
 pub mod fault;
 pub mod filemap;

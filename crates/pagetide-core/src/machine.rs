@@ -11,6 +11,7 @@ use crate::call::{Call, Outcome};
 use crate::charge::Stock;
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
+use crate::event::EventLog;
 use crate::lru::LruBatches;
 use crate::lruvec::NR_LRU_LISTS;
 use crate::memcg::{Memcg, ROOT};
@@ -101,6 +102,7 @@ pub struct Machine {
     pub(crate) writeback: Writeback,
     pub(crate) lru_batches: Vec<LruBatches>,
     pub(crate) effects: Vec<Effect>,
+    pub(crate) events: EventLog,
     pub(crate) swapin: crate::fault::SwapinHistory,
     /// Buffers reused between steps, so that none allocates.
     pub(crate) scratch: Vec<Pfn>,
@@ -138,6 +140,7 @@ impl Machine {
             writeback: Writeback::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             effects: Vec::with_capacity(64),
+            events: EventLog::default(),
             swapin: Default::default(),
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),

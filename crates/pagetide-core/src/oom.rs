@@ -8,6 +8,7 @@
 //! Difference from Linux: no `oom_score_adj`.
 
 use crate::effect::Effect;
+use crate::event::TraceEvent;
 use crate::machine::Machine;
 use crate::memcg::MemoryEvent;
 use crate::units::{MemcgId, MmId};
@@ -44,8 +45,10 @@ impl Machine {
         let Some((_, id)) = victim else { return false };
         self.mms[id].oom_victim = true;
         self.mem.vmstat.count(Event::OomKill);
-        self.memory_event(self.mms[id].memcg, MemoryEvent::OomKill);
-        self.effects.push(Effect::OomKill(MmId(id as u32)));
+        let (victim, memcg) = (MmId(id as u32), self.mms[id].memcg);
+        self.memory_event(memcg, MemoryEvent::OomKill);
+        self.events.record(TraceEvent::MarkVictim { victim, memcg, oom_memcg: scope });
+        self.effects.push(Effect::OomKill(victim));
         true
     }
 }

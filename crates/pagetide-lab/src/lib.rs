@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`plan`] says what to run, [`execute`] runs it in parallel, [`report`] gathers
 //! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`]
-//! turn a report into text. [`world`] is the door to whatever performs a run. [`verify`] holds the
+//! turn a report into text; [`timeline`] draws one run over time. [`world`] is the door to whatever performs a run. [`verify`] holds the
 //! records of a simulated and of a real kernel against each other.
 //!
 //! A report is a pure function of the records: the same scenario, seeds and version give the same
@@ -16,6 +16,7 @@ pub mod report;
 pub mod rows;
 pub mod stats;
 pub mod table;
+pub mod timeline;
 pub mod verify;
 pub mod world;
 

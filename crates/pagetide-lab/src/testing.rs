@@ -63,6 +63,7 @@ pub fn record(variant: &str, seed: u64, metrics: Metrics<'_>) -> RunRecord {
         elapsed_ns: 0,
         notes: vec![],
         files: vec![],
+        timeline: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use pagetide_scenario::model::Variant;
 use pagetide_scenario::record::RunRecord;
+pub use pagetide_sim::EventSink;
 use pagetide_sim::{RunOptions, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
@@ -64,10 +65,25 @@ pub enum Cause {
 }
 
 /// The simulated machine.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Simulator {
     /// Whether records carry the final /proc-like files.
     pub want_files: bool,
+    /// Whether records carry samples of the groups' memory over time.
+    pub want_timeline: bool,
+    /// The run whose events are wanted, if one is.
+    pub events: Option<EventsOf>,
+}
+
+/// One run whose events are written (docs/events.md).
+#[derive(Clone, Debug)]
+pub struct EventsOf {
+    /// Name of its variant.
+    pub variant: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Where the lines go.
+    pub sink: EventSink,
 }
 
 impl World for Simulator {
@@ -78,8 +94,11 @@ impl World for Simulator {
         seed: u64,
         watch: &Watch,
     ) -> Result<RunRecord, Failure> {
+        let is_wanted = |of: &&EventsOf| of.variant == variant.name && of.seed == seed;
         let options = RunOptions {
             want_files: self.want_files,
+            want_timeline: self.want_timeline,
+            events: self.events.as_ref().filter(is_wanted).map(|of| of.sink.clone()),
             cancel: Some(Arc::clone(&watch.cancel)),
             progress: Some(Arc::clone(&watch.clock)),
             ..RunOptions::default()

@@ -112,6 +112,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
         elapsed_ns,
         notes,
         files: Vec::new(),
+        timeline: None,
     })
 }
 

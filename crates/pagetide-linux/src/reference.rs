@@ -132,6 +132,7 @@ impl Reference {
             elapsed_ns: 0,
             notes: Vec::new(),
             files: Vec::new(),
+            timeline: None,
         };
         self.seeds.iter().enumerate().map(record).collect()
     }
@@ -266,6 +267,7 @@ mod tests {
             elapsed_ns: 0,
             notes: vec!["cut".into()],
             files: Vec::new(),
+            timeline: None,
         }
     }
 

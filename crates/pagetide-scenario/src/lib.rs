@@ -1,5 +1,5 @@
 //! What to run and what came out: scenario files, workloads as streams of accesses, page traces,
-//! run records.
+//! run records and timelines.
 
 pub mod diagnostic;
 pub mod load;
@@ -9,6 +9,7 @@ pub mod op;
 pub mod prng;
 pub mod record;
 pub mod schema;
+pub mod timeline;
 pub mod trace;
 pub mod workload;
 pub mod zipf;

@@ -1,5 +1,6 @@
 //! What a run leaves behind: one record, the same from every world.
 
+use crate::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -56,4 +57,7 @@ pub struct RunRecord {
     pub notes: Vec<String>,
     /// Final /proc-like files, (name, text), in the kernel's layout; empty unless asked for.
     pub files: Vec<(String, String)>,
+    /// Who had how much memory when, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
 }

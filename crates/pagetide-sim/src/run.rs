@@ -6,7 +6,7 @@
 use crate::disk::Disk;
 use crate::task::{Task, Usage};
 use crate::world::groups::{counts_of, make_group, GroupError};
-use crate::world::{World, WorldError};
+use crate::world::{EventSink, World, WorldError};
 use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::boot::SetupError;
 use pagetide_core::config::Config;
@@ -44,6 +44,10 @@ pub struct RunOptions {
     pub progress: Option<Arc<AtomicU64>>,
     /// Audit the whole machine after every so many events and at the end (tests); 0: never.
     pub audit_every: u64,
+    /// Write the events here, one a line, as JSON (docs/events.md).
+    pub events: Option<EventSink>,
+    /// Put samples of the groups' memory over time into the record.
+    pub want_timeline: bool,
 }
 
 /// Why there is no record.
@@ -85,6 +89,9 @@ impl SimError {
             SimError::World(WorldError::Stuck { .. } | WorldError::Audit { .. }) => {
                 Some("this is a defect of the simulator: please report the scenario".into())
             }
+            SimError::World(WorldError::Events { .. }) => Some(
+                "is the disk full, or has the reader of a pipe gone? the run ended there".into(),
+            ),
             SimError::Group { .. }
             | SimError::Program(_)
             | SimError::World(_)
@@ -105,6 +112,12 @@ pub fn run(
 ) -> Result<RunRecord, SimError> {
     let setup = &variant.setup;
     let mut world = build(setup, seed)?;
+    if let Some(sink) = &options.events {
+        world.write_events(sink.clone());
+    }
+    if options.want_timeline {
+        world.sample();
+    }
     let cancel = options.cancel.clone();
     let progress = options.progress.clone();
     let cancelled = |now: Nanos| {
@@ -113,7 +126,11 @@ pub fn run(
         }
         cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     };
-    let finished = world.run(setup.time_limit_ns, options.audit_every, cancelled)?;
+    let ran = world.run(setup.time_limit_ns, options.audit_every, cancelled);
+    // Also of a run that went wrong: its last events may say why.
+    let written = world.finish_events();
+    let finished = ran?;
+    written?;
     if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
         return Err(SimError::Cancelled);
     }
@@ -144,6 +161,7 @@ pub fn run(
         elapsed_ns: world.now,
         notes,
         files: if options.want_files { files(&world) } else { Vec::new() },
+        timeline: world.take_timeline(),
     })
 }
 

@@ -10,20 +10,26 @@
 mod audit;
 mod daemons;
 mod disks;
+mod events;
 mod execute;
 pub(crate) mod groups;
+mod timeline;
+
+pub use events::EventSink;
 
 use crate::cost::CostModel;
 use crate::disk::{Disk, Submitter};
 use crate::event_queue::{EventId, EventQueue};
 use crate::scheduler::{Scheduler, TaskId};
 use crate::task::{Blocked, Task};
+use events::EventWriter;
 use pagetide_core::audit::Violation;
 use pagetide_core::effect::{Effect, Io, Throttle};
 use pagetide_core::machine::Machine;
 use pagetide_core::units::{Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use pagetide_scenario::model;
 use std::collections::BTreeMap;
+use timeline::Sampler;
 
 /// Something that will happen.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +140,10 @@ pub struct World {
     /// How much later than its scenario says each task starts.
     start_jitter: Vec<Nanos>,
     nr_over: usize,
+    /// Events on their way out, if anybody wants them.
+    events: Option<EventWriter>,
+    /// Samples of levels and counters, if anybody wants them.
+    sampler: Option<Sampler>,
 }
 
 /// Why a run cannot go on.
@@ -162,6 +172,12 @@ pub enum WorldError {
         at_ns: Nanos,
         /// Which.
         violation: Violation,
+    },
+    /// Nobody takes the events.
+    #[error("the events cannot be written: {source}")]
+    Events {
+        /// Why.
+        source: std::io::Error,
     },
 }
 
@@ -210,6 +226,8 @@ impl World {
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
+            events: None,
+            sampler: None,
             tasks,
         };
         for (id, task) in setup.tasks.iter().enumerate() {
@@ -266,7 +284,9 @@ impl World {
                 return Ok(false);
             }
             debug_assert!(at >= self.now, "time runs forward");
+            self.sample_until(at);
             self.now = at;
+            self.release_events()?;
             match event {
                 Event::Cpu(cpu) => self.cpu_event(cpu)?,
                 Event::Disk(disk) => self.disk_event(disk),

@@ -37,7 +37,7 @@ pub enum Command {
     /// Make scenarios of what there is
     #[command(subcommand)]
     Import(ImportCommand),
-    /// Run one variant once and print its final /proc files
+    /// Run one variant once and print its final /proc files, or its course over time
     Inspect(InspectArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
@@ -77,6 +77,11 @@ pub struct RunArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+
+    /// Write every step of reclaim in one run, the first variant's with the first seed, to this
+    /// file, as lines of JSON (docs/events.md)
+    #[arg(long, value_name = "OUT.jsonl", value_hint = ValueHint::FilePath)]
+    pub events: Option<PathBuf>,
 
     /// Runs at a time [default: the number of CPUs]. The result is the same for every number
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
@@ -329,6 +334,14 @@ pub struct InspectArgs {
     /// Print only this file, without a heading, so that a parser of the kernel's file reads it
     #[arg(long, value_name = "NAME", conflicts_with = "names")]
     pub only: Option<String>,
+
+    /// Instead of files, draw the memory of every group over time, and what reclaim took from it
+    #[arg(long, conflicts_with_all = ["names", "only"])]
+    pub timeline: bool,
+
+    /// With --timeline: all samples as lines of CSV
+    #[arg(long, requires = "timeline")]
+    pub csv: bool,
 }
 
 /// `pagetide completions`

@@ -9,6 +9,17 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
+/// Wider charts are hard to follow.
+const MOST_COLUMNS: usize = 200;
+
+/// Characters in a line of stdout: those of the terminal, or of an ordinary page.
+pub fn width() -> usize {
+    match terminal_size::terminal_size_of(std::io::stdout()) {
+        Some((terminal_size::Width(columns), _)) => usize::from(columns).min(MOST_COLUMNS),
+        None => pagetide_lab::timeline::WIDTH,
+    }
+}
+
 /// Writes for the commands.
 pub struct Printer {
     stdout: AutoStream<Stdout>,

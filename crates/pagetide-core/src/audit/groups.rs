@@ -77,8 +77,8 @@ impl Machine {
                 protected[at]
             );
             for (node, lruvec) in group.lruvecs.iter().enumerate() {
-                for lru in 0..NR_LRU_LISTS {
-                    lists[at][node][lru] += lruvec.lists[lru].len;
+                for (lru, list) in lruvec.lists.iter().enumerate() {
+                    lists[at][node][lru] += list.len;
                     let (sum, found) = (lruvec.subtree[lru], lists[at][node][lru]);
                     check!(
                         id == ROOT || sum == found,
@@ -93,10 +93,9 @@ impl Machine {
                 let [min, low] = counter.protected_usage();
                 protected[parent][0] += min;
                 protected[parent][1] += low;
-                for node in 0..self.nodes.len() {
-                    for lru in 0..NR_LRU_LISTS {
-                        lists[parent][node][lru] += lists[at][node][lru];
-                    }
+                let own = core::mem::take(&mut lists[at]);
+                for (sums, own) in lists[parent].iter_mut().zip(&own) {
+                    sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
                 }
             }
         }

@@ -125,7 +125,7 @@ fn memparse(text: &str) -> Option<u64> {
         "e" | "E" => 60,
         _ => return None,
     };
-    Some(number.checked_mul(1 << shift).unwrap_or(u64::MAX))
+    Some(number.saturating_mul(1 << shift))
 }
 
 impl GroupControl {

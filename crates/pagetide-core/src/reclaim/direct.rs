@@ -12,6 +12,7 @@ use super::{Reclaimer, ScanControl};
 use crate::call::Ctx;
 use crate::config::{DirectReclaimPolicy, GroupWalkPolicy};
 use crate::effect::{Step, Throttle, Wait};
+use crate::event::TraceEvent;
 use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::memcg::Position;
@@ -28,6 +29,8 @@ pub struct DirectReclaim {
     at: usize,
     pass: Option<ShrinkNode>,
     round_scanned: u64,
+    /// Its first batch is over: the log of events has its beginning.
+    began: bool,
 }
 
 impl DirectReclaim {
@@ -38,6 +41,7 @@ impl DirectReclaim {
             at: 0,
             pass: None,
             round_scanned: 0,
+            began: false,
         }
     }
 
@@ -72,6 +76,24 @@ impl Machine {
         state: &mut DirectReclaim,
         ctx: &Ctx,
     ) -> Step<u64> {
+        if !core::mem::replace(&mut state.began, true) {
+            let (order, gfp_flags) = (state.sc.order, state.sc.gfp);
+            self.events.record(match state.sc.target {
+                None => TraceEvent::MmVmscanDirectReclaimBegin { order, gfp_flags },
+                Some(memcg) => TraceEvent::MmVmscanMemcgReclaimBegin { memcg, order, gfp_flags },
+            });
+        }
+        let step = self.direct_reclaim_batch(state, ctx);
+        if let Step::Done(nr_reclaimed) = step {
+            self.events.record(match state.sc.target {
+                None => TraceEvent::MmVmscanDirectReclaimEnd { nr_reclaimed },
+                Some(memcg) => TraceEvent::MmVmscanMemcgReclaimEnd { memcg, nr_reclaimed },
+            });
+        }
+        step
+    }
+
+    fn direct_reclaim_batch(&mut self, state: &mut DirectReclaim, ctx: &Ctx) -> Step<u64> {
         let node_order = |at: usize, machine: &Machine| -> Option<NodeId> {
             // The own node first, then the others by number.
             (0..machine.nodes.len())

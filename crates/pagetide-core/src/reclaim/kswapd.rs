@@ -13,6 +13,7 @@ use crate::call::Ctx;
 use crate::config::{KswapdPolicy, LruPolicy};
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step, Throttle, Wait};
+use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::lruvec::Lru;
 use crate::machine::Machine;
@@ -168,6 +169,8 @@ impl Machine {
             return;
         }
         self.mem.vmstat.count(Event::MmVmscanWakeupKswapd);
+        let zid = highest_zoneidx as u8;
+        self.events.record(TraceEvent::MmVmscanWakeupKswapd { nid: node, zid, order });
         self.nodes[node.idx()].kswapd.sleeping = false;
         self.effects.push(Effect::WakeKswapd(node));
     }
@@ -349,6 +352,7 @@ impl Machine {
         }
         if self.prepare_kswapd_sleep(node) {
             self.mem.vmstat.count(Event::MmVmscanKswapdSleep);
+            self.events.record(TraceEvent::MmVmscanKswapdSleep { nid: node });
             self.nodes[node.idx()].kswapd.sleeping = true;
             return Some((Stage::Sleep, Step::Done(KswapdIdle::Sleep)));
         }
@@ -364,6 +368,8 @@ impl Machine {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         kswapd.alloc_order = kswapd.order;
         kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
+        let (zid, order) = (kswapd.zoneidx as u8, kswapd.alloc_order);
+        self.events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
         kswapd.order = 0;
         kswapd.highest_zoneidx = None;
         kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
@@ -423,6 +429,7 @@ impl Machine {
             return;
         }
         let sc = self.nodes[node.idx()].kswapd.sc.clone();
+        self.events.priority = sc.priority;
         let mut next = Some(ROOT);
         while let Some(memcg) = next {
             next = self.next_memcg(ROOT, memcg);

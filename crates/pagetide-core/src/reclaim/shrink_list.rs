@@ -13,6 +13,7 @@ use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::call::Ctx;
 use crate::config::{CgroupVersion, KswapdPolicy, LruPolicy};
 use crate::effect::{Effect, Io};
+use crate::event::TraceEvent;
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
 use crate::machine::Machine;
@@ -32,6 +33,7 @@ struct ReclaimStat {
     immediate: u64,
     pageout: u64,
     activate: u64,
+    ref_keep: u64,
 }
 
 /// What the reference check says.
@@ -265,6 +267,21 @@ impl Machine {
         if stat.unqueued_dirty == nr_taken {
             self.wakeup_flusher_threads();
         }
+        self.events.record(TraceEvent::MmVmscanLruShrinkInactive {
+            nid: node,
+            memcg,
+            nr_scanned: nr_scanned as u32,
+            nr_taken: nr_taken as u32,
+            nr_reclaimed: nr_reclaimed as u32,
+            nr_dirty: stat.dirty as u32,
+            nr_writeback: stat.writeback as u32,
+            nr_congested: stat.congested as u32,
+            nr_immediate: stat.immediate as u32,
+            nr_activate: stat.activate as u32,
+            nr_ref_keep: stat.ref_keep as u32,
+            priority: self.events.priority,
+            file,
+        });
         let tally = &mut sc.tally;
         tally.dirty += stat.dirty;
         tally.congested += stat.congested;
@@ -350,7 +367,10 @@ impl Machine {
         let references = self.check_references(pfn, sc);
         match references {
             References::Activate => return Verdict::Activate,
-            References::Keep => return Verdict::Keep,
+            References::Keep => {
+                stat.ref_keep += 1;
+                return Verdict::Keep;
+            }
             References::Reclaim | References::ReclaimClean => {}
         }
         if self.mem.pages[pfn.idx()].has(PageFlags::ANON)
@@ -565,9 +585,9 @@ impl Machine {
             self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
         }
         self.warm_batch(&taken);
+        let nr_taken = taken.len() as u32;
         let mut nr_deactivate = 0;
-        let mut nr_rotated = 0;
-        let nr_taken = taken.len() as u64;
+        let mut nr_referenced = 0;
         for &pfn in &taken {
             let page = &self.mem.pages[pfn.idx()];
             if page.has(PageFlags::MLOCKED) {
@@ -575,8 +595,8 @@ impl Machine {
                 continue;
             }
             let (referenced, executable) = self.page_referenced(pfn, sc);
-            nr_rotated += u64::from(referenced > 0);
             let page = &mut self.mem.pages[pfn.idx()];
+            nr_referenced += u32::from(referenced > 0);
             let stays = referenced > 0 && executable && page.is_file_lru();
             if !stays {
                 page.clear(PageFlags::ACTIVE);
@@ -587,10 +607,20 @@ impl Machine {
         }
         taken.clear();
         self.scratch = taken;
-        self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_rotated);
+        self.note_recent(memcg, node, lru.is_file(), nr_taken.into(), nr_referenced.into());
         self.mem.vmstat.add(Event::Pgdeactivate, nr_deactivate);
         let events = &mut self.memcgs[memcg.idx()].events;
         events.pgrefill += nr_scanned;
         events.pgdeactivate += nr_deactivate;
+        self.events.record(TraceEvent::MmVmscanLruShrinkActive {
+            nid: node,
+            memcg,
+            nr_taken,
+            nr_active: nr_taken - nr_deactivate as u32,
+            nr_deactivated: nr_deactivate as u32,
+            nr_referenced,
+            priority: self.events.priority,
+            file: lru.is_file(),
+        });
     }
 }

@@ -12,13 +12,14 @@
 //!
 //! Invariant: [`ShrinkNode`] holds everything between two batches; a step is one batch.
 
-use super::group_policy::{Visit, Walk};
+use super::group_policy::{Plan, Visit, Walk};
 use super::soft_limit_tree::SoftReclaim;
 use super::ScanControl;
 use crate::call::Ctx;
 use crate::config::{CgroupVersion, DirectReclaimPolicy, GroupWalkPolicy};
 use crate::digest::Digest;
 use crate::effect::{Throttle, Wait};
+use crate::event::TraceEvent;
 use crate::lruvec::Lru;
 use crate::machine::Machine;
 use crate::memcg::{Position, ROOT};
@@ -71,16 +72,28 @@ pub(crate) struct ShrinkLruvec {
     proportional: bool,
     /// List of the next batch.
     at: usize,
+    /// Priority of the group's plan, for the log of events.
+    priority: i8,
 }
 
 impl ShrinkLruvec {
     /// Lists of which so much is to be looked at.
-    pub fn new(nr: [u64; 4], nr_to_reclaim: u64, proportional: bool) -> ShrinkLruvec {
-        ShrinkLruvec { nr, targets: nr, nr_reclaimed: 0, nr_to_reclaim, proportional, at: 0 }
+    pub fn new(nr: [u64; 4], nr_to_reclaim: u64, proportional: bool, plan: Plan) -> ShrinkLruvec {
+        let (nr_reclaimed, at, priority) = (0, 0, plan.priority);
+        ShrinkLruvec { nr, targets: nr, nr_reclaimed, nr_to_reclaim, proportional, at, priority }
     }
 
     pub fn digest(&self, digest: &mut Digest) {
-        let ShrinkLruvec { nr, targets, nr_reclaimed, nr_to_reclaim, proportional, at } = self;
+        // The priority is in the targets, and decides nothing any more.
+        let ShrinkLruvec {
+            nr,
+            targets,
+            nr_reclaimed,
+            nr_to_reclaim,
+            proportional,
+            at,
+            priority: _,
+        } = self;
         digest.write_all(nr);
         digest.write_all(targets);
         digest.write_all(&[*nr_reclaimed, *nr_to_reclaim]);
@@ -175,7 +188,7 @@ impl Machine {
                     let counts = self.get_scan_count(memcg, pass.node, sc, plan);
                     let proportional =
                         !sc.is_kswapd() && sc.target.is_none() && plan.priority == DEF_PRIORITY;
-                    let lruvec = ShrinkLruvec::new(counts, sc.nr_to_reclaim, proportional);
+                    let lruvec = ShrinkLruvec::new(counts, sc.nr_to_reclaim, proportional, plan);
                     pass.stage = Stage::Shrink(position, lruvec);
                 }
                 Stage::After(at) => {
@@ -289,6 +302,7 @@ impl Machine {
         const INACTIVE_ANON: usize = Lru::InactiveAnon as usize;
         const ACTIVE_FILE: usize = Lru::ActiveFile as usize;
         const INACTIVE_FILE: usize = Lru::InactiveFile as usize;
+        self.events.priority = state.priority;
         loop {
             if state.at == 0
                 && state.nr[INACTIVE_ANON] == 0
@@ -400,6 +414,8 @@ impl Machine {
         timeout: u64,
     ) -> Wait {
         self.mem.vmstat.count(Event::MmVmscanThrottled);
+        let usec_timeout = timeout / 1000;
+        self.events.record(TraceEvent::MmVmscanThrottled { nid: node, usec_timeout, reason });
         if reason == Throttle::Writeback {
             let state = &mut self.nodes[node.idx()];
             if state.nr_writeback_throttled == 0 {

@@ -14,6 +14,7 @@ use super::{Reclaimer, ScanControl};
 use crate::call::Ctx;
 use crate::config::SoftLimitPolicy;
 use crate::digest::Digest;
+use crate::event::TraceEvent;
 use crate::machine::Machine;
 use crate::memcg::Position;
 use crate::units::{Cpu, MemcgId, NodeId, SWAP_CLUSTER_MAX};
@@ -227,10 +228,19 @@ impl Machine {
         loop {
             if let Some((at, lruvec)) = &mut state.victim {
                 let Some(victim) = self.at_position(*at) else {
+                    let (memcg, nr_reclaimed) = (at.id, lruvec.nr_reclaimed);
+                    self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
+                        memcg,
+                        nr_reclaimed,
+                    });
                     state.victim = None;
                     return self.soft_reclaim_of_top_ended(state);
                 };
                 if self.shrink_lruvec_step(lruvec, victim, state.node, &mut state.sc, ctx) {
+                    self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
+                        memcg: victim,
+                        nr_reclaimed: lruvec.nr_reclaimed,
+                    });
                     state.total += lruvec.nr_reclaimed;
                     state.nr_scanned += state.sc.nr_scanned;
                     state.victim = None;
@@ -268,9 +278,19 @@ impl Machine {
         // Since 5.8 this stage does not look whether lists are to be aged, and never ages them; what
         // the older policies age they decide list by list.
         sc.may_deactivate = 0;
+        if let Some((top, excess)) = state.top {
+            self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimBegin {
+                memcg: victim,
+                top: top.id,
+                excess,
+                order: state.sc.order,
+                gfp_flags: state.sc.gfp,
+            });
+        }
+        let sc = &mut state.sc;
         let plan = super::group_policy::Plan { skip: false, priority: 0, protected: 0 };
         let counts = self.get_scan_count(victim, state.node, sc, plan);
-        let lruvec = ShrinkLruvec::new(counts, SWAP_CLUSTER_MAX, false);
+        let lruvec = ShrinkLruvec::new(counts, SWAP_CLUSTER_MAX, false, plan);
         state.victim = Some((self.position_of(victim), lruvec));
     }
 

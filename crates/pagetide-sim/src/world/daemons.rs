@@ -11,6 +11,7 @@ impl World {
     pub(super) fn run_kswapd(&mut self, node: NodeId, cpu: Cpu) -> (After, Nanos) {
         let (step, effects) = self.machine.kswapd_step(node, cpu, self.now);
         effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        self.note_events(Thread::Kswapd(node), cpu, self.now);
         let cost = self.cost.cost(&self.machine.take_work());
         let thread = Thread::Kswapd(node);
         let after = match step {
@@ -29,6 +30,7 @@ impl World {
     pub(super) fn run_flusher(&mut self, cpu: Cpu) -> (After, Nanos) {
         let (step, effects) = self.machine.flusher_step(cpu, self.now);
         effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        self.note_events(Thread::Flusher, cpu, self.now);
         let cost = self.cost.cost(&self.machine.take_work());
         let after = match step {
             Step::Continue => After::Runnable,

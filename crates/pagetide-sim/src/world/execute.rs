@@ -168,6 +168,7 @@ impl World {
         let majors_before = vmstat.get(Counter::Pgmajfault);
         let (step, effects) = self.machine.step(&mut call, cpu, self.now + *elapsed);
         effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        self.note_events(Thread::Task(id), cpu, self.now + *elapsed);
         let cost = self.cost.cost(&self.machine.take_work());
         *elapsed += cost;
         let vmstat = &self.machine.mem.vmstat;

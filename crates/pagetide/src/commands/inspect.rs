@@ -1,17 +1,19 @@
-//! `pagetide inspect`: the state of a machine after a run, as the kernel would print it.
+//! `pagetide inspect`: the state of a machine after a run, as the kernel would print it, or what became
+//! of its groups' memory on the way.
 
 use crate::cli::InspectArgs;
 use crate::error::{CliError, ExitStatus};
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
 use crate::{interrupt, scenario_file};
 use pagetide_lab::execute::{execute, Outcome};
+use pagetide_lab::timeline;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::record::RunRecord;
 use std::num::NonZeroUsize;
 
-/// Runs one variant once and prints its final files.
+/// Runs one variant once and prints its final files, or its timeline.
 pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let overrides = Overrides {
         sets: args.scenario.set,
@@ -23,7 +25,11 @@ pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, C
     loaded.scenario.variants.truncate(1);
     let plan = loaded.plan(overrides.sets)?;
 
-    let world = Simulator { want_files: true };
+    let world = Simulator {
+        want_files: !args.timeline,
+        want_timeline: args.timeline,
+        ..Simulator::default()
+    };
     let cancel = interrupt::flag();
     let progress = ProgressLine::new(&plan);
     let runs = execute(&plan, &world, NonZeroUsize::MIN, &cancel, &|event| {
@@ -45,9 +51,11 @@ pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, C
         record.elapsed_ns as f64 / 1e9
     ));
     record.notes.iter().for_each(|note| printer.note(note));
-    printer.data(match &args.only {
-        Some(name) => only(&record, name)?,
-        None => with_headings(&record, &args.names)?,
+    printer.data(match (&record.timeline, &args.only) {
+        (Some(timeline), _) if args.csv => timeline::render_csv(timeline),
+        (Some(timeline), _) => timeline::render(timeline, printer::width()),
+        (None, Some(name)) => only(&record, name)?,
+        (None, None) => with_headings(&record, &args.names)?,
     })?;
     Ok(ExitStatus::Success)
 }

@@ -6,11 +6,15 @@ use crate::printer::Printer;
 use crate::progress::ProgressLine;
 use crate::{interrupt, scenario_file};
 use pagetide_lab::execute::execute;
+use pagetide_lab::plan::Plan;
 use pagetide_lab::report::Report;
-use pagetide_lab::world::Simulator;
+use pagetide_lab::world::{EventSink, EventsOf, Simulator};
 use pagetide_lab::{csv, json, rows, table};
 use pagetide_scenario::load::Overrides;
+use std::fs::File;
+use std::io::BufWriter;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::thread;
 
 /// Runs the scenario and prints the comparison of what finished.
@@ -24,11 +28,14 @@ pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError>
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     let plan = loaded.plan(overrides.sets)?;
 
+    let events = args.events.as_deref().map(|file| events_of(&plan, file)).transpose()?;
+    let simulator = Simulator { events, ..Simulator::default() };
+
     let threads =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
     let progress = ProgressLine::new(&plan);
-    let runs = execute(&plan, &Simulator::default(), threads, &cancel, &|event| {
+    let runs = execute(&plan, &simulator, threads, &cancel, &|event| {
         progress.on_progress(&event);
     });
     drop(progress);
@@ -41,6 +48,10 @@ pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError>
             Format::Csv => csv::render(&report),
         })?;
         tell(&report, args.format, printer);
+    }
+    if let (Some(of), Some(file)) = (&simulator.events, &args.events) {
+        let (variant, seed, file) = (&of.variant, of.seed, file.display());
+        printer.note(&format!("events of variant {variant}, seed {seed}, are in {file}"));
     }
     for same in report.failures.chunk_by(|a, b| a.variant == b.variant && a.failure == b.failure) {
         let run = &same[0];
@@ -61,6 +72,28 @@ pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError>
     }
     let statuses = report.failures.iter().map(|run| CliError::of_run("", &run.failure).status());
     Ok(statuses.max().unwrap_or(ExitStatus::Success))
+}
+
+/// The run whose events are wanted, the first of `plan`, and an empty file for them.
+fn events_of(plan: &Plan, file: &Path) -> Result<EventsOf, CliError> {
+    if file.as_os_str() == "-" {
+        return Err(CliError::bad_input(
+            "events cannot go to stdout, where the results go",
+            "name a file; `--events /dev/stderr` shows them as they come",
+        ));
+    }
+    let variant = plan.scenario.variants.first().map(|variant| variant.name.clone());
+    let out = File::create(file).map_err(|error| {
+        CliError::bad_input(
+            format!("cannot write events to {}: {error}", file.display()),
+            "give a file in a directory that is there and may be written",
+        )
+    })?;
+    Ok(EventsOf {
+        variant: variant.unwrap_or_default(),
+        seed: plan.scenario.seed,
+        sink: EventSink::new(BufWriter::new(out)),
+    })
 }
 
 /// What does not belong into the data.

@@ -138,3 +138,48 @@ name = "early"
 [variant.sysctl]
 "vm.watermark_scale_factor" = 200
 "#;
+
+/// Two groups with soft limits that want more memory than there is.
+pub const GROUPS: &str = r#"
+name = "groups"
+repeats = 2
+seed = 5
+
+[machine]
+cpus = 2
+memory = "64MiB"
+swap = "256MiB"
+
+[[machine.disk]]
+name = "sda"
+model = "ssd"
+
+[[group]]
+name = "master"
+memory.soft_limit_in_bytes = "40M"
+
+[[group]]
+name = "slave"
+memory.soft_limit_in_bytes = "16M"
+
+[[task]]
+name = "master"
+group = "master"
+workload = "touch"
+size = "30MiB"
+passes = 20
+
+[[task]]
+name = "slave"
+group = "slave"
+workload = "touch"
+size = "50MiB"
+passes = 4
+
+[[variant]]
+name = "tree"
+
+[[variant]]
+name = "graded"
+policy.soft_limit = "graded"
+"#;

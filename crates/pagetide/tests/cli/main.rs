@@ -2,5 +2,6 @@
 
 mod commands;
 mod common;
+mod events;
 mod import_host;
 mod run;

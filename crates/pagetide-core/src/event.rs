@@ -1,0 +1,314 @@
+//! Events: what reclaim does, one by one, for whoever wants to know why.
+//!
+//! Linux: include/trace/events/vmscan.h and oom.h. An event has its tracepoint's name, and its fields
+//! their names. A tracepoint of the kernel does not say which group it is about; here `memcg` does.
+//! What differs besides is in docs/events.md.
+//!
+//! The log is off unless [`Machine::record_events`] turns it on; then it grows until
+//! [`Machine::take_events`] empties it, which a world does after each step, for an event says neither
+//! when it was nor who did it.
+//!
+//! Invariant: nothing in the core reads the log, so recording changes no decision and no digest. While
+//! it is off, an event costs one branch.
+
+use crate::effect::Throttle;
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::units::{MemcgId, MmId, NodeId, Order};
+use alloc::vec::Vec;
+
+/// The value of a field, for whoever prints events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// A number that is not negative; the field's name says of what.
+    Number(u64),
+    /// A scan priority: a pass looks at `list >> priority` pages.
+    Priority(i8),
+    /// Yes or no.
+    Flag(bool),
+    /// A name of the kernel's.
+    Name(&'static str),
+    /// What an allocation may do; [`Gfp`]'s `Display` has the kernel's names.
+    Gfp(Gfp),
+    /// A group. It may have been removed since.
+    Group(MemcgId),
+    /// An address space.
+    Mm(MmId),
+}
+
+macro_rules! fields_from {
+    ($($from:ty => |$value:ident| $field:expr;)+) => {
+        $(impl From<$from> for Field {
+            fn from($value: $from) -> Field {
+                $field
+            }
+        })+
+    };
+}
+
+fields_from! {
+    u8 => |number| Field::Number(number.into());
+    u32 => |number| Field::Number(number.into());
+    u64 => |number| Field::Number(number);
+    NodeId => |node| Field::Number(node.0.into());
+    i8 => |priority| Field::Priority(priority);
+    bool => |flag| Field::Flag(flag);
+    Gfp => |gfp| Field::Gfp(gfp);
+    MemcgId => |memcg| Field::Group(memcg);
+    MmId => |mm| Field::Mm(mm);
+    Throttle => |reason| Field::Name(reason_name(reason));
+}
+
+/// A reason as the kernel prints it; the one of 2.6.37 by the name of its function.
+const fn reason_name(reason: Throttle) -> &'static str {
+    match reason {
+        Throttle::Writeback => "VMSCAN_THROTTLE_WRITEBACK",
+        Throttle::Isolated => "VMSCAN_THROTTLE_ISOLATED",
+        Throttle::NoProgress => "VMSCAN_THROTTLE_NOPROGRESS",
+        Throttle::Congested => "VMSCAN_THROTTLE_CONGESTED",
+        Throttle::CongestionWait => "congestion_wait",
+        Throttle::Reserves => "pfmemalloc_wait",
+        Throttle::Requests => "requests",
+        Throttle::Dirty => "balance_dirty_pages",
+        Throttle::MemoryHigh => "memory.high",
+    }
+}
+
+macro_rules! trace_events {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty,)*
+    })+) => {
+        /// Something that happened, with the numbers of its tracepoint.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum TraceEvent {
+            $($(#[$doc])* $variant { $($(#[$field_doc])* $field: $type,)* },)+
+        }
+
+        impl TraceEvent {
+            /// Names of all events there are.
+            pub const NAMES: &'static [&'static str] = &[$($name,)+];
+
+            /// Name of the tracepoint.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(TraceEvent::$variant { .. } => $name,)+
+                }
+            }
+
+            /// Shows every field, with its name, in the order of the documentation.
+            pub fn each_field(&self, mut show: impl FnMut(&'static str, Field)) {
+                match *self {
+                    $(TraceEvent::$variant { $($field,)* } => {
+                        $(show(stringify!($field), $field.into());)*
+                    })+
+                }
+            }
+        }
+    };
+}
+
+trace_events! {
+    /// An allocation wakes kswapd.
+    MmVmscanWakeupKswapd = "mm_vmscan_wakeup_kswapd" {
+        /// The node.
+        nid: NodeId,
+        /// Highest zone that helps.
+        zid: u8,
+        /// Order wanted.
+        order: Order,
+    }
+    /// kswapd begins to balance.
+    MmVmscanKswapdWake = "mm_vmscan_kswapd_wake" {
+        /// The node.
+        nid: NodeId,
+        /// Highest zone that helps.
+        zid: u8,
+        /// Order wanted.
+        order: Order,
+    }
+    /// kswapd goes to sleep until it is woken; its naps of 100 ms are not reported.
+    MmVmscanKswapdSleep = "mm_vmscan_kswapd_sleep" {
+        /// The node.
+        nid: NodeId,
+    }
+    /// A task begins to reclaim for its own allocation, because the machine is short.
+    MmVmscanDirectReclaimBegin = "mm_vmscan_direct_reclaim_begin" {
+        /// Order wanted.
+        order: Order,
+        /// What the allocation may do.
+        gfp_flags: Gfp,
+    }
+    /// ... and ends.
+    MmVmscanDirectReclaimEnd = "mm_vmscan_direct_reclaim_end" {
+        /// Pages freed.
+        nr_reclaimed: u64,
+    }
+    /// A task begins to reclaim from a group and those below it, for the group's own limit,
+    /// `memory.high`, or a write to its `memory.reclaim`.
+    MmVmscanMemcgReclaimBegin = "mm_vmscan_memcg_reclaim_begin" {
+        /// The group.
+        memcg: MemcgId,
+        /// Order wanted.
+        order: Order,
+        /// What the allocation may do.
+        gfp_flags: Gfp,
+    }
+    /// ... and ends.
+    MmVmscanMemcgReclaimEnd = "mm_vmscan_memcg_reclaim_end" {
+        /// The group.
+        memcg: MemcgId,
+        /// Pages freed.
+        nr_reclaimed: u64,
+    }
+    /// The stage of the soft-limit trees begins to scan a group.
+    MmVmscanMemcgSoftlimitReclaimBegin = "mm_vmscan_memcg_softlimit_reclaim_begin" {
+        /// The group that is scanned.
+        memcg: MemcgId,
+        /// The group on top of the tree, whose excess is the reason: that group, or one above it.
+        top: MemcgId,
+        /// Pages by which `top` was over its soft limit when it came to be worked on.
+        excess: u64,
+        /// Order wanted.
+        order: Order,
+        /// What the allocation may do.
+        gfp_flags: Gfp,
+    }
+    /// ... and ends.
+    MmVmscanMemcgSoftlimitReclaimEnd = "mm_vmscan_memcg_softlimit_reclaim_end" {
+        /// The group that was scanned.
+        memcg: MemcgId,
+        /// Pages freed.
+        nr_reclaimed: u64,
+    }
+    /// A batch of an inactive list was judged.
+    MmVmscanLruShrinkInactive = "mm_vmscan_lru_shrink_inactive" {
+        /// The node.
+        nid: NodeId,
+        /// The group whose list it is.
+        memcg: MemcgId,
+        /// Pages looked at, those of too high zones included.
+        nr_scanned: u32,
+        /// Pages taken off the list.
+        nr_taken: u32,
+        /// Pages freed.
+        nr_reclaimed: u32,
+        /// File pages that were dirty or under writeback.
+        nr_dirty: u32,
+        /// Pages under writeback.
+        nr_writeback: u32,
+        /// Pages under writeback that reclaim had met before.
+        nr_congested: u32,
+        /// ... on a node that is all writeback, which makes kswapd wait.
+        nr_immediate: u32,
+        /// Pages moved to the active list.
+        nr_activate: u32,
+        /// Pages kept for one reference.
+        nr_ref_keep: u32,
+        /// Priority of the scan of this group, which a policy may have changed.
+        priority: i8,
+        /// Page cache, or else anonymous memory.
+        file: bool,
+    }
+    /// A batch of an active list was judged.
+    MmVmscanLruShrinkActive = "mm_vmscan_lru_shrink_active" {
+        /// The node.
+        nid: NodeId,
+        /// The group whose list it is.
+        memcg: MemcgId,
+        /// Pages taken off the list.
+        nr_taken: u32,
+        /// Pages that stay active.
+        nr_active: u32,
+        /// Pages moved to the inactive list.
+        nr_deactivated: u32,
+        /// Pages found referenced.
+        nr_referenced: u32,
+        /// Priority of the scan of this group, which a policy may have changed.
+        priority: i8,
+        /// Page cache, or else anonymous memory.
+        file: bool,
+    }
+    /// A reclaimer is put to sleep.
+    MmVmscanThrottled = "mm_vmscan_throttled" {
+        /// The node.
+        nid: NodeId,
+        /// It sleeps no longer than so many microseconds.
+        usec_timeout: u64,
+        /// Why.
+        reason: Throttle,
+    }
+    /// The out-of-memory killer has chosen.
+    MarkVictim = "mark_victim" {
+        /// The victim.
+        victim: MmId,
+        /// Its group.
+        memcg: MemcgId,
+        /// The group that ran out of memory; the root: the machine did.
+        oom_memcg: MemcgId,
+    }
+}
+
+/// The events since somebody took them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventLog {
+    enabled: bool,
+    buffer: Vec<TraceEvent>,
+    /// Priority at which the group at hand is scanned. Its plan may differ from the reclaimer's own,
+    /// and is not known where lists are shrunk.
+    pub priority: i8,
+}
+
+impl EventLog {
+    /// Notes an event, if anybody wants to know.
+    #[inline]
+    pub fn record(&mut self, event: TraceEvent) {
+        if self.enabled {
+            self.push(event);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push(&mut self, event: TraceEvent) {
+        self.buffer.push(event);
+    }
+}
+
+impl Machine {
+    /// Turns the log of events on, or off and empty.
+    pub fn record_events(&mut self, enabled: bool) {
+        self.events = EventLog { enabled, ..EventLog::default() };
+    }
+
+    /// Moves what was recorded since the last call to the end of `events`.
+    #[inline]
+    pub fn take_events(&mut self, events: &mut Vec<TraceEvent>) {
+        events.append(&mut self.events.buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_by_name_and_in_order() {
+        let event = TraceEvent::MmVmscanKswapdWake { nid: NodeId(1), zid: 2, order: 3 };
+        let mut fields = Vec::new();
+        event.each_field(|name, value| fields.push((name, value)));
+        let number = Field::Number;
+        assert_eq!(event.name(), "mm_vmscan_kswapd_wake");
+        assert_eq!(fields, [("nid", number(1)), ("zid", number(2)), ("order", number(3))]);
+    }
+
+    #[test]
+    fn a_log_that_is_off_stays_empty() {
+        let mut log = EventLog::default();
+        let event = TraceEvent::MmVmscanKswapdSleep { nid: NodeId(0) };
+        log.record(event);
+        assert!(log.buffer.is_empty() && log.buffer.capacity() == 0);
+        log.enabled = true;
+        log.record(event);
+        assert_eq!(log.buffer, [event]);
+    }
+}

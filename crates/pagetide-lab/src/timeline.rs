@@ -1,0 +1,298 @@
+//! A timeline as charts of plain text, and as CSV.
+//!
+//! Each group has a chart of its memory over time. A column stands for several samples, of which it
+//! shows the least (`#`) and, above that, the most (`:`), so that a cut which lasted one sample in ten
+//! is as deep as it was. Below are the pages that reclaim looked at and took, on one scale for all
+//! groups. The machine comes first, with its free memory.
+//!
+//! Invariant: no line is longer than the width, but for a group's name, and no sample is left out.
+
+use crate::csv::quoted;
+use crate::format::Scale;
+use pagetide_scenario::record::Unit;
+use pagetide_scenario::timeline::{Counts, Row, Timeline};
+use std::fmt::Write;
+
+/// The first line of the CSV.
+pub const HEADER: &str = "ns,group,usage_pages,pgscan_kswapd,pgscan_direct,pgsteal_kswapd,\
+                          pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages";
+/// Width where nobody says how wide the page is, in characters.
+pub const WIDTH: usize = 100;
+/// Narrower pages have no room for a chart.
+pub const LEAST_WIDTH: usize = 60;
+
+/// Lines of a chart.
+const HEIGHT: u64 = 8;
+/// Characters before and after a row of columns.
+const FRONT: usize = 16;
+const BACK: usize = 12;
+/// Counts that are drawn, with their places in [`Counts::values`].
+const DRAWN: usize = 4;
+/// From nothing to the most.
+const RAMP: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
+const PAGE_SIZE: f64 = 4096.0;
+
+/// All samples, a line for each and each group; the machine's group is the empty name. Counts are
+/// those since the line before of the same group.
+pub fn render_csv(timeline: &Timeline) -> String {
+    let mut out = format!("{HEADER}\n");
+    for sample in &timeline.samples {
+        for (name, row) in timeline.groups.iter().zip(&sample.rows) {
+            let Some(row) = row else { continue };
+            let [a, b, c, d, e] = row.counts.values();
+            let Row { usage_pages, usage_min_pages, usage_max_pages, .. } = row;
+            writeln!(
+                out,
+                "{},{},{usage_pages},{a},{b},{c},{d},{e},{usage_min_pages},{usage_max_pages}",
+                sample.end_ns,
+                quoted(name),
+            )
+            .expect("writing to a string");
+        }
+    }
+    out
+}
+
+/// Charts, on pages of `width` characters.
+pub fn render(timeline: &Timeline, width: usize) -> String {
+    let width = width.max(LEAST_WIDTH);
+    let nr_columns = (width - FRONT - BACK).min(timeline.samples.len());
+    let charts: Vec<Chart> =
+        (0..timeline.groups.len()).map(|group| Chart::new(timeline, group, nr_columns)).collect();
+    let most =
+        [0, 2].map(|kind| charts.iter().flat_map(|chart| chart.drawn(kind)).max().unwrap_or(0));
+    let [scanned, stolen] = most;
+    let mut out = String::new();
+    for chart in &charts {
+        chart.draw(timeline, most, &mut out);
+        out.push('\n');
+    }
+    let end_ns = timeline.samples.last().map_or(0, |sample| sample.end_ns);
+    let column_ns = end_ns / nr_columns.max(1) as u64;
+    let legend = format!(
+        "A column is {}: memory `#` at its least, `:` at its most in that time; pgscan \
+         from `.` (any) to `@` ({scanned} pages), pgsteal to `@` ({stolen}); totals on the right.",
+        time(column_ns),
+    );
+    for line in wrapped(&legend, width) {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// A group, column by column.
+struct Chart {
+    group: usize,
+    columns: Vec<Option<Row>>,
+}
+
+impl Chart {
+    fn new(timeline: &Timeline, group: usize, nr_columns: usize) -> Chart {
+        let nr_samples = timeline.samples.len();
+        let column = |at: usize| {
+            let samples = at * nr_samples / nr_columns..(at + 1) * nr_samples / nr_columns;
+            timeline.samples[samples]
+                .iter()
+                .map(|sample| sample.rows.get(group).copied().flatten())
+                .fold(None, Row::merged_if_there)
+        };
+        Chart { group, columns: (0..nr_columns).map(column).collect() }
+    }
+
+    /// Two counts of all columns, from that at place `first` on.
+    fn drawn(&self, first: usize) -> impl Iterator<Item = u64> + '_ {
+        let counts = move |row: &Row| row.counts.values().into_iter().skip(first).take(2);
+        self.columns.iter().flatten().flat_map(counts)
+    }
+
+    fn draw(&self, timeline: &Timeline, most: [u64; 2], out: &mut String) {
+        let is_machine = self.group == 0;
+        // Least and most, in pages: of the machine what is free, of a group what it has.
+        let levels: Vec<Option<(u64, u64)>> = self
+            .columns
+            .iter()
+            .map(|row| {
+                row.as_ref().map(|row| {
+                    let (least, most) = (row.usage_min_pages, row.usage_max_pages);
+                    let free = |used: u64| timeline.machine_pages.saturating_sub(used);
+                    if is_machine {
+                        (free(most), free(least))
+                    } else {
+                        (least, most)
+                    }
+                })
+            })
+            .collect();
+        let peak = levels.iter().flatten().map(|level| level.1).max().unwrap_or(0);
+        // All that is free at first would dwarf what reclaim goes by.
+        let top = if is_machine { peak.min(4 * timeline.high_marks_pages).max(1) } else { peak };
+        let name = if is_machine { "machine, free memory" } else { &timeline.groups[self.group] };
+        let clipped = if top < peak { ", higher ones cut off" } else { "" };
+        let _ = writeln!(out, "{name} (0 to {}{clipped})", size(top));
+        for line in (0..HEIGHT).rev() {
+            let label = match line {
+                line if line == HEIGHT - 1 => size(top),
+                line if line == HEIGHT / 2 - 1 => size(top / 2),
+                0 => "0".to_owned(),
+                _ => String::new(),
+            };
+            // A line is drawn from its middle on.
+            let reaches = |pages: u64| top > 0 && pages * 2 * HEIGHT >= top * (2 * line + 1);
+            let bars = levels.iter().map(|level| match level {
+                Some((least, _)) if reaches(*least) => '#',
+                Some((_, most)) if reaches(*most) => ':',
+                _ => ' ',
+            });
+            row_of(&label, bars, "", out);
+        }
+        for (at, label) in Counts::NAMES.iter().enumerate().take(DRAWN) {
+            let counts =
+                || self.columns.iter().map(|row| row.map_or(0, |row| row.counts.values()[at]));
+            let total: u64 = counts().sum();
+            if total > 0 {
+                row_of(
+                    label,
+                    counts().map(|count| shade(count, most[at / 2])),
+                    &total.to_string(),
+                    out,
+                );
+            }
+        }
+        let end_ns = timeline.samples.last().map_or(0, |sample| sample.end_ns);
+        let end = time(end_ns);
+        let gap = self.columns.len().saturating_sub(1 + end.len());
+        let _ = writeln!(out, "{:FRONT$}0{:gap$}{end}", "", "");
+    }
+}
+
+fn row_of(label: &str, columns: impl Iterator<Item = char>, total: &str, out: &mut String) {
+    let columns: String = columns.collect();
+    let line = format!("{label:>width$} |{columns}| {total}", width = FRONT - 2);
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+/// How dark a count is: anything is darker than nothing.
+fn shade(count: u64, most: u64) -> char {
+    if count == 0 || most == 0 {
+        return RAMP[0];
+    }
+    let steps = RAMP.len() as u128 - 2;
+    let at = 1 + u128::from(count.min(most)) * steps / u128::from(most);
+    RAMP[at as usize]
+}
+
+fn size(pages: u64) -> String {
+    let bytes = pages as f64 * PAGE_SIZE;
+    if pages == 0 {
+        return "0".to_owned();
+    }
+    let scale = Scale::new(Unit::Bytes, &[(bytes, 0.0)]);
+    format!("{} {}", scale.print(bytes, 0.0).0, scale.symbol)
+}
+
+fn time(ns: u64) -> String {
+    let seconds = ns as f64 / 1e9;
+    let scale = Scale::new(Unit::Seconds, &[(seconds, 0.0)]);
+    format!("{} {}", scale.print(seconds, 0.0).0, scale.symbol)
+}
+
+/// `text` in lines of at most `width` characters, if its words allow.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if !line.is_empty() && line.len() + 1 + word.len() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_scenario::timeline::Sample;
+
+    /// A group of 1000 pages that is cut down to 100 during one sample of `nr_samples`.
+    fn with_a_cut(nr_samples: u64, at: u64) -> Timeline {
+        let row = |least: u64, scanned: u64| {
+            let counts = Counts { pgscan_kswapd: scanned, ..Counts::default() };
+            let usage = 1000;
+            Some(Row { usage_pages: usage, usage_min_pages: least, usage_max_pages: usage, counts })
+        };
+        let sample = |index: u64| {
+            let (least, scanned) = if index == at { (100, 900) } else { (1000, 1) };
+            let group = if index < 2 { None } else { row(least, scanned) };
+            Sample { end_ns: (index + 1) * 1_000_000, rows: vec![row(least, scanned), group] }
+        };
+        Timeline {
+            groups: vec![String::new(), "/a, b".to_owned()],
+            machine_pages: 2000,
+            high_marks_pages: 100,
+            samples: (0..nr_samples).map(sample).collect(),
+        }
+    }
+
+    #[test]
+    fn a_cut_of_one_sample_survives_any_width() {
+        for width in [0, 60, 72, 100, 200] {
+            let text = render(&with_a_cut(512, 300), width);
+            let group = text.split("/a, b (0 to 3.906 MiB)\n").nth(1).unwrap();
+            let chart: Vec<&str> = group.lines().take(HEIGHT as usize).collect();
+            // In one column everything above the lowest line is a cut.
+            assert_eq!(
+                chart.iter().map(|line| line.matches(':').count()).sum::<usize>(),
+                7,
+                "{text}"
+            );
+            assert!(!chart[HEIGHT as usize - 1].contains(':'), "{text}");
+            let width = width.max(LEAST_WIDTH);
+            assert!(
+                text.lines().all(|line| line.len() <= width && line == line.trim_end()),
+                "{text}"
+            );
+            assert!(text.is_ascii());
+        }
+    }
+
+    #[test]
+    fn counts_are_shaded_and_summed() {
+        let text = render(&with_a_cut(512, 300), 100);
+        let rows: Vec<&str> =
+            text.lines().filter(|line| line.trim_start().starts_with("pgscan_kswapd")).collect();
+        assert!(rows[0].ends_with("| 1411"), "{text}");
+        assert!(rows[1].ends_with("| 1409"), "{text}");
+        assert_eq!(rows[1].matches('@').count(), 1);
+        assert!(!text.contains("pgsteal_direct"), "rows of nothing are left out:\n{text}");
+        let legend = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(legend.contains("pgscan from `.` (any) to `@` (906 pages), pgsteal to `@` (0);"));
+        assert_eq!([shade(0, 9), shade(1, 1000), shade(9, 9)], [' ', '.', '@']);
+    }
+
+    #[test]
+    fn timelines_without_anything_are_drawn_too() {
+        let mut timeline = with_a_cut(1, 0);
+        assert!(render(&timeline, 100).contains("machine, free memory"));
+        timeline.samples.clear();
+        assert!(render(&timeline, 100).contains("/a, b"));
+        assert_eq!(render_csv(&timeline), format!("{HEADER}\n"));
+        assert!(!render(&Timeline::default(), 100).is_empty());
+    }
+
+    #[test]
+    fn csv_has_a_line_for_each_sample_of_who_was_there() {
+        let csv = render_csv(&with_a_cut(3, 2));
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines.len(), 1 + 3 + 1);
+        assert_eq!(lines[0], HEADER);
+        assert_eq!(lines[1], "1000000,,1000,1,0,0,0,0,1000,1000");
+        assert_eq!(lines[4], "3000000,\"/a, b\",1000,900,0,0,0,0,100,1000");
+    }
+}

@@ -1,0 +1,150 @@
+//! Who had how much memory when, and what reclaim did to them: samples of one run.
+//!
+//! Linux: what a loop that prints memory.current and memory.stat of every group now and then would
+//! show, and free pages beside it.
+//!
+//! Invariant: a sample's counts are those since the sample before, so that they sum up to the run's;
+//! its levels are those at its end, the least and the most that were seen since the one before. Two
+//! neighbours merge into one without losing an extreme or a count.
+
+use serde::{Deserialize, Serialize};
+
+/// The samples of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Whose the rows are: the machine's, by the empty name, then every group's, by its path
+    /// (`/parent/child`).
+    pub groups: Vec<String>,
+    /// Memory of the machine, in pages.
+    pub machine_pages: u64,
+    /// High watermarks of all zones at the end, in pages.
+    pub high_marks_pages: u64,
+    /// Oldest first, at equal distances but for the last.
+    pub samples: Vec<Sample>,
+}
+
+/// All there was at one time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Virtual time at its end, in nanoseconds.
+    pub end_ns: u64,
+    /// By [`Timeline::groups`]; `None`: the group was not there.
+    pub rows: Vec<Option<Row>>,
+}
+
+/// One group at one time, with those below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Pages in use at the end. The machine's: all that are not free.
+    pub usage_pages: u64,
+    /// The least seen since the sample before.
+    pub usage_min_pages: u64,
+    /// The most seen since the sample before.
+    pub usage_max_pages: u64,
+    /// What happened since the sample before.
+    pub counts: Counts,
+}
+
+/// Counters, by their names in memory.stat, all in pages but faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Inactive pages that kswapd looked at.
+    pub pgscan_kswapd: u64,
+    /// ... that tasks looked at.
+    pub pgscan_direct: u64,
+    /// Pages that kswapd freed.
+    pub pgsteal_kswapd: u64,
+    /// ... that tasks freed.
+    pub pgsteal_direct: u64,
+    /// Faults that had to read.
+    pub pgmajfault: u64,
+}
+
+impl Counts {
+    /// Name of each.
+    pub const NAMES: [&'static str; 5] =
+        ["pgscan_kswapd", "pgscan_direct", "pgsteal_kswapd", "pgsteal_direct", "pgmajfault"];
+
+    /// Value of each, in the order of [`Counts::NAMES`].
+    pub const fn values(&self) -> [u64; 5] {
+        let Counts { pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault } =
+            *self;
+        [pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault]
+    }
+
+    /// As [`Counts::values`] gives them.
+    pub const fn of_values(values: [u64; 5]) -> Counts {
+        let [pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault] = values;
+        Counts { pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault }
+    }
+
+    /// What was added since `earlier`. A group that was removed and made again counts from 0.
+    pub fn since(&self, earlier: &Counts) -> Counts {
+        let (now, then) = (self.values(), earlier.values());
+        let began_anew = now.iter().zip(&then).any(|(now, then)| now < then);
+        let difference = |at: usize| if began_anew { now[at] } else { now[at] - then[at] };
+        Counts::of_values(std::array::from_fn(difference))
+    }
+
+    /// Both together.
+    pub fn plus(&self, other: &Counts) -> Counts {
+        let (a, b) = (self.values(), other.values());
+        Counts::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))
+    }
+}
+
+impl Row {
+    /// This row and the one that follows it, as one.
+    pub fn merged(&self, later: &Row) -> Row {
+        Row {
+            usage_pages: later.usage_pages,
+            usage_min_pages: self.usage_min_pages.min(later.usage_min_pages),
+            usage_max_pages: self.usage_max_pages.max(later.usage_max_pages),
+            counts: self.counts.plus(&later.counts),
+        }
+    }
+
+    /// Of two rows, either of which may be missing: [`Row::merged`], or the one there is.
+    pub fn merged_if_there(earlier: Option<Row>, later: Option<Row>) -> Option<Row> {
+        match (earlier, later) {
+            (Some(earlier), Some(later)) => Some(earlier.merged(&later)),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+impl Sample {
+    /// Takes the sample that follows this one into it.
+    pub fn merge(&mut self, later: Sample) {
+        self.end_ns = later.end_ns;
+        for (row, later) in self.rows.iter_mut().zip(later.rows) {
+            *row = Row::merged_if_there(*row, later);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(usage: u64, min: u64, max: u64, pgscan_kswapd: u64) -> Row {
+        let counts = Counts { pgscan_kswapd, ..Counts::default() };
+        Row { usage_pages: usage, usage_min_pages: min, usage_max_pages: max, counts }
+    }
+
+    #[test]
+    fn merging_keeps_extremes_and_counts() {
+        let mut sample = Sample { end_ns: 1, rows: vec![Some(row(5, 1, 9, 10)), None, None] };
+        let later = vec![Some(row(6, 2, 12, 7)), Some(row(3, 3, 3, 1)), None];
+        sample.merge(Sample { end_ns: 2, rows: later });
+        let merged = vec![Some(row(6, 1, 12, 17)), Some(row(3, 3, 3, 1)), None];
+        assert_eq!(sample, Sample { end_ns: 2, rows: merged });
+    }
+
+    #[test]
+    fn a_group_made_anew_counts_from_zero() {
+        let counts = Counts::of_values([5, 6, 7, 8, 9]);
+        assert_eq!(counts.since(&Counts::of_values([5, 4, 3, 2, 1])).values(), [0, 2, 4, 6, 8]);
+        assert_eq!(counts.since(&Counts::of_values([9, 4, 3, 2, 1])).values(), [5, 6, 7, 8, 9]);
+    }
+}

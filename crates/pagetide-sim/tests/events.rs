@@ -1,0 +1,311 @@
+//! Events and timelines: what they say is what happened, and asking for them changes nothing.
+
+use pagetide_core::event::TraceEvent;
+use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::record::RunRecord;
+use pagetide_scenario::timeline::Counts;
+use pagetide_sim::{run, EventSink, RunOptions};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// Two groups that want more than there is; one has a limit of its own in some variants.
+const SCENARIO: &str = r#"
+name = "groups"
+
+[machine]
+cpus = 2
+memory = "64MiB"
+swap = "256MiB"
+
+[[machine.disk]]
+name = "sda"
+model = "ssd"
+
+[[group]]
+name = "master"
+memory.soft_limit_in_bytes = "40M"
+
+[[group]]
+name = "slave"
+memory.soft_limit_in_bytes = "16M"
+
+[[group]]
+name = "inner"
+parent = "slave"
+
+[[file]]
+name = "data"
+size = "64MiB"
+
+[[task]]
+name = "master"
+group = "master"
+workload = "touch"
+size = "30MiB"
+passes = 20
+
+[[task]]
+name = "slave"
+group = "inner"
+workload = "touch"
+size = "50MiB"
+passes = 4
+
+[[task]]
+name = "reader"
+delay = "5ms"
+workload = "mapped-read"
+file = "data"
+
+[[task]]
+name = "last"
+workload = "compute"            # until kswapd sleeps
+duration = "1s"
+
+[[variant]]
+name = "tree"
+
+[[variant]]
+name = "graded"
+policy.soft_limit = "graded"
+
+[[variant]]
+name = "limit"
+[variant.set]
+group.slave.memory.limit_in_bytes = "24M"
+"#;
+
+/// Bytes that a sink collects.
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Collected {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Ran {
+    record: RunRecord,
+    text: String,
+    lines: Vec<Value>,
+}
+
+fn variants(text: &str) -> Vec<pagetide_scenario::model::Variant> {
+    let name = format!("pagetide-events-{}-{:p}", std::process::id(), &text);
+    let path = std::env::temp_dir().join(name).with_extension("toml");
+    std::fs::write(&path, text).unwrap();
+    let scenario = load(&path, &Overrides::default());
+    let _ = std::fs::remove_file(&path);
+    scenario.unwrap_or_else(|errors| panic!("{errors}")).variants
+}
+
+fn recorded(variant: &pagetide_scenario::model::Variant) -> Ran {
+    let collected = Collected::default();
+    let options = RunOptions {
+        events: Some(EventSink::new(collected.clone())),
+        want_timeline: true,
+        audit_every: 5_000,
+        ..RunOptions::default()
+    };
+    let record = run("groups", variant, 7, &options).unwrap();
+    let text = String::from_utf8(collected.0.lock().unwrap().clone()).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    Ran { record, text, lines }
+}
+
+fn all_recorded() -> Vec<Ran> {
+    variants(SCENARIO).iter().map(recorded).collect()
+}
+
+fn number(line: &Value, field: &str) -> u64 {
+    line[field].as_u64().unwrap_or_else(|| panic!("no {field} in {line}"))
+}
+
+fn is_named(line: &Value, name: &str) -> bool {
+    line["event"] == name
+}
+
+#[test]
+fn recording_changes_nothing_and_repeats_to_the_byte() {
+    for (variant, ran) in variants(SCENARIO).iter().zip(all_recorded()) {
+        let plain = run("groups", variant, 7, &RunOptions::default()).unwrap();
+        let recorded = RunRecord { timeline: None, ..ran.record.clone() };
+        assert_eq!(plain, recorded, "{}", variant.name);
+        assert!(ran.record.timeline.is_some() && plain.timeline.is_none());
+        let again = self::recorded(variant);
+        assert!(ran.text == again.text && ran.record == again.record, "{}", variant.name);
+    }
+}
+
+#[test]
+fn lines_have_the_documented_fields_in_the_order_of_time() {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/events.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    let row = |name: &str| {
+        let start = format!("| `{name}` |");
+        let row = docs.lines().find(|line| line.starts_with(&start));
+        row.unwrap_or_else(|| panic!("docs/events.md has no row for {name}"))
+    };
+    TraceEvent::NAMES.iter().for_each(|name| assert!(!row(name).is_empty()));
+    for ran in all_recorded() {
+        assert!(ran.lines.len() > 100);
+        let mut last = 0;
+        for line in &ran.lines {
+            let ns = number(line, "ns");
+            assert!(ns >= last && ns <= ran.record.elapsed_ns + 50_000, "{line}");
+            last = ns;
+            assert!(number(line, "cpu") < 2);
+            let comm = line["comm"].as_str().unwrap();
+            assert!(["kswapd0", "master", "slave", "reader"].contains(&comm), "{line}");
+            let row = row(line["event"].as_str().unwrap());
+            for (field, value) in line.as_object().unwrap() {
+                let common = ["ns", "cpu", "comm", "event"].contains(&field.as_str());
+                assert!(common || row.contains(&format!("`{field}`")), "{field} in {row}");
+                let path = ["/", "/master", "/slave", "/slave/inner"];
+                let is_path = value.as_str().is_some_and(|value| path.contains(&value));
+                assert!(field != "memcg" || is_path, "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn batches_sum_up_to_the_groups_counters() {
+    let mut seen = BTreeMap::new();
+    for ran in all_recorded() {
+        let mut stolen: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut scanned = 0;
+        for line in ran.lines.iter().filter(|line| is_named(line, "mm_vmscan_lru_shrink_inactive"))
+        {
+            *stolen.entry(line["memcg"].as_str().unwrap()).or_default() +=
+                number(line, "nr_reclaimed");
+            scanned += number(line, "nr_scanned");
+            let kept = number(line, "nr_reclaimed") + number(line, "nr_ref_keep");
+            assert!(kept + number(line, "nr_activate") <= number(line, "nr_taken"), "{line}");
+        }
+        let of = |group: &str, count: &str| {
+            ["kswapd", "direct"]
+                .iter()
+                .map(|who| ran.record.metrics[&format!("{group}.pg{count}_{who}")].value as u64)
+                .sum::<u64>()
+        };
+        let below = stolen.get("/slave/inner").copied().unwrap_or(0);
+        assert_eq!(stolen.get("/master").copied().unwrap_or(0), of("master", "steal"));
+        assert_eq!(below, of("inner", "steal"));
+        assert_eq!(stolen.get("/slave").copied().unwrap_or(0) + below, of("slave", "steal"));
+        let timeline = ran.record.timeline.as_ref().unwrap();
+        let machine = timeline
+            .samples
+            .iter()
+            .fold(Counts::default(), |sum, sample| sum.plus(&sample.rows[0].unwrap().counts));
+        assert_eq!(stolen.values().sum::<u64>(), machine.pgsteal_kswapd + machine.pgsteal_direct);
+        // Pages that were looked at but all of too high zones are no batch.
+        assert!(scanned <= machine.pgscan_kswapd + machine.pgscan_direct);
+        for line in &ran.lines {
+            *seen.entry(line["event"].as_str().unwrap().to_owned()).or_insert(0) += 1;
+        }
+    }
+    for name in TraceEvent::NAMES.iter().filter(|name| **name != "mark_victim") {
+        assert!(seen.contains_key(*name) || *name == "mm_vmscan_throttled", "no {name}: {seen:?}");
+    }
+}
+
+#[test]
+fn what_begins_ends_in_the_same_thread() {
+    for ran in all_recorded() {
+        let mut open: BTreeMap<&str, Vec<(&str, u64)>> = BTreeMap::new();
+        for line in &ran.lines {
+            let (comm, name) = (line["comm"].as_str().unwrap(), line["event"].as_str().unwrap());
+            let open = open.entry(comm).or_default();
+            if let Some(kind) = name.strip_suffix("_begin") {
+                open.push((kind, 0));
+            } else if let Some(kind) = name.strip_suffix("_end") {
+                let (begun, stolen) =
+                    open.pop().unwrap_or_else(|| panic!("nothing to end: {line}"));
+                assert_eq!((begun, stolen), (kind, number(line, "nr_reclaimed")), "{line}");
+            } else if name == "mm_vmscan_lru_shrink_inactive" {
+                open.iter_mut().for_each(|(_, stolen)| *stolen += number(line, "nr_reclaimed"));
+            }
+        }
+        // The run ends with its last task, whatever kswapd is about.
+        open.remove("kswapd0");
+        assert!(open.values().all(Vec::is_empty), "{open:?}");
+    }
+}
+
+#[test]
+fn a_policy_shows_in_the_priorities() {
+    let ran = all_recorded();
+    let least = |ran: &Ran, memcg: &str| {
+        let of_group = ran.lines.iter().filter(|line| line["memcg"] == memcg);
+        of_group.filter_map(|line| line["priority"].as_i64()).min().unwrap()
+    };
+    // The stage of the trees scans at priority 0, whoever is over the limit.
+    assert_eq!(least(&ran[0], "/slave/inner"), 0);
+    let tops = ran[0].lines.iter().filter(|line| !line["top"].is_null());
+    assert!(tops.clone().all(|line| line["top"] == "/slave" && number(line, "excess") > 0));
+    assert!(tops.count() > 0);
+    assert!(ran[1].lines.iter().all(|line| line["top"].is_null()));
+}
+
+#[test]
+fn a_timeline_has_the_runs_sums_and_extremes() {
+    for ran in all_recorded() {
+        let timeline = ran.record.timeline.unwrap();
+        assert_eq!(timeline.groups, ["", "/master", "/slave", "/slave/inner"]);
+        assert!((256..=512).contains(&timeline.samples.len()), "{}", timeline.samples.len());
+        assert_eq!(timeline.samples.last().unwrap().end_ns, ran.record.elapsed_ns);
+        assert!(timeline.samples.windows(2).all(|pair| pair[0].end_ns < pair[1].end_ns));
+        for (at, group) in ["master", "slave", "inner"].into_iter().enumerate() {
+            let rows = || timeline.samples.iter().filter_map(|sample| sample.rows[at + 1]);
+            let sum = rows().fold(Counts::default(), |sum, row| sum.plus(&row.counts));
+            for (name, value) in Counts::NAMES.into_iter().zip(sum.values()) {
+                assert_eq!(ran.record.metrics[&format!("{group}.{name}")].value, value as f64);
+            }
+            assert!(rows().all(|row| row.usage_min_pages <= row.usage_pages));
+            assert!(rows().all(|row| row.usage_pages <= row.usage_max_pages));
+            let peak = rows().map(|row| row.usage_max_pages).max().unwrap() * 4096;
+            assert!(peak as f64 <= ran.record.metrics[&format!("{group}.memory.peak")].value);
+            assert!(peak > 8 << 20, "{group}: {peak}");
+        }
+    }
+}
+
+#[test]
+fn a_sink_that_fails_ends_the_run_with_a_reason() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"))
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let options = RunOptions { events: Some(EventSink::new(Full)), ..RunOptions::default() };
+    let error = run("groups", &variants(SCENARIO)[0], 7, &options).unwrap_err();
+    assert_eq!(error.to_string(), "the events cannot be written: no space left on device");
+    assert!(error.hint().unwrap().contains("disk full"));
+}
+
+#[test]
+fn the_killed_are_named() {
+    let text = SCENARIO.replace("swap = \"256MiB\"", "");
+    let ran = recorded(&variants(&text)[0]);
+    let victims: Vec<&Value> =
+        ran.lines.iter().filter(|line| is_named(line, "mark_victim")).collect();
+    assert!(!victims.is_empty());
+    for victim in victims {
+        assert!(["master", "slave"].contains(&victim["victim"].as_str().unwrap()), "{victim}");
+        assert_eq!(victim["oom_memcg"], "/");
+    }
+}

@@ -1,0 +1,114 @@
+//! `run --events` and `inspect --timeline` as a user meets them.
+
+use crate::common::{Place, Ran, GROUPS};
+use serde_json::Value;
+use std::fs;
+
+fn place() -> Place {
+    Place::with("groups.toml", GROUPS)
+}
+
+fn lines(place: &Place, name: &str) -> Vec<Value> {
+    let text = fs::read_to_string(place.directory.join(name)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn events_are_those_of_the_first_run_and_leave_the_results_alone() {
+    let place = place();
+    let run = |args: &[&str]| -> Ran { place.run([&["run", "groups.toml"], args].concat()) };
+    let plain = run(&["--format", "csv"]).quietly();
+    let recorded = run(&["--format", "csv", "--events", "out.jsonl"]);
+    assert_eq!((recorded.code, &recorded.stdout), (Some(0), &plain.stdout));
+    recorded.says(&["note: events of variant tree, seed 5, are in out.jsonl\n"]);
+
+    let events = lines(&place, "out.jsonl");
+    let of = |name: &str| events.iter().filter(|line| line["event"] == name).count();
+    assert!(of("mm_vmscan_kswapd_wake") > 0);
+    assert!(of("mm_vmscan_memcg_softlimit_reclaim_begin") > 0, "the stage of `tree`");
+    let slave = |line: &&Value| line["memcg"] == "/slave" && !line["nr_reclaimed"].is_null();
+    assert!(events.iter().filter(slave).count() > 0);
+
+    // The same bytes, whatever runs beside it; and another variant if that is the first.
+    run(&["--jobs", "1", "--repeats", "1", "--events", "again.jsonl"]);
+    let read = |name: &str| fs::read(place.directory.join(name)).unwrap();
+    assert!(read("out.jsonl") == read("again.jsonl"));
+    run(&["--variant", "graded", "--seed", "9", "--events", "graded.jsonl"])
+        .says(&["events of variant graded, seed 9, are in graded.jsonl"]);
+    let stage = |line: &Value| line["event"] == "mm_vmscan_memcg_softlimit_reclaim_begin";
+    assert!(!lines(&place, "graded.jsonl").iter().any(stage));
+}
+
+#[test]
+fn events_need_a_file_of_their_own() {
+    let place = place();
+    let run = |to: &str| place.run(["run", "groups.toml", "--events", to]);
+    run("-").fails(2, &["stdout, where the results go", "hint: name a file"]);
+    run("absent/out.jsonl").fails(2, &["cannot write events to absent/out.jsonl", "hint:"]);
+    run(".").fails(2, &["cannot write events to .", "hint:"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_ends_the_run() {
+    let place = place();
+    let args = ["run", "groups.toml", "--variant", "tree", "--repeats", "1"];
+    place.run([&args[..], &["--events", "/dev/full"]].concat()).fails(
+        1,
+        &["variant tree, seed 5: the events cannot be written: ", "hint: is the disk full"],
+    );
+}
+
+#[test]
+fn a_timeline_draws_every_group() {
+    let place = place();
+    let ran = place.run(["inspect", "groups.toml", "--timeline"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for wanted in ["machine, free memory (0 to ", "\n/master (0 to ", "\n/slave (0 to "] {
+        assert!(ran.stdout.contains(wanted), "{wanted:?} is not in\n{}", ran.stdout);
+    }
+    for wanted in ["\n pgscan_direct |", "\npgsteal_direct |", "#:", "A column is "] {
+        assert!(ran.stdout.contains(wanted), "{wanted:?} is not in\n{}", ran.stdout);
+    }
+    assert!(ran.stdout.lines().all(|line| line.len() <= 100 && line == line.trim_end()));
+    assert!(ran.stdout.is_ascii() && !ran.stdout.contains('\u{1b}'));
+    ran.says(&["groups, variant tree, seed 5, pagetide "]);
+}
+
+#[test]
+fn a_timelines_csv_sums_up_to_the_files() {
+    let place = place();
+    let inspect = |args: &[&str]| place.run([&["inspect", "groups.toml"], args].concat());
+    let csv = inspect(&["--timeline", "--csv"]).stdout;
+    let mut rows = csv.lines();
+    let header = "ns,group,usage_pages,pgscan_kswapd,pgscan_direct,pgsteal_kswapd,\
+                  pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages";
+    assert_eq!(rows.next(), Some(header));
+    let mut stolen = 0;
+    for row in rows {
+        let fields: Vec<&str> = row.split(',').collect();
+        assert_eq!(fields.len(), 10, "{row}");
+        let number = |at: usize| -> u64 { fields[at].parse().unwrap() };
+        assert!(["", "/master", "/slave"].contains(&fields[1]), "{row}");
+        assert!(number(8) <= number(2) && number(2) <= number(9), "{row}");
+        if fields[1] == "/slave" {
+            stolen += number(5) + number(6);
+        }
+    }
+    let stat = inspect(&["--only", "/sys/fs/cgroup/slave/memory.stat"]).stdout;
+    let count = |name: &str| -> u64 {
+        let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {stat}")).parse().unwrap()
+    };
+    assert!(stolen > 0);
+    assert_eq!(stolen, count("pgsteal_kswapd") + count("pgsteal_direct"));
+}
+
+#[test]
+fn a_timeline_is_instead_of_files() {
+    let place = place();
+    let inspect = |args: &[&str]| place.run([&["inspect", "groups.toml"], args].concat());
+    inspect(&["--csv"]).fails(2, &["--timeline"]);
+    inspect(&["vmstat", "--timeline"]).fails(2, &["cannot be used with", "--timeline"]);
+    inspect(&["--only", "vmstat", "--timeline"]).fails(2, &["cannot be used with"]);
+}
