@@ -123,11 +123,7 @@ fn large_pages_and_groups_of_version_1() {
     assert_eq!(sizes, [("DMA32", 32_768 * 16), ("Normal", 114_688 * 16)]);
     assert_eq!(zones[0].free, (20_000 + 152 + 9020 + 500) * 16);
     assert_eq!(groups(&setup), [("batch", None), ("docker", None), ("0a1b2c", Some("docker"))]);
-    let wanted = [
-        ("memory.limit_in_bytes", "536870912"),
-        ("memory.memsw.limit_in_bytes", "1073741824"),
-        ("memory.swappiness", "10"),
-    ];
+    let wanted = [("memory.limit_in_bytes", "536870912"), ("memory.swappiness", "10")];
     let controls = setup.groups[2].controls.iter();
     let controls: Vec<_> = controls.map(|(name, text)| (name.as_str(), text.as_str())).collect();
     assert_eq!(controls, wanted);

@@ -408,9 +408,8 @@ pub struct WorkingSet {
 }
 
 /// Control files that only cgroup version 1 has, and the two patches made for it.
-const VERSION_1: [&str; 5] = [
+const VERSION_1: [&str; 4] = [
     "memory.limit_in_bytes",
-    "memory.memsw.limit_in_bytes",
     "memory.soft_limit_in_bytes",
     "memory.swappiness",
     "memory.global_shrink_priority",

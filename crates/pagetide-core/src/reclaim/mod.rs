@@ -85,6 +85,8 @@ pub struct ScanControl {
     pub priority: i8,
     /// Highest zone that helps.
     pub reclaim_idx: usize,
+    /// Only pages of this zone: the soft-limit trees' stage as it was when zones had lists.
+    pub only_zone: Option<usize>,
     /// May write pages.
     pub may_writepage: bool,
     /// May unmap pages.
@@ -134,6 +136,7 @@ impl ScanControl {
             order,
             priority: DEF_PRIORITY,
             reclaim_idx: gfp.highest_zone(),
+            only_zone: None,
             may_writepage: true,
             may_unmap: true,
             may_swap: true,
@@ -165,6 +168,7 @@ impl ScanControl {
             order,
             priority,
             reclaim_idx,
+            only_zone,
             may_writepage,
             may_unmap,
             may_swap,
@@ -207,6 +211,7 @@ impl ScanControl {
             u64::from(*order),
             i64::from(*priority) as u64,
             *reclaim_idx as u64,
+            only_zone.map_or(u64::MAX, |zone| zone as u64),
             u64::from(*may_deactivate),
         ]);
         digest.write_all(&[*nr_to_reclaim, *anon_cost, *file_cost, *nr_scanned, *nr_reclaimed]);

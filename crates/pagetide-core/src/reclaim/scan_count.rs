@@ -135,7 +135,10 @@ impl Machine {
         let group = &self.memcgs[memcg.idx()];
         let lruvec = &group.lruvecs[node.idx()];
         Lru::EVICTABLE.map(|lru| {
-            let size = lruvec.size_in_zones(lru, sc.reclaim_idx);
+            let size = match sc.only_zone {
+                None => lruvec.size_in_zones(lru, sc.reclaim_idx),
+                Some(zone) => lruvec.zone_sizes[zone][lru as usize],
+            };
             let size = if plan.protected > 0 {
                 // Usage counts more than the lists: page tables, stocks, other nodes.
                 let usage = group.memory.usage.max(plan.protected);

@@ -87,9 +87,13 @@ impl Machine {
         nr: u64,
         memcg: MemcgId,
         node: NodeId,
-        reclaim_idx: usize,
+        sc: &ScanControl,
         taken: &mut Vec<Pfn>,
     ) -> u64 {
+        if let Some(zone) = sc.only_zone {
+            return self.isolate_pages_of_zone(lru, nr, memcg, node, zone, taken);
+        }
+        let reclaim_idx = sc.reclaim_idx;
         let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
         let pages = &mut self.mem.pages;
         let mut looked_at = 0;
@@ -126,6 +130,47 @@ impl Machine {
         self.subtree_sizes_changed(memcg, node, lru, -(taken.len() as i64));
         self.mem.work.pages_scanned += looked_at as u32;
         looked_at
+    }
+
+    /// Takes up to `nr` pages of one zone off a list, in the order of their frames, going on where the
+    /// last call stopped. Before 4.8 every zone had lists of its own; this stands for a small one's,
+    /// without their order.
+    fn isolate_pages_of_zone(
+        &mut self,
+        lru: Lru,
+        nr: u64,
+        memcg: MemcgId,
+        node: NodeId,
+        zone: usize,
+        taken: &mut Vec<Pfn>,
+    ) -> u64 {
+        let span = &self.mem.nodes[node.idx()].zones[zone];
+        let (start, spanned) = (span.start_pfn.0, span.spanned as u32);
+        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        let pages = &mut self.mem.pages;
+        let nr = nr.min(lruvec.zone_sizes[zone][lru as usize]);
+        let cursor = self.soft_limit_trees.zone_cursor % spanned.max(1);
+        for step in 0..spanned {
+            if taken.len() as u64 == nr {
+                break;
+            }
+            let at = (cursor + step) % spanned;
+            let pfn = Pfn(start + at);
+            let page = &mut pages[pfn.idx()];
+            if page.place == lru.place() && page.memcg == memcg {
+                lruvec.remove(pages, pfn, lru);
+                pages[pfn.idx()].place = Place::Isolated;
+                taken.push(pfn);
+                self.soft_limit_trees.zone_cursor = at + 1;
+            }
+        }
+        let nr_taken = taken.len() as u64;
+        let state = &mut self.nodes[node.idx()];
+        state.zone_lru[zone][lru as usize] -= nr_taken;
+        state.stats[lru as usize] -= nr_taken;
+        self.subtree_sizes_changed(memcg, node, lru, -(nr_taken as i64));
+        self.mem.work.pages_scanned += nr_taken as u32;
+        nr_taken
     }
 
     /// Loads what judging a batch will need from memory: the entries of its pages and, of those
@@ -186,7 +231,7 @@ impl Machine {
         self.lru_add_drain(ctx.cpu);
         let file = lru.is_file();
         let mut taken = core::mem::take(&mut self.scratch);
-        let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc.reclaim_idx, &mut taken);
+        let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         let events = &mut self.memcgs[memcg.idx()].events;
         let (event, of_group) = if sc.is_kswapd() {
             (Event::PgscanKswapd, &mut events.pgscan_kswapd)
@@ -580,7 +625,7 @@ impl Machine {
     ) {
         self.lru_add_drain(ctx.cpu);
         let mut taken = core::mem::take(&mut self.scratch);
-        let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc.reclaim_idx, &mut taken);
+        let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         if !sc.is_for_group() {
             self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
         }

@@ -7,12 +7,16 @@
 //! shortage of the machine, the worst group and everything below it are scanned at priority 0 until a
 //! quarter of the excess is gone. The regular reclaim that follows leaves nobody out.
 //!
+//! Before 4.8 (policy `kswapd = linux-2.6.37`) zones had lists of their own, and the stage was run for
+//! every zone, each time to take a quarter of the whole excess, even from a zone that holds no
+//! more than a sliver of the group.
+//!
 //! Invariant: a group's lruvec knows its key exactly while the group is on the node's tree.
 
 use super::shrink_node::ShrinkLruvec;
 use super::{Reclaimer, ScanControl};
 use crate::call::Ctx;
-use crate::config::SoftLimitPolicy;
+use crate::config::{KswapdPolicy, SoftLimitPolicy};
 use crate::digest::Digest;
 use crate::event::TraceEvent;
 use crate::machine::Machine;
@@ -38,11 +42,18 @@ pub(crate) struct SoftLimitTrees {
     arrivals: u64,
     /// Somebody has set a soft limit: events are counted from then on.
     in_use: bool,
+    /// Frame of a zone, counted from its start, where the scan of that zone alone goes on.
+    pub zone_cursor: u32,
 }
 
 impl SoftLimitTrees {
     pub fn new(nr_nodes: usize) -> SoftLimitTrees {
-        SoftLimitTrees { trees: alloc::vec![BTreeMap::new(); nr_nodes], arrivals: 0, in_use: false }
+        SoftLimitTrees {
+            trees: alloc::vec![BTreeMap::new(); nr_nodes],
+            arrivals: 0,
+            in_use: false,
+            zone_cursor: 0,
+        }
     }
 
     /// Whether charges have to be counted.
@@ -57,8 +68,8 @@ impl SoftLimitTrees {
     }
 
     pub fn digest(&self, digest: &mut Digest) {
-        let SoftLimitTrees { trees, arrivals, in_use } = self;
-        digest.write_all(&[*arrivals, u64::from(*in_use)]);
+        let SoftLimitTrees { trees, arrivals, in_use, zone_cursor } = self;
+        digest.write_all(&[*arrivals, u64::from(*in_use), u64::from(*zone_cursor)]);
         for tree in trees {
             digest.write_u64(tree.len() as u64);
             for (&(excess, arrival), memcg) in tree {
@@ -84,6 +95,10 @@ pub(crate) struct SoftReclaim {
     /// Groups that have been on top, and the next one, if the last gave nothing.
     tried: u32,
     next: Option<Position>,
+    /// Small zones that still have a stage of their own before the node's, as bits.
+    zones_left: u8,
+    /// Pages freed in the present zone.
+    zone_reclaimed: u64,
     /// Pages the whole stage has freed, and looked at.
     pub nr_reclaimed: u64,
     pub nr_scanned: u64,
@@ -100,6 +115,8 @@ impl SoftReclaim {
             total,
             tried,
             next,
+            zones_left,
+            zone_reclaimed,
             nr_reclaimed,
             nr_scanned,
         } = self;
@@ -115,7 +132,7 @@ impl SoftReclaim {
         sc.digest(digest);
         digest.write_all(&[u64::from(*turns), *total, u64::from(*tried)]);
         digest.write_u64(next.map_or(0, position));
-        digest.write_all(&[*nr_reclaimed, *nr_scanned]);
+        digest.write_all(&[u64::from(*zones_left), *zone_reclaimed, *nr_reclaimed, *nr_scanned]);
     }
 }
 
@@ -209,6 +226,12 @@ impl Machine {
         let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.gfp, 0);
         inner.priority = 0;
         inner.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
+        let mut zones_left = 0;
+        if self.config.kswapd == KswapdPolicy::Linux2637 {
+            zones_left = self.small_zones(node);
+            inner.only_zone = (zones_left != 0).then(|| zones_left.trailing_zeros() as usize);
+            zones_left &= zones_left.saturating_sub(1);
+        }
         Some(SoftReclaim {
             node,
             top: None,
@@ -218,13 +241,41 @@ impl Machine {
             total: 0,
             tried: 0,
             next: None,
+            zones_left,
+            zone_reclaimed: 0,
             nr_reclaimed: 0,
             nr_scanned: 0,
         })
     }
 
+    /// Zones with memory but the node's largest, whose lists stand for the node's: as bits.
+    fn small_zones(&self, node: NodeId) -> u8 {
+        let zones = &self.mem.nodes[node.idx()].zones;
+        let largest = zones.iter().map(|zone| zone.managed).max().unwrap_or(0);
+        let small = zones.iter().filter(|zone| zone.is_populated() && zone.managed < largest);
+        small.fold(0, |bits, zone| bits | 1 << zone.index)
+    }
+
     /// One batch of the stage. Returns whether it is over.
     pub(crate) fn soft_reclaim_step(&mut self, state: &mut SoftReclaim, ctx: &Ctx) -> bool {
+        if !self.soft_reclaim_zone_step(state, ctx) {
+            return false;
+        }
+        state.nr_reclaimed += core::mem::take(&mut state.zone_reclaimed);
+        if state.sc.only_zone.is_none() {
+            return true;
+        }
+        // On to the next zone: the whole search again.
+        let zones = state.zones_left;
+        state.sc.only_zone = (zones != 0).then(|| zones.trailing_zeros() as usize);
+        state.zones_left &= zones.saturating_sub(1);
+        state.top = None;
+        state.next = None;
+        state.tried = 0;
+        false
+    }
+
+    fn soft_reclaim_zone_step(&mut self, state: &mut SoftReclaim, ctx: &Ctx) -> bool {
         loop {
             if let Some((at, lruvec)) = &mut state.victim {
                 let Some(victim) = self.at_position(*at) else {
@@ -318,7 +369,7 @@ impl Machine {
     /// Puts the group back with what its excess is now. Returns whether the stage is over.
     fn soft_reclaim_of_top_ended(&mut self, state: &mut SoftReclaim) -> bool {
         let Some((top, _)) = state.top.take() else { return true };
-        state.nr_reclaimed += state.total;
+        state.zone_reclaimed += state.total;
         // A group that gave nothing makes way for the next one, for this once.
         let next = if state.total == 0 { self.largest_soft_limit(state.node) } else { None };
         state.next = next.map(|next| self.position_of(next));
@@ -328,7 +379,7 @@ impl Machine {
             self.put_on_tree(top, state.node, excess);
         }
         state.tried += 1;
-        if state.nr_reclaimed > 0 {
+        if state.zone_reclaimed > 0 {
             return true;
         }
         let over = next.is_none() || state.tried > MAX_SOFT_LIMIT_RECLAIM_LOOPS;

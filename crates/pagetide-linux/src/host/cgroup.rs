@@ -21,12 +21,9 @@ impl Version {
     /// The control files that a scenario knows.
     pub const fn controls(self) -> &'static [&'static str] {
         match self {
-            Version::V1 => &[
-                "memory.limit_in_bytes",
-                "memory.memsw.limit_in_bytes",
-                "memory.soft_limit_in_bytes",
-                "memory.swappiness",
-            ],
+            Version::V1 => {
+                &["memory.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.swappiness"]
+            }
             Version::V2 => {
                 &["memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max"]
             }
@@ -179,7 +176,6 @@ mod tests {
     fn version_1() {
         let files = [
             ("memory.limit_in_bytes", "9223372036854771712\n"),
-            ("memory.memsw.limit_in_bytes", "9223372036854710272\n"),
             ("memory.soft_limit_in_bytes", "1048576\r\n"),
             ("memory.swappiness", "10\n"),
             ("memory.usage_in_bytes", "5"),
