@@ -38,9 +38,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn experiment(name: &str) -> Scenario {
+fn experiment(name: &str, sets: &[(&str, &str)]) -> Scenario {
     let file = root().join("experiments").join(format!("{name}.toml"));
-    load(&file, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"))
+    let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    load(&file, &Overrides { sets, ..Overrides::default() })
+        .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 fn runs(scenario: &Scenario) -> Vec<RunRecord> {
@@ -85,7 +87,12 @@ fn moved(old: &Golden, new: &Golden) -> String {
 
 /// Runs an experiment twice: equal to itself and to what was recorded.
 fn check(name: &str) {
-    let scenario = experiment(name);
+    check_with(name, &[]);
+}
+
+/// The same of an experiment made shorter.
+fn check_with(name: &str, sets: &[(&str, &str)]) {
+    let scenario = experiment(name, sets);
     let records = runs(&scenario);
     for (once, again) in records.iter().zip(runs(&scenario)) {
         assert_eq!(once.digest, again.digest, "{name}, {}: not deterministic", once.variant);
@@ -116,6 +123,47 @@ fn tunable_watermarks() {
 #[test]
 fn tunable_watermarks_4g() {
     check("tunable-watermarks-4g");
+}
+
+/// A fifth of the files to compile, with larger objects: enough for both builds to be reclaimed from.
+const SHORT_BUILDS: &[(&str, &str)] = &[
+    ("task.master.units", "10"),
+    ("task.slave.units", "10"),
+    ("task.master.object", "2MiB"),
+    ("task.slave.object", "2MiB"),
+];
+
+#[test]
+fn soft_limit() {
+    // check("soft-limit")
+    check_with("soft-limit", SHORT_BUILDS);
+}
+
+#[test]
+fn soft_limit_vs_low() {
+    // check("soft-limit-vs-low")
+    check_with("soft-limit-vs-low", SHORT_BUILDS);
+}
+
+#[test]
+fn soft_limit_latency() {
+    // check("soft-limit-latency")
+    check_with("soft-limit-latency", SHORT_BUILDS);
+}
+
+#[test]
+fn soft_limit_nodes() {
+    check("soft-limit-nodes");
+}
+
+#[test]
+fn shrink_priority() {
+    check("shrink-priority");
+}
+
+#[test]
+fn shrink_priority_vs_low() {
+    check("shrink-priority-vs-low");
 }
 
 #[test]
