@@ -7,8 +7,8 @@
 //! setup is printed by `cargo test --test storm show -- --ignored --nocapture`.
 
 use pagetide_scenario::model::{
-    Advice, Disk, DiskFaults, File, Machine, Node, Order, Phase, Setup, Start, Swap, Task, Variant,
-    WorkingSet, Workload,
+    Advice, Disk, DiskFaults, File, Group, Machine, Node, Order, Phase, Setup, Start, Swap, Task,
+    Variant, WorkingSet, Workload,
 };
 use pagetide_scenario::prng::SplitMix64;
 use pagetide_scenario::record::RunRecord;
@@ -172,7 +172,84 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
     }
 }
 
+/// Group controls and what to write into them.
+const GROUP_WRITES: [(&str, &[&str]); 9] = [
+    ("memory.max", &["0", "1M", "3M", "8M", "max"]),
+    ("memory.high", &["0", "512K", "2M", "6M"]),
+    ("memory.low", &["1M", "4M", "max"]),
+    ("memory.min", &["256K", "1M"]),
+    ("memory.swap.max", &["0", "1M"]),
+    ("memory.soft_limit_in_bytes", &["0", "1M", "4M"]),
+    ("memory.limit_in_bytes", &["1M", "4M"]),
+    ("memory.swappiness", &["0", "10", "200"]),
+    ("memory.global_shrink_priority", &["0", "3", "8", "11"]),
+];
+
+/// Puts groups into every second setup, with draws of their own so that the other half, and the rest
+/// of each setup, is what it always was.
+fn add_groups(setup: &mut Setup, seed: u64) {
+    if seed.is_multiple_of(2) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x6772_6f75_7073));
+    let nr = 1 + draw.below(5) as usize;
+    let write = |draw: &mut Draw| {
+        let (name, texts) = draw.of(&GROUP_WRITES);
+        (name.to_owned(), draw.of(texts).to_owned())
+    };
+    for id in 0..nr {
+        let parent = (id > 0 && draw.one_in(2)).then(|| draw.below(id as u64) as usize);
+        let absent = parent.is_some_and(|parent| !setup.groups[parent].at_start);
+        setup.groups.push(Group {
+            name: format!("group{id}"),
+            parent,
+            controls: (0..draw.below(4)).map(|_| write(&mut draw)).collect(),
+            at_start: !absent && !draw.one_in(4),
+        });
+    }
+    for (name, values) in [
+        ("lru", ["linux-5.4", "linux-3.3", "linux-6.1", "linux-6.1", "linux-6.1"]),
+        ("soft_limit", ["tree", "hierarchical", "two-pass", "graded", "off"]),
+        ("soft_limit_direct", ["full", "full", "bounded", "ignored", "full"]),
+        ("soft_limit_node", ["global", "local", "global", "global", "local"]),
+        ("shrink_priority", ["guarded", "posted", "hierarchical", "off", "guarded"]),
+        ("group_walk", ["whole", "shared", "whole", "shared", "whole"]),
+    ] {
+        setup.policies.insert(name.into(), draw.of(&values).into());
+    }
+    let groups = setup.groups.clone();
+    for task in &mut setup.tasks {
+        let group = draw.below(nr as u64) as usize;
+        task.group = groups[group].at_start.then_some(group);
+        for number in 0..draw.below(4) {
+            let group = draw.below(nr as u64) as usize;
+            let workload = match draw.below(6) {
+                0 => Workload::CreateGroup { group },
+                1 => Workload::RemoveGroup { group },
+                2 => Workload::JoinGroup { group: (!draw.one_in(3)).then_some(group) },
+                3 => Workload::WriteControl {
+                    group: Some(group),
+                    control: "memory.reclaim".into(),
+                    text: draw.of(&["64K", "1M", "2M swappiness=0", "1G"]).into(),
+                },
+                _ => {
+                    let (control, text) = write(&mut draw);
+                    Workload::WriteControl { group: Some(group), control, text }
+                }
+            };
+            let at = draw.below(task.phases.len() as u64 + 1) as usize;
+            task.phases.insert(at, Phase { name: format!("groups{number}"), workload });
+        }
+    }
+}
+
 fn setup(seed: u64) -> Setup {
+    let mut setup = setup_without_groups(seed);
+    add_groups(&mut setup, seed);
+    setup
+}
+
+fn setup_without_groups(seed: u64) -> Setup {
     let mut draw = Draw(SplitMix64::new(seed));
     let machine = machine(&mut draw);
     let memory: u64 = machine.nodes.iter().map(|node| node.memory).sum();
@@ -221,9 +298,22 @@ fn storm(seed: u64, audit_every: u64) -> Option<RunRecord> {
     let options = RunOptions { audit_every, ..RunOptions::default() };
     match catch_unwind(AssertUnwindSafe(|| run("storm", &variant, seed, &options))) {
         Ok(Ok(record)) => Some(record),
-        Ok(Err(pagetide_sim::SimError::Setup(_) | pagetide_sim::SimError::Control(_))) => None,
+        Ok(Err(
+            pagetide_sim::SimError::Setup(_)
+            | pagetide_sim::SimError::Control(_)
+            | pagetide_sim::SimError::Group { .. },
+        )) => None,
         Ok(Err(error)) => panic!("seed {seed}: {error}"),
         Err(_) => panic!("seed {seed} panicked (message above)"),
+    }
+}
+
+/// Seeds that once found a defect.
+#[test]
+fn storms_that_were_weathered_badly() {
+    // Two kswapds waited for a disk with room for one; the one that was woken submitted nothing.
+    for seed in [1165] {
+        storm(seed, 97);
     }
 }
 

@@ -139,7 +139,9 @@ impl World {
         let mut ready = Vec::new();
         for &(thread, full) in self.disk_waiters.iter().filter(|(_, full)| full.disk == disk) {
             let class = full.submitter as usize;
-            if given[class] < self.disks[disk].room(full.submitter, self.now) {
+            // Who is woken need not submit anything, so an idle disk must leave nobody asleep.
+            let idle = self.disks[disk].is_idle();
+            if idle || given[class] < self.disks[disk].room(full.submitter, self.now) {
                 given[class] += 1;
                 ready.push(thread);
             }
