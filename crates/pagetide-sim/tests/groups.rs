@@ -1,0 +1,91 @@
+//! What tasks do with groups, as a scenario says it: made, joined, written, reclaimed, removed.
+
+use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_sim::{run, RunOptions};
+use std::path::Path;
+
+const CHURN: &str = r#"
+[machine]
+cpus = 2
+memory = "64MiB"
+swap = "128MiB"
+
+[[group]]
+name = "tenant"
+at_start = false
+memory.max = "16M"
+
+[[group]]
+name = "other"
+
+[[task]]
+name = "admin"
+[[task.phase]]
+name = "make"
+workload = "create-group"
+target = "tenant"
+[[task.phase]]
+name = "join"
+workload = "join-group"
+target = "tenant"
+[[task.phase]]
+name = "fill"
+workload = "touch"
+region = "heap"
+size = "24MiB"
+[[task.phase]]
+name = "busy"
+workload = "remove-group"
+target = "tenant"
+[[task.phase]]
+name = "squeeze"
+workload = "write-control"
+target = "tenant"
+control = "memory.reclaim"
+text = "4M"
+[[task.phase]]
+name = "too-much"
+workload = "write-control"
+target = "tenant"
+control = "memory.reclaim"
+text = "1G"
+[[task.phase]]
+name = "bad"
+workload = "write-control"
+target = "other"
+control = "memory.reclaim"
+text = "0"
+[[task.phase]]
+name = "leave"
+workload = "join-group"
+[[task.phase]]
+name = "remove"
+workload = "remove-group"
+target = "tenant"
+
+[[task]]
+name = "user"
+group = "other"
+workload = "touch"
+size = "40MiB"
+passes = 5
+"#;
+
+#[test]
+fn groups_come_and_go_while_tasks_run() {
+    let scenario = load_str("churn", CHURN, Path::new("."), &Overrides::default());
+    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
+    let options = RunOptions { audit_every: 50, ..RunOptions::default() };
+    let record = run("churn", &scenario.variants[0], 1, &options).unwrap();
+    let metric = |key: &str| record.metrics[key].value;
+    // What was refused is noted, and nothing else.
+    let notes = record.notes.join("\n");
+    assert_eq!(record.notes.len(), 2, "{notes}");
+    assert!(notes.contains("removing group `tenant` was refused with EBUSY"), "{notes}");
+    assert!(notes.contains("`1G` to memory.reclaim of group `tenant` was refused with EAGAIN"));
+    // 24 MiB do not fit into 16: the rest is in swap, and the group's limit was met.
+    assert!(metric("admin.fill.tenant.memory.current") <= f64::from(16 << 20));
+    assert!(metric("admin.fill.tenant.memory.events.max") > 0.0);
+    assert!(metric("admin.squeeze.tenant.pgsteal_direct") >= 1024.0);
+    assert!(metric("other.memory.peak") >= f64::from(30 << 20));
+}
