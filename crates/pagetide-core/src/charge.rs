@@ -93,12 +93,17 @@ impl Machine {
         gfp: Gfp,
         memcg: MemcgId,
     ) -> Alloc {
-        if slow.is_none() && self.try_charge(ctx, memcg, 1).is_ok() {
-            if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
-                return Alloc::Page(pfn);
+        if slow.is_none() {
+            match self.try_charge(ctx, memcg, 1) {
+                Ok(()) => match self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
+                    Some(pfn) => return Alloc::Page(pfn),
+                    None => {
+                        self.cancel_charge(ctx.cpu, memcg, 1);
+                        *slow = Some(Slow::Alloc(SlowPath::new(0, gfp)));
+                    }
+                },
+                Err(over) => *slow = Some(Slow::Charge(self.charge_path(over, gfp))),
             }
-            self.cancel_charge(ctx.cpu, memcg, 1);
-            *slow = Some(Slow::Alloc(SlowPath::new(0, gfp)));
         }
         self.alloc_charged_slow(ctx, slow, gfp, memcg)
     }
@@ -112,16 +117,7 @@ impl Machine {
     ) -> Alloc {
         loop {
             match slow {
-                None => match self.try_charge(ctx, memcg, 1) {
-                    Err(over) => *slow = Some(Slow::Charge(self.charge_path(over, gfp))),
-                    Ok(()) => {
-                        if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
-                            return Alloc::Page(pfn);
-                        }
-                        self.cancel_charge(ctx.cpu, memcg, 1);
-                        *slow = Some(Slow::Alloc(SlowPath::new(0, gfp)));
-                    }
-                },
+                None => unreachable!("somebody is slow"),
                 Some(Slow::Alloc(path)) => match self.slowpath_step(path, ctx) {
                     Step::Continue => return Alloc::Pending(Step::Continue),
                     Step::Wait(wait) => return Alloc::Pending(Step::Wait(wait)),
@@ -143,12 +139,26 @@ impl Machine {
                 Some(Slow::Charge(path)) => match self.charge_step(path, ctx) {
                     Step::Continue => return Alloc::Pending(Step::Continue),
                     Step::Wait(wait) => return Alloc::Pending(Step::Wait(wait)),
-                    Step::Done(has_room) => {
+                    Step::Done(false) => {
                         *slow = None;
-                        if !has_room {
-                            return Alloc::Failed;
-                        }
+                        return Alloc::Failed;
                     }
+                    // One page this time; what was tried so far counts if somebody was faster.
+                    Step::Done(true) => match self.counter_try_charge(memcg, 1) {
+                        Err(over) => {
+                            path.over = self.position_of(over);
+                            path.reclaim = self.begin_limit_reclaim(over, gfp);
+                        }
+                        Ok(()) => {
+                            self.note_over_high(ctx, memcg, 1);
+                            *slow = None;
+                            if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
+                                return Alloc::Page(pfn);
+                            }
+                            self.cancel_charge(ctx.cpu, memcg, 1);
+                            *slow = Some(Slow::Alloc(SlowPath::new(0, gfp)));
+                        }
+                    },
                 },
             }
         }
@@ -295,7 +305,7 @@ impl Machine {
             let counter = &mut self.memcgs[at.idx()].swap;
             if counter.usage + 1 > counter.max {
                 counter.failcnt += 1;
-                self.memory_event(at, MemoryEvent::SwapMax);
+                self.memory_event(memcg, MemoryEvent::SwapMax);
                 return false;
             }
             at = self.memcgs[at.idx()].parent;

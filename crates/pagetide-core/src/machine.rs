@@ -309,6 +309,9 @@ impl Machine {
         if !core::mem::replace(&mut self.mms[mm.idx()].exited, true) {
             let memcg = self.mms[mm.idx()].memcg;
             self.memcgs[memcg.idx()].nr_tasks -= 1;
+            if self.mms[mm.idx()].oom_victim {
+                self.restore_soft_limits();
+            }
         }
         Effects::new(&mut self.effects)
     }

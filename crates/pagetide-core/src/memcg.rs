@@ -101,12 +101,14 @@ pub enum MemoryEvent {
     Oom = 3,
     /// A task of the group was killed for it.
     OomKill = 4,
-    /// A page was not swapped out, for the limit of swap.
+    /// A page was not swapped out, for a limit of swap (memory.swap.events).
     SwapMax = 5,
+    /// A page was not swapped out, for a limit or for lack of slots (memory.swap.events).
+    SwapFail = 6,
 }
 
 /// Number of [`MemoryEvent`]s.
-pub const NR_MEMORY_EVENTS: usize = 6;
+pub const NR_MEMORY_EVENTS: usize = 7;
 
 /// One group.
 #[derive(Clone, Debug)]

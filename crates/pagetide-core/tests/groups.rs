@@ -6,6 +6,7 @@ mod world;
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::config::Config;
 use pagetide_core::control::Errno;
+use pagetide_core::effect::{Effect, Step};
 use pagetide_core::machine::Machine;
 use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::node::NodeSpec;
@@ -23,6 +24,7 @@ fn world(mebibytes: u64) -> World {
     machine.swapon(1 << 16, 1 << 16, false);
     let mut world = World::new(machine);
     world.audit = false;
+    world.disk_works = true;
     world
 }
 
@@ -115,7 +117,7 @@ fn above_memory_high_tasks_reclaim_and_then_sleep() {
     let start = world.now;
     fill(&mut world, heap, 10 * MIB);
     // Nothing can be reclaimed, so the task was held up instead; it was not killed.
-    assert!(world.now - start > 1_000_000_000, "{} ns", world.now - start);
+    assert!(world.now - start > 500_000_000, "{} ns", world.now - start);
     assert!(event(&world, memcg, MemoryEvent::High) > 0);
     assert_eq!(event(&world, memcg, MemoryEvent::OomKill), 0);
     world.machine.audit().unwrap();
@@ -317,19 +319,99 @@ fn a_soft_limit_can_be_that_of_a_node() {
     machine.set_policy("soft_limit", "hierarchical").unwrap();
     let mut world = World::new(machine);
     world.audit = false;
-    let scanned = |world: &mut World, policy: &str| {
+    let wide = group(&mut world, ROOT, &[("memory.soft_limit_in_bytes", "40M")]);
+    let (mm, heap) = task(&mut world, wide, 48 * MIB);
+    fill(&mut world, (mm, heap), 48 * MIB);
+    let other = group(&mut world, ROOT, &[]);
+    let hungry = task(&mut world, other, 100 * MIB);
+    let mut stolen = |policy: &str| {
         world.machine.set_policy("soft_limit_node", policy).unwrap();
-        let memcg = group(world, ROOT, &[("memory.soft_limit_in_bytes", "70M")]);
-        let heap = task(world, memcg, 75 * MIB);
-        fill(world, heap, 75 * MIB);
-        world.machine.exit_mm(heap.0, CPU).discard();
+        let steals = |world: &World| {
+            let events = world.machine.memcgs()[wide.idx()].events;
+            events.pgsteal_kswapd + events.pgsteal_direct
+        };
+        let before = steals(&world);
+        for page in 0..100 * MIB {
+            world.access(hungry.0, hungry.1, page, true);
+            // The wide group uses what it has.
+            world.access(mm, heap, page % (48 * MIB), false);
+        }
         world.settle();
         world.machine.audit().unwrap();
-        world.machine.memcgs()[memcg.idx()].events.pgscan_kswapd
+        steals(&world) - before
     };
-    // It fits into two nodes, and is only just over its limit: most of it is on a full node.
-    let (global, local) = (scanned(&mut world, "global"), scanned(&mut world, "local"));
-    assert!(local <= global, "{local} pages scanned with local limits, {global} without");
+    // 48 MiB are 8 too many, but on no node more than 40 x 64 / 48.
+    let (local, global) = (stolen("local"), stolen("global"));
+    assert!(global > 2 * local && global > MIB, "{global} pages by usage, {local} by node");
+}
+
+#[test]
+fn a_skipped_parent_still_grants_its_protection() {
+    for policy in ["off", "two-pass"] {
+        let mut world = world(64);
+        world.machine.set_policy("soft_limit", policy).unwrap();
+        let parent = group(&mut world, ROOT, &[("memory.min", "24M")]);
+        let controls = [("memory.min", "24M"), ("memory.soft_limit_in_bytes", "1M")];
+        let child = group(&mut world, parent, &controls);
+        let kept = task(&mut world, child, 20 * MIB);
+        fill(&mut world, kept, 20 * MIB);
+        let hungry = group(&mut world, ROOT, &[]);
+        let hungry = task(&mut world, hungry, 80 * MIB);
+        fill(&mut world, hungry, 80 * MIB);
+        assert_eq!(resident(&world, kept, 20 * MIB), 20 * MIB, "{policy}");
+    }
+}
+
+#[test]
+fn the_root_has_a_shrink_priority_and_no_soft_limit() {
+    let swapped = |controls: &[(&str, &str)], with_child: bool| {
+        let mut world = world(32);
+        world.machine.set_policy("shrink_priority", "posted").unwrap();
+        for (name, text) in controls {
+            world.machine.write_group_control(ROOT, name, text).unwrap();
+        }
+        let memcg = if with_child { group(&mut world, ROOT, &[]) } else { ROOT };
+        let heap = task(&mut world, memcg, 40 * MIB);
+        for page in 0..40 * MIB {
+            world.access(heap.0, heap.1, page, true);
+            if world.machine.is_exited(heap.0) {
+                break;
+            }
+        }
+        world.settle();
+        (world.machine.mem.vmstat.get(Event::Pswpout), world.machine.is_exited(heap.0))
+    };
+    let spared = swapped(&[("memory.global_shrink_priority", "-1")], false);
+    assert_eq!(spared, (0, true), "the root is spared although there is no other group");
+    let plain = swapped(&[], true);
+    assert_eq!(swapped(&[("memory.soft_limit_in_bytes", "0")], true), plain);
+}
+
+#[test]
+fn a_page_of_a_full_group_without_tasks_kills_nobody() {
+    let mut world = world(64);
+    let full = group(&mut world, ROOT, &[]);
+    let other = group(&mut world, ROOT, &[]);
+    let (mm, heap) = task(&mut world, full, 4 * MIB);
+    fill(&mut world, (mm, heap), 4 * MIB);
+    write(&mut world, mm, full, "memory.reclaim", "2M");
+    world.settle();
+    world.machine.move_mm(mm, other).unwrap();
+    write(&mut world, mm, full, "memory.max", "0");
+    let page = (0..4 * MIB).find(|&page| !world.machine.is_resident(heap, page)).unwrap();
+    let mut fault = Call::fault(mm, NodeId(0), heap, page, true);
+    for _ in 0..10_000 {
+        let (step, effects) = world.machine.step(&mut fault, CPU, world.now);
+        assert!(effects
+            .collect::<Vec<_>>()
+            .iter()
+            .all(|effect| !matches!(effect, Effect::OomKill(_))));
+        assert!(!matches!(step, Step::Done(_)), "{step:?}");
+        world.now += 4_000_000;
+    }
+    // Once there is room again the fault goes on.
+    write(&mut world, mm, full, "memory.max", "max");
+    assert_eq!(world.drive(&mut fault), Outcome::Major);
 }
 
 #[test]

@@ -465,12 +465,13 @@ impl Machine {
             "memory.failcnt" => format!("{}\n", group.memory.failcnt),
             "memory.stat" => self.memory_stat(memcg),
             "memory.events" => {
-                let [low, high, max, oom, oom_kill, _] = group.memory_events;
+                let [low, high, max, oom, oom_kill, ..] = group.memory_events;
                 format!("low {low}\nhigh {high}\nmax {max}\noom {oom}\noom_kill {oom_kill}\n")
             }
             "memory.swap.events" => {
-                let full = group.memory_events[MemoryEvent::SwapMax as usize];
-                format!("high 0\nmax {full}\nfail {full}\n")
+                let max = group.memory_events[MemoryEvent::SwapMax as usize];
+                let fail = group.memory_events[MemoryEvent::SwapFail as usize];
+                format!("high 0\nmax {max}\nfail {fail}\n")
             }
             "memory.oom_control" => {
                 let kills = group.memory_events[MemoryEvent::OomKill as usize];

@@ -13,11 +13,12 @@ use super::{Fault, Stage, SwapWindow, SwapinHistory};
 use crate::call::{Alloc, Ctx, Outcome};
 use crate::charge::Slow;
 use crate::config::LruPolicy;
-use crate::effect::{Effect, Io, Step, Wait};
+use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
 use crate::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
+use crate::reclaim::shrink_node::TICK;
 use crate::units::{MemcgId, Pfn, SwapSlot};
 use crate::vmstat::Event;
 use core::ops::Range;
@@ -180,6 +181,12 @@ impl Machine {
         let pfn = match self.alloc_charged(ctx, slow, Gfp::HIGHUSER_MOVABLE, memcg) {
             Alloc::Page(pfn) => pfn,
             Alloc::Pending(step) => return Err(Some(step)),
+            // The slot's group has no room and nobody to kill for it. The fault is tried again, as by
+            // the kernel, which kills nobody for another group's page.
+            Alloc::Failed if memcg != ctx.memcg => {
+                let (node, reason) = (ctx.node, Throttle::NoProgress);
+                return Err(Some(Step::Wait(Wait::Throttled { node, reason, timeout: TICK })));
+            }
             Alloc::Failed => return Err(None),
         };
         if !self.swap.is_mapped(slot) || self.swap.cached(slot).is_some() {

@@ -135,13 +135,14 @@ impl Machine {
         state.at = 0;
         state.round_scanned = sc.nr_scanned;
         if sc.nr_reclaimed >= sc.nr_to_reclaim {
-            self.snapshot_refaults(sc.target, ctx.node);
+            self.snapshot_all_refaults(sc.target);
             return Step::Done(sc.nr_reclaimed);
         }
-        let stuck = sc.priority == 1 && sc.nr_reclaimed == 0;
+        // Only who is short of the machine's memory sleeps for that.
+        let stuck = !sc.is_for_group() && sc.priority == 1 && sc.nr_reclaimed == 0;
         sc.priority -= 1;
         if sc.priority < 0 {
-            self.snapshot_refaults(sc.target, ctx.node);
+            self.snapshot_all_refaults(sc.target);
             if sc.nr_reclaimed == 0 && self.spares_less(sc) {
                 sc.priority = DEF_PRIORITY;
                 return Step::Continue;

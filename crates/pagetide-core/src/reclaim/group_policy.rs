@@ -17,9 +17,10 @@ use super::protection::Protection;
 use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
 use super::ScanControl;
+use crate::config::ShrinkPriorityPolicy;
 use crate::machine::Machine;
 use crate::memcg::ROOT;
-use crate::units::{MemcgId, NodeId};
+use crate::units::{MemcgId, NodeId, DEF_PRIORITY};
 
 /// The group that a walk has come to.
 #[derive(Clone, Copy, Debug)]
@@ -70,9 +71,18 @@ macro_rules! policies {
             #[inline]
             pub(crate) fn plan_group(&mut self, visit: Visit, sc: &mut ScanControl) -> Plan {
                 let mut plan = Plan { skip: false, priority: sc.priority, protected: 0 };
-                // A machine without groups has nothing to decide.
-                if visit.memcg == ROOT && self.memcgs[ROOT.idx()].first_child.is_none() {
+                // A machine without groups, and without a priority of its own, has nothing to decide.
+                let root = &self.memcgs[ROOT.idx()];
+                if visit.memcg == ROOT
+                    && root.first_child.is_none()
+                    && root.shrink_priority == DEF_PRIORITY
+                {
                     return plan;
+                }
+                // Groups below need what this one is granted, whether it is skipped or not. (The
+                // posted patch gates before that, and leaves it stale.)
+                if self.config.shrink_priority != ShrinkPriorityPolicy::Posted {
+                    self.calculate_protection(sc.target.unwrap_or(ROOT), visit.memcg);
                 }
                 $(
                     <$policy>::plan(self, visit, sc, &mut plan);

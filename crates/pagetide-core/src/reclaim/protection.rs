@@ -10,6 +10,7 @@
 
 use super::group_policy::{GroupPolicy, Plan, Visit};
 use super::ScanControl;
+use crate::config::ShrinkPriorityPolicy;
 use crate::machine::Machine;
 use crate::memcg::{MemoryEvent, ROOT};
 use crate::page_counter::effective_protection;
@@ -24,7 +25,9 @@ impl GroupPolicy for Protection {
         if visit.memcg == target {
             return;
         }
-        machine.calculate_protection(target, visit.memcg);
+        if machine.config.shrink_priority == ShrinkPriorityPolicy::Posted {
+            machine.calculate_protection(target, visit.memcg);
+        }
         let counter = &machine.memcgs[visit.memcg.idx()].memory;
         let (usage, min, low) = (counter.usage, counter.emin, counter.elow);
         if min == 0 && low == 0 {
@@ -55,7 +58,10 @@ impl GroupPolicy for Protection {
 impl Machine {
     /// Effective protection of a group under reclaim of `root` (Linux
     /// `mem_cgroup_calculate_protection`).
-    fn calculate_protection(&mut self, root: MemcgId, memcg: MemcgId) {
+    pub(super) fn calculate_protection(&mut self, root: MemcgId, memcg: MemcgId) {
+        if memcg == root {
+            return;
+        }
         let group = &self.memcgs[memcg.idx()];
         let usage = group.memory.usage;
         if usage == 0 {

@@ -85,6 +85,13 @@ impl Machine {
             && stat(NodeStat::NrInactiveAnon) >> sc.priority > 0;
     }
 
+    /// The same on every node, at the end of a descent of direct reclaim.
+    pub(crate) fn snapshot_all_refaults(&mut self, target: Option<MemcgId>) {
+        for node in 0..self.nodes.len() {
+            self.snapshot_refaults(target, NodeId(node as u8));
+        }
+    }
+
     /// Remembers the refault activations, so that the next pass can tell new ones.
     pub(crate) fn snapshot_refaults(&mut self, target: Option<MemcgId>, node: NodeId) {
         let target = target.unwrap_or(ROOT);

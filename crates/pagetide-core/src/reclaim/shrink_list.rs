@@ -17,6 +17,7 @@ use crate::event::TraceEvent;
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
 use crate::machine::Machine;
+use crate::memcg::MemoryEvent;
 use crate::page::{Page, PageFlags, Place};
 use crate::page_table::Pte;
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot};
@@ -343,12 +344,13 @@ impl Machine {
     /// Takes a swap slot for a page, if its group may have one more (Linux `folio_alloc_swap`).
     fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
         let memcg = self.mem.pages[pfn.idx()].memcg;
-        if !self.try_charge_swap(memcg) {
-            return None;
-        }
-        let slot = self.swap.alloc(pfn, memcg);
+        let charged = self.try_charge_swap(memcg);
+        let slot = if charged { self.swap.alloc(pfn, memcg) } else { None };
         if slot.is_none() {
-            self.uncharge_swap(memcg);
+            self.memory_event(memcg, MemoryEvent::SwapFail);
+            if charged {
+                self.uncharge_swap(memcg);
+            }
         }
         slot
     }

@@ -4,7 +4,7 @@
 //! reclaim while its priority is above g; from then on it is scanned as if the priority were 12 - g
 //! higher. Reclaim for a group's own limit does not look at it. Three forms ([`ShrinkPriorityPolicy`]):
 //! *posted* is the patch; *guarded* adds what it lacks, a guarantee of progress: when a whole descent
-//! has freed nothing and somebody was spared, the next one spares nobody; *hierarchical* is guarded,
+//! has freed nothing and somebody was spared, nobody is until the reclaimer is done; *hierarchical* is guarded,
 //! and a group is worth no more than the least of its ancestors.
 //!
 //! Invariant: with any form but *posted*, memory is not declared exhausted while a group was spared.

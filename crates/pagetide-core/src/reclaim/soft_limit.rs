@@ -112,3 +112,32 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::node::NodeSpec;
+
+    /// "4 G soft, 2 G node: 4 G group -> 2 G; 5 G -> 1.6 G; 16 G -> 512 M", a thousandth of it.
+    #[test]
+    fn local_limits_are_those_of_the_author_s_examples() {
+        let nodes = [NodeSpec::x86_64(64 << 20, 0, 0), NodeSpec::remote(2 << 20, 0, 0)];
+        let config = Config { soft_limit_node: SoftLimitNode::Local, ..Config::default() };
+        let mut machine = Machine::new(&nodes, 1, config).unwrap();
+        let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
+        let node = NodeId(1);
+        let managed: u64 = machine.mem.nodes[1].zones.iter().map(|zone| zone.managed).sum();
+        machine.memcgs[memcg.idx()].soft_limit = 2 * managed;
+        // A group of so many tenths of the node, and its limit there in twentieths.
+        for (usage, local) in [(20, 20), (25, 16), (80, 5)] {
+            machine.memcgs[memcg.idx()].memory.usage = usage * managed / 10;
+            let limit = 2 * managed * managed / (usage * managed / 10);
+            assert!((limit * 20).abs_diff(local * managed) <= managed / 10, "{limit}");
+            for (here, excess) in [(limit, 0), (limit + 5, 5)] {
+                machine.memcgs[memcg.idx()].lruvecs[1].subtree[Lru::InactiveAnon as usize] = here;
+                assert_eq!(machine.soft_limit_excess_on(memcg, node), excess);
+            }
+        }
+    }
+}

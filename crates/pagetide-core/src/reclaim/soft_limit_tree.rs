@@ -20,7 +20,7 @@ use crate::config::{KswapdPolicy, SoftLimitPolicy};
 use crate::digest::Digest;
 use crate::event::TraceEvent;
 use crate::machine::Machine;
-use crate::memcg::Position;
+use crate::memcg::{Position, ROOT};
 use crate::units::{Cpu, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -159,8 +159,9 @@ impl Machine {
             return;
         }
         events.soft_limit_target = count + SOFTLIMIT_EVENTS_TARGET;
+        // The root has no soft limit, whatever is written there.
         let mut at = memcg;
-        while at.is_some() {
+        while at != ROOT {
             let excess = self.memcgs[at.idx()].soft_limit_excess();
             let on_tree = self.memcgs[at.idx()].lruvecs[node.idx()].soft_limit_key.is_some();
             if excess > 0 || on_tree {
@@ -174,6 +175,21 @@ impl Machine {
     /// A soft limit was set: charges are counted from here on.
     pub(crate) fn use_soft_limits(&mut self) {
         self.soft_limit_trees.in_use = true;
+    }
+
+    /// A task was killed, perhaps while it held the worst group off the tree: puts back who is missing.
+    pub(crate) fn restore_soft_limits(&mut self) {
+        if !self.soft_limit_trees.in_use || self.config.soft_limit != SoftLimitPolicy::Tree {
+            return;
+        }
+        for id in (1..self.memcgs.len()).map(|id| MemcgId(id as u16)) {
+            let excess = self.memcgs[id.idx()].soft_limit_excess();
+            for node in 0..self.memcgs[id.idx()].lruvecs.len() {
+                if self.memcgs[id.idx()].lruvecs[node].soft_limit_key.is_none() {
+                    self.put_on_tree(id, NodeId(node as u8), excess);
+                }
+            }
+        }
     }
 
     /// A group is about to go.
@@ -279,6 +295,8 @@ impl Machine {
         loop {
             if let Some((at, lruvec)) = &mut state.victim {
                 let Some(victim) = self.at_position(*at) else {
+                    state.total += lruvec.nr_reclaimed;
+                    state.nr_scanned += state.sc.nr_scanned;
                     let (memcg, nr_reclaimed) = (at.id, lruvec.nr_reclaimed);
                     self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
                         memcg,

@@ -23,6 +23,8 @@ pub struct World {
     nr_io: u64,
     /// Audit after every step (slow), or only when asked.
     pub audit: bool,
+    /// The disk works while a call does, and not only while it waits.
+    pub disk_works: bool,
     /// A generator for the order in which I/O ends.
     pub random: u64,
 }
@@ -40,6 +42,7 @@ impl World {
             fail_every: 0,
             nr_io: 0,
             audit: true,
+            disk_works: false,
             random: 1,
         }
     }
@@ -130,6 +133,7 @@ impl World {
             effects.drain_into(&mut buffer);
             self.carry_out(buffer);
             match step {
+                Step::Continue if self.disk_works => self.complete_one(),
                 Step::Continue => {}
                 Step::Wait(wait) => {
                     self.complete_one();

@@ -53,7 +53,10 @@ impl World {
             let timer = self.timers[id].is_some();
             match task.blocked {
                 Blocked::Sleeping => check!(timer || task.began.is_none(), "{name} has no timer"),
-                Blocked::Exited => check!(task.ended.is_some(), "{name} ended at no time"),
+                Blocked::Exited => {
+                    check!(task.ended.is_some(), "{name} ended at no time");
+                    check!(!task.stalled, "{name} is over, and stalled");
+                }
                 Blocked::No => {
                     let thread = Thread::Task(id);
                     let awake = on_cpu(thread) || !self.scheduler.is_asleep(id as u32);

@@ -25,11 +25,12 @@ impl World {
     }
 
     pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
+        // Whatever it was in the middle of is over, and so is its stall.
+        self.tasks[id].call = None;
         self.update_stall(id, None);
         let task = &mut self.tasks[id];
         task.blocked = Blocked::Exited;
         task.ended = Some(self.now);
-        task.call = None;
         task.vmstat = difference(&self.machine.mem.vmstat, &task.vmstat);
         if let Some(phase) = task.phases.last().filter(|phase| phase.ended.is_none()) {
             let phase = phase.phase;

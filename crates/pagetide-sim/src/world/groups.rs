@@ -179,7 +179,7 @@ pub(crate) fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> Grou
     let sizes = machine.memory_stat_sizes(memcg);
     levels.extend(sizes.into_iter().filter(|(name, _)| reported.contains(name)));
     let mut counts = machine.memcg_events(memcg).rows();
-    let [low, high, max, oom, oom_kill, _] = it.memory_events;
+    let [low, high, max, oom, oom_kill, ..] = it.memory_events;
     counts.extend([
         ("memory.events.low", low),
         ("memory.events.high", high),
