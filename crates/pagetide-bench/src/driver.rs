@@ -1,4 +1,5 @@
-//! The smallest world around a [`Machine`]: one task and kswapd on a CPU each, no time.
+//! The smallest world around a [`Machine`]: one task (in turn for several address spaces) and
+//! kswapd on a CPU each, no time.
 //!
 //! I/O ends at once. While kswapd is awake it does one batch for each step of the task, as if
 //! both ran side by side.
@@ -11,6 +12,7 @@ use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_table::{Advice, Backing, VmaId};
 use pagetide_core::reclaim::kswapd::KswapdIdle;
 use pagetide_core::units::{Cpu, MmId, NodeId, PAGE_SIZE};
+use pagetide_core::work::Work;
 
 const TASK_CPU: Cpu = Cpu(0);
 const KSWAPD_CPU: Cpu = Cpu(1);
@@ -19,12 +21,16 @@ const NODE: NodeId = NodeId(0);
 /// Virtual nanoseconds from one step to the next.
 const TICK: u64 = 1_000;
 
-/// A machine with one address space, and what runs it.
+/// A machine with one address space to begin with, and what runs it.
 pub struct Driver {
     /// The machine.
     pub machine: Machine,
-    /// The only address space.
+    /// The address space that maps and faults.
     pub mm: MmId,
+    /// While set, kswapd does nothing of its own accord; see [`Driver::balance`].
+    pub kswapd_held: bool,
+    /// What kswapd has done so far.
+    pub kswapd_work: Work,
     now: u64,
     kswapd_awake: bool,
     nap_ends: u64,
@@ -49,7 +55,17 @@ impl Driver {
         let mut machine = Machine::new(&[node], 2, config).expect("the machine is valid");
         let mm = machine.create_mm(Machine::ROOT);
         let (effects, more) = (Vec::with_capacity(64), Vec::with_capacity(64));
-        Driver { machine, mm, now: 0, kswapd_awake: false, nap_ends: u64::MAX, effects, more }
+        Driver {
+            machine,
+            mm,
+            kswapd_held: false,
+            kswapd_work: Work::default(),
+            now: 0,
+            kswapd_awake: false,
+            nap_ends: u64::MAX,
+            effects,
+            more,
+        }
     }
 
     /// Maps anonymous memory.
@@ -119,9 +135,24 @@ impl Driver {
     /// One batch, if kswapd is awake.
     #[inline]
     fn run_kswapd(&mut self) {
-        if self.kswapd_awake || self.now >= self.nap_ends {
+        if (self.kswapd_awake || self.now >= self.nap_ends) && !self.kswapd_held {
             self.kswapd_step();
         }
+    }
+
+    /// Whether somebody has woken kswapd and it has not balanced the node yet.
+    pub fn kswapd_is_awake(&self) -> bool {
+        self.kswapd_awake
+    }
+
+    /// Runs kswapd until it sleeps, so that its time can be told from the tasks'.
+    pub fn balance(&mut self) {
+        self.machine.take_work();
+        while self.kswapd_awake {
+            self.now += TICK;
+            self.kswapd_step();
+        }
+        self.kswapd_work.add(&self.machine.take_work());
     }
 
     fn kswapd_step(&mut self) {

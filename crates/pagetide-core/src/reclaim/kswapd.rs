@@ -23,6 +23,7 @@ use crate::units::{
 };
 use crate::vmstat::Event;
 use crate::zone::MAX_NR_ZONES;
+use alloc::boxed::Box;
 
 /// Fruitless descents after which kswapd gives up (Linux 6.1).
 pub const MAX_RECLAIM_RETRIES: u32 = 16;
@@ -41,8 +42,9 @@ enum Stage {
     Begin,
     /// Top of a round.
     Round,
-    /// In the middle of a node pass.
-    Shrink(ShrinkNode),
+    /// In the middle of a node pass. Boxed: the stage is moved at every step, and with many groups most
+    /// steps do nothing else.
+    Shrink(Box<ShrinkNode>),
 }
 
 /// The daemon of one node.
@@ -272,7 +274,7 @@ impl Machine {
                     stage = Stage::Round;
                 }
                 Stage::Round => match self.kswapd_round(ctx) {
-                    Some(pass) => stage = Stage::Shrink(pass),
+                    Some(pass) => stage = Stage::Shrink(Box::new(pass)),
                     None => {
                         self.kswapd_end(node);
                         break (Stage::TrySleep, Step::Continue);

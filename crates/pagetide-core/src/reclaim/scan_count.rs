@@ -135,13 +135,9 @@ impl Machine {
         sc: &ScanControl,
         plan: Plan,
     ) -> ScanCounts {
-        let balance = match self.config.lru {
-            LruPolicy::Linux61 => self.balance(memcg, sc, plan),
-            LruPolicy::Linux54 | LruPolicy::Linux33 => self.old_balance(memcg, node, sc, plan),
-        };
         let group = &self.memcgs[memcg.idx()];
         let lruvec = &group.lruvecs[node.idx()];
-        Lru::EVICTABLE.map(|lru| {
+        let scans = Lru::EVICTABLE.map(|lru| {
             let size = match sc.only_zone {
                 None => lruvec.size_in_zones(lru, sc.reclaim_idx),
                 Some(zone) => lruvec.zone_sizes[zone][lru as usize],
@@ -153,28 +149,26 @@ impl Machine {
             } else {
                 size
             };
-            let scan = size >> plan.priority;
-            match balance {
-                Balance::Equal => scan,
-                Balance::Fract { anon, file, denominator } => {
-                    let fraction = if lru.is_file() { file } else { anon };
-                    scan * fraction / denominator
-                }
-                Balance::Anon => {
-                    if lru.is_file() {
-                        0
-                    } else {
-                        scan
-                    }
-                }
-                Balance::File => {
-                    if lru.is_file() {
-                        scan
-                    } else {
-                        0
-                    }
-                }
-            }
+            size >> plan.priority
+        });
+        let balance = match self.config.lru {
+            // With many groups most visits end here: at a mild priority a small group has nothing to
+            // share out, and how it would be shared takes a walk up the tree to know.
+            LruPolicy::Linux61 if scans == [0; 4] => return scans,
+            LruPolicy::Linux61 => self.balance(memcg, sc, plan),
+            // Ages what it remembers, whether or not there is anything to scan.
+            LruPolicy::Linux54 | LruPolicy::Linux33 => self.old_balance(memcg, node, sc, plan),
+        };
+        Lru::EVICTABLE.map(|lru| {
+            let scan = scans[lru as usize];
+            let (anon, file, denominator) = match balance {
+                Balance::Equal => return scan,
+                Balance::Fract { anon, file, denominator } => (anon, file, denominator),
+                Balance::Anon => (1, 0, 1),
+                Balance::File => (0, 1, 1),
+            };
+            let fraction = if lru.is_file() { file } else { anon };
+            scan * fraction / denominator
         })
     }
 }

@@ -1,0 +1,278 @@
+//! What groups cost: reclaim over few and many of them, charging, creation, and a resident touch.
+//!
+//! Groups stand in chains of ten, each with a task, and together they want twice the memory there is.
+//! The number of groups is all that changes from one line to the next. Tasks take turns of 64 faults,
+//! as many as one charge of a CPU's stock is good for, so that a line does not measure the stock.
+//!
+//! Invariant: a line counts pages that reclaim freed, whoever asked for them.
+
+#![allow(missing_docs)] // criterion's macros make public items
+
+use criterion::measurement::WallTime;
+use criterion::{criterion_group, BatchSize, Criterion};
+use pagetide_bench::clock::{cpu_time, CpuTime};
+use pagetide_bench::driver::{one_zone, Driver};
+use pagetide_core::config::Config;
+use pagetide_core::machine::Machine;
+use pagetide_core::page_table::{Advice, VmaId};
+use pagetide_core::units::{MemcgId, MmId};
+use pagetide_core::vmstat::Event;
+use pagetide_core::work::Work;
+use pagetide_sim::cost::CostModel;
+use std::hint::black_box;
+use std::time::Duration;
+
+const DEPTH: usize = 10;
+const TURN: u64 = 64;
+const COUNTS: [usize; 4] = [1, 10, 100, 1000];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    File,
+    Anonymous,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    Kswapd,
+    Direct,
+}
+
+/// A machine that is full, and tasks that want more.
+struct Crowd {
+    driver: Driver,
+    tasks: Vec<(MmId, VmaId)>,
+    pages: u64,
+    turn: usize,
+    /// Page of each mapping where the tasks' turns have got to.
+    from: u64,
+    at: u64,
+    kind: Kind,
+    by: By,
+    /// Time in which pages were reclaimed.
+    spent: Duration,
+}
+
+/// A chain of groups below the root.
+fn chain(machine: &mut Machine, depth: usize) -> Vec<MemcgId> {
+    let mut parent = Machine::ROOT;
+    let mut groups = Vec::new();
+    for _ in 0..depth {
+        parent = machine.create_memcg("g".into(), parent).expect("there are few groups");
+        groups.push(parent);
+    }
+    groups
+}
+
+impl Crowd {
+    fn new(memory: u64, groups: usize, kind: Kind, by: By) -> Crowd {
+        let total = 2 * (memory / 4096);
+        let config = Config { page_cluster: 0, ..Config::default() };
+        let mut driver = Driver::new(one_zone(memory), config);
+        if kind == Kind::Anonymous {
+            driver.machine.swapon(2 * total as u32, 2 * total as u32, false);
+        }
+        let pages = total / groups as u64;
+        let mut tasks = Vec::new();
+        while tasks.len() < groups {
+            // One group: the root, as in a machine that has none.
+            let members = match groups {
+                1 => vec![Machine::ROOT],
+                _ => chain(&mut driver.machine, DEPTH),
+            };
+            for memcg in members {
+                driver.mm = driver.machine.create_mm(memcg);
+                let map = match kind {
+                    Kind::File => driver.map_sparse_file(pages, Advice::Random),
+                    Kind::Anonymous => driver.map_anon(pages),
+                };
+                tasks.push((driver.mm, map));
+            }
+        }
+        driver.kswapd_held = true;
+        let (turn, from, at, spent) = (0, 0, 0, Duration::ZERO);
+        let mut crowd = Crowd { driver, tasks, pages, turn, from, at, kind, by, spent };
+        crowd.reclaim(2 * total);
+        crowd
+    }
+
+    /// The next access of the task whose turn it is.
+    fn access(&mut self) {
+        let (mm, map) = self.tasks[self.turn];
+        self.driver.mm = mm;
+        self.driver.access(map, self.at, self.kind == Kind::Anonymous);
+        self.at += 1;
+        if self.at == self.pages.min(self.from + TURN) {
+            self.turn += 1;
+            if self.turn == self.tasks.len() {
+                self.turn = 0;
+                self.from = if self.at == self.pages { 0 } else { self.at };
+            }
+            self.at = self.from;
+        }
+    }
+
+    fn reclaimed(&self) -> u64 {
+        let count = |event| self.driver.machine.mem.vmstat.get(event);
+        count(Event::PgstealKswapd) + count(Event::PgstealDirect)
+    }
+
+    /// Goes on until so many pages have been reclaimed. Returns how many it was.
+    fn reclaim(&mut self, pages: u64) -> u64 {
+        let before = self.reclaimed();
+        let mut begin = cpu_time();
+        while self.reclaimed() - before < pages {
+            for _ in 0..TURN {
+                self.access();
+                if self.by == By::Kswapd && self.driver.kswapd_is_awake() {
+                    begin = cpu_time();
+                    self.driver.balance();
+                    self.spent += cpu_time() - begin;
+                }
+            }
+        }
+        if self.by == By::Direct {
+            self.spent += cpu_time() - begin;
+        }
+        self.reclaimed() - before
+    }
+}
+
+/// Time a reclaimed page: kswapd's own, or that of the faults of tasks that reclaim for themselves.
+fn reclaim(criterion: &mut Criterion<CpuTime>) {
+    for (mebibytes, by, kind, name) in [
+        (1024, By::Kswapd, Kind::File, "1_GiB/kswapd/file"),
+        (1024, By::Kswapd, Kind::Anonymous, "1_GiB/kswapd/anonymous"),
+        (1024, By::Direct, Kind::File, "1_GiB/direct/file"),
+        (1024, By::Direct, Kind::Anonymous, "1_GiB/direct/anonymous"),
+        (8192, By::Kswapd, Kind::File, "8_GiB/kswapd/file"),
+    ] {
+        let mut group = criterion.benchmark_group(format!("reclaimed_page/{name}"));
+        for groups in COUNTS {
+            // Built when it is asked for: a filter should not have to wait for the others.
+            let mut crowd = None;
+            group.bench_function(format!("{groups}"), |bencher| {
+                let crowd =
+                    crowd.get_or_insert_with(|| Crowd::new(mebibytes << 20, groups, kind, by));
+                bencher.iter_custom(|pages| {
+                    crowd.spent = Duration::ZERO;
+                    let reclaimed = crowd.reclaim(pages.max(10_000));
+                    crowd.spent.mul_f64(pages as f64 / reclaimed as f64)
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+/// First touch of 4096 pages and unmapping, by depth of the group that is charged.
+fn charge(criterion: &mut Criterion<CpuTime>) {
+    let mut group = criterion.benchmark_group("first_touch_4096_pages_by_depth");
+    for depth in [0, 1, DEPTH] {
+        let mut driver = Driver::new(one_zone(1 << 30), Config::default());
+        if let Some(&memcg) = chain(&mut driver.machine, depth).last() {
+            driver.mm = driver.machine.create_mm(memcg);
+        }
+        group.bench_function(format!("{depth}"), |bencher| {
+            bencher.iter(|| {
+                let heap = driver.map_anon(4096);
+                for page in 0..4096 {
+                    driver.access(heap, page, true);
+                }
+                driver.unmap(heap);
+            });
+        });
+    }
+    group.finish();
+}
+
+/// A group that comes and goes, among a thousand that stay.
+fn create(criterion: &mut Criterion<CpuTime>) {
+    let mut group = criterion.benchmark_group("create_and_remove_by_depth");
+    for depth in [1, DEPTH] {
+        let mut driver = Driver::new(one_zone(64 << 20), Config::default());
+        let mut parent = Machine::ROOT;
+        for _ in 0..100 {
+            let chain = chain(&mut driver.machine, DEPTH);
+            parent = if depth == 1 { Machine::ROOT } else { chain[depth - 2] };
+        }
+        group.bench_function(format!("{depth}"), |bencher| {
+            bencher.iter_batched(
+                || "g".into(),
+                |name| {
+                    let memcg = driver.machine.create_memcg(name, parent).expect("there is room");
+                    driver.machine.remove_memcg(memcg).expect("nobody is in it");
+                },
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+/// Touches of pages that are there, as in the bench `machine`, by a task of a group.
+fn touch(criterion: &mut Criterion<CpuTime>) {
+    let mut group = criterion.benchmark_group("resident_touch_by_depth");
+    for depth in [0, DEPTH] {
+        let mut driver = Driver::new(one_zone(2 << 30), Config::default());
+        if let Some(&memcg) = chain(&mut driver.machine, depth).last() {
+            driver.mm = driver.machine.create_mm(memcg);
+        }
+        let pages = 2_048;
+        let heap = driver.map_anon(pages);
+        for page in 0..pages {
+            driver.access(heap, page, true);
+        }
+        let mut at = 0u64;
+        group.bench_function(format!("{depth}"), |bencher| {
+            bencher.iter(|| {
+                at = at.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                black_box(driver.machine.touch(heap, (at >> 33) % pages, true))
+            });
+        });
+    }
+    group.finish();
+}
+
+/// What the same reclaim costs in the simulation: counts of work, and the cost model's price.
+fn simulated() {
+    println!("kswapd in virtual time, for each reclaimed page");
+    for (mebibytes, kind, name) in [
+        (1024, Kind::File, "1 GiB, file"),
+        (1024, Kind::Anonymous, "1 GiB, anonymous"),
+        (8192, Kind::File, "8 GiB, file"),
+    ] {
+        for groups in COUNTS {
+            let mut crowd = Crowd::new(mebibytes << 20, groups, kind, By::Kswapd);
+            crowd.driver.kswapd_work = Work::default();
+            let pages = crowd.reclaim(200_000) as f64;
+            let work = crowd.driver.kswapd_work;
+            println!(
+                "{name}, {groups:4} groups: {:5.0} ns, {:.3} pages scanned, {:.3} lruvecs visited",
+                CostModel::SERVER.cost(&work) as f64 / pages,
+                f64::from(work.pages_scanned) / pages,
+                f64::from(work.lruvecs_visited) / pages,
+            );
+        }
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .with_measurement(CpuTime)
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1));
+    targets = reclaim, charge, create, touch
+}
+
+fn main() {
+    // `--simulated`: only the counts, which need no clock.
+    if std::env::args().any(|argument| argument == "--simulated") {
+        simulated();
+        return;
+    }
+    benches();
+    Criterion::<WallTime>::default().configure_from_args().final_summary();
+}
