@@ -32,6 +32,9 @@ use alloc::boxed::Box;
 /// given in ticks.
 pub const TICK: u64 = 4_000_000;
 
+/// Groups that a step visits at most, if none of them has anything to scan.
+const VISITS_A_STEP: u32 = 32;
+
 /// A node pass in progress.
 #[derive(Clone, Debug)]
 pub struct ShrinkNode {
@@ -150,6 +153,7 @@ impl Machine {
         sc: &mut ScanControl,
         ctx: &Ctx,
     ) -> NodeStep {
+        let mut visits = 0;
         loop {
             match &mut pass.stage {
                 Stage::New => match self.begin_soft_reclaim(pass.node, sc) {
@@ -176,6 +180,10 @@ impl Machine {
                     let Some(memcg) = self.at_position(position) else {
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };
+                    if visits == VISITS_A_STEP {
+                        return NodeStep::Continue;
+                    }
+                    visits += 1;
                     self.mem.work.lruvecs_visited += 1;
                     let visit = Visit { memcg, node: pass.node, walk: pass.walk };
                     let plan = self.plan_group(visit, sc);
@@ -186,6 +194,13 @@ impl Machine {
                         continue;
                     }
                     let counts = self.get_scan_count(memcg, pass.node, sc, plan);
+                    // Small groups have nothing to scan at mild priorities, and there may be many.
+                    if memcg != ROOT && counts == [0; 4] && !self.must_age_anon(memcg, pass.node) {
+                        if let Some(done) = self.next_of_walk(pass, memcg, sc) {
+                            return done;
+                        }
+                        continue;
+                    }
                     let proportional =
                         !sc.is_kswapd() && sc.target.is_none() && plan.priority == DEF_PRIORITY;
                     let lruvec = ShrinkLruvec::new(counts, sc.nr_to_reclaim, proportional, plan);
@@ -290,6 +305,11 @@ impl Machine {
         None
     }
 
+    /// Whether a group's active anonymous list has outgrown its inactive one.
+    fn must_age_anon(&self, memcg: MemcgId, node: NodeId) -> bool {
+        self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false)
+    }
+
     /// One batch of one group. Returns whether the group is finished.
     pub(crate) fn shrink_lruvec_step(
         &mut self,
@@ -310,7 +330,7 @@ impl Machine {
                 && state.nr[INACTIVE_FILE] == 0
             {
                 // Also without inactive pages to scan, keep the anonymous lists in balance.
-                if self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false) {
+                if self.must_age_anon(memcg, node) {
                     self.shrink_active_list(
                         Lru::ActiveAnon,
                         SWAP_CLUSTER_MAX,
