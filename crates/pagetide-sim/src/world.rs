@@ -132,6 +132,8 @@ pub struct World {
     flusher: Daemon,
     /// The setup's groups, as far as they are there.
     groups: Vec<Option<MemcgId>>,
+    /// Counts of groups when they were last removed, by index in the setup.
+    last_counts: BTreeMap<usize, crate::task::GroupCounts>,
     /// Things the reader should know, and how often they happened.
     pub(crate) notes: BTreeMap<String, u64>,
     /// Files that traces brought, by key.
@@ -221,6 +223,7 @@ impl World {
             kswapds: (0..nr_nodes).map(|_| Daemon::default()).collect(),
             flusher: Daemon::default(),
             groups,
+            last_counts: BTreeMap::new(),
             notes: BTreeMap::new(),
             trace_files: BTreeMap::new(),
             setup: setup.clone(),

@@ -88,4 +88,6 @@ fn groups_come_and_go_while_tasks_run() {
     assert!(metric("admin.fill.tenant.memory.events.max") > 0.0);
     assert!(metric("admin.squeeze.tenant.pgsteal_direct") >= 1024.0);
     assert!(metric("other.memory.peak") >= f64::from(30 << 20));
+    // The tenant is gone, what it had counted is not.
+    assert!(metric("tenant.memory.events.max") > 0.0);
 }

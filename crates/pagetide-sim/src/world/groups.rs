@@ -61,8 +61,12 @@ impl World {
             }
             Workload::RemoveGroup { group } => {
                 let removed = self.groups[group].ok_or(Errno::Enoent);
+                let counts = removed.ok().map(|memcg| counts_of(&self.machine, group, memcg));
                 match removed.and_then(|memcg| self.machine.remove_memcg(memcg)) {
-                    Ok(()) => self.groups[group] = None,
+                    Ok(()) => {
+                        self.groups[group] = None;
+                        self.last_counts.extend(counts.map(|counts| (group, counts)));
+                    }
                     Err(errno) => self.note_refusal(id, phase, errno),
                 }
             }
@@ -125,6 +129,12 @@ impl World {
         there
             .filter_map(|(group, memcg)| memcg.map(|memcg| counts_of(&self.machine, group, memcg)))
             .collect()
+    }
+
+    /// What groups that are gone had, and had counted, when they were removed the last time.
+    pub(crate) fn removed_groups(&self) -> impl Iterator<Item = &GroupCounts> {
+        let gone = self.last_counts.values();
+        gone.filter(|counts| self.groups[counts.group].is_none())
     }
 
     /// The setup's groups, with their ids while they are there.

@@ -12,7 +12,7 @@ use pagetide_lab::world::{EventSink, EventsOf, Simulator};
 use pagetide_lab::{csv, json, rows, table};
 use pagetide_scenario::load::Overrides;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Read};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::thread;
@@ -82,6 +82,12 @@ fn events_of(plan: &Plan, file: &Path) -> Result<EventsOf, CliError> {
             "name a file; `--events /dev/stderr` shows them as they come",
         ));
     }
+    if !may_become_events(file) {
+        return Err(CliError::bad_input(
+            format!("{} is there, and is not a file of events", file.display()),
+            "nothing was written; name a new file, or remove this one first",
+        ));
+    }
     let variant = plan.scenario.variants.first().map(|variant| variant.name.clone());
     let out = File::create(file).map_err(|error| {
         CliError::bad_input(
@@ -94,6 +100,18 @@ fn events_of(plan: &Plan, file: &Path) -> Result<EventsOf, CliError> {
         seed: plan.scenario.seed,
         sink: EventSink::new(BufWriter::new(out)),
     })
+}
+
+/// Whether a file may be overwritten with events: it is not there, not a regular file (a pipe, a
+/// terminal), empty, or has events. Anything else may be the user's scenario.
+fn may_become_events(file: &Path) -> bool {
+    let is_regular = std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file());
+    if !is_regular {
+        return true;
+    }
+    let mut first = [0u8; 6];
+    let length = File::open(file).and_then(|mut file| file.read(&mut first)).unwrap_or(0);
+    length == 0 || first[..length].starts_with(b"{\"ns\":")
 }
 
 /// What does not belong into the data.

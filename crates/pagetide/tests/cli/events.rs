@@ -44,6 +44,9 @@ fn events_need_a_file_of_their_own() {
     let place = place();
     let run = |to: &str| place.run(["run", "groups.toml", "--events", to]);
     run("-").fails(2, &["stdout, where the results go", "hint: name a file"]);
+    let before = fs::read(place.directory.join("groups.toml")).unwrap();
+    run("groups.toml").fails(2, &["groups.toml is there, and is not a file of events", "hint:"]);
+    assert!(before == fs::read(place.directory.join("groups.toml")).unwrap());
     run("absent/out.jsonl").fails(2, &["cannot write events to absent/out.jsonl", "hint:"]);
     run(".").fails(2, &["cannot write events to .", "hint:"]);
 }

@@ -11,6 +11,9 @@ use crate::model::{Group, Workload};
 use crate::names::{find_knob, GROUP_CONTROLS, SYSCTLS};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Deepest nesting of groups: every charge and every count walks up the path.
+const DEPTH_MAX: u32 = 128;
+
 /// The groups of a scenario, by their index in the setup: parents before children.
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
@@ -42,6 +45,7 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) ->
     names.is_incomplete = given.is_incomplete;
     let mut groups: Vec<Group> = Vec::with_capacity(order.len());
     let mut place_of: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut depths: Vec<u32> = Vec::with_capacity(order.len());
     for index in order {
         let group = &list[index];
         let controls = check_writes(&group.controls.writes, GROUP_CONTROLS, "control file", sink);
@@ -56,6 +60,12 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) ->
         if let Some(above) = parent.filter(|above| at_start && !groups[*above].at_start) {
             report_late_parent(group, &groups[above], sink);
         }
+        let depth = parent.map_or(1, |parent| depths[parent] + 1);
+        if depth == DEPTH_MAX + 1 {
+            let message = format!("the group `{}` is {depth} levels deep", clip(&name.value.0));
+            sink.hinted(name.span, message, format!("groups may be {DEPTH_MAX} levels deep"));
+        }
+        depths.push(depth);
         groups.push(Group { name: name.value.0.clone(), parent, controls, at_start });
     }
     check_protection(list, memory, sink);

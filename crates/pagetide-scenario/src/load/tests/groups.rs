@@ -322,3 +322,22 @@ fn policies_on_groups_are_there_when_named() {
         "it is one of `whole` and `shared`",
     );
 }
+
+#[test]
+fn groups_may_be_so_deep_and_no_deeper() {
+    let chain = |depth: usize| {
+        let mut text = String::from("[[group]]\nname = \"g0\"\n");
+        for at in 1..depth {
+            let above = at - 1;
+            text += &format!("[[group]]\nname = \"g{at}\"\nparent = \"g{above}\"\n");
+        }
+        text
+    };
+    sound(&format!("{SOUND}{}", chain(128)));
+    let errors =
+        load_str("deep", &format!("{SOUND}{}", chain(6000)), Path::new("."), &Overrides::default())
+            .unwrap_err()
+            .to_string();
+    assert!(errors.contains("the group `g128` is 129 levels deep"), "{errors}");
+    assert!(errors.contains("groups may be 128 levels deep"), "{errors}");
+}
