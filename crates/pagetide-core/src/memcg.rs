@@ -47,19 +47,28 @@ macro_rules! memcg_events {
                 }
             }
 
-            /// Name and count of each, as memory.stat has them.
+            /// Name and count of each, in the order of memory.stat, with its sums over reclaimers.
             pub fn rows(&self) -> Vec<(&'static str, u64)> {
-                let mut rows = alloc::vec![$((stringify!($field), self.$field),)*];
+                let mut rows = Vec::new();
                 for (names, counts) in [
-                    (["workingset_refault_anon", "workingset_refault_file"], self.workingset_refault),
+                    (
+                        ["workingset_refault_anon", "workingset_refault_file"],
+                        self.workingset_refault,
+                    ),
                     (
                         ["workingset_activate_anon", "workingset_activate_file"],
                         self.workingset_activate,
                     ),
-                    (["workingset_restore_anon", "workingset_restore_file"], self.workingset_restore),
+                    (
+                        ["workingset_restore_anon", "workingset_restore_file"],
+                        self.workingset_restore,
+                    ),
                 ] {
                     rows.extend(names.into_iter().zip(counts));
                 }
+                rows.push(("pgscan", self.pgscan_kswapd + self.pgscan_direct));
+                rows.push(("pgsteal", self.pgsteal_kswapd + self.pgsteal_direct));
+                $(rows.push((stringify!($field), self.$field));)*
                 rows
             }
         }
@@ -67,10 +76,6 @@ macro_rules! memcg_events {
 }
 
 memcg_events! {
-    /// Page faults of the group's tasks.
-    pgfault,
-    /// Faults that had to read.
-    pgmajfault,
     /// Inactive pages scanned by kswapd.
     pgscan_kswapd,
     /// Inactive pages scanned by tasks that reclaim for themselves.
@@ -79,6 +84,10 @@ memcg_events! {
     pgsteal_kswapd,
     /// Pages reclaimed by tasks that reclaim for themselves.
     pgsteal_direct,
+    /// Page faults of the group's tasks.
+    pgfault,
+    /// Faults that had to read.
+    pgmajfault,
     /// Active pages looked at.
     pgrefill,
     /// Pages moved to an active list.

@@ -5,7 +5,7 @@
 
 use super::{put, Row};
 use crate::machine::Machine;
-use crate::memcg::{MemcgEvents, ROOT};
+use crate::memcg::ROOT;
 use crate::page::PageFlags;
 use crate::units::{MemcgId, NodeId, PAGE_SIZE};
 use crate::vmstat::NodeStat;
@@ -35,7 +35,7 @@ impl Machine {
         for (name, bytes) in self.memory_stat_sizes(memcg) {
             put!(out, "{name} {bytes}\n");
         }
-        for (name, count) in event_rows(&self.memcg_events(memcg)) {
+        for (name, count) in self.memcg_events(memcg).rows() {
             put!(out, "{name} {count}\n");
         }
         out
@@ -101,29 +101,4 @@ impl Machine {
         }
         usage
     }
-}
-
-fn event_rows(events: &MemcgEvents) -> [Row; 17] {
-    let [refault_anon, refault_file] = events.workingset_refault;
-    let [activate_anon, activate_file] = events.workingset_activate;
-    let [restore_anon, restore_file] = events.workingset_restore;
-    [
-        ("workingset_refault_anon", refault_anon),
-        ("workingset_refault_file", refault_file),
-        ("workingset_activate_anon", activate_anon),
-        ("workingset_activate_file", activate_file),
-        ("workingset_restore_anon", restore_anon),
-        ("workingset_restore_file", restore_file),
-        ("pgscan", events.pgscan_kswapd + events.pgscan_direct),
-        ("pgsteal", events.pgsteal_kswapd + events.pgsteal_direct),
-        ("pgscan_kswapd", events.pgscan_kswapd),
-        ("pgscan_direct", events.pgscan_direct),
-        ("pgsteal_kswapd", events.pgsteal_kswapd),
-        ("pgsteal_direct", events.pgsteal_direct),
-        ("pgfault", events.pgfault),
-        ("pgmajfault", events.pgmajfault),
-        ("pgrefill", events.pgrefill),
-        ("pgactivate", events.pgactivate),
-        ("pgdeactivate", events.pgdeactivate),
-    ]
 }
