@@ -181,6 +181,10 @@ impl Driver {
                         let effects = self.machine.io_done(io, true, TASK_CPU, self.now);
                         effects.drain_into(&mut self.more);
                     }
+                    Effect::CopyPage { from, .. } => {
+                        let effects = self.machine.copy_done(from, true, TASK_CPU);
+                        effects.drain_into(&mut self.more);
+                    }
                     Effect::WakeKswapd(_) => self.kswapd_awake = true,
                     Effect::OomKill(_) => panic!("the machine is too small for the bench"),
                     // Nobody sleeps here, and nothing is written but swap.

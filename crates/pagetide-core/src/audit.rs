@@ -45,6 +45,7 @@ impl Machine {
         self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
         self.audit_lists()?;
         self.audit_mappings()?;
+        self.audit_kernel_blocks()?;
         self.audit_page_cache()?;
         self.audit_swap()?;
         self.audit_counts()?;
@@ -162,6 +163,30 @@ impl Machine {
                 "pfn{at}: mapcount {mapcount}, {} entries",
                 mapcounts[at]
             );
+        }
+        Ok(())
+    }
+
+    /// Blocks of kernel memory against their descriptors.
+    fn audit_kernel_blocks(&self) -> Result<(), Violation> {
+        for (id, mm) in self.mms.iter().enumerate() {
+            check!(
+                !mm.exited || mm.kernel_blocks.is_empty(),
+                "mm{id} is gone and holds kernel memory"
+            );
+            for (at, pfn) in mm.kernel_blocks.iter().enumerate() {
+                let page = &self.mem.pages[pfn.idx()];
+                check!(
+                    page.mapping as usize == id && page.index as usize == at,
+                    "mm{id} block {at}: {pfn:?} belongs to somebody else"
+                );
+                for page in &self.mem.pages[pfn.idx()..pfn.idx() + (1 << page.order)] {
+                    check!(
+                        page.place == Place::Allocated && page.flags == PageFlags::EMPTY,
+                        "mm{id} block {at}: a frame of {pfn:?} is {page:?}"
+                    );
+                }
+            }
         }
         Ok(())
     }

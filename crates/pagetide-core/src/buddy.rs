@@ -41,6 +41,7 @@ pub(crate) fn clear_page(page: &mut Page, place: Place) {
     page.memcg = MemcgId::NONE;
     page.flags = PageFlags::EMPTY;
     page.place = place;
+    page.order = 0;
 }
 
 /// Clears the descriptors behind the first of a block being freed.
@@ -60,6 +61,7 @@ pub(crate) fn mark_allocated(pages: &mut PageArray, pfn: Pfn, order: Order) {
     let first = pfn.idx();
     let page = &mut pages[first];
     page.place = Place::Allocated;
+    page.order = order as u8;
     page.private = 0;
     page.index = 0;
     if order > 0 {

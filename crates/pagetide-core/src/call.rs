@@ -11,11 +11,13 @@ use crate::control::{Errno, GroupWrite};
 use crate::effect::{Step, Wait};
 use crate::fault::Fault;
 use crate::filemap::{FileRead, FileWrite};
+use crate::gfp::Gfp;
+use crate::kernel_block::KernelAlloc;
 use crate::machine::Machine;
 use crate::memory_high::OverHigh;
 use crate::page_table::VmaId;
 use crate::readahead::ReadaheadState;
-use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Pfn};
+use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Order, Pfn};
 use alloc::boxed::Box;
 
 /// How a call ended.
@@ -29,6 +31,10 @@ pub enum Outcome {
     IoError,
     /// No memory; the task has been or will be killed.
     NoMemory,
+    /// Kernel memory: the first frame of the block.
+    Block(Pfn),
+    /// No block of kernel memory of that order is to be had.
+    NoBlock,
     /// A write to a group's control file was refused, and has changed nothing.
     Refused(Errno),
 }
@@ -61,6 +67,7 @@ pub(crate) enum Kind {
     Read(FileRead),
     Write(FileWrite),
     GroupWrite(Box<GroupWrite>),
+    KernelAlloc(KernelAlloc),
 }
 
 impl Call {
@@ -91,6 +98,12 @@ impl Call {
     /// [`Machine::write_group_control`] gave.
     pub fn group_write(mm: MmId, node: NodeId, write: GroupWrite) -> Call {
         Call::new(Kind::GroupWrite(Box::new(write)), mm, node)
+    }
+
+    /// A request for 2^`order` contiguous frames of kernel memory, which `mm` holds until it frees them
+    /// ([`Machine::free_kernel_block`]) or ends. Ends as [`Outcome::Block`] or [`Outcome::NoBlock`].
+    pub fn alloc_pages(mm: MmId, node: NodeId, order: Order, gfp: Gfp) -> Call {
+        Call::new(Kind::KernelAlloc(KernelAlloc::new(order, gfp)), mm, node)
     }
 
     fn new(kind: Kind, mm: MmId, node: NodeId) -> Call {
@@ -147,6 +160,7 @@ impl Machine {
             Kind::Read(read) => self.read_step(read, &mut call.slow, &ctx),
             Kind::Write(write) => self.write_step(write, &mut call.slow, &ctx),
             Kind::GroupWrite(write) => self.group_write_step(write, &ctx),
+            Kind::KernelAlloc(wanted) => self.kernel_alloc_step(*wanted, &mut call.slow, &ctx),
         };
         let Step::Done(outcome) = step else { return step };
         match self.begin_over_high(&ctx) {

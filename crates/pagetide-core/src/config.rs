@@ -16,6 +16,9 @@ pub enum KswapdPolicy {
     /// mark, each round at most 32 reclaimed pages deep before it starts again at priority 12,
     /// 100 ms waits for congestion below priority 10.
     Linux2637,
+    /// Linux 4.5 and 4.6: zones are balanced one by one, at the order asked for, each up to its high
+    /// mark; a node is balanced for an order above 0 when a quarter of it is.
+    Linux45,
 }
 
 impl DirectReclaimPolicy {
@@ -134,6 +137,100 @@ pub enum GroupWalkPolicy {
     Shared,
 }
 
+/// Who makes blocks of high order in the background.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BackgroundCompaction {
+    /// Nobody.
+    Off,
+    /// kswapd, in the middle of its rounds, as up to Linux 4.5 (needs [`KswapdPolicy::Linux45`]).
+    Kswapd,
+    /// kcompactd, woken when kswapd goes to sleep for good: Vlastimil Babka's patch of March 2016.
+    Kcompactd,
+    /// kcompactd, woken before kswapd's nap, so that requests that keep coming cannot starve it
+    /// (Linux since 4.6).
+    #[default]
+    KcompactdEarly,
+}
+
+/// How compaction is judged worth while, how it scans, and when an allocation resorts to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CompactionPolicy {
+    /// Linux 6.1.
+    #[default]
+    Linux61,
+    /// Linux 4.5: asynchronous before every reclaim, synchronous after it, done only if the low mark
+    /// is met as well.
+    Linux45,
+}
+
+/// Whether a task that compacts for itself takes the block it has made before it is on a free list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CompactionCapture {
+    /// It does (Linux since 5.1).
+    #[default]
+    On,
+    /// It competes for it with everybody.
+    Off,
+}
+
+/// When anonymous memory gets huge pages (`transparent_hugepage/enabled`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Thp {
+    /// Wherever it can.
+    Always,
+    /// Where madvise asked for it.
+    Madvise,
+    /// Nowhere. Linux has no default of its own; distributions choose `always` or `madvise`.
+    #[default]
+    Never,
+}
+
+/// What a fault does for a huge page that is not there (`transparent_hugepage/defrag`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ThpDefrag {
+    /// Reclaims and compacts, once.
+    Always,
+    /// Wakes the daemons.
+    Defer,
+    /// Reclaims and compacts where madvise asked for it, wakes the daemons elsewhere.
+    DeferMadvise,
+    /// Reclaims and compacts where madvise asked for it, does nothing elsewhere.
+    #[default]
+    Madvise,
+    /// Does nothing.
+    Never,
+}
+
+/// khugepaged's tunables (`transparent_hugepage/khugepaged/`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Khugepaged {
+    /// `defrag`: may reclaim and compact.
+    pub defrag: bool,
+    /// `pages_to_scan` in a round.
+    pub pages_to_scan: u32,
+    /// `scan_sleep_millisecs` between rounds.
+    pub scan_sleep_millisecs: u32,
+    /// `alloc_sleep_millisecs` after it found no huge page.
+    pub alloc_sleep_millisecs: u32,
+    /// `max_ptes_none`: so many pages of the 512 may be missing.
+    pub max_ptes_none: u32,
+    /// `max_ptes_swap`: so many may be in swap.
+    pub max_ptes_swap: u32,
+}
+
+impl Default for Khugepaged {
+    fn default() -> Self {
+        Khugepaged {
+            defrag: true,
+            pages_to_scan: 4096,
+            scan_sleep_millisecs: 10_000,
+            alloc_sleep_millisecs: 60_000,
+            max_ptes_none: 511,
+            max_ptes_swap: 64,
+        }
+    }
+}
+
 /// Version of the cgroup interface, which decides a few things that reclaim does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CgroupVersion {
@@ -195,6 +292,27 @@ pub struct Config {
     pub group_walk: GroupWalkPolicy,
     /// Version of the cgroup interface.
     pub cgroup: CgroupVersion,
+    /// `vm.extfrag_threshold`, 0..=1000: at or below this fragmentation index a failure is for want of
+    /// memory, which compaction cannot help.
+    pub extfrag_threshold: u32,
+    /// `vm.compact_unevictable_allowed`.
+    pub compact_unevictable_allowed: bool,
+    /// `vm.compaction_proactiveness`, 0..=100.
+    pub compaction_proactiveness: u32,
+    /// `vm.defrag_mode` (Linux 6.15).
+    pub defrag_mode: bool,
+    /// Compaction in the background.
+    pub background_compaction: BackgroundCompaction,
+    /// Compaction.
+    pub compaction: CompactionPolicy,
+    /// Blocks made by a task for itself.
+    pub compaction_capture: CompactionCapture,
+    /// Huge pages for anonymous memory.
+    pub thp: Thp,
+    /// What faults do for them.
+    pub thp_defrag: ThpDefrag,
+    /// khugepaged.
+    pub khugepaged: Khugepaged,
 }
 
 impl Default for Config {
@@ -224,6 +342,16 @@ impl Default for Config {
             shrink_priority: ShrinkPriorityPolicy::default(),
             group_walk: GroupWalkPolicy::default(),
             cgroup: CgroupVersion::default(),
+            extfrag_threshold: 500,
+            compact_unevictable_allowed: true,
+            compaction_proactiveness: 20,
+            defrag_mode: false,
+            background_compaction: BackgroundCompaction::default(),
+            compaction: CompactionPolicy::default(),
+            compaction_capture: CompactionCapture::default(),
+            thp: Thp::default(),
+            thp_defrag: ThpDefrag::default(),
+            khugepaged: Khugepaged::default(),
         }
     }
 }

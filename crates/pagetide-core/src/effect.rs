@@ -50,6 +50,14 @@ pub enum Io {
 pub enum Effect {
     /// Start this I/O.
     Submit(Io),
+    /// Copy the bytes of one frame to another, then say how it went with
+    /// [`Machine::copy_done`](crate::machine::Machine::copy_done). Nobody can reach `from` meanwhile.
+    CopyPage {
+        /// Where the page is.
+        from: Pfn,
+        /// Where it goes.
+        to: Pfn,
+    },
     /// Wake everybody who waits for this page ([`Wait::Page`]).
     WakePage(Pfn),
     /// Wake kswapd of the node; its state already knows why.

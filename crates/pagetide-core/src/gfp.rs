@@ -87,6 +87,11 @@ impl Gfp {
     pub const USER: Gfp = Gfp::KERNEL;
     /// A user page: any zone, movable (`GFP_HIGHUSER_MOVABLE`).
     pub const HIGHUSER_MOVABLE: Gfp = Gfp::USER.with(Gfp::HIGHMEM).with(Gfp::MOVABLE);
+    /// A huge page, if there is one (`GFP_TRANSHUGE_LIGHT`).
+    pub const TRANSHUGE_LIGHT: Gfp =
+        Gfp::HIGHUSER_MOVABLE.with(Gfp::NOMEMALLOC).with(Gfp::NOWARN).without(Gfp::RECLAIM);
+    /// A huge page that is worth some work (`GFP_TRANSHUGE`).
+    pub const TRANSHUGE: Gfp = Gfp::TRANSHUGE_LIGHT.with(Gfp::DIRECT_RECLAIM);
 
     /// Whether every flag of `other` is set.
     #[inline]

@@ -61,6 +61,8 @@ pub struct Mm {
     pub memcg: MemcgId,
     /// Its mappings.
     pub vmas: Vec<VmaId>,
+    /// Blocks of kernel memory that it holds, first frames.
+    pub kernel_blocks: Vec<Pfn>,
     /// Pages charged while a group on its path was above `memory.high`, not paid for yet.
     pub nr_over_high: u64,
     /// Chosen by the OOM killer: may use reserves, and is not chosen again.
@@ -159,6 +161,7 @@ impl Machine {
         self.mms.push(Mm {
             memcg,
             vmas: Vec::new(),
+            kernel_blocks: Vec::new(),
             nr_over_high: 0,
             oom_victim: false,
             exited: false,
@@ -306,6 +309,7 @@ impl Machine {
         for &vma in &vmas {
             self.unmap_vma(vma, cpu);
         }
+        self.free_all_kernel_blocks(mm, cpu);
         if !core::mem::replace(&mut self.mms[mm.idx()].exited, true) {
             let memcg = self.mms[mm.idx()].memcg;
             self.memcgs[memcg.idx()].nr_tasks -= 1;

@@ -1,4 +1,4 @@
-//! The page array: one 28-byte descriptor per page frame.
+//! The page array: one 32-byte descriptor per page frame.
 //!
 //! Linux: `struct page` and `mem_map`. A descriptor says in which one *place* the frame is (a
 //! free list, a per-CPU set, one LRU list, isolated, ...), who owns it and how it is linked.
@@ -37,8 +37,11 @@ pub enum Place {
     ActiveFile,
     /// Unevictable (mlocked) list.
     Unevictable,
-    /// Taken off its LRU list by reclaim or compaction, to be put back or freed.
+    /// Taken off its LRU list by reclaim or compaction, to be put back or freed; or taken out of the
+    /// free lists by compaction, to be filled.
     Isolated,
+    /// Behind the first page of a huge page, whose place is that of the whole.
+    HugeTail,
 }
 
 impl Place {
@@ -59,7 +62,7 @@ impl Place {
 /// State bits of a page (Linux `PG_*`).
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 #[repr(transparent)]
-pub struct PageFlags(u16);
+pub struct PageFlags(u32);
 
 macro_rules! page_flags {
     ($($(#[$meta:meta])* $const:ident = $bit:literal;)*) => {
@@ -109,6 +112,10 @@ page_flags! {
     BATCHED = 14;
     /// Somebody waits for the page to be unlocked or written (`PG_waiters`).
     WAITERS = 15;
+    /// First page of a huge page, which stands for all of it (`PG_head`).
+    HEAD = 16;
+    /// Being moved to another frame: its entries say so, and nobody may use it until that is over.
+    MIGRATING = 17;
 }
 
 impl PageFlags {
@@ -134,7 +141,7 @@ impl PageFlags {
     }
 
     /// The raw bits, for digests.
-    pub const fn bits(self) -> u16 {
+    pub const fn bits(self) -> u32 {
         self.0
     }
 }
@@ -161,6 +168,8 @@ pub struct Page {
     pub flags: PageFlags,
     /// Where the frame is.
     pub place: Place,
+    /// Order of the block that was handed out and begins here.
+    pub order: u8,
     /// Zone index in the low 2 bits, node in the rest.
     zone_node: u8,
 }
@@ -180,6 +189,7 @@ impl Page {
             memcg: MemcgId::NONE,
             flags: PageFlags::EMPTY,
             place: Place::Reserved,
+            order: 0,
             zone_node: zone | node.0 << 2,
         }
     }

@@ -359,8 +359,8 @@ impl Memory {
             digest.write_u64(u64::from(page.prev.0) << 32 | u64::from(page.next.0));
             digest.write_u64(u64::from(page.mapping) << 32 | u64::from(page.index));
             digest.write_u64(u64::from(page.private) << 32 | u64::from(page.mapcount));
-            let state = u64::from(page.memcg.0) << 32 | u64::from(page.flags.bits()) << 8;
-            digest.write_u64(state | page.place as u64);
+            let state = u64::from(page.memcg.0) << 48 | u64::from(page.flags.bits()) << 16;
+            digest.write_u64(state | u64::from(page.order) << 8 | page.place as u64);
         }
         for node in &self.nodes {
             node.digest(digest);

@@ -186,6 +186,10 @@ const VMSTAT_ORDER: &[&str] = &[
     "thp_split_page_failed",
     "thp_deferred_split_page",
     "thp_split_pmd",
+    "thp_zero_page_alloc",
+    "thp_zero_page_alloc_failed",
+    "thp_swpout",
+    "thp_swpout_fallback",
     "swap_ra",
     "swap_ra_hit",
 ];

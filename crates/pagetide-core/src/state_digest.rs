@@ -11,7 +11,7 @@
 //! [`Memory::digest`]: crate::page_alloc::Memory::digest
 
 use crate::charge::CpuEvents;
-use crate::config::Config;
+use crate::config::{Config, Khugepaged};
 use crate::digest::Digest;
 use crate::lruvec::Lruvec;
 use crate::machine::{Machine, Mm, NodeState};
@@ -97,7 +97,25 @@ fn digest_config(config: &Config, digest: &mut Digest) {
         shrink_priority,
         group_walk,
         cgroup,
+        extfrag_threshold,
+        compact_unevictable_allowed,
+        compaction_proactiveness,
+        defrag_mode,
+        background_compaction,
+        compaction,
+        compaction_capture,
+        thp,
+        thp_defrag,
+        khugepaged,
     } = config;
+    let Khugepaged {
+        defrag,
+        pages_to_scan,
+        scan_sleep_millisecs,
+        alloc_sleep_millisecs,
+        max_ptes_none,
+        max_ptes_swap,
+    } = khugepaged;
     digest.write_all(&[
         u64::from(*swappiness),
         u64::from(*page_cluster),
@@ -122,6 +140,21 @@ fn digest_config(config: &Config, digest: &mut Digest) {
         *shrink_priority as u64,
         *group_walk as u64,
         *cgroup as u64,
+        u64::from(*extfrag_threshold),
+        u64::from(*compact_unevictable_allowed),
+        u64::from(*compaction_proactiveness),
+        u64::from(*defrag_mode),
+        *background_compaction as u64,
+        *compaction as u64,
+        *compaction_capture as u64,
+        *thp as u64,
+        *thp_defrag as u64,
+        u64::from(*defrag),
+        u64::from(*pages_to_scan),
+        u64::from(*scan_sleep_millisecs),
+        u64::from(*alloc_sleep_millisecs),
+        u64::from(*max_ptes_none),
+        u64::from(*max_ptes_swap),
     ]);
     digest_watermark_inputs(watermarks, digest);
 }
@@ -293,12 +326,13 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
 }
 
 fn digest_mm(mm: &Mm, digest: &mut Digest) {
-    let Mm { memcg, vmas, nr_over_high, oom_victim, exited } = mm;
+    let Mm { memcg, vmas, kernel_blocks, nr_over_high, oom_victim, exited } = mm;
     digest.write_all(&[memcg.0.into(), *nr_over_high, u64::from(*oom_victim), u64::from(*exited)]);
     digest.write_u64(vmas.len() as u64);
     for vma in vmas {
         digest.write_u64(vma.0.into());
     }
+    digest_pfns(kernel_blocks, digest);
 }
 
 #[cfg(test)]

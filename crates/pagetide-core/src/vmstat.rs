@@ -108,6 +108,46 @@ counters! {
         DropSlab = "drop_slab",
         /// Tasks killed for want of memory.
         OomKill = "oom_kill",
+        /// Pages moved to another frame.
+        PgmigrateSuccess = "pgmigrate_success",
+        /// Pages that could not be moved, or whose copy failed.
+        PgmigrateFail = "pgmigrate_fail",
+        /// Huge pages moved to another frame.
+        ThpMigrationSuccess = "thp_migration_success",
+        /// Pages that compaction looked at for something to move.
+        CompactMigrateScanned = "compact_migrate_scanned",
+        /// Pages that compaction looked at for a place to move it to.
+        CompactFreeScanned = "compact_free_scanned",
+        /// Pages that compaction took off their lists, of either kind.
+        CompactIsolated = "compact_isolated",
+        /// Allocations that compacted for themselves.
+        CompactStall = "compact_stall",
+        /// Such allocations that got nothing for it.
+        CompactFail = "compact_fail",
+        /// Such allocations that got their block.
+        CompactSuccess = "compact_success",
+        /// Times kcompactd went to work.
+        CompactDaemonWake = "compact_daemon_wake",
+        /// Its part of `compact_migrate_scanned`.
+        CompactDaemonMigrateScanned = "compact_daemon_migrate_scanned",
+        /// Its part of `compact_free_scanned`.
+        CompactDaemonFreeScanned = "compact_daemon_free_scanned",
+        /// Huge pages given to faults.
+        ThpFaultAlloc = "thp_fault_alloc",
+        /// Faults that wanted a huge page and got a small one.
+        ThpFaultFallback = "thp_fault_fallback",
+        /// Those of them that failed for their group's limit.
+        ThpFaultFallbackCharge = "thp_fault_fallback_charge",
+        /// Huge pages that khugepaged made of small ones.
+        ThpCollapseAlloc = "thp_collapse_alloc",
+        /// Times khugepaged found no huge page to collapse into.
+        ThpCollapseAllocFailed = "thp_collapse_alloc_failed",
+        /// Huge pages split into small ones.
+        ThpSplitPage = "thp_split_page",
+        /// Huge mappings split into entries of small pages.
+        ThpSplitPmd = "thp_split_pmd",
+        /// Huge pages that reclaim split, as swap had no room for one in a piece.
+        ThpSwpoutFallback = "thp_swpout_fallback",
         /// Pages of a swap read-ahead that were then used.
         SwapRaHit = "swap_ra_hit",
         /// Pages read ahead from swap.
@@ -142,6 +182,8 @@ counters! {
         MmVmscanDirectReclaimBegin = "mm_vmscan_direct_reclaim_begin",
         /// Tasks put to sleep by reclaim (tracepoint).
         MmVmscanThrottled = "mm_vmscan_throttled",
+        /// Compactions by kswapd itself, before there was kcompactd (Pagetide's).
+        CompactKswapd = "compact_kswapd",
         /// Free block of a foreign migrate type taken (tracepoint).
         MmPageAllocExtfrag = "mm_page_alloc_extfrag",
     }
@@ -180,6 +222,8 @@ counters! {
         NrSlabReclaimable = "nr_slab_reclaimable",
         /// Pages of page tables.
         NrPageTablePages = "nr_page_table_pages",
+        /// Huge pages of anonymous memory that are mapped, in huge pages.
+        NrAnonTransparentHugepages = "nr_anon_transparent_hugepages",
     }
 }
 

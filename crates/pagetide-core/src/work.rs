@@ -63,6 +63,10 @@ work! {
     tlb_flushes,
     /// System calls entered.
     syscalls,
+    /// Descriptors that compaction's scanners looked at, in the order of their frames.
+    compact_scanned,
+    /// Pages moved, or tried to, besides their entries and their bytes.
+    pages_migrated,
     /// Requests a file system built: reads, holes filled, pages newly written.
     fs_requests,
 }

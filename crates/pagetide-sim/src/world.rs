@@ -446,6 +446,7 @@ impl World {
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Submit(_) => {}
+            Effect::CopyPage { .. } => {}
             Effect::WakePage(pfn) => self.wake_page(pfn),
             // A daemon that is throttled, or waits for a disk, is awake already: its nap ended before
             // this arrived.

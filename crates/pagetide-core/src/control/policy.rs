@@ -5,8 +5,9 @@
 
 use super::error::{quoted, ControlError, Errno};
 use crate::config::{
-    CgroupVersion, DirectReclaimPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy,
-    ShrinkPriorityPolicy, SoftLimitDirect, SoftLimitNode, SoftLimitPolicy, SoftLimitRoot,
+    BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, DirectReclaimPolicy,
+    GroupWalkPolicy, KswapdPolicy, LruPolicy, ShrinkPriorityPolicy, SoftLimitDirect, SoftLimitNode,
+    SoftLimitPolicy, SoftLimitRoot, Thp, ThpDefrag,
 };
 use crate::machine::Machine;
 use crate::pcp::PcpPolicy;
@@ -20,8 +21,37 @@ const WATERMARKS: [(&str, WatermarkPolicy); 3] = [
     ("apart", WatermarkPolicy::Apart),
 ];
 
-const KSWAPD: [(&str, KswapdPolicy); 2] =
-    [("linux-6.1", KswapdPolicy::Linux61), ("linux-2.6.37", KswapdPolicy::Linux2637)];
+const KSWAPD: [(&str, KswapdPolicy); 3] = [
+    ("linux-6.1", KswapdPolicy::Linux61),
+    ("linux-4.5", KswapdPolicy::Linux45),
+    ("linux-2.6.37", KswapdPolicy::Linux2637),
+];
+
+const BACKGROUND_COMPACTION: [(&str, BackgroundCompaction); 4] = [
+    ("kcompactd-early", BackgroundCompaction::KcompactdEarly),
+    ("kcompactd", BackgroundCompaction::Kcompactd),
+    ("kswapd", BackgroundCompaction::Kswapd),
+    ("off", BackgroundCompaction::Off),
+];
+
+const COMPACTION: [(&str, CompactionPolicy); 2] =
+    [("linux-6.1", CompactionPolicy::Linux61), ("linux-4.5", CompactionPolicy::Linux45)];
+
+const COMPACTION_CAPTURE: [(&str, CompactionCapture); 2] =
+    [("on", CompactionCapture::On), ("off", CompactionCapture::Off)];
+
+/// Also the values of transparent_hugepage.enabled.
+pub(super) const THP: [(&str, Thp); 3] =
+    [("always", Thp::Always), ("madvise", Thp::Madvise), ("never", Thp::Never)];
+
+/// Also the values of transparent_hugepage.defrag.
+pub(super) const THP_DEFRAG: [(&str, ThpDefrag); 5] = [
+    ("always", ThpDefrag::Always),
+    ("defer", ThpDefrag::Defer),
+    ("defer+madvise", ThpDefrag::DeferMadvise),
+    ("madvise", ThpDefrag::Madvise),
+    ("never", ThpDefrag::Never),
+];
 
 const DIRECT_RECLAIM: [(&str, DirectReclaimPolicy); 3] = [
     ("linux-6.1", DirectReclaimPolicy::Linux61),
@@ -73,7 +103,8 @@ const CGROUP: [(&str, CgroupVersion); 2] = [("v2", CgroupVersion::V2), ("v1", Cg
 /// Names of all policies, for messages.
 const NAMES: &str =
     "watermarks, kswapd, direct_reclaim, per_cpu_lists, lru, soft_limit, soft_limit_root, \
-                     soft_limit_direct, soft_limit_node, shrink_priority, group_walk and cgroup";
+                     soft_limit_direct, soft_limit_node, shrink_priority, group_walk, cgroup, \
+                     background_compaction, compaction, compaction_capture, thp and thp_defrag";
 
 fn lookup<P: Copy>(table: &[(&str, P)], name: &str, value: &str) -> Result<P, ControlError> {
     if let Some((_, policy)) = table.iter().find(|(known, _)| *known == value) {
@@ -140,6 +171,15 @@ impl Machine {
             }
             "group_walk" => self.config.group_walk = lookup(&GROUP_WALK, name, value)?,
             "cgroup" => self.config.cgroup = lookup(&CGROUP, name, value)?,
+            "background_compaction" => {
+                self.config.background_compaction = lookup(&BACKGROUND_COMPACTION, name, value)?;
+            }
+            "compaction" => self.config.compaction = lookup(&COMPACTION, name, value)?,
+            "compaction_capture" => {
+                self.config.compaction_capture = lookup(&COMPACTION_CAPTURE, name, value)?;
+            }
+            "thp" => self.config.thp = lookup(&THP, name, value)?,
+            "thp_defrag" => self.config.thp_defrag = lookup(&THP_DEFRAG, name, value)?,
             _ => return Err(no_such(name)),
         }
         Ok(())
@@ -163,6 +203,15 @@ impl Machine {
             "shrink_priority" => Ok(name_of(&SHRINK_PRIORITY, self.config.shrink_priority)),
             "group_walk" => Ok(name_of(&GROUP_WALK, self.config.group_walk)),
             "cgroup" => Ok(name_of(&CGROUP, self.config.cgroup)),
+            "background_compaction" => {
+                Ok(name_of(&BACKGROUND_COMPACTION, self.config.background_compaction))
+            }
+            "compaction" => Ok(name_of(&COMPACTION, self.config.compaction)),
+            "compaction_capture" => {
+                Ok(name_of(&COMPACTION_CAPTURE, self.config.compaction_capture))
+            }
+            "thp" => Ok(name_of(&THP, self.config.thp)),
+            "thp_defrag" => Ok(name_of(&THP_DEFRAG, self.config.thp_defrag)),
             _ => Err(no_such(name)),
         }
     }

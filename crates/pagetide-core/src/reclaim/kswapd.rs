@@ -212,7 +212,9 @@ impl Machine {
             )
         };
         match self.config.kswapd {
-            KswapdPolicy::Linux61 => populated.any(|zone| balanced(zone, highest_zoneidx)),
+            KswapdPolicy::Linux61 | KswapdPolicy::Linux45 => {
+                populated.any(|zone| balanced(zone, highest_zoneidx))
+            }
             // Classzone 0: what a low zone keeps from higher requests does not count against it.
             // A zone without anything to reclaim is passed over (`all_unreclaimable`).
             KswapdPolicy::Linux2637 => populated.all(|zone| {
@@ -411,7 +413,8 @@ impl Machine {
         kswapd.round_reclaimed = kswapd.sc.nr_reclaimed;
         kswapd.sc.nr_scanned = 0;
         kswapd.sc.nr_to_reclaim = match self.config.kswapd {
-            KswapdPolicy::Linux61 => self.mem.nodes[node.idx()].zones[..=kswapd.zoneidx]
+            KswapdPolicy::Linux61 | KswapdPolicy::Linux45 => self.mem.nodes[node.idx()].zones
+                [..=kswapd.zoneidx]
                 .iter()
                 .filter(|zone| zone.is_populated())
                 .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))

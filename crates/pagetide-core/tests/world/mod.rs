@@ -6,7 +6,7 @@ use pagetide_core::effect::{Effect, Io, Step, Wait};
 use pagetide_core::machine::{Machine, Touch};
 use pagetide_core::page_table::VmaId;
 use pagetide_core::reclaim::kswapd::KswapdIdle;
-use pagetide_core::units::{Cpu, MmId, NodeId};
+use pagetide_core::units::{Cpu, MmId, NodeId, Pfn};
 
 pub const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);
@@ -15,6 +15,8 @@ pub struct World {
     pub machine: Machine,
     pub now: u64,
     pub inflight: Vec<Io>,
+    /// Frames whose copy was asked for and is not reported yet.
+    pub copies: Vec<Pfn>,
     pub kswapd_awake: bool,
     pub flusher_awake: bool,
     pub killed: Vec<MmId>,
@@ -36,6 +38,7 @@ impl World {
             machine,
             now: 0,
             inflight: Vec::new(),
+            copies: Vec::new(),
             kswapd_awake: false,
             flusher_awake: false,
             killed: Vec::new(),
@@ -65,6 +68,7 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Submit(io) => self.inflight.push(io),
+                Effect::CopyPage { from, .. } => self.copies.push(from),
                 Effect::WakeKswapd(_) => self.kswapd_awake = true,
                 Effect::WakeFlusher => self.flusher_awake = true,
                 Effect::OomKill(mm) => self.killed.push(mm),

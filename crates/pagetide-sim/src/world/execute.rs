@@ -231,7 +231,7 @@ impl World {
             task.readahead[file] = state;
         }
         match outcome {
-            Outcome::Minor | Outcome::Major => None,
+            Outcome::Minor | Outcome::Major | Outcome::Block(_) | Outcome::NoBlock => None,
             Outcome::IoError => {
                 // A failed read() is an error code the program may ignore; a failed fault is
                 // SIGBUS, which it cannot.

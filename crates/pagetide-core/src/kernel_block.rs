@@ -1,0 +1,115 @@
+//! Kernel memory that a task asks for by order: stacks, network buffers, what a driver takes.
+//!
+//! Linux: `alloc_pages` and `__free_pages`, called by a module or a system call on a task's behalf. A
+//! block is held by the address space it was allocated for until it is freed or the space ends. It is
+//! on no list and cannot be moved, whatever pageblock it landed in: this is what fragments memory.
+//! Groups are not charged for it.
+//!
+//! Invariant: block i of `Mm::kernel_blocks` has that number in `index`, its owner in `mapping`, its
+//! order in `order`, and no flag.
+
+use crate::call::{Alloc, Ctx, Outcome};
+use crate::charge::Slow;
+use crate::effect::Step;
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::slowpath::SlowPath;
+use crate::units::{Cpu, MmId, Order, Pfn, MAX_PAGE_ORDER};
+
+/// An allocation of kernel memory in progress.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelAlloc {
+    order: Order,
+    gfp: Gfp,
+}
+
+impl KernelAlloc {
+    pub(crate) fn new(order: Order, gfp: Gfp) -> KernelAlloc {
+        KernelAlloc { order, gfp }
+    }
+}
+
+impl Machine {
+    pub(crate) fn kernel_alloc_step(
+        &mut self,
+        wanted: KernelAlloc,
+        slow: &mut Option<Slow>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        let KernelAlloc { order, gfp } = wanted;
+        // An order that no block has is refused, not looped on (Linux warns and fails).
+        if order > MAX_PAGE_ORDER {
+            return Step::Done(Outcome::NoBlock);
+        }
+        match self.alloc_uncharged(ctx, slow, order, gfp) {
+            Alloc::Page(pfn) => {
+                self.hold_kernel_block(ctx.mm, pfn);
+                Step::Done(Outcome::Block(pfn))
+            }
+            Alloc::Pending(step) => step,
+            Alloc::Failed => Step::Done(Outcome::NoBlock),
+        }
+    }
+
+    /// Asks for a block that nobody pays for.
+    fn alloc_uncharged(
+        &mut self,
+        ctx: &Ctx,
+        slow: &mut Option<Slow>,
+        order: Order,
+        gfp: Gfp,
+    ) -> Alloc {
+        if slow.is_none() {
+            if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
+                return Alloc::Page(pfn);
+            }
+            *slow = Some(Slow::Alloc(SlowPath::new(order, gfp)));
+        }
+        let Some(Slow::Alloc(path)) = slow else { return Alloc::Failed };
+        match self.slowpath_step(path, ctx) {
+            Step::Continue => Alloc::Pending(Step::Continue),
+            Step::Wait(wait) => Alloc::Pending(Step::Wait(wait)),
+            Step::Done(found) => {
+                *slow = None;
+                found.map_or(Alloc::Failed, Alloc::Page)
+            }
+        }
+    }
+
+    fn hold_kernel_block(&mut self, mm: MmId, pfn: Pfn) {
+        let blocks = &mut self.mms[mm.idx()].kernel_blocks;
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.mapping = mm.0;
+        page.index = blocks.len() as u32;
+        blocks.push(pfn);
+    }
+
+    /// Gives back a block that [`Outcome::Block`] told of. Says whether `mm` held it; if not, nothing
+    /// has changed.
+    pub fn free_kernel_block(&mut self, mm: MmId, pfn: Pfn, cpu: Cpu) -> bool {
+        let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
+        let (at, order) = (page.index as usize, Order::from(page.order));
+        let blocks = &mut self.mms[mm.idx()].kernel_blocks;
+        if blocks.get(at) != Some(&pfn) {
+            return false;
+        }
+        blocks.swap_remove(at);
+        if let Some(moved) = blocks.get(at) {
+            self.mem.pages[moved.idx()].index = at as u32;
+        }
+        self.mem.free_page(cpu, pfn, order);
+        true
+    }
+
+    /// Blocks of kernel memory that an address space holds.
+    pub fn kernel_blocks(&self, mm: MmId) -> &[Pfn] {
+        &self.mms[mm.idx()].kernel_blocks
+    }
+
+    pub(crate) fn free_all_kernel_blocks(&mut self, mm: MmId, cpu: Cpu) {
+        for pfn in core::mem::take(&mut self.mms[mm.idx()].kernel_blocks) {
+            let order = self.mem.pages[pfn.idx()].order.into();
+            self.mem.free_page(cpu, pfn, order);
+        }
+    }
+}
