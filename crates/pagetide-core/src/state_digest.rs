@@ -54,6 +54,7 @@ impl Machine {
         self.swap.digest(&mut digest);
         self.swapin.digest(&mut digest);
         self.writeback.digest(&mut digest);
+        self.compactions.digest(&mut digest);
         for batches in &self.lru_batches {
             for batch in [&batches.add, &batches.activate, &batches.rotate] {
                 digest_pfns(batch, &mut digest);
@@ -196,6 +197,7 @@ fn digest_node(node: &NodeState, digest: &mut Digest) {
         stats,
         zone_lru,
         kswapd,
+        kcompactd,
         dirty,
         writeback,
         congested,
@@ -208,6 +210,7 @@ fn digest_node(node: &NodeState, digest: &mut Digest) {
         digest.write_all(sizes);
     }
     kswapd.digest(digest);
+    kcompactd.digest(digest);
     digest.write_all(&[
         u64::from(*dirty),
         u64::from(*writeback),

@@ -24,6 +24,9 @@ use crate::units::{MemcgId, NodeId, Pfn, SwapSlot};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
 
+/// Frames of a zone whose pages are looked for by frame.
+const SMALL_ZONE: u32 = 4096;
+
 /// What became of a batch (Linux `struct reclaim_stat`).
 #[derive(Clone, Copy, Debug, Default)]
 struct ReclaimStat {
@@ -133,9 +136,9 @@ impl Machine {
         looked_at
     }
 
-    /// Takes up to `nr` pages of one zone off a list, in the order of their frames, going on where the
-    /// last call stopped. Before 4.8 every zone had lists of its own; this stands for a small one's,
-    /// without their order.
+    /// Takes up to `nr` pages of one zone off a list. Before 4.8 every zone had lists of its own. A
+    /// small zone's pages are taken in the order of their frames, going on where the last call stopped:
+    /// they are too few to look for in the node's list.
     fn isolate_pages_of_zone(
         &mut self,
         lru: Lru,
@@ -150,6 +153,20 @@ impl Machine {
         let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
         let pages = &mut self.mem.pages;
         let nr = nr.min(lruvec.zone_sizes[zone][lru as usize]);
+        if spanned > SMALL_ZONE {
+            // Most of the list: oldest first, past the others.
+            let mut at = lruvec.lists[lru as usize].tail;
+            while (taken.len() as u64) < nr && at.is_some() {
+                let (pfn, before) = (at, pages[at.idx()].prev);
+                at = before;
+                if pages[pfn.idx()].zone() == zone {
+                    lruvec.remove(pages, pfn, lru);
+                    pages[pfn.idx()].place = Place::Isolated;
+                    taken.push(pfn);
+                }
+            }
+            return self.pages_of_zone_were_taken(lru, memcg, node, zone, taken);
+        }
         let cursor = self.soft_limit_trees.zone_cursor % spanned.max(1);
         for step in 0..spanned {
             if taken.len() as u64 == nr {
@@ -165,6 +182,17 @@ impl Machine {
                 self.soft_limit_trees.zone_cursor = at + 1;
             }
         }
+        self.pages_of_zone_were_taken(lru, memcg, node, zone, taken)
+    }
+
+    fn pages_of_zone_were_taken(
+        &mut self,
+        lru: Lru,
+        memcg: MemcgId,
+        node: NodeId,
+        zone: usize,
+        taken: &[Pfn],
+    ) -> u64 {
         let nr_taken = taken.len() as u64;
         let state = &mut self.nodes[node.idx()];
         state.zone_lru[zone][lru as usize] -= nr_taken;
