@@ -237,9 +237,8 @@ impl Machine {
             crate::watermark::zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
         };
         match self.config.kswapd {
-            KswapdPolicy::Linux61 | KswapdPolicy::Linux45 => {
-                populated.any(|zone| balanced(zone, highest_zoneidx))
-            }
+            KswapdPolicy::Linux61 => populated.any(|zone| balanced(zone, highest_zoneidx)),
+            KswapdPolicy::Linux45 => self.pgdat_balanced_4_5(node, order, highest_zoneidx),
             // Classzone 0: what a low zone keeps from higher requests does not count against it.
             // A zone without anything to reclaim is passed over (`all_unreclaimable`).
             KswapdPolicy::Linux2637 => populated.all(|zone| {
@@ -607,7 +606,8 @@ impl Machine {
             zone.reclaim_active = false;
             zone.watermark_boost -= zone.watermark_boost.min(boost);
         }
-        if kswapd.reclaim_order >= kswapd.alloc_order {
+        if kswapd.reclaim_order >= kswapd.alloc_order && self.config.kswapd != KswapdPolicy::Linux45
+        {
             // Satisfied at the order asked for: go by the newest request.
             kswapd.alloc_order = kswapd.order;
             kswapd.reclaim_order = kswapd.order;

@@ -224,9 +224,10 @@ impl Machine {
                 {
                     self.wake_throttled(node, Throttle::Reserves);
                 }
+                let compacts = self.kswapd_compacts();
                 let sc = &mut self.nodes[node.idx()].kswapd.sc;
                 let order = sc.order;
-                if order > 0 && sc.nr_reclaimed >= 2 << order {
+                if compacts && order > 0 && sc.nr_reclaimed >= 2 << order {
                     // Fragmented for good, perhaps: single pages will have to do.
                     sc.order = 0;
                 }

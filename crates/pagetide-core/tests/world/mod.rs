@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) {
+    pub fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Submit(io) => self.inflight.push(io),
@@ -154,6 +154,17 @@ impl World {
             Step::Wait(Wait::Page(_)) => unreachable!(),
         }
         self.carry_out(buffer);
+    }
+
+    /// Runs kswapd until it sleeps for good.
+    pub fn kswapd_to_sleep(&mut self) {
+        for _ in 0..100_000 {
+            if !self.kswapd_awake {
+                return;
+            }
+            self.kswapd();
+        }
+        panic!("kswapd never sleeps");
     }
 
     pub fn flusher(&mut self) {
