@@ -276,6 +276,8 @@ fn digest_events(events: &MemcgEvents, digest: &mut Digest) {
         workingset_refault,
         workingset_activate,
         workingset_restore,
+        thp_fault_alloc,
+        thp_collapse_alloc,
     } = events;
     digest.write_all(&[
         *pgfault,
@@ -287,6 +289,8 @@ fn digest_events(events: &MemcgEvents, digest: &mut Digest) {
         *pgrefill,
         *pgactivate,
         *pgdeactivate,
+        *thp_fault_alloc,
+        *thp_collapse_alloc,
     ]);
     for counts in [workingset_refault, workingset_activate, workingset_restore] {
         digest.write_all(counts);
