@@ -55,6 +55,7 @@ pub mod filemap;
 pub mod gfp;
 mod huge_memory;
 pub mod kernel_block;
+pub mod khugepaged;
 pub mod list;
 pub mod lru;
 pub mod lruvec;

@@ -12,6 +12,7 @@ use crate::charge::Stock;
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
 use crate::event::EventLog;
+use crate::khugepaged::KhugepagedScan;
 use crate::lru::LruBatches;
 use crate::lruvec::NR_LRU_LISTS;
 use crate::memcg::{Memcg, ROOT};
@@ -106,6 +107,7 @@ pub struct Machine {
     pub(crate) effects: Vec<Effect>,
     pub(crate) events: EventLog,
     pub(crate) swapin: crate::fault::SwapinHistory,
+    pub(crate) khugepaged: KhugepagedScan,
     /// Buffers reused between steps, so that none allocates.
     pub(crate) scratch: Vec<Pfn>,
     pub(crate) scratch_free: Vec<Pfn>,
@@ -144,6 +146,7 @@ impl Machine {
             effects: Vec::with_capacity(64),
             events: EventLog::default(),
             swapin: Default::default(),
+            khugepaged: KhugepagedScan::default(),
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),
         })

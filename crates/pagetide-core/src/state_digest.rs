@@ -54,6 +54,7 @@ impl Machine {
         self.swap.digest(&mut digest);
         self.swapin.digest(&mut digest);
         self.writeback.digest(&mut digest);
+        self.khugepaged.digest(&mut digest);
         for batches in &self.lru_batches {
             for batch in [&batches.add, &batches.activate, &batches.rotate] {
                 digest_pfns(batch, &mut digest);
