@@ -262,8 +262,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Charges a group's counter and those above (Linux `page_counter_try_charge`).
+    /// Charges a group's counter and those above (Linux `page_counter_try_charge`). The root's own
+    /// pages are not counted: a task may have moved there since it met a limit.
     fn counter_try_charge(&mut self, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        if memcg == ROOT {
+            return Ok(());
+        }
         let mut at = memcg;
         while at.is_some() {
             let counter = &mut self.memcgs[at.idx()].memory;

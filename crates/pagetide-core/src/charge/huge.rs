@@ -82,7 +82,7 @@ impl Machine {
                     match self.mem.alloc_fast(ctx.cpu, ctx.node, HPAGE_PMD_ORDER, gfp) {
                         Some(pfn) => return HugeAlloc::Page(pfn),
                         None => {
-                            self.uncharge_counter(memcg, HPAGE_PMD_NR);
+                            self.cancel_huge_charge(memcg);
                             *slow = Some(Slow::Alloc(SlowPath::new(HPAGE_PMD_ORDER, gfp)));
                             continue;
                         }
@@ -102,9 +102,13 @@ impl Machine {
 
     /// Gives back a huge page and its charge that turned out not to be needed.
     pub(crate) fn discard_huge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
+        self.cancel_huge_charge(memcg);
+        self.mem.free_page(cpu, pfn, HPAGE_PMD_ORDER);
+    }
+
+    fn cancel_huge_charge(&mut self, memcg: MemcgId) {
         if memcg != ROOT {
             self.uncharge_counter(memcg, HPAGE_PMD_NR);
         }
-        self.mem.free_page(cpu, pfn, HPAGE_PMD_ORDER);
     }
 }
