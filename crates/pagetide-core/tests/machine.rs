@@ -5,7 +5,7 @@ mod world;
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::config::{
     BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
-    KswapdPolicy,
+    KswapdPolicy, Thp, ThpDefrag,
 };
 use pagetide_core::gfp::Gfp;
 use pagetide_core::machine::Machine;
@@ -301,6 +301,7 @@ proptest! {
     fn random_operations_keep_every_invariant(
         operations in proptest::collection::vec(operation(), 1..300),
         old in any::<bool>(),
+        huge in any::<bool>(),
         page_cluster in 0..4u32,
         fail_every in prop_oneof![Just(0u64), 2..20u64],
         compaction in 0..6usize,
@@ -328,6 +329,8 @@ proptest! {
             },
             direct_reclaim:
                 if old { DirectReclaimPolicy::Linux2637 } else { DirectReclaimPolicy::Linux61 },
+            thp: if huge { Thp::Always } else { Thp::Never },
+            thp_defrag: if huge { ThpDefrag::Always } else { ThpDefrag::default() },
             ..Config::default()
         };
         run_operations(&operations, config, fail_every);
