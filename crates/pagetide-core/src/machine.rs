@@ -134,6 +134,8 @@ impl Machine {
         let mut mem = Memory::new(nodes, nr_cpus)?;
         crate::watermark::boot(&mut mem.nodes, &mut config.watermarks);
         mem.defrag_mode = config.defrag_mode;
+        let has_thp = config.thp.is_on();
+        crate::watermark::switch_thp(&mut mem.nodes, &mut config.watermarks, false, has_thp);
         debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
         let nr_nodes = nodes.len();
         Ok(Machine {

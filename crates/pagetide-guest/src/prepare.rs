@@ -113,6 +113,9 @@ fn special_knob(name: &str) -> Option<Vec<PathBuf>> {
             let queues = entries.flatten().map(|entry| entry.path().join("queue/read_ahead_kb"));
             Some(queues.collect())
         }
+        _ if name.starts_with("transparent_hugepage.") => {
+            Some(vec![Path::new("/sys/kernel/mm").join(name.replace('.', "/"))])
+        }
         _ => None,
     }
 }
@@ -128,7 +131,7 @@ pub fn write_knob(name: &str, text: &str) -> io::Result<()> {
 }
 
 /// Makes the scenario's writes to knobs, and those that make the kernel the one that the simulator
-/// stands for: classic LRU lists, no huge pages.
+/// stands for: classic LRU lists, and huge pages only where the scenario asks for them.
 pub fn sysctls(setup: &Setup) {
     // Large anonymous regions are mapped, never touched whole.
     let _ = fs::write("/proc/sys/vm/overcommit_memory", "1");
