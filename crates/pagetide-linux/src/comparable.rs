@@ -6,7 +6,7 @@ use pagetide_scenario::model::{Setup, Workload};
 /// The longest read() or write() that the guest makes in one call.
 const BLOCK_MAX: u64 = 1 << 20;
 /// Policies that stand for what the guest's kernel does.
-const LINUX_TODAY: [(&str, &str); 10] = [
+const LINUX_TODAY: [(&str, &str); 13] = [
     ("watermarks", "scale-factor"),
     ("kswapd", "linux-6.1"),
     ("direct_reclaim", "linux-6.1"),
@@ -17,17 +17,44 @@ const LINUX_TODAY: [(&str, &str); 10] = [
     ("soft_limit_node", "global"),
     ("shrink_priority", "guarded"),
     ("group_walk", "whole"),
+    ("background_compaction", "kcompactd-early"),
+    ("compaction", "linux-6.1"),
+    ("compaction_capture", "on"),
 ];
+/// Policies that the guest sets in its kernel.
+const SET_IN_THE_GUEST: [&str; 2] = ["thp", "thp_defrag"];
 
 /// A control of groups that was proposed and never merged.
 const NEVER_MERGED: &str = "memory.global_shrink_priority";
+
+/// What makes a comparison impossible: a sentence, if there is such a thing. A program cannot ask the
+/// kernel for pages of its own; a module could.
+pub fn impossible(setup: &Setup) -> Option<String> {
+    for task in &setup.tasks {
+        for phase in &task.phases {
+            let what = match &phase.workload {
+                Workload::HighOrder(_) => "workload high-order",
+                Workload::KernelMemory(_) => "workload kernel-memory",
+                Workload::Build(build) if build.stack_order > 0 || build.kernel_pages > 0 => {
+                    "a build with stack_order or kernel_pages"
+                }
+                _ => continue,
+            };
+            return Some(format!(
+                "task `{}`, phase `{}`: {what} needs a kernel module, which the guest does not have",
+                task.name, phase.name
+            ));
+        }
+    }
+    None
+}
 
 /// Sentences, one for each part that only the simulator has.
 pub fn not_comparable(setup: &Setup) -> Vec<String> {
     let mut found = Vec::new();
     for (name, value) in &setup.policies {
         let today = LINUX_TODAY.iter().any(|(n, v)| n == name && v == value);
-        if !today {
+        if !today && !SET_IN_THE_GUEST.contains(&name.as_str()) {
             found.push(format!("policy {name} = {value}: the kernel has its own"));
         }
     }
