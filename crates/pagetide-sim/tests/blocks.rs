@@ -141,7 +141,11 @@ fn a_build_s_kernel_memory_is_gone_with_its_units() {
 fn a_task_ends_with_the_one_it_runs_until() {
     let work = task("work", "workload = \"sleep\"\nduration = \"50ms\"");
     let last = task("last", "after = \"churn\"\nworkload = \"sleep\"\nduration = \"20ms\"");
-    let churn = task("churn", "until = \"work\"\nworkload = \"kernel-memory\"\nblocks = 10");
+    let churn = task(
+        "churn",
+        "until = \"work\"\nworkload = \"kernel-memory\"\nblocks = 10\n\
+        interval = \"10us\"",
+    );
     let chain = task("chain", "until = \"churn\"\nworkload = \"sleep\"\nduration = \"9s\"");
     // Stopped before it begins; who waits for it begins then.
     let never =
@@ -213,6 +217,6 @@ fn interleaved_pages_alternate_in_memory() {
     let record = record(&text);
     assert_eq!(value(&record, "t.mix.pgmajfault"), 2048.0, "no file page is read along");
     assert_eq!(value(&record, "t.mix.nr_mapped"), 0.0);
-    assert_eq!(value(&record, "t.mix.nr_inactive_file"), 2048.0);
+    assert_eq!(value(&record, "t.mix.nr_file_pages"), 2048.0);
     assert_eq!(value(&record, "t.mix.nr_anon_pages"), 2048.0);
 }
