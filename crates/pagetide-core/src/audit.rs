@@ -5,6 +5,7 @@
 //! on it.
 
 mod groups;
+mod huge;
 
 use crate::lruvec::{Lru, NR_LRU_LISTS};
 use crate::machine::Machine;
@@ -45,6 +46,7 @@ impl Machine {
         self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
         self.audit_lists()?;
         self.audit_mappings()?;
+        self.audit_huge_pages()?;
         self.audit_kernel_blocks()?;
         self.audit_page_cache()?;
         self.audit_swap()?;
@@ -62,6 +64,7 @@ impl Machine {
                     let list = &lruvec.lists[lru as usize];
                     let mut zones = [0u64; crate::zone::MAX_NR_ZONES];
                     let mut previous = Pfn::NONE;
+                    let mut entries = 0;
                     for pfn in list.iter(pages) {
                         let page = &pages[pfn.idx()];
                         check!(!seen[pfn.idx()], "{pfn:?} is on two lists");
@@ -77,11 +80,12 @@ impl Machine {
                             "{pfn:?} is on a foreign lruvec"
                         );
                         check!(Lru::of(page) == lru, "{pfn:?} on {lru:?}, flags {:?}", page.flags);
-                        zones[page.zone()] += 1;
+                        zones[page.zone()] += page.nr_pages();
+                        entries += 1;
                         previous = pfn;
                     }
                     check!(list.tail == previous, "{lru:?}: tail is not the last page");
-                    check!(list.len == zones.iter().sum::<u64>(), "{lru:?}: wrong length");
+                    check!(list.len == entries, "{lru:?}: wrong length");
                     for (zone, &count) in zones.iter().enumerate() {
                         check!(
                             lruvec.zone_sizes[zone][lru as usize] == count,
@@ -128,6 +132,10 @@ impl Machine {
                     present += 1;
                     let pfn = pte.pfn();
                     let page = &pages[pfn.idx()];
+                    // Of a huge page the first entry counts; the others are checked with it.
+                    if page.place == Place::HugeTail {
+                        continue;
+                    }
                     mapcounts[pfn.idx()] += 1;
                     check!(
                         page.index as usize == at,
@@ -264,10 +272,11 @@ impl Machine {
         let mut stats = vec![[0u64; NodeStat::COUNT]; self.nodes.len()];
         for page in &self.mem.pages {
             if page.memcg.is_some() {
-                charged[page.memcg.idx()] += 1;
+                charged[page.memcg.idx()] += page.nr_pages();
             }
             let stat = &mut stats[page.node().idx()];
-            let mut count = |which: NodeStat, is: bool| stat[which as usize] += u64::from(is);
+            let nr = page.nr_pages();
+            let mut count = |which: NodeStat, is: bool| stat[which as usize] += u64::from(is) * nr;
             if let Some(lru) = Lru::of_place(page.place) {
                 count(
                     [
@@ -287,6 +296,8 @@ impl Machine {
             count(NodeStat::NrSwapcached, page.has(PageFlags::SWAPCACHE));
             count(NodeStat::NrDirty, file && page.has(PageFlags::DIRTY));
             count(NodeStat::NrWriteback, page.has(PageFlags::WRITEBACK));
+            let huge = page.has(PageFlags::HEAD) && page.mapcount > 0;
+            stat[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
         }
         for vma in &self.vmas {
             for table in vma.tables.iter().filter(|table| table.is_some()) {

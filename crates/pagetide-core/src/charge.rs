@@ -11,6 +11,8 @@
 //!
 //! Invariant: a stock's pages are charged to its group's counters and to no page.
 
+pub(crate) mod huge;
+
 use crate::call::{Alloc, Ctx};
 use crate::digest::Digest;
 use crate::effect::{Step, Throttle, Wait};
@@ -20,7 +22,7 @@ use crate::memcg::{MemoryEvent, Position, ROOT};
 use crate::reclaim::direct::DirectReclaim;
 use crate::reclaim::shrink_node::TICK;
 use crate::slowpath::SlowPath;
-use crate::units::{Cpu, MemcgId, Pfn};
+use crate::units::{Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER};
 
 /// Pages charged at a time (Linux `MEMCG_CHARGE_BATCH`; 32 until 6.0).
 pub const MEMCG_CHARGE_BATCH: u64 = 64;
@@ -75,6 +77,8 @@ impl Slow {
 pub(crate) struct ChargePath {
     /// The group whose limit it is.
     over: Position,
+    /// Pages wanted.
+    nr: u64,
     gfp: Gfp,
     retries_left: u32,
     drained: bool,
@@ -102,7 +106,7 @@ impl Machine {
                         *slow = Some(Slow::Alloc(SlowPath::new(0, gfp)));
                     }
                 },
-                Err(over) => *slow = Some(Slow::Charge(self.charge_path(over, gfp))),
+                Err(over) => *slow = Some(Slow::Charge(self.charge_path(over, 1, gfp))),
             }
         }
         self.alloc_charged_slow(ctx, slow, gfp, memcg)
@@ -131,7 +135,7 @@ impl Machine {
                             Ok(()) => return Alloc::Page(pfn),
                             Err(over) => {
                                 self.mem.free_page(ctx.cpu, pfn, 0);
-                                *slow = Some(Slow::Charge(self.charge_path(over, gfp)));
+                                *slow = Some(Slow::Charge(self.charge_path(over, 1, gfp)));
                             }
                         }
                     }
@@ -147,7 +151,7 @@ impl Machine {
                     Step::Done(true) => match self.counter_try_charge(memcg, 1) {
                         Err(over) => {
                             path.over = self.position_of(over);
-                            path.reclaim = self.begin_limit_reclaim(over, gfp);
+                            path.reclaim = self.begin_limit_reclaim(over, 1, gfp);
                         }
                         Ok(()) => {
                             self.note_over_high(ctx, memcg, 1);
@@ -172,26 +176,28 @@ impl Machine {
 
     /// Makes a page, which was allocated with its charge, that of `memcg`.
     pub(crate) fn charge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
-        self.mem.pages[pfn.idx()].memcg = memcg;
-        self.memcgs[memcg.idx()].charged += 1;
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.memcg = memcg;
+        let (node, nr) = (page.node(), page.nr_pages());
+        self.memcgs[memcg.idx()].charged += nr;
         if self.soft_limit_trees.in_use() {
-            let node = self.mem.pages[pfn.idx()].node();
-            self.soft_limit_event(cpu, memcg, node, 1);
+            self.soft_limit_event(cpu, memcg, node, nr);
         }
     }
 
     /// Takes a page off its group's bill.
     pub(crate) fn uncharge(&mut self, cpu: Cpu, pfn: Pfn) {
-        let memcg = core::mem::replace(&mut self.mem.pages[pfn.idx()].memcg, MemcgId::NONE);
+        let page = &mut self.mem.pages[pfn.idx()];
+        let memcg = core::mem::replace(&mut page.memcg, MemcgId::NONE);
         if memcg.is_none() {
             return;
         }
-        self.memcgs[memcg.idx()].charged -= 1;
+        let (node, nr) = (page.node(), page.nr_pages());
+        self.memcgs[memcg.idx()].charged -= nr;
         if memcg != ROOT {
-            self.uncharge_counter(memcg, 1);
+            self.uncharge_counter(memcg, nr);
             if self.soft_limit_trees.in_use() {
-                let node = self.mem.pages[pfn.idx()].node();
-                self.soft_limit_event(cpu, memcg, node, 1);
+                self.soft_limit_event(cpu, memcg, node, nr);
             }
         }
     }
@@ -256,8 +262,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Charges a group's counter and those above (Linux `page_counter_try_charge`).
+    /// Charges a group's counter and those above (Linux `page_counter_try_charge`). The root's own
+    /// pages are not counted: a task may have moved there since it met a limit.
     fn counter_try_charge(&mut self, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        if memcg == ROOT {
+            return Ok(());
+        }
         let mut at = memcg;
         while at.is_some() {
             let counter = &mut self.memcgs[at.idx()].memory;
@@ -380,20 +390,21 @@ impl Machine {
         }
     }
 
-    fn charge_path(&mut self, over: MemcgId, gfp: Gfp) -> ChargePath {
+    fn charge_path(&mut self, over: MemcgId, nr: u64, gfp: Gfp) -> ChargePath {
         ChargePath {
             over: self.position_of(over),
+            nr,
             gfp,
             retries_left: MAX_RECLAIM_RETRIES,
             drained: false,
-            reclaim: self.begin_limit_reclaim(over, gfp),
+            reclaim: self.begin_limit_reclaim(over, nr, gfp),
             oom_wait: false,
         }
     }
 
-    fn begin_limit_reclaim(&mut self, over: MemcgId, gfp: Gfp) -> DirectReclaim {
+    fn begin_limit_reclaim(&mut self, over: MemcgId, nr: u64, gfp: Gfp) -> DirectReclaim {
         self.memory_event(over, MemoryEvent::Max);
-        DirectReclaim::of_group(self.position_of(over), 1, gfp)
+        DirectReclaim::of_group(self.position_of(over), nr, gfp)
     }
 
     /// One bounded step. Done: whether there is room now.
@@ -405,34 +416,35 @@ impl Machine {
         }
         if path.oom_wait {
             path.oom_wait = false;
-            if self.memcgs[over.idx()].memory.margin() > 0 {
+            if self.memcgs[over.idx()].memory.margin() >= path.nr {
                 return Step::Done(true);
             }
-            path.reclaim = self.begin_limit_reclaim(over, path.gfp);
+            path.reclaim = self.begin_limit_reclaim(over, path.nr, path.gfp);
         }
         let reclaimed = match self.direct_reclaim_step(&mut path.reclaim, ctx) {
             Step::Continue => return Step::Continue,
             Step::Wait(wait) => return Step::Wait(wait),
             Step::Done(reclaimed) => reclaimed,
         };
-        if self.memcgs[over.idx()].memory.margin() > 0 {
+        if self.memcgs[over.idx()].memory.margin() >= path.nr {
             return Step::Done(true);
         }
         if !path.drained {
             path.drained = true;
             self.drain_all_stock(over);
-            if self.memcgs[over.idx()].memory.margin() > 0 {
+            if self.memcgs[over.idx()].memory.margin() >= path.nr {
                 return Step::Done(true);
             }
         } else if path.gfp.has(Gfp::NORETRY) {
             return Step::Done(false);
-        } else if reclaimed == 0 {
+        } else if reclaimed == 0 || path.nr > 1 << PAGE_ALLOC_COSTLY_ORDER {
+            // So close to a limit a huge page is a small chance: what was reclaimed does not count.
             if path.retries_left == 0 {
                 return self.memcg_out_of_memory(path, over, ctx);
             }
             path.retries_left -= 1;
         }
-        path.reclaim = self.begin_limit_reclaim(over, path.gfp);
+        path.reclaim = self.begin_limit_reclaim(over, path.nr, path.gfp);
         Step::Continue
     }
 
@@ -442,7 +454,8 @@ impl Machine {
         over: MemcgId,
         ctx: &Ctx,
     ) -> Step<bool> {
-        if path.gfp.has(Gfp::RETRY_MAYFAIL) {
+        // Nobody is killed for a huge page.
+        if path.gfp.has(Gfp::RETRY_MAYFAIL) || path.nr > 1 << PAGE_ALLOC_COSTLY_ORDER {
             return Step::Done(false);
         }
         self.memory_event(over, MemoryEvent::Oom);

@@ -9,6 +9,7 @@
 //! Invariant: a stage is re-entered only with every assumption checked again, because other tasks
 //! and reclaim run between two steps.
 
+mod huge;
 mod swap_in;
 
 use crate::call::{Alloc, Ctx, Outcome};
@@ -42,6 +43,8 @@ pub struct Fault {
     /// The page was read alone in this attempt: should that fail in the second, so does the fault.
     read_alone: bool,
     major: bool,
+    /// The region has no page table yet, and a huge page may fill it.
+    huge: bool,
     /// Pages of a swap read-ahead still to come, as page offsets or slots.
     swap_window: SwapWindow,
 }
@@ -52,6 +55,8 @@ enum Stage {
     Start,
     /// Fill in a missing page of page table.
     PageTable,
+    /// Get a huge page, and map it if the region is still empty.
+    Huge,
     /// Get a zeroed page.
     Anon,
     /// Look the page up in the page cache.
@@ -107,6 +112,7 @@ impl Fault {
             dropped_lock: false,
             read_alone: false,
             major: false,
+            huge: false,
             swap_window: SwapWindow::default(),
         }
     }
@@ -127,6 +133,7 @@ impl Machine {
             let done = match fault.stage {
                 Stage::Start => self.fault_start(fault, ctx),
                 Stage::PageTable => self.fault_page_table(fault, slow, ctx),
+                Stage::Huge => self.fault_huge(fault, slow, ctx),
                 Stage::Anon => self.fault_anon(fault, slow, ctx),
                 Stage::File => self.fault_file(fault, ctx),
                 Stage::Readahead(window) => self.fault_readahead(fault, window, slow, ctx),
@@ -154,6 +161,7 @@ impl Machine {
         let table = (fault.page / PTRS_PER_PTE) as usize;
         if self.vmas[fault.vma.idx()].tables[table].is_none() {
             fault.stage = Stage::PageTable;
+            fault.huge = self.wants_huge(fault);
             return None;
         }
         self.fault_dispatch(fault)
@@ -212,6 +220,10 @@ impl Machine {
         }
         if !self.vmas[fault.vma.idx()].alive {
             return Some(Step::Done(Outcome::NoMemory));
+        }
+        if fault.huge {
+            fault.stage = Stage::Huge;
+            return None;
         }
         self.fault_dispatch(fault)
     }
@@ -272,7 +284,7 @@ impl Machine {
     }
 
     /// Before 5.9 new anonymous pages, and those from swap, were taken to be in use.
-    fn begin_anon_page(&mut self, pfn: Pfn) {
+    pub(crate) fn begin_anon_page(&mut self, pfn: Pfn) {
         if self.config.lru != LruPolicy::Linux61 {
             self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
         }
@@ -322,7 +334,7 @@ impl Machine {
                             let file_cache = &self.files[file.idx()];
                             vma.readahead.ondemand(file, file_cache, index, false, max, max)
                         }
-                        Advice::Normal => {
+                        Advice::Normal | Advice::Huge | Advice::NoHuge => {
                             let vma = &mut self.vmas[fault.vma.idx()];
                             if vma.mmap_miss < MMAP_LOTSAMISS * 10 {
                                 vma.mmap_miss += 1;

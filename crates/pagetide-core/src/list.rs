@@ -74,6 +74,22 @@ impl List {
         self.len += 1;
     }
 
+    /// Adds `pfn` beside `at`, which is on the list, on the side of the head.
+    pub fn insert_before(&mut self, pages: &mut PageArray, at: Pfn, pfn: Pfn, place: Place) {
+        let prev = core::mem::replace(&mut pages[at.idx()].prev, pfn);
+        let page = &mut pages[pfn.idx()];
+        debug_assert!(page.prev.is_none() && page.next.is_none(), "{pfn:?} is already linked");
+        page.prev = prev;
+        page.next = at;
+        page.place = place;
+        if prev.is_some() {
+            pages[prev.idx()].next = pfn;
+        } else {
+            self.head = pfn;
+        }
+        self.len += 1;
+    }
+
     /// Takes `pfn` off the list. The caller gives the frame its new place.
     #[inline]
     pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn) {

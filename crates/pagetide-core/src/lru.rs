@@ -48,7 +48,8 @@ impl Machine {
         self.mem.pages[pfn.idx()].place = Place::LruBatch;
         let batch = &mut self.lru_batches[cpu.idx()].add;
         batch.push(pfn);
-        if batch.len() == PAGEVEC_SIZE {
+        // A huge page does not wait: a batch of them would hide too much memory from reclaim.
+        if batch.len() == PAGEVEC_SIZE || self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
             self.drain_add(cpu);
         }
     }
@@ -99,12 +100,12 @@ impl Machine {
                 && !page.has(PageFlags::ACTIVE)
                 && page.place != Place::Unevictable
             {
-                let memcg = page.memcg;
+                let (memcg, nr) = (page.memcg, page.nr_pages());
                 self.lruvec_remove(pfn);
                 self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
                 self.lruvec_add(pfn);
-                self.mem.vmstat.count(Event::Pgactivate);
-                self.memcgs[memcg.idx()].events.pgactivate += 1;
+                self.mem.vmstat.add(Event::Pgactivate, nr);
+                self.memcgs[memcg.idx()].events.pgactivate += nr;
             }
         }
         self.lru_batches[cpu.idx()].activate = batch;
@@ -133,8 +134,9 @@ impl Machine {
             Place::LruBatch => page.set(PageFlags::ACTIVE),
             place if place.is_lru() && !page.has(PageFlags::BATCHED) => {
                 page.set(PageFlags::BATCHED);
+                let huge = page.has(PageFlags::HEAD);
                 self.lru_batches[cpu.idx()].activate.push(pfn);
-                if self.lru_batches[cpu.idx()].activate.len() == PAGEVEC_SIZE {
+                if huge || self.lru_batches[cpu.idx()].activate.len() == PAGEVEC_SIZE {
                     self.drain_activate(cpu);
                 }
             }
@@ -188,9 +190,11 @@ impl Machine {
         self.mem.pages[pfn.idx()].place = Place::Allocated;
     }
 
+    /// Counts an entry that came to a list (1) or left it (-1), in pages.
     #[inline]
-    fn count_lru(&mut self, pfn: Pfn, memcg: MemcgId, node: NodeId, lru: Lru, change: i64) {
-        let zone = self.mem.pages[pfn.idx()].zone();
+    fn count_lru(&mut self, pfn: Pfn, memcg: MemcgId, node: NodeId, lru: Lru, entries: i64) {
+        let page = &self.mem.pages[pfn.idx()];
+        let (zone, change) = (page.zone(), entries * page.nr_pages() as i64);
         let state = &mut self.nodes[node.idx()];
         let stat = &mut state.stats[lru as usize];
         *stat = stat.wrapping_add_signed(change);

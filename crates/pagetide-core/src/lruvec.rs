@@ -2,10 +2,12 @@
 //!
 //! Linux: `struct lruvec` (mmzone.h). Five lists; new pages enter the inactive list at the head
 //! and reclaim takes them from the tail. Sizes are kept per zone as well, because reclaim for a
-//! low zone counts only the zones it may use.
+//! low zone counts only the zones it may use. Sizes are in pages: a huge page is one entry of a
+//! list and counts all it has.
 //!
-//! Invariant: `lists[l].len` is the sum of `zone_sizes[..][l]`, and every page on list `l` has
-//! the matching [`Place`] and this lruvec's group and node.
+//! Invariant: `zone_sizes[z][l]` is the sum of the pages that the entries of list `l` in zone `z`
+//! stand for, and every entry of list `l` has the matching [`Place`] and this lruvec's group and
+//! node.
 
 use crate::list::List;
 use crate::page::{Page, PageArray, PageFlags, Place};
@@ -141,8 +143,8 @@ impl Lruvec {
 
     /// Pages on a list.
     #[inline]
-    pub const fn size(&self, lru: Lru) -> u64 {
-        self.lists[lru as usize].len
+    pub fn size(&self, lru: Lru) -> u64 {
+        self.size_in_zones(lru, MAX_NR_ZONES - 1)
     }
 
     /// Pages on a list in the zones up to `highest_zone` (Linux `lruvec_lru_size`).
@@ -153,8 +155,9 @@ impl Lruvec {
     /// Adds a page to the head of the list its flags name. Returns the list.
     #[inline]
     pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
-        let lru = Lru::of(&pages[pfn.idx()]);
-        self.zone_sizes[pages[pfn.idx()].zone()][lru as usize] += 1;
+        let page = &pages[pfn.idx()];
+        let lru = Lru::of(page);
+        self.zone_sizes[page.zone()][lru as usize] += page.nr_pages();
         self.lists[lru as usize].push_head(pages, pfn, lru.place());
         lru
     }
@@ -162,8 +165,9 @@ impl Lruvec {
     /// Adds a page to the tail: the next to be reclaimed.
     #[inline]
     pub fn add_tail(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
-        let lru = Lru::of(&pages[pfn.idx()]);
-        self.zone_sizes[pages[pfn.idx()].zone()][lru as usize] += 1;
+        let page = &pages[pfn.idx()];
+        let lru = Lru::of(page);
+        self.zone_sizes[page.zone()][lru as usize] += page.nr_pages();
         self.lists[lru as usize].push_tail(pages, pfn, lru.place());
         lru
     }
@@ -171,7 +175,8 @@ impl Lruvec {
     /// Takes a page off the list it is on. The caller gives it its new place.
     #[inline]
     pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn, lru: Lru) {
-        self.zone_sizes[pages[pfn.idx()].zone()][lru as usize] -= 1;
+        let page = &pages[pfn.idx()];
+        self.zone_sizes[page.zone()][lru as usize] -= page.nr_pages();
         self.lists[lru as usize].remove(pages, pfn);
     }
 }

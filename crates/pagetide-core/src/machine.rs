@@ -12,11 +12,12 @@ use crate::charge::Stock;
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
 use crate::event::EventLog;
+use crate::khugepaged::KhugepagedScan;
 use crate::lru::LruBatches;
 use crate::lruvec::NR_LRU_LISTS;
 use crate::memcg::{Memcg, ROOT};
 use crate::node::NodeSpec;
-use crate::page::{PageFlags, Place};
+use crate::page::{Page, PageFlags, Place};
 use crate::page_alloc::Memory;
 use crate::page_cache::FileCache;
 use crate::page_table::{Backing, Pte, Vma, VmaId};
@@ -106,6 +107,7 @@ pub struct Machine {
     pub(crate) effects: Vec<Effect>,
     pub(crate) events: EventLog,
     pub(crate) swapin: crate::fault::SwapinHistory,
+    pub(crate) khugepaged: KhugepagedScan,
     /// Buffers reused between steps, so that none allocates.
     pub(crate) scratch: Vec<Pfn>,
     pub(crate) scratch_free: Vec<Pfn>,
@@ -144,6 +146,7 @@ impl Machine {
             effects: Vec::with_capacity(64),
             events: EventLog::default(),
             swapin: Default::default(),
+            khugepaged: KhugepagedScan::default(),
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),
         })
@@ -320,85 +323,6 @@ impl Machine {
         Effects::new(&mut self.effects)
     }
 
-    fn unmap_vma(&mut self, vma: VmaId, cpu: Cpu) {
-        if !self.vmas[vma.idx()].alive {
-            return;
-        }
-        let sequential = self.vmas[vma.idx()].advice == crate::page_table::Advice::Sequential;
-        let ptes = core::mem::take(&mut self.vmas[vma.idx()].ptes);
-        for &pte in &ptes {
-            if let Some(slot) = pte.swap_slot() {
-                self.swap_unmap(slot);
-                self.free_cached_swap_page(slot, cpu);
-            } else if pte.is_present() && !pte.is_zero_page() {
-                let pfn = pte.pfn();
-                if pte.is_dirty() && self.mem.pages[pfn.idx()].has(PageFlags::FILE) {
-                    self.set_page_dirty(pfn);
-                }
-                if pte.is_young() && self.mem.pages[pfn.idx()].has(PageFlags::FILE) && !sequential {
-                    self.mark_page_accessed(cpu, pfn);
-                }
-                self.page_remove_rmap(pfn);
-                if self.mem.pages[pfn.idx()].has(PageFlags::ANON) {
-                    self.free_anon_page(pfn, cpu);
-                }
-            }
-        }
-        let tables = core::mem::take(&mut self.vmas[vma.idx()].tables);
-        for table in tables.into_iter().filter(|table| table.is_some()) {
-            let node = self.mem.pages[table.idx()].node();
-            self.nodes[node.idx()].stats[NodeStat::NrPageTablePages as usize] -= 1;
-            self.uncharge_table(cpu, table);
-            self.mem.free_page(cpu, table, 0);
-        }
-        let dead = &mut self.vmas[vma.idx()];
-        dead.alive = false;
-        dead.nr_present = 0;
-        dead.nr_swapped = 0;
-        let (mm, backing) = (dead.mm, dead.backing);
-        self.mms[mm.idx()].vmas.retain(|&other| other != vma);
-        if let Backing::File(file) = backing {
-            self.files[file.idx()].mappings.retain(|&other| other != vma);
-        }
-    }
-
-    /// Frees an anonymous page nobody maps, with its swap slot, unless I/O still holds it: then
-    /// reclaim gets it later (as Linux leaves it to the last reference).
-    fn free_anon_page(&mut self, pfn: Pfn, cpu: Cpu) {
-        let page = &self.mem.pages[pfn.idx()];
-        debug_assert_eq!(page.mapcount, 0);
-        if page.flags.any(PageFlags::WRITEBACK.with(PageFlags::LOCKED)) {
-            return;
-        }
-        if page.has(PageFlags::SWAPCACHE) {
-            self.delete_from_swap_cache(pfn, Default::default());
-        }
-        self.free_user_page(pfn, cpu);
-    }
-
-    /// An entry no longer refers to a slot.
-    pub(crate) fn swap_unmap(&mut self, slot: crate::units::SwapSlot) {
-        if let Some(memcg) = self.swap.unmap(slot) {
-            self.uncharge_swap(memcg);
-        }
-    }
-
-    /// Frees the swap-cache page of a slot that no entry refers to any more.
-    fn free_cached_swap_page(&mut self, slot: crate::units::SwapSlot, cpu: Cpu) {
-        if let Some(pfn) = self.swap.cached(slot) {
-            if self.mem.pages[pfn.idx()].mapcount == 0 {
-                self.free_anon_page(pfn, cpu);
-            }
-        }
-    }
-
-    /// Gives a page that left its owner back to the allocator.
-    pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
-        self.lru_forget(pfn);
-        self.uncharge(cpu, pfn);
-        self.mem.free_page(cpu, pfn, 0);
-    }
-
     /// Adds to a node statistic of the page's node.
     #[inline]
     pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
@@ -413,25 +337,27 @@ impl Machine {
         self.nodes[node.idx()].stats[stat as usize] -= 1;
     }
 
-    /// One more entry maps the page.
+    /// One more entry maps the page, small or huge.
     pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.mapcount += 1;
-        let stat =
-            if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
         if page.mapcount == 1 {
-            self.stat_inc(pfn, stat);
+            let (node, stat, nr, huge) = mapped_as(page);
+            let stats = &mut self.nodes[node.idx()].stats;
+            stats[stat as usize] += nr;
+            stats[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
         }
     }
 
-    /// One entry less maps the page.
+    /// One entry less maps the page, small or huge.
     pub(crate) fn page_remove_rmap(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.mapcount -= 1;
-        let stat =
-            if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
         if page.mapcount == 0 {
-            self.stat_dec(pfn, stat);
+            let (node, stat, nr, huge) = mapped_as(page);
+            let stats = &mut self.nodes[node.idx()].stats;
+            stats[stat as usize] -= nr;
+            stats[NodeStat::NrAnonTransparentHugepages as usize] -= u64::from(huge);
         }
     }
 
@@ -512,6 +438,13 @@ impl Machine {
 
     /// The root group.
     pub const ROOT: MemcgId = ROOT;
+}
+
+/// How a page counts while it is mapped: where, as what, so many pages, and as a huge page.
+#[inline]
+fn mapped_as(page: &Page) -> (NodeId, NodeStat, u64, bool) {
+    let stat = if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
+    (page.node(), stat, page.nr_pages(), page.has(PageFlags::HEAD))
 }
 
 impl NodeState {

@@ -34,12 +34,18 @@ macro_rules! memcg_events {
             pub workingset_activate: [u64; 2],
             /// Refaults of former working-set pages.
             pub workingset_restore: [u64; 2],
+            /// Huge pages given to faults.
+            pub thp_fault_alloc: u64,
+            /// Huge pages that khugepaged allocated.
+            pub thp_collapse_alloc: u64,
         }
 
         impl MemcgEvents {
             /// Adds another group's counts.
             pub fn add(&mut self, other: &MemcgEvents) {
                 $(self.$field += other.$field;)*
+                self.thp_fault_alloc += other.thp_fault_alloc;
+                self.thp_collapse_alloc += other.thp_collapse_alloc;
                 for kind in 0..2 {
                     self.workingset_refault[kind] += other.workingset_refault[kind];
                     self.workingset_activate[kind] += other.workingset_activate[kind];
@@ -48,6 +54,7 @@ macro_rules! memcg_events {
             }
 
             /// Name and count of each, in the order of memory.stat, with its sums over reclaimers.
+            /// Without those of huge pages, which memory.stat has at its end.
             pub fn rows(&self) -> Vec<(&'static str, u64)> {
                 let mut rows = Vec::new();
                 for (names, counts) in [
@@ -307,10 +314,11 @@ impl Machine {
                     }
                     lruvec.remove(pages, pfn, lru);
                     pages[pfn.idx()].memcg = parent;
+                    let nr = pages[pfn.idx()].nr_pages();
                     // The parent's sum over its subtree has them already.
                     self.memcgs[parent.idx()].lruvecs[node].add_tail(pages, pfn);
-                    self.memcgs[id.idx()].charged -= 1;
-                    self.memcgs[parent.idx()].charged += 1;
+                    self.memcgs[id.idx()].charged -= nr;
+                    self.memcgs[parent.idx()].charged += nr;
                 }
             }
         }

@@ -8,7 +8,7 @@
 //! Invariant: a frame is in exactly one [`Place`], and the links are meaningful only while that
 //! place is a list.
 
-use crate::units::{MemcgId, NodeId, Pfn};
+use crate::units::{MemcgId, NodeId, Pfn, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 
 /// Where a frame is. Each frame is in exactly one place.
@@ -230,6 +230,17 @@ impl Page {
         let was = self.flags.has(flag);
         self.flags.0 &= !flag.0;
         was
+    }
+
+    /// Pages that the descriptor stands for: those of a huge page, if it is the first of one (Linux
+    /// `folio_nr_pages`).
+    #[inline]
+    pub const fn nr_pages(&self) -> u64 {
+        if self.has(PageFlags::HEAD) {
+            HPAGE_PMD_NR
+        } else {
+            1
+        }
     }
 
     /// Whether the page sits on a file LRU list when it is on one.

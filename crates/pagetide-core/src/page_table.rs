@@ -157,6 +157,10 @@ pub enum Advice {
     Random,
     /// MADV_SEQUENTIAL: read-ahead at full width at once.
     Sequential,
+    /// MADV_HUGEPAGE: wants huge pages. Otherwise as `Normal`.
+    Huge,
+    /// MADV_NOHUGEPAGE: wants none, whatever the machine is told. Otherwise as `Normal`.
+    NoHuge,
 }
 
 /// What a mapping shows.

@@ -54,6 +54,7 @@ impl Machine {
         self.swap.digest(&mut digest);
         self.swapin.digest(&mut digest);
         self.writeback.digest(&mut digest);
+        self.khugepaged.digest(&mut digest);
         for batches in &self.lru_batches {
             for batch in [&batches.add, &batches.activate, &batches.rotate] {
                 digest_pfns(batch, &mut digest);
@@ -276,6 +277,8 @@ fn digest_events(events: &MemcgEvents, digest: &mut Digest) {
         workingset_refault,
         workingset_activate,
         workingset_restore,
+        thp_fault_alloc,
+        thp_collapse_alloc,
     } = events;
     digest.write_all(&[
         *pgfault,
@@ -287,6 +290,8 @@ fn digest_events(events: &MemcgEvents, digest: &mut Digest) {
         *pgrefill,
         *pgactivate,
         *pgdeactivate,
+        *thp_fault_alloc,
+        *thp_collapse_alloc,
     ]);
     for counts in [workingset_refault, workingset_activate, workingset_restore] {
         digest.write_all(counts);

@@ -24,6 +24,10 @@ pub const NR_PAGE_ORDERS: usize = MAX_PAGE_ORDER as usize + 1;
 pub const PAGEBLOCK_ORDER: Order = 9;
 /// Pages in a pageblock.
 pub const PAGEBLOCK_NR_PAGES: u32 = 1 << PAGEBLOCK_ORDER;
+/// Order of a huge page: what one entry of the second level maps (Linux `HPAGE_PMD_ORDER`).
+pub const HPAGE_PMD_ORDER: Order = PAGEBLOCK_ORDER;
+/// Pages in a huge page (Linux `HPAGE_PMD_NR`).
+pub const HPAGE_PMD_NR: u64 = 1 << HPAGE_PMD_ORDER;
 /// Orders above this are costly: the allocator may give up on them (Linux 6.1).
 pub const PAGE_ALLOC_COSTLY_ORDER: Order = 3;
 /// Pages that reclaim takes off a list at a time.

@@ -415,6 +415,30 @@ fn a_page_of_a_full_group_without_tasks_kills_nobody() {
 }
 
 #[test]
+fn a_task_that_moves_to_the_root_while_it_reclaims_is_charged_to_nobody() {
+    let mut world = world(64);
+    let memcg = group(&mut world, ROOT, &[("memory.max", "4M")]);
+    let (mm, heap) = task(&mut world, memcg, 8 * MIB);
+    fill(&mut world, (mm, heap), 4 * MIB);
+    let mut page = 4 * MIB;
+    let mut call = loop {
+        let mut call = Call::fault(mm, NodeId(0), heap, page, true);
+        let (step, effects) = world.machine.step(&mut call, CPU, 0);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        world.carry_out(buffer);
+        if step == Step::Continue && call.is_reclaiming() {
+            break call;
+        }
+        page += 1;
+    };
+    world.machine.move_mm(mm, ROOT).unwrap();
+    world.drive(&mut call);
+    world.settle();
+    world.machine.audit().unwrap();
+}
+
+#[test]
 fn groups_come_and_go_and_leave_nothing() {
     let mut world = world(64);
     let keeper = group(&mut world, ROOT, &[]);

@@ -3,7 +3,7 @@
 mod world;
 
 use pagetide_core::call::{Call, Outcome};
-use pagetide_core::config::{Config, DirectReclaimPolicy, KswapdPolicy};
+use pagetide_core::config::{Config, DirectReclaimPolicy, KswapdPolicy, Thp, ThpDefrag};
 use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_table::{Advice, Backing, VmaId};
@@ -260,6 +260,7 @@ proptest! {
     fn random_operations_keep_every_invariant(
         operations in proptest::collection::vec(operation(), 1..300),
         old in any::<bool>(),
+        huge in any::<bool>(),
         page_cluster in 0..4u32,
         fail_every in prop_oneof![Just(0u64), 2..20u64],
     ) {
@@ -268,6 +269,8 @@ proptest! {
             kswapd: if old { KswapdPolicy::Linux2637 } else { KswapdPolicy::Linux61 },
             direct_reclaim:
                 if old { DirectReclaimPolicy::Linux2637 } else { DirectReclaimPolicy::Linux61 },
+            thp: if huge { Thp::Always } else { Thp::Never },
+            thp_defrag: if huge { ThpDefrag::Always } else { ThpDefrag::default() },
             ..Config::default()
         };
         run_operations(&operations, config, fail_every);

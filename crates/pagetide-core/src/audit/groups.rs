@@ -3,7 +3,7 @@
 //! Linux: what `page_counter_uncharge` warns of, and what nobody checks.
 
 use super::Violation;
-use crate::lruvec::NR_LRU_LISTS;
+use crate::lruvec::{Lru, NR_LRU_LISTS};
 use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::units::MemcgId;
@@ -77,8 +77,10 @@ impl Machine {
                 protected[at]
             );
             for (node, lruvec) in group.lruvecs.iter().enumerate() {
-                for (lru, list) in lruvec.lists.iter().enumerate() {
-                    lists[at][node][lru] += list.len;
+                for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
+                    let size = lruvec.size(lru);
+                    let lru = lru as usize;
+                    lists[at][node][lru] += size;
                     let (sum, found) = (lruvec.subtree[lru], lists[at][node][lru]);
                     check!(
                         id == ROOT || sum == found,

@@ -7,7 +7,7 @@ use super::put;
 use crate::gfp::Watermark;
 use crate::machine::Machine;
 use crate::page_table::Backing;
-use crate::units::PAGE_SHIFT;
+use crate::units::{Order, HPAGE_PMD_ORDER, PAGE_SHIFT};
 use crate::vmstat::NodeStat;
 use crate::zone::Zone;
 use alloc::string::String;
@@ -88,16 +88,12 @@ impl Machine {
         pages("CommitLimit:", managed / 2 + u64::from(self.swap.usable()));
         pages("Committed_AS:", self.committed_pages());
         put_kb(out, "VmallocTotal:", VMALLOC_TOTAL_KB);
-        for label in [
-            "VmallocUsed:",
-            "VmallocChunk:",
-            "Percpu:",
-            "AnonHugePages:",
-            "ShmemHugePages:",
-            "ShmemPmdMapped:",
-            "FileHugePages:",
-            "FilePmdMapped:",
-        ] {
+        for label in ["VmallocUsed:", "VmallocChunk:", "Percpu:"] {
+            put_kb(out, label, 0);
+        }
+        let huge = self.global_node_stat(NodeStat::NrAnonTransparentHugepages);
+        put_kb(out, "AnonHugePages:", huge << (HPAGE_PMD_ORDER + PAGE_SHIFT as Order - 10));
+        for label in ["ShmemHugePages:", "ShmemPmdMapped:", "FileHugePages:", "FilePmdMapped:"] {
             put_kb(out, label, 0);
         }
     }

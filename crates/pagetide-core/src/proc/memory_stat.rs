@@ -6,8 +6,8 @@
 use super::{put, Row};
 use crate::machine::Machine;
 use crate::memcg::ROOT;
-use crate::page::PageFlags;
-use crate::units::{MemcgId, NodeId, PAGE_SIZE};
+use crate::page::{Page, PageFlags};
+use crate::units::{MemcgId, NodeId, HPAGE_PMD_NR, PAGE_SIZE};
 use crate::vmstat::NodeStat;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -34,10 +34,16 @@ impl Machine {
         }
         for (name, bytes) in self.memory_stat_sizes(memcg) {
             put!(out, "{name} {bytes}\n");
+            if name == "swapcached" {
+                put!(out, "anon_thp {}\n", self.anon_thp(memcg));
+            }
         }
-        for (name, count) in self.memcg_events(memcg).rows() {
+        let events = self.memcg_events(memcg);
+        for (name, count) in events.rows() {
             put!(out, "{name} {count}\n");
         }
+        put!(out, "thp_fault_alloc {}\n", events.thp_fault_alloc);
+        put!(out, "thp_collapse_alloc {}\n", events.thp_collapse_alloc);
         out
     }
 
@@ -70,6 +76,20 @@ impl Machine {
         sizes
     }
 
+    /// Bytes of huge pages that are mapped, of a group and those below it. O(pages of the machine),
+    /// but for the root.
+    pub fn anon_thp(&self, memcg: MemcgId) -> u64 {
+        let is_member = |page: &&Page| {
+            page.has(PageFlags::HEAD) && page.mapcount > 0 && self.is_descendant(page.memcg, memcg)
+        };
+        let huge = if memcg == ROOT {
+            self.global_node_stat(NodeStat::NrAnonTransparentHugepages)
+        } else {
+            self.mem.pages.iter().filter(is_member).count() as u64
+        };
+        huge * HPAGE_PMD_NR * PAGE_SIZE
+    }
+
     fn root_usage(&self) -> Usage {
         Usage {
             anon: self.global_node_stat(NodeStat::NrAnonPages),
@@ -90,7 +110,7 @@ impl Machine {
             let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
             let mapped = page.mapcount > 0;
             let swapcached = page.has(PageFlags::SWAPCACHE);
-            usage.anon += u64::from(anon && mapped);
+            usage.anon += u64::from(anon && mapped) * page.nr_pages();
             usage.file += u64::from(file || swapcached);
             usage.file_mapped += u64::from(file && mapped);
             usage.file_dirty += u64::from(file && page.has(PageFlags::DIRTY));

@@ -11,6 +11,7 @@
 pub mod direct;
 mod graded;
 pub(crate) mod group_policy;
+mod isolate;
 pub mod kswapd;
 pub(crate) mod old_balance;
 mod protection;

@@ -9,6 +9,7 @@
 //! between steps and too-many-isolated throttling cannot occur (Linux needs it because its
 //! batches overlap).
 
+use super::isolate::Isolated;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::call::Ctx;
 use crate::config::{CgroupVersion, KswapdPolicy, LruPolicy};
@@ -20,7 +21,7 @@ use crate::machine::Machine;
 use crate::memcg::MemoryEvent;
 use crate::page::{Page, PageFlags, Place};
 use crate::page_table::Pte;
-use crate::units::{MemcgId, NodeId, Pfn, SwapSlot};
+use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
 
@@ -80,100 +81,6 @@ impl Machine {
         self.shrink_inactive_list(lru, nr, memcg, node, sc, ctx)
     }
 
-    /// Takes up to `nr` pages of usable zones off the tail, oldest first. Returns the number
-    /// looked at, those of too high zones included (Linux `isolate_lru_folios`).
-    fn isolate_lru_pages(
-        &mut self,
-        lru: Lru,
-        nr: u64,
-        memcg: MemcgId,
-        node: NodeId,
-        sc: &ScanControl,
-        taken: &mut Vec<Pfn>,
-    ) -> u64 {
-        if let Some(zone) = sc.only_zone {
-            return self.isolate_pages_of_zone(lru, nr, memcg, node, zone, taken);
-        }
-        let reclaim_idx = sc.reclaim_idx;
-        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
-        let pages = &mut self.mem.pages;
-        let mut looked_at = 0;
-        let mut skipped: Vec<Pfn> = Vec::new();
-        while (taken.len() as u64) < nr {
-            let pfn = lruvec.lists[lru as usize].tail;
-            if pfn.is_none() {
-                break;
-            }
-            looked_at += 1;
-            let zone = pages[pfn.idx()].zone();
-            lruvec.remove(pages, pfn, lru);
-            pages[pfn.idx()].place = Place::Isolated;
-            if zone > reclaim_idx {
-                self.mem.vmstat.count(
-                    [
-                        Event::PgskipDma,
-                        Event::PgskipDma32,
-                        Event::PgskipNormal,
-                        Event::PgskipMovable,
-                    ][zone],
-                );
-                skipped.push(pfn);
-            } else {
-                self.nodes[node.idx()].zone_lru[zone][lru as usize] -= 1;
-                taken.push(pfn);
-            }
-        }
-        self.nodes[node.idx()].stats[lru as usize] -= taken.len() as u64;
-        // Skipped pages go to the head, oldest last, as a splice leaves them.
-        for pfn in skipped {
-            lruvec.add(pages, pfn);
-        }
-        self.subtree_sizes_changed(memcg, node, lru, -(taken.len() as i64));
-        self.mem.work.pages_scanned += looked_at as u32;
-        looked_at
-    }
-
-    /// Takes up to `nr` pages of one zone off a list, in the order of their frames, going on where the
-    /// last call stopped. Before 4.8 every zone had lists of its own; this stands for a small one's,
-    /// without their order.
-    fn isolate_pages_of_zone(
-        &mut self,
-        lru: Lru,
-        nr: u64,
-        memcg: MemcgId,
-        node: NodeId,
-        zone: usize,
-        taken: &mut Vec<Pfn>,
-    ) -> u64 {
-        let span = &self.mem.nodes[node.idx()].zones[zone];
-        let (start, spanned) = (span.start_pfn.0, span.spanned as u32);
-        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
-        let pages = &mut self.mem.pages;
-        let nr = nr.min(lruvec.zone_sizes[zone][lru as usize]);
-        let cursor = self.soft_limit_trees.zone_cursor % spanned.max(1);
-        for step in 0..spanned {
-            if taken.len() as u64 == nr {
-                break;
-            }
-            let at = (cursor + step) % spanned;
-            let pfn = Pfn(start + at);
-            let page = &mut pages[pfn.idx()];
-            if page.place == lru.place() && page.memcg == memcg {
-                lruvec.remove(pages, pfn, lru);
-                pages[pfn.idx()].place = Place::Isolated;
-                taken.push(pfn);
-                self.soft_limit_trees.zone_cursor = at + 1;
-            }
-        }
-        let nr_taken = taken.len() as u64;
-        let state = &mut self.nodes[node.idx()];
-        state.zone_lru[zone][lru as usize] -= nr_taken;
-        state.stats[lru as usize] -= nr_taken;
-        self.subtree_sizes_changed(memcg, node, lru, -(nr_taken as i64));
-        self.mem.work.pages_scanned += nr_taken as u32;
-        nr_taken
-    }
-
     /// Loads what judging a batch will need from memory: the entries of its pages and, of those
     /// about to go, the page-cache slots. The loads do not depend on each other, so the processor
     /// does them side by side; one at a time, while pages are judged, they were half of the cost
@@ -208,18 +115,6 @@ impl Machine {
         self.vmas.get(vma)?.ptes.get(page.index as usize).copied()
     }
 
-    /// Puts isolated pages that stay on the list their flags name, oldest first (Linux
-    /// `move_folios_to_lru`).
-    fn putback_page(&mut self, pfn: Pfn) {
-        let page = &mut self.mem.pages[pfn.idx()];
-        page.place = Place::Allocated;
-        let (active, memcg, node) = (page.has(PageFlags::ACTIVE), page.memcg, page.node());
-        self.lruvec_add(pfn);
-        if active {
-            self.workingset_age_nonresident(memcg, node, 1);
-        }
-    }
-
     fn shrink_inactive_list(
         &mut self,
         lru: Lru,
@@ -232,7 +127,8 @@ impl Machine {
         self.lru_add_drain(ctx.cpu);
         let file = lru.is_file();
         let mut taken = core::mem::take(&mut self.scratch);
-        let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
+        let Isolated { nr_scanned, nr_taken } =
+            self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         let events = &mut self.memcgs[memcg.idx()].events;
         let (event, of_group) = if sc.is_kswapd() {
             (Event::PgscanKswapd, &mut events.pgscan_kswapd)
@@ -245,7 +141,6 @@ impl Machine {
             self.mem.vmstat.add(event, nr_scanned);
         }
         self.mem.vmstat.add(if file { Event::PgscanFile } else { Event::PgscanAnon }, nr_scanned);
-        let nr_taken = taken.len() as u64;
         if nr_taken == 0 {
             self.scratch = taken;
             return 0;
@@ -255,27 +150,12 @@ impl Machine {
         self.warm_batch(&taken);
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
-            sc.nr_scanned += 1;
-            match self.shrink_page(pfn, file, sc, &mut stat, ctx) {
-                Verdict::Freed => freed.push(pfn),
-                Verdict::Keep => self.putback_page(pfn),
-                Verdict::Activate => {
-                    let page = &mut self.mem.pages[pfn.idx()];
-                    // A page that stays gives its swap slot up when swap runs short.
-                    if page.has(PageFlags::SWAPCACHE)
-                        && page.mapcount > 0
-                        && !page.has(PageFlags::WRITEBACK)
-                        && self.swap.is_half_full()
-                    {
-                        self.delete_from_swap_cache(pfn, Default::default());
-                        self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
-                    }
-                    let page = &mut self.mem.pages[pfn.idx()];
-                    if !page.has(PageFlags::MLOCKED) {
-                        page.set(PageFlags::ACTIVE);
-                        stat.activate += 1;
-                    }
-                    self.putback_page(pfn);
+            let was_huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
+            self.judge_page(pfn, file, sc, &mut stat, &mut freed, ctx);
+            // A huge page that was split for swap: the others are judged with the first.
+            if was_huge && !self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
+                for tail in pfn.0 + 1..pfn.0 + HPAGE_PMD_NR as u32 {
+                    self.judge_page(Pfn(tail), file, sc, &mut stat, &mut freed, ctx);
                 }
             }
         }
@@ -339,6 +219,45 @@ impl Machine {
             tally.file_taken += nr_taken;
         }
         nr_reclaimed
+    }
+
+    /// One page of a batch, to its end: freed, or back on a list.
+    #[inline]
+    fn judge_page(
+        &mut self,
+        pfn: Pfn,
+        file: bool,
+        sc: &mut ScanControl,
+        stat: &mut ReclaimStat,
+        freed: &mut Vec<Pfn>,
+        ctx: &Ctx,
+    ) {
+        let verdict = self.shrink_page(pfn, file, sc, stat, ctx);
+        let page = &mut self.mem.pages[pfn.idx()];
+        // Of a huge page that was just split this is the first page alone.
+        let nr = page.nr_pages();
+        sc.nr_scanned += nr;
+        match verdict {
+            Verdict::Freed => freed.push(pfn),
+            Verdict::Keep => self.putback_page(pfn),
+            Verdict::Activate => {
+                // A page that stays gives its swap slot up when swap runs short.
+                if page.has(PageFlags::SWAPCACHE)
+                    && page.mapcount > 0
+                    && !page.has(PageFlags::WRITEBACK)
+                    && self.swap.is_half_full()
+                {
+                    self.delete_from_swap_cache(pfn, Default::default());
+                    self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+                }
+                let page = &mut self.mem.pages[pfn.idx()];
+                if !page.has(PageFlags::MLOCKED) {
+                    page.set(PageFlags::ACTIVE);
+                    stat.activate += nr;
+                }
+                self.putback_page(pfn);
+            }
+        }
     }
 
     /// Takes a swap slot for a page, if its group may have one more (Linux `folio_alloc_swap`).
@@ -415,7 +334,7 @@ impl Machine {
         match references {
             References::Activate => return Verdict::Activate,
             References::Keep => {
-                stat.ref_keep += 1;
+                stat.ref_keep += self.mem.pages[pfn.idx()].nr_pages();
                 return Verdict::Keep;
             }
             References::Reclaim | References::ReclaimClean => {}
@@ -425,6 +344,13 @@ impl Machine {
         {
             if !sc.gfp.has(Gfp::IO) {
                 return Verdict::Keep;
+            }
+            // What is held, by a batch for one, cannot be split.
+            if self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
+                if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED) || !self.split_huge_page(pfn) {
+                    return Verdict::Activate;
+                }
+                self.mem.vmstat.count(Event::ThpSwpoutFallback);
             }
             let Some(slot) = self.swap_alloc(pfn) else { return Verdict::Activate };
             self.mark_swap_cached(pfn, slot);
@@ -520,8 +446,12 @@ impl Machine {
         }
         if page.has(PageFlags::ANON) {
             self.mem.work.rmap_walks += 1;
-            let vma = &mut self.vmas[mapping];
-            let young = vma.ptes[index].test_clear_young();
+            let young = if page.has(PageFlags::HEAD) {
+                self.test_clear_young_huge(pfn)
+            } else {
+                self.vmas[mapping].ptes[index].test_clear_young()
+            };
+            let vma = &self.vmas[mapping];
             let counts = vma.advice != crate::page_table::Advice::Sequential;
             return (u32::from(young && counts), vma.executable);
         }
@@ -627,12 +557,12 @@ impl Machine {
     ) {
         self.lru_add_drain(ctx.cpu);
         let mut taken = core::mem::take(&mut self.scratch);
-        let nr_scanned = self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
+        let Isolated { nr_scanned, nr_taken } =
+            self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         if !sc.is_for_group() {
             self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
         }
         self.warm_batch(&taken);
-        let nr_taken = taken.len() as u32;
         let mut nr_deactivate = 0;
         let mut nr_referenced = 0;
         for &pfn in &taken {
@@ -643,18 +573,19 @@ impl Machine {
             }
             let (referenced, executable) = self.page_referenced(pfn, sc);
             let page = &mut self.mem.pages[pfn.idx()];
-            nr_referenced += u32::from(referenced > 0);
+            let nr_pages = page.nr_pages();
+            nr_referenced += if referenced > 0 { nr_pages } else { 0 };
             let stays = referenced > 0 && executable && page.is_file_lru();
             if !stays {
                 page.clear(PageFlags::ACTIVE);
                 page.set(PageFlags::WORKINGSET);
-                nr_deactivate += 1;
+                nr_deactivate += nr_pages;
             }
             self.putback_page(pfn);
         }
         taken.clear();
         self.scratch = taken;
-        self.note_recent(memcg, node, lru.is_file(), nr_taken.into(), nr_referenced.into());
+        self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_referenced);
         self.mem.vmstat.add(Event::Pgdeactivate, nr_deactivate);
         let events = &mut self.memcgs[memcg.idx()].events;
         events.pgrefill += nr_scanned;
@@ -662,10 +593,10 @@ impl Machine {
         self.events.record(TraceEvent::MmVmscanLruShrinkActive {
             nid: node,
             memcg,
-            nr_taken,
-            nr_active: nr_taken - nr_deactivate as u32,
+            nr_taken: nr_taken as u32,
+            nr_active: (nr_taken - nr_deactivate) as u32,
             nr_deactivated: nr_deactivate as u32,
-            nr_referenced,
+            nr_referenced: nr_referenced as u32,
             priority: self.events.priority,
             file: lru.is_file(),
         });

@@ -3,6 +3,7 @@
 
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::effect::{Effect, Io, Step, Wait};
+use pagetide_core::khugepaged::KhugepagedIdle;
 use pagetide_core::machine::{Machine, Touch};
 use pagetide_core::page_table::VmaId;
 use pagetide_core::reclaim::kswapd::KswapdIdle;
@@ -27,6 +28,8 @@ pub struct World {
     pub audit: bool,
     /// The disk works while a call does, and not only while it waits.
     pub disk_works: bool,
+    /// Requests that it then ends a step.
+    pub disk_speed: u32,
     /// A generator for the order in which I/O ends.
     pub random: u64,
 }
@@ -46,6 +49,7 @@ impl World {
             nr_io: 0,
             audit: true,
             disk_works: false,
+            disk_speed: 1,
             random: 1,
         }
     }
@@ -64,7 +68,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) {
+    pub fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Submit(io) => self.inflight.push(io),
@@ -113,6 +117,42 @@ impl World {
         self.carry_out(buffer);
     }
 
+    /// One step of khugepaged; what it does next, if it is idle.
+    pub fn khugepaged(&mut self) -> Option<KhugepagedIdle> {
+        self.now += 1000;
+        let mut buffer = Vec::new();
+        let (step, effects) = self.machine.khugepaged_step(CPU, self.now);
+        effects.drain_into(&mut buffer);
+        self.carry_out(buffer);
+        match step {
+            Step::Continue => None,
+            Step::Wait(wait) => {
+                self.complete_one();
+                if let Wait::Throttled { node, reason, timeout } = wait {
+                    self.now += timeout.min(100_000_000);
+                    self.machine.throttle_ended(node, reason);
+                }
+                None
+            }
+            Step::Done(idle) => {
+                if let KhugepagedIdle::Nap(ns) = idle {
+                    self.now += ns;
+                }
+                Some(idle)
+            }
+        }
+    }
+
+    /// Steps of khugepaged until it is idle.
+    pub fn khugepaged_round(&mut self) -> KhugepagedIdle {
+        for _ in 0..1_000_000 {
+            if let Some(idle) = self.khugepaged() {
+                return idle;
+            }
+        }
+        panic!("khugepaged does not rest");
+    }
+
     pub fn flusher(&mut self) {
         if !self.flusher_awake {
             return;
@@ -137,7 +177,9 @@ impl World {
             effects.drain_into(&mut buffer);
             self.carry_out(buffer);
             match step {
-                Step::Continue if self.disk_works => self.complete_one(),
+                Step::Continue if self.disk_works => {
+                    (0..self.disk_speed).for_each(|_| self.complete_one());
+                }
                 Step::Continue => {}
                 Step::Wait(wait) => {
                     self.complete_one();

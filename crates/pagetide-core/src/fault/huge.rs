@@ -1,0 +1,68 @@
+//! Faults that get a huge page.
+//!
+//! Linux: mm/huge_memory.c `do_huge_pmd_anonymous_page` (6.1). The first write to a region that has no
+//! page of page table yet asks for a huge page; what cannot be had in the way that
+//! `transparent_hugepage/defrag` allows is a small page instead.
+//!
+//! Invariant: a huge page is mapped only where every entry of the region is still empty.
+
+use super::Fault;
+use crate::call::{Ctx, Outcome};
+use crate::charge::huge::HugeAlloc;
+use crate::charge::Slow;
+use crate::effect::Step;
+use crate::huge_memory::region_of;
+use crate::machine::Machine;
+use crate::page_table::Pte;
+use crate::units::HPAGE_PMD_NR;
+use crate::vmstat::Event;
+
+impl Machine {
+    /// Whether a fault on a region without page table asks for a huge page.
+    pub(super) fn wants_huge(&self, fault: &Fault) -> bool {
+        let vma = &self.vmas[fault.vma.idx()];
+        fault.write && self.may_be_huge(vma) && vma.has_region(fault.page)
+    }
+
+    pub(super) fn fault_huge(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<Slow>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let pfn = match self.alloc_huge(ctx, slow, self.thp_gfp(fault.vma), ctx.memcg) {
+            HugeAlloc::Page(pfn) => pfn,
+            HugeAlloc::Continue => return Some(Step::Continue),
+            HugeAlloc::Wait(wait) => return Some(Step::Wait(wait)),
+            HugeAlloc::NoPage => return self.huge_fallback(fault),
+            HugeAlloc::NoCharge => {
+                self.mem.vmstat.count(Event::ThpFaultFallbackCharge);
+                return self.huge_fallback(fault);
+            }
+        };
+        let start = region_of(fault.page);
+        let vma = &self.vmas[fault.vma.idx()];
+        if !vma.alive || !vma.region(start).iter().copied().all(Pte::is_empty) {
+            // Somebody else was faster, or the mapping is gone.
+            self.discard_huge(ctx.cpu, pfn, ctx.memcg);
+            return self.begin_pte_fault(fault);
+        }
+        self.mem.work.pages_zeroed += HPAGE_PMD_NR as u32;
+        self.map_huge(fault.vma, start, pfn, ctx.memcg, ctx.cpu);
+        self.mem.vmstat.count(Event::ThpFaultAlloc);
+        self.memcgs[ctx.memcg.idx()].events.thp_fault_alloc += 1;
+        Some(fault.outcome())
+    }
+
+    fn huge_fallback(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
+        self.mem.vmstat.count(Event::ThpFaultFallback);
+        self.begin_pte_fault(fault)
+    }
+
+    fn begin_pte_fault(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
+        if !self.vmas[fault.vma.idx()].alive {
+            return Some(Step::Done(Outcome::NoMemory));
+        }
+        self.fault_dispatch(fault)
+    }
+}

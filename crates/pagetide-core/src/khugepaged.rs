@@ -1,0 +1,323 @@
+//! khugepaged: small anonymous pages become huge ones in the background.
+//!
+//! Linux: mm/khugepaged.c `khugepaged_do_scan`, `khugepaged_scan_mm_slot`, `hpage_collapse_scan_pmd`,
+//! `collapse_huge_page` (6.1). A round looks at `pages_to_scan` pages, region by region through all
+//! address spaces, and sleeps. A region with few enough holes, of which something is writable and
+//! something was used, is copied into a huge page and its small pages are freed.
+//!
+//! Differences from Linux: a region with a page in swap is passed over, whatever `max_ptes_swap` says,
+//! where Linux reads up to so many back. Linux sleeps for good when no address space could have huge
+//! pages; here only when they are switched off. The copy is part of a step and no effect: a world with
+//! real bytes cannot use this daemon yet. A region looked at costs one descriptor (`compact_scanned`) a
+//! page.
+//!
+//! Invariant: between two steps the daemon holds nothing. What it wants to collapse is judged again when
+//! the huge page is there.
+
+use crate::call::Ctx;
+use crate::charge::huge::HugeAlloc;
+use crate::charge::Slow;
+use crate::config::Thp;
+use crate::digest::Digest;
+use crate::effect::{Effects, Step};
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::node::MAX_NODES;
+use crate::page::{Page, PageFlags};
+use crate::page_table::{Pte, VmaId, PTRS_PER_PTE};
+use crate::reclaim::shrink_node::TICK;
+use crate::units::{Cpu, MmId, Nanos, NodeId, Pfn, HPAGE_PMD_NR, PAGE_SIZE};
+use crate::vmstat::Event;
+
+/// Mappings that a step passes over at most.
+const SKIPS_A_STEP: u32 = 32;
+
+/// What the daemon does after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KhugepagedIdle {
+    /// Sleep: step again after this long.
+    Nap(Nanos),
+    /// Huge pages are switched off: step again when they are switched on.
+    Sleep,
+}
+
+/// The daemon's state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KhugepagedScan {
+    at: ScanPosition,
+    round: Option<Round>,
+    collapse: Option<Collapse>,
+}
+
+/// Where the scan goes on: at this page of this mapping, or at the first mapping after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ScanPosition {
+    mm: u32,
+    vma: u32,
+    page: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    /// Pages looked at, and mappings passed over.
+    progress: u64,
+    /// Times the scan was at its beginning: the second time ends the round.
+    nr_begun: u32,
+    /// An allocation failed before; once more ends the round.
+    failed: bool,
+}
+
+/// A region that waits for its huge page.
+#[derive(Clone, Debug)]
+struct Collapse {
+    vma: VmaId,
+    start: u64,
+    node: NodeId,
+    slow: Option<Slow>,
+}
+
+/// How far that is.
+enum Collapsing {
+    /// Done, or given up: go on with the next region.
+    Over,
+    /// Not yet.
+    Pending(Step<KhugepagedIdle>),
+    /// No huge page is to be had.
+    NoPage,
+}
+
+/// What the scan comes to next.
+enum Next {
+    Region(VmaId, u64),
+    /// A mapping without regions, or without more of them.
+    Skipped,
+    /// The last address space is done.
+    End,
+}
+
+impl KhugepagedScan {
+    /// Mixes the state into `digest`, without an allocation in progress (as of calls).
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let KhugepagedScan { at: ScanPosition { mm, vma, page }, round, collapse } = self;
+        digest.write_all(&[u64::from(*mm), u64::from(*vma), *page]);
+        match round {
+            None => digest.write_u64(0),
+            Some(Round { progress, nr_begun, failed }) => {
+                digest.write_all(&[1, *progress, u64::from(*nr_begun), u64::from(*failed)]);
+            }
+        }
+        match collapse {
+            None => digest.write_u64(0),
+            Some(Collapse { vma, start, node, slow }) => {
+                digest.write_all(&[1, vma.0.into(), *start, node.0.into(), slow.is_some().into()]);
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// One bounded step of khugepaged, which runs on `cpu`: one region, or a part of the allocation
+    /// for it.
+    pub fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> (Step<KhugepagedIdle>, Effects<'_>) {
+        let mut state = core::mem::take(&mut self.khugepaged);
+        let step = if self.config.thp == Thp::Never {
+            state = KhugepagedScan { at: state.at, ..Default::default() };
+            Step::Done(KhugepagedIdle::Sleep)
+        } else {
+            self.khugepaged_work(&mut state, cpu, now)
+        };
+        self.khugepaged = state;
+        self.finish_wakeups();
+        (step, Effects::new(&mut self.effects))
+    }
+
+    fn khugepaged_work(
+        &mut self,
+        state: &mut KhugepagedScan,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> Step<KhugepagedIdle> {
+        let mut round = state.round.take().unwrap_or_else(|| {
+            // Pages that wait in batches cannot be collapsed.
+            self.lru_add_drain_all();
+            let nr_begun = u32::from(state.at == ScanPosition::default());
+            Round { progress: 0, nr_begun, failed: false }
+        });
+        if let Some(mut collapse) = state.collapse.take() {
+            match self.collapse_step(&mut collapse, cpu, now) {
+                Collapsing::Over => {}
+                Collapsing::Pending(step) => {
+                    state.collapse = Some(collapse);
+                    state.round = Some(round);
+                    return step;
+                }
+                Collapsing::NoPage if round.failed => return Step::Done(self.end_of_round()),
+                Collapsing::NoPage => {
+                    round.failed = true;
+                    state.round = Some(round);
+                    let millisecs = self.config.khugepaged.alloc_sleep_millisecs;
+                    return Step::Done(nap(millisecs));
+                }
+            }
+        }
+        for _ in 0..SKIPS_A_STEP {
+            if round.progress >= u64::from(self.config.khugepaged.pages_to_scan) {
+                return Step::Done(self.end_of_round());
+            }
+            match self.next_region(&mut state.at) {
+                Next::Region(vma, start) => {
+                    round.progress += HPAGE_PMD_NR;
+                    let node = self.may_collapse(vma, start);
+                    state.collapse = node.map(|node| Collapse { vma, start, node, slow: None });
+                    break;
+                }
+                Next::Skipped => round.progress += 1,
+                Next::End => {
+                    round.nr_begun += 1;
+                    if round.nr_begun >= 2 {
+                        return Step::Done(self.end_of_round());
+                    }
+                }
+            }
+        }
+        state.round = Some(round);
+        Step::Continue
+    }
+
+    /// The sleep after a round, of a tick at least.
+    fn end_of_round(&self) -> KhugepagedIdle {
+        nap(self.config.khugepaged.scan_sleep_millisecs)
+    }
+
+    /// Moves the position on, by one region or over one mapping.
+    fn next_region(&self, at: &mut ScanPosition) -> Next {
+        while let Some(mm) = self.mms.get(at.mm as usize) {
+            let Some(&vma) = mm.vmas.iter().find(|vma| vma.0 >= at.vma) else {
+                *at = ScanPosition { mm: at.mm + 1, vma: 0, page: 0 };
+                continue;
+            };
+            if vma.0 != at.vma {
+                (at.vma, at.page) = (vma.0, 0);
+            }
+            let mapping = &self.vmas[vma.idx()];
+            if !self.may_be_huge(mapping) || !mapping.has_region(at.page) {
+                (at.vma, at.page) = (vma.0 + 1, 0);
+                return Next::Skipped;
+            }
+            let start = at.page;
+            at.page += HPAGE_PMD_NR;
+            return Next::Region(vma, start);
+        }
+        *at = ScanPosition::default();
+        Next::End
+    }
+
+    /// Whether a region is worth a huge page; the node that most of its pages are on (Linux
+    /// `hpage_collapse_scan_pmd`).
+    fn may_collapse(&mut self, vma: VmaId, start: u64) -> Option<NodeId> {
+        let mapping = &self.vmas[vma.idx()];
+        let exists = mapping.alive && self.may_be_huge(mapping) && mapping.has_region(start);
+        if !exists || mapping.tables[(start / PTRS_PER_PTE) as usize].is_none() {
+            return None;
+        }
+        if self.huge_page_at(vma, start).is_some() {
+            return None;
+        }
+        let mut nr_none = 0;
+        let (mut writable, mut referenced) = (false, false);
+        let mut nodes = [0u32; MAX_NODES];
+        for &pte in self.vmas[vma.idx()].region(start) {
+            if pte.is_empty() || pte.is_zero_page() {
+                nr_none += 1;
+                if nr_none > self.config.khugepaged.max_ptes_none {
+                    return None;
+                }
+                continue;
+            }
+            if pte.swap_slot().is_some() {
+                return None;
+            }
+            let page = &self.mem.pages[pte.pfn().idx()];
+            self.mem.work.compact_scanned += 1;
+            if !is_collapsible(page) {
+                return None;
+            }
+            writable |= pte.is_dirty();
+            referenced |= pte.is_young() || page.has(PageFlags::REFERENCED);
+            nodes[page.node().idx()] += 1;
+        }
+        let most = nodes.iter().max()?;
+        let node = nodes.iter().position(|nr| nr == most)?;
+        (writable && referenced).then_some(NodeId(node as u8))
+    }
+
+    /// One step towards a huge page for a region (Linux `alloc_charge_hpage`, `collapse_huge_page`).
+    fn collapse_step(&mut self, collapse: &mut Collapse, cpu: Cpu, now: Nanos) -> Collapsing {
+        let Collapse { vma, start, node, slow } = collapse;
+        let (vma, start, node) = (*vma, *start, *node);
+        if !self.vmas[vma.idx()].alive {
+            return Collapsing::Over;
+        }
+        let memcg = self.mms[self.vmas[vma.idx()].mm.idx()].memcg;
+        let ctx = Ctx { cpu, node, now, mm: MmId::NONE, memcg };
+        let defrag = self.config.khugepaged.defrag;
+        let gfp = if defrag { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT };
+        match self.alloc_huge(&ctx, slow, gfp, memcg) {
+            HugeAlloc::Continue => Collapsing::Pending(Step::Continue),
+            HugeAlloc::Wait(wait) => Collapsing::Pending(Step::Wait(wait)),
+            HugeAlloc::NoPage => {
+                self.mem.vmstat.count(Event::ThpCollapseAllocFailed);
+                Collapsing::NoPage
+            }
+            // There was a page, which counts.
+            HugeAlloc::NoCharge => {
+                self.mem.vmstat.count(Event::ThpCollapseAlloc);
+                Collapsing::Over
+            }
+            HugeAlloc::Page(head) => {
+                self.mem.vmstat.count(Event::ThpCollapseAlloc);
+                self.memcgs[memcg.idx()].events.thp_collapse_alloc += 1;
+                // Much may have happened since the scan; reclaim for the page alone may be to blame.
+                if self.may_collapse(vma, start).is_some() {
+                    self.collapse(vma, start, head, &ctx);
+                } else {
+                    self.discard_huge(cpu, head, memcg);
+                }
+                Collapsing::Over
+            }
+        }
+    }
+
+    /// Copies a region into a huge page, frees what was there, and maps it.
+    fn collapse(&mut self, vma: VmaId, start: u64, head: Pfn, ctx: &Ctx) {
+        for at in start..start + HPAGE_PMD_NR {
+            let mapping = &mut self.vmas[vma.idx()];
+            let pte = core::mem::replace(&mut mapping.ptes[at as usize], Pte::EMPTY);
+            if pte.is_empty() || pte.is_zero_page() {
+                self.mem.work.pages_zeroed += 1;
+                continue;
+            }
+            mapping.nr_present -= 1;
+            self.mem.work.bytes_copied += PAGE_SIZE as u32;
+            self.page_remove_rmap(pte.pfn());
+            self.free_anon_page(pte.pfn(), ctx.cpu);
+        }
+        self.mem.work.ptes_set += HPAGE_PMD_NR as u32;
+        self.mem.work.tlb_flushes += 1;
+        self.map_huge(vma, start, head, ctx.memcg, ctx.cpu);
+    }
+}
+
+/// Whether a mapped page may be copied away and freed: on its list, and held by nobody else.
+fn is_collapsible(page: &Page) -> bool {
+    let held = PageFlags::LOCKED
+        .with(PageFlags::WRITEBACK)
+        .with(PageFlags::BATCHED)
+        .with(PageFlags::PINNED)
+        .with(PageFlags::MIGRATING);
+    page.has(PageFlags::ANON) && page.place.is_lru() && !page.flags.any(held)
+}
+
+fn nap(millisecs: u32) -> KhugepagedIdle {
+    KhugepagedIdle::Nap((u64::from(millisecs) * 1_000_000).max(TICK))
+}

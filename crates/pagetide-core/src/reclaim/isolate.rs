@@ -1,0 +1,135 @@
+//! Taking a batch of pages off a list, and putting back what stays.
+//!
+//! Linux: `isolate_lru_folios`, `move_folios_to_lru` (mm/vmscan.c, 6.1). All counts are of pages: one huge
+//! page fills a batch.
+//!
+//! Invariant: an isolated page is on no list, is counted on none, and goes back or is freed in the same
+//! step.
+
+use super::ScanControl;
+use crate::lruvec::Lru;
+use crate::machine::Machine;
+use crate::page::{PageFlags, Place};
+use crate::units::{MemcgId, NodeId, Pfn};
+use crate::vmstat::Event;
+use alloc::vec::Vec;
+
+/// What was taken off a list, in pages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Isolated {
+    /// Looked at.
+    pub nr_scanned: u64,
+    /// Taken.
+    pub nr_taken: u64,
+}
+
+impl Machine {
+    /// Takes pages of usable zones off the tail, oldest first, until it has at least `nr`; a huge page is
+    /// one entry and counts all it has. Gives the number looked at, those of too high zones included,
+    /// and the number taken (Linux `isolate_lru_folios`).
+    pub(super) fn isolate_lru_pages(
+        &mut self,
+        lru: Lru,
+        nr: u64,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+        taken: &mut Vec<Pfn>,
+    ) -> Isolated {
+        if let Some(zone) = sc.only_zone {
+            return self.isolate_pages_of_zone(lru, nr, memcg, node, zone, taken);
+        }
+        let reclaim_idx = sc.reclaim_idx;
+        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        let pages = &mut self.mem.pages;
+        let mut isolated = Isolated { nr_scanned: 0, nr_taken: 0 };
+        let mut skipped: Vec<Pfn> = Vec::new();
+        while isolated.nr_taken < nr {
+            let pfn = lruvec.lists[lru as usize].tail;
+            if pfn.is_none() {
+                break;
+            }
+            let (zone, nr_pages) = (pages[pfn.idx()].zone(), pages[pfn.idx()].nr_pages());
+            isolated.nr_scanned += nr_pages;
+            lruvec.remove(pages, pfn, lru);
+            pages[pfn.idx()].place = Place::Isolated;
+            if zone > reclaim_idx {
+                let event = [
+                    Event::PgskipDma,
+                    Event::PgskipDma32,
+                    Event::PgskipNormal,
+                    Event::PgskipMovable,
+                ][zone];
+                self.mem.vmstat.add(event, nr_pages);
+                skipped.push(pfn);
+            } else {
+                self.nodes[node.idx()].zone_lru[zone][lru as usize] -= nr_pages;
+                isolated.nr_taken += nr_pages;
+                taken.push(pfn);
+            }
+        }
+        self.nodes[node.idx()].stats[lru as usize] -= isolated.nr_taken;
+        self.mem.work.pages_scanned += (taken.len() + skipped.len()) as u32;
+        // Skipped pages go to the head, oldest last, as a splice leaves them.
+        for pfn in skipped {
+            lruvec.add(pages, pfn);
+        }
+        self.subtree_sizes_changed(memcg, node, lru, -(isolated.nr_taken as i64));
+        isolated
+    }
+
+    /// Takes up to `nr` pages of one zone off a list, in the order of their frames, going on where the
+    /// last call stopped. Before 4.8 every zone had lists of its own; this stands for a small one's,
+    /// without their order.
+    fn isolate_pages_of_zone(
+        &mut self,
+        lru: Lru,
+        nr: u64,
+        memcg: MemcgId,
+        node: NodeId,
+        zone: usize,
+        taken: &mut Vec<Pfn>,
+    ) -> Isolated {
+        let span = &self.mem.nodes[node.idx()].zones[zone];
+        let (start, spanned) = (span.start_pfn.0, span.spanned as u32);
+        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        let pages = &mut self.mem.pages;
+        let nr = nr.min(lruvec.zone_sizes[zone][lru as usize]);
+        let cursor = self.soft_limit_trees.zone_cursor % spanned.max(1);
+        let mut nr_taken = 0;
+        for step in 0..spanned {
+            if nr_taken >= nr {
+                break;
+            }
+            let at = (cursor + step) % spanned;
+            let pfn = Pfn(start + at);
+            let page = &mut pages[pfn.idx()];
+            if page.place == lru.place() && page.memcg == memcg {
+                nr_taken += page.nr_pages();
+                lruvec.remove(pages, pfn, lru);
+                pages[pfn.idx()].place = Place::Isolated;
+                taken.push(pfn);
+                self.soft_limit_trees.zone_cursor = at + 1;
+            }
+        }
+        let state = &mut self.nodes[node.idx()];
+        state.zone_lru[zone][lru as usize] -= nr_taken;
+        state.stats[lru as usize] -= nr_taken;
+        self.subtree_sizes_changed(memcg, node, lru, -(nr_taken as i64));
+        self.mem.work.pages_scanned += taken.len() as u32;
+        Isolated { nr_scanned: nr_taken, nr_taken }
+    }
+
+    /// Puts isolated pages that stay on the list their flags name, oldest first (Linux
+    /// `move_folios_to_lru`).
+    pub(super) fn putback_page(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.place = Place::Allocated;
+        let (active, memcg, node) = (page.has(PageFlags::ACTIVE), page.memcg, page.node());
+        let nr = page.nr_pages();
+        self.lruvec_add(pfn);
+        if active {
+            self.workingset_age_nonresident(memcg, node, nr);
+        }
+    }
+}

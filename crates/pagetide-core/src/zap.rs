@@ -1,0 +1,170 @@
+//! Taking entries away for good: munmap, the end of an address space, MADV_DONTNEED.
+//!
+//! Linux: mm/memory.c `zap_pte_range`, mm/huge_memory.c `zap_huge_pmd`, mm/madvise.c
+//! `madvise_dontneed_single_vma` (6.1). File pages keep what their entries knew of them; anonymous pages
+//! and swap slots are freed, huge pages whole.
+//!
+//! Difference from Linux: of a huge page that is discarded in part, Linux splits only the mapping and
+//! leaves the page to the shrinker of deferred splits; here the page is split at once, so that what was
+//! discarded is free at once.
+//!
+//! Invariant: a table of 512 entries outlives them, except that of a huge page, which goes with it.
+
+use crate::effect::Effects;
+use crate::huge_memory::region_of;
+use crate::machine::Machine;
+use crate::page::PageFlags;
+use crate::page_table::{Advice, Backing, Pte, VmaId, PTRS_PER_PTE};
+use crate::units::{Cpu, Pfn, SwapSlot, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
+use crate::vmstat::NodeStat;
+
+impl Machine {
+    /// Forgets what `nr` pages of a mapping from `first` on hold (MADV_DONTNEED): anonymous memory is
+    /// freed, with its swap slots, and reads as zeroes next; file pages are only unmapped. A huge page
+    /// that somebody holds and that is not discarded whole stays.
+    pub fn discard(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Effects<'_> {
+        // A mapping that is gone has no entries.
+        let end = first.saturating_add(nr).min(self.vmas[vma.idx()].len());
+        self.zap_range(vma, first, end, cpu);
+        Effects::new(&mut self.effects)
+    }
+
+    fn zap_range(&mut self, vma: VmaId, first: u64, end: u64, cpu: Cpu) {
+        let sequential = self.vmas[vma.idx()].advice == Advice::Sequential;
+        let mut nr_zapped = 0;
+        let mut at = first;
+        while at < end {
+            if at == first || at.is_multiple_of(HPAGE_PMD_NR) {
+                if let Some(head) = self.huge_page_at(vma, at) {
+                    let next = region_of(at) + HPAGE_PMD_NR;
+                    let whole = at == region_of(at) && next <= end;
+                    if whole {
+                        self.zap_huge(vma, at, head, cpu);
+                        nr_zapped += 1;
+                    }
+                    if whole || !self.split_huge_page(head) {
+                        at = next;
+                        continue;
+                    }
+                }
+            }
+            let mapping = &mut self.vmas[vma.idx()];
+            let pte = core::mem::replace(&mut mapping.ptes[at as usize], Pte::EMPTY);
+            mapping.nr_swapped -= u64::from(pte.swap_slot().is_some());
+            mapping.nr_present -= u64::from(pte.is_present() && !pte.is_zero_page());
+            nr_zapped += u32::from(!pte.is_empty());
+            self.zap_pte(pte, sequential, cpu);
+            at += 1;
+        }
+        self.mem.work.ptes_set += nr_zapped;
+        self.mem.work.tlb_flushes += u32::from(nr_zapped > 0);
+    }
+
+    /// A huge page is no longer mapped, and its table of entries no longer needed.
+    fn zap_huge(&mut self, vma: VmaId, start: u64, head: Pfn, cpu: Cpu) {
+        let mapping = &mut self.vmas[vma.idx()];
+        mapping.ptes[start as usize..(start + HPAGE_PMD_NR) as usize].fill(Pte::EMPTY);
+        mapping.nr_present -= HPAGE_PMD_NR;
+        let table = &mut mapping.tables[(start / PTRS_PER_PTE) as usize];
+        let table = core::mem::replace(table, Pfn::NONE);
+        self.page_remove_rmap(head);
+        self.free_user_page(head, cpu);
+        self.free_table(table, cpu);
+    }
+
+    /// Ends what an entry stood for, which is gone itself: a slot, or one mapping of a page.
+    #[inline]
+    fn zap_pte(&mut self, pte: Pte, sequential: bool, cpu: Cpu) {
+        if let Some(slot) = pte.swap_slot() {
+            self.swap_unmap(slot);
+            self.free_cached_swap_page(slot, cpu);
+        } else if pte.is_present() && !pte.is_zero_page() {
+            let pfn = pte.pfn();
+            if pte.is_dirty() && self.mem.pages[pfn.idx()].has(PageFlags::FILE) {
+                self.set_page_dirty(pfn);
+            }
+            if pte.is_young() && self.mem.pages[pfn.idx()].has(PageFlags::FILE) && !sequential {
+                self.mark_page_accessed(cpu, pfn);
+            }
+            self.page_remove_rmap(pfn);
+            if self.mem.pages[pfn.idx()].has(PageFlags::ANON) {
+                self.free_anon_page(pfn, cpu);
+            }
+        }
+    }
+
+    /// Takes a whole mapping down.
+    pub(crate) fn unmap_vma(&mut self, vma: VmaId, cpu: Cpu) {
+        if !self.vmas[vma.idx()].alive {
+            return;
+        }
+        let sequential = self.vmas[vma.idx()].advice == Advice::Sequential;
+        let ptes = core::mem::take(&mut self.vmas[vma.idx()].ptes);
+        let mut at = 0;
+        while let Some(&pte) = ptes.get(at) {
+            // The first entry of a huge page speaks for all of them.
+            let huge = pte.is_present()
+                && !pte.is_zero_page()
+                && self.mem.pages[pte.pfn().idx()].has(PageFlags::HEAD);
+            self.zap_pte(pte, sequential, cpu);
+            at += if huge { HPAGE_PMD_NR as usize } else { 1 };
+        }
+        let tables = core::mem::take(&mut self.vmas[vma.idx()].tables);
+        for table in tables.into_iter().filter(|table| table.is_some()) {
+            self.free_table(table, cpu);
+        }
+        let dead = &mut self.vmas[vma.idx()];
+        dead.alive = false;
+        dead.nr_present = 0;
+        dead.nr_swapped = 0;
+        let (mm, backing) = (dead.mm, dead.backing);
+        self.mms[mm.idx()].vmas.retain(|&other| other != vma);
+        if let Backing::File(file) = backing {
+            self.files[file.idx()].mappings.retain(|&other| other != vma);
+        }
+    }
+
+    fn free_table(&mut self, table: Pfn, cpu: Cpu) {
+        self.stat_dec(table, NodeStat::NrPageTablePages);
+        self.uncharge_table(cpu, table);
+        self.mem.free_page(cpu, table, 0);
+    }
+
+    /// Frees an anonymous page nobody maps, with its swap slot, unless I/O still holds it: then
+    /// reclaim gets it later (as Linux leaves it to the last reference).
+    pub(crate) fn free_anon_page(&mut self, pfn: Pfn, cpu: Cpu) {
+        let page = &self.mem.pages[pfn.idx()];
+        debug_assert_eq!(page.mapcount, 0);
+        if page.flags.any(PageFlags::WRITEBACK.with(PageFlags::LOCKED)) {
+            return;
+        }
+        if page.has(PageFlags::SWAPCACHE) {
+            self.delete_from_swap_cache(pfn, Default::default());
+        }
+        self.free_user_page(pfn, cpu);
+    }
+
+    /// An entry no longer refers to a slot.
+    pub(crate) fn swap_unmap(&mut self, slot: SwapSlot) {
+        if let Some(memcg) = self.swap.unmap(slot) {
+            self.uncharge_swap(memcg);
+        }
+    }
+
+    /// Frees the swap-cache page of a slot that no entry refers to any more.
+    fn free_cached_swap_page(&mut self, slot: SwapSlot, cpu: Cpu) {
+        if let Some(pfn) = self.swap.cached(slot) {
+            if self.mem.pages[pfn.idx()].mapcount == 0 {
+                self.free_anon_page(pfn, cpu);
+            }
+        }
+    }
+
+    /// Gives a page that left its owner back to the allocator, a huge one whole.
+    pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
+        let huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
+        self.lru_forget(pfn);
+        self.uncharge(cpu, pfn);
+        self.mem.free_page(cpu, pfn, if huge { HPAGE_PMD_ORDER } else { 0 });
+    }
+}
