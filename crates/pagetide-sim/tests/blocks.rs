@@ -204,19 +204,75 @@ fn the_machine_s_cpu_time_is_everybody_s() {
     assert!(both <= value(&record, "elapsed"), "there is one CPU");
 }
 
+/// A task with these phases that sleeps when it has done them, run for a second.
+fn after_phases(machine: &str, phases: &[(&str, &str)]) -> (World, RunRecord) {
+    let phase =
+        |(name, keys): &(&str, &str)| format!("[[task.phase]]\nname = \"{name}\"\n{keys}\n");
+    let phases: String = phases.iter().map(phase).collect();
+    let sleep = "workload = \"sleep\"\nduration = \"1s\"";
+    let text = format!(
+        "[machine]\nmemory = \"64MiB\"\n{machine}[[file]]\nname = \"data\"\nsize = \"16MiB\"\n\
+        sparse = true\n[[task]]\nname = \"t\"\nuntil = \"z\"\n{phases}[[task.phase]]\n\
+        name = \"rest\"\nworkload = \"sleep\"\nduration = \"9s\"\n{}",
+        task("z", sleep)
+    );
+    // Its memory goes with it when the other task ends: the time limit comes before that.
+    let mut setup = load(&text).variants.remove(0).setup;
+    setup.time_limit_ns = 900_000_000;
+    let mut world = build(&setup, 1).unwrap();
+    assert!(!world.run(setup.time_limit_ns, 1000, |_| false).unwrap());
+    (world, record(&text))
+}
+
+/// Free blocks of order 0.
+fn single_pages(world: &World) -> u64 {
+    let text = world.machine.proc_buddyinfo();
+    let first = |line: &str| line.split_whitespace().nth(4).unwrap().parse::<u64>().unwrap();
+    text.lines().map(first).sum()
+}
+
 #[test]
 fn interleaved_pages_alternate_in_memory() {
-    let phase = |name: &str, keys: &str| format!("[[task.phase]]\nname = \"{name}\"\n{keys}\n");
-    let interleave = phase("mix", "workload = \"interleave\"\npages = 2048\nfile = \"data\"");
-    let wait = phase("wait", "workload = \"sleep\"\nduration = \"1ms\"");
-    let text = MACHINE.to_owned()
-        + "[[file]]\nname = \"data\"\nsize = \"16MiB\"\n"
-        + "[[task]]\nname = \"t\"\n"
-        + &interleave
-        + &wait;
-    let record = record(&text);
-    assert_eq!(value(&record, "t.mix.pgmajfault"), 2048.0, "no file page is read along");
+    let mix = "workload = \"interleave\"\npages = 2048\nfile = \"data\"";
+    let (mut world, record) = after_phases("", &[("mix", mix)]);
     assert_eq!(value(&record, "t.mix.nr_mapped"), 0.0);
-    assert_eq!(value(&record, "t.mix.nr_file_pages"), 2048.0);
+    assert_eq!(value(&record, "t.mix.nr_file_pages"), 2048.0, "no file page is read along");
     assert_eq!(value(&record, "t.mix.nr_anon_pages"), 2048.0);
+    let before = single_pages(&world);
+    world.machine.write_control("vm.drop_caches", "1").unwrap();
+    let dropped = single_pages(&world) - before;
+    assert!((1900..=2048).contains(&dropped), "{dropped} of 2048 file pages stood alone");
+}
+
+#[test]
+fn discarded_pages_are_free() {
+    let fill = "workload = \"touch\"\nsize = \"2048p\"";
+    let discard = "workload = \"discard\"\nfirst = 1\nevery = 2";
+    let again = "workload = \"touch\"\nsize = \"2048p\"\nwrite = false";
+    let of = |phases: &[(&str, &str)]| after_phases("", phases);
+    let (filled, _) = of(&[("fill", fill)]);
+    let (world, record) = of(&[("fill", fill), ("discard", discard)]);
+    assert_eq!(value(&record, "t.discard.nr_anon_pages"), 1024.0);
+    let holes = single_pages(&world) - single_pages(&filled);
+    assert!(
+        (700..=1024).contains(&holes),
+        "{holes} of 1024 pages stood alone outside the sets of the CPU"
+    );
+    let (_, record) = of(&[("fill", fill), ("discard", discard), ("again", again)]);
+    assert_eq!(value(&record, "t.again.pgfault"), 1024.0);
+    let whole = "workload = \"discard\"";
+    let (_, record) = of(&[("fill", fill), ("discard", whole)]);
+    assert_eq!(value(&record, "t.discard.nr_anon_pages"), 0.0);
+}
+
+#[test]
+fn advice_decides_who_has_huge_pages() {
+    let of = |thp: &str, advice: &str| {
+        let machine = format!("[policy]\nthp = \"{thp}\"\n");
+        let touch = format!("workload = \"touch\"\nsize = \"8MiB\"\nadvice = \"{advice}\"");
+        value(&after_phases(&machine, &[("fill", &touch)]).1, "t.fill.thp_fault_alloc")
+    };
+    assert_eq!((of("never", "huge"), of("madvise", "normal")), (0.0, 0.0));
+    assert_eq!((of("madvise", "huge"), of("always", "normal")), (4.0, 4.0));
+    assert_eq!(of("always", "no-huge"), 0.0);
 }

@@ -392,9 +392,11 @@ impl World {
         cpu: Cpu,
         elapsed: &mut Nanos,
     ) {
-        // STUB until branch `thp`: Machine::discard(vma, first, nr, cpu).
-        let _ = (self.tasks[id].regions[region as usize], page, pages, cpu);
-        self.spend_in_kernel(id, self.cost.syscall_ns, elapsed);
+        let vma = self.tasks[id].regions[region as usize];
+        let effects = self.machine.discard(vma, page, pages, cpu);
+        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        let cost = self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
+        self.spend_in_kernel(id, cost, elapsed);
     }
 
     pub(super) fn end_phase(&mut self, id: usize, phase: u32) {
@@ -468,7 +470,7 @@ fn advice_of(advice: model::Advice) -> Advice {
         model::Advice::Normal => Advice::Normal,
         model::Advice::Random => Advice::Random,
         model::Advice::Sequential => Advice::Sequential,
-        // STUB until branch `thp`: Advice::Huge and Advice::NoHuge of the core.
-        model::Advice::Huge | model::Advice::NoHuge => Advice::Normal,
+        model::Advice::Huge => Advice::Huge,
+        model::Advice::NoHuge => Advice::NoHuge,
     }
 }
