@@ -105,3 +105,58 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_scenario::load::{load_str, Overrides};
+    use std::path::Path;
+
+    fn setup(text: &str) -> Setup {
+        let text = format!("[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n{text}");
+        let base = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let loaded = load_str("s.toml", &text, base, &Overrides::default());
+        loaded.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup
+    }
+
+    #[test]
+    fn what_only_a_module_can_do_is_impossible() {
+        let trace = "../../experiments/traces/cc1-zpipe.ptt";
+        let build = format!("workload = \"build\"\nunits = 1\npath = \"{trace}\"\n");
+        let touch = "workload = \"touch\"\nsize = \"1MiB\"\nadvice = \"huge\"\n";
+        for possible in [touch, &build] {
+            assert_eq!(impossible(&setup(possible)), None);
+        }
+        for (keys, what) in [
+            ("workload = \"high-order\"\nattempts = 1\n", "workload high-order"),
+            ("workload = \"kernel-memory\"\nblocks = 1\ncount = 1\n", "workload kernel-memory"),
+            (&format!("{build}stack_order = 2\n"), "a build with stack_order or kernel_pages"),
+            (&format!("{build}kernel_pages = 1\n"), "a build with stack_order or kernel_pages"),
+        ] {
+            let why = "needs a kernel module, which the guest does not have";
+            let said = format!("task `t`, phase `main`: {what} {why}");
+            assert_eq!(impossible(&setup(keys)), Some(said));
+        }
+    }
+
+    #[test]
+    fn policies_that_the_guest_sets_are_comparable() {
+        let of = |policy: &str| {
+            let touch = "workload = \"touch\"\nsize = \"1MiB\"\n";
+            not_comparable(&setup(&format!("{touch}[policy]\n{policy}\n")))
+        };
+        for same in [
+            "thp = \"always\"",
+            "thp_defrag = \"defer+madvise\"",
+            "background_compaction = \"kcompactd-early\"",
+            "compaction = \"linux-6.1\"",
+            "compaction_capture = \"on\"",
+        ] {
+            assert_eq!(of(same), [""; 0], "{same}");
+        }
+        assert_eq!(
+            of("compaction = \"linux-4.5\""),
+            ["policy compaction = linux-4.5: the kernel has its own"]
+        );
+    }
+}
