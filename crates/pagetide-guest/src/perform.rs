@@ -9,7 +9,7 @@ use crate::report::{line, line_between, Moment, Reporter};
 use crate::shared::Shared;
 use crate::sys::memory::{Mapping, PAGE_SIZE};
 use crate::sys::process::{self, Usage};
-use pagetide_scenario::model::{Setup, Task, WorkingSet, Workload};
+use pagetide_scenario::model::{Advice, Setup, Task, WorkingSet, Workload};
 use pagetide_scenario::op::{Backing, Op};
 use pagetide_scenario::workload::{scatter, Program};
 use std::fs::{File, OpenOptions};
@@ -146,7 +146,7 @@ impl<'a> Performer<'a> {
         match op {
             Op::Access { .. } => {}
             Op::Map { region, backing, pages, advice, executable } => {
-                let mapping = self.map(backing, pages, executable);
+                let mapping = self.map(backing, pages, advice, executable);
                 if let Some(mapping) = &mapping {
                     if let Err(error) = mapping.advise(advice) {
                         self.note(format_args!("advice refused: {error}"));
@@ -162,6 +162,15 @@ impl<'a> Performer<'a> {
                     *mapping = None;
                 }
             }
+            Op::Discard { region, page, pages } => {
+                let mapping = self.regions.get(region as usize).and_then(Option::as_ref);
+                if mapping.is_none_or(|mapping| mapping.discard(page, pages).is_err()) {
+                    self.errors += 1;
+                }
+            }
+            // The runner refuses scenarios with them; no program can ask the kernel for its pages.
+            Op::AllocBlock { .. } => self.errors += 1,
+            Op::FreeBlock { .. } | Op::Pace { .. } => {}
             Op::Read { file, offset, len } => {
                 self.pieces(file, offset, len, |file, buffer, at| file.read_at(buffer, at));
             }
@@ -215,8 +224,17 @@ impl<'a> Performer<'a> {
         }
     }
 
-    fn map(&mut self, backing: Backing, pages: u64, executable: bool) -> Option<Mapping> {
+    fn map(
+        &mut self,
+        backing: Backing,
+        pages: u64,
+        advice: Advice,
+        executable: bool,
+    ) -> Option<Mapping> {
+        let is_always = self.setup.policies.get("thp").is_some_and(|policy| policy == "always");
+        let may_be_huge = is_always || matches!(advice, Advice::Huge | Advice::NoHuge);
         let made = match backing {
+            Backing::Anon if may_be_huge => Mapping::anonymous_aligned(pages),
             Backing::Anon => Mapping::anonymous(pages),
             Backing::File(file) => match &self.files[file] {
                 Some(file) => Mapping::file(file, pages, executable),
@@ -302,13 +320,18 @@ fn report_usage(usage: Usage, bytes: u64) {
 fn files_of(workload: &Workload) -> Vec<(usize, bool)> {
     match workload {
         Workload::FileWrite { file, .. } => vec![(*file, true)],
-        Workload::FileRead { file, .. } | Workload::MappedRead { file, .. } => vec![(*file, false)],
+        Workload::FileRead { file, .. }
+        | Workload::MappedRead { file, .. }
+        | Workload::Interleave { file, .. } => vec![(*file, false)],
         Workload::WorkingSet(set) => set.file.iter().map(|file| (file.0, false)).collect(),
         Workload::Build(build) => {
             let read = [build.sources, build.headers].into_iter().flatten().map(|of| (of.0, false));
             read.chain(build.objects.map(|of| (of.0, true))).collect()
         }
         Workload::Touch { .. }
+        | Workload::Discard { .. }
+        | Workload::HighOrder(_)
+        | Workload::KernelMemory(_)
         | Workload::Trace { .. }
         | Workload::WriteControl { .. }
         | Workload::CreateGroup { .. }

@@ -139,9 +139,17 @@ pub fn sysctls(setup: &Setup) {
     if generations.exists() {
         let _ = fs::write(generations, "0");
     }
-    let huge = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
-    if huge.exists() {
-        let _ = fs::write(huge, "never");
+    let huge = Path::new("/sys/kernel/mm/transparent_hugepage");
+    let policy = |name: &str| setup.policies.get(name).map(String::as_str);
+    for (policy, file, default) in
+        [("thp", "enabled", "never"), ("thp_defrag", "defrag", "madvise")]
+            .map(|(name, file, default)| (policy(name), file, default))
+    {
+        if let Err(error) = write_existing(&huge.join(file), policy.unwrap_or(default)) {
+            if let Some(policy) = policy {
+                line(format_args!("@lacks huge pages ({file} = {policy}: {error})"));
+            }
+        }
     }
     for (name, text) in &setup.sysctls {
         match write_knob(name, text) {

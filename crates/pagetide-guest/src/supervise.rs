@@ -109,7 +109,7 @@ fn supervise() -> Result<(), String> {
     reporter.snapshot(begin("run-begin"), |_| {});
     process::alarm(Duration::from_nanos(setup.time_limit_ns));
     shared.go(seed);
-    let in_time = wait_for_tasks(setup, &pids, shared);
+    let in_time = wait_for_tasks(setup, &pids, shared, &mut reporter);
     process::end_alarm();
 
     let console = shared.lock_console();
@@ -166,15 +166,36 @@ fn wait_for_seed() -> u64 {
     }
 }
 
-/// Waits for all tasks that are not in the background; false when the time limit came first.
-fn wait_for_tasks(setup: &Setup, pids: &[i32], shared: Shared) -> bool {
+/// Waits for all tasks that are not in the background, and stops those that run until another has
+/// ended; false when the time limit came first.
+fn wait_for_tasks(
+    setup: &Setup,
+    pids: &[i32],
+    shared: Shared,
+    reporter: &mut Reporter<'_>,
+) -> bool {
+    let mut is_over = vec![false; pids.len()];
+    let mut is_stopped = vec![false; pids.len()];
     let mut left = setup.tasks.iter().filter(|task| !task.background).count();
     while left > 0 {
         let Some((pid, ended)) = process::wait_any() else { return false };
         let Some(id) = pids.iter().position(|&known| known == pid) else { continue };
         shared.task_has_ended(id);
+        is_over[id] = true;
+        for (other, task) in setup.tasks.iter().enumerate() {
+            if task.until == Some(id) && !is_over[other] {
+                // Not in the middle of a report.
+                let console = shared.lock_console();
+                process::kill(pids[other]);
+                drop(console);
+                is_stopped[other] = true;
+                let stopped = Moment { kind: "task-stop", task: other, phase: 0 };
+                reporter.snapshot(stopped, |_| {});
+            }
+        }
         match ended {
             Ended::Exited(0) => {}
+            Ended::Killed(_) if is_stopped[id] => {}
             Ended::Exited(code) => line_between(shared, format_args!("@ended {id} exit {code}")),
             Ended::Killed(signal) => {
                 line_between(shared, format_args!("@ended {id} signal {signal}"));

@@ -142,6 +142,7 @@ mod tests {
             group: None,
             start: Start { delay_ns: 0, after: None },
             background: false,
+            until: None,
             nice: 0,
             loops: 1,
             phases: phases.iter().map(phase).collect(),

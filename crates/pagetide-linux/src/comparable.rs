@@ -6,7 +6,7 @@ use pagetide_scenario::model::{Setup, Workload};
 /// The longest read() or write() that the guest makes in one call.
 const BLOCK_MAX: u64 = 1 << 20;
 /// Policies that stand for what the guest's kernel does.
-const LINUX_TODAY: [(&str, &str); 10] = [
+const LINUX_TODAY: [(&str, &str); 13] = [
     ("watermarks", "scale-factor"),
     ("kswapd", "linux-6.1"),
     ("direct_reclaim", "linux-6.1"),
@@ -17,17 +17,44 @@ const LINUX_TODAY: [(&str, &str); 10] = [
     ("soft_limit_node", "global"),
     ("shrink_priority", "guarded"),
     ("group_walk", "whole"),
+    ("background_compaction", "kcompactd-early"),
+    ("compaction", "linux-6.1"),
+    ("compaction_capture", "on"),
 ];
+/// Policies that the guest sets in its kernel.
+const SET_IN_THE_GUEST: [&str; 2] = ["thp", "thp_defrag"];
 
 /// A control of groups that was proposed and never merged.
 const NEVER_MERGED: &str = "memory.global_shrink_priority";
+
+/// What makes a comparison impossible: a sentence, if there is such a thing. A program cannot ask the
+/// kernel for pages of its own; a module could.
+pub fn impossible(setup: &Setup) -> Option<String> {
+    for task in &setup.tasks {
+        for phase in &task.phases {
+            let what = match &phase.workload {
+                Workload::HighOrder(_) => "workload high-order",
+                Workload::KernelMemory(_) => "workload kernel-memory",
+                Workload::Build(build) if build.stack_order > 0 || build.kernel_pages > 0 => {
+                    "a build with stack_order or kernel_pages"
+                }
+                _ => continue,
+            };
+            return Some(format!(
+                "task `{}`, phase `{}`: {what} needs a kernel module, which the guest does not have",
+                task.name, phase.name
+            ));
+        }
+    }
+    None
+}
 
 /// Sentences, one for each part that only the simulator has.
 pub fn not_comparable(setup: &Setup) -> Vec<String> {
     let mut found = Vec::new();
     for (name, value) in &setup.policies {
         let today = LINUX_TODAY.iter().any(|(n, v)| n == name && v == value);
-        if !today {
+        if !today && !SET_IN_THE_GUEST.contains(&name.as_str()) {
             found.push(format!("policy {name} = {value}: the kernel has its own"));
         }
     }
@@ -77,4 +104,59 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
         );
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_scenario::load::{load_str, Overrides};
+    use std::path::Path;
+
+    fn setup(text: &str) -> Setup {
+        let text = format!("[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n{text}");
+        let base = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let loaded = load_str("s.toml", &text, base, &Overrides::default());
+        loaded.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup
+    }
+
+    #[test]
+    fn what_only_a_module_can_do_is_impossible() {
+        let trace = "../../experiments/traces/cc1-zpipe.ptt";
+        let build = format!("workload = \"build\"\nunits = 1\npath = \"{trace}\"\n");
+        let touch = "workload = \"touch\"\nsize = \"1MiB\"\nadvice = \"huge\"\n";
+        for possible in [touch, &build] {
+            assert_eq!(impossible(&setup(possible)), None);
+        }
+        for (keys, what) in [
+            ("workload = \"high-order\"\nattempts = 1\n", "workload high-order"),
+            ("workload = \"kernel-memory\"\nblocks = 1\ncount = 1\n", "workload kernel-memory"),
+            (&format!("{build}stack_order = 2\n"), "a build with stack_order or kernel_pages"),
+            (&format!("{build}kernel_pages = 1\n"), "a build with stack_order or kernel_pages"),
+        ] {
+            let why = "needs a kernel module, which the guest does not have";
+            let said = format!("task `t`, phase `main`: {what} {why}");
+            assert_eq!(impossible(&setup(keys)), Some(said));
+        }
+    }
+
+    #[test]
+    fn policies_that_the_guest_sets_are_comparable() {
+        let of = |policy: &str| {
+            let touch = "workload = \"touch\"\nsize = \"1MiB\"\n";
+            not_comparable(&setup(&format!("{touch}[policy]\n{policy}\n")))
+        };
+        for same in [
+            "thp = \"always\"",
+            "thp_defrag = \"defer+madvise\"",
+            "background_compaction = \"kcompactd-early\"",
+            "compaction = \"linux-6.1\"",
+            "compaction_capture = \"on\"",
+        ] {
+            assert_eq!(of(same), [""; 0], "{same}");
+        }
+        assert_eq!(
+            of("compaction = \"linux-4.5\""),
+            ["policy compaction = linux-4.5: the kernel has its own"]
+        );
+    }
 }

@@ -68,8 +68,8 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
             let major = usage.major_faults as f64;
             put(&mut metrics, format!("{}.pgmajfault", task.name), major, Unit::Count);
         } else if let Some(began) = find("task-begin", id) {
-            // Killed, or cut by the time limit: what it had used by then nobody knows.
-            put_walltime(&mut metrics, &task.name, began, end);
+            // Stopped, killed, or cut by the time limit: what it had used by then nobody knows.
+            put_walltime(&mut metrics, &task.name, began, find("task-stop", id).unwrap_or(end));
         }
         let mut began: Option<&Snapshot> = None;
         for snapshot in report.snapshots.iter().filter(|snapshot| snapshot.task == id) {

@@ -4,7 +4,7 @@
 //! runs. All runs begin with the same memory and differ by their seed, and by what an emulated
 //! machine does not repeat.
 
-use crate::comparable::not_comparable;
+use crate::comparable::{impossible, not_comparable};
 use crate::console::{self, Report};
 use crate::counts::{record, RunName};
 use crate::error::{LinuxError, PANIC};
@@ -86,6 +86,9 @@ impl<'a> Session<'a> {
     /// See [`LinuxError`]. Nothing is left behind.
     pub fn boot(job: Job<'a>, options: &Options) -> Result<Session<'a>, LinuxError> {
         let setup = &job.variant.setup;
+        if let Some(why) = impossible(setup) {
+            return Err(LinuxError::Scenario(why));
+        }
         let qemu_version = qemu::version()?;
         let kernel = match &options.kernel {
             Some(image) => Kernel::at(image)?,
@@ -424,10 +427,13 @@ fn write_archive(
     archive.file(&file, &read(job.file)?);
     let mut traces: Vec<&PathBuf> = Vec::new();
     for phase in job.variant.setup.tasks.iter().flat_map(|task| &task.phases) {
-        if let Workload::Trace { path, .. } = &phase.workload {
-            if !traces.contains(&path) {
-                traces.push(path);
-            }
+        let path = match &phase.workload {
+            Workload::Trace { path, .. } => path,
+            Workload::Build(build) => &build.trace,
+            _ => continue,
+        };
+        if !traces.contains(&path) {
+            traces.push(path);
         }
     }
     for path in traces {

@@ -211,6 +211,9 @@ pub struct Task {
     pub start: Start,
     /// A background task does not keep the run alive: it is stopped when all others ended.
     pub background: bool,
+    /// It is stopped when this task (index into [`Setup::tasks`]) has ended; then it is in the
+    /// background, too.
+    pub until: Option<usize>,
     /// Scheduling weight by nice value, -20..=19.
     pub nice: i8,
     /// Cycles through the phases this many times.
@@ -263,6 +266,25 @@ pub enum Advice {
     Random,
     /// MADV_SEQUENTIAL.
     Sequential,
+    /// MADV_HUGEPAGE: huge pages, if there are any.
+    Huge,
+    /// MADV_NOHUGEPAGE: none.
+    NoHuge,
+}
+
+/// What a request for a block of kernel memory may do to get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockRequest {
+    /// GFP_KERNEL: sleep, reclaim, compact.
+    Kernel,
+    /// GFP_KERNEL | __GFP_HIGH: the same, and use half of the reserve.
+    KernelHigh,
+    /// GFP_KERNEL | __GFP_RECLAIMABLE: as the first, among memory that a shrinker frees.
+    Reclaimable,
+    /// GFP_NOWAIT: wake kswapd.
+    Nowait,
+    /// GFP_NOWAIT | __GFP_HIGH, which is GFP_ATOMIC: wake kswapd, and use half of the reserve.
+    Atomic,
 }
 
 /// What a phase does. Each is defined to the page in docs/scenario.md, so that another program
@@ -314,7 +336,31 @@ pub enum Workload {
         write: bool,
         /// Which page comes next.
         order: Order,
+        /// Advice given after mapping: about huge pages.
+        advice: Advice,
     },
+    /// Anonymous pages and pages of a mapped file by turns, so that they alternate in memory.
+    Interleave {
+        /// Name of the anonymous region, shared between phases.
+        region: String,
+        /// Pages of each kind.
+        pages: u64,
+        /// Index into [`Setup::files`]; its mapping goes when the phase ends.
+        file: usize,
+    },
+    /// Gives back pages of an anonymous region that an earlier phase has mapped (MADV_DONTNEED).
+    Discard {
+        /// Name of the region.
+        region: String,
+        /// The first page.
+        first: u64,
+        /// Distance from one page to the next.
+        every: u64,
+    },
+    /// Tries to allocate blocks of kernel memory, as the stress-highalloc module of mmtests.
+    HighOrder(HighOrder),
+    /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
+    KernelMemory(KernelMemory),
     /// Hot/cold accesses over an anonymous and/or a file region: the generator of
     /// docs/scenario.md, "working-set".
     WorkingSet(WorkingSet),
@@ -381,6 +427,40 @@ pub struct Build {
     pub headers: Option<(usize, u64)>,
     /// (index into [`Setup::files`], bytes a unit): objects, appended.
     pub objects: Option<(usize, u64)>,
+    /// log2 of the pages of a unit's kernel stack, a block for its life; 0: none.
+    pub stack_order: u8,
+    /// Other unmovable pages for a unit's life: page tables, descriptors; 0: none.
+    pub kernel_pages: u32,
+}
+
+/// Attempts to allocate blocks of one order, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HighOrder {
+    /// log2 of a block's pages.
+    pub order: u8,
+    /// How many.
+    pub attempts: u32,
+    /// From the start of one attempt to that of the next, unless it took longer.
+    pub interval_ns: u64,
+    /// What an attempt may do.
+    pub request: BlockRequest,
+    /// Blocks are held until all attempts are made; otherwise each is freed at once.
+    pub hold: bool,
+}
+
+/// Kernel memory that comes and goes: beyond `blocks`, each new block takes the place of a random one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelMemory {
+    /// log2 of a block's pages.
+    pub order: u8,
+    /// Blocks held at most.
+    pub blocks: u32,
+    /// Allocations; `None`: until stopped.
+    pub count: Option<u64>,
+    /// From the start of one allocation to that of the next, unless it took longer.
+    pub interval_ns: u64,
+    /// What an allocation may do.
+    pub request: BlockRequest,
 }
 
 /// Parameters of the hot/cold generator.

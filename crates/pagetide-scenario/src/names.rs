@@ -69,8 +69,74 @@ names! {
     "policy" KswapdPolicy {
         /// Node-wide balancing with boost and failure count.
         Linux61 = "linux-6.1",
+        /// Linux 4.5 and 4.6: zone by zone, at the order asked for, each up to its high mark.
+        Linux45 = "linux-4.5",
         /// Zone by zone, with naps at congestion, as in January 2011.
         Linux2637 = "linux-2.6.37",
+    }
+}
+
+names! {
+    /// Who makes blocks of high order in the background.
+    "policy" BackgroundCompactionPolicy {
+        /// kcompactd, woken before kswapd's nap, so that requests that keep coming cannot starve it
+        /// (since Linux 4.6).
+        KcompactdEarly = "kcompactd-early",
+        /// kcompactd, woken when kswapd goes to sleep for good: the patch of March 2016.
+        Kcompactd = "kcompactd",
+        /// kswapd, in the middle of its rounds, as up to Linux 4.5 (with kswapd linux-4.5).
+        Kswapd = "kswapd",
+        /// Nobody.
+        Off = "off",
+    }
+}
+
+names! {
+    /// How compaction is judged worth while, how it scans, and when an allocation resorts to it.
+    "policy" CompactionPolicy {
+        /// Linux 6.1.
+        Linux61 = "linux-6.1",
+        /// Linux 4.5: asynchronous before every reclaim, synchronous after it, done only if the low
+        /// mark is met as well.
+        Linux45 = "linux-4.5",
+    }
+}
+
+names! {
+    /// Whether a task that compacts for itself takes the block it has made before it is free.
+    "policy" CompactionCapturePolicy {
+        /// It does (since Linux 5.1).
+        On = "on",
+        /// It competes for it with everybody.
+        Off = "off",
+    }
+}
+
+names! {
+    /// When anonymous memory gets huge pages (transparent_hugepage/enabled).
+    "policy" ThpPolicy {
+        /// Wherever it can.
+        Always = "always",
+        /// Where madvise asked for it.
+        Madvise = "madvise",
+        /// Nowhere.
+        Never = "never",
+    }
+}
+
+names! {
+    /// What a fault does for a huge page that is not there (transparent_hugepage/defrag).
+    "policy" ThpDefragPolicy {
+        /// Reclaims and compacts, once.
+        Always = "always",
+        /// Wakes the daemons.
+        Defer = "defer",
+        /// Reclaims and compacts where madvise asked for it, wakes the daemons elsewhere.
+        DeferMadvise = "defer+madvise",
+        /// Reclaims and compacts where madvise asked for it, does nothing elsewhere.
+        Madvise = "madvise",
+        /// Does nothing.
+        Never = "never",
     }
 }
 
@@ -213,6 +279,14 @@ names! {
         MappedRead = "mapped-read",
         /// Writes or reads each page of an anonymous region.
         Touch = "touch",
+        /// Anonymous pages and pages of a file by turns, so that they alternate in memory.
+        Interleave = "interleave",
+        /// Gives back pages of an anonymous region with madvise(MADV_DONTNEED).
+        Discard = "discard",
+        /// Tries to allocate blocks of kernel memory of one order.
+        HighOrder = "high-order",
+        /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
+        KernelMemory = "kernel-memory",
         /// Hot and cold accesses over anonymous and/or file memory.
         WorkingSet = "working-set",
         /// Replays a page trace.
@@ -257,6 +331,42 @@ names! {
         Random = "random",
         /// MADV_SEQUENTIAL.
         Sequential = "sequential",
+    }
+}
+
+names! {
+    /// Advice on anonymous memory.
+    "advice" HugeAdviceKind {
+        /// As policy thp says.
+        Normal = "normal",
+        /// MADV_HUGEPAGE: huge pages, if policy thp allows any.
+        Huge = "huge",
+        /// MADV_NOHUGEPAGE: none.
+        NoHuge = "no-huge",
+    }
+}
+
+names! {
+    /// What an attempt at a block of high order may do.
+    "request" HighOrderRequest {
+        /// GFP_KERNEL | __GFP_HIGH: sleep, reclaim, compact.
+        Direct = "direct",
+        /// GFP_NOWAIT | __GFP_HIGH: wake kswapd.
+        Nowait = "nowait",
+    }
+}
+
+names! {
+    /// What an allocation of kernel memory may do.
+    "request" KernelRequest {
+        /// GFP_KERNEL: sleep, reclaim, compact.
+        Kernel = "kernel",
+        /// GFP_ATOMIC: wake kswapd, and use half of the reserve.
+        Atomic = "atomic",
+        /// GFP_NOWAIT: wake kswapd.
+        Nowait = "nowait",
+        /// GFP_KERNEL | __GFP_RECLAIMABLE: as kernel, among memory that a shrinker frees.
+        Reclaimable = "reclaimable",
     }
 }
 

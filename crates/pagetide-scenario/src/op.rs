@@ -3,7 +3,7 @@
 //! Every workload is a stream of these; a world executes them. Regions are numbered per task in
 //! the order in which [`Op::Map`] introduces them.
 
-use crate::model::Advice;
+use crate::model::{Advice, BlockRequest};
 
 /// What backs a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,35 @@ pub enum Op {
     /// Sleeps.
     Sleep {
         /// Duration.
+        ns: u64,
+    },
+    /// Tells the kernel that pages of an anonymous region are not needed (MADV_DONTNEED).
+    Discard {
+        /// The region.
+        region: u32,
+        /// The first page.
+        page: u64,
+        /// How many.
+        pages: u64,
+    },
+    /// Asks for a block of kernel memory and puts it, if there is one, into a slot that is empty.
+    AllocBlock {
+        /// The slot. Slots are the task's and count from 0.
+        slot: u32,
+        /// log2 of the block's pages.
+        order: u8,
+        /// What the request may do.
+        request: BlockRequest,
+    },
+    /// Frees the block in a slot, if there is one.
+    FreeBlock {
+        /// The slot.
+        slot: u32,
+    },
+    /// Sleeps until so long after the phase's last operation of this kind ended. The first of a phase
+    /// does not sleep, and neither does one that comes later than that.
+    Pace {
+        /// Time from one to the next.
         ns: u64,
     },
     /// Performs the only operation of the phase with this index (within the task): a

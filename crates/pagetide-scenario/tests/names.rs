@@ -4,9 +4,10 @@ use pagetide_core::config::Config;
 use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
 use pagetide_scenario::names::{
-    DirectReclaimPolicy, GroupWalkPolicy, KnobForm, KswapdPolicy, LruPolicy, Named,
-    PerCpuListsPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy, SoftLimitNodePolicy,
-    SoftLimitPolicy, SoftLimitRootPolicy, WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
+    BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy, DirectReclaimPolicy,
+    GroupWalkPolicy, KnobForm, KswapdPolicy, LruPolicy, Named, PerCpuListsPolicy,
+    ShrinkPriorityPolicy, SoftLimitDirectPolicy, SoftLimitNodePolicy, SoftLimitPolicy,
+    SoftLimitRootPolicy, ThpDefragPolicy, ThpPolicy, WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
 };
 
 fn machine() -> Machine {
@@ -68,6 +69,11 @@ fn the_policies_are_the_core_s() {
     check::<KswapdPolicy>("kswapd");
     check::<DirectReclaimPolicy>("direct_reclaim");
     check::<PerCpuListsPolicy>("per_cpu_lists");
+    check::<BackgroundCompactionPolicy>("background_compaction");
+    check::<CompactionPolicy>("compaction");
+    check::<CompactionCapturePolicy>("compaction_capture");
+    check::<ThpPolicy>("thp");
+    check::<ThpDefragPolicy>("thp_defrag");
     check::<LruPolicy>("lru");
     check::<SoftLimitPolicy>("soft_limit");
     check::<SoftLimitRootPolicy>("soft_limit_root");

@@ -4,7 +4,7 @@
 //! by how much of a timer tick each task starts late. It decides nothing else.
 
 use crate::disk::Disk;
-use crate::task::{Task, Usage};
+use crate::task::{PhaseRun, Task, Usage};
 use crate::world::groups::{counts_of, make_group, GroupError};
 use crate::world::{EventSink, World, WorldError};
 use pagetide_core::boot::free_lists::FreeLists;
@@ -16,7 +16,7 @@ use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::units::{MemcgId, Nanos, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
-use pagetide_scenario::model::{self, Setup, Variant};
+use pagetide_scenario::model::{self, Setup, Variant, Workload};
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use pagetide_scenario::workload::{Program, ProgramError};
@@ -182,14 +182,15 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let controls: Vec<(&str, &str)> =
         setup.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     machine.write_controls(&controls).map_err(SimError::Control)?;
-    // kswapd of 2.6.37 is that of a kernel whose block layer throttles nobody's writeback.
-    let of_2011 = setup.policies.get("kswapd").is_some_and(|policy| policy == "linux-2.6.37");
+    // These kswapds are those of kernels whose block layers throttle nobody's writeback.
+    let is_old = |policy: &String| policy == "linux-2.6.37" || policy == "linux-4.5";
+    let before_4_10 = setup.policies.get("kswapd").is_some_and(is_old);
     let disks: Vec<Disk> = setup
         .machine
         .disks
         .iter()
         .map(|disk| Disk::new(disk, sub_seed(seed, &format!("disk {}", disk.name))))
-        .map(|disk| if of_2011 { disk.without_writeback_throttling() } else { disk })
+        .map(|disk| if before_4_10 { disk.without_writeback_throttling() } else { disk })
         .collect();
     let mut next_base = vec![0u64; disks.len().max(1)];
     if let Some(swap) = &setup.machine.swap {
@@ -278,7 +279,9 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
         metrics.insert(key, Metric { value, unit });
     };
     let seconds = |ns: Nanos| ns as f64 / 1e9;
+    // It may not have begun before the run was cut.
     let measured = setup.measure.map(|task| &world.tasks[task].vmstat);
+    let measured = measured.filter(|counts| !counts.is_empty());
     for (name, value) in world.machine.metrics() {
         put(name.into(), value as f64, Unit::Count);
     }
@@ -289,6 +292,9 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
         put("allocstall".into(), allocstall(counts) as f64, Unit::Count);
     }
     put("elapsed".into(), seconds(world.now), Unit::Seconds);
+    let user_ns = world.tasks.iter().map(|task| task.usage.user_ns).sum();
+    put("user".into(), seconds(user_ns), Unit::Seconds);
+    put("system".into(), seconds(world.busy_ns - user_ns), Unit::Seconds);
     put("psi.memory.some".into(), seconds(world.machine.psi().some_ns), Unit::Seconds);
     put("psi.memory.full".into(), seconds(world.machine.psi().full_ns), Unit::Seconds);
     for (task, model) in world.tasks.iter().zip(&setup.tasks) {
@@ -308,6 +314,31 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             ("max", latency.max()),
         ] {
             put(format!("{name}.alloc_latency_{key}"), seconds(value), Unit::Seconds);
+        }
+        let of_blocks = |run: &&PhaseRun| {
+            let workload = &model.phases[run.phase as usize].workload;
+            matches!(workload, Workload::HighOrder(_) | Workload::KernelMemory(_))
+        };
+        let mut attempts = Success::default();
+        for run in task.phases.iter().filter(of_blocks) {
+            // That of a phase that was cut is what the task has had since it began.
+            let usage = match run.ended {
+                Some(_) => run.usage.clone(),
+                None => task.usage.since(&run.usage),
+            };
+            let of_phase = Success { asked: usage.blocks_asked, got: usage.blocks_got };
+            attempts = Success {
+                asked: attempts.asked + of_phase.asked,
+                got: attempts.got + of_phase.got,
+            };
+            if let Some(percent) = of_phase.percent() {
+                let phase = &model.phases[run.phase as usize].name;
+                put(format!("{name}.{phase}.success"), percent, Unit::Percent);
+            }
+        }
+        if let Some(percent) = attempts.percent() {
+            put(format!("{name}.success"), percent, Unit::Percent);
+            put(format!("{name}.attempts"), attempts.asked as f64, Unit::Count);
         }
         for run in &task.phases {
             let Some(ended) = run.ended else { continue };
@@ -364,8 +395,22 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
     metrics
 }
 
-/// What the copies of a task did together, under the name they share: times and latencies are
-/// means, everything else is a sum.
+/// Blocks that were asked for, and those that there were.
+#[derive(Clone, Copy, Default)]
+struct Success {
+    asked: u64,
+    got: u64,
+}
+
+impl Success {
+    /// Whole per cent, rounded down, as mmtests prints it; nothing of nothing.
+    fn percent(self) -> Option<f64> {
+        (self.got * 100).checked_div(self.asked).map(|percent| percent as f64)
+    }
+}
+
+/// What the copies of a task did together, under the name they share: times, latencies and
+/// percentages are means, everything else is a sum.
 fn add_copies(metrics: &mut BTreeMap<String, Metric>, setup: &Setup) {
     let mut families: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for task in &setup.tasks {
@@ -390,7 +435,10 @@ fn add_copies(metrics: &mut BTreeMap<String, Metric>, setup: &Setup) {
                 .collect();
             let unit = all[0].unit;
             let sum: f64 = all.iter().map(|metric| metric.value).sum();
-            let value = if unit == Unit::Seconds { sum / all.len() as f64 } else { sum };
+            let value = match unit {
+                Unit::Seconds | Unit::Percent => sum / all.len() as f64,
+                _ => sum,
+            };
             metrics.insert(format!("{family}.{key}"), Metric { value, unit });
         }
     }

@@ -8,7 +8,7 @@ use crate::histogram::LatencyHistogram;
 use pagetide_core::call::Call;
 use pagetide_core::page_table::VmaId;
 use pagetide_core::readahead::ReadaheadState;
-use pagetide_core::units::{MmId, Nanos, NodeId};
+use pagetide_core::units::{MmId, Nanos, NodeId, Pfn};
 use pagetide_core::vmstat::{Event, Vmstat};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::Program;
@@ -29,6 +29,10 @@ pub struct Usage {
     pub pgmajfault: u64,
     /// Bytes accessed, read or written.
     pub bytes: u64,
+    /// Blocks of kernel memory asked for.
+    pub blocks_asked: u64,
+    /// Those that there were.
+    pub blocks_got: u64,
 }
 
 /// A phase while it runs, then its result.
@@ -101,6 +105,10 @@ pub struct Task {
     pub mm: MmId,
     /// Regions in the order of their introduction.
     pub regions: Vec<VmaId>,
+    /// Its blocks of kernel memory, by slot.
+    pub blocks: Vec<Option<Pfn>>,
+    /// When the phase's last pause ended ([`Op::Pace`]), or would have, had there been need of one.
+    pub paced: Option<Nanos>,
     /// Read-ahead state of each file it reads, by index of the setup's files.
     pub readahead: Vec<ReadaheadState>,
     /// The call in progress, and what it serves.
@@ -119,6 +127,8 @@ pub struct Task {
     pub stalled: bool,
     /// The OOM killer chose it.
     pub killed: bool,
+    /// The task that it was to run until has ended.
+    pub stopped: bool,
     /// When it began, if it has.
     pub began: Option<Nanos>,
     /// When it ended, if it has.
@@ -156,6 +166,8 @@ impl Usage {
             pgfault: self.pgfault - earlier.pgfault,
             pgmajfault: self.pgmajfault - earlier.pgmajfault,
             bytes: self.bytes - earlier.bytes,
+            blocks_asked: self.blocks_asked - earlier.blocks_asked,
+            blocks_got: self.blocks_got - earlier.blocks_got,
         }
     }
 }
@@ -174,6 +186,8 @@ impl Task {
             program,
             mm,
             regions: Vec::new(),
+            blocks: Vec::new(),
+            paced: None,
             readahead: vec![ReadaheadState::default(); nr_files],
             call: None,
             call_began: 0,
@@ -183,6 +197,7 @@ impl Task {
             blocked: Blocked::Sleeping,
             stalled: false,
             killed: false,
+            stopped: false,
             began: None,
             ended: None,
             background,
@@ -192,6 +207,11 @@ impl Task {
             vmstat: Vec::new(),
             io_errors: 0,
         }
+    }
+
+    /// Whether it must not go on: it ends as soon as it has a CPU.
+    pub fn must_exit(&self) -> bool {
+        self.killed || self.stopped
     }
 
     /// Whether it has ended or was killed.

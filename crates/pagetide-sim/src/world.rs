@@ -8,6 +8,7 @@
 //! Invariant: a thread is running on at most one CPU, and a busy CPU has exactly one event.
 
 mod audit;
+mod blocks;
 mod daemons;
 mod disks;
 mod events;
@@ -113,6 +114,8 @@ pub struct World {
     pub tasks: Vec<Task>,
     /// Time now.
     pub now: Nanos,
+    /// CPU time of everybody: tasks, daemons, switches, interrupts.
+    pub busy_ns: Nanos,
     cost: CostModel,
     queue: EventQueue<Event>,
     scheduler: Scheduler,
@@ -207,6 +210,7 @@ impl World {
         let mut world = World {
             machine,
             now: 0,
+            busy_ns: 0,
             cost: CostModel::for_cpus(cpus),
             queue: EventQueue::new(),
             scheduler,
@@ -365,7 +369,7 @@ impl World {
             }
             let mut full = self.carry_out(thread, cpu);
             if let Thread::Task(task) = thread {
-                if after == After::Exit || self.tasks[task].killed {
+                if after == After::Exit || self.tasks[task].must_exit() {
                     self.exit_task(task, cpu);
                     self.carry_out(thread, cpu);
                     full = None;
@@ -405,6 +409,7 @@ impl World {
             Thread::Flusher => self.run_flusher(cpu),
         };
         let ran = (ran + cost).max(1);
+        self.busy_ns += ran;
         let counts_as_running = matches!(thread, Thread::Task(task) if !self.tasks[task].stalled);
         if let (true, Thread::Task(task)) = (counts_as_running, thread) {
             self.machine.psi_run_begin(self.tasks[task].mm, self.now);

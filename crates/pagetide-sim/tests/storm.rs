@@ -7,8 +7,8 @@
 //! setup is printed by `cargo test --test storm show -- --ignored --nocapture`.
 
 use pagetide_scenario::model::{
-    Advice, Disk, DiskFaults, File, Group, Machine, Node, Order, Phase, Setup, Start, Swap, Task,
-    Variant, WorkingSet, Workload,
+    Advice, BlockRequest, Disk, DiskFaults, File, Group, HighOrder, KernelMemory, Machine, Node,
+    Order, Phase, Setup, Start, Swap, Task, Variant, WorkingSet, Workload,
 };
 use pagetide_scenario::prng::SplitMix64;
 use pagetide_scenario::record::RunRecord;
@@ -155,6 +155,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
             passes: 1 + draw.below(2) as u32,
             write: !draw.one_in(4),
             order: order(draw),
+            advice: Advice::Normal,
         },
         6 => Workload::WorkingSet(WorkingSet {
             anon: Some((format!("set{number}"), pages)),
@@ -243,9 +244,69 @@ fn add_groups(setup: &mut Setup, seed: u64) {
     }
 }
 
+/// Puts kernel memory, holes and tasks that end with others into every third setup, with draws of
+/// their own, too.
+fn add_blocks(setup: &mut Setup, seed: u64) {
+    if !seed.is_multiple_of(3) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x626c_6f63_6b73));
+    let request = |draw: &mut Draw| {
+        draw.of(&[
+            BlockRequest::Kernel,
+            BlockRequest::KernelHigh,
+            BlockRequest::Reclaimable,
+            BlockRequest::Nowait,
+            BlockRequest::Atomic,
+        ])
+    };
+    let pages = setup.files.iter().map(|file| file.size.div_ceil(PAGE)).collect::<Vec<u64>>();
+    for (id, task) in setup.tasks.iter_mut().enumerate() {
+        for number in 0..draw.below(4) {
+            let file = draw.below(3) as usize;
+            let region = format!("holes{number}");
+            let workloads = match draw.below(3) {
+                0 => vec![Workload::HighOrder(HighOrder {
+                    order: draw.below(11) as u8,
+                    attempts: 1 + draw.below(50) as u32,
+                    interval_ns: draw.of(&[0, 1000, 1_000_000]),
+                    request: request(&mut draw),
+                    hold: draw.one_in(2),
+                })],
+                1 => vec![Workload::KernelMemory(KernelMemory {
+                    order: draw.of(&[0, 0, 1, 2, 3, 5]),
+                    blocks: 1 + draw.below(100) as u32,
+                    count: Some(draw.below(500)),
+                    interval_ns: draw.of(&[0, 1000, 100_000]),
+                    request: request(&mut draw),
+                })],
+                _ => vec![
+                    Workload::Interleave {
+                        region: region.clone(),
+                        pages: 1 + draw.below(pages[file].min(1000)),
+                        file,
+                    },
+                    Workload::Discard { region, first: draw.below(3), every: 1 + draw.below(3) },
+                ],
+            };
+            let at = draw.below(task.phases.len() as u64 + 1) as usize;
+            let named = workloads
+                .into_iter()
+                .enumerate()
+                .map(|(part, workload)| Phase { name: format!("blocks{number}{part}"), workload });
+            task.phases.splice(at..at, named);
+        }
+        if id > 0 && draw.one_in(4) {
+            task.until = Some(draw.below(id as u64) as usize);
+            task.background = true;
+        }
+    }
+}
+
 fn setup(seed: u64) -> Setup {
     let mut setup = setup_without_groups(seed);
     add_groups(&mut setup, seed);
+    add_blocks(&mut setup, seed);
     setup
 }
 
@@ -271,6 +332,7 @@ fn setup_without_groups(seed: u64) -> Setup {
                 after: (id > 0 && draw.one_in(4)).then(|| draw.below(id as u64) as usize),
             },
             background: id > 0 && draw.one_in(5),
+            until: None,
             nice: draw.below(40) as i8 - 20,
             loops: 1 + draw.below(2) as u32,
             phases: (0..1 + draw.below(3) as usize)

@@ -174,6 +174,7 @@ fn setup(requests: u64, percent: u64) -> Setup {
         group: None,
         start: model::Start { delay_ns: 0, after: None },
         background: false,
+        until: None,
         nice: 0,
         loops: 1,
         phases: vec![model::Phase { name: "read".into(), workload: read }],

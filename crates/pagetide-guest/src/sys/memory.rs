@@ -11,6 +11,8 @@ use std::sync::atomic::AtomicU32;
 
 /// Bytes of a page.
 pub const PAGE_SIZE: u64 = 4096;
+/// Pages of a huge page.
+const HUGE_PAGES: u64 = 512;
 
 /// A mapping of this process.
 #[derive(Debug)]
@@ -42,6 +44,29 @@ impl Mapping {
         Ok(Mapping { base, pages, writable: true })
     }
 
+    /// The same, beginning at a multiple of 2 MiB, so that huge pages fit: mapped too large, then cut.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn anonymous_aligned(pages: u64) -> io::Result<Mapping> {
+        let wide = Mapping::anonymous(pages.saturating_add(HUGE_PAGES - 1))?;
+        let huge = (HUGE_PAGES * PAGE_SIZE) as usize;
+        let before = wide.base.align_offset(huge);
+        let mapping =
+            Mapping { base: wide.base.wrapping_add(before), pages, writable: wide.writable };
+        let (end, len) = (wide.pages * PAGE_SIZE, pages * PAGE_SIZE);
+        let after = end - before as u64 - len;
+        let rest = mapping.base.wrapping_add(len as usize);
+        std::mem::forget(wide);
+        for (base, len) in [(mapping.base.wrapping_sub(before), before), (rest, after as usize)] {
+            if len > 0 {
+                // SAFETY: the part of our own mapping before, or after, what is kept.
+                super::check(unsafe { libc::munmap(base.cast(), len) }.into())?;
+            }
+        }
+        Ok(mapping)
+    }
+
     /// Private anonymous memory, present and locked.
     ///
     /// # Errors
@@ -71,10 +96,28 @@ impl Mapping {
             Advice::Normal => libc::MADV_NORMAL,
             Advice::Random => libc::MADV_RANDOM,
             Advice::Sequential => libc::MADV_SEQUENTIAL,
+            Advice::Huge => libc::MADV_HUGEPAGE,
+            Advice::NoHuge => libc::MADV_NOHUGEPAGE,
         };
         // SAFETY: the range is this mapping; these advices do not change its contents.
         let result =
             unsafe { libc::madvise(self.base.cast(), (self.pages * PAGE_SIZE) as usize, advice) };
+        super::check(result.into()).map(drop)
+    }
+
+    /// Gives back `pages` pages from `first` on. Linux: MADV_DONTNEED.
+    ///
+    /// # Errors
+    /// The kernel's, and EINVAL for pages that the mapping does not have.
+    pub fn discard(&self, first: u64, pages: u64) -> io::Result<()> {
+        if !first.checked_add(pages).is_some_and(|end| end <= self.pages) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        // SAFETY: within the mapping, whose contents nobody borrows: it is not made by `locked`.
+        let result = unsafe {
+            let base = self.base.add((first * PAGE_SIZE) as usize);
+            libc::madvise(base.cast(), (pages * PAGE_SIZE) as usize, libc::MADV_DONTNEED)
+        };
         super::check(result.into()).map(drop)
     }
 
@@ -169,5 +212,33 @@ pub fn keep_heap() {
         libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
         libc::mallopt(libc::M_MMAP_MAX, 0);
         libc::mallopt(libc::M_TOP_PAD, 256 * 1024);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aligned_memory_is_all_there_and_nothing_besides() {
+        let resident = |mapping: &Mapping| {
+            let mut pages = Vec::new();
+            mapping.in_core(&mut [0; 16], |page, present| pages.extend(present.then_some(page)))?;
+            Ok::<_, io::Error>(pages)
+        };
+        for pages in [1, 511, 512, 513] {
+            let mapping = Mapping::anonymous_aligned(pages).unwrap();
+            assert!(mapping.base.addr().is_multiple_of(2 << 20));
+            mapping.advise(Advice::NoHuge).unwrap();
+            assert!(mapping.access(0, true) && mapping.access(pages - 1, true));
+            assert!(!mapping.access(pages, true));
+            let mut touched = vec![0, pages - 1];
+            touched.dedup();
+            assert_eq!(resident(&mapping).unwrap(), touched);
+            mapping.discard(0, 1).unwrap();
+            assert_eq!(resident(&mapping).unwrap(), touched[1..]);
+            assert!(mapping.discard(pages, 1).is_err());
+            assert!(mapping.discard(1, pages).is_err());
+        }
     }
 }

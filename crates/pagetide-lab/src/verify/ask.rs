@@ -7,6 +7,7 @@ use super::compare::{Comparison, Sides, VariantComparison};
 use crate::execute::{execute, Outcome};
 use crate::plan::Plan;
 use crate::world::{Failure, Simulator};
+use pagetide_linux::comparable::impossible;
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::reference::{scenario_hash, Reference};
 use pagetide_linux::session::{Job, Options, Session};
@@ -103,6 +104,15 @@ pub fn verify(
         if let Err(error) = std::fs::create_dir_all(dir) {
             let place = "cannot record: ".to_owned();
             let error = LinuxError::file(dir, error);
+            verified.errors.push(VerifyError::Linux { place, error });
+            return verified;
+        }
+    }
+    // Before anything boots, whichever variant it is.
+    for variant in &scenario.variants {
+        if let Some(why) = impossible(&variant.setup) {
+            let place = format!("variant {}: ", variant.name);
+            let error = LinuxError::Scenario(why);
             verified.errors.push(VerifyError::Linux { place, error });
             return verified;
         }

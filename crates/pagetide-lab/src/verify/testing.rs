@@ -15,6 +15,7 @@ pub fn setup(phases: &[&str]) -> Setup {
             group: None,
             start: Start { delay_ns: 0, after: None },
             background: false,
+            until: None,
             nice: 0,
             loops: 1,
             phases: vec![Phase { name: phase.to_owned(), workload: Workload::Sleep { ns: 1 } }],

@@ -7,8 +7,10 @@ use super::span::{clip, list_names, At, Sink, Span};
 use super::tree::{Entry, Node, Value};
 use super::units::{self, UnitError};
 use crate::names::{AdviceKind, DiskModel, Named, OrderKind, WorkloadKind, ZoneName};
+use crate::names::{BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy};
 use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
 use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
+use crate::names::{HighOrderRequest, HugeAdviceKind, KernelRequest, ThpDefragPolicy, ThpPolicy};
 use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
@@ -456,9 +458,15 @@ macro_rules! named {
 
 named!(
     AdviceKind,
+    BackgroundCompactionPolicy,
+    CompactionCapturePolicy,
+    CompactionPolicy,
     DirectReclaimPolicy,
     DiskModel,
     GroupWalkPolicy,
+    HighOrderRequest,
+    HugeAdviceKind,
+    KernelRequest,
     KswapdPolicy,
     OrderKind,
     PerCpuListsPolicy,
@@ -468,6 +476,8 @@ named!(
     LruPolicy,
     SoftLimitPolicy,
     SoftLimitRootPolicy,
+    ThpDefragPolicy,
+    ThpPolicy,
     WatermarksPolicy,
     WorkloadKind,
     ZoneName,

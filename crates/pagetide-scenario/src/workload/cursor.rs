@@ -1,15 +1,19 @@
 //! Where a task is within a stage: the generators themselves. Producing an access costs a few
 //! nanoseconds and never allocates.
 
+use super::blocks::{Churn, Takes};
 use super::modulo::{Modulo, Scatter};
 use super::plan::{Accesses, HEADER_PIECE, PAGE_SIZE, REGION_PAGES_MAX};
 use crate::op::Op;
 use crate::prng::{Lcg, SplitMix64};
 use crate::zipf::Zipf;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A write() that would go beyond this ends the writer, as EFBIG would.
 const FILE_SIZE_MAX: u64 = REGION_PAGES_MAX * PAGE_SIZE;
+/// Neighbours that one operation discards: no operation takes long.
+const DISCARD_PAGES: u64 = 512;
 
 /// The generator of a stage.
 #[derive(Debug)]
@@ -24,6 +28,12 @@ pub(super) enum Cursor {
     FileWrite(Writes),
     FileRead(Reads),
     Pieces(Pieces, Arc<Zipf>),
+    Interleave(Turns),
+    Discard(Discards),
+    Take(Takes),
+    Churn(Churn),
+    /// Frees the blocks in these slots.
+    Free(Range<u32>),
 }
 
 impl Cursor {
@@ -49,6 +59,11 @@ impl Cursor {
             Cursor::FileWrite(writes) => writes.next_op(),
             Cursor::FileRead(reads) => reads.next_op(),
             Cursor::Pieces(pieces, zipf) => pieces.next_op(zipf),
+            Cursor::Interleave(turns) => turns.next_op(),
+            Cursor::Discard(discards) => discards.next_op(),
+            Cursor::Take(takes) => takes.next_op(),
+            Cursor::Churn(churn) => churn.next_op(),
+            Cursor::Free(slots) => slots.next().map(|slot| Op::FreeBlock { slot }),
             Cursor::Idle => None,
         }
     }
@@ -180,6 +195,47 @@ impl Hotspot {
                 percent => self.lcg.draw() % 100 < percent,
             };
         Some(Op::Access { region: side.region, page, write })
+    }
+}
+
+/// A write to an anonymous page, a read of a file page, and so on.
+#[derive(Debug)]
+pub(super) struct Turns {
+    pub(super) anon: u32,
+    pub(super) file: u32,
+    pub(super) turn: u64,
+    /// Two a page.
+    pub(super) turns: u64,
+}
+
+impl Turns {
+    fn next_op(&mut self) -> Option<Op> {
+        if self.turn == self.turns {
+            return None;
+        }
+        let (page, write) = (self.turn / 2, self.turn.is_multiple_of(2));
+        let region = if write { self.anon } else { self.file };
+        self.turn += 1;
+        Some(Op::Access { region, page, write })
+    }
+}
+
+/// Pages that are given back: neighbours together.
+#[derive(Debug)]
+pub(super) struct Discards {
+    pub(super) region: u32,
+    pub(super) next: u64,
+    pub(super) end: u64,
+    pub(super) every: u64,
+}
+
+impl Discards {
+    fn next_op(&mut self) -> Option<Op> {
+        let left = self.end.checked_sub(self.next).filter(|left| *left > 0)?;
+        let pages = if self.every == 1 { left.min(DISCARD_PAGES) } else { 1 };
+        let page = self.next;
+        self.next += if self.every == 1 { pages } else { self.every };
+        Some(Op::Discard { region: self.region, page, pages })
     }
 }
 

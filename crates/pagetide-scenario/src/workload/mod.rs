@@ -7,9 +7,11 @@
 //! * `plan`: what is known before the run: regions, stages of each phase (a build goes through them
 //!   once a unit), generators.
 //! * `cursor`: the generators, one enum.
+//! * `blocks`: kernel memory by order.
 //! * `replay`: a page trace as operations.
 //! * `modulo`: remainders and the scattering permutation.
 
+mod blocks;
 mod cursor;
 mod modulo;
 mod plan;
@@ -18,7 +20,8 @@ mod replay;
 use crate::model::Setup;
 use crate::op::Op;
 use crate::trace::TraceError;
-use cursor::{Cursor, Draws, Hotspot, Laps, Pieces, Reads, Writes};
+use blocks::{Churn, Takes};
+use cursor::{Cursor, Discards, Draws, Hotspot, Laps, Pieces, Reads, Turns, Writes};
 use plan::{Plan, Stage, Walk, WalkOrder};
 use replay::Replayed;
 use std::sync::Arc;
@@ -182,6 +185,22 @@ impl Program {
                     executable: false,
                 }));
             }
+            Stage::Unmap(index) => {
+                let unmapped = regions[*index].number.take();
+                return Ok(unmapped.map(|region| Op::Unmap { region }));
+            }
+            Stage::Interleave { anon, file, pages } => {
+                let (anon, file) = (number(&regions[*anon]), number(&regions[*file]));
+                *cursor = Cursor::Interleave(Turns { anon, file, turn: 0, turns: 2 * *pages });
+            }
+            Stage::Discard { region, first, every } => {
+                let (end, region) = (regions[*region].pages, number(&regions[*region]));
+                let (next, every) = (*first, (*every).max(1));
+                *cursor = Cursor::Discard(Discards { region, next, end, every });
+            }
+            Stage::Take(take) => *cursor = Cursor::Take(Takes::new(*take)),
+            Stage::Churn(memory) => *cursor = Cursor::Churn(Churn::new(*memory, plan.blocks)),
+            Stage::Free(end) => *cursor = Cursor::Free(0..*end),
             Stage::Walk(walk) => {
                 let region = &regions[walk.region];
                 *cursor = walk_cursor(walk, number(region), region.prng);
@@ -251,6 +270,7 @@ impl Program {
             (Cursor::Pieces(pieces, _), Stage::Headers { .. }) => {
                 self.plan.headers = pieces.prng;
             }
+            (Cursor::Churn(churn), Stage::Churn(_)) => self.plan.blocks = churn.prng,
             (Cursor::FileWrite(writes), Stage::FileWrite { file, .. }) => {
                 for (known, offset) in &mut self.plan.positions {
                     if known == file {

@@ -3,7 +3,8 @@
 
 use super::modulo::Scatter;
 use super::ProgramError;
-use crate::model::{Advice, Build, Order, Setup, Task, WorkingSet, Workload};
+use crate::model::{Advice, BlockRequest, Build, HighOrder, KernelMemory};
+use crate::model::{Order, Setup, Task, WorkingSet, Workload};
 use crate::op::{Backing, Op};
 use crate::prng::{sub_seed, Lcg, SplitMix64};
 use crate::zipf::Zipf;
@@ -36,6 +37,8 @@ pub(super) struct Plan {
     pub(super) positions: Vec<(usize, u64)>,
     /// Draws of headers, of all builds of the task.
     pub(super) headers: SplitMix64,
+    /// Draws of the blocks that kernel-memory phases free.
+    pub(super) blocks: SplitMix64,
 }
 
 /// What a phase consists of.
@@ -72,10 +75,27 @@ pub(super) struct Generator {
 pub(super) enum Stage {
     /// Maps a region, the first time.
     Map(usize),
+    /// Unmaps it.
+    Unmap(usize),
     /// A single operation.
     Once(Op),
     Walk(Walk),
     Accesses(Accesses),
+    /// Pages of two regions by turns.
+    Interleave {
+        anon: usize,
+        file: usize,
+        pages: u64,
+    },
+    Discard {
+        region: usize,
+        first: u64,
+        every: u64,
+    },
+    Take(Take),
+    Churn(KernelMemory),
+    /// Frees the blocks in the slots from 0 to below this.
+    Free(u32),
     FileWrite {
         file: usize,
         bytes: Option<u64>,
@@ -99,6 +119,19 @@ pub(super) enum Stage {
         path: PathBuf,
         passes: u32,
     },
+}
+
+/// Allocations of blocks into slots.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Take {
+    pub(super) order: u8,
+    pub(super) request: BlockRequest,
+    pub(super) interval_ns: u64,
+    /// Each block goes into a slot of its own, from `first` to below `end`; otherwise all go into the
+    /// first and are freed at once.
+    pub(super) hold: bool,
+    pub(super) first: u32,
+    pub(super) end: u32,
 }
 
 /// Passes over a region.
@@ -146,6 +179,7 @@ impl Plan {
             positions: Vec::new(),
             // A name that no region gives: `#` is in no name of a scenario.
             headers: SplitMix64::new(sub_seed(seed, &format!("{}#headers", task.name))),
+            blocks: SplitMix64::new(sub_seed(seed, &format!("{}#blocks", task.name))),
         };
         let mut planner = Planner { setup, task, seed, plan, zipfs: Vec::new() };
         for (index, phase) in task.phases.iter().enumerate() {
@@ -197,11 +231,42 @@ impl Planner<'_> {
                 let walk = Walk { region, pages: *pages, passes: *passes, write: false, order };
                 Ok(vec![Stage::Map(region), Stage::Walk(walk)])
             }
-            Workload::Touch { region, pages, passes, write, order } => {
-                let region = self.region(region, Backing::Anon, *pages, Advice::Normal)?;
+            Workload::Touch { region, pages, passes, write, order, advice } => {
+                let region = self.region(region, Backing::Anon, *pages, *advice)?;
                 let order = self.order(*order, *pages)?;
                 let walk = Walk { region, pages: *pages, passes: *passes, write: *write, order };
                 Ok(vec![Stage::Map(region), Stage::Walk(walk)])
+            }
+            Workload::Interleave { region, pages, file } => {
+                let advice = self.advice_of(region);
+                let anon = self.region(region, Backing::Anon, *pages, advice)?;
+                // A mapping of this phase alone: `#` is in no name of a scenario.
+                let name = format!("#interleave{phase}");
+                let file = self.file_region(*file, &name, *pages, Advice::Random)?;
+                let interleave = Stage::Interleave { anon, file, pages: *pages };
+                Ok(vec![Stage::Map(anon), Stage::Map(file), interleave, Stage::Unmap(file)])
+            }
+            Workload::Discard { region, first, every } => {
+                let known = self.plan.regions.iter().position(|known| known.name == *region);
+                let known =
+                    known.filter(|known| self.plan.regions[*known].backing == Backing::Anon);
+                let known = known.ok_or("no phase before it maps its anonymous region")?;
+                Ok(vec![Stage::Discard { region: known, first: *first, every: *every }])
+            }
+            Workload::HighOrder(high_order) => {
+                let HighOrder { order, attempts, interval_ns, request, hold } = *high_order;
+                let take = Take { order, request, interval_ns, hold, first: 0, end: attempts };
+                let take = Stage::Take(take);
+                Ok(if hold { vec![take, Stage::Free(attempts)] } else { vec![take] })
+            }
+            Workload::KernelMemory(memory) => {
+                if memory.blocks == 0 {
+                    return Err("it holds no blocks".into());
+                }
+                let used = memory.count.map_or(memory.blocks, |count| {
+                    u32::try_from(count).unwrap_or(u32::MAX).min(memory.blocks)
+                });
+                Ok(vec![Stage::Churn(*memory), Stage::Free(used)])
             }
             Workload::WorkingSet(set) => self.working_set(set),
             Workload::Trace { path, passes } => {
@@ -222,8 +287,15 @@ impl Planner<'_> {
         if build.units == 0 {
             return Err("it has no units".into());
         }
-        let mut stages = Vec::with_capacity(4);
+        let mut stages = Vec::with_capacity(7);
         let block = BUILD_BLOCK;
+        let stacks = u32::from(build.stack_order > 0);
+        let blocks = stacks + build.kernel_pages;
+        for (order, first, end) in [(build.stack_order, 0, stacks), (0, stacks, blocks)] {
+            let request = BlockRequest::Kernel;
+            let take = Take { order, request, interval_ns: 0, hold: true, first, end };
+            stages.extend((first < end).then_some(Stage::Take(take)));
+        }
         if let Some((file, bytes)) = build.sources {
             let size = self.file_size(file)?;
             if size == 0 && bytes > 0 {
@@ -244,6 +316,7 @@ impl Planner<'_> {
             self.append_to(file)?;
             stages.push(Stage::FileWrite { file, bytes: Some(bytes), block });
         }
+        stages.extend((blocks > 0).then_some(Stage::Free(blocks)));
         Ok(stages)
     }
 
@@ -259,7 +332,8 @@ impl Planner<'_> {
     fn working_set(&mut self, set: &WorkingSet) -> Result<Vec<Stage>, String> {
         let anon = match &set.anon {
             Some((name, pages)) => {
-                Some((self.region(name, Backing::Anon, *pages, Advice::Normal)?, *pages))
+                let advice = self.advice_of(name);
+                Some((self.region(name, Backing::Anon, *pages, advice)?, *pages))
             }
             None => None,
         };
@@ -307,6 +381,12 @@ impl Planner<'_> {
             self.plan.generators.push(Generator { anon, file, lcg });
             self.plan.generators.len() - 1
         })
+    }
+
+    /// The advice that an earlier phase has given on a region.
+    fn advice_of(&self, region: &str) -> Advice {
+        let known = self.plan.regions.iter().find(|known| known.name == region);
+        known.map_or(Advice::Normal, |known| known.advice)
     }
 
     fn file_region(

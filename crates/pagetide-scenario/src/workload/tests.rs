@@ -3,6 +3,8 @@ use crate::model::*;
 use crate::op::Backing;
 use std::collections::BTreeMap;
 
+mod blocks;
+
 fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
     let node = Node { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };
     let machine = Machine { cpus: 1, nodes: vec![node], disks: Vec::new(), swap: None };
@@ -29,6 +31,7 @@ fn task(phases: Vec<Workload>) -> Task {
         group: None,
         start: Start { delay_ns: 0, after: None },
         background: false,
+        until: None,
         nice: 0,
         loops: 1,
         phases: phases.into_iter().enumerate().map(phase).collect(),
@@ -51,7 +54,8 @@ fn run(files: Vec<File>, phases: Vec<Workload>) -> Vec<Op> {
 }
 
 fn touch(region: &str, pages: u64, order: Order) -> Workload {
-    Workload::Touch { region: region.into(), pages, passes: 1, write: true, order }
+    let advice = Advice::Normal;
+    Workload::Touch { region: region.into(), pages, passes: 1, write: true, order, advice }
 }
 
 fn pages_of(ops: &[Op]) -> Vec<u64> {
@@ -141,6 +145,7 @@ fn random_draws_continue_over_phases_and_passes() {
             passes,
             write: false,
             order: Order::Random,
+            advice: Advice::Normal,
         };
         pages_of(&run(Vec::new(), vec![phase; phases]))
     };
@@ -437,7 +442,15 @@ fn group_operations_name_their_phase() {
 }
 
 fn build(trace: &TraceFile, units: u32) -> Build {
-    Build { trace: trace.0.clone(), units, sources: None, headers: None, objects: None }
+    Build {
+        trace: trace.0.clone(),
+        units,
+        sources: None,
+        headers: None,
+        objects: None,
+        stack_order: 0,
+        kernel_pages: 0,
+    }
 }
 
 /// What the compiler of [`TraceFile`] does, its first region being `first`.
@@ -459,6 +472,29 @@ fn compile(first: u32) -> Vec<Op> {
         Op::Unmap { region: first },
         Op::Unmap { region: first + 1 },
     ]
+}
+
+#[test]
+fn a_unit_has_its_kernel_memory_for_its_life() {
+    let trace = TraceFile::new("stack", |_| ());
+    let of = |stack_order, kernel_pages| {
+        let build = Build { stack_order, kernel_pages, ..build(&trace, 2) };
+        run(Vec::new(), vec![Workload::Build(build)])
+    };
+    let take = |slot, order| Op::AllocBlock { slot, order, request: BlockRequest::Kernel };
+    let free = |slot| Op::FreeBlock { slot };
+    let unit = |first, before: &[Op], after: &[Op]| [before, &compile(first), after].concat();
+    let whole = |before: &[Op], after: &[Op]| {
+        let units = [unit(0, before, after), unit(2, before, after)].concat();
+        [vec![Op::PhaseBegin { phase: 0 }], units, vec![Op::PhaseEnd { phase: 0 }]].concat()
+    };
+    assert_eq!(of(0, 0), whole(&[], &[]));
+    assert_eq!(of(2, 0), whole(&[take(0, 2)], &[free(0)]));
+    assert_eq!(of(0, 2), whole(&[take(0, 0), take(1, 0)], &[free(0), free(1)]));
+    assert_eq!(
+        of(2, 2),
+        whole(&[take(0, 2), take(1, 0), take(2, 0)], &[free(0), free(1), free(2)])
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! under way, and it is counted as stalled on memory exactly while that call reclaims, is
 //! throttled, or waits for a page that was in the working set.
 
+use super::blocks::gfp_of;
 use super::{After, Event, Thread, World, WorldError};
 use crate::task::{difference, snapshot, Blocked, PhaseRun, PIECE_NS};
 use pagetide_core::call::{Call, Outcome};
@@ -18,6 +19,9 @@ use pagetide_scenario::op::{self, Op};
 impl World {
     pub(super) fn start_task(&mut self, id: usize) {
         let task = &mut self.tasks[id];
+        if task.is_over() {
+            return;
+        }
         task.began = Some(self.now);
         task.blocked = Blocked::No;
         task.vmstat = snapshot(&self.machine.mem.vmstat);
@@ -45,17 +49,43 @@ impl World {
         self.machine.exit_mm(mm, cpu).drain_into(&mut effects);
         self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
         self.cpus[cpu.idx()].effects.extend(effects);
-        for (other, task) in self.setup.tasks.iter().enumerate() {
+        for other in 0..self.setup.tasks.len() {
+            let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {
                 let at = self.now + task.start.delay_ns + self.start_jitter[other];
                 self.queue.push(at, Event::Start(other));
             }
+            if task.until == Some(id) {
+                self.stop(other, cpu);
+            }
+        }
+    }
+
+    /// Ends a task because the one that it was to run until has ended.
+    fn stop(&mut self, id: usize, cpu: Cpu) {
+        let task = &mut self.tasks[id];
+        if task.is_over() {
+            return;
+        }
+        task.stopped = true;
+        if task.began.is_some() {
+            self.interrupt(id);
+        } else {
+            // It has not run, and nobody will let it.
+            self.exit_task(id, cpu);
+            let thread = self.thread_id(Thread::Task(id));
+            self.scheduler.remove_task(thread);
         }
     }
 
     pub(super) fn oom_kill(&mut self, mm: MmId) {
         let Some(id) = self.tasks.iter().position(|task| task.mm == mm) else { return };
         self.tasks[id].killed = true;
+        self.interrupt(id);
+    }
+
+    /// Wakes a task that must exit, whatever it waits for.
+    fn interrupt(&mut self, id: usize) {
         let thread = Thread::Task(id);
         match self.tasks[id].blocked {
             Blocked::Exited | Blocked::No => {}
@@ -103,7 +133,7 @@ impl World {
 
     /// Executes one piece of a task.
     pub(super) fn run_task(&mut self, id: usize, cpu: Cpu) -> Result<(After, Nanos), WorldError> {
-        if self.tasks[id].killed {
+        if self.tasks[id].must_exit() {
             return Ok((After::Runnable, 1));
         }
         self.run_piece(id, cpu)
@@ -231,7 +261,11 @@ impl World {
             task.readahead[file] = state;
         }
         match outcome {
-            Outcome::Minor | Outcome::Major | Outcome::Block(_) | Outcome::NoBlock => None,
+            Outcome::Minor | Outcome::Major => None,
+            Outcome::Block(_) | Outcome::NoBlock => {
+                self.block_allocated(id, op, outcome);
+                None
+            }
             Outcome::IoError => {
                 // A failed read() is an error code the program may ignore; a failed fault is
                 // SIGBUS, which it cannot.
@@ -282,6 +316,16 @@ impl World {
                 effects.drain_into(&mut self.cpus[cpu.idx()].effects);
                 *elapsed += self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
             }
+            Op::Discard { region, page, pages } => {
+                self.discard(id, region, page, pages, cpu, elapsed)
+            }
+            Op::AllocBlock { order, request, .. } => {
+                self.spend_in_kernel(id, self.cost.syscall_ns, elapsed);
+                let call = Call::alloc_pages(mm, node, order, gfp_of(request));
+                self.begin_call(id, call, op, *elapsed);
+            }
+            Op::FreeBlock { slot } => self.free_block(id, slot, cpu, elapsed),
+            Op::Pace { ns } => return self.pace(id, ns, *elapsed),
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];
                 self.tasks[id].usage.bytes += len;
@@ -294,16 +338,12 @@ impl World {
                 self.begin_call(id, call, op, *elapsed);
             }
             Op::Compute { ns } => self.tasks[id].compute_left = ns,
-            Op::Sleep { ns } => {
-                self.tasks[id].blocked = Blocked::Sleeping;
-                let at = self.now + *elapsed + ns;
-                self.timers[id] = Some(self.queue.push(at, Event::Timer(Thread::Task(id))));
-                return Some(After::Block);
-            }
+            Op::Sleep { ns } => return Some(self.sleep_until(id, self.now + *elapsed + ns)),
             Op::Group { phase } => return self.group_op(id, op, phase, node, elapsed),
             Op::PhaseBegin { phase } => {
                 let vmstat = snapshot(&self.machine.mem.vmstat);
                 let task = &mut self.tasks[id];
+                task.paced = None;
                 task.phases.push(PhaseRun {
                     phase,
                     began: self.now + *elapsed,
@@ -328,6 +368,35 @@ impl World {
             }
         }
         None
+    }
+
+    pub(super) fn sleep_until(&mut self, id: usize, at: Nanos) -> After {
+        self.tasks[id].blocked = Blocked::Sleeping;
+        self.timers[id] = Some(self.queue.push(at, Event::Timer(Thread::Task(id))));
+        After::Block
+    }
+
+    /// Charges a task with CPU time in the kernel that no call of its accounts for.
+    pub(super) fn spend_in_kernel(&mut self, id: usize, ns: Nanos, elapsed: &mut Nanos) {
+        self.tasks[id].usage.system_ns += ns;
+        *elapsed += ns;
+    }
+
+    /// MADV_DONTNEED.
+    fn discard(
+        &mut self,
+        id: usize,
+        region: u32,
+        page: u64,
+        pages: u64,
+        cpu: Cpu,
+        elapsed: &mut Nanos,
+    ) {
+        let vma = self.tasks[id].regions[region as usize];
+        let effects = self.machine.discard(vma, page, pages, cpu);
+        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        let cost = self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
+        self.spend_in_kernel(id, cost, elapsed);
     }
 
     pub(super) fn end_phase(&mut self, id: usize, phase: u32) {
@@ -401,5 +470,7 @@ fn advice_of(advice: model::Advice) -> Advice {
         model::Advice::Normal => Advice::Normal,
         model::Advice::Random => Advice::Random,
         model::Advice::Sequential => Advice::Sequential,
+        model::Advice::Huge => Advice::Huge,
+        model::Advice::NoHuge => Advice::NoHuge,
     }
 }

@@ -153,3 +153,17 @@ fn help_version_and_completions() {
     let nothing = place.run::<&str>([]);
     assert_eq!(nothing.code, Some(2));
 }
+
+#[test]
+fn verify_refuses_what_needs_a_kernel_module() {
+    // Of the second variant, before the first boots: there need be no kernel and no QEMU.
+    let text = "[machine]\nmemory = \"128MiB\"\n[[task]]\nname = \"t\"\nworkload = \"build\"\n\
+        path = \"cc.ptt\"\nunits = 1\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n\
+        set = { \"task.t.stack_order\" = 2 }\n";
+    let place = Place::with("high.toml", text);
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/traces/cc1-zpipe.ptt");
+    place.write("cc.ptt", fs::read(trace).unwrap());
+    let refused = "cannot be run on a real kernel here: task `t`, phase `main`: a build with \
+        stack_order or kernel_pages needs a kernel module";
+    place.run(["verify", "high.toml"]).fails(2, &["variant b: ", refused]);
+}

@@ -40,7 +40,15 @@ impl Phases<'_, '_> {
             let span = keys.object.as_ref().map_or(name.span, |object| object.span);
             self.check_growth(file, bytes.saturating_mul(u64::from(units)), span, sink);
         }
-        Some(Workload::Build(Build { trace: trace?, units: units?, sources, headers, objects }))
+        Some(Workload::Build(Build {
+            trace: trace?,
+            units: units?,
+            sources,
+            headers,
+            objects,
+            stack_order: keys.stack_order.as_ref().map_or(0, |order| order.value.0 as u8),
+            kernel_pages: keys.kernel_pages.as_ref().map_or(0, |pages| pages.value.0 as u32),
+        }))
     }
 
     /// The file, as a template, and the bytes a unit.

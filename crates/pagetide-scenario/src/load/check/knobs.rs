@@ -6,8 +6,8 @@ use crate::load::raw::{self, Knobs, Write};
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::parse_size;
 use crate::names::{
-    find_knob, listed, DirectReclaimPolicy, Knob, KnobForm, KswapdPolicy, Named, PerCpuListsPolicy,
-    WatermarksPolicy, SYSCTLS,
+    find_knob, listed, BackgroundCompactionPolicy, DirectReclaimPolicy, Knob, KnobForm, KswapdPolicy,
+    Named, PerCpuListsPolicy, WatermarksPolicy, SYSCTLS,
 };
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const MARKS: [&str; 3] = ["vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmar
 
 /// The policies. Those that every setup names have their defaults filled in; those on groups are
 /// there when the scenario names them, for most have no groups.
-pub(super) fn policies(policy: Option<&raw::Policy>) -> BTreeMap<String, String> {
+pub(super) fn policies(policy: Option<&raw::Policy>, sink: &mut Sink) -> BTreeMap<String, String> {
     let watermarks = policy.and_then(|policy| policy.watermarks.as_ref());
     let kswapd = policy.and_then(|policy| policy.kswapd.as_ref());
     let direct = policy.and_then(|policy| policy.direct_reclaim.as_ref());
@@ -42,6 +42,18 @@ pub(super) fn policies(policy: Option<&raw::Policy>) -> BTreeMap<String, String>
     add("soft_limit_node", policy.soft_limit_node.as_ref().map(|at| at.value.name()));
     add("shrink_priority", policy.shrink_priority.as_ref().map(|at| at.value.name()));
     add("group_walk", policy.group_walk.as_ref().map(|at| at.value.name()));
+    let background = policy.background_compaction.as_ref();
+    add("background_compaction", background.map(|at| at.value.name()));
+    add("compaction", policy.compaction.as_ref().map(|at| at.value.name()));
+    add("compaction_capture", policy.compaction_capture.as_ref().map(|at| at.value.name()));
+    add("thp", policy.thp.as_ref().map(|at| at.value.name()));
+    add("thp_defrag", policy.thp_defrag.as_ref().map(|at| at.value.name()));
+    if let Some(at) = background.filter(|at| at.value == BackgroundCompactionPolicy::Kswapd) {
+        if kswapd != KswapdPolicy::Linux45 {
+            let message = format!("kswapd {} does not compact", kswapd.name());
+            sink.hinted(at.span, message, "add kswapd = \"linux-4.5\"");
+        }
+    }
     policies
 }
 

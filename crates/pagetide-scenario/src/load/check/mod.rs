@@ -1,14 +1,17 @@
 //! From typed tables to the model: every name resolved, every size possible. All checks go on
 //! after a mistake, with a stand-in for what is missing, so that one run reports all of them.
 
+mod blocks;
 mod build;
 mod files;
 mod groups;
+mod holes;
 mod knobs;
 mod machine;
 mod names;
 mod report;
 mod tasks;
+mod waiting;
 mod workload;
 
 use super::raw;
@@ -29,11 +32,11 @@ const DEFAULT_TIME_LIMIT_NS: u64 = 3600 * 1_000_000_000;
 pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut Sink) -> Setup {
     let (machine, disks) = machine::check(raw, at, sink);
     let mut files = files::check(raw, &disks, sink);
-    let policies = knobs::policies(raw.policy.as_ref());
+    let policies = knobs::policies(raw.policy.as_ref(), sink);
     let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
     let memory = machine.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.memory));
     let groups = groups::check(raw, memory, sink);
-    let scene = tasks::Scene { groups: &groups, policies: &policies, base_dir };
+    let scene = tasks::Scene { groups: &groups, policies: &policies, base_dir, memory };
     let tasks = tasks::check(raw, scene, &mut files, at, sink);
     let measure = report::measure(raw, &tasks, sink);
     let limit = raw.time_limit.as_ref();

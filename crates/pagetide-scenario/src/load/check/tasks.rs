@@ -3,6 +3,7 @@
 use super::files::Files;
 use super::groups::Groups;
 use super::names::{need, Names};
+use super::waiting::{self, Other};
 use super::workload::{Phases, Regions};
 use super::{PHASES_MAX, TASKS_MAX};
 use crate::load::raw;
@@ -15,28 +16,21 @@ use std::path::Path;
 const ONLY_PHASE: &str = "main";
 
 /// A checked `[[task]]`, before its copies are made. Workloads have indices of file templates.
-struct Draft<'a> {
-    name: &'a str,
-    copies: usize,
+pub(super) struct Draft<'a> {
+    pub(super) name: &'a str,
+    pub(super) copies: usize,
     /// Index of its first copy among all tasks.
     first: usize,
     group: Option<usize>,
     delay_ns: u64,
-    after: Option<After>,
+    pub(super) after: Option<Other>,
+    pub(super) until: Option<Other>,
     background: bool,
     nice: i8,
     loops: u32,
     phases: Vec<Phase>,
-    /// It writes until it is stopped.
-    is_endless: bool,
-}
-
-#[derive(Clone, Copy)]
-struct After {
-    /// Index of the draft.
-    draft: usize,
-    copy: usize,
-    span: Span,
+    /// It goes on until it is stopped.
+    pub(super) is_endless: bool,
 }
 
 /// What tasks find when they come to be checked, besides files.
@@ -45,6 +39,8 @@ pub(super) struct Scene<'c> {
     pub(super) groups: &'c Groups<'c>,
     pub(super) policies: &'c BTreeMap<String, String>,
     pub(super) base_dir: &'c Path,
+    /// Bytes of all nodes.
+    pub(super) memory: u64,
 }
 
 /// All tasks, copies made.
@@ -86,9 +82,10 @@ pub(super) fn check(
         return Vec::new();
     }
     for (index, task) in list.iter().enumerate() {
-        drafts[index].after = after(task, &drafts, &names, sink);
+        drafts[index].after = waiting::after(task, &drafts, &names, sink);
+        drafts[index].until = waiting::until(task, &drafts, &names, sink);
     }
-    report_waiting(&drafts, list, sink);
+    waiting::report(&drafts, sink);
     if drafts.iter().all(|draft| draft.background) {
         let message = "every task is in the background: the run would end at once";
         sink.hinted(list[0].table.at, message, "leave out `background` for one of them");
@@ -126,7 +123,9 @@ fn draft<'a>(
     let table = &task.table;
     let name = table.name.as_ref().map_or("", |name| name.value.0.as_str());
     let phases = phases(task, scene, files, budget, sink);
+    let is_until = table.until.is_some() || table.bad.contains(&"until");
     let background = table.background.as_ref().is_some_and(|background| background.value);
+    let background = background || is_until;
     let is_endless = report_endless(task, name, &phases, background, sink);
     if let (Some(start), Some(_)) = (&table.start, &table.after) {
         let hint = "with `after`, write `delay`";
@@ -141,6 +140,7 @@ fn draft<'a>(
         group: table.group.as_ref().and_then(|group| scene.groups.of_task(group, sink)),
         delay_ns: start.saturating_add(delay),
         after: None,
+        until: None,
         background,
         nice: table.nice.as_ref().map_or(0, |nice| nice.value.0 as i8),
         loops: table.loops.as_ref().map_or(1, |loops| loops.value.0 as u32),
@@ -164,6 +164,7 @@ fn phases(
             sink.hinted(phase.table.at, "a workload and phases exclude each other", hint);
         }
         let workload = checker.check(inline, sink);
+        checker.check_discards(sink);
         let name = ONLY_PHASE.to_owned();
         return workload
             .into_iter()
@@ -212,6 +213,7 @@ fn phases(
             phases.extend(workload.clone().map(|workload| Phase { name: full, workload }));
         }
     }
+    checker.check_discards(sink);
     phases
 }
 
@@ -223,92 +225,27 @@ fn report_endless(
     background: bool,
     sink: &mut Sink,
 ) -> bool {
-    let is_endless =
-        |phase: &Phase| matches!(phase.workload, Workload::FileWrite { bytes: None, .. });
-    let Some(first) = phases.iter().position(is_endless) else { return false };
+    // What would make it end.
+    let endless = |phase: &Phase| match &phase.workload {
+        Workload::FileWrite { bytes: None, .. } => Some(("total = \"1GiB\"", "file-write")),
+        Workload::KernelMemory(memory) if memory.count.is_none() => {
+            Some(("count = 1000", "kernel-memory"))
+        }
+        _ => None,
+    };
+    let found = phases.iter().enumerate().find_map(|(i, phase)| Some((i, endless(phase)?)));
+    let Some((first, (key, workload))) = found else { return false };
     let span = task.table.name.as_ref().map_or(task.table.at, |name| name.span);
     let name = clip(name);
     if !background {
-        let hint = "add total = \"1GiB\" to its file-write, or background = true to the task";
+        let hint = format!("add {key} to its {workload}, or background = true to the task");
         sink.hinted(span, format!("the task `{name}` never ends"), hint);
     } else if first + 1 < phases.len() {
         let phase = clip(&phases[first + 1].name);
         let message = format!("the task `{name}` never reaches its phase `{phase}`");
-        sink.hinted(span, message, "add total = \"1GiB\" to the file-write before it");
+        sink.hinted(span, message, format!("add {key} to the {workload} before it"));
     }
     true
-}
-
-/// The task copy that a task waits for.
-fn after(
-    task: &raw::Task,
-    drafts: &[Draft<'_>],
-    names: &Names<'_>,
-    sink: &mut Sink,
-) -> Option<After> {
-    let after = task.table.after.as_ref()?;
-    let span = after.span;
-    if let Some((name, copy)) = after.value.rsplit_once('.') {
-        let draft = names.get(name)?;
-        let copies = drafts[draft].copies;
-        let copy = copy.parse().ok().filter(|copy| copies > 1 && *copy < copies);
-        if copy.is_none() {
-            let message = format!("there is no task `{}`", clip(&after.value));
-            let hint = match copies {
-                1 => format!("`{name}` has one copy: write after = \"{name}\""),
-                _ => format!("it has copies `{name}.0` to `{name}.{}`", copies - 1),
-            };
-            sink.hinted(span, message, hint);
-        }
-        return Some(After { draft, copy: copy?, span });
-    }
-    let draft = names.find_text(&after.value, span, sink)?;
-    if drafts[draft].copies > 1 {
-        let name = clip(&after.value);
-        let hint = format!("say which: after = \"{name}.0\", for example");
-        sink.hinted(span, format!("`{name}` has several copies"), hint);
-        return None;
-    }
-    Some(After { draft, copy: 0, span })
-}
-
-/// Reports tasks that wait for each other, or for one that never ends.
-fn report_waiting(drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) {
-    let mut is_done = vec![false; drafts.len()];
-    for start in 0..drafts.len() {
-        let mut path: Vec<usize> = Vec::new();
-        let mut next = Some(start);
-        while let Some(index) = next.filter(|index| !is_done[*index]) {
-            is_done[index] = true;
-            path.push(index);
-            let Some(after) = drafts[index].after else { break };
-            let target = &drafts[after.draft];
-            if target.is_endless {
-                let names = (clip(drafts[index].name), clip(target.name));
-                let message = format!("`{}` waits for `{}`, which never ends", names.0, names.1);
-                sink.hinted(after.span, message, "use start = \"1s\", for example");
-            }
-            next = Some(after.draft);
-            if let Some(position) = path.iter().position(|known| *known == after.draft) {
-                report_cycle(&path[position..], drafts, list, sink);
-                break;
-            }
-        }
-    }
-}
-
-fn report_cycle(cycle: &[usize], drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) {
-    const NAMES_MAX: usize = 8;
-    let first = cycle[0];
-    let Some(after) = &list[first].table.after else { return };
-    let mut names: Vec<String> =
-        cycle.iter().take(NAMES_MAX).map(|i| format!("`{}`", clip(drafts[*i].name))).collect();
-    if cycle.len() > NAMES_MAX {
-        names.push("...".into());
-    }
-    names.push(format!("`{}`", clip(drafts[first].name)));
-    let message = format!("tasks wait for each other: {}", names.join(" after "));
-    sink.hinted(after.span, message, "let one of them start without `after`");
 }
 
 /// Makes the copies.
@@ -326,12 +263,14 @@ fn expand(drafts: &[Draft<'_>], files: &mut Files<'_>) -> Vec<Task> {
                     *file = files.of_task(*file, &name);
                 }
             }
-            let after = draft.after.map(|after| drafts[after.draft].first + after.copy);
+            let index = |other: Other| drafts[other.draft].first + other.copy;
+            let (after, until) = (draft.after.map(index), draft.until.map(index));
             tasks.push(Task {
                 name,
                 group: draft.group,
                 start: Start { delay_ns: draft.delay_ns, after },
                 background: draft.background,
+                until,
                 nice: draft.nice,
                 loops: draft.loops,
                 phases,
@@ -346,11 +285,15 @@ fn files_of(workload: &mut Workload) -> [Option<&mut usize>; 3] {
     match workload {
         Workload::FileWrite { file, .. }
         | Workload::FileRead { file, .. }
-        | Workload::MappedRead { file, .. } => [Some(file), None, None],
+        | Workload::MappedRead { file, .. }
+        | Workload::Interleave { file, .. } => [Some(file), None, None],
         Workload::WorkingSet(set) => [set.file.as_mut().map(|file| &mut file.0), None, None],
         Workload::Build(build) => [&mut build.sources, &mut build.headers, &mut build.objects]
             .map(|part| part.as_mut().map(|(file, _)| file)),
         Workload::Touch { .. }
+        | Workload::Discard { .. }
+        | Workload::HighOrder(_)
+        | Workload::KernelMemory(_)
         | Workload::Trace { .. }
         | Workload::WriteControl { .. }
         | Workload::CreateGroup { .. }

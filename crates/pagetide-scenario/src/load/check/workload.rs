@@ -2,6 +2,7 @@
 //! that holds the regions.
 
 use super::files::Files;
+use super::holes::Discarded;
 use super::names::need;
 use super::tasks::Scene;
 use crate::load::decode::{Hundredths, Int, Name, Size};
@@ -9,7 +10,7 @@ use crate::load::raw;
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::{show_size, to_pages, PAGE_SIZE};
 use crate::model::{Advice, Order, WorkingSet, Workload};
-use crate::names::{AdviceKind, OrderKind};
+use crate::names::{AdviceKind, HugeAdviceKind, OrderKind};
 use crate::workload::REGION_PAGES_MAX;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,18 +25,19 @@ const DEFAULT_REGION: &str = "anon";
 /// What the phases of one task have in common. Files are indices of templates.
 #[derive(Debug, Default)]
 pub(super) struct Regions {
-    by_name: BTreeMap<String, Region>,
+    pub(super) by_name: BTreeMap<String, Region>,
     /// (anonymous region, file region) -> (start value, where it was written).
     generators: BTreeMap<(String, String), (Option<i64>, Span)>,
+    pub(super) discarded: Vec<Discarded>,
 }
 
 #[derive(Debug)]
-struct Region {
+pub(super) struct Region {
     /// Template of the file; `None`: anonymous.
-    file: Option<usize>,
+    pub(super) file: Option<usize>,
     advice: Advice,
-    pages: u64,
-    span: Span,
+    pub(super) pages: u64,
+    pub(super) span: Span,
 }
 
 /// A workload, with indices of templates where the model has indices of files.
@@ -60,6 +62,10 @@ impl Phases<'_, '_> {
             raw::Workload::FileRead(keys) => self.file_read(keys, sink),
             raw::Workload::MappedRead(keys) => self.mapped_read(keys, sink),
             raw::Workload::Touch(keys) => self.touch(keys, sink),
+            raw::Workload::Interleave(keys) => self.interleave(keys, sink),
+            raw::Workload::Discard(keys) => self.discard(keys, sink),
+            raw::Workload::HighOrder(keys) => self.high_order(keys, sink),
+            raw::Workload::KernelMemory(keys) => self.kernel_memory(keys, sink),
             raw::Workload::WorkingSet(keys) => self.working_set(keys, sink),
             raw::Workload::Trace(keys) => self.trace(keys, sink),
             raw::Workload::Build(keys) => self.build(keys, sink),
@@ -84,7 +90,7 @@ impl Phases<'_, '_> {
         }
     }
 
-    fn file(
+    pub(super) fn file(
         &self,
         file: &Option<At<Name>>,
         (at, bad): (Span, &[&'static str]),
@@ -179,14 +185,27 @@ impl Phases<'_, '_> {
         let size = need(&keys.size, "size", place, "workload touch", "\"1GiB\"", sink)?;
         let pages = anon_pages(size, sink)?;
         let region = region_name(&keys.region, size.span);
-        self.use_region(&region, None, Advice::Normal, pages, size.span, sink)?;
+        let advice = match keys.advice.as_ref().map(|advice| advice.value) {
+            None => self.advice_of(&region.value.0).unwrap_or(Advice::Normal),
+            Some(HugeAdviceKind::Normal) => Advice::Normal,
+            Some(HugeAdviceKind::Huge) => Advice::Huge,
+            Some(HugeAdviceKind::NoHuge) => Advice::NoHuge,
+        };
+        self.use_region(&region, None, advice, pages, size.span, sink)?;
         Some(Workload::Touch {
             region: region.value.0,
             pages,
             passes: passes(&keys.passes),
             write: keys.write.as_ref().is_none_or(|write| write.value),
             order: order?,
+            advice,
         })
+    }
+
+    /// The advice that an earlier phase has given on an anonymous region.
+    pub(super) fn advice_of(&self, region: &str) -> Option<Advice> {
+        let known = self.regions.by_name.get(region)?;
+        known.file.is_none().then_some(known.advice)
     }
 
     fn working_set(&mut self, keys: &raw::WorkingSet, sink: &mut Sink) -> Option<Workload> {
@@ -214,7 +233,8 @@ impl Phases<'_, '_> {
             Some(size) => {
                 let pages = anon_pages(size, sink)?;
                 let region = region_name(&keys.anon_region, size.span);
-                self.use_region(&region, None, Advice::Normal, pages, size.span, sink)?;
+                let advice = self.advice_of(&region.value.0).unwrap_or(Advice::Normal);
+                self.use_region(&region, None, advice, pages, size.span, sink)?;
                 Some((region.value.0, pages))
             }
             None => None,
@@ -277,7 +297,7 @@ impl Phases<'_, '_> {
 
     /// Notes that a phase uses a region. Reports what contradicts another phase of the task, and
     /// regions that no address space holds.
-    fn use_region(
+    pub(super) fn use_region(
         &mut self,
         name: &At<Name>,
         file: Option<usize>,
@@ -355,7 +375,7 @@ fn anon_pages(size: &At<Size>, sink: &mut Sink) -> Option<u64> {
     Some(to_pages(size.value.0))
 }
 
-fn region_name(region: &Option<At<Name>>, span: Span) -> At<Name> {
+pub(super) fn region_name(region: &Option<At<Name>>, span: Span) -> At<Name> {
     let default = || At { value: Name(DEFAULT_REGION.to_owned()), span };
     region.clone().unwrap_or_else(default)
 }

@@ -4,9 +4,11 @@
 use crate::load::decode::{expected, table, unknown_key, Decode, Keyed, Name};
 use crate::load::span::{At, Sink};
 use crate::load::tree::{Entry, Node, Value};
+use crate::names::{BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy};
 use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
 use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
 use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
+use crate::names::{ThpDefragPolicy, ThpPolicy};
 use crate::names::{GROUP_CONTROLS, SYSCTLS};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
@@ -36,6 +38,16 @@ table! {
         shrink_priority: At<ShrinkPriorityPolicy>,
         /// How a reclaimer walks the groups (default whole).
         group_walk: At<GroupWalkPolicy>,
+        /// Who makes blocks of high order in the background (default kcompactd-early).
+        background_compaction: At<BackgroundCompactionPolicy>,
+        /// How compaction works, and when a task resorts to it (default linux-6.1).
+        compaction: At<CompactionPolicy>,
+        /// Whether a task that compacts takes the block it has made at once (default on).
+        compaction_capture: At<CompactionCapturePolicy>,
+        /// When anonymous memory gets huge pages (default never).
+        thp: At<ThpPolicy>,
+        /// What a fault does for a huge page that is not there (default madvise).
+        thp_defrag: At<ThpDefragPolicy>,
     }
 }
 

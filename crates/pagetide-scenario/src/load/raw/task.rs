@@ -38,6 +38,8 @@ table! {
         delay: At<Time>,
         /// It does not keep the run alive: it is stopped when all others ended (default false).
         background: At<bool>,
+        /// The task whose end stops this one; it does not keep the run alive then.
+        until: At<String>,
         /// Nice value (default 0).
         nice: At<Int<-20, 19>>,
         /// How often it goes through its phases (default 1).
@@ -150,6 +152,12 @@ fn decode_workload(
         WorkloadKind::FileRead => Workload::FileRead(fill(kind, span, rest, outer_keys, sink)),
         WorkloadKind::MappedRead => Workload::MappedRead(fill(kind, span, rest, outer_keys, sink)),
         WorkloadKind::Touch => Workload::Touch(fill(kind, span, rest, outer_keys, sink)),
+        WorkloadKind::Interleave => Workload::Interleave(fill(kind, span, rest, outer_keys, sink)),
+        WorkloadKind::Discard => Workload::Discard(fill(kind, span, rest, outer_keys, sink)),
+        WorkloadKind::HighOrder => Workload::HighOrder(fill(kind, span, rest, outer_keys, sink)),
+        WorkloadKind::KernelMemory => {
+            Workload::KernelMemory(fill(kind, span, rest, outer_keys, sink))
+        }
         WorkloadKind::WorkingSet => {
             Workload::WorkingSet(Box::new(fill(kind, span, rest, outer_keys, sink)))
         }

@@ -3,7 +3,9 @@
 use super::{ControlName, ControlText};
 use crate::load::decode::{table, Hundredths, Int, Keyed, Name, Size, Time};
 use crate::load::span::At;
-use crate::names::{AdviceKind, OrderKind, WorkloadKind};
+use crate::names::{AdviceKind, HighOrderRequest, HugeAdviceKind, KernelRequest};
+use crate::names::{OrderKind, WorkloadKind};
+use crate::workload::REGION_PAGES_MAX;
 use schemars::JsonSchema;
 
 /// What a phase does, by the key `workload`.
@@ -18,6 +20,14 @@ pub(crate) enum Workload {
     MappedRead(MappedRead),
     /// Writes or reads each page of an anonymous region.
     Touch(Touch),
+    /// Anonymous pages and pages of a file by turns, so that they alternate in memory.
+    Interleave(Interleave),
+    /// Gives back pages of an anonymous region with madvise(MADV_DONTNEED).
+    Discard(Discard),
+    /// Tries to allocate blocks of kernel memory of one order.
+    HighOrder(HighOrder),
+    /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
+    KernelMemory(KernelMemory),
     /// Hot and cold accesses over anonymous and/or file memory.
     WorkingSet(Box<WorkingSet>),
     /// Replays a page trace.
@@ -101,6 +111,74 @@ table! {
         passes: At<Int<0, { u32::MAX as i64 }>>,
         /// Phases of a task that name the same region share it (default anon).
         region: At<Name>,
+        /// Advice on the region: about huge pages (default normal).
+        advice: At<HugeAdviceKind>,
+    }
+}
+
+table! {
+    /// Writes an anonymous page and reads one of a mapped file, by turns.
+    Interleave {
+        /// Pages of each kind.
+        #[schemars(required)]
+        pages: At<Int<1, { REGION_PAGES_MAX as i64 }>>,
+        /// The file, at least as long; its mapping goes when the phase ends.
+        #[schemars(required)]
+        file: At<Name>,
+        /// The anonymous region: phases of a task that name the same share it (default anon).
+        region: At<Name>,
+    }
+}
+
+table! {
+    /// Gives back pages.
+    Discard {
+        /// The region, one that an earlier phase of the task has mapped (default anon).
+        region: At<Name>,
+        /// The first page (default 0).
+        first: At<Int<0, { REGION_PAGES_MAX as i64 }>>,
+        /// Distance from one page to the next (default 1).
+        every: At<Int<1, { REGION_PAGES_MAX as i64 }>>,
+    }
+}
+
+/// log2 of the pages of the largest block that the kernel has.
+const ORDER_MAX: i64 = 10;
+/// Blocks that a task can hold, and attempts in a phase.
+pub(crate) const BLOCKS_MAX: i64 = 1 << 24;
+
+table! {
+    /// Attempts at blocks of high order. Either `attempts` or `percent` must be there.
+    HighOrder {
+        /// log2 of a block's pages (default 9: 2 MiB).
+        order: At<Int<0, ORDER_MAX>>,
+        /// How many attempts.
+        attempts: At<Int<1, BLOCKS_MAX>>,
+        /// As many as have so much of the machine's memory, in per cent.
+        percent: At<Int<1, 100>>,
+        /// From the start of one attempt to that of the next (default 0: at once).
+        interval: At<Time>,
+        /// What an attempt may do (default direct).
+        request: At<HighOrderRequest>,
+        /// Keep the blocks until all attempts are made (default true).
+        hold: At<bool>,
+    }
+}
+
+table! {
+    /// Kernel memory that comes and goes.
+    KernelMemory {
+        /// log2 of a block's pages (default 0: a page).
+        order: At<Int<0, ORDER_MAX>>,
+        /// Blocks that are held at most.
+        #[schemars(required)]
+        blocks: At<Int<1, BLOCKS_MAX>>,
+        /// Allocations in all (default: until it is stopped).
+        count: At<Int<1, { i64::MAX }>>,
+        /// From the start of one allocation to that of the next (default 0: at once).
+        interval: At<Time>,
+        /// What an allocation may do (default kernel).
+        request: At<KernelRequest>,
     }
 }
 
@@ -149,6 +227,8 @@ table! {
 
 /// Files to compile.
 const UNITS_MAX: i64 = 1_000_000;
+/// Kernel memory of a compiler.
+const KERNEL_PAGES_MAX: i64 = 1 << 20;
 
 table! {
     /// Compiles files.
@@ -171,6 +251,10 @@ table! {
         objects: At<Name>,
         /// Bytes that a unit appends (default 6592, those of the recorded compile).
         object: At<Size>,
+        /// log2 of the pages of a unit's kernel stack (default 0: no stack).
+        stack_order: At<Int<0, ORDER_MAX>>,
+        /// Other unmovable pages that a unit has while it lives (default 0).
+        kernel_pages: At<Int<0, KERNEL_PAGES_MAX>>,
     }
 }
 
@@ -239,6 +323,10 @@ pub(crate) fn workload_keys(kind: WorkloadKind) -> &'static [&'static str] {
         WorkloadKind::FileRead => FileRead::KEYS,
         WorkloadKind::MappedRead => MappedRead::KEYS,
         WorkloadKind::Touch => Touch::KEYS,
+        WorkloadKind::Interleave => Interleave::KEYS,
+        WorkloadKind::Discard => Discard::KEYS,
+        WorkloadKind::HighOrder => HighOrder::KEYS,
+        WorkloadKind::KernelMemory => KernelMemory::KEYS,
         WorkloadKind::WorkingSet => WorkingSet::KEYS,
         WorkloadKind::Trace => Trace::KEYS,
         WorkloadKind::Build => Build::KEYS,

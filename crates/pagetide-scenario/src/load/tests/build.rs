@@ -47,7 +47,15 @@ fn defaults_are_those_of_the_recorded_compile() {
     };
     let (bare, files) = build(&keys);
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join(TRACE);
-    let expected = Build { trace, units: 3, sources: None, headers: None, objects: None };
+    let expected = Build {
+        trace,
+        units: 3,
+        sources: None,
+        headers: None,
+        objects: None,
+        stack_order: 0,
+        kernel_pages: 0,
+    };
     assert_eq!(bare, expected);
     assert_eq!(files, ["data", "tree", "include"]);
     let named = "sources = \"tree\"\nheaders = \"include\"\nobjects = \"out\"\n";
@@ -144,5 +152,32 @@ fn files_and_bytes_come_in_pairs() {
         "\"1 parsec\"",
         "`1 parsec`: unknown unit `parsec`",
         units::SIZE_FORMS,
+    );
+}
+
+#[test]
+fn a_unit_can_have_kernel_memory() {
+    let keys = format!("path = \"{TRACE}\"\nunits = 1\n");
+    let scenario = load_build(&format!("{keys}stack_order = 2\nkernel_pages = 30\n"));
+    let Workload::Build(build) = &scenario.unwrap().variants[0].setup.tasks[1].phases[0].workload
+    else {
+        panic!("not a build")
+    };
+    assert_eq!((build.stack_order, build.kernel_pages), (2, 30));
+    expect_key(
+        &format!("{keys}stack_order = 11\n"),
+        3,
+        15,
+        "11",
+        "11 is out of range",
+        "this is an integer, from 0 to 10",
+    );
+    expect_key(
+        &format!("{keys}kernel_pages = -1\n"),
+        3,
+        16,
+        "-1",
+        "-1 is out of range",
+        "this is an integer, from 0 to 1048576",
     );
 }

@@ -24,6 +24,7 @@ fn a_small_scenario_gets_its_defaults() {
         passes: 1,
         write: true,
         order: Order::Sequential,
+        advice: Advice::Normal,
     };
     assert_eq!(setup.tasks[0].phases[0].workload, touch);
 }
@@ -56,15 +57,17 @@ fn everything_can_be_written() {
     assert_eq!(setup.groups[1].parent, Some(0));
     assert_eq!(setup.groups[1].controls, [("memory.max".into(), "300M".into())]);
     let names: Vec<&str> = setup.tasks.iter().map(|task| task.name.as_str()).collect();
-    assert_eq!(names, ["writer.0", "writer.1", "all", "reader"]);
+    assert_eq!(names, ["writer.0", "writer.1", "all", "guest", "reader"]);
     assert_eq!(setup.tasks[0].group, Some(1));
-    assert_eq!(setup.tasks[3].start.after, Some(2));
-    assert_eq!(setup.tasks[3].start.delay_ns, 5_000_000);
+    assert_eq!(setup.tasks[4].start.after, Some(2));
+    assert_eq!(setup.tasks[4].start.delay_ns, 5_000_000);
+    assert_eq!((setup.tasks[3].until, setup.tasks[3].background), (Some(4), true));
     let files: Vec<&str> = setup.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(files, ["data", "log@writer.0", "log@writer.1"]);
     let phases: Vec<&str> = setup.tasks[2].phases.iter().map(|p| p.name.as_str()).collect();
-    let first = ["fill", "pass0", "pass1", "pass2", "zipf", "set", "work", "rest"];
-    let last = ["make", "enter", "squeeze", "tune", "leave", "remove"];
+    let first =
+        ["fill", "pass0", "pass1", "pass2", "zipf", "set", "holes", "back", "high", "share"];
+    let last = ["buffers", "work", "rest", "make", "enter", "squeeze", "tune", "leave", "remove"];
     assert_eq!(phases, [&first[..], &last[..]].concat());
     let Workload::MappedRead { order, advice, .. } = &setup.tasks[2].phases[4].workload else {
         panic!("not a mapped read");

@@ -125,7 +125,7 @@ fn targets_must_be_there() {
         1,
         "target",
         "workload touch takes no `target`",
-        "its keys are size, write, order, exponent, passes, region",
+        "its keys are size, write, order, exponent, passes, region, advice",
     );
 }
 

@@ -71,12 +71,12 @@ fn unknown_keys() {
         "the keys here are rows, measure",
     );
     expect(
-        "advice = \"random\"\n",
+        "populate = true\n",
         1,
         1,
-        "advice",
-        "workload touch takes no `advice`",
-        "its keys are size, write, order, exponent, passes, region",
+        "populate",
+        "workload touch takes no `populate`",
+        "its keys are size, write, order, exponent, passes, region, advice",
     );
     expect(
         "[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\nworkload = \"sleep\"\n\

@@ -1,6 +1,7 @@
 //! Tests of the loader, by subject. All begin with a scenario without mistakes, so that what is
 //! told comes from the lines that a test adds.
 
+mod blocks;
 mod build;
 mod defaults;
 mod groups;

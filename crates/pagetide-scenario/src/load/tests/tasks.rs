@@ -250,3 +250,87 @@ fn waiting_in_a_circle() {
         "let one of its parents be the root",
     );
 }
+
+#[test]
+fn a_task_can_run_until_another_has_ended() {
+    let endless = "workload = \"file-write\"\nfile = \"data\"\n";
+    let scenario = sound(&format!("{SOUND}[[task]]\nname = \"b\"\nuntil = \"main\"\n{endless}"));
+    let tasks = &scenario.variants[0].setup.tasks;
+    assert_eq!((tasks[1].until, tasks[1].background), (Some(0), true));
+    assert_eq!((tasks[0].until, tasks[0].background), (None, false));
+    // To wait for it is to wait for the other.
+    let waits = "[[task]]\nname = \"c\"\nafter = \"b\"\nworkload = \"sleep\"\nduration = \"1s\"\n";
+    sound(&format!("{SOUND}[[task]]\nname = \"b\"\nuntil = \"main\"\n{endless}{waits}"));
+    let copies = format!("copies = 2\n[[task]]\nname = \"b\"\nuntil = \"main.1\"\n{endless}");
+    let scenario = sound(&format!("{SOUND}{copies}"));
+    assert_eq!(scenario.variants[0].setup.tasks[2].until, Some(1));
+}
+
+#[test]
+fn ends_that_make_no_sense() {
+    let sleep = "workload = \"sleep\"\nduration = \"1s\"\n";
+    let task = |name: &str, keys: &str| format!("[[task]]\nname = \"{name}\"\n{keys}{sleep}");
+    expect(
+        &task("b", "until = \"mian\"\n"),
+        3,
+        9,
+        "\"mian\"",
+        "there is no task `mian`",
+        "did you mean `main`?",
+    );
+    for key in ["until", "after"] {
+        expect(
+            &task("b", &format!("{key} = \"other.0\"\n")),
+            3,
+            9,
+            "\"other.0\"",
+            "there is no task `other.0`",
+            "there is `main` and `b`",
+        );
+    }
+    expect(
+        &task("b", "until = \"main.0\"\n"),
+        3,
+        9,
+        "\"main.0\"",
+        "there is no task `main.0`",
+        "`main` has one copy: write until = \"main\"",
+    );
+    expect(
+        &format!("copies = 2\n{}", task("b", "until = \"main\"\n")),
+        4,
+        9,
+        "\"main\"",
+        "`main` has several copies",
+        "say which: until = \"main.0\", for example",
+    );
+    let hint = "let one of them do without `after` and `until`";
+    expect(
+        &task("b", "until = \"b\"\n"),
+        3,
+        9,
+        "\"b\"",
+        "tasks wait for each other: `b` until `b`",
+        hint,
+    );
+    let two = task("b", "until = \"c\"\n") + &task("c", "after = \"b\"\n");
+    let ring = "tasks wait for each other: `b` until `c` after `b`";
+    expect(&two, 3, 9, "\"c\"", ring, hint);
+    expect(
+        &(task("b", "after = \"main\"\n") + &task("c", "after = \"b\"\nuntil = \"main\"\n")),
+        9,
+        9,
+        "\"main\"",
+        "`c` begins after the end of `main`",
+        "it would be stopped at once: another `until`?",
+    );
+    let endless = "background = true\nworkload = \"file-write\"\nfile = \"data\"\n";
+    expect(
+        &(format!("[[task]]\nname = \"w\"\n{endless}") + &task("b", "until = \"w\"\n")),
+        8,
+        9,
+        "\"w\"",
+        "`b` runs until the end of `w`, which never ends",
+        "name a task that ends",
+    );
+}

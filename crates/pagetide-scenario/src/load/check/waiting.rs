@@ -1,0 +1,174 @@
+//! Tasks that wait for each other's ends, to begin (`after`) or to be stopped (`until`).
+
+use super::names::Names;
+use super::tasks::Draft;
+use crate::load::raw;
+use crate::load::span::{clip, At, Sink, Span};
+
+/// Names shown of a ring of tasks.
+const NAMES_MAX: usize = 8;
+
+/// A copy of a task that another one names.
+#[derive(Clone, Copy)]
+pub(super) struct Other {
+    /// Index of the draft.
+    pub(super) draft: usize,
+    pub(super) copy: usize,
+    span: Span,
+}
+
+/// The task copy whose end a task waits for.
+pub(super) fn after(
+    task: &raw::Task,
+    drafts: &[Draft<'_>],
+    names: &Names<'_>,
+    sink: &mut Sink,
+) -> Option<Other> {
+    other("after", task.table.after.as_ref()?, drafts, names, sink)
+}
+
+/// The task copy whose end stops a task.
+pub(super) fn until(
+    task: &raw::Task,
+    drafts: &[Draft<'_>],
+    names: &Names<'_>,
+    sink: &mut Sink,
+) -> Option<Other> {
+    other("until", task.table.until.as_ref()?, drafts, names, sink)
+}
+
+fn other(
+    key: &str,
+    value: &At<String>,
+    drafts: &[Draft<'_>],
+    names: &Names<'_>,
+    sink: &mut Sink,
+) -> Option<Other> {
+    let span = value.span;
+    if let Some((name, copy)) = value.value.rsplit_once('.') {
+        let Some(draft) = names.get(name) else {
+            names.find_text(&value.value, span, sink);
+            return None;
+        };
+        let copies = drafts[draft].copies;
+        let copy = copy.parse().ok().filter(|copy| copies > 1 && *copy < copies);
+        if copy.is_none() {
+            let message = format!("there is no task `{}`", clip(&value.value));
+            let hint = match copies {
+                1 => format!("`{name}` has one copy: write {key} = \"{name}\""),
+                _ => format!("it has copies `{name}.0` to `{name}.{}`", copies - 1),
+            };
+            sink.hinted(span, message, hint);
+        }
+        return Some(Other { draft, copy: copy?, span });
+    }
+    let draft = names.find_text(&value.value, span, sink)?;
+    if drafts[draft].copies > 1 {
+        let name = clip(&value.value);
+        let hint = format!("say which: {key} = \"{name}.0\", for example");
+        sink.hinted(span, format!("`{name}` has several copies"), hint);
+        return None;
+    }
+    Some(Other { draft, copy: 0, span })
+}
+
+/// Reports tasks that wait for one that never ends, for each other, or for what comes before them.
+pub(super) fn report(drafts: &[Draft<'_>], sink: &mut Sink) {
+    for draft in drafts {
+        let waits = [
+            ("waits for", draft.after, "use start = \"1s\", for example"),
+            ("runs until the end of", draft.until, "name a task that ends"),
+        ];
+        for (verb, other, hint) in waits {
+            let Some(other) = other else { continue };
+            let target = &drafts[other.draft];
+            if target.is_endless && target.until.is_none() {
+                let names = (clip(draft.name), clip(target.name));
+                let message = format!("`{}` {verb} `{}`, which never ends", names.0, names.1);
+                sink.hinted(other.span, message, hint);
+            }
+        }
+    }
+    let is_sound = !report_rings(drafts, sink);
+    if is_sound {
+        drafts.iter().for_each(|draft| report_late(draft, drafts, sink));
+    }
+}
+
+/// Reports rings of tasks of which each waits for the next. Says whether there are any.
+fn report_rings(drafts: &[Draft<'_>], sink: &mut Sink) -> bool {
+    let mut found = false;
+    let mut is_done = vec![false; drafts.len()];
+    // Where each task of the path stands in it.
+    let mut position: Vec<Option<usize>> = vec![None; drafts.len()];
+    for start in 0..drafts.len() {
+        // A task with the number of its edges (0: `after`, 1: `until`) already followed.
+        let mut path: Vec<(usize, usize)> = Vec::new();
+        let mut next = (!is_done[start]).then_some(start);
+        loop {
+            if let Some(index) = next.take() {
+                position[index] = Some(path.len());
+                path.push((index, 0));
+            }
+            let depth = path.len();
+            let Some((index, edge)) = path.last_mut() else { break };
+            let draft = &drafts[*index];
+            let other = match *edge {
+                0 => draft.after,
+                1 => draft.until,
+                _ => {
+                    is_done[*index] = true;
+                    position[*index] = None;
+                    path.truncate(depth - 1);
+                    continue;
+                }
+            };
+            *edge += 1;
+            let Some(other) = other else { continue };
+            if let Some(from) = position[other.draft] {
+                report_ring(&path[from..], drafts, sink);
+                found = true;
+            } else if !is_done[other.draft] {
+                next = Some(other.draft);
+            }
+        }
+    }
+    found
+}
+
+/// Reports a ring: tasks with the number of the edge, counted from 1, that leads to the next.
+fn report_ring(ring: &[(usize, usize)], drafts: &[Draft<'_>], sink: &mut Sink) {
+    let word = |edge: usize| if edge == 1 { "after" } else { "until" };
+    let mut text = String::new();
+    for (index, edge) in ring.iter().take(NAMES_MAX) {
+        text += &format!("`{}` {} ", clip(drafts[*index].name), word(*edge));
+    }
+    if ring.len() > NAMES_MAX {
+        text += "... ";
+    }
+    let (first, edge) = ring[0];
+    text += &format!("`{}`", clip(drafts[first].name));
+    let draft = &drafts[first];
+    let Some(other) = (if edge == 1 { draft.after } else { draft.until }) else { return };
+    let hint = if ring.iter().all(|(_, edge)| *edge == 1) {
+        "let one of them start without `after`"
+    } else {
+        "let one of them do without `after` and `until`"
+    };
+    sink.hinted(other.span, format!("tasks wait for each other: {text}"), hint);
+}
+
+/// Reports a task that is to be stopped by what must end before it begins.
+fn report_late(draft: &Draft<'_>, drafts: &[Draft<'_>], sink: &mut Sink) {
+    let Some(until) = draft.until else { return };
+    let mut before = draft.after;
+    while let Some(other) = before {
+        if (other.draft, other.copy) == (until.draft, until.copy) {
+            let names = (clip(draft.name), clip(drafts[other.draft].name));
+            let message = format!("`{}` begins after the end of `{}`", names.0, names.1);
+            sink.hinted(until.span, message, "it would be stopped at once: another `until`?");
+            return;
+        }
+        before = drafts[other.draft].after;
+    }
+}

@@ -1,0 +1,351 @@
+//! Blocks of kernel memory, holes in memory, advice about huge pages.
+
+use super::*;
+use crate::model::{BlockRequest, HighOrder, KernelMemory};
+
+/// A second task with a workload of its own; its workload stands in line 3.
+fn other(keys: &str) -> String {
+    format!("[[task]]\nname = \"other\"\n{keys}")
+}
+
+fn workload(keys: &str) -> Workload {
+    let mut scenario = sound(&format!("{SOUND}{}", other(keys)));
+    scenario.variants.remove(0).setup.tasks.remove(1).phases.remove(0).workload
+}
+
+#[test]
+fn high_order_has_defaults_and_keys() {
+    let request = BlockRequest::KernelHigh;
+    let high = HighOrder { order: 9, attempts: 5, interval_ns: 0, request, hold: true };
+    assert_eq!(workload("workload = \"high-order\"\nattempts = 5\n"), Workload::HighOrder(high));
+    let given = "workload = \"high-order\"\npercent = 50\norder = 10\ninterval = \"1ms\"\n\
+        request = \"nowait\"\nhold = false\n";
+    // Half of 1 GiB in blocks of 4 MiB.
+    let request = BlockRequest::Atomic;
+    let high = HighOrder { order: 10, attempts: 128, interval_ns: 1_000_000, request, hold: false };
+    assert_eq!(workload(given), Workload::HighOrder(high));
+}
+
+#[test]
+fn mistakes_in_high_order() {
+    let of = |keys: &str| other(&format!("workload = \"high-order\"\n{keys}"));
+    expect(
+        &of(""),
+        3,
+        12,
+        "\"high-order\"",
+        "workload high-order has neither `attempts` nor `percent`",
+        "add attempts = 1000, or percent = 80",
+    );
+    expect(
+        &of("attempts = 1\npercent = 2\n"),
+        5,
+        11,
+        "2",
+        "`attempts` and `percent` exclude each other",
+        "remove one of them",
+    );
+    expect(
+        &of("attempts = 1\norder = 11\n"),
+        5,
+        9,
+        "11",
+        "11 is out of range",
+        "this is an integer, from 0 to 10",
+    );
+    expect(
+        &of("attempts = 0\n"),
+        4,
+        12,
+        "0",
+        "0 is out of range",
+        "this is an integer, from 1 to 16777216",
+    );
+    expect(
+        &of("percent = 101\n"),
+        4,
+        11,
+        "101",
+        "101 is out of range",
+        "this is an integer, from 1 to 100",
+    );
+    expect(
+        &of("attempts = 1\nrequest = \"atomic\"\n"),
+        5,
+        11,
+        "\"atomic\"",
+        "unknown request `atomic`",
+        "it is one of `direct` and `nowait`",
+    );
+    expect(
+        &of("attempts = 1\ninterval = 5\n"),
+        5,
+        12,
+        "5",
+        "a time needs a unit",
+        units::TIME_FORMS,
+    );
+    expect(
+        &of("attempts = 1\nblocks = 5\n"),
+        5,
+        1,
+        "blocks",
+        "workload high-order takes no `blocks`",
+        "its keys are order, attempts, percent, interval, request, hold",
+    );
+    let small = |memory: &str, keys: &str| {
+        format!(
+            "[machine]\nmemory = \"{memory}\"\n[[task]]\nname = \"t\"\n\
+            workload = \"high-order\"\n{keys}"
+        )
+    };
+    expect_in(
+        &small("64MiB", "percent = 3\n"),
+        6,
+        11,
+        "3",
+        "3 % of 64MiB are less than a block of 2MiB",
+        "write attempts = 1, or a smaller order",
+    );
+    expect_in(
+        &small("1TiB", "percent = 100\norder = 0\n"),
+        6,
+        11,
+        "100",
+        "100 % of 1TiB are 268435456 blocks of 4KiB",
+        "at most 16777216: write a larger order",
+    );
+}
+
+#[test]
+fn kernel_memory_has_defaults_and_keys() {
+    let request = BlockRequest::Kernel;
+    let memory = KernelMemory { order: 0, blocks: 9, count: None, interval_ns: 0, request };
+    let keys = "background = true\nworkload = \"kernel-memory\"\nblocks = 9\n";
+    assert_eq!(workload(keys), Workload::KernelMemory(memory));
+    for (name, request) in [
+        ("kernel", BlockRequest::Kernel),
+        ("atomic", BlockRequest::Atomic),
+        ("nowait", BlockRequest::Nowait),
+        ("reclaimable", BlockRequest::Reclaimable),
+    ] {
+        let keys = format!(
+            "workload = \"kernel-memory\"\nblocks = 9\norder = 3\ncount = 4\n\
+            interval = \"2us\"\nrequest = \"{name}\"\n"
+        );
+        let memory =
+            KernelMemory { order: 3, blocks: 9, count: Some(4), interval_ns: 2000, request };
+        assert_eq!(workload(&keys), Workload::KernelMemory(memory));
+    }
+}
+
+#[test]
+fn mistakes_in_kernel_memory() {
+    let of = |keys: &str| other(&format!("workload = \"kernel-memory\"\n{keys}"));
+    expect(
+        &of("count = 1\n"),
+        3,
+        12,
+        "\"kernel-memory\"",
+        "workload kernel-memory has no `blocks`",
+        "add blocks = 1000",
+    );
+    expect(
+        &of("blocks = 1\n"),
+        2,
+        8,
+        "\"other\"",
+        "the task `other` never ends",
+        "add count = 1000 to its kernel-memory, or background = true to the task",
+    );
+    expect(
+        &of("blocks = 1\ncount = 0\n"),
+        5,
+        9,
+        "0",
+        "0 is out of range",
+        "this is an integer, 1 or more",
+    );
+    expect(
+        &of("blocks = 1\ncount = 1\nrequest = \"direct\"\n"),
+        6,
+        11,
+        "\"direct\"",
+        "unknown request `direct`",
+        "it is one of `kernel`, `atomic`, `nowait` and `reclaimable`",
+    );
+}
+
+#[test]
+fn interleaving_needs_a_file_that_is_long_enough() {
+    let keys = "workload = \"interleave\"\npages = 16384\nfile = \"data\"\n";
+    let interleave = Workload::Interleave { region: "anon".into(), pages: 16384, file: 0 };
+    assert_eq!(workload(keys), interleave);
+    let of = |keys: &str| other(&format!("workload = \"interleave\"\n{keys}"));
+    expect(
+        &of("pages = 16385\nfile = \"data\"\n"),
+        4,
+        9,
+        "16385",
+        "16385 pages of a file of 64MiB",
+        "make the file larger, or pages at most 16384",
+    );
+    expect(
+        &of("file = \"data\"\n"),
+        3,
+        12,
+        "\"interleave\"",
+        "workload interleave has no `pages`",
+        "add pages = 16384",
+    );
+    expect(
+        &of("pages = 1\n"),
+        3,
+        12,
+        "\"interleave\"",
+        "workload interleave has no `file`",
+        "add file = \"data\"",
+    );
+    expect(
+        &of("pages = 0\nfile = \"data\"\n"),
+        4,
+        9,
+        "0",
+        "0 is out of range",
+        "this is an integer, from 1 to 2147483648",
+    );
+}
+
+/// A task that touches 16 pages of `heap` and maps a file, then discards; the discard's first key
+/// stands in line 13.
+fn discard(keys: &str) -> String {
+    other(&format!(
+        "[[task.phase]]\nname = \"fill\"\nworkload = \"touch\"\nsize = \"16p\"\n\
+        region = \"heap\"\n[[task.phase]]\nname = \"discard\"\nworkload = \"discard\"\n{keys}"
+    ))
+}
+
+#[test]
+fn a_discard_names_a_region_that_is_there() {
+    let scenario =
+        sound(&format!("{SOUND}{}", discard("region = \"heap\"\nevery = 2\nfirst = 1\n")));
+    let phases = &scenario.variants[0].setup.tasks[1].phases;
+    assert_eq!(phases[1].workload, Workload::Discard { region: "heap".into(), first: 1, every: 2 });
+    expect(
+        &discard("region = \"hepa\"\n"),
+        11,
+        10,
+        "\"hepa\"",
+        "no phase before this one maps a region `hepa`",
+        "did you mean `heap`?",
+    );
+    expect(
+        &discard(""),
+        10,
+        12,
+        "\"discard\"",
+        "no phase before this one maps a region `anon`",
+        "the phases before it have `heap`",
+    );
+    expect(
+        &discard("region = \"heap\"\nfirst = 16\n"),
+        12,
+        9,
+        "16",
+        "the region `heap` has no page 16",
+        "its pages are 0 to 15",
+    );
+    expect(
+        &discard("region = \"heap\"\nevery = 0\n"),
+        12,
+        9,
+        "0",
+        "0 is out of range",
+        "this is an integer, from 1 to 2147483648",
+    );
+    // The mapping has the size of the largest phase, also of a later one.
+    let later = "region = \"heap\"\nfirst = 16\n[[task.phase]]\nname = \"more\"\n\
+        workload = \"touch\"\nsize = \"17p\"\nregion = \"heap\"\n";
+    sound(&format!("{SOUND}{}", discard(later)));
+    expect(
+        &other("workload = \"discard\"\n"),
+        3,
+        12,
+        "\"discard\"",
+        "no phase before this one maps a region `anon`",
+        "a phase before it must map one: workload = \"touch\", for example",
+    );
+    let of_file = other(
+        "[[task.phase]]\nname = \"read\"\nworkload = \"mapped-read\"\nfile = \"data\"\n\
+        [[task.phase]]\nname = \"discard\"\nworkload = \"discard\"\nregion = \"data\"\n",
+    );
+    expect(
+        &of_file,
+        10,
+        10,
+        "\"data\"",
+        "the region `data` is a file's",
+        "only anonymous memory is given back: name a region of touch",
+    );
+}
+
+#[test]
+fn advice_about_huge_pages() {
+    let of = |keys: &str| match workload(&format!("workload = \"touch\"\nsize = \"2MiB\"\n{keys}"))
+    {
+        Workload::Touch { advice, .. } => advice,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(of(""), Advice::Normal);
+    assert_eq!(of("advice = \"huge\"\n"), Advice::Huge);
+    assert_eq!(of("advice = \"no-huge\"\n"), Advice::NoHuge);
+    assert_eq!(of("advice = \"normal\"\n"), Advice::Normal);
+    expect(
+        &other("workload = \"touch\"\nsize = \"2MiB\"\nadvice = \"random\"\n"),
+        5,
+        10,
+        "\"random\"",
+        "unknown advice `random`",
+        "it is one of `normal`, `huge` and `no-huge`",
+    );
+    expect(
+        &other("workload = \"mapped-read\"\nfile = \"data\"\nadvice = \"huge\"\n"),
+        5,
+        10,
+        "\"huge\"",
+        "unknown advice `huge`",
+        "it is one of `normal`, `random` and `sequential`",
+    );
+    // Who says nothing takes the region as it is; who contradicts is told.
+    let two = |last: &str| {
+        other(&format!(
+            "[[task.phase]]\nname = \"a\"\nworkload = \"touch\"\nsize = \"2MiB\"\n\
+            advice = \"huge\"\n[[task.phase]]\nname = \"b\"\nworkload = \"touch\"\n\
+            size = \"2MiB\"\nregion = \"anon\"\n{last}"
+        ))
+    };
+    sound(&format!("{SOUND}{}", two("")));
+    expect(
+        &two("advice = \"normal\"\n"),
+        12,
+        10,
+        "\"anon\"",
+        "the region `anon` has another advice in another phase",
+        "phases that name the same region share one mapping: use another `region`",
+    );
+}
+
+#[test]
+fn kswapd_must_be_one_that_compacts() {
+    sound(&format!(
+        "{SOUND}[policy]\nbackground_compaction = \"kswapd\"\nkswapd = \"linux-4.5\"\n"
+    ));
+    expect(
+        "[policy]\nbackground_compaction = \"kswapd\"\n",
+        2,
+        25,
+        "\"kswapd\"",
+        "kswapd linux-6.1 does not compact",
+        "add kswapd = \"linux-4.5\"",
+    );
+}

@@ -1,0 +1,55 @@
+//! Blocks of kernel memory that a task asks for by order, and the pace at which it does.
+//!
+//! Invariant: a slot has a block exactly while the task's address space holds that block.
+
+use super::{After, World};
+use pagetide_core::call::Outcome;
+use pagetide_core::gfp::Gfp;
+use pagetide_core::units::{Cpu, Nanos};
+use pagetide_scenario::model::BlockRequest;
+use pagetide_scenario::op::Op;
+
+/// What the kernel's allocator is asked for.
+pub(super) fn gfp_of(request: BlockRequest) -> Gfp {
+    match request {
+        BlockRequest::Kernel => Gfp::KERNEL,
+        BlockRequest::KernelHigh => Gfp::KERNEL.with(Gfp::HIGH),
+        BlockRequest::Reclaimable => Gfp::KERNEL.with(Gfp::RECLAIMABLE),
+        BlockRequest::Nowait => Gfp::NOWAIT,
+        BlockRequest::Atomic => Gfp::ATOMIC,
+    }
+}
+
+impl World {
+    /// An allocation is over: the block, if there is one, goes into its slot.
+    pub(super) fn block_allocated(&mut self, id: usize, op: Op, outcome: Outcome) {
+        let Op::AllocBlock { slot, .. } = op else { return };
+        let task = &mut self.tasks[id];
+        task.usage.blocks_asked += 1;
+        let Outcome::Block(pfn) = outcome else { return };
+        task.usage.blocks_got += 1;
+        let slot = slot as usize;
+        if task.blocks.len() <= slot {
+            task.blocks.resize(slot + 1, None);
+        }
+        let before = task.blocks[slot].replace(pfn);
+        assert!(before.is_none(), "a slot is emptied before it is filled again");
+    }
+
+    pub(super) fn free_block(&mut self, id: usize, slot: u32, cpu: Cpu, elapsed: &mut Nanos) {
+        let task = &mut self.tasks[id];
+        let Some(pfn) = task.blocks.get_mut(slot as usize).and_then(Option::take) else { return };
+        let was_held = self.machine.free_kernel_block(task.mm, pfn, cpu);
+        assert!(was_held, "{pfn:?} was in a slot and is not held");
+        let cost = self.cost.cost(&self.machine.take_work());
+        self.spend_in_kernel(id, cost, elapsed);
+    }
+
+    /// Sleeps until `ns` after the phase's last pause, unless that is past.
+    pub(super) fn pace(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<After> {
+        let now = self.now + elapsed;
+        let due = self.tasks[id].paced.map_or(now, |last| last.saturating_add(ns));
+        self.tasks[id].paced = Some(due.max(now));
+        (due > now).then(|| self.sleep_until(id, due))
+    }
+}
