@@ -6,8 +6,8 @@ use crate::load::raw::{self, Knobs, Write};
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::parse_size;
 use crate::names::{
-    find_knob, listed, BackgroundCompactionPolicy, DirectReclaimPolicy, Knob, KnobForm, KswapdPolicy,
-    Named, PerCpuListsPolicy, WatermarksPolicy, SYSCTLS,
+    find_knob, listed, BackgroundCompactionPolicy, DirectReclaimPolicy, Knob, KnobForm,
+    KswapdPolicy, Named, PerCpuListsPolicy, WatermarksPolicy, SYSCTLS,
 };
 use std::collections::BTreeMap;
 
