@@ -466,6 +466,8 @@ enum Operation {
     Unmap { vma: usize },
     FileRead { page: u64, pages: u64 },
     Khugepaged,
+    Kcompactd,
+    Copies { held: bool },
     Complete,
     Kswapd,
 }
@@ -483,6 +485,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (0..2000u64, 1..200u64)
             .prop_map(|(page, pages)| Operation::FileRead { page, pages }),
         4 => Just(Operation::Khugepaged),
+        2 => Just(Operation::Kcompactd),
+        2 => any::<bool>().prop_map(|held| Operation::Copies { held }),
         4 => Just(Operation::Complete),
         3 => Just(Operation::Kswapd),
     ]
@@ -545,11 +549,20 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
             Operation::Khugepaged => {
                 world.khugepaged();
             }
+            Operation::Kcompactd => {
+                world.now += 600_000_000;
+                world.kcompactd();
+            }
+            Operation::Copies { held } => {
+                world.holds_copies = held;
+                world.finish_copies();
+            }
             Operation::Complete => world.complete_one(),
             Operation::Kswapd => world.kswapd(),
         }
         world.machine.audit().unwrap();
     }
+    world.finish_copies();
     world.settle();
     for mm in [root, grouped] {
         world.machine.exit_mm(mm, CPU).discard();
