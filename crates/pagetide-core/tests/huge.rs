@@ -160,6 +160,29 @@ fn what_a_fault_does_for_a_huge_page_is_said_by_defrag() {
     }
 }
 
+#[test]
+fn compaction_makes_a_huge_page_of_scattered_free_ones() {
+    for (defrag, expected) in [(ThpDefrag::Always, 1), (ThpDefrag::Never, 0)] {
+        let mut world = world(64, Config { thp_defrag: defrag, ..always() });
+        world.audit = false;
+        let pages = world.machine.nr_free_pages() - 1500;
+        let (mm, small) = heap(&mut world, pages, Advice::NoHuge);
+        for page in 0..pages {
+            world.access(mm, small, page, true);
+        }
+        for page in (0..pages).step_by(2) {
+            world.machine.discard(small, page, 1, CPU).discard();
+        }
+        world.machine.audit().unwrap();
+        let vma = world.machine.mmap(mm, Backing::Anon, HUGE, Advice::Huge, false);
+        fragment(&mut world, mm);
+        world.access(mm, vma, 0, true);
+        world.machine.audit().unwrap();
+        assert_eq!(nr_huge(&world), expected, "{defrag:?}");
+        assert_eq!(count(&world, Event::CompactSuccess), expected, "{defrag:?}");
+    }
+}
+
 /// A group with room for so many pages, and a task with a mapping in it.
 fn group(world: &mut World, max: u64, pages: u64, advice: Advice) -> (MemcgId, MmId, VmaId) {
     let group = world.machine.create_memcg("group".into(), Machine::ROOT).unwrap();
