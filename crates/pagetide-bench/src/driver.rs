@@ -189,7 +189,7 @@ impl Driver {
                     Effect::OomKill(_) => panic!("the machine is too small for the bench"),
                     // Nobody sleeps here, and nothing is written but swap.
                     Effect::WakePage(_)
-                    | Effect::WakeKcompactd(..)
+                    | Effect::WakeKcompactd(_)
                     | Effect::WakeFlusher
                     | Effect::WakeThrottled(..) => {}
                 }

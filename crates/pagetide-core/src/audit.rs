@@ -16,6 +16,7 @@ use crate::vmstat::NodeStat;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
+use alloc::vec::Vec;
 
 /// The first violated invariant, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,14 +109,47 @@ impl Machine {
                 check!(batched, "{pfn:?} in a batch of CPU {cpu} but not marked");
             }
         }
+        let isolated = self.audit_compaction()?;
         for (at, page) in pages.iter().enumerate() {
             let listed = page.place.is_lru() || page.place == Place::LruBatch;
             check!(listed == seen[at], "pfn{at} is {:?} but on no such list", page.place);
-            check!(page.place != Place::Isolated, "pfn{at} is isolated between steps");
+            check!(
+                (page.place == Place::Isolated) == isolated[at],
+                "pfn{at} is {:?}, and compaction knows otherwise",
+                page.place
+            );
             let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
-            check!(!user || listed, "pfn{at} is user memory but on no list: {page:?}");
+            check!(
+                !user || listed || page.has(PageFlags::MIGRATING),
+                "pfn{at} is user memory but on no list: {page:?}"
+            );
         }
         Ok(())
+    }
+
+    /// Which frames compaction has, free ones and pages on their way.
+    fn audit_compaction(&self) -> Result<Vec<bool>, Violation> {
+        let pages = &self.mem.pages;
+        let mut isolated = vec![false; pages.len()];
+        let mut take = |pfn: Pfn| core::mem::replace(&mut isolated[pfn.idx()], true);
+        for pfn in self.compactions.idle_frames() {
+            check!(!take(pfn), "{pfn:?} is on two runs' lists");
+            let page = &pages[pfn.idx()];
+            check!(page.flags == PageFlags::EMPTY, "{pfn:?} is to be filled and is {page:?}");
+        }
+        for (from, to) in self.compactions.in_flight() {
+            check!(!take(from) && !take(to), "{from:?} or {to:?} is on its way twice");
+            let (page, frame) = (&pages[from.idx()], &pages[to.idx()]);
+            let moving = PageFlags::MIGRATING.with(PageFlags::LOCKED);
+            check!(page.has(moving) && page.next == to, "{from:?} is on its way and {page:?}");
+            check!(page.mapcount == 0, "{from:?} is on its way and mapped");
+            check!(frame.flags == PageFlags::EMPTY, "{to:?} is to be filled and is {frame:?}");
+            check!(page.zone() == frame.zone(), "{from:?} leaves its zone for {to:?}");
+        }
+        let moving = pages.iter().filter(|page| page.has(PageFlags::MIGRATING)).count();
+        let known = self.compactions.in_flight().count();
+        check!(moving == known, "{moving} pages are marked as on their way, {known} are");
+        Ok(isolated)
     }
 
     /// Page-table entries against page descriptors.
@@ -128,6 +162,12 @@ impl Machine {
                 if let Some(slot) = pte.swap_slot() {
                     swapped += 1;
                     check!(self.swap.is_mapped(slot), "vma {id} page {at}: {slot:?} is not mapped");
+                } else if let Some((pfn, _)) = pte.migrating() {
+                    let page = &pages[pfn.idx()];
+                    check!(
+                        page.has(PageFlags::MIGRATING) && page.index as usize == at,
+                        "vma {id} page {at}: waits for {pfn:?}, which is {page:?}"
+                    );
                 } else if pte.is_present() && !pte.is_zero_page() {
                     present += 1;
                     let pfn = pte.pfn();
@@ -290,6 +330,9 @@ impl Machine {
                 );
             }
             let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
+            let moving = page.has(PageFlags::MIGRATING);
+            count(NodeStat::NrIsolatedAnon, moving && !page.is_file_lru());
+            count(NodeStat::NrIsolatedFile, moving && page.is_file_lru());
             count(NodeStat::NrAnonPages, anon && page.mapcount > 0);
             count(NodeStat::NrMapped, file && page.mapcount > 0);
             count(NodeStat::NrFilePages, file || page.has(PageFlags::SWAPCACHE));

@@ -115,6 +115,7 @@ impl Memory {
             nr_cpus,
             wakeups: Vec::new(),
             last_freed: LastFreed::guess(),
+            defrag_mode: false,
         })
     }
 }

@@ -317,6 +317,90 @@ impl Zone {
         moved
     }
 
+    /// Whether a free block of exactly `order` suits a request of type `mt`, its own or to be stolen
+    /// with its pageblock.
+    pub(crate) fn block_suits(&self, order: Order, mt: MigrateType) -> bool {
+        let lists = &self.free_area[usize::from(order)].lists;
+        !lists[mt.idx()].is_empty()
+            || mt.fallbacks().iter().any(|from| !lists[from.idx()].is_empty())
+                && crate::fallback::may_steal(order, mt)
+    }
+
+    /// Free pages in blocks of whole pageblocks (Linux 6.15 `NR_FREE_PAGES_BLOCKS`).
+    pub(crate) fn free_pages_in_blocks(&self) -> u64 {
+        (PAGEBLOCK_ORDER..=MAX_PAGE_ORDER)
+            .map(|order| self.free_area[usize::from(order)].nr_free << order)
+            .sum()
+    }
+
+    /// Moves the blocks from the head of a list to `last`, inclusive, to its tail (Linux
+    /// `move_freelist_tail`).
+    pub(crate) fn rotate_free_list(
+        &mut self,
+        pages: &mut PageArray,
+        order: Order,
+        mt: MigrateType,
+        last: Pfn,
+    ) {
+        let list = &mut self.free_area[usize::from(order)].lists[mt.idx()];
+        while let Some(pfn) = list.pop_head(pages) {
+            list.push_tail(pages, pfn, Place::Buddy);
+            if pfn == last {
+                return;
+            }
+        }
+    }
+
+    /// Moves the blocks from the tail of a list to `last`, inclusive, to its head (Linux
+    /// `move_freelist_head`).
+    pub(crate) fn rotate_free_list_back(
+        &mut self,
+        pages: &mut PageArray,
+        order: Order,
+        mt: MigrateType,
+        last: Pfn,
+    ) {
+        let list = &mut self.free_area[usize::from(order)].lists[mt.idx()];
+        while let Some(pfn) = list.pop_tail(pages) {
+            list.push_head(pages, pfn, Place::Buddy);
+            if pfn == last {
+                return;
+            }
+        }
+    }
+
+    /// Takes the block of 2^`order` at `pfn` if all of it is free, for who has just emptied it. Its
+    /// frames become [`Place::Isolated`].
+    pub(crate) fn capture_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) -> bool {
+        // The head of the free block that begins here or holds it.
+        let head = (order..=MAX_PAGE_ORDER).find_map(|from| {
+            let head = pfn.0 & !((1 << from) - 1);
+            (self.spans(head) && self.is_free_block(pages, head, from)).then_some((head, from))
+        });
+        let Some((head, from)) = head else { return false };
+        let mt = self.del_block(pages, Pfn(head), from);
+        if mt == MigrateType::Isolate {
+            self.add_block(pages, Pfn(head), from, mt);
+            return false;
+        }
+        // What lies around the wanted part goes back, in halves.
+        let mut at = head;
+        for half in (order..from).rev() {
+            let upper = at + (1 << half);
+            if pfn.0 >= upper {
+                self.add_block(pages, Pfn(at), half, mt);
+                at = upper;
+            } else {
+                self.add_block(pages, Pfn(upper), half, mt);
+            }
+        }
+        self.nr_free_pages -= 1 << order;
+        for page in &mut pages[pfn.idx()..pfn.idx() + (1 << order)] {
+            clear_page(page, Place::Isolated);
+        }
+        true
+    }
+
     /// Takes the free block with head `pfn` out of the allocator, for compaction to fill
     /// (Linux `__isolate_free_page`). Gives its order; the frames become [`Place::Isolated`].
     ///

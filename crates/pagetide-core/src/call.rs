@@ -7,6 +7,7 @@
 //! `memory.high`.
 
 use crate::charge::Slow;
+use crate::compaction::CompactMemory;
 use crate::control::{Errno, GroupWrite};
 use crate::effect::{Step, Wait};
 use crate::fault::Fault;
@@ -68,6 +69,7 @@ pub(crate) enum Kind {
     Write(FileWrite),
     GroupWrite(Box<GroupWrite>),
     KernelAlloc(KernelAlloc),
+    CompactMemory(CompactMemory),
 }
 
 impl Call {
@@ -104,6 +106,11 @@ impl Call {
     /// ([`Machine::free_kernel_block`]) or ends. Ends as [`Outcome::Block`] or [`Outcome::NoBlock`].
     pub fn alloc_pages(mm: MmId, node: NodeId, order: Order, gfp: Gfp) -> Call {
         Call::new(Kind::KernelAlloc(KernelAlloc::new(order, gfp)), mm, node)
+    }
+
+    /// A write of 1 to `vm.compact_memory`: all that can be moved is, before the call is done.
+    pub fn compact_memory(mm: MmId, node: NodeId) -> Call {
+        Call::new(Kind::CompactMemory(CompactMemory::default()), mm, node)
     }
 
     fn new(kind: Kind, mm: MmId, node: NodeId) -> Call {
@@ -160,6 +167,7 @@ impl Machine {
             Kind::Read(read) => self.read_step(read, &mut call.slow, &ctx),
             Kind::Write(write) => self.write_step(write, &mut call.slow, &ctx),
             Kind::GroupWrite(write) => self.group_write_step(write, &ctx),
+            Kind::CompactMemory(state) => self.compact_memory_step(state, &ctx),
             Kind::KernelAlloc(wanted) => self.kernel_alloc_step(*wanted, &mut call.slow, &ctx),
         };
         let Step::Done(outcome) = step else { return step };

@@ -185,6 +185,16 @@ pub enum Thp {
     Never,
 }
 
+impl Thp {
+    /// Whether anything may get huge pages: khugepaged is there then (Linux `hugepage_flags_enabled`).
+    pub const fn is_on(self) -> bool {
+        match self {
+            Thp::Always | Thp::Madvise => true,
+            Thp::Never => false,
+        }
+    }
+}
+
 /// What a fault does for a huge page that is not there (`transparent_hugepage/defrag`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ThpDefrag {

@@ -1,8 +1,9 @@
 //! Control files: text written to a knob by its kernel name, checked as the kernel checks it.
 //!
 //! Linux: the `vm_table` of kernel/sysctl.c and the handlers it names (mm/page_alloc.c,
-//! mm/page-writeback.c, fs/drop_caches.c), `fault_around_bytes` (mm/memory.c, debugfs) and
-//! `read_ahead_kb` (block/blk-sysfs.c, one for all disks here). The three `vm.wmark_*_kbytes` are
+//! mm/page-writeback.c, mm/compaction.c, fs/drop_caches.c), `fault_around_bytes` (mm/memory.c,
+//! debugfs), `read_ahead_kb` (block/blk-sysfs.c, one for all disks here) and the files of
+//! transparent huge pages (mm/huge_memory.c, mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are
 //! Satoru Moriya's patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. Policies,
 //! which the kernel does not have, are set by name next to them ([`Machine::set_policy`]).
 //!
@@ -15,16 +16,18 @@
 
 mod error;
 mod group;
+mod handlers;
 mod marks;
 mod parse;
 mod policy;
+mod words;
 
 pub use error::{ControlError, Errno};
 pub use group::GroupWrite;
 
 use crate::machine::Machine;
-use crate::units::{Cpu, PAGE_SHIFT, PAGE_SIZE};
-use crate::vmstat::{Event, NodeStat};
+use crate::page_table::PTRS_PER_PTE;
+use crate::units::{PAGE_SHIFT, PAGE_SIZE};
 use crate::watermark::{self, WatermarkInputs};
 use crate::zone::MAX_NR_ZONES;
 use alloc::format;
@@ -33,6 +36,7 @@ use alloc::vec::Vec;
 use error::quoted;
 use marks::MarksWrite;
 use parse::Malformed;
+use policy::{THP, THP_DEFRAG};
 
 /// What a control file takes, and which of the kernel's readers reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,10 +45,12 @@ enum Form {
     Integer { min: i128, max: i128 },
     /// An integer for each zone; those left out keep their value.
     Zones,
-    /// One decimal number without blanks (`queue_var_store`).
-    Sysfs { max: u64 },
+    /// One decimal number without blanks (`queue_var_store`, `kstrtouint`).
+    Sysfs { min: u64, max: u64 },
     /// One number without blanks, decimal or with a prefix (`simple_attr_write`).
     Debugfs { max: u64 },
+    /// One of these words (`sysfs_streq`).
+    Words(&'static [&'static str]),
     /// Whatever is written.
     Anything,
 }
@@ -52,10 +58,16 @@ enum Form {
 const INT_MIN: i128 = i32::MIN as i128;
 const INT_MAX: i128 = i32::MAX as i128;
 const ULONG_MAX: i128 = u64::MAX as i128;
+const UINT_MAX: u64 = u32::MAX as u64;
 /// `proc_dointvec_jiffies` stores seconds in jiffies, 250 a second.
 const SECONDS_MAX: i128 = INT_MAX / 250;
 /// As many pages as a table of entries maps, and any remainder.
-const FAULT_AROUND_MAX: u64 = (crate::page_table::PTRS_PER_PTE + 1) * PAGE_SIZE - 1;
+const FAULT_AROUND_MAX: u64 = (PTRS_PER_PTE + 1) * PAGE_SIZE - 1;
+/// Pages of a huge page that khugepaged may find missing or in swap: all but one.
+const MAX_PTES: u64 = PTRS_PER_PTE - 1;
+
+const THP_WORDS: [&str; 3] = words::of(&THP);
+const THP_DEFRAG_WORDS: [&str; 5] = words::of(&THP_DEFRAG);
 
 const fn from(min: i128) -> Form {
     Form::Integer { min, max: INT_MAX }
@@ -106,12 +118,32 @@ controls! {
     DirtyExpireCentisecs = "vm.dirty_expire_centisecs", from(0);
     LaptopMode = "vm.laptop_mode", within(-SECONDS_MAX, SECONDS_MAX);
     FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs { max: FAULT_AROUND_MAX };
-    ReadAheadKb = "block.read_ahead_kb", Form::Sysfs { max: u32::MAX as u64 };
+    ReadAheadKb = "block.read_ahead_kb", Form::Sysfs { min: 0, max: UINT_MAX };
+    CompactMemory = "vm.compact_memory", within(1, 1);
+    ExtfragThreshold = "vm.extfrag_threshold", within(0, 1000);
+    CompactUnevictableAllowed = "vm.compact_unevictable_allowed", within(0, 1);
+    CompactionProactiveness = "vm.compaction_proactiveness", within(0, 100);
+    // Linux 6.15.
+    DefragMode = "vm.defrag_mode", within(0, 1);
+    ThpEnabled = "transparent_hugepage.enabled", Form::Words(&THP_WORDS);
+    ThpDefrag = "transparent_hugepage.defrag", Form::Words(&THP_DEFRAG_WORDS);
+    KhugepagedDefrag = "transparent_hugepage.khugepaged.defrag", Form::Sysfs { min: 0, max: 1 };
+    KhugepagedPagesToScan = "transparent_hugepage.khugepaged.pages_to_scan",
+        Form::Sysfs { min: 1, max: UINT_MAX };
+    KhugepagedScanSleepMillisecs = "transparent_hugepage.khugepaged.scan_sleep_millisecs",
+        Form::Sysfs { min: 0, max: UINT_MAX };
+    KhugepagedAllocSleepMillisecs = "transparent_hugepage.khugepaged.alloc_sleep_millisecs",
+        Form::Sysfs { min: 0, max: UINT_MAX };
+    KhugepagedMaxPtesNone = "transparent_hugepage.khugepaged.max_ptes_none",
+        Form::Sysfs { min: 0, max: MAX_PTES };
+    KhugepagedMaxPtesSwap = "transparent_hugepage.khugepaged.max_ptes_swap",
+        Form::Sysfs { min: 0, max: MAX_PTES };
     DropCaches = "vm.drop_caches", within(1, 4);
     StatRefresh = "vm.stat_refresh", Form::Anything;
 }
 
-/// Numbers that have passed the checks of their control file.
+/// Numbers that have passed the checks of their control file. A word is its place among those it
+/// takes.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     values: [i128; MAX_NR_ZONES],
@@ -139,12 +171,14 @@ impl Control {
     /// What the file takes, to complete "it takes ".
     fn accepts(self) -> String {
         match self.form() {
+            Form::Integer { min, max } if min == max => format!("{min}"),
             Form::Integer { min, max } => format!("an integer from {min} to {max}"),
             Form::Zones => {
                 format!("up to {MAX_NR_ZONES} integers (DMA DMA32 Normal Movable); 0 is no reserve")
             }
-            Form::Sysfs { max } => format!("a decimal number from 0 to {max}"),
+            Form::Sysfs { min, max } => format!("a decimal number from {min} to {max}"),
             Form::Debugfs { max } => format!("a number from 0 to {max}"),
+            Form::Words(words) => words::listed(words),
             Form::Anything => String::from("any text"),
         }
     }
@@ -176,13 +210,19 @@ impl Control {
                 let count = parse::sysctl(text, &mut values).map_err(malformed)?;
                 (count, INT_MIN, INT_MAX)
             }
-            Form::Sysfs { max } => {
+            Form::Sysfs { min, max } => {
                 values[0] = parse::kstrtoull(text, 10).map_err(malformed)?.into();
-                (1, 0, max.into())
+                (1, min.into(), max.into())
             }
             Form::Debugfs { max } => {
                 values[0] = parse::kstrtoull(text, 0).map_err(malformed)?.into();
                 (1, 0, max.into())
+            }
+            Form::Words(words) => {
+                let place = words::find(words, text);
+                let place = place.ok_or_else(|| self.refuse(Errno::Einval, text, "is no word"))?;
+                values[0] = place as i128;
+                (1, 0, INT_MAX)
             }
             Form::Anything => (0, 0, 0),
         };
@@ -225,6 +265,17 @@ fn u32_of(value: i128) -> u32 {
 
 fn u64_of(value: i128) -> u64 {
     u64::try_from(value.max(0)).unwrap_or(u64::MAX)
+}
+
+/// Makes a write that moves the marks. Says whether `control` does.
+fn write_inputs(inputs: &mut WatermarkInputs, control: Control, value: i128) -> bool {
+    match control {
+        Control::MinFreeKbytes => inputs.write_min_free_kbytes(u64_of(value)),
+        Control::WatermarkScaleFactor => inputs.watermark_scale_factor = u32_of(value),
+        Control::ExtraFreeKbytes => inputs.extra_free_kbytes = u64_of(value),
+        _ => return false,
+    }
+    true
 }
 
 impl Machine {
@@ -276,17 +327,7 @@ impl Machine {
         let writes: Vec<(&str, &str)> =
             writes.iter().map(|(name, text)| (name.as_ref(), text.as_ref())).collect();
         let changes = plan(&writes)?;
-        // Only the marks depend on what was written before them.
-        let mut inputs = self.config.watermarks;
-        for change in &changes {
-            match change {
-                Change::Write(Control::MinFreeKbytes, numbers) => {
-                    inputs.write_min_free_kbytes(u64_of(numbers.values[0]));
-                }
-                Change::Write(..) => {}
-                Change::Marks(marks) => marks.apply(&mut inputs)?,
-            }
-        }
+        self.check_marks(&changes)?;
         for change in changes {
             match change {
                 Change::Write(control, numbers) => self.apply_control(control, numbers),
@@ -299,17 +340,41 @@ impl Machine {
         Ok(())
     }
 
+    /// Only the marks depend on what was written before them: makes the writes that move them, on
+    /// copies.
+    fn check_marks(&self, changes: &[Change]) -> Result<(), ControlError> {
+        if !changes.iter().any(|change| matches!(change, Change::Marks(_))) {
+            return Ok(());
+        }
+        let mut nodes = self.mem.nodes.clone();
+        let (mut inputs, mut thp) = (self.config.watermarks, self.config.thp);
+        for change in changes {
+            match change {
+                Change::Write(Control::ThpEnabled, numbers) => {
+                    let new = words::chosen(&THP, numbers.values[0]);
+                    watermark::switch_thp(&mut nodes, &mut inputs, thp.is_on(), new.is_on());
+                    thp = new;
+                }
+                Change::Write(control, numbers) => {
+                    if write_inputs(&mut inputs, *control, numbers.values[0]) {
+                        watermark::setup(&mut nodes, &inputs);
+                    }
+                }
+                Change::Marks(marks) => {
+                    marks.apply(&mut inputs)?;
+                    watermark::setup(&mut nodes, &inputs);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn apply_control(&mut self, control: Control, numbers: Numbers) {
         let value = numbers.values[0];
         match control {
-            Control::MinFreeKbytes => {
-                self.change_marks(|inputs| inputs.write_min_free_kbytes(u64_of(value)));
-            }
-            Control::WatermarkScaleFactor => {
-                self.change_marks(|inputs| inputs.watermark_scale_factor = u32_of(value));
-            }
-            Control::ExtraFreeKbytes => {
-                self.change_marks(|inputs| inputs.extra_free_kbytes = u64_of(value));
+            Control::MinFreeKbytes | Control::WatermarkScaleFactor | Control::ExtraFreeKbytes => {
+                write_inputs(&mut self.config.watermarks, control, value);
+                self.mem.setup_watermarks(&self.config.watermarks);
             }
             // Gathered into a `Change::Marks`.
             Control::WmarkMinKbytes | Control::WmarkLowKbytes | Control::WmarkHighKbytes => {}
@@ -345,61 +410,33 @@ impl Machine {
             Control::ReadAheadKb => {
                 self.config.read_ahead_pages = u32_of(value) >> (PAGE_SHIFT - 10);
             }
+            Control::CompactMemory => self.request_compaction_of_everything(),
+            Control::ExtfragThreshold => self.config.extfrag_threshold = u32_of(value),
+            Control::CompactUnevictableAllowed => {
+                self.config.compact_unevictable_allowed = value != 0;
+            }
+            Control::CompactionProactiveness => self.set_compaction_proactiveness(u32_of(value)),
+            Control::DefragMode => self.set_defrag_mode(value != 0),
+            Control::ThpEnabled => self.set_thp(words::chosen(&THP, value)),
+            Control::ThpDefrag => self.config.thp_defrag = words::chosen(&THP_DEFRAG, value),
+            Control::KhugepagedDefrag => self.config.khugepaged.defrag = value != 0,
+            Control::KhugepagedPagesToScan => {
+                self.config.khugepaged.pages_to_scan = u32_of(value);
+            }
+            Control::KhugepagedScanSleepMillisecs => {
+                self.config.khugepaged.scan_sleep_millisecs = u32_of(value);
+            }
+            Control::KhugepagedAllocSleepMillisecs => {
+                self.config.khugepaged.alloc_sleep_millisecs = u32_of(value);
+            }
+            Control::KhugepagedMaxPtesNone => {
+                self.config.khugepaged.max_ptes_none = u32_of(value);
+            }
+            Control::KhugepagedMaxPtesSwap => {
+                self.config.khugepaged.max_ptes_swap = u32_of(value);
+            }
             Control::DropCaches => self.drop_caches(u32_of(value)),
             Control::StatRefresh => {}
-        }
-    }
-
-    fn change_marks(&mut self, change: impl FnOnce(&mut WatermarkInputs)) {
-        change(&mut self.config.watermarks);
-        self.mem.setup_watermarks(&self.config.watermarks);
-    }
-
-    /// The factor is looked at when a zone is boosted: marks, and a boost that is there, stay.
-    fn set_watermark_boost_factor(&mut self, factor: u32) {
-        self.config.watermarks.watermark_boost_factor = factor;
-        for zone in self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones) {
-            zone.watermark_boost_factor = factor;
-        }
-    }
-
-    /// Switches the limit in bytes off, but only if the ratio changes (`dirty_ratio_handler`; the
-    /// background limits do it always).
-    fn set_dirty_ratio(&mut self, ratio: u32) {
-        if self.config.dirty_ratio != ratio {
-            self.config.dirty_ratio = ratio;
-            self.config.dirty_bytes = 0;
-        }
-    }
-
-    fn set_dirty_bytes(&mut self, bytes: u64) {
-        if self.config.dirty_bytes != bytes {
-            self.config.dirty_bytes = bytes;
-            self.config.dirty_ratio = 0;
-        }
-    }
-
-    /// A new interval takes effect at once: Linux writes everything now and counts from here.
-    fn set_dirty_writeback_centisecs(&mut self, interval: i32) {
-        let interval = interval as u32;
-        let old = core::mem::replace(&mut self.config.dirty_writeback_centisecs, interval);
-        // With nothing to write and a timer that runs, the next round sees the new interval.
-        let needs_waking = old == 0 || self.global_node_stat(NodeStat::NrDirty) > 0;
-        if interval != 0 && interval != old && needs_waking {
-            self.wakeup_flusher_threads();
-        }
-    }
-
-    /// `echo N >/proc/sys/vm/drop_caches`: 1 drops page cache, 2 slab objects, 4 is to be silent
-    /// about it. There are no slab objects yet.
-    fn drop_caches(&mut self, what: u32) {
-        if what & 1 != 0 {
-            // Effects, if there are any, stay queued for the next call.
-            core::mem::forget(self.drop_pagecache(Cpu(0)));
-            self.mem.vmstat.count(Event::DropPagecache);
-        }
-        if what & 2 != 0 {
-            self.mem.vmstat.count(Event::DropSlab);
         }
     }
 
@@ -435,7 +472,21 @@ impl Machine {
             Control::LaptopMode => config.laptop_mode.into(),
             Control::FaultAroundBytes => i128::from(config.fault_around_pages) << PAGE_SHIFT,
             Control::ReadAheadKb => i128::from(config.read_ahead_pages) << (PAGE_SHIFT - 10),
-            Control::DropCaches => {
+            Control::ExtfragThreshold => config.extfrag_threshold.into(),
+            Control::CompactUnevictableAllowed => config.compact_unevictable_allowed.into(),
+            Control::CompactionProactiveness => config.compaction_proactiveness.into(),
+            Control::DefragMode => config.defrag_mode.into(),
+            Control::ThpEnabled => return Ok(words::bracketed(&THP, config.thp)),
+            Control::ThpDefrag => return Ok(words::bracketed(&THP_DEFRAG, config.thp_defrag)),
+            Control::KhugepagedDefrag => config.khugepaged.defrag.into(),
+            Control::KhugepagedPagesToScan => config.khugepaged.pages_to_scan.into(),
+            Control::KhugepagedScanSleepMillisecs => config.khugepaged.scan_sleep_millisecs.into(),
+            Control::KhugepagedAllocSleepMillisecs => {
+                config.khugepaged.alloc_sleep_millisecs.into()
+            }
+            Control::KhugepagedMaxPtesNone => config.khugepaged.max_ptes_none.into(),
+            Control::KhugepagedMaxPtesSwap => config.khugepaged.max_ptes_swap.into(),
+            Control::DropCaches | Control::CompactMemory => {
                 let message = format!("{} can only be written", control.name());
                 return Err(ControlError::new(Errno::Eacces, name, message));
             }

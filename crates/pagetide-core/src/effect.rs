@@ -4,7 +4,7 @@
 //! [`Effects`], which borrows the machine: nothing else can be asked of it until they are
 //! drained, and dropping undrained effects is a bug that panics.
 
-use crate::units::{FileId, MmId, NodeId, Order, Pfn, SwapSlot};
+use crate::units::{FileId, MmId, NodeId, Pfn, SwapSlot};
 use alloc::vec::Vec;
 
 /// One I/O request. The world carries it out and reports with
@@ -62,8 +62,8 @@ pub enum Effect {
     WakePage(Pfn),
     /// Wake kswapd of the node; its state already knows why.
     WakeKswapd(NodeId),
-    /// Memory of this order wanted in the background: wake kcompactd of the node.
-    WakeKcompactd(NodeId, Order),
+    /// Wake kcompactd of the node; its state already knows why.
+    WakeKcompactd(NodeId),
     /// Wake the writeback thread.
     WakeFlusher,
     /// Wake the tasks that sleep in this queue ([`Wait::Throttled`]).

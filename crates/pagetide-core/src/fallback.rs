@@ -30,7 +30,7 @@ struct Candidate {
 /// Whether a request of type `mt` that falls back to a block of `order` may claim the whole
 /// pageblock. Movable requests claim only for large blocks: they leave nothing permanent behind,
 /// while unmovable pages spread over many pageblocks spoil all of them.
-const fn may_steal(order: Order, mt: MigrateType) -> bool {
+pub(crate) const fn may_steal(order: Order, mt: MigrateType) -> bool {
     order >= PAGEBLOCK_ORDER / 2 || matches!(mt, MigrateType::Unmovable | MigrateType::Reclaimable)
 }
 

@@ -53,6 +53,8 @@ pub struct Fault {
 enum Stage {
     /// Look at the entry and decide.
     Start,
+    /// The page is on its way to another frame.
+    Migration(Pfn),
     /// Fill in a missing page of page table.
     PageTable,
     /// Get a huge page, and map it if the region is still empty.
@@ -132,6 +134,7 @@ impl Machine {
         loop {
             let done = match fault.stage {
                 Stage::Start => self.fault_start(fault, ctx),
+                Stage::Migration(pfn) => self.fault_migration(fault, pfn),
                 Stage::PageTable => self.fault_page_table(fault, slow, ctx),
                 Stage::Huge => self.fault_huge(fault, slow, ctx),
                 Stage::Anon => self.fault_anon(fault, slow, ctx),
@@ -175,6 +178,10 @@ impl Machine {
             vma.ptes[fault.page as usize] = touched;
             return Some(fault.outcome());
         }
+        if let Some((pfn, _)) = pte.migrating() {
+            fault.stage = Stage::Migration(pfn);
+            return None;
+        }
         fault.stage = match vma.backing {
             Backing::File(_) if pte.is_present() => {
                 self.set_page_dirty(pte.pfn());
@@ -194,6 +201,17 @@ impl Machine {
             }
             Backing::Anon => Stage::Anon,
         };
+        None
+    }
+
+    /// Waits until the page has arrived, then faults again (Linux `migration_entry_wait`).
+    fn fault_migration(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::MIGRATING) {
+            page.set(PageFlags::WAITERS);
+            return Some(Step::Wait(Wait::Page(pfn)));
+        }
+        fault.stage = Stage::Start;
         None
     }
 

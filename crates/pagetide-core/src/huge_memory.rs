@@ -94,7 +94,9 @@ impl Machine {
     /// Makes an allocated and cleared block the huge page of a region in which nothing is mapped, and
     /// puts it on the LRU. It was allocated with its charge to `memcg`.
     pub(crate) fn map_huge(&mut self, vma: VmaId, start: u64, head: Pfn, memcg: MemcgId, cpu: Cpu) {
-        debug_assert!(start.is_multiple_of(HPAGE_PMD_NR) && head.0 % HPAGE_PMD_NR as u32 == 0);
+        debug_assert!(
+            start.is_multiple_of(HPAGE_PMD_NR) && head.0.is_multiple_of(HPAGE_PMD_NR as u32)
+        );
         let first = head.idx();
         for page in &mut self.mem.pages[first + 1..first + HPAGE_PMD_NR as usize] {
             page.place = Place::HugeTail;

@@ -9,6 +9,8 @@
 use crate::boot::SetupError;
 use crate::call::{Call, Outcome};
 use crate::charge::Stock;
+use crate::compaction::kcompactd::Kcompactd;
+use crate::compaction::Compactions;
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
 use crate::event::EventLog;
@@ -39,8 +41,10 @@ pub struct NodeState {
     pub stats: [u64; NodeStat::COUNT],
     /// Pages of each LRU list by zone, all groups together.
     pub zone_lru: [[u64; NR_LRU_LISTS]; MAX_NR_ZONES],
-    /// The daemon's state.
+    /// kswapd's state.
     pub kswapd: Kswapd,
+    /// kcompactd's state.
+    pub kcompactd: Kcompactd,
     /// The tail of the lists is all dirty: kswapd may write (Linux `PGDAT_DIRTY`).
     pub dirty: bool,
     /// The tail is all under writeback: kswapd should wait (Linux `PGDAT_WRITEBACK`).
@@ -104,6 +108,10 @@ pub struct Machine {
     pub(crate) swap: SwapArea,
     pub(crate) writeback: Writeback,
     pub(crate) lru_batches: Vec<LruBatches>,
+    pub(crate) compactions: Compactions,
+    /// Somebody else wants the CPU that steps next: asynchronous compaction gives up. The world's to
+    /// set; nothing else heeds it.
+    pub need_resched: bool,
     pub(crate) effects: Vec<Effect>,
     pub(crate) events: EventLog,
     pub(crate) swapin: crate::fault::SwapinHistory,
@@ -125,6 +133,9 @@ impl Machine {
     ) -> Result<Machine, SetupError> {
         let mut mem = Memory::new(nodes, nr_cpus)?;
         crate::watermark::boot(&mut mem.nodes, &mut config.watermarks);
+        mem.defrag_mode = config.defrag_mode;
+        let has_thp = config.thp.is_on();
+        crate::watermark::switch_thp(&mut mem.nodes, &mut config.watermarks, false, has_thp);
         debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
         let nr_nodes = nodes.len();
         Ok(Machine {
@@ -143,6 +154,8 @@ impl Machine {
             swap: SwapArea::default(),
             writeback: Writeback::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
+            compactions: Compactions::default(),
+            need_resched: false,
             effects: Vec::with_capacity(64),
             events: EventLog::default(),
             swapin: Default::default(),
@@ -150,6 +163,12 @@ impl Machine {
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),
         })
+    }
+
+    /// Writes `vm.defrag_mode`.
+    pub(crate) fn set_defrag_mode(&mut self, on: bool) {
+        self.config.defrag_mode = on;
+        self.mem.defrag_mode = on;
     }
 
     /// The groups, by id; those that were removed are not `online`.
@@ -313,6 +332,7 @@ impl Machine {
             self.unmap_vma(vma, cpu);
         }
         self.free_all_kernel_blocks(mm, cpu);
+        self.abandon_compactions(mm, cpu);
         if !core::mem::replace(&mut self.mms[mm.idx()].exited, true) {
             let memcg = self.mms[mm.idx()].memcg;
             self.memcgs[memcg.idx()].nr_tasks -= 1;
@@ -453,6 +473,7 @@ impl NodeState {
             stats: [0; NodeStat::COUNT],
             zone_lru: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
             kswapd: Kswapd::new(),
+            kcompactd: Kcompactd::new(),
             dirty: false,
             writeback: false,
             congested: false,

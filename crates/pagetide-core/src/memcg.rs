@@ -322,6 +322,15 @@ impl Machine {
                 }
             }
         }
+        // Pages that compaction has off their lists belong to whoever they will come back to.
+        for (pfn, _) in self.compactions.in_flight() {
+            let page = &mut self.mem.pages[pfn.idx()];
+            if page.memcg == id {
+                page.memcg = parent;
+                self.memcgs[id.idx()].charged -= 1;
+                self.memcgs[parent.idx()].charged += 1;
+            }
+        }
         if parent == ROOT {
             // The root's own pages and slots are charged to nobody.
             let Memcg { memory, swap, .. } = &self.memcgs[id.idx()];

@@ -43,6 +43,8 @@ pub struct Memory {
     /// kswapd wake-ups asked for by the fast path and not yet taken, in order, each one once.
     pub wakeups: Vec<Wakeup>,
     pub(crate) last_freed: LastFreed,
+    /// `vm.defrag_mode`: see [`crate::config::Config::defrag_mode`], which this follows.
+    pub(crate) defrag_mode: bool,
 }
 
 /// Where the last single page went: a guess for the next one, without effect on any result.
@@ -127,7 +129,8 @@ impl Memory {
 
     #[inline(never)]
     fn alloc_walk(&mut self, cpu: Cpu, node: NodeId, order: Order, gfp: Gfp) -> Option<Pfn> {
-        let nofragment = self.zonelists[node.idx()][gfp.highest_zone()].nofragment;
+        let nofragment =
+            self.defrag_mode || self.zonelists[node.idx()][gfp.highest_zone()].nofragment;
         let flags = AllocFlags { nofragment, ..AllocFlags::fast(gfp) };
         self.get_page_from_freelist(cpu, node, order, gfp, flags)
     }
@@ -151,7 +154,8 @@ impl Memory {
         let attempt = Attempt { cpu, order, gfp, highest_zoneidx, mt, flags };
         self.walk_zonelist(node, &attempt).or_else(|| {
             let flags = AllocFlags { nofragment: false, ..flags };
-            let retry = attempt.flags.nofragment;
+            // Defrag mode mixes kinds only when its slow path says so (Linux 6.15).
+            let retry = attempt.flags.nofragment && !self.defrag_mode;
             retry.then(|| self.walk_zonelist(node, &Attempt { flags, ..attempt })).flatten()
         })
     }
@@ -161,7 +165,7 @@ impl Memory {
         let first = self.zonelists[node.idx()][highest].preferred?;
         let mut nr = 0;
         while let Some(&at) = self.zonelists[node.idx()][highest].zones.get(nr) {
-            if attempt.flags.nofragment && at.node != first.node {
+            if attempt.flags.nofragment && at.node != first.node && !self.defrag_mode {
                 return None;
             }
             let pfn = self.try_zone(at, attempt);
@@ -305,6 +309,21 @@ impl Memory {
         for zone in nodes.iter_mut().flat_map(|node| &mut node.zones) {
             work.buddy_ops += zone.pcp_drain(pages, cpu);
         }
+    }
+
+    /// Gives back the pages of one zone on one CPU's lists.
+    pub(crate) fn drain_cpu_zone(&mut self, cpu: Cpu, at: ZoneRef) {
+        let Memory { pages, nodes, work, .. } = self;
+        let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+        work.buddy_ops += zone.pcp_drain(pages, cpu);
+    }
+
+    /// Hands a block out that compaction has kept for its task.
+    pub(crate) fn hand_out_captured(&mut self, pfn: Pfn, order: Order) {
+        let zone = self.pages[pfn.idx()].zone();
+        mark_allocated(&mut self.pages, pfn, order);
+        self.vmstat.add(PGALLOC[zone], 1 << order);
+        self.work.pages_allocated += 1 << order;
     }
 
     /// Gives back all pages on all CPUs' lists (Linux `drain_all_pages`).

@@ -4,6 +4,9 @@
 //! bits beside 29 bits of frame number, or a swap slot. Mappings are numbered through the machine
 //! ([`VmaId`]), so a page finds its entry by (`mapping`, `index`) and needs no reverse-map memory.
 //!
+//! An entry that is neither present nor swapped may say that its page is on the way to another frame
+//! (Linux: a migration entry).
+//!
 //! One bit stands for both "dirty" and "writable": an entry that may be written has been.
 
 use crate::digest::Digest;
@@ -38,6 +41,8 @@ impl core::fmt::Debug for Pte {
                 if self.is_young() { "+young" } else { "" },
                 if self.is_dirty() { "+dirty" } else { "" }
             )
+        } else if let Some((pfn, _)) = self.migrating() {
+            write!(f, "{pfn:?}+migrating")
         } else if let Some(slot) = self.swap_slot() {
             write!(f, "{slot:?}")
         } else {
@@ -63,10 +68,26 @@ impl Pte {
         Pte(PRESENT | YOUNG | if dirty { DIRTY } else { 0 } | pfn.0)
     }
 
-    /// An entry whose page is in swap.
+    /// An entry whose page is in swap. Slots are below 2^30.
     #[inline]
     pub const fn swapped(slot: SwapSlot) -> Pte {
         Pte(slot.0 + 1)
+    }
+
+    /// An entry whose page is on the way from `pfn` to another frame.
+    #[inline]
+    pub const fn migration(pfn: Pfn, dirty: bool) -> Pte {
+        Pte(YOUNG | if dirty { DIRTY } else { 0 } | pfn.0)
+    }
+
+    /// The frame that the page is leaving, and whether it was dirty, if it is on its way.
+    #[inline]
+    pub const fn migrating(self) -> Option<(Pfn, bool)> {
+        if self.0 & (PRESENT | YOUNG) == YOUNG {
+            Some((Pfn(self.0 & PFN_MASK), self.0 & DIRTY != 0))
+        } else {
+            None
+        }
     }
 
     /// Whether a page is mapped (the zero page included).
@@ -108,7 +129,7 @@ impl Pte {
     /// The swap slot, if swapped out.
     #[inline]
     pub const fn swap_slot(self) -> Option<SwapSlot> {
-        if self.is_present() || self.0 == 0 {
+        if self.0 & (PRESENT | YOUNG) != 0 || self.0 == 0 {
             None
         } else {
             Some(SwapSlot(self.0 - 1))

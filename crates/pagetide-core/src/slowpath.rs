@@ -1,24 +1,31 @@
 //! The slow path of an allocation, as an explicit state.
 //!
-//! Linux: `__alloc_pages_slowpath` (6.1). Wake kswapd, try at the min mark, reclaim, try again,
-//! drain, and in the end kill somebody. Every stage may stop and sleep; the state is part of the
-//! task's [`Call`](crate::call::Call).
+//! Linux: `__alloc_pages_slowpath` (6.1; for orders above 0 that of 4.5 under
+//! [`CompactionPolicy::Linux45`]). Wake kswapd, try at the min mark, compact lightly, reclaim, compact,
+//! try again, drain, and in the end kill somebody. Every stage may stop and sleep; the state is part of
+//! the task's [`Call`](crate::call::Call).
 
 use crate::call::Ctx;
-use crate::config::DirectReclaimPolicy;
+use crate::compaction::direct::{CompactPriority, DirectCompacted, DirectCompaction};
+use crate::compaction::CompactResult;
+use crate::config::{CompactionPolicy, DirectReclaimPolicy};
 use crate::effect::{Step, Throttle, Wait};
 use crate::fallback::Force;
-use crate::gfp::{AllocFlags, Gfp, Watermark};
+use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::reclaim::direct::DirectReclaim;
-use crate::units::{NodeId, Order, Pfn, PAGE_ALLOC_COSTLY_ORDER};
+use crate::units::{NodeId, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
+use alloc::boxed::Box;
 
 /// The nap before reclaiming again, before 4.7 (Linux: HZ/50).
 const REBALANCE_NAP: u64 = 20_000_000;
 
 /// Fruitless reclaims in a row before memory is declared exhausted.
 const MAX_RECLAIM_RETRIES: u32 = 16;
+
+/// Compactions in a row that made progress for others only (Linux `MAX_COMPACT_RETRIES`).
+const MAX_COMPACT_RETRIES: u32 = 16;
 
 #[derive(Clone, Debug)]
 enum Stage {
@@ -28,8 +35,21 @@ enum Stage {
     Throttled,
     /// Reclaiming: `reclaim` says how far.
     Reclaim,
+    /// Compacting.
+    Compact(Box<DirectCompaction>, AfterCompaction),
     /// Somebody is being killed; try again after a tick.
     OomWait,
+}
+
+/// What comes if compaction has made no block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum AfterCompaction {
+    /// Reclaim: this was the light attempt before it.
+    Reclaim,
+    /// Judging whether to go on; reclaim before it has made progress or not.
+    Judge { progress: bool },
+    /// Nothing: this was the last attempt.
+    Fail,
 }
 
 /// An allocation that did not succeed at once.
@@ -41,6 +61,11 @@ pub struct SlowPath {
     stage: Stage,
     reclaim: DirectReclaim,
     no_progress_loops: u32,
+    compact_priority: CompactPriority,
+    compaction_retries: u32,
+    compact_result: CompactResult,
+    /// The light compaction before the first reclaim is still to come.
+    compact_first: bool,
 }
 
 impl SlowPath {
@@ -52,39 +77,33 @@ impl SlowPath {
             stage: Stage::Start,
             reclaim: DirectReclaim::new(order, gfp),
             no_progress_loops: 0,
+            compact_priority: CompactPriority::SyncLight,
+            compaction_retries: 0,
+            compact_result: CompactResult::Skipped,
+            compact_first: true,
         }
     }
 
-    /// Whether the task is in direct reclaim.
+    /// Whether the task is in direct reclaim or compaction.
     pub fn is_reclaiming(&self) -> bool {
-        matches!(self.stage, Stage::Reclaim | Stage::Throttled)
+        matches!(self.stage, Stage::Reclaim | Stage::Throttled | Stage::Compact(..))
+    }
+
+    /// Whether the task is compacting.
+    pub fn is_compacting(&self) -> bool {
+        matches!(self.stage, Stage::Compact(..))
+    }
+
+    fn is_costly(&self) -> bool {
+        self.order > PAGE_ALLOC_COSTLY_ORDER
     }
 }
 
 impl Machine {
-    /// One bounded step. Done: the page, or `None` if there is none to be had.
+    /// One bounded step. Done: the block, or `None` if there is none to be had.
     pub(crate) fn slowpath_step(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
-        match state.stage {
-            Stage::Start | Stage::OomWait => {
-                self.wake_all_kswapds(state, ctx);
-                if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
-                    return Step::Done(Some(pfn));
-                }
-                if self.mms.get(ctx.mm.idx()).is_some_and(|mm| mm.oom_victim) {
-                    // A dying task may dip into the reserves to get out of the way.
-                    let flags = AllocFlags { watermark: Watermark::None, ..state.flags };
-                    return Step::Done(self.try_freelists(state, flags, ctx));
-                }
-                if !state.gfp.has(Gfp::DIRECT_RECLAIM) {
-                    return Step::Done(None);
-                }
-                if let Some(wait) = self.throttle_direct_reclaim(state.gfp, ctx) {
-                    state.stage = Stage::Throttled;
-                    return Step::Wait(wait);
-                }
-                self.begin_reclaim(state);
-                Step::Continue
-            }
+        match &mut state.stage {
+            Stage::Start | Stage::OomWait => self.slowpath_start(state, ctx),
             Stage::Throttled => {
                 self.begin_reclaim(state);
                 Step::Continue
@@ -94,13 +113,81 @@ impl Machine {
                 Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(reclaimed) => self.after_reclaim(state, reclaimed, ctx),
             },
+            Stage::Compact(compaction, after) => {
+                let after = *after;
+                match self.direct_compact_step(compaction, ctx) {
+                    Step::Continue => Step::Continue,
+                    Step::Wait(wait) => Step::Wait(wait),
+                    Step::Done(done) => self.after_compaction(state, done, after, ctx),
+                }
+            }
         }
+    }
+
+    fn slowpath_start(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
+        if self.config.defrag_mode && state.compact_first && state.no_progress_loops == 0 {
+            // Foreign pageblocks only after reclaim and compaction have failed (Linux 6.15).
+            state.flags.nofragment = true;
+        }
+        self.wake_all_kswapds(state, ctx);
+        if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
+            return Step::Done(Some(pfn));
+        }
+        if self.mms.get(ctx.mm.idx()).is_some_and(|mm| mm.oom_victim) {
+            // A dying task may dip into the reserves to get out of the way.
+            let flags = AllocFlags { watermark: Watermark::None, ..state.flags };
+            return Step::Done(self.try_freelists(state, flags, ctx));
+        }
+        if !state.gfp.has(Gfp::DIRECT_RECLAIM) {
+            if core::mem::take(&mut state.flags.nofragment) && self.config.defrag_mode {
+                // Nothing else can be done for it.
+                return Step::Done(self.try_freelists(state, state.flags, ctx));
+            }
+            return Step::Done(None);
+        }
+        if self.compacts_before_reclaim(state) {
+            state.compact_first = false;
+            self.begin_compaction(state, CompactPriority::Async, AfterCompaction::Reclaim);
+            return Step::Continue;
+        }
+        self.reclaim_or_wait(state, ctx)
+    }
+
+    /// Whether a light compaction comes before reclaim: for costly orders, and for small blocks of
+    /// kernel memory, whose kind gets hard to gather. In 4.5 for every order, every time.
+    fn compacts_before_reclaim(&self, state: &SlowPath) -> bool {
+        match self.config.compaction {
+            CompactionPolicy::Linux45 => state.order > 0 && state.compact_first,
+            CompactionPolicy::Linux61 => {
+                let movable = state.gfp.migrate_type() == MigrateType::Movable;
+                state.compact_first && (state.is_costly() || state.order > 0 && !movable)
+            }
+        }
+    }
+
+    fn reclaim_or_wait(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
+        if let Some(wait) = self.throttle_direct_reclaim(state.gfp, ctx) {
+            state.stage = Stage::Throttled;
+            return Step::Wait(wait);
+        }
+        self.begin_reclaim(state);
+        Step::Continue
     }
 
     fn begin_reclaim(&mut self, state: &mut SlowPath) {
         self.direct_reclaim_begin(state.gfp);
         state.reclaim = DirectReclaim::new(state.order, state.gfp);
         state.stage = Stage::Reclaim;
+    }
+
+    fn begin_compaction(
+        &mut self,
+        state: &mut SlowPath,
+        priority: CompactPriority,
+        after: AfterCompaction,
+    ) {
+        let compaction = DirectCompaction::new(state.order, state.gfp, state.flags, priority);
+        state.stage = Stage::Compact(Box::new(compaction), after);
     }
 
     fn try_freelists(&mut self, state: &SlowPath, flags: AllocFlags, ctx: &Ctx) -> Option<Pfn> {
@@ -112,9 +199,11 @@ impl Machine {
             return;
         }
         let zone = state.gfp.highest_zone();
+        let order =
+            if self.config.defrag_mode { state.order.max(PAGEBLOCK_ORDER) } else { state.order };
         for i in 0..self.nodes.len() {
             let node = NodeId(((ctx.node.idx() + i) % self.nodes.len()) as u8);
-            self.wakeup_kswapd(node, state.order, zone, state.gfp.has(Gfp::DIRECT_RECLAIM));
+            self.wakeup_kswapd(node, order, zone, state.gfp.has(Gfp::DIRECT_RECLAIM));
         }
     }
 
@@ -139,20 +228,143 @@ impl Machine {
                 }
             }
         }
+        let progress = reclaimed > 0;
+        if state.order == 0 {
+            return self.judge(state, progress, ctx);
+        }
+        let (priority, after) = match self.config.compaction {
+            CompactionPolicy::Linux61 => {
+                (state.compact_priority, AfterCompaction::Judge { progress })
+            }
+            CompactionPolicy::Linux45 => {
+                if progress && !state.is_costly() && !state.gfp.has(Gfp::NORETRY) {
+                    // Once more from the top, with its light compaction.
+                    state.compact_first = true;
+                    return Step::Continue;
+                }
+                if !state.is_costly() && !state.gfp.has(Gfp::NORETRY) {
+                    return self.may_oom(state, false, ctx);
+                }
+                (state.compact_priority, AfterCompaction::Fail)
+            }
+        };
+        self.begin_compaction(state, priority, after);
+        Step::Continue
+    }
+
+    fn after_compaction(
+        &mut self,
+        state: &mut SlowPath,
+        done: DirectCompacted,
+        after: AfterCompaction,
+        ctx: &Ctx,
+    ) -> Step<Option<Pfn>> {
+        state.stage = Stage::Start;
+        state.compact_result = done.result;
+        if done.pfn.is_some() {
+            return Step::Done(done.pfn);
+        }
+        match after {
+            AfterCompaction::Fail => Step::Done(None),
+            AfterCompaction::Judge { progress } => self.judge(state, progress, ctx),
+            AfterCompaction::Reclaim => {
+                let hopeless =
+                    matches!(done.result, CompactResult::Skipped | CompactResult::Deferred);
+                match self.config.compaction {
+                    // Huge pages: neither a zone that was tried in vain lately nor one that needs much
+                    // reclaim is worth a fault's time.
+                    CompactionPolicy::Linux61 => {
+                        if state.is_costly() && state.gfp.has(Gfp::NORETRY) {
+                            if hopeless {
+                                return Step::Done(None);
+                            }
+                            state.compact_priority = CompactPriority::Async;
+                        }
+                    }
+                    CompactionPolicy::Linux45 => {
+                        let thp = state.gfp.has(Gfp::TRANSHUGE.with(Gfp::NORETRY));
+                        let contended = done.result == CompactResult::Contended;
+                        if thp && (done.result == CompactResult::Deferred || contended) {
+                            return Step::Done(None);
+                        }
+                        if thp {
+                            state.compact_priority = CompactPriority::Async;
+                        }
+                    }
+                }
+                self.reclaim_or_wait(state, ctx)
+            }
+        }
+    }
+
+    /// Neither reclaim nor compaction has brought it: again, somebody's death, or no block.
+    fn judge(&mut self, state: &mut SlowPath, progress: bool, ctx: &Ctx) -> Step<Option<Pfn>> {
         if state.gfp.has(Gfp::NORETRY) {
-            return Step::Done(None);
+            return self.give_up(state, ctx);
         }
-        let costly = state.order > PAGE_ALLOC_COSTLY_ORDER;
+        let costly = state.is_costly();
         if costly && !state.gfp.has(Gfp::RETRY_MAYFAIL) {
-            return Step::Done(None);
+            return self.give_up(state, ctx);
         }
-        if self.should_reclaim_retry(state, reclaimed > 0, ctx) {
+        if self.should_reclaim_retry(state, progress, ctx) {
             if self.config.direct_reclaim.is_old() {
                 return self.rebalance(state, ctx);
             }
             return Step::Continue;
         }
+        if progress && self.should_compact_retry(state, ctx) {
+            return Step::Continue;
+        }
+        if core::mem::take(&mut state.flags.nofragment) {
+            // Mixing kinds comes before killing (Linux 6.15).
+            return Step::Continue;
+        }
         self.may_oom(state, costly, ctx)
+    }
+
+    /// No block, unless foreign pageblocks were spared so far.
+    fn give_up(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
+        if core::mem::take(&mut state.flags.nofragment) {
+            return Step::Done(self.try_freelists(state, state.flags, ctx));
+        }
+        Step::Done(None)
+    }
+
+    /// Whether another compaction can be expected to help (Linux `should_compact_retry`).
+    fn should_compact_retry(&mut self, state: &mut SlowPath, ctx: &Ctx) -> bool {
+        if state.order == 0 || self.config.compaction == CompactionPolicy::Linux45 {
+            return false;
+        }
+        match state.compact_result {
+            // There was a block, and somebody else was faster.
+            CompactResult::Success => {
+                state.compaction_retries += 1;
+                let most = MAX_COMPACT_RETRIES / if state.is_costly() { 4 } else { 1 };
+                if state.compaction_retries <= most {
+                    return true;
+                }
+            }
+            CompactResult::Skipped => {
+                return self.is_compaction_worth_reclaim(state.order, state.gfp, ctx);
+            }
+            // Nothing was found, or not everywhere: harder.
+            CompactResult::Complete
+            | CompactResult::Deferred
+            | CompactResult::Contended
+            | CompactResult::PartialSkipped
+            | CompactResult::Continue => {}
+        }
+        let hardest =
+            if state.is_costly() { CompactPriority::SyncLight } else { CompactPriority::SyncFull };
+        if state.compact_priority <= hardest {
+            return false;
+        }
+        state.compact_priority = match state.compact_priority {
+            CompactPriority::Async => CompactPriority::SyncLight,
+            CompactPriority::SyncLight | CompactPriority::SyncFull => CompactPriority::SyncFull,
+        };
+        state.compaction_retries = 0;
+        true
     }
 
     /// Whether another round of reclaim can be expected to help (Linux `should_reclaim_retry`).
@@ -204,6 +416,7 @@ impl Machine {
         if let Some(pfn) = self.try_freelists(state, flags, ctx) {
             return Step::Done(Some(pfn));
         }
+        // A huge request, or one that can do without, is nobody's death.
         if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !self.out_of_memory(ROOT) {
             return Step::Done(None);
         }

@@ -54,6 +54,7 @@ impl Machine {
         self.swap.digest(&mut digest);
         self.swapin.digest(&mut digest);
         self.writeback.digest(&mut digest);
+        self.compactions.digest(&mut digest);
         self.khugepaged.digest(&mut digest);
         for batches in &self.lru_batches {
             for batch in [&batches.add, &batches.activate, &batches.rotate] {
@@ -197,6 +198,7 @@ fn digest_node(node: &NodeState, digest: &mut Digest) {
         stats,
         zone_lru,
         kswapd,
+        kcompactd,
         dirty,
         writeback,
         congested,
@@ -209,6 +211,7 @@ fn digest_node(node: &NodeState, digest: &mut Digest) {
         digest.write_all(sizes);
     }
     kswapd.digest(digest);
+    kcompactd.digest(digest);
     digest.write_all(&[
         u64::from(*dirty),
         u64::from(*writeback),

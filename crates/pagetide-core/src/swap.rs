@@ -208,6 +208,12 @@ impl SwapArea {
         self.release_if_free(slot)
     }
 
+    /// The page in the swap cache of a slot lives in another frame now (migration).
+    pub(crate) fn replace_cached(&mut self, slot: SwapSlot, pfn: Pfn) {
+        debug_assert!(self.slots[slot.idx()].cached != 0, "{slot:?} is not cached");
+        self.slots[slot.idx()].cached = pfn.0 + 1;
+    }
+
     /// The frame in the swap cache of a slot.
     #[inline]
     pub fn cached(&self, slot: SwapSlot) -> Option<Pfn> {

@@ -178,6 +178,24 @@ pub const fn thp_min_free_kbytes(nr_populated_zones: u64, lowmem_pages: u64) -> 
     (if pages < cap { pages } else { cap }) << (PAGE_SHIFT - 10)
 }
 
+/// Transparent huge pages go on or off: `min_free_kbytes` is raised to what they want, or is the
+/// default again, and the marks follow (Linux 6.1 `set_recommended_min_free_kbytes`, called by
+/// `start_stop_khugepaged`). What an administrator wrote stays, even if it is less; Linux raises it,
+/// and does so again at every write to `enabled`.
+pub fn switch_thp(nodes: &mut [Node], inputs: &mut WatermarkInputs, was_on: bool, is_on: bool) {
+    if was_on == is_on || inputs.user_min_free_kbytes.is_some() {
+        return;
+    }
+    if is_on {
+        let nr_zones = lowmem_zones(nodes).filter(|zone| zone.present > 0).count() as u64;
+        let wanted = thp_min_free_kbytes(nr_zones, nr_free_buffer_pages(nodes));
+        inputs.min_free_kbytes = inputs.min_free_kbytes.max(wanted);
+    } else {
+        inputs.calculate_min_free_kbytes(lowmem_kbytes(nodes));
+    }
+    setup(nodes, inputs);
+}
+
 /// Pages that kernel buffers may use: above the high mark, in zones up to Normal
 /// (Linux `nr_free_buffer_pages`, seen from any node).
 pub fn nr_free_buffer_pages(nodes: &[Node]) -> u64 {

@@ -9,6 +9,7 @@
 //! Isolate; pages on per-CPU lists are not free in this sense. `nr_reserved_highatomic` is 512
 //! for each pageblock of type HighAtomic.
 
+use crate::compaction::ZoneCompaction;
 use crate::digest::Digest;
 use crate::gfp::{MigrateType, Watermark};
 use crate::list::List;
@@ -75,6 +76,8 @@ pub struct Zone {
     /// Pages in pageblocks reserved for atomic requests of order > 0.
     pub nr_reserved_highatomic: u64,
     pub(crate) pageblocks: Vec<MigrateType>,
+    /// What compaction remembers.
+    pub compaction: ZoneCompaction,
     /// Per-CPU free lists, one for each CPU of the machine.
     pub pcps: Vec<Pcp>,
     /// A fallback has just boosted the marks and kswapd has not been told yet
@@ -115,6 +118,7 @@ impl Zone {
             lowmem_reserve: [0; MAX_NR_ZONES],
             nr_reserved_highatomic: 0,
             pageblocks: vec![MigrateType::Movable; nr_blocks],
+            compaction: ZoneCompaction::new(start_pfn.0, spanned, nr_blocks),
             pcps: vec![Pcp::new(); nr_cpus.into()],
             boosted: false,
             reclaim_active: false,
@@ -256,6 +260,7 @@ impl Zone {
         for &mt in &self.pageblocks {
             digest.write_u64(mt as u64);
         }
+        self.compaction.digest(digest);
         for pcp in &self.pcps {
             pcp.digest(digest);
         }

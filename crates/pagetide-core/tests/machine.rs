@@ -3,7 +3,11 @@
 mod world;
 
 use pagetide_core::call::{Call, Outcome};
-use pagetide_core::config::{Config, DirectReclaimPolicy, KswapdPolicy, Thp, ThpDefrag};
+use pagetide_core::config::{
+    BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
+    KswapdPolicy, Thp, ThpDefrag,
+};
+use pagetide_core::gfp::Gfp;
 use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_table::{Advice, Backing, VmaId};
@@ -162,6 +166,11 @@ enum Operation {
     Unmap { vma: usize },
     Map { vma: usize },
     DropCaches,
+    AllocBlock { order: u8, request: usize },
+    FreeBlock { at: usize },
+    CompactMemory,
+    Kcompactd,
+    Copies { held: bool },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -178,6 +187,12 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (0..4usize).prop_map(|vma| Operation::Unmap { vma }),
         1 => (0..4usize).prop_map(|vma| Operation::Map { vma }),
         1 => Just(Operation::DropCaches),
+        5 => (0..11u8, 0..4usize)
+            .prop_map(|(order, request)| Operation::AllocBlock { order, request }),
+        3 => (0..64usize).prop_map(|at| Operation::FreeBlock { at }),
+        1 => Just(Operation::CompactMemory),
+        2 => Just(Operation::Kcompactd),
+        1 => any::<bool>().prop_map(|held| Operation::Copies { held }),
     ]
 }
 
@@ -187,6 +202,7 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64) {
     machine.swapon(4096, 4096, true);
     let mut world = World::new(machine);
     world.fail_every = fail_every;
+    world.fail_copies = fail_every;
     let mm: Vec<MmId> = (0..2).map(|_| world.machine.create_mm(Machine::ROOT)).collect();
     let files = [
         world.machine.create_file(3000 * PAGE_SIZE, false),
@@ -241,8 +257,33 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64) {
                 world.machine.drop_pagecache(CPU).discard();
                 world.machine.audit().unwrap();
             }
+            Operation::AllocBlock { order, request } => {
+                let gfp = [Gfp::KERNEL, Gfp::ATOMIC, Gfp::KERNEL.with(Gfp::HIGH), Gfp::TRANSHUGE];
+                if !world.machine_is_dead(mm[0]) {
+                    world.drive(&mut Call::alloc_pages(mm[0], NodeId(0), order, gfp[request]));
+                }
+            }
+            Operation::FreeBlock { at } => {
+                let blocks = world.machine.kernel_blocks(mm[0]);
+                if let Some(&pfn) = blocks.get(at.min(blocks.len().saturating_sub(1))) {
+                    assert!(world.machine.free_kernel_block(mm[0], pfn, CPU));
+                    world.machine.audit().unwrap();
+                }
+            }
+            Operation::CompactMemory => {
+                world.drive(&mut Call::compact_memory(mm[1], NodeId(0)));
+            }
+            Operation::Kcompactd => {
+                world.now += 600_000_000;
+                world.kcompactd();
+            }
+            Operation::Copies { held } => {
+                world.holds_copies = held;
+                world.finish_copies();
+            }
         }
     }
+    world.finish_copies();
     world.settle();
     world.machine.audit().unwrap();
 }
@@ -263,10 +304,29 @@ proptest! {
         huge in any::<bool>(),
         page_cluster in 0..4u32,
         fail_every in prop_oneof![Just(0u64), 2..20u64],
+        compaction in 0..6usize,
     ) {
+        let (background, compaction, capture) = [
+            (BackgroundCompaction::KcompactdEarly, CompactionPolicy::Linux61, CompactionCapture::On),
+            (BackgroundCompaction::KcompactdEarly, CompactionPolicy::Linux61, CompactionCapture::Off),
+            (BackgroundCompaction::Kcompactd, CompactionPolicy::Linux61, CompactionCapture::On),
+            (BackgroundCompaction::Off, CompactionPolicy::Linux45, CompactionCapture::Off),
+            (BackgroundCompaction::Kcompactd, CompactionPolicy::Linux45, CompactionCapture::Off),
+            (BackgroundCompaction::Kswapd, CompactionPolicy::Linux45, CompactionCapture::Off),
+        ][compaction];
+        let of_2016 = compaction == CompactionPolicy::Linux45 && !old;
         let config = Config {
             page_cluster,
-            kswapd: if old { KswapdPolicy::Linux2637 } else { KswapdPolicy::Linux61 },
+            background_compaction: background,
+            compaction,
+            compaction_capture: capture,
+            compaction_proactiveness: if fail_every == 3 { 100 } else { 20 },
+            defrag_mode: fail_every % 4 == 2,
+            kswapd: match (old, of_2016) {
+                (true, _) => KswapdPolicy::Linux2637,
+                (false, true) => KswapdPolicy::Linux45,
+                (false, false) => KswapdPolicy::Linux61,
+            },
             direct_reclaim:
                 if old { DirectReclaimPolicy::Linux2637 } else { DirectReclaimPolicy::Linux61 },
             thp: if huge { Thp::Always } else { Thp::Never },

@@ -113,6 +113,9 @@ fn special_knob(name: &str) -> Option<Vec<PathBuf>> {
             let queues = entries.flatten().map(|entry| entry.path().join("queue/read_ahead_kb"));
             Some(queues.collect())
         }
+        _ if name.starts_with("transparent_hugepage.") => {
+            Some(vec![Path::new("/sys/kernel/mm").join(name.replace('.', "/"))])
+        }
         _ => None,
     }
 }
@@ -128,7 +131,7 @@ pub fn write_knob(name: &str, text: &str) -> io::Result<()> {
 }
 
 /// Makes the scenario's writes to knobs, and those that make the kernel the one that the simulator
-/// stands for: classic LRU lists, no huge pages but by policy.
+/// stands for: classic LRU lists, and huge pages only where the scenario asks for them.
 pub fn sysctls(setup: &Setup) {
     // Large anonymous regions are mapped, never touched whole.
     let _ = fs::write("/proc/sys/vm/overcommit_memory", "1");
@@ -137,15 +140,13 @@ pub fn sysctls(setup: &Setup) {
         let _ = fs::write(generations, "0");
     }
     let huge = Path::new("/sys/kernel/mm/transparent_hugepage");
-    let policy = |name: &str| setup.policies.get(name).map(String::as_str);
     for (policy, file, default) in
         [("thp", "enabled", "never"), ("thp_defrag", "defrag", "madvise")]
-            .map(|(name, file, default)| (policy(name), file, default))
     {
-        if let Err(error) = write_existing(&huge.join(file), policy.unwrap_or(default)) {
-            if let Some(policy) = policy {
-                line(format_args!("@lacks huge pages ({file} = {policy}: {error})"));
-            }
+        let wanted = setup.policies.get(policy);
+        let written = write_existing(&huge.join(file), wanted.map_or(default, String::as_str));
+        if let (Err(error), Some(wanted)) = (written, wanted) {
+            line(format_args!("@lacks policy {policy} = {wanted}: {error}"));
         }
     }
     for (name, text) in &setup.sysctls {

@@ -3,19 +3,25 @@
 //! Each group has a chart of its memory over time. A column stands for several samples, of which it
 //! shows the least (`#`) and, above that, the most (`:`), so that a cut which lasted one sample in ten
 //! is as deep as it was. Below are the pages that reclaim looked at and took, on one scale for all
-//! groups. The machine comes first, with its free memory.
+//! groups. The machine comes first, with its free memory and what compaction did; then the nodes, with
+//! how fragmented they are.
 //!
 //! Invariant: no line is longer than the width, but for a group's name, and no sample is left out.
+
+mod nodes;
 
 use crate::csv::quoted;
 use crate::format::Scale;
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::{Counts, Row, Timeline};
+use pagetide_scenario::timeline::{Compaction, Counts, Row, Sample, Timeline};
 use std::fmt::Write;
 
 /// The first line of the CSV.
 pub const HEADER: &str = "ns,group,usage_pages,pgscan_kswapd,pgscan_direct,pgsteal_kswapd,\
-                          pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages";
+                          pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages,free_pages,\
+                          free_blocks_order9,unusable_index,unusable_index_min,\
+                          unusable_index_max,compact_migrate_scanned,compact_free_scanned,\
+                          pgmigrate_success";
 /// Width where nobody says how wide the page is, in characters.
 pub const WIDTH: usize = 100;
 /// Narrower pages have no room for a chart.
@@ -31,9 +37,12 @@ const DRAWN: usize = 4;
 /// From nothing to the most.
 const RAMP: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
 const PAGE_SIZE: f64 = 4096.0;
+/// Counts of compaction in charts, where their full names have no room.
+const COMPACTION_LABELS: [&str; 3] = ["migrate_scan", "free_scan", "migrated"];
 
-/// All samples, a line for each and each group; the machine's group is the empty name. Counts are
-/// those since the line before of the same group.
+/// All samples, a line for each and each group and node; the machine's group is the empty name, a node
+/// is called `node0`, and what a line says nothing of is empty. Counts are those since the line before
+/// of the same group.
 pub fn render_csv(timeline: &Timeline) -> String {
     let mut out = format!("{HEADER}\n");
     for sample in &timeline.samples {
@@ -41,11 +50,29 @@ pub fn render_csv(timeline: &Timeline) -> String {
             let Some(row) = row else { continue };
             let [a, b, c, d, e] = row.counts.values();
             let Row { usage_pages, usage_min_pages, usage_max_pages, .. } = row;
+            let compaction = if name.is_empty() {
+                sample.compaction.values().map(|count| count.to_string()).join(",")
+            } else {
+                ",,".to_owned()
+            };
             writeln!(
                 out,
-                "{},{},{usage_pages},{a},{b},{c},{d},{e},{usage_min_pages},{usage_max_pages}",
+                "{},{},{usage_pages},{a},{b},{c},{d},{e},{usage_min_pages},{usage_max_pages},,,,,,\
+                 {compaction}",
                 sample.end_ns,
                 quoted(name),
+            )
+            .expect("writing to a string");
+        }
+        for (node, row) in sample.nodes.iter().enumerate() {
+            let indices = [row.unusable_index, row.unusable_index_min, row.unusable_index_max];
+            writeln!(
+                out,
+                "{},node{node},,,,,,,,,{},{},{},,,",
+                sample.end_ns,
+                row.free_pages,
+                row.large_blocks,
+                indices.map(nodes::index).join(","),
             )
             .expect("writing to a string");
         }
@@ -66,13 +93,18 @@ pub fn render(timeline: &Timeline, width: usize) -> String {
     for chart in &charts {
         chart.draw(timeline, most, &mut out);
         out.push('\n');
+        if chart.group == 0 {
+            nodes::draw(timeline, nr_columns, &mut out);
+        }
     }
     let end_ns = timeline.samples.last().map_or(0, |sample| sample.end_ns);
     let column_ns = end_ns / nr_columns.max(1) as u64;
     let legend = format!(
         "A column is {}: memory `#` at its least, `:` at its most in that time; pgscan \
-         from `.` (any) to `@` ({scanned} pages), pgsteal to `@` ({stolen}); totals on the right.",
+         from `.` (any) to `@` ({scanned} pages), pgsteal to `@` ({stolen}); totals on the right. \
+         {}",
         time(column_ns),
+        nodes::LEGEND,
     );
     for line in wrapped(&legend, width) {
         out.push_str(line.trim_end());
@@ -89,10 +121,8 @@ struct Chart {
 
 impl Chart {
     fn new(timeline: &Timeline, group: usize, nr_columns: usize) -> Chart {
-        let nr_samples = timeline.samples.len();
         let column = |at: usize| {
-            let samples = at * nr_samples / nr_columns..(at + 1) * nr_samples / nr_columns;
-            timeline.samples[samples]
+            column_of(timeline, nr_columns, at)
                 .iter()
                 .map(|sample| sample.rows.get(group).copied().flatten())
                 .fold(None, Row::merged_if_there)
@@ -130,22 +160,7 @@ impl Chart {
         let name = if is_machine { "machine, free memory" } else { &timeline.groups[self.group] };
         let clipped = if top < peak { ", higher ones cut off" } else { "" };
         let _ = writeln!(out, "{name} (0 to {}{clipped})", size(top));
-        for line in (0..HEIGHT).rev() {
-            let label = match line {
-                line if line == HEIGHT - 1 => size(top),
-                line if line == HEIGHT / 2 - 1 => size(top / 2),
-                0 => "0".to_owned(),
-                _ => String::new(),
-            };
-            // A line is drawn from its middle on.
-            let reaches = |pages: u64| top > 0 && pages * 2 * HEIGHT >= top * (2 * line + 1);
-            let bars = levels.iter().map(|level| match level {
-                Some((least, _)) if reaches(*least) => '#',
-                Some((_, most)) if reaches(*most) => ':',
-                _ => ' ',
-            });
-            row_of(&label, bars, "", out);
-        }
+        bars(&levels, HEIGHT, top, size, out);
         for (at, label) in Counts::NAMES.iter().enumerate().take(DRAWN) {
             let counts =
                 || self.columns.iter().map(|row| row.map_or(0, |row| row.counts.values()[at]));
@@ -159,11 +174,69 @@ impl Chart {
                 );
             }
         }
-        let end_ns = timeline.samples.last().map_or(0, |sample| sample.end_ns);
-        let end = time(end_ns);
-        let gap = self.columns.len().saturating_sub(1 + end.len());
-        let _ = writeln!(out, "{:FRONT$}0{:gap$}{end}", "", "");
+        if is_machine {
+            draw_compaction(timeline, self.columns.len(), out);
+        }
+        axis(timeline, self.columns.len(), out);
     }
+}
+
+/// The samples that the column at place `at` stands for.
+fn column_of(timeline: &Timeline, nr_columns: usize, at: usize) -> &[Sample] {
+    let nr_samples = timeline.samples.len();
+    &timeline.samples[at * nr_samples / nr_columns..(at + 1) * nr_samples / nr_columns]
+}
+
+/// Levels, least and most of each column, as bars of `height` lines.
+fn bars(
+    levels: &[Option<(u64, u64)>],
+    height: u64,
+    top: u64,
+    label: impl Fn(u64) -> String,
+    out: &mut String,
+) {
+    for line in (0..height).rev() {
+        let label = match line {
+            line if line == height - 1 => label(top),
+            line if line == height / 2 - 1 => label(top / 2),
+            0 => "0".to_owned(),
+            _ => String::new(),
+        };
+        // A line is drawn from its middle on.
+        let reaches = |level: u64| top > 0 && level * 2 * height >= top * (2 * line + 1);
+        let bars = levels.iter().map(|level| match level {
+            Some((least, _)) if reaches(*least) => '#',
+            Some((_, most)) if reaches(*most) => ':',
+            _ => ' ',
+        });
+        row_of(&label, bars, "", out);
+    }
+}
+
+/// What compaction did, a line for each count, which has a scale of its own.
+fn draw_compaction(timeline: &Timeline, nr_columns: usize, out: &mut String) {
+    let columns: Vec<[u64; 3]> = (0..nr_columns)
+        .map(|at| column_of(timeline, nr_columns, at))
+        .map(|samples| {
+            let sums = samples.iter().map(|sample| sample.compaction);
+            sums.fold(Compaction::default(), |sum, counts| sum.plus(&counts)).values()
+        })
+        .collect();
+    for (at, label) in COMPACTION_LABELS.iter().enumerate() {
+        let counts = || columns.iter().map(|counts| counts[at]);
+        let total: u64 = counts().sum();
+        if total > 0 {
+            let most = counts().max().unwrap_or(0);
+            row_of(label, counts().map(|count| shade(count, most)), &total.to_string(), out);
+        }
+    }
+}
+
+/// The line below a chart: when it begins and ends.
+fn axis(timeline: &Timeline, nr_columns: usize, out: &mut String) {
+    let end = time(timeline.samples.last().map_or(0, |sample| sample.end_ns));
+    let gap = nr_columns.saturating_sub(1 + end.len());
+    let _ = writeln!(out, "{:FRONT$}0{:gap$}{end}", "", "");
 }
 
 fn row_of(label: &str, columns: impl Iterator<Item = char>, total: &str, out: &mut String) {
@@ -218,7 +291,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::timeline::Sample;
+    use pagetide_scenario::timeline::NodeRow;
 
     /// A group of 1000 pages that is cut down to 100 during one sample of `nr_samples`.
     fn with_a_cut(nr_samples: u64, at: u64) -> Timeline {
@@ -230,12 +303,26 @@ mod tests {
         let sample = |index: u64| {
             let (least, scanned) = if index == at { (100, 900) } else { (1000, 1) };
             let group = if index < 2 { None } else { row(least, scanned) };
-            Sample { end_ns: (index + 1) * 1_000_000, rows: vec![row(least, scanned), group] }
+            let node = NodeRow {
+                free_pages: 1000,
+                large_blocks: u64::from(index != at),
+                unusable_index: if index == at { 1000 } else { 488 },
+                unusable_index_min: 488,
+                unusable_index_max: if index == at { 1000 } else { 488 },
+            };
+            let moved = if index == at { [1000, 70_000, 300] } else { [0; 3] };
+            Sample {
+                end_ns: (index + 1) * 1_000_000,
+                rows: vec![row(least, scanned), group],
+                nodes: vec![node],
+                compaction: Compaction::of_values(moved),
+            }
         };
         Timeline {
             groups: vec![String::new(), "/a, b".to_owned()],
             machine_pages: 2000,
             high_marks_pages: 100,
+            nr_nodes: 1,
             samples: (0..nr_samples).map(sample).collect(),
         }
     }
@@ -277,6 +364,38 @@ mod tests {
     }
 
     #[test]
+    fn nodes_are_drawn_below_the_machine() {
+        let text = render(&with_a_cut(100, 50), 128);
+        let machine = text.split("\n\n").next().unwrap();
+        for (label, total) in [("migrate_scan", 1000), ("free_scan", 70_000), ("migrated", 300)] {
+            let row = machine.lines().find(|line| line.trim_start().starts_with(label)).unwrap();
+            assert!(
+                row.matches('@').count() == 1 && row.ends_with(&format!("| {total}")),
+                "{text}"
+            );
+        }
+        let node = text.split("\n\n").nth(1).unwrap();
+        let wanted = format!(
+            "node 0, free memory unusable at order 9 (0 to 1.000)\n\
+             \x20        1.000 |{half}:{rest}|\n\
+             \x20              |{half}:{rest}|\n\
+             \x20        0.500 |{bar}|\n\
+             \x20            0 |{bar}|\n\
+             \x20     free MiB |{full}| 3\n\
+             \x20  blocks >= 9 |{most} {more}| 1\n\
+             \x20               0{gap}100.0 ms",
+            half = " ".repeat(50),
+            rest = " ".repeat(49),
+            bar = "#".repeat(100),
+            full = "@".repeat(100),
+            most = "@".repeat(50),
+            more = "@".repeat(49),
+            gap = " ".repeat(91),
+        );
+        assert_eq!(node, wanted);
+    }
+
+    #[test]
     fn timelines_without_anything_are_drawn_too() {
         let mut timeline = with_a_cut(1, 0);
         assert!(render(&timeline, 100).contains("machine, free memory"));
@@ -290,9 +409,14 @@ mod tests {
     fn csv_has_a_line_for_each_sample_of_who_was_there() {
         let csv = render_csv(&with_a_cut(3, 2));
         let lines: Vec<&str> = csv.lines().collect();
-        assert_eq!(lines.len(), 1 + 3 + 1);
+        assert_eq!(lines.len(), 1 + 3 + 1 + 3);
         assert_eq!(lines[0], HEADER);
-        assert_eq!(lines[1], "1000000,,1000,1,0,0,0,0,1000,1000");
-        assert_eq!(lines[4], "3000000,\"/a, b\",1000,900,0,0,0,0,100,1000");
+        let nr_columns = HEADER.split(',').count();
+        assert_eq!(lines[1], "1000000,,1000,1,0,0,0,0,1000,1000,,,,,,0,0,0");
+        assert_eq!(lines[2], "1000000,node0,,,,,,,,,1000,1,0.488,0.488,0.488,,,");
+        assert_eq!(lines[5], "3000000,,1000,900,0,0,0,0,100,1000,,,,,,1000,70000,300");
+        assert_eq!(lines[6], "3000000,\"/a, b\",1000,900,0,0,0,0,100,1000,,,,,,,,");
+        assert_eq!(lines[7], "3000000,node0,,,,,,,,,1000,0,1.000,0.488,1.000,,,");
+        assert!([1, 2, 5, 7].iter().all(|&at| lines[at].split(',').count() == nr_columns));
     }
 }

@@ -49,12 +49,17 @@ impl Transform for NoNulls {
     }
 }
 
-/// A table that takes the knobs of `table`, flat or nested by the parts of their names.
+/// Those that can be set before anything runs.
+fn lasting(table: &[Knob]) -> Vec<Knob> {
+    table.iter().copied().filter(|knob| !knob.form.is_action()).collect()
+}
+
+/// A table that takes the lasting knobs of `table`, flat or nested by the parts of their names.
 pub(crate) fn knobs(table: &[Knob]) -> Schema {
     json_schema!({
         "type": "object",
         "description": "Control files by the kernel's names, with the text to write.",
-        "properties": knob_properties(table),
+        "properties": knob_properties(&lasting(table)),
         "additionalProperties": false,
     })
 }
@@ -63,9 +68,7 @@ pub(crate) fn knobs(table: &[Knob]) -> Schema {
 pub(crate) fn with_controls(mut schema: Schema, table: &[Knob]) -> Schema {
     let object = schema.ensure_object();
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
-        let lasting: Vec<Knob> =
-            table.iter().copied().filter(|knob| !knob.form.is_action()).collect();
-        properties.extend(knob_properties(&lasting));
+        properties.extend(knob_properties(&lasting(table)));
     }
     schema
 }
@@ -115,6 +118,8 @@ fn knob_schema(knob: &Knob) -> Value {
             "description": description,
             "type": ["integer", "string"]
         }),
+        KnobForm::Trigger => json!({ "description": description, "enum": [1, "1"] }),
+        KnobForm::Word(words) => json!({ "description": description, "enum": words }),
     }
 }
 
@@ -157,10 +162,16 @@ mod tests {
         let schema = schema();
         let sysctls = &schema["$defs"]["Sysctls"]["properties"];
         for knob in SYSCTLS {
-            assert!(sysctls[knob.name]["description"].is_string());
-            let (directory, name) = knob.name.split_once('.').unwrap();
-            assert!(sysctls[directory]["properties"][name]["description"].is_string());
+            let is_key = !knob.form.is_action();
+            assert_eq!(sysctls[knob.name]["description"].is_string(), is_key, "{}", knob.name);
+            let mut nested = &schema["$defs"]["Sysctls"];
+            for part in knob.name.split('.') {
+                nested = &nested["properties"][part];
+            }
+            assert_eq!(nested["description"].is_string(), is_key, "{}", knob.name);
         }
+        let words = &sysctls["transparent_hugepage.enabled"]["enum"];
+        assert_eq!(*words, json!(["always", "madvise", "never"]));
         let group = &schema["$defs"]["Group"]["properties"];
         assert!(group["memory"]["properties"]["swap"]["properties"]["max"].is_object());
         assert!(group["memory.swap.max"].is_object());
@@ -170,7 +181,9 @@ mod tests {
         assert!(group["memory.reclaim"].is_null());
         assert!(group["memory"]["properties"]["reclaim"].is_null());
         let controls = schema["$defs"]["Task"].to_string();
-        assert!(controls.contains("\"memory.reclaim\"") && controls.contains("\"vm.swappiness\""));
+        for name in ["memory.reclaim", "vm.swappiness", "vm.compact_memory"] {
+            assert!(controls.contains(&format!("\"{name}\"")), "{name}");
+        }
     }
 
     #[test]

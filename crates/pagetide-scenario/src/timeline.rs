@@ -1,7 +1,8 @@
-//! Who had how much memory when, and what reclaim did to them: samples of one run.
+//! Who had how much memory when, what reclaim did to them, and how fragmented the rest was: samples of
+//! one run.
 //!
 //! Linux: what a loop that prints memory.current and memory.stat of every group now and then would
-//! show, and free pages beside it.
+//! show, and free pages, buddyinfo, unusable_index and vmstat beside it.
 //!
 //! Invariant: a sample's counts are those since the sample before, so that they sum up to the run's;
 //! its levels are those at its end, the least and the most that were seen since the one before. Two
@@ -19,6 +20,8 @@ pub struct Timeline {
     pub machine_pages: u64,
     /// High watermarks of all zones at the end, in pages.
     pub high_marks_pages: u64,
+    /// How many nodes there are.
+    pub nr_nodes: usize,
     /// Oldest first, at equal distances but for the last.
     pub samples: Vec<Sample>,
 }
@@ -30,6 +33,78 @@ pub struct Sample {
     pub end_ns: u64,
     /// By [`Timeline::groups`]; `None`: the group was not there.
     pub rows: Vec<Option<Row>>,
+    /// By number of the node.
+    pub nodes: Vec<NodeRow>,
+    /// What compaction did since the sample before.
+    pub compaction: Compaction,
+}
+
+/// The free memory of one node at one time, all zones together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Free pages at the end.
+    pub free_pages: u64,
+    /// Free blocks of order 9 and more at the end.
+    pub large_blocks: u64,
+    /// Of 1000 free pages, those in blocks of order 8 and less at the end.
+    pub unusable_index: u32,
+    /// The least seen since the sample before.
+    pub unusable_index_min: u32,
+    /// The most seen since the sample before.
+    pub unusable_index_max: u32,
+}
+
+impl NodeRow {
+    /// This row and the one that follows it, as one.
+    pub fn merged(&self, later: &NodeRow) -> NodeRow {
+        NodeRow {
+            free_pages: later.free_pages,
+            large_blocks: later.large_blocks,
+            unusable_index: later.unusable_index,
+            unusable_index_min: self.unusable_index_min.min(later.unusable_index_min),
+            unusable_index_max: self.unusable_index_max.max(later.unusable_index_max),
+        }
+    }
+}
+
+/// Counters of /proc/vmstat, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// Looked at for something to move.
+    pub compact_migrate_scanned: u64,
+    /// Looked at for a place to move it to.
+    pub compact_free_scanned: u64,
+    /// Moved.
+    pub pgmigrate_success: u64,
+}
+
+impl Compaction {
+    /// Name of each.
+    pub const NAMES: [&'static str; 3] =
+        ["compact_migrate_scanned", "compact_free_scanned", "pgmigrate_success"];
+
+    /// Value of each, in the order of [`Compaction::NAMES`].
+    pub const fn values(&self) -> [u64; 3] {
+        [self.compact_migrate_scanned, self.compact_free_scanned, self.pgmigrate_success]
+    }
+
+    /// As [`Compaction::values`] gives them.
+    pub const fn of_values(values: [u64; 3]) -> Compaction {
+        let [compact_migrate_scanned, compact_free_scanned, pgmigrate_success] = values;
+        Compaction { compact_migrate_scanned, compact_free_scanned, pgmigrate_success }
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(&self, earlier: &Compaction) -> Compaction {
+        let (now, then) = (self.values(), earlier.values());
+        Compaction::of_values(std::array::from_fn(|at| now[at].saturating_sub(then[at])))
+    }
+
+    /// Both together.
+    pub fn plus(&self, other: &Compaction) -> Compaction {
+        let (a, b) = (self.values(), other.values());
+        Compaction::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))
+    }
 }
 
 /// One group at one time, with those below it.
@@ -120,6 +195,10 @@ impl Sample {
         for (row, later) in self.rows.iter_mut().zip(later.rows) {
             *row = Row::merged_if_there(*row, later);
         }
+        for (node, later) in self.nodes.iter_mut().zip(&later.nodes) {
+            *node = node.merged(later);
+        }
+        self.compaction = self.compaction.plus(&later.compaction);
     }
 }
 
@@ -134,11 +213,32 @@ mod tests {
 
     #[test]
     fn merging_keeps_extremes_and_counts() {
-        let mut sample = Sample { end_ns: 1, rows: vec![Some(row(5, 1, 9, 10)), None, None] };
-        let later = vec![Some(row(6, 2, 12, 7)), Some(row(3, 3, 3, 1)), None];
-        sample.merge(Sample { end_ns: 2, rows: later });
-        let merged = vec![Some(row(6, 1, 12, 17)), Some(row(3, 3, 3, 1)), None];
-        assert_eq!(sample, Sample { end_ns: 2, rows: merged });
+        let node = |[free_pages, large_blocks]: [u64; 2], [now, min, max]: [u32; 3]| NodeRow {
+            free_pages,
+            large_blocks,
+            unusable_index: now,
+            unusable_index_min: min,
+            unusable_index_max: max,
+        };
+        let mut sample = Sample {
+            end_ns: 1,
+            rows: vec![Some(row(5, 1, 9, 10)), None, None],
+            nodes: vec![node([600, 1], [100, 20, 300])],
+            compaction: Compaction::of_values([5, 6, 7]),
+        };
+        sample.merge(Sample {
+            end_ns: 2,
+            rows: vec![Some(row(6, 2, 12, 7)), Some(row(3, 3, 3, 1)), None],
+            nodes: vec![node([9, 0], [1000, 90, 1000])],
+            compaction: Compaction::of_values([1, 0, 2]),
+        });
+        let merged = Sample {
+            end_ns: 2,
+            rows: vec![Some(row(6, 1, 12, 17)), Some(row(3, 3, 3, 1)), None],
+            nodes: vec![node([9, 0], [1000, 20, 1000])],
+            compaction: Compaction::of_values([6, 6, 9]),
+        };
+        assert_eq!(sample, merged);
     }
 
     #[test]

@@ -30,6 +30,18 @@ fn the_sysctls_are_the_core_s() {
 #[test]
 fn their_bounds_are_the_core_s() {
     for knob in SYSCTLS {
+        if let KnobForm::Word(words) = knob.form {
+            let mut machine = machine();
+            for word in words {
+                machine.write_control(knob.name, word).unwrap();
+            }
+            let text = machine.read_control(knob.name).unwrap().replace(['[', ']'], "");
+            assert_eq!(text.split_whitespace().collect::<Vec<_>>(), words);
+        }
+        if knob.form == KnobForm::Trigger {
+            assert!(machine().write_control(knob.name, "1").is_ok(), "{}", knob.name);
+            assert!(machine().write_control(knob.name, "2").is_err(), "{}", knob.name);
+        }
         let KnobForm::Integer { min, max } = knob.form else { continue };
         if knob.name.starts_with("vm.wmark_") {
             continue; // Their bounds are each other.

@@ -46,7 +46,7 @@ pub struct RunOptions {
     pub audit_every: u64,
     /// Write the events here, one a line, as JSON (docs/events.md).
     pub events: Option<EventSink>,
-    /// Put samples of the groups' memory over time into the record.
+    /// Put samples of the groups' memory and of the nodes' fragmentation over time into the record.
     pub want_timeline: bool,
 }
 
@@ -469,6 +469,8 @@ fn files(world: &World) -> Vec<(String, String)> {
         ("/proc/zoneinfo".to_owned(), machine.proc_zoneinfo()),
         ("/proc/buddyinfo".to_owned(), machine.proc_buddyinfo()),
         ("/proc/pagetypeinfo".to_owned(), machine.proc_pagetypeinfo()),
+        ("/sys/kernel/debug/extfrag/extfrag_index".to_owned(), machine.debugfs_extfrag_index()),
+        ("/sys/kernel/debug/extfrag/unusable_index".to_owned(), machine.debugfs_unusable_index()),
         ("/proc/vmstat".to_owned(), machine.proc_vmstat()),
         ("/proc/meminfo".to_owned(), machine.proc_meminfo()),
         ("/proc/swaps".to_owned(), machine.proc_swaps()),

@@ -463,7 +463,7 @@ impl World {
                 self.wake(Thread::Kswapd(node));
             }
             // Compaction is not part of this world yet: nobody sleeps on kcompactd.
-            Effect::WakeKcompactd(..) => {}
+            Effect::WakeKcompactd(_) => {}
             Effect::WakeFlusher if self.flusher.is_held_up() => {}
             Effect::WakeFlusher => {
                 if let Some(timer) = self.flusher.timer.take() {

@@ -3,7 +3,7 @@
 use pagetide_core::event::TraceEvent;
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
-use pagetide_scenario::timeline::Counts;
+use pagetide_scenario::timeline::{Compaction, Counts, Sample};
 use pagetide_sim::{run, EventSink, RunOptions};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -265,6 +265,26 @@ fn a_timeline_has_the_runs_sums_and_extremes() {
         assert!((256..=512).contains(&timeline.samples.len()), "{}", timeline.samples.len());
         assert_eq!(timeline.samples.last().unwrap().end_ns, ran.record.elapsed_ns);
         assert!(timeline.samples.windows(2).all(|pair| pair[0].end_ns < pair[1].end_ns));
+        let samples = || timeline.samples.iter();
+        let moved = samples().fold(Compaction::default(), |sum, one| sum.plus(&one.compaction));
+        for (name, value) in Compaction::NAMES.into_iter().zip(moved.values()) {
+            assert_eq!(ran.record.metrics[name].value, value as f64, "{name}");
+        }
+        let free = |sample: &Sample| sample.nodes.iter().map(|node| node.free_pages).sum::<u64>();
+        let free_at_end = ran.record.metrics["nr_free_pages"].value;
+        assert_eq!(free(timeline.samples.last().unwrap()) as f64, free_at_end);
+        for sample in samples() {
+            // The machine's row has what is not free.
+            let used = sample.rows[0].unwrap().usage_pages;
+            assert_eq!(free(sample) + used, timeline.machine_pages);
+            assert_eq!(sample.nodes.len(), timeline.nr_nodes);
+            for node in &sample.nodes {
+                assert!(node.unusable_index_min <= node.unusable_index);
+                assert!(node.unusable_index <= node.unusable_index_max);
+                let is_whole = node.large_blocks * 512 <= node.free_pages;
+                assert!(is_whole && (node.large_blocks > 0 || node.unusable_index == 1000));
+            }
+        }
         for (at, group) in ["master", "slave", "inner"].into_iter().enumerate() {
             let rows = || timeline.samples.iter().filter_map(|sample| sample.rows[at + 1]);
             let sum = rows().fold(Counts::default(), |sum, row| sum.plus(&row.counts));

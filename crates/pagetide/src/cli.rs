@@ -335,7 +335,8 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "names")]
     pub only: Option<String>,
 
-    /// Instead of files, draw the memory of every group over time, and what reclaim took from it
+    /// Instead of files, draw the memory of every group and the fragmentation of every node over time,
+    /// and what reclaim and compaction did
     #[arg(long, conflicts_with_all = ["names", "only"])]
     pub timeline: bool,
 

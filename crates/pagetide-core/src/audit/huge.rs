@@ -40,8 +40,7 @@ impl Machine {
     fn audit_huge_page(&self, head: Pfn) -> Result<(), Violation> {
         let page = &self.mem.pages[head.idx()];
         check!(
-            page.order == HPAGE_PMD_ORDER as u8
-                && head.0.trailing_zeros() >= HPAGE_PMD_ORDER.into(),
+            page.order == HPAGE_PMD_ORDER && head.0.trailing_zeros() >= HPAGE_PMD_ORDER.into(),
             "{head:?}: not a huge page's first: {page:?}"
         );
         let never = PageFlags::FILE.with(PageFlags::SWAPCACHE).with(PageFlags::WRITEBACK);

@@ -1,14 +1,213 @@
-//! Moving one page to another frame.
+//! Moving a page to another frame.
+//!
+//! Linux: `migrate_pages`, `unmap_and_move`, `migrate_folio_move`, `remove_migration_ptes`
+//! (mm/migrate.c, 6.1). A page's entries are replaced by migration entries, the world copies its bytes
+//! ([`Effect::CopyPage`]), and when it says that it has ([`Machine::copy_done`]) the page takes over its
+//! new frame: owner, flags, charge, slots in the page cache or in swap, entries. If the copy failed,
+//! everything is as it was. Whoever touches the page meanwhile waits for it.
+//!
+//! Differs from Linux: of several entries of one page all are young afterwards if one was before; a
+//! page is moved or not in one attempt, where Linux tries up to ten times to get a lock.
+//!
+//! Invariant: a page on its way is [`Place::Isolated`], MIGRATING and LOCKED, has no present entry, its
+//! new frame in `next`, its run in `prev`; the new frame holds nothing but, in `private`, whether an
+//! entry was young.
 
-use crate::effect::Effects;
+use super::migrate_scanner::isolated_stat;
+use super::run::RunId;
+use super::{CompactControl, CompactMode};
+use crate::buddy::clear_page;
+use crate::effect::{Effect, Effects};
 use crate::machine::Machine;
-use crate::units::{Cpu, Pfn};
+use crate::page::{PageFlags, Place};
+use crate::page_table::{Pte, VmaId};
+use crate::units::{Cpu, FileId, Pfn, SwapSlot, PAGE_SIZE};
+use crate::vmstat::Event;
 
 impl Machine {
-    /// The world has copied a frame ([`Effect::CopyPage`](crate::effect::Effect::CopyPage)), or could
-    /// not: the page lives in its new frame now, or stays where it was.
+    /// Begins to move what a run has isolated, as far as there are frames to move it to.
+    pub(super) fn migrate_pages(&mut self, id: RunId, run: &mut CompactControl) {
+        let mut pages = core::mem::take(&mut run.migratepages);
+        let mut wanted = pages.len() as u32;
+        for pfn in pages.drain(..) {
+            if run.out_of_frames {
+                self.putback_isolated(pfn);
+                continue;
+            }
+            if !self.is_migratable(pfn, run.goal.mode) {
+                self.putback_isolated(pfn);
+                run.nr_failed += 1;
+                wanted -= 1;
+                self.mem.vmstat.count(Event::PgmigrateFail);
+                continue;
+            }
+            if run.freepages.is_empty() {
+                self.isolate_freepages(run, wanted);
+            }
+            let Some(frame) = run.freepages.pop_front() else {
+                run.out_of_frames = true;
+                self.mem.vmstat.count(Event::PgmigrateFail);
+                self.putback_isolated(pfn);
+                continue;
+            };
+            wanted -= 1;
+            self.begin_migration(id, pfn, frame);
+            run.in_flight.push((pfn, frame));
+        }
+        run.migratepages = pages;
+    }
+
+    /// Whether an isolated page can be moved now. A lock is waited for only in Linux; writes are waited
+    /// for by a synchronous run, which here fails as well.
+    fn is_migratable(&self, pfn: Pfn, mode: CompactMode) -> bool {
+        let page = &self.mem.pages[pfn.idx()];
+        let busy = match mode {
+            CompactMode::Async | CompactMode::SyncLight | CompactMode::Sync => {
+                PageFlags::LOCKED.with(PageFlags::WRITEBACK).with(PageFlags::PINNED)
+            }
+        };
+        !page.flags.any(busy.with(PageFlags::BATCHED))
+    }
+
+    fn begin_migration(&mut self, id: RunId, pfn: Pfn, frame: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        debug_assert_eq!(page.place, Place::Isolated);
+        page.set(PageFlags::LOCKED.with(PageFlags::MIGRATING));
+        page.next = frame;
+        page.prev = Pfn(id.0);
+        let young = self.unmap_for_migration(pfn);
+        self.mem.pages[frame.idx()].private = u32::from(young);
+        self.mem.work.bytes_copied += PAGE_SIZE as u32;
+        self.mem.work.pages_migrated += 1;
+        self.effects.push(Effect::CopyPage { from: pfn, to: frame });
+    }
+
+    /// Replaces the page's entries by migration entries. Whether one was young.
+    fn unmap_for_migration(&mut self, pfn: Pfn) -> bool {
+        let page = &self.mem.pages[pfn.idx()];
+        if page.mapcount == 0 {
+            return false;
+        }
+        let mut young = false;
+        for at in 0..self.nr_mappings(pfn) {
+            let Some((vma, index)) = self.mapping_of(pfn, at) else { continue };
+            let entry = &mut self.vmas[vma.idx()].ptes[index];
+            if entry.is_present() && !entry.is_zero_page() && entry.pfn() == pfn {
+                young |= entry.is_young();
+                let dirty = entry.is_dirty();
+                *entry = Pte::migration(pfn, dirty);
+                self.vmas[vma.idx()].nr_present -= 1;
+                self.page_remove_rmap(pfn);
+                self.mem.work.rmap_walks += 1;
+                self.mem.work.ptes_set += 1;
+            }
+        }
+        self.mem.work.tlb_flushes += 1;
+        young
+    }
+
+    /// Mappings that may have an entry for the page.
+    fn nr_mappings(&self, pfn: Pfn) -> usize {
+        let page = &self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::FILE) {
+            self.files[page.mapping as usize].mappings.len()
+        } else {
+            1
+        }
+    }
+
+    /// One of them, and where in it the entry would be.
+    fn mapping_of(&self, pfn: Pfn, at: usize) -> Option<(VmaId, usize)> {
+        let page = &self.mem.pages[pfn.idx()];
+        let vma = if page.has(PageFlags::FILE) {
+            *self.files[page.mapping as usize].mappings.get(at)?
+        } else {
+            VmaId(page.mapping)
+        };
+        let index = page.index as usize;
+        let mapped = self.vmas.get(vma.idx()).is_some_and(|vma| index < vma.ptes.len());
+        mapped.then_some((vma, index))
+    }
+
+    /// Points what is left of the page's migration entries at `frame`, where it is now.
+    fn remove_migration_ptes(&mut self, pfn: Pfn, frame: Pfn, young: bool) {
+        for at in 0..self.nr_mappings(frame) {
+            let Some((vma, index)) = self.mapping_of(frame, at) else { continue };
+            let entry = &mut self.vmas[vma.idx()].ptes[index];
+            if let Some((_, dirty)) = entry.migrating().filter(|&(old, _)| old == pfn) {
+                *entry = Pte::map(frame, dirty);
+                if !young {
+                    entry.test_clear_young();
+                }
+                self.vmas[vma.idx()].nr_present += 1;
+                self.page_add_rmap(frame);
+                self.mem.work.rmap_walks += 1;
+                self.mem.work.ptes_set += 1;
+            }
+        }
+    }
+
+    /// The world has copied a frame ([`Effect::CopyPage`]), or could not: the page lives in its new
+    /// frame now, or stays where it was. A frame that is not on its way is passed over.
     pub fn copy_done(&mut self, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'_> {
-        let _ = (from, ok, cpu);
+        if self.mem.pages.get(from.idx()).is_some_and(|page| page.has(PageFlags::MIGRATING)) {
+            self.end_migration(from, ok, cpu);
+        }
         Effects::new(&mut self.effects)
+    }
+
+    fn end_migration(&mut self, from: Pfn, ok: bool, cpu: Cpu) {
+        self.wake_page(from);
+        let page = &mut self.mem.pages[from.idx()];
+        page.clear(PageFlags::LOCKED.with(PageFlags::MIGRATING));
+        let (run, frame) = (RunId(page.prev.0), page.next);
+        page.prev = Pfn::NONE;
+        page.next = Pfn::NONE;
+        let stat = isolated_stat(page);
+        self.stat_dec(from, stat);
+        let young = self.mem.pages[frame.idx()].private != 0;
+        clear_page(&mut self.mem.pages[frame.idx()], Place::Isolated);
+        let event = if ok { Event::PgmigrateSuccess } else { Event::PgmigrateFail };
+        self.mem.vmstat.count(event);
+        let home = if ok { frame } else { from };
+        if ok {
+            self.take_over(from, frame);
+        }
+        self.mem.pages[home.idx()].place = Place::Allocated;
+        self.remove_migration_ptes(from, home, young);
+        let unused = self.compactions.copy_ended(run, from, (!ok).then_some(frame));
+        self.lruvec_add(home);
+        if ok {
+            self.mem.free_page(cpu, from, 0);
+        }
+        if let Some(frame) = unused {
+            self.mem.free_page(cpu, frame, 0);
+        }
+        // Everybody who had it has gone meanwhile.
+        let page = &self.mem.pages[home.idx()];
+        let cached = page.flags.any(PageFlags::FILE.with(PageFlags::SWAPCACHE));
+        if page.mapcount == 0 && !cached {
+            self.free_user_page(home, cpu);
+        }
+    }
+
+    /// Gives the page in `from` the frame `to`: everything that says where it is.
+    fn take_over(&mut self, from: Pfn, to: Pfn) {
+        let old = self.mem.pages[from.idx()].clone();
+        let page = &mut self.mem.pages[to.idx()];
+        page.mapping = old.mapping;
+        page.index = old.index;
+        page.private = old.private;
+        page.memcg = old.memcg;
+        page.flags = old.flags;
+        page.place = Place::Isolated;
+        clear_page(&mut self.mem.pages[from.idx()], Place::Allocated);
+        if old.has(PageFlags::FILE) {
+            self.files[FileId(old.mapping).idx()].replace(old.index, to);
+        }
+        if old.has(PageFlags::SWAPCACHE) {
+            self.swap.replace_cached(SwapSlot(old.private), to);
+        }
+        self.mem.work.cache_ops += 1;
     }
 }

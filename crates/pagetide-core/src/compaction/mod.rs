@@ -1,5 +1,161 @@
 //! Compaction: moving pages together so that free memory comes in large blocks.
 //!
-//! Linux: mm/compaction.c, mm/migrate.c (6.1, and 4.5 where a policy says so).
+//! Linux: mm/compaction.c (6.1, and 4.5 where [`CompactionPolicy`] says so). Two scanners walk a zone
+//! towards each other: one from its beginning, for pages that can be moved, one from its end, for free
+//! frames to move them to. What a run over one zone knows is a [`CompactControl`]; `migrate_scanner`,
+//! `free_scanner` and `migrate` do its work, `suitable` says whether it is worth while, `defer` for how
+//! long not to try again. `direct` is the allocating task's way into it, `kcompactd` the daemon's.
+//!
+//! Differs from Linux: copies are made by the world, between two steps, while the pages have no
+//! entries; what a lock or another CPU's reference would spoil there is not spoilt here, so fewer
+//! migrations fail.
+//!
+//! Invariant: every frame that is [`Place::Isolated`](crate::page::Place::Isolated) between two steps
+//! is on a run's list of free frames, or is being migrated, or is where such a page goes.
 
+pub(crate) mod defer;
+pub(crate) mod direct;
+pub mod fragmentation;
+mod free_scanner;
+pub mod kcompactd;
 mod migrate;
+mod migrate_scanner;
+mod run;
+pub(crate) mod suitable;
+mod trigger;
+mod zone_state;
+
+pub(crate) use run::{Compactions, RunId};
+pub use trigger::CompactMemory;
+pub use zone_state::ZoneCompaction;
+
+use crate::gfp::{AllocFlags, Gfp, MigrateType};
+use crate::node::ZoneRef;
+use crate::units::{Order, Pfn};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Pages isolated at a time (Linux `COMPACT_CLUSTER_MAX`).
+pub(crate) const COMPACT_CLUSTER_MAX: u32 = 32;
+
+/// What may be waited for (Linux `enum migrate_mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CompactMode {
+    /// Nothing; gives up when somebody else wants the CPU.
+    Async,
+    /// Locks, but no writes.
+    SyncLight,
+    /// Everything.
+    Sync,
+}
+
+/// How a run, or an attempt over several zones, ended (Linux `enum compact_result`, in its order: of
+/// several zones the largest counts).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum CompactResult {
+    /// Too little free memory to move anything to.
+    Skipped,
+    /// Tried in vain not long ago.
+    Deferred,
+    /// More to do.
+    Continue,
+    /// The whole zone was scanned, and there is no block.
+    Complete,
+    /// The scanners met, having begun in the middle.
+    PartialSkipped,
+    /// Gave up for somebody else's sake.
+    Contended,
+    /// There is a block.
+    Success,
+}
+
+/// Who compacts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Compactor {
+    /// An allocating task.
+    Direct,
+    /// kswapd, as it did up to 4.5.
+    Kswapd,
+    /// kcompactd, for a request.
+    Kcompactd,
+    /// kcompactd, to keep fragmentation low.
+    Proactive,
+    /// Who wrote to `vm.compact_memory`.
+    Explicit,
+}
+
+/// What a run is to achieve.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    /// The zone.
+    pub zone: ZoneRef,
+    /// A free block of this order; `None`: everything moved that can be.
+    pub order: Option<Order>,
+    /// Type of the request.
+    pub mt: MigrateType,
+    /// What the request may do.
+    pub gfp: Gfp,
+    pub mode: CompactMode,
+    pub flags: AllocFlags,
+    pub highest_zoneidx: usize,
+    pub by: Compactor,
+    /// From end to end, blocks of any type, whatever the skip bits say.
+    pub thorough: bool,
+}
+
+/// One run over one zone (Linux `struct compact_control`).
+#[derive(Clone, Debug)]
+pub(crate) struct CompactControl {
+    pub goal: Goal,
+    /// Next frame of the migrate scanner, which goes up.
+    migrate_pfn: u32,
+    /// Where the free scanner goes on, downwards by pageblock.
+    free_pfn: u32,
+    /// Began at the zone's beginning.
+    whole_zone: bool,
+    ignore_skip_hint: bool,
+    /// Order at which the search of the free lists goes on.
+    search_order: Order,
+    /// Searches of the free lists in a row that found nothing.
+    fast_search_fail: u32,
+    /// Lowest block that a search of the free lists has jumped over.
+    fast_start: FastStart,
+    /// The pageblock under the scanner is done to its end, whatever fails.
+    rescan: bool,
+    /// Free frames to move pages to.
+    freepages: VecDeque<Pfn>,
+    /// Isolated pages, not yet on their way.
+    migratepages: Vec<Pfn>,
+    /// Pages on their way: from, to.
+    in_flight: Vec<(Pfn, Pfn)>,
+    /// Of the present batch.
+    nr_failed: u32,
+    out_of_frames: bool,
+    /// Where the last batch began that freed something, if per-CPU lists may hold that.
+    last_migrated: Option<u32>,
+    batch_start: u32,
+    update_cached: bool,
+    contended: bool,
+    stage: Stage,
+    captured: Option<Pfn>,
+    pub migrate_scanned: u64,
+    pub free_scanned: u64,
+    /// Its owner is gone: it only waits for its copies.
+    abandoned: bool,
+}
+
+/// The lowest block that the search for sources has jumped over, to come back to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FastStart {
+    None,
+    At(u32),
+    Used,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Find something to move.
+    Isolate,
+    /// A batch is being copied.
+    Migrating,
+}

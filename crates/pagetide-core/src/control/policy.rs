@@ -178,7 +178,7 @@ impl Machine {
             "compaction_capture" => {
                 self.config.compaction_capture = lookup(&COMPACTION_CAPTURE, name, value)?;
             }
-            "thp" => self.config.thp = lookup(&THP, name, value)?,
+            "thp" => self.set_thp(lookup(&THP, name, value)?),
             "thp_defrag" => self.config.thp_defrag = lookup(&THP_DEFRAG, name, value)?,
             _ => return Err(no_such(name)),
         }

@@ -358,6 +358,43 @@ fn pagetypeinfo_agrees_with_buddyinfo() {
     assert!(lines.next().unwrap().starts_with("Node 0, zone      DMA "));
 }
 
+/// A machine whose zone DMA32 was left by boot with 100 pages, 60 pairs and 10 blocks of four, and
+/// its zone DMA with one block of order 9 and one of order 10.
+fn fragmented_machine() -> Machine {
+    use crate::boot::free_lists::FreeLists;
+    use crate::node::ZoneSpec;
+    let with = |blocks: [u32; 11]| {
+        let lists = FreeLists { blocks: [[0; 11], blocks, [0; 11]], pageblocks: [0, 8, 0] };
+        let free = blocks.iter().enumerate().map(|(order, &n)| u64::from(n) << order).sum();
+        ZoneSpec { free, free_lists: Some(lists), ..ZoneSpec::all_free(8 * 512) }
+    };
+    let mut spec = NodeSpec::default();
+    spec.zones[0] = with([0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+    spec.zones[1] = with([100, 60, 10, 0, 0, 0, 0, 0, 0, 0, 0]);
+    Machine::new(&[spec], 1, Config::default()).unwrap()
+}
+
+/// By hand in compaction/fragmentation.rs.
+#[test]
+fn the_indices_of_debugfs_to_the_letter() {
+    let machine = fragmented_machine();
+    assert_eq!(
+        machine.proc_buddyinfo(),
+        "Node 0, zone      DMA      0      0      0      0      0      0      0      0      0      1      1 \n\
+         Node 0, zone    DMA32    100     60     10      0      0      0      0      0      0      0      0 \n"
+    );
+    assert_eq!(
+        machine.debugfs_extfrag_index(),
+        "Node 0, zone      DMA -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 \n\
+         Node 0, zone    DMA32 -1.000 -1.000 -1.000  0.803  0.899  0.947  0.971  0.983  0.989  0.992  0.993 \n"
+    );
+    assert_eq!(
+        machine.debugfs_unusable_index(),
+        "Node 0, zone      DMA 0.000 0.000 0.000 0.000 0.000 0.000 0.000 0.000 0.000 0.000 0.333 \n\
+         Node 0, zone    DMA32 0.000 0.384 0.846 1.000 1.000 1.000 1.000 1.000 1.000 1.000 1.000 \n"
+    );
+}
+
 #[test]
 fn long_free_lists_are_cut_as_the_kernel_cuts_them() {
     use crate::gfp::{Gfp, MigrateType};

@@ -27,7 +27,7 @@ fn is_populated(zone: &Zone) -> bool {
     zone.present > 0
 }
 
-fn put_zone_head(out: &mut String, zone: &Zone) {
+pub(super) fn put_zone_head(out: &mut String, zone: &Zone) {
     put!(out, "Node {}, zone {:>8}", zone.node.0, zone.name());
 }
 
@@ -117,7 +117,7 @@ impl Machine {
         out
     }
 
-    fn present_zones(&self) -> impl Iterator<Item = &Zone> {
+    pub(super) fn present_zones(&self) -> impl Iterator<Item = &Zone> {
         self.mem.nodes.iter().flat_map(|node| &node.zones).filter(|zone| is_populated(zone))
     }
 

@@ -10,14 +10,17 @@
 use super::shrink_node::{NodeStep, ShrinkNode, TICK};
 use super::{Reclaimer, ScanControl};
 use crate::call::Ctx;
+use crate::compaction::suitable::{compact_gap, compaction_suitable};
+use crate::compaction::CompactResult;
 use crate::config::{DirectReclaimPolicy, GroupWalkPolicy};
 use crate::effect::{Step, Throttle, Wait};
 use crate::event::TraceEvent;
-use crate::gfp::Gfp;
+use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::machine::Machine;
 use crate::memcg::Position;
-use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
+use crate::units::{NodeId, Order, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
 use crate::vmstat::Event;
+use crate::watermark::zone_watermark_ok;
 
 /// A direct reclaim in progress.
 #[derive(Clone, Debug)]
@@ -110,6 +113,10 @@ impl Machine {
         }
         if state.pass.is_none() {
             match node_order(state.at, self) {
+                Some(node) if self.is_compaction_ready(node, &mut state.sc) => {
+                    state.at += 1;
+                    return Step::Continue;
+                }
                 Some(node) => state.pass = Some(ShrinkNode::new(node)),
                 None => return self.direct_reclaim_round_end(state, ctx),
             }
@@ -138,6 +145,11 @@ impl Machine {
             self.snapshot_all_refaults(sc.target);
             return Step::Done(sc.nr_reclaimed);
         }
+        if sc.compaction_ready {
+            // Compaction will do: that is progress.
+            self.snapshot_all_refaults(sc.target);
+            return Step::Done(sc.nr_reclaimed.max(1));
+        }
         // Only who is short of the machine's memory sleeps for that.
         let stuck = !sc.is_for_group() && sc.priority == 1 && sc.nr_reclaimed == 0;
         sc.priority -= 1;
@@ -158,6 +170,39 @@ impl Machine {
             return Step::Wait(self.reclaim_throttle(ctx.node, Throttle::NoProgress, TICK));
         }
         Step::Continue
+    }
+
+    /// Whether every zone of the node that the request may use has what compaction needs, so that
+    /// reclaim need not go on there (Linux `compaction_ready`). One such zone ends reclaim with this
+    /// round.
+    fn is_compaction_ready(&self, node: NodeId, sc: &mut ScanControl) -> bool {
+        if sc.order <= PAGE_ALLOC_COSTLY_ORDER || sc.is_for_group() {
+            return false;
+        }
+        let mut all = true;
+        for zone in &self.mem.nodes[node.idx()].zones[..=sc.reclaim_idx] {
+            if !zone.is_populated() {
+                continue;
+            }
+            let flags = AllocFlags::at(Watermark::Min);
+            let ready =
+                match compaction_suitable(zone, &self.config, sc.order, flags, sc.reclaim_idx) {
+                    CompactResult::Success => true,
+                    CompactResult::Skipped => false,
+                    CompactResult::Deferred
+                    | CompactResult::Continue
+                    | CompactResult::Complete
+                    | CompactResult::PartialSkipped
+                    | CompactResult::Contended => {
+                        let mark = zone.wmark(Watermark::High) + compact_gap(sc.order);
+                        let flags = AllocFlags::at(Watermark::High);
+                        zone_watermark_ok(zone, 0, mark, sc.reclaim_idx, flags)
+                    }
+                };
+            sc.compaction_ready |= ready;
+            all &= ready;
+        }
+        all
     }
 
     /// A whole descent has freed nothing: allows the next one something that was spared so far.

@@ -23,6 +23,9 @@ pub(super) struct Isolated {
     pub nr_taken: u64,
 }
 
+/// Frames of a zone whose pages are looked for by frame.
+const SMALL_ZONE: u32 = 4096;
+
 impl Machine {
     /// Takes pages of usable zones off the tail, oldest first, until it has at least `nr`; a huge page is
     /// one entry and counts all it has. Gives the number looked at, those of too high zones included,
@@ -78,9 +81,9 @@ impl Machine {
         isolated
     }
 
-    /// Takes up to `nr` pages of one zone off a list, in the order of their frames, going on where the
-    /// last call stopped. Before 4.8 every zone had lists of its own; this stands for a small one's,
-    /// without their order.
+    /// Takes up to `nr` pages of one zone off a list. Before 4.8 every zone had lists of its own. A
+    /// small zone's pages are taken in the order of their frames, going on where the last call stopped:
+    /// they are too few to look for in the node's list.
     fn isolate_pages_of_zone(
         &mut self,
         lru: Lru,
@@ -97,8 +100,21 @@ impl Machine {
         let nr = nr.min(lruvec.zone_sizes[zone][lru as usize]);
         let cursor = self.soft_limit_trees.zone_cursor % spanned.max(1);
         let mut nr_taken = 0;
+        let mut at = lruvec.lists[lru as usize].tail;
+        while spanned > SMALL_ZONE && nr_taken < nr && at.is_some() {
+            // Most of the list: oldest first, past the others.
+            let pfn = at;
+            let page = &pages[pfn.idx()];
+            at = page.prev;
+            if page.zone() == zone {
+                nr_taken += page.nr_pages();
+                lruvec.remove(pages, pfn, lru);
+                pages[pfn.idx()].place = Place::Isolated;
+                taken.push(pfn);
+            }
+        }
         for step in 0..spanned {
-            if nr_taken >= nr {
+            if nr_taken >= nr || spanned > SMALL_ZONE {
                 break;
             }
             let at = (cursor + step) % spanned;

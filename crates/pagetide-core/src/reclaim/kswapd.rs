@@ -7,10 +7,11 @@
 //!
 //! Invariant: `sleeping` is set exactly while the world must not step the daemon.
 
+use super::kswapd_4_5::Balance;
 use super::shrink_node::{NodeStep, ShrinkNode};
 use super::{Reclaimer, ScanControl};
 use crate::call::Ctx;
-use crate::config::{KswapdPolicy, LruPolicy};
+use crate::config::{BackgroundCompaction, KswapdPolicy, LruPolicy};
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step, Throttle, Wait};
 use crate::event::TraceEvent;
@@ -45,6 +46,8 @@ enum Stage {
     /// In the middle of a node pass. Boxed: the stage is moved at every step, and with many groups most
     /// steps do nothing else.
     Shrink(Box<ShrinkNode>),
+    /// In a descent of Linux 4.5.
+    Balance(Box<Balance>),
 }
 
 /// The daemon of one node.
@@ -59,15 +62,21 @@ pub struct Kswapd {
     pub failures: u32,
     /// In its nap or asleep.
     pub sleeping: bool,
-    alloc_order: Order,
+    pub(super) alloc_order: Order,
     reclaim_order: Order,
-    zoneidx: usize,
-    sc: ScanControl,
+    pub(super) zoneidx: usize,
+    /// Highest zone of the request, for kcompactd: not what kswapd made of it.
+    request_zoneidx: usize,
+    pub(super) sc: ScanControl,
     boosts: [u64; MAX_NR_ZONES],
     nr_boost_reclaim: u64,
     round_reclaimed: u64,
     round_scanned: u64,
     raise_priority: bool,
+    /// Linux 4.5: pages of each zone scanned since something was last reclaimed from it.
+    pub(super) pages_scanned: [u64; MAX_NR_ZONES],
+    /// Linux 4.5: compacting.
+    pub(super) compacting: bool,
 }
 
 /// What the daemon does after a step.
@@ -91,12 +100,15 @@ impl Kswapd {
             alloc_order: 0,
             reclaim_order: 0,
             zoneidx: MAX_NR_ZONES - 1,
+            request_zoneidx: MAX_NR_ZONES - 1,
             sc: ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, 0),
             boosts: [0; MAX_NR_ZONES],
             nr_boost_reclaim: 0,
             round_reclaimed: 0,
             round_scanned: 0,
             raise_priority: true,
+            pages_scanned: [0; MAX_NR_ZONES],
+            compacting: false,
         }
     }
 }
@@ -113,13 +125,19 @@ impl Kswapd {
             alloc_order,
             reclaim_order,
             zoneidx,
+            request_zoneidx,
             sc,
             boosts,
             nr_boost_reclaim,
             round_reclaimed,
             round_scanned,
             raise_priority,
+            pages_scanned,
+            compacting,
         } = self;
+        digest.write_all(pages_scanned);
+        digest.write_u64(*request_zoneidx as u64);
+        digest.write_u64(u64::from(*compacting));
         match stage {
             Stage::TrySleep => digest.write_u64(0),
             Stage::Nap { until } => digest.write_all(&[1, *until]),
@@ -129,6 +147,10 @@ impl Kswapd {
             Stage::Shrink(pass) => {
                 digest.write_u64(5);
                 pass.digest(digest);
+            }
+            Stage::Balance(balance) => {
+                digest.write_u64(6);
+                balance.digest(digest);
             }
         }
         digest.write_option(highest_zoneidx.map(|zone| zone as u64));
@@ -161,12 +183,16 @@ impl Machine {
             return;
         }
         let hopeless = kswapd.failures >= MAX_RECLAIM_RETRIES;
-        if hopeless
-            || (self.pgdat_balanced(node, order, highest_zoneidx)
-                && !self.pgdat_watermark_boosted(node, highest_zoneidx))
-        {
-            if !can_direct_reclaim {
-                self.effects.push(Effect::WakeKcompactd(node, order));
+        let balanced = match self.config.kswapd {
+            KswapdPolicy::Linux45 => self.node_balanced_for_waker(node, order, highest_zoneidx),
+            KswapdPolicy::Linux61 | KswapdPolicy::Linux2637 => {
+                self.pgdat_balanced(node, order, highest_zoneidx)
+            }
+        };
+        if hopeless || (balanced && !self.pgdat_watermark_boosted(node, highest_zoneidx)) {
+            // A node that is too fragmented for a caller who cannot compact for himself.
+            if !can_direct_reclaim && self.config.kswapd == KswapdPolicy::Linux61 {
+                self.wakeup_kcompactd(node, order, highest_zoneidx);
             }
             return;
         }
@@ -202,19 +228,17 @@ impl Machine {
         if populated.peek().is_none() {
             return true;
         }
+        // Defrag mode counts whole free pageblocks (Linux 6.15).
+        let in_blocks = self.config.defrag_mode && order > 0;
         let balanced = |zone: &crate::zone::Zone, classzone: usize| {
-            crate::watermark::zone_watermark_ok(
-                zone,
-                order,
-                zone.wmark(Watermark::High),
-                classzone,
-                AllocFlags::at(Watermark::High),
-            )
+            let mark = zone.wmark(Watermark::High);
+            let free = if in_blocks { zone.free_pages_in_blocks() } else { zone.free_pages() };
+            let flags = AllocFlags::at(Watermark::High);
+            crate::watermark::zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
         };
         match self.config.kswapd {
-            KswapdPolicy::Linux61 | KswapdPolicy::Linux45 => {
-                populated.any(|zone| balanced(zone, highest_zoneidx))
-            }
+            KswapdPolicy::Linux61 => populated.any(|zone| balanced(zone, highest_zoneidx)),
+            KswapdPolicy::Linux45 => self.pgdat_balanced_4_5(node, order, highest_zoneidx),
             // Classzone 0: what a low zone keeps from higher requests does not count against it.
             // A zone without anything to reclaim is passed over (`all_unreclaimable`).
             KswapdPolicy::Linux2637 => populated.all(|zone| {
@@ -273,8 +297,21 @@ impl Machine {
                 }
                 Stage::Begin => {
                     self.kswapd_begin(node);
-                    stage = Stage::Round;
+                    stage = if self.config.kswapd == KswapdPolicy::Linux45 {
+                        let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
+                        Stage::Balance(Box::new(Balance::new(zoneidx)))
+                    } else {
+                        Stage::Round
+                    };
                 }
+                Stage::Balance(ref mut balance) => match self.balance_pgdat_4_5(balance, ctx) {
+                    Step::Continue => break (stage, Step::Continue),
+                    Step::Wait(wait) => break (stage, Step::Wait(wait)),
+                    Step::Done(()) => {
+                        let end_zone = balance.end_zoneidx();
+                        break (self.kswapd_end_4_5(node, end_zone), Step::Continue);
+                    }
+                },
                 Stage::Round => match self.kswapd_round(ctx) {
                     Some(pass) => stage = Stage::Shrink(Box::new(pass)),
                     None => {
@@ -335,9 +372,10 @@ impl Machine {
         if self.prepare_kswapd_sleep(node) {
             let kswapd = &mut self.nodes[node.idx()].kswapd;
             kswapd.sleeping = true;
-            if kswapd.alloc_order > 0 {
-                let order = kswapd.alloc_order;
-                self.effects.push(Effect::WakeKcompactd(node, order));
+            let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
+            if self.config.background_compaction == BackgroundCompaction::KcompactdEarly {
+                self.reset_isolation_suitable(node);
+                self.wakeup_kcompactd(node, order, zoneidx);
             }
             return Some((Stage::Nap { until: ctx.now + NAP }, Step::Done(KswapdIdle::Nap(NAP))));
         }
@@ -357,11 +395,27 @@ impl Machine {
         if self.prepare_kswapd_sleep(node) {
             self.mem.vmstat.count(Event::MmVmscanKswapdSleep);
             self.events.record(TraceEvent::MmVmscanKswapdSleep { nid: node });
+            if self.config.background_compaction != BackgroundCompaction::KcompactdEarly {
+                let kswapd = &self.nodes[node.idx()].kswapd;
+                let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
+                self.reset_isolation_suitable(node);
+                self.wakeup_kcompactd(node, order, zoneidx);
+            }
             self.nodes[node.idx()].kswapd.sleeping = true;
             return Some((Stage::Sleep, Step::Done(KswapdIdle::Sleep)));
         }
         self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
         None
+    }
+
+    /// Lets compaction look everywhere again where a task's run has ended (Linux
+    /// `reset_isolation_suitable`).
+    fn reset_isolation_suitable(&mut self, node: NodeId) {
+        for zone in &mut self.mem.nodes[node.idx()].zones {
+            if zone.is_populated() && zone.compaction.blockskip_flush {
+                zone.reset_isolation_suitable();
+            }
+        }
     }
 
     /// Takes the request and sets up the descent (the head of `balance_pgdat`).
@@ -372,6 +426,7 @@ impl Machine {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         kswapd.alloc_order = kswapd.order;
         kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
+        kswapd.request_zoneidx = kswapd.zoneidx;
         let (zid, order) = (kswapd.zoneidx as u8, kswapd.alloc_order);
         self.events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
         kswapd.order = 0;
@@ -426,7 +481,7 @@ impl Machine {
     }
 
     /// Keeps the anonymous lists in balance even while only page cache is taken.
-    fn kswapd_age_anon(&mut self, ctx: &Ctx) {
+    pub(super) fn kswapd_age_anon(&mut self, ctx: &Ctx) {
         let node = ctx.node;
         // Before 5.8 every group's lists were looked at for themselves.
         let each = self.config.lru != LruPolicy::Linux61;
@@ -526,6 +581,19 @@ impl Machine {
         (true, wait)
     }
 
+    /// The end of a descent of Linux 4.5. It sleeps by what it has balanced, unless somebody wants a
+    /// larger block by now.
+    fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> Stage {
+        let request = self.nodes[node.idx()].kswapd.zoneidx;
+        self.kswapd_end(node);
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if kswapd.order > kswapd.alloc_order {
+            return Stage::Begin;
+        }
+        kswapd.zoneidx = end_zone.min(request);
+        Stage::TrySleep
+    }
+
     /// The tail of `balance_pgdat`: take the boost off that was worked off.
     fn kswapd_end(&mut self, node: NodeId) {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
@@ -538,14 +606,15 @@ impl Machine {
             zone.reclaim_active = false;
             zone.watermark_boost -= zone.watermark_boost.min(boost);
         }
-        if kswapd.reclaim_order >= kswapd.alloc_order {
+        if kswapd.reclaim_order >= kswapd.alloc_order && self.config.kswapd != KswapdPolicy::Linux45
+        {
             // Satisfied at the order asked for: go by the newest request.
             kswapd.alloc_order = kswapd.order;
             kswapd.reclaim_order = kswapd.order;
             kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
         }
         if boosted {
-            self.effects.push(Effect::WakeKcompactd(node, PAGEBLOCK_ORDER));
+            self.wakeup_kcompactd(node, PAGEBLOCK_ORDER, zoneidx);
         }
         self.snapshot_refaults(None, node);
     }

@@ -13,6 +13,7 @@ mod graded;
 pub(crate) mod group_policy;
 mod isolate;
 pub mod kswapd;
+mod kswapd_4_5;
 pub(crate) mod old_balance;
 mod protection;
 pub mod scan_count;
@@ -114,6 +115,8 @@ pub struct ScanControl {
     pub shrink_priority_spared: bool,
     /// Visit every group, even where walks are shared.
     pub full_walk: bool,
+    /// A zone has what compaction needs: reclaim ends with the round.
+    pub compaction_ready: bool,
     /// Cost of reclaiming anonymous memory so far.
     pub anon_cost: u64,
     /// Cost of reclaiming page cache so far.
@@ -151,6 +154,7 @@ impl ScanControl {
             ignore_shrink_priority: false,
             shrink_priority_spared: false,
             full_walk: false,
+            compaction_ready: false,
             anon_cost: 0,
             file_cost: 0,
             nr_scanned: 0,
@@ -183,6 +187,7 @@ impl ScanControl {
             ignore_shrink_priority,
             shrink_priority_spared,
             full_walk,
+            compaction_ready,
             anon_cost,
             file_cost,
             nr_scanned,
@@ -202,6 +207,7 @@ impl ScanControl {
             ignore_shrink_priority,
             shrink_priority_spared,
             full_walk,
+            compaction_ready,
         ] {
             digest.write_u64(u64::from(*flag));
         }

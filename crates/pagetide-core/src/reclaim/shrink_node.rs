@@ -16,16 +16,19 @@ use super::group_policy::{Plan, Visit, Walk};
 use super::soft_limit_tree::SoftReclaim;
 use super::ScanControl;
 use crate::call::Ctx;
+use crate::compaction::suitable::{compact_gap, compaction_suitable};
+use crate::compaction::CompactResult;
 use crate::config::{CgroupVersion, DirectReclaimPolicy, GroupWalkPolicy};
 use crate::digest::Digest;
 use crate::effect::{Throttle, Wait};
 use crate::event::TraceEvent;
+use crate::gfp::{AllocFlags, Watermark};
 use crate::lruvec::Lru;
 use crate::machine::Machine;
 use crate::memcg::{Position, ROOT};
 use crate::page::PageFlags;
-use crate::units::{MemcgId, NodeId, DEF_PRIORITY, SWAP_CLUSTER_MAX};
-use crate::vmstat::Event;
+use crate::units::{MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
+use crate::vmstat::{Event, NodeStat};
 use alloc::boxed::Box;
 
 /// One timer tick of the kernel (250 HZ as distributions configure it), for throttles that are
@@ -147,7 +150,52 @@ impl ShrinkNode {
 }
 
 impl Machine {
+    /// One step of a pass. A pass for a block of high order goes on with the node while that promises to
+    /// give compaction what it needs.
     pub(crate) fn shrink_node_step(
+        &mut self,
+        pass: &mut ShrinkNode,
+        sc: &mut ScanControl,
+        ctx: &Ctx,
+    ) -> NodeStep {
+        match self.shrink_node_once(pass, sc, ctx) {
+            NodeStep::Done(wait) if self.should_continue_reclaim(pass, sc) => {
+                self.shrink_node_begin(pass, sc);
+                wait.map_or(NodeStep::Continue, NodeStep::Wait)
+            }
+            step => step,
+        }
+    }
+
+    /// Whether the node has more of what a block of high order needs (Linux
+    /// `should_continue_reclaim`): pages were reclaimed, no zone can be compacted yet, and the inactive
+    /// lists are long enough.
+    fn should_continue_reclaim(&self, pass: &ShrinkNode, sc: &ScanControl) -> bool {
+        let for_compaction =
+            sc.order > PAGE_ALLOC_COSTLY_ORDER || sc.order > 0 && sc.priority < DEF_PRIORITY - 2;
+        if !for_compaction || sc.nr_reclaimed == pass.reclaimed_before {
+            return false;
+        }
+        let flags = AllocFlags::at(Watermark::Min);
+        let node = &self.mem.nodes[pass.node.idx()];
+        let zones = match sc.only_zone {
+            Some(zone) => &node.zones[zone..=zone],
+            None => &node.zones[..=sc.reclaim_idx],
+        };
+        let ready = zones.iter().any(|zone| {
+            zone.is_populated()
+                && compaction_suitable(zone, &self.config, sc.order, flags, sc.reclaim_idx)
+                    != CompactResult::Skipped
+        });
+        let stat = |stat| self.node_stat(pass.node, stat);
+        let mut inactive = stat(NodeStat::NrInactiveFile);
+        if self.swap.free() > 0 {
+            inactive += stat(NodeStat::NrInactiveAnon);
+        }
+        !ready && inactive > compact_gap(sc.order)
+    }
+
+    fn shrink_node_once(
         &mut self,
         pass: &mut ShrinkNode,
         sc: &mut ScanControl,

@@ -18,6 +18,12 @@ pub struct World {
     pub inflight: Vec<Io>,
     /// Frames whose copy was asked for and is not reported yet.
     pub copies: Vec<Pfn>,
+    /// Copies wait until the test reports them.
+    pub holds_copies: bool,
+    /// Every n-th copy fails; 0: none does.
+    pub fail_copies: u64,
+    nr_copies: u64,
+    pub kcompactd_awake: bool,
     pub kswapd_awake: bool,
     pub flusher_awake: bool,
     pub killed: Vec<MmId>,
@@ -42,6 +48,10 @@ impl World {
             now: 0,
             inflight: Vec::new(),
             copies: Vec::new(),
+            holds_copies: false,
+            fail_copies: 0,
+            nr_copies: 0,
+            kcompactd_awake: false,
             kswapd_awake: false,
             flusher_awake: false,
             killed: Vec::new(),
@@ -76,10 +86,43 @@ impl World {
                 Effect::WakeKswapd(_) => self.kswapd_awake = true,
                 Effect::WakeFlusher => self.flusher_awake = true,
                 Effect::OomKill(mm) => self.killed.push(mm),
-                Effect::WakePage(_) | Effect::WakeKcompactd(..) | Effect::WakeThrottled(..) => {}
+                Effect::WakeKcompactd(_) => self.kcompactd_awake = true,
+                Effect::WakePage(_) | Effect::WakeThrottled(..) => {}
             }
         }
         self.check();
+        if !self.holds_copies {
+            self.finish_copies();
+        }
+    }
+
+    /// Reports all copies, in any order.
+    pub fn finish_copies(&mut self) {
+        while !self.copies.is_empty() {
+            let at = self.draw(self.copies.len() as u64) as usize;
+            let from = self.copies.swap_remove(at);
+            self.nr_copies += 1;
+            let ok = self.fail_copies == 0 || !self.nr_copies.is_multiple_of(self.fail_copies);
+            let mut effects = Vec::new();
+            self.machine.copy_done(from, ok, CPU).drain_into(&mut effects);
+            self.carry_out(effects);
+        }
+    }
+
+    /// Runs kcompactd until it sleeps.
+    pub fn kcompactd(&mut self) {
+        self.kcompactd_awake = false;
+        loop {
+            let mut effects = Vec::new();
+            let (step, more) = self.machine.kcompactd_step(NODE, CPU, self.now);
+            more.drain_into(&mut effects);
+            self.carry_out(effects);
+            match step {
+                Step::Continue => {}
+                Step::Wait(_) => self.finish_copies(),
+                Step::Done(_) => return,
+            }
+        }
     }
 
     pub fn complete_one(&mut self) {
@@ -115,6 +158,17 @@ impl World {
             Step::Wait(Wait::Page(_)) => unreachable!(),
         }
         self.carry_out(buffer);
+    }
+
+    /// Runs kswapd until it sleeps for good.
+    pub fn kswapd_to_sleep(&mut self) {
+        for _ in 0..100_000 {
+            if !self.kswapd_awake {
+                return;
+            }
+            self.kswapd();
+        }
+        panic!("kswapd never sleeps");
     }
 
     /// One step of khugepaged; what it does next, if it is idle.
@@ -182,6 +236,7 @@ impl World {
                 }
                 Step::Continue => {}
                 Step::Wait(wait) => {
+                    self.finish_copies();
                     self.complete_one();
                     self.flusher();
                     self.kswapd();

@@ -67,7 +67,7 @@ impl HostSnapshot {
             swaps: parsed(&files, "/proc/swaps", swaps::parse, &mut notes),
             ..HostSnapshot::default()
         };
-        for knob in SYSCTLS {
+        for knob in SYSCTLS.iter().filter(|knob| !knob.form.is_action()) {
             let Some(place) = sysctl::place(knob.name) else { continue };
             let Some(text) = files.read(&place, &mut notes) else { continue };
             match sysctl::parse(knob, &text) {

@@ -1,8 +1,8 @@
 //! Knobs: where the system has those that a scenario knows, and whether a scenario takes their
 //! values.
 //!
-//! Linux: /proc/sys/vm, and debugfs for `fault_around_bytes`; `block.read_ahead_kb` is a file of
-//! each disk, see [`super::block`]. Invariant: a text that [`parse`] returns passes the checks of
+//! Linux: /proc/sys/vm, debugfs for `fault_around_bytes`, /sys/kernel/mm for transparent huge pages;
+//! `block.read_ahead_kb` is a file of each disk, see [`super::block`]. Invariant: a text that [`parse`] returns passes the checks of
 //! the scenario's loader and of the core, which have the same bounds.
 
 use super::note::{shown, Note};
@@ -12,6 +12,9 @@ use pagetide_scenario::names::{Knob, KnobForm};
 pub fn place(name: &str) -> Option<String> {
     match name {
         "vm.fault_around_bytes" => Some("/sys/kernel/debug/fault_around_bytes".to_owned()),
+        _ if name.starts_with("transparent_hugepage.") => {
+            Some(format!("/sys/kernel/mm/{}", name.replace('.', "/")))
+        }
         _ if name.starts_with("vm.") => Some(format!("/proc/sys/{}", name.replacen('.', "/", 1))),
         _ => None,
     }
@@ -25,6 +28,13 @@ pub fn parse(knob: &Knob, text: &str) -> Result<Option<String>, Note> {
     let place = place(knob.name).unwrap_or_else(|| knob.name.to_owned());
     let refuse = |message: String| Note { text: shown(text), ..Note::new(&place, message) };
     let words: Vec<&str> = text.split_whitespace().take(64).collect();
+    if let KnobForm::Word(takes) = knob.form {
+        // All words, with the one in force in brackets.
+        let bare = words.iter().map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+        let known = bare.flatten().next().filter(|word| takes.contains(word));
+        let known = known.ok_or_else(|| refuse(format!("left out, none of {}", takes.join(", "))));
+        return known.map(|word| Some(word.to_owned()));
+    }
     let numbers: Option<Vec<i64>> = words.iter().map(|word| decimal(word)).collect();
     let numbers = numbers.filter(|numbers| !numbers.is_empty());
     let numbers = numbers.ok_or_else(|| refuse("left out, not a number".to_owned()))?;
@@ -45,6 +55,9 @@ pub fn parse(knob: &Knob, text: &str) -> Result<Option<String>, Note> {
         }
         KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne | KnobForm::Reclaim => {
             Err(refuse("left out, a control file of groups".to_owned()))
+        }
+        KnobForm::Trigger | KnobForm::Word(_) => {
+            Err(refuse("left out, it has no value".to_owned()))
         }
     }
 }
@@ -77,6 +90,9 @@ mod tests {
         let ratios = read("vm.lowmem_reserve_ratio", "256\t256\t32\t0\t0\n");
         assert_eq!(ratios, Ok(Some("256 256 32 0 0".into())));
         assert_eq!(read("vm.dirty_bytes", "0"), Ok(None));
+        let words = "always defer [defer+madvise] madvise never\n";
+        let word = read("transparent_hugepage.defrag", words);
+        assert_eq!(word, Ok(Some("defer+madvise".into())));
         assert_eq!(read("vm.dirty_writeback_centisecs", "0"), Ok(Some("0".into())));
     }
 
@@ -93,6 +109,9 @@ mod tests {
             ("vm.dirty_bytes", "4096"),
             ("vm.lowmem_reserve_ratio", "256 -1"),
             ("vm.lowmem_reserve_ratio", "256 \u{1b}"),
+            ("transparent_hugepage.enabled", "always madvise never"),
+            ("transparent_hugepage.enabled", "always [sometimes] never"),
+            ("vm.compact_memory", "1"),
         ] {
             assert!(read(name, text).is_err(), "{name} {text:?}");
         }
@@ -102,6 +121,8 @@ mod tests {
     fn places_are_the_kernel_s() {
         assert_eq!(place("vm.page-cluster").unwrap(), "/proc/sys/vm/page-cluster");
         assert!(place("vm.fault_around_bytes").unwrap().starts_with("/sys/kernel/debug/"));
+        let max = place("transparent_hugepage.khugepaged.max_ptes_none").unwrap();
+        assert_eq!(max, "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none");
         assert_eq!(place("block.read_ahead_kb"), None);
     }
 }

@@ -171,7 +171,9 @@ impl Column {
 impl Set {
     fn apply(self, root: &mut Node, sink: &mut Sink) {
         // A knob by its own name: `vm.swappiness` for `sysctl.vm.swappiness`.
-        let is_knob = self.path.starts_with("vm.") || self.path.starts_with("block.");
+        let is_knob = ["vm.", "block.", "transparent_hugepage."]
+            .iter()
+            .any(|directory| self.path.starts_with(directory));
         let text = if is_knob { format!("sysctl.{}", self.path) } else { self.path };
         Path { text: &text, span: self.span }.assign(root, self.node, sink);
     }

@@ -1,6 +1,8 @@
-//! Samples of who has how much memory, at even distances of virtual time.
+//! Samples of who has how much memory and of how fragmented the rest is, at even distances of virtual
+//! time.
 //!
-//! Linux: a loop around memory.current and memory.stat, but one that costs the machine nothing. The
+//! Linux: a loop around memory.current, memory.stat and unusable_index, but one that costs the machine
+//! nothing. The
 //! distance doubles whenever there are [`MOST_SAMPLES`], so that a run of any length keeps between half
 //! and all of that many. Within a sample levels are looked at [`TICKS`] times, so that a group that is
 //! cut down and grows again between two samples still shows how low it was.
@@ -9,11 +11,14 @@
 //! without it are the same run.
 
 use super::World;
+use pagetide_core::compaction::fragmentation::FreeBlocks;
 use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::units::{MemcgId, Nanos};
+use pagetide_core::node::Node;
+use pagetide_core::units::{MemcgId, Nanos, PAGEBLOCK_ORDER};
+use pagetide_core::vmstat::Event;
 use pagetide_scenario::model::Setup;
-use pagetide_scenario::timeline::{Counts, Row, Sample, Timeline};
+use pagetide_scenario::timeline::{Compaction, Counts, NodeRow, Row, Sample, Timeline};
 
 /// Samples that are kept at most.
 const MOST_SAMPLES: usize = 512;
@@ -32,8 +37,11 @@ pub(super) struct Sampler {
     samples: Vec<Sample>,
     /// Levels of the sample under way, by row; its counts come when it ends.
     levels: Vec<Option<Row>>,
+    /// The same of the nodes; empty before its first look.
+    nodes: Vec<NodeRow>,
     /// Counts when the last sample ended, by row.
     before: Vec<Counts>,
+    compaction_before: Compaction,
 }
 
 impl World {
@@ -46,7 +54,9 @@ impl World {
             nr_ticks: 0,
             samples: Vec::new(),
             levels: vec![None; nr_rows],
+            nodes: Vec::new(),
             before: vec![Counts::default(); nr_rows],
+            compaction_before: Compaction::default(),
         });
     }
 
@@ -73,6 +83,7 @@ impl World {
             groups,
             machine_pages: machine_pages(&self.machine),
             high_marks_pages: zones.map(|zone| zone.watermark_high).sum(),
+            nr_nodes: self.machine.nr_nodes(),
             samples: sampler.samples,
         })
     }
@@ -108,6 +119,14 @@ impl Sampler {
             };
             *levels = Row::merged_if_there(*levels, Some(now));
         }
+        let nodes = machine.mem.nodes.iter().map(node_row);
+        if self.nodes.is_empty() {
+            self.nodes.extend(nodes);
+        } else {
+            for (earlier, now) in self.nodes.iter_mut().zip(nodes) {
+                *earlier = earlier.merged(&now);
+            }
+        }
     }
 
     fn end_sample(&mut self, end_ns: Nanos, machine: &Machine, groups: &[Option<MemcgId>]) {
@@ -122,7 +141,14 @@ impl Sampler {
                 row.counts = now.since(&earlier);
             }
         }
-        let sample = Sample { end_ns, rows: rows_now };
+        let compaction = compaction_of(machine);
+        let sample = Sample {
+            end_ns,
+            rows: rows_now,
+            nodes: std::mem::take(&mut self.nodes),
+            compaction: compaction.since(&self.compaction_before),
+        };
+        self.compaction_before = compaction;
         match self.samples.last_mut() {
             Some(last) if last.end_ns == end_ns => last.merge(sample),
             _ => self.samples.push(sample),
@@ -155,6 +181,24 @@ fn counts_of(machine: &Machine, memcg: MemcgId) -> Counts {
         pgsteal_kswapd: events.pgsteal_kswapd,
         pgsteal_direct: events.pgsteal_direct,
         pgmajfault: events.pgmajfault,
+    }
+}
+
+fn compaction_of(machine: &Machine) -> Compaction {
+    let events = [Event::CompactMigrateScanned, Event::CompactFreeScanned, Event::PgmigrateSuccess];
+    Compaction::of_values(events.map(|event| machine.mem.vmstat.get(event)))
+}
+
+fn node_row(node: &Node) -> NodeRow {
+    let zones = node.zones.iter().map(|zone| FreeBlocks::of(zone, PAGEBLOCK_ORDER));
+    let free = zones.fold(FreeBlocks::default(), FreeBlocks::plus);
+    let unusable = u32::try_from(free.unusable_index()).unwrap_or(0);
+    NodeRow {
+        free_pages: free.pages,
+        large_blocks: free.suitable_blocks,
+        unusable_index: unusable,
+        unusable_index_min: unusable,
+        unusable_index_max: unusable,
     }
 }
 

@@ -1,5 +1,5 @@
 //! `pagetide inspect`: the state of a machine after a run, as the kernel would print it, or what became
-//! of its groups' memory on the way.
+//! of its groups' and nodes' memory on the way.
 
 use crate::cli::InspectArgs;
 use crate::error::{CliError, ExitStatus};

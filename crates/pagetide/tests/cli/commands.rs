@@ -40,8 +40,12 @@ fn inspect_prints_the_kernels_files() {
 
     let all = inspect(&["--variant", "early"]);
     assert_eq!(all.code, Some(0), "{all:?}");
-    for name in ["zoneinfo", "buddyinfo", "vmstat", "meminfo"] {
+    for name in ["zoneinfo", "buddyinfo", "pagetypeinfo", "vmstat", "meminfo"] {
         assert!(all.stdout.contains(&format!("==> /proc/{name} <==\n")), "{}", all.stdout);
+    }
+    for name in ["extfrag_index", "unusable_index"] {
+        let heading = format!("==> /sys/kernel/debug/extfrag/{name} <==\nNode 0, zone ");
+        assert!(all.stdout.contains(&heading), "{}", all.stdout);
     }
     assert!(all.stdout.contains("memory.stat <==\n"));
     all.says(&["small, variant early, seed 7, pagetide "]);
@@ -53,6 +57,17 @@ fn inspect_prints_the_kernels_files() {
     let only = inspect(&["--only", "meminfo"]).stdout;
     let total = only.lines().next().unwrap();
     assert!(total.starts_with("MemTotal:") && total.ends_with(" kB"), "{total}");
+
+    // The share of free pages in blocks of order 8 and less, from what buddyinfo has.
+    let line = |name: &str| inspect(&["--only", name]).stdout.lines().last().unwrap().to_owned();
+    let buddies = line("buddyinfo");
+    let blocks = buddies.split_whitespace().skip(4).map(|count| count.parse::<u64>().unwrap());
+    let pages: Vec<u64> = blocks.enumerate().map(|(order, count)| count << order).collect();
+    let (free, small): (u64, u64) = (pages.iter().sum(), pages[..9].iter().sum());
+    let index = small * 1000 / free;
+    let indices = line("unusable_index");
+    let at_order_9 = indices.split_whitespace().nth(4 + 9).unwrap();
+    assert_eq!(at_order_9, format!("{}.{:03}", index / 1000, index % 1000), "{buddies}");
 
     let seeded = inspect(&["--seed", "8", "--set", "machine.memory=128MiB", "--only", "meminfo"]);
     assert_ne!(seeded.stdout.lines().next(), Some(total));

@@ -1,6 +1,6 @@
 //! `run --events` and `inspect --timeline` as a user meets them.
 
-use crate::common::{Place, Ran, GROUPS};
+use crate::common::{Place, Ran, GROUPS, SMALL};
 use serde_json::Value;
 use std::fs;
 
@@ -67,7 +67,8 @@ fn a_timeline_draws_every_group() {
     let place = place();
     let ran = place.run(["inspect", "groups.toml", "--timeline"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    for wanted in ["machine, free memory (0 to ", "\n/master (0 to ", "\n/slave (0 to "] {
+    let node = "\nnode 0, free memory unusable at order 9 (0 to 1.000)\n";
+    for wanted in ["machine, free memory (0 to ", node, "\n/master (0 to ", "\n/slave (0 to "] {
         assert!(ran.stdout.contains(wanted), "{wanted:?} is not in\n{}", ran.stdout);
     }
     for wanted in ["\n pgscan_direct |", "\npgsteal_direct |", "#:", "A column is "] {
@@ -79,18 +80,45 @@ fn a_timeline_draws_every_group() {
 }
 
 #[test]
+fn a_machine_without_groups_has_a_timeline() {
+    let place = Place::with("small.toml", SMALL);
+    let inspect = |args: &[&str]| place.run([&["inspect", "small.toml"], args].concat());
+    let text = inspect(&["--timeline"]).stdout;
+    for wanted in ["machine, free memory (0 to ", "\nnode 0, ", "\n      free MiB |"] {
+        assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
+    }
+    let csv = inspect(&["--timeline", "--csv"]).stdout;
+    let last = |group: &str| csv.lines().rfind(|row| row.contains(group)).unwrap();
+    let fields: Vec<&str> = last(",node0,").split(',').collect();
+    let files = inspect(&["--only", "vmstat"]).stdout;
+    assert!(files.starts_with(&format!("nr_free_pages {}\n", fields[10])), "{}", last(",node0,"));
+}
+
+#[test]
 fn a_timelines_csv_sums_up_to_the_files() {
     let place = place();
     let inspect = |args: &[&str]| place.run([&["inspect", "groups.toml"], args].concat());
     let csv = inspect(&["--timeline", "--csv"]).stdout;
     let mut rows = csv.lines();
     let header = "ns,group,usage_pages,pgscan_kswapd,pgscan_direct,pgsteal_kswapd,\
-                  pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages";
+                  pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages,free_pages,\
+                  free_blocks_order9,unusable_index,unusable_index_min,unusable_index_max,\
+                  compact_migrate_scanned,compact_free_scanned,pgmigrate_success";
     assert_eq!(rows.next(), Some(header));
-    let mut stolen = 0;
+    let (mut stolen, mut nodes) = (0, 0);
     for row in rows {
         let fields: Vec<&str> = row.split(',').collect();
-        assert_eq!(fields.len(), 10, "{row}");
+        assert_eq!(fields.len(), 18, "{row}");
+        if fields[1] == "node0" {
+            assert!(
+                fields[2..10].iter().chain(&fields[15..]).all(|field| field.is_empty()),
+                "{row}"
+            );
+            let index = |at: usize| -> f64 { fields[at].parse().unwrap() };
+            assert!(index(13) <= index(12) && index(12) <= index(14), "{row}");
+            nodes += 1;
+            continue;
+        }
         let number = |at: usize| -> u64 { fields[at].parse().unwrap() };
         assert!(["", "/master", "/slave"].contains(&fields[1]), "{row}");
         assert!(number(8) <= number(2) && number(2) <= number(9), "{row}");
@@ -103,7 +131,7 @@ fn a_timelines_csv_sums_up_to_the_files() {
         let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("no {name} in {stat}")).parse().unwrap()
     };
-    assert!(stolen > 0);
+    assert!(stolen > 0 && nodes >= 256);
     assert_eq!(stolen, count("pgsteal_kswapd") + count("pgsteal_direct"));
 }
 

@@ -25,7 +25,7 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
     policies(page, host);
     page.line("");
     page.line("[sysctl]");
-    let places = ["/proc/sys/vm/", "/sys/kernel/debug/"];
+    let places = ["/proc/sys/vm/", "/sys/kernel/debug/", "/sys/kernel/mm/"];
     let about = |note: &&Note| places.iter().any(|place| note.place.starts_with(place));
     // These are told already, as all notes of the snapshot.
     for note in host.notes.iter().filter(about) {
@@ -42,6 +42,8 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
         } else if name.starts_with("vm.wmark_") {
             let message = format!("{name} is left out: it needs the policy `apart`");
             page.tell(Note::new("/proc/sys/vm", message));
+        } else if is_word(name) {
+            page.line(&format!("\"{name}\" = {}", quoted(text)));
         } else if *name == "vm.lowmem_reserve_ratio" {
             page.line(&format!("\"{name}\" = {}", quoted(&reserve_ratios(host, text))));
         } else {
@@ -49,6 +51,10 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
         }
     }
     read_ahead(page, host);
+}
+
+fn is_word(name: &str) -> bool {
+    find_knob(SYSCTLS, name).is_some_and(|knob| matches!(knob.form, KnobForm::Word(_)))
 }
 
 fn policies(page: &mut Page, host: &HostSnapshot) {

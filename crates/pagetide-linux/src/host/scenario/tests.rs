@@ -96,10 +96,21 @@ fn knobs_that_exclude_each_other() {
         ("vm.lowmem_reserve_ratio", "256 32 1 0 0".into()),
         ("vm.dirty_ratio", "0".into()),
         ("vm.dirty_bytes", "100000".into()),
+        ("transparent_hugepage.enabled", "madvise".into()),
+        ("transparent_hugepage.khugepaged.max_ptes_none", "511".into()),
     ];
     let (setup, written) = setup(&host, Options::default());
     let names: Vec<&str> = setup.sysctls.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["vm.min_free_kbytes", "vm.lowmem_reserve_ratio", "vm.dirty_bytes"]);
+    assert_eq!(
+        names,
+        [
+            "vm.min_free_kbytes",
+            "vm.lowmem_reserve_ratio",
+            "vm.dirty_bytes",
+            "transparent_hugepage.enabled",
+            "transparent_hugepage.khugepaged.max_ptes_none",
+        ]
+    );
     assert_eq!(setup.sysctls[1].1, "256 32 1 0");
     assert_eq!(setup.policies["watermarks"], "derived");
     told(&written, "has the marks 1, 2 and 3 pages and will have 250, 312 and 375");

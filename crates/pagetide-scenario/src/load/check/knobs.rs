@@ -6,8 +6,8 @@ use crate::load::raw::{self, Knobs, Write};
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::parse_size;
 use crate::names::{
-    find_knob, BackgroundCompactionPolicy, DirectReclaimPolicy, Knob, KnobForm, KswapdPolicy,
-    Named, PerCpuListsPolicy, WatermarksPolicy, SYSCTLS,
+    find_knob, listed, BackgroundCompactionPolicy, DirectReclaimPolicy, Knob, KnobForm,
+    KswapdPolicy, Named, PerCpuListsPolicy, WatermarksPolicy, SYSCTLS,
 };
 use std::collections::BTreeMap;
 
@@ -196,6 +196,10 @@ fn check_text(knob: &Knob, text: &str) -> Result<(), String> {
                 Err(_) => forms.to_owned(),
             })
         }
+        KnobForm::Trigger if parse_integer(text) == Some(1) => Ok(()),
+        KnobForm::Trigger => Err("it takes 1".to_owned()),
+        KnobForm::Word(words) if words.contains(&text.strip_suffix('\n').unwrap_or(text)) => Ok(()),
+        KnobForm::Word(words) => Err(format!("it takes {}", listed(words))),
     }
 }
 
@@ -316,6 +320,16 @@ mod tests {
         assert!(check("vm.lowmem_reserve_ratio", "a b").is_err());
         assert!(check("vm.lowmem_reserve_ratio", "1 2 3 4 5").is_err());
         assert!(check("vm.lowmem_reserve_ratio", " ").is_err());
+        assert_eq!(check("vm.compact_memory", "1\n"), Ok(()));
+        assert_eq!(check("vm.compact_memory", "2"), Err("it takes 1".into()));
+        let enabled = "transparent_hugepage.enabled";
+        assert_eq!(check(enabled, "madvise\n"), Ok(()));
+        assert_eq!(check("transparent_hugepage.defrag", "defer+madvise"), Ok(()));
+        for text in ["", "1", "Always", " always", "[always]", "always\n\n"] {
+            assert_eq!(check(enabled, text), Err("it takes always, madvise or never".into()));
+        }
+        let pages = "transparent_hugepage.khugepaged.pages_to_scan";
+        assert_eq!(check(pages, "0"), Err("it takes 1 or more".into()));
         assert_eq!(check("memory.max", "max"), Ok(()));
         let hint = check("memory.max", "300MiB").unwrap_err();
         assert!(hint.ends_with("write 300M"), "{hint}");

@@ -1,0 +1,230 @@
+//! A task that compacts for its own allocation.
+//!
+//! Linux: `__alloc_pages_direct_compact`, `try_to_compact_pages`, `compact_zone_order` (6.1, and 4.5 by
+//! [`CompactionPolicy`]). The zones that the request may use are compacted one after the other until
+//! one has a block. Then the free lists are tried, or the block is there already, if the run has kept
+//! it (`compaction_capture`).
+//!
+//! Invariant: a request that may not start I/O compacts nothing.
+
+use super::run::RunId;
+use super::{CompactMode, CompactResult, Compactor, Goal};
+use crate::call::Ctx;
+use crate::config::CompactionPolicy;
+use crate::effect::Step;
+use crate::gfp::{AllocFlags, Gfp, Watermark};
+use crate::machine::Machine;
+use crate::node::ZoneRef;
+use crate::units::{Order, Pfn};
+use crate::vmstat::Event;
+use crate::watermark::zone_watermark_ok;
+
+/// How hard to try (Linux `enum compact_priority`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum CompactPriority {
+    /// Whole zones, whatever was found before.
+    SyncFull,
+    /// May wait for locks.
+    SyncLight,
+    /// Waits for nothing.
+    Async,
+}
+
+/// A compaction of an allocating task.
+#[derive(Clone, Debug)]
+pub(crate) struct DirectCompaction {
+    order: Order,
+    gfp: Gfp,
+    flags: AllocFlags,
+    priority: CompactPriority,
+    /// Position in the zonelist.
+    at: usize,
+    run: Option<RunId>,
+    /// The best of the zones.
+    result: CompactResult,
+    captured: Option<Pfn>,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DirectCompacted {
+    pub result: CompactResult,
+    /// The block.
+    pub pfn: Option<Pfn>,
+}
+
+impl DirectCompaction {
+    pub(crate) fn new(
+        order: Order,
+        gfp: Gfp,
+        flags: AllocFlags,
+        priority: CompactPriority,
+    ) -> DirectCompaction {
+        let result = CompactResult::Skipped;
+        DirectCompaction { order, gfp, flags, priority, at: 0, run: None, result, captured: None }
+    }
+
+    fn mode(&self) -> CompactMode {
+        if self.priority == CompactPriority::Async {
+            CompactMode::Async
+        } else {
+            CompactMode::SyncLight
+        }
+    }
+}
+
+impl Machine {
+    /// One batch. Done: whether there is a block, and how compaction went.
+    pub(crate) fn direct_compact_step(
+        &mut self,
+        state: &mut DirectCompaction,
+        ctx: &Ctx,
+    ) -> Step<DirectCompacted> {
+        match self.try_to_compact_zones(state, ctx) {
+            Step::Continue => Step::Continue,
+            Step::Wait(wait) => Step::Wait(wait),
+            Step::Done(()) => Step::Done(self.after_direct_compact(state, ctx)),
+        }
+    }
+
+    fn try_to_compact_zones(&mut self, state: &mut DirectCompaction, ctx: &Ctx) -> Step<()> {
+        if let Some(id) = state.run {
+            return match self.compact_step(id, ctx) {
+                Step::Continue => Step::Continue,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(end) => {
+                    state.run = None;
+                    state.captured = end.captured;
+                    if self.zone_was_compacted(state, end.result, ctx) {
+                        return Step::Done(());
+                    }
+                    state.at += 1;
+                    Step::Continue
+                }
+            };
+        }
+        if !state.gfp.has(Gfp::IO) {
+            return Step::Done(());
+        }
+        let highest = state.gfp.highest_zone();
+        loop {
+            let zones = &self.mem.zonelists[ctx.node.idx()][highest].zones;
+            let Some(&zone) = zones.get(state.at) else { return Step::Done(()) };
+            let thorough = state.priority == CompactPriority::SyncFull;
+            if !thorough && self.compaction_of(zone).is_deferred(state.order) {
+                state.result = state.result.max(CompactResult::Deferred);
+                state.at += 1;
+                continue;
+            }
+            let goal = Goal {
+                zone,
+                order: Some(state.order),
+                mt: state.gfp.migrate_type(),
+                gfp: state.gfp,
+                mode: state.mode(),
+                flags: state.flags,
+                highest_zoneidx: highest,
+                by: Compactor::Direct,
+                thorough,
+            };
+            match self.compact_begin(goal, ctx) {
+                Ok(id) => {
+                    state.run = Some(id);
+                    return Step::Continue;
+                }
+                Err(result) => {
+                    if self.zone_was_compacted(state, result, ctx) {
+                        return Step::Done(());
+                    }
+                    state.at += 1;
+                }
+            }
+        }
+    }
+
+    fn compaction_of(&mut self, at: ZoneRef) -> &mut super::ZoneCompaction {
+        &mut self.mem.nodes[at.node.idx()].zones[usize::from(at.zone)].compaction
+    }
+
+    /// Remembers how a zone's run ended. Whether that is enough.
+    fn zone_was_compacted(
+        &mut self,
+        state: &mut DirectCompaction,
+        result: CompactResult,
+        ctx: &Ctx,
+    ) -> bool {
+        state.result = state.result.max(result);
+        let highest = state.gfp.highest_zone();
+        let zones = &self.mem.zonelists[ctx.node.idx()][highest].zones;
+        let Some(&at) = zones.get(state.at) else { return true };
+        let order = state.order;
+        let old = self.config.compaction == CompactionPolicy::Linux45;
+        let success = if old {
+            let zone = &self.mem.nodes[at.node.idx()].zones[usize::from(at.zone)];
+            zone_watermark_ok(zone, order, zone.wmark(Watermark::Low), highest, state.flags)
+        } else {
+            result == CompactResult::Success
+        };
+        if success {
+            state.result = state.result.max(CompactResult::Success);
+            self.compaction_of(at).defer_reset(order, false);
+            return true;
+        }
+        let exhausted =
+            result == CompactResult::Complete || !old && result == CompactResult::PartialSkipped;
+        if state.priority != CompactPriority::Async && exhausted {
+            // An asynchronous failure proves nothing.
+            self.compaction_of(at).defer(order);
+        }
+        state.priority == CompactPriority::Async && self.need_resched
+    }
+
+    fn after_direct_compact(&mut self, state: &mut DirectCompaction, ctx: &Ctx) -> DirectCompacted {
+        let result = state.result;
+        let old = self.config.compaction == CompactionPolicy::Linux45;
+        if result == CompactResult::Skipped || old && result == CompactResult::Deferred {
+            return DirectCompacted { result, pfn: None };
+        }
+        self.mem.vmstat.count(Event::CompactStall);
+        let pfn = match state.captured.take() {
+            Some(pfn) => {
+                self.mem.hand_out_captured(pfn, state.order);
+                Some(pfn)
+            }
+            None => self.mem.get_page_from_freelist(
+                ctx.cpu,
+                ctx.node,
+                state.order,
+                state.gfp,
+                state.flags,
+            ),
+        };
+        match pfn {
+            Some(pfn) => {
+                let page = &self.mem.pages[pfn.idx()];
+                let at = ZoneRef { node: page.node(), zone: page.zone() as u8 };
+                let compaction = self.compaction_of(at);
+                compaction.blockskip_flush = false;
+                compaction.defer_reset(state.order, true);
+                self.mem.vmstat.count(Event::CompactSuccess);
+            }
+            None => self.mem.vmstat.count(Event::CompactFail),
+        }
+        DirectCompacted { result, pfn }
+    }
+
+    /// Whether some zone that the request may use would be worth compacting if what can be reclaimed
+    /// were free (Linux `compaction_zonelist_suitable`).
+    pub(crate) fn is_compaction_worth_reclaim(&self, order: Order, gfp: Gfp, ctx: &Ctx) -> bool {
+        let highest = gfp.highest_zone();
+        self.mem.zonelists[ctx.node.idx()][highest].zones.iter().any(|at| {
+            let zone = &self.mem.nodes[at.node.idx()].zones[usize::from(at.zone)];
+            // Only a part of it will be reclaimed for the sake of one block.
+            let reclaimable = self.zone_reclaimable_pages(at.node, at.zone.into());
+            let available = reclaimable / u64::from(order).max(1) + zone.free_pages();
+            let flags = AllocFlags::at(Watermark::Min);
+            super::suitable::suitable_with(zone, &self.config, order, flags, highest, available)
+                == CompactResult::Continue
+        })
+    }
+}

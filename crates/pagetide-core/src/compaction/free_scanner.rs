@@ -1,0 +1,259 @@
+//! The free scanner: finds frames to move pages to, from a zone's end downwards.
+//!
+//! Linux: `isolate_freepages`, `isolate_freepages_block`, `fast_isolate_freepages`,
+//! `fast_isolate_around`, `suitable_migration_target` (mm/compaction.c; 6.1, without the search of the
+//! free lists under [`CompactionPolicy::Linux45`]).
+//!
+//! Invariant: a frame on a run's list was taken out of the allocator, which keeps its min mark.
+
+use super::migrate_scanner::freelist_scan_limit;
+use super::run::{block_end_in, last_block};
+use super::zone_state::{pageblock_end, pageblock_start};
+use super::{CompactControl, CompactMode, COMPACT_CLUSTER_MAX};
+use crate::config::CompactionPolicy;
+use crate::gfp::MigrateType;
+use crate::machine::Machine;
+use crate::page::Place;
+use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::vmstat::Event;
+
+impl Machine {
+    /// Fills the run's list with as many frames as it has pages to move, if there are any.
+    pub(super) fn isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
+        let old = self.config.compaction == CompactionPolicy::Linux45;
+        if !old && run.goal.order.is_some_and(|order| order > 0) {
+            self.fast_isolate_freepages(run, wanted);
+            if !run.freepages.is_empty() {
+                return;
+            }
+        }
+        let low = pageblock_end(run.migrate_pfn);
+        let zone_start = self.compact_zone_of(&run.goal).start_pfn.0;
+        let mut at = run.free_pfn;
+        let mut block = pageblock_start(at);
+        let mut stride =
+            if run.goal.mode == CompactMode::Async && !old { COMPACT_CLUSTER_MAX } else { 1 };
+        while block >= low && block + PAGEBLOCK_NR_PAGES > zone_start {
+            let end = block_end_in(self.compact_zone_of(&run.goal), block);
+            if at < block || at >= end {
+                at = block.max(zone_start);
+            }
+            if self.is_migration_target(run, block.max(zone_start)) {
+                let (stopped, nr) = self.isolate_freepages_block(run, at, end, wanted, stride);
+                at = stopped;
+                if stopped >= end && (!old || nr == 0) {
+                    self.update_free_skip(run, block.max(zone_start));
+                }
+                if run.freepages.len() as u32 >= wanted {
+                    // A block that is used up is left; otherwise the scan goes on inside it.
+                    if at >= end {
+                        at = block.saturating_sub(PAGEBLOCK_NR_PAGES);
+                    }
+                    break;
+                }
+                stride = if nr > 0 { 1 } else { COMPACT_CLUSTER_MAX.min(stride << 1) };
+                if old {
+                    stride = 1;
+                }
+            }
+            let Some(next) = block.checked_sub(PAGEBLOCK_NR_PAGES) else {
+                at = zone_start;
+                break;
+            };
+            block = next;
+            at = block;
+        }
+        run.free_pfn = at.max(zone_start);
+    }
+
+    /// Whether pages may be moved into the block (Linux `suitable_migration_target`, and its skip bit).
+    fn is_migration_target(&mut self, run: &CompactControl, pfn: u32) -> bool {
+        let page = &self.mem.pages[pfn as usize];
+        let whole = page.place == Place::Buddy && page.private >= PAGEBLOCK_ORDER.into();
+        let thorough = run.goal.thorough;
+        let ignores = run.ignore_skip_hint;
+        let zone = self.compact_zone_of(&run.goal);
+        if whole && !thorough || !ignores && zone.compaction.is_skipped(pfn) {
+            return false;
+        }
+        thorough || zone.block_type(Pfn(pfn)) == MigrateType::Movable
+    }
+
+    /// The block of `pfn` has been looked through.
+    fn update_free_skip(&mut self, run: &CompactControl, pfn: u32) {
+        if !run.sets_skip_hint() || run.ignore_skip_hint {
+            return;
+        }
+        let zone = self.compact_zone_of(&run.goal);
+        zone.compaction.set_skip(pfn);
+        let below = pageblock_start(pfn).saturating_sub(PAGEBLOCK_NR_PAGES).max(zone.start_pfn.0);
+        zone.compaction.cached_free = zone.compaction.cached_free.min(below);
+    }
+
+    /// Takes free blocks between two frames until there are enough; where it stopped, and how many
+    /// frames it took.
+    fn isolate_freepages_block(
+        &mut self,
+        run: &mut CompactControl,
+        start: u32,
+        end: u32,
+        wanted: u32,
+        stride: u32,
+    ) -> (u32, u32) {
+        let (mut at, mut nr_scanned, mut nr_isolated) = (start, 0u32, 0u32);
+        while at < end {
+            nr_scanned += 1;
+            let page = &self.mem.pages[at as usize];
+            if page.place != Place::Buddy {
+                // Compound pages are passed over whole.
+                let compound = page.order > 0 && page.place != Place::BuddyTail;
+                at += if compound { (1u32 << page.order).max(stride) } else { stride };
+                continue;
+            }
+            let Some(order) = self.take_free_block(run, Pfn(at)) else { break };
+            nr_scanned += (1 << order) - 1;
+            nr_isolated += 1 << order;
+            at += 1 << order;
+            if run.freepages.len() as u32 >= wanted {
+                break;
+            }
+        }
+        run.free_scanned += u64::from(nr_scanned);
+        self.mem.vmstat.add(Event::CompactFreeScanned, nr_scanned.into());
+        self.mem.work.compact_scanned += nr_scanned;
+        (at.min(end), nr_isolated)
+    }
+
+    /// Takes the free block with head `pfn` and puts its frames on the run's list. `None`: the zone is
+    /// too short of memory.
+    fn take_free_block(&mut self, run: &mut CompactControl, pfn: Pfn) -> Option<Order> {
+        let zone =
+            &mut self.mem.nodes[run.goal.zone.node.idx()].zones[usize::from(run.goal.zone.zone)];
+        let order = zone.isolate_free_block(&mut self.mem.pages, pfn)?;
+        self.mem.work.buddy_ops += 1;
+        run.freepages.extend((pfn.0..pfn.0 + (1 << order)).map(Pfn));
+        self.mem.vmstat.add(Event::CompactIsolated, 1 << order);
+        Some(order)
+    }
+
+    /// Looks among the free lists for a frame far enough up, and takes it and what is around it.
+    fn fast_isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
+        let Some(order) = run.goal.order else { return };
+        let zone = self.compact_zone_of(&run.goal);
+        let (zone_start, end_block) = (zone.start_pfn.0, last_block(zone));
+        let scan_start = run.free_pfn >= end_block;
+        let mut limit = (freelist_scan_limit(run) >> 1).max(1);
+        if scan_start {
+            limit = PAGEBLOCK_NR_PAGES >> 1;
+        }
+        // Best from the top quarter of what lies between the scanners, else from the top half.
+        let distance = run.free_pfn.saturating_sub(run.migrate_pfn);
+        let low = pageblock_start(run.free_pfn - (distance >> 2));
+        let min = pageblock_start(run.free_pfn - (distance >> 1));
+        run.search_order = run.search_order.min(order - 1);
+        let mut at_order = Some(run.search_order);
+        let (mut nr_scanned, mut highest) = (0u32, 0u32);
+        let mut found = None;
+        while let Some(this) = at_order.filter(|_| found.is_none()) {
+            let (mut order_scanned, mut high) = (0u32, None);
+            let zone = &mut self.mem.nodes[run.goal.zone.node.idx()].zones
+                [usize::from(run.goal.zone.zone)];
+            let list = &zone.free_area[usize::from(this)].lists[MigrateType::Movable.idx()];
+            let mut at = list.tail;
+            while at.is_some() {
+                order_scanned += 1;
+                nr_scanned += 1;
+                if at.0 >= highest {
+                    highest = pageblock_start(at.0).max(zone_start);
+                }
+                if at.0 >= low {
+                    run.fast_search_fail = 0;
+                    run.search_order = this;
+                    found = Some(at);
+                    break;
+                }
+                if at.0 >= min && high.is_none_or(|high: Pfn| at > high) {
+                    high = Some(at);
+                    // A candidate: look for a better one only briefly.
+                    limit >>= 1;
+                }
+                if order_scanned >= limit {
+                    break;
+                }
+                at = self.mem.pages[at.idx()].prev;
+            }
+            found = found.or(high);
+            if let Some(block) = found {
+                match self.take_free_block(run, block) {
+                    Some(order) => nr_scanned += (1 << order) - 1,
+                    None => {
+                        found = None;
+                        break;
+                    }
+                }
+            } else if at.is_some() {
+                zone.rotate_free_list_back(&mut self.mem.pages, this, MigrateType::Movable, at);
+            }
+            if run.freepages.len() as u32 >= wanted {
+                break;
+            }
+            if order_scanned >= limit {
+                limit = (limit >> 1).max(1);
+            }
+            at_order = next_search_order(run, order, this);
+        }
+        let mut around = found;
+        if found.is_none() {
+            run.fast_search_fail += 1;
+            if scan_start {
+                if highest >= min && highest > 0 {
+                    run.free_pfn = highest;
+                    around = Some(Pfn(highest));
+                } else if run.is_direct() {
+                    run.free_pfn = min.max(zone_start);
+                    around = Some(Pfn(run.free_pfn));
+                }
+            }
+        }
+        let zone = self.compact_zone_of(&run.goal);
+        if highest > 0 && highest >= zone.compaction.cached_free {
+            let below = highest.saturating_sub(PAGEBLOCK_NR_PAGES);
+            zone.compaction.cached_free = below.max(zone_start);
+        }
+        run.free_scanned += u64::from(nr_scanned);
+        self.mem.vmstat.add(Event::CompactFreeScanned, nr_scanned.into());
+        self.mem.work.compact_scanned += nr_scanned;
+        if let Some(pfn) = around {
+            self.fast_isolate_around(run, pfn, wanted);
+        }
+    }
+
+    /// Takes more from the pageblock of a frame that a search has found.
+    fn fast_isolate_around(&mut self, run: &mut CompactControl, pfn: Pfn, wanted: u32) {
+        let enough = run.freepages.len() as u32 >= wanted;
+        if enough || run.is_direct() && run.goal.mode == CompactMode::Async {
+            return;
+        }
+        let zone = self.compact_zone_of(&run.goal);
+        let start = pageblock_start(pfn.0).max(zone.start_pfn.0);
+        let end = block_end_in(zone, pfn.0);
+        if start <= run.migrate_pfn {
+            return;
+        }
+        let (stopped, _) = self.isolate_freepages_block(run, start, end, wanted, 1);
+        if stopped >= end && run.sets_skip_hint() {
+            self.compact_zone_of(&run.goal).compaction.set_skip(start);
+        }
+    }
+}
+
+/// The order whose list is searched after `this`: downwards, round, once (Linux
+/// `next_search_order`).
+fn next_search_order(run: &mut CompactControl, order: Order, this: Order) -> Option<Order> {
+    let next = this.checked_sub(1).unwrap_or(order - 1);
+    if next == run.search_order {
+        run.search_order = run.search_order.checked_sub(1).unwrap_or(order - 1);
+        return None;
+    }
+    Some(next)
+}

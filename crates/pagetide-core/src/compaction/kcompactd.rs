@@ -1,0 +1,433 @@
+//! kcompactd: the daemon that makes blocks of high order in the background.
+//!
+//! Linux: `kcompactd`, `wakeup_kcompactd`, `kcompactd_do_work`, `proactive_compact_node`,
+//! `fragmentation_score_*` (mm/compaction.c, 6.1), and as it came into 4.6 in March 2016 under
+//! [`CompactionPolicy::Linux45`]: scanning whatever the skip bits say, no proactive work. kswapd wakes
+//! it with the order that it was itself woken for. Every half second it looks whether a node's free
+//! memory has become too fragmented for huge pages, and compacts before anybody asks
+//! (`vm.compaction_proactiveness`).
+//!
+//! The patch of 2016 left the highest zone of a request out by mistake; here, as since 4.7, it is in.
+//!
+//! Invariant: `sleeping` is set exactly while the world must not step the daemon.
+
+use super::run::{RunEnd, RunId};
+use super::{CompactMode, CompactResult, Compactor, Goal};
+use crate::call::Ctx;
+use crate::config::{BackgroundCompaction, CompactionPolicy, Config};
+use crate::digest::Digest;
+use crate::effect::{Effect, Effects, Step};
+use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::machine::Machine;
+use crate::node::ZoneRef;
+use crate::units::{Cpu, MemcgId, MmId, Nanos, NodeId, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
+use crate::vmstat::Event;
+use crate::watermark::zone_watermark_ok;
+use crate::zone::{Zone, MAX_NR_ZONES};
+
+/// How often fragmentation is looked at (Linux `HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
+const CHECK_INTERVAL: Nanos = 500_000_000;
+
+/// What the daemon works at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Work {
+    /// Somebody's request.
+    Request { order: Order, highest_zoneidx: usize },
+    /// Too much fragmentation.
+    Proactive { score_before: u64 },
+    /// A write to `vm.compact_memory` that no task waits for.
+    Explicit,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Asleep, until woken or until then.
+    Sleep { until: Nanos },
+    /// Working; the next zone, and the run over the present one.
+    Zone { work: Work, at: usize, run: Option<RunId> },
+}
+
+/// The daemon of one node.
+#[derive(Clone, Debug)]
+pub struct Kcompactd {
+    stage: Stage,
+    /// Asleep.
+    pub sleeping: bool,
+    /// Highest order asked for; 0: nobody asked (Linux `kcompactd_max_order`).
+    pub max_order: Order,
+    /// Lowest of the highest zones asked for.
+    pub highest_zoneidx: usize,
+    /// Everything is to be compacted.
+    explicit: bool,
+    /// The sysctl was written: look at once.
+    proactive_trigger: bool,
+}
+
+/// What the daemon does after its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KcompactdIdle {
+    /// Sleep until woken, or this long.
+    Sleep(Nanos),
+}
+
+impl Kcompactd {
+    pub(crate) fn new() -> Kcompactd {
+        Kcompactd {
+            stage: Stage::Sleep { until: CHECK_INTERVAL },
+            sleeping: true,
+            max_order: 0,
+            highest_zoneidx: MAX_NR_ZONES - 1,
+            explicit: false,
+            proactive_trigger: false,
+        }
+    }
+
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let Kcompactd { stage, sleeping, max_order, highest_zoneidx, explicit, proactive_trigger } =
+            self;
+        match stage {
+            Stage::Sleep { until } => digest.write_all(&[0, *until]),
+            Stage::Zone { work, at, run } => {
+                digest.write_all(&[1, *at as u64]);
+                digest.write_option(run.map(|run| run.0.into()));
+                match work {
+                    Work::Request { order, highest_zoneidx } => {
+                        digest.write_all(&[0, u64::from(*order), *highest_zoneidx as u64]);
+                    }
+                    Work::Proactive { score_before } => digest.write_all(&[1, *score_before]),
+                    Work::Explicit => digest.write_u64(2),
+                }
+            }
+        }
+        for flag in [sleeping, explicit, proactive_trigger] {
+            digest.write_u64(u64::from(*flag));
+        }
+        digest.write_all(&[u64::from(*max_order), *highest_zoneidx as u64]);
+    }
+}
+
+/// Per cent of a zone's free memory that is not in blocks fit for a huge page (Linux
+/// `fragmentation_score_zone`).
+pub(crate) fn fragmentation_score_zone(zone: &Zone) -> u64 {
+    let blocks = zone.buddyinfo();
+    let free: u64 = blocks.iter().enumerate().map(|(order, nr)| nr << order).sum();
+    let usable: u64 =
+        (PAGEBLOCK_ORDER..=MAX_PAGE_ORDER).map(|order| blocks[usize::from(order)] << order).sum();
+    ((free - usable) * 100).checked_div(free).unwrap_or(0)
+}
+
+/// The scores between which proactive compaction works: it begins above the one and ends at the other.
+pub(crate) fn fragmentation_score_wmark(config: &Config, low: bool) -> u64 {
+    let wmark_low = u64::from(100 - config.compaction_proactiveness.min(100)).max(5);
+    if low {
+        wmark_low
+    } else {
+        (wmark_low + 10).min(100)
+    }
+}
+
+impl Machine {
+    /// Whether there is a kcompactd.
+    fn has_kcompactd(&self) -> bool {
+        match self.config.background_compaction {
+            BackgroundCompaction::Kcompactd | BackgroundCompaction::KcompactdEarly => true,
+            BackgroundCompaction::Kswapd | BackgroundCompaction::Off => false,
+        }
+    }
+
+    fn is_proactive(&self) -> bool {
+        self.has_kcompactd()
+            && self.config.compaction == CompactionPolicy::Linux61
+            && self.config.compaction_proactiveness > 0
+    }
+
+    /// Somebody will want a block of `order` (Linux `wakeup_kcompactd`).
+    pub(crate) fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest_zoneidx: usize) {
+        if order == 0 || !self.has_kcompactd() {
+            return;
+        }
+        let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+        kcompactd.max_order = kcompactd.max_order.max(order);
+        kcompactd.highest_zoneidx = kcompactd.highest_zoneidx.min(highest_zoneidx);
+        if kcompactd.sleeping && self.is_kcompactd_worth_while(node) {
+            self.begin_waking_kcompactd(node);
+        }
+    }
+
+    fn begin_waking_kcompactd(&mut self, node: NodeId) {
+        let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+        if core::mem::replace(&mut kcompactd.sleeping, false) {
+            self.effects.push(Effect::WakeKcompactd(node));
+        }
+    }
+
+    /// Whether compaction would help any zone (Linux `kcompactd_node_suitable`).
+    fn is_kcompactd_worth_while(&self, node: NodeId) -> bool {
+        let Kcompactd { max_order, highest_zoneidx, .. } = self.nodes[node.idx()].kcompactd;
+        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .any(|zone| self.kcompactd_suits(zone, max_order, highest_zoneidx))
+    }
+
+    fn kcompactd_suits(&self, zone: &Zone, order: Order, highest_zoneidx: usize) -> bool {
+        // Defrag mode is not content with one block.
+        let (flags, free) = if self.config.defrag_mode {
+            (AllocFlags::at(Watermark::High), zone.free_pages_in_blocks())
+        } else {
+            (AllocFlags::at(Watermark::Min), zone.free_pages())
+        };
+        if self.config.defrag_mode {
+            let mark = zone.wmark(Watermark::High);
+            let met = crate::watermark::zone_watermark_ok_free(
+                zone,
+                order,
+                mark,
+                highest_zoneidx,
+                flags,
+                free,
+            );
+            let gap = zone.wmark(Watermark::Low) + super::suitable::compact_gap(order);
+            return !met && zone_watermark_ok(zone, 0, gap, highest_zoneidx, flags);
+        }
+        super::suitable::compaction_suitable(zone, &self.config, order, flags, highest_zoneidx)
+            == CompactResult::Continue
+    }
+
+    /// Everything is to be compacted, and nobody waits for it.
+    pub(crate) fn request_compaction_of_everything(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.nodes[node].kcompactd.explicit = true;
+            self.begin_waking_kcompactd(NodeId(node as u8));
+        }
+    }
+
+    /// `vm.compaction_proactiveness` was written: every daemon looks at once.
+    pub(crate) fn wake_all_kcompactds(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.nodes[node].kcompactd.proactive_trigger = true;
+            self.begin_waking_kcompactd(NodeId(node as u8));
+        }
+    }
+
+    /// Whether the node's kcompactd is asleep.
+    pub fn kcompactd_is_sleeping(&self, node: NodeId) -> bool {
+        self.nodes[node.idx()].kcompactd.sleeping
+    }
+
+    /// How long after the start a world has to step each kcompactd for the first time, if nobody woke
+    /// it before; `None`: never.
+    pub fn kcompactd_first_look(&self) -> Option<Nanos> {
+        self.is_proactive().then_some(CHECK_INTERVAL)
+    }
+
+    /// One bounded step of a node's kcompactd, which runs on `cpu`. Must not be called while it sleeps,
+    /// except when its time is over.
+    pub fn kcompactd_step(
+        &mut self,
+        node: NodeId,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> (Step<KcompactdIdle>, Effects<'_>) {
+        let ctx = Ctx { cpu, node, now, mm: MmId::NONE, memcg: MemcgId(0) };
+        self.nodes[node.idx()].kcompactd.sleeping = false;
+        let step = self.kcompactd_work(&ctx);
+        (step, Effects::new(&mut self.effects))
+    }
+
+    fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<KcompactdIdle> {
+        let node = ctx.node;
+        match self.nodes[node.idx()].kcompactd.stage {
+            Stage::Sleep { until } => self.kcompactd_begin(ctx, ctx.now >= until),
+            Stage::Zone { work, at, run: Some(id) } => match self.compact_step(id, ctx) {
+                Step::Continue => Step::Continue,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(end) => {
+                    self.kcompactd_zone_done(node, work, at, end, ctx);
+                    self.nodes[node.idx()].kcompactd.stage =
+                        Stage::Zone { work, at: at + 1, run: None };
+                    Step::Continue
+                }
+            },
+            Stage::Zone { work, at, run: None } => self.kcompactd_next_zone(work, at, ctx),
+        }
+    }
+
+    /// Awake: what there is to do.
+    fn kcompactd_begin(&mut self, ctx: &Ctx, timed_out: bool) -> Step<KcompactdIdle> {
+        let node = ctx.node;
+        let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+        let triggered = core::mem::take(&mut kcompactd.proactive_trigger);
+        let work = if core::mem::take(&mut kcompactd.explicit) {
+            Some(Work::Explicit)
+        } else if kcompactd.max_order > 0 && !triggered {
+            let (order, highest_zoneidx) = (kcompactd.max_order, kcompactd.highest_zoneidx);
+            self.mem.vmstat.count(Event::CompactDaemonWake);
+            Some(Work::Request { order, highest_zoneidx })
+        } else if (timed_out || triggered) && self.should_compact_proactively(node) {
+            Some(Work::Proactive { score_before: self.fragmentation_score_node(node) })
+        } else {
+            None
+        };
+        match work {
+            Some(work) => {
+                self.nodes[node.idx()].kcompactd.stage = Stage::Zone { work, at: 0, run: None };
+                Step::Continue
+            }
+            None => self.kcompactd_sleep(ctx, CHECK_INTERVAL),
+        }
+    }
+
+    fn kcompactd_sleep(&mut self, ctx: &Ctx, timeout: Nanos) -> Step<KcompactdIdle> {
+        let timeout = if self.is_proactive() { timeout } else { Nanos::MAX };
+        let kcompactd = &mut self.nodes[ctx.node.idx()].kcompactd;
+        kcompactd.stage = Stage::Sleep { until: ctx.now.saturating_add(timeout) };
+        if kcompactd.max_order > 0 || kcompactd.explicit || kcompactd.proactive_trigger {
+            return Step::Continue;
+        }
+        kcompactd.sleeping = true;
+        Step::Done(KcompactdIdle::Sleep(timeout))
+    }
+
+    fn kcompactd_next_zone(&mut self, work: Work, at: usize, ctx: &Ctx) -> Step<KcompactdIdle> {
+        let node = ctx.node;
+        let last = match work {
+            Work::Request { highest_zoneidx, .. } => highest_zoneidx,
+            Work::Proactive { .. } | Work::Explicit => MAX_NR_ZONES - 1,
+        };
+        for zone in at..=last {
+            if !self.mem.nodes[node.idx()].zones[zone].is_populated() {
+                continue;
+            }
+            if let Some(run) = self.kcompactd_begin_zone(node, work, zone, ctx) {
+                self.nodes[node.idx()].kcompactd.stage =
+                    Stage::Zone { work, at: zone, run: Some(run) };
+                return Step::Continue;
+            }
+        }
+        self.kcompactd_end(work, ctx)
+    }
+
+    fn kcompactd_begin_zone(
+        &mut self,
+        node: NodeId,
+        work: Work,
+        zone: usize,
+        ctx: &Ctx,
+    ) -> Option<RunId> {
+        let old = self.config.compaction == CompactionPolicy::Linux45;
+        let at = ZoneRef { node, zone: zone as u8 };
+        let goal = Goal {
+            zone: at,
+            order: None,
+            mt: MigrateType::Movable,
+            gfp: Gfp::KERNEL,
+            mode: CompactMode::SyncLight,
+            flags: AllocFlags::at(Watermark::Min),
+            highest_zoneidx: zone,
+            by: Compactor::Proactive,
+            thorough: true,
+        };
+        let goal = match work {
+            Work::Proactive { .. } => goal,
+            Work::Explicit => Goal { mode: CompactMode::Sync, by: Compactor::Explicit, ..goal },
+            Work::Request { order, highest_zoneidx } => {
+                let state = &mut self.mem.nodes[node.idx()].zones[zone];
+                if state.compaction.is_deferred(order) {
+                    return None;
+                }
+                let zone = &self.mem.nodes[node.idx()].zones[zone];
+                if !self.kcompactd_suits(zone, order, highest_zoneidx) {
+                    return None;
+                }
+                let by = Compactor::Kcompactd;
+                // The type of request is not known; 0 in the kernel's control is unmovable.
+                let mt = MigrateType::Unmovable;
+                Goal { order: Some(order), mt, highest_zoneidx, by, thorough: false, ..goal }
+            }
+        };
+        let id = self.compact_begin(goal, ctx).ok()?;
+        if old {
+            self.ignore_skip_hints(id);
+        }
+        Some(id)
+    }
+
+    fn kcompactd_zone_done(
+        &mut self,
+        node: NodeId,
+        work: Work,
+        zone: usize,
+        end: RunEnd,
+        ctx: &Ctx,
+    ) {
+        self.mem.vmstat.add(Event::CompactDaemonMigrateScanned, end.migrate_scanned);
+        self.mem.vmstat.add(Event::CompactDaemonFreeScanned, end.free_scanned);
+        let Work::Request { order, highest_zoneidx } = work else { return };
+        let old = self.config.compaction == CompactionPolicy::Linux45;
+        let exhausted = end.result == CompactResult::Complete
+            || !old && end.result == CompactResult::PartialSkipped;
+        let flags = AllocFlags::at(Watermark::Low);
+        let state = &self.mem.nodes[node.idx()].zones[zone];
+        let low = state.wmark(Watermark::Low);
+        let success = if old {
+            zone_watermark_ok(state, order, low, highest_zoneidx, flags)
+        } else {
+            end.result == CompactResult::Success
+        };
+        if !success && exhausted && !old {
+            // Blocks may be stranded on per-CPU lists.
+            for cpu in 0..self.mem.nr_cpus {
+                self.mem.drain_cpu_zone(Cpu(cpu), ZoneRef { node, zone: zone as u8 });
+            }
+        }
+        let _ = ctx;
+        let compaction = &mut self.mem.nodes[node.idx()].zones[zone].compaction;
+        if success {
+            compaction.defer_reset(order, false);
+        } else if exhausted {
+            compaction.defer(order);
+        }
+    }
+
+    fn kcompactd_end(&mut self, work: Work, ctx: &Ctx) -> Step<KcompactdIdle> {
+        let node = ctx.node;
+        let mut timeout = CHECK_INTERVAL;
+        match work {
+            Work::Explicit => {}
+            Work::Request { order, highest_zoneidx } => {
+                // Whatever came of it, the request is served, unless a larger one has come.
+                let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+                if kcompactd.max_order <= order {
+                    kcompactd.max_order = 0;
+                }
+                if kcompactd.highest_zoneidx >= highest_zoneidx {
+                    kcompactd.highest_zoneidx = MAX_NR_ZONES - 1;
+                }
+            }
+            Work::Proactive { score_before } => {
+                if self.fragmentation_score_node(node) >= score_before {
+                    timeout <<= super::defer::COMPACT_MAX_DEFER_SHIFT;
+                }
+            }
+        }
+        self.kcompactd_sleep(ctx, timeout)
+    }
+
+    fn should_compact_proactively(&self, node: NodeId) -> bool {
+        self.is_proactive()
+            && self.nodes[node.idx()].kswapd.sleeping
+            && self.fragmentation_score_node(node) > fragmentation_score_wmark(&self.config, false)
+    }
+
+    /// The zones' scores, by size (Linux `fragmentation_score_node`).
+    pub(crate) fn fragmentation_score_node(&self, node: NodeId) -> u64 {
+        let zones = &self.mem.nodes[node.idx()].zones;
+        let present: u64 = zones.iter().map(|zone| zone.present).sum();
+        zones
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .map(|zone| zone.present * fragmentation_score_zone(zone) / (present + 1))
+            .sum()
+    }
+}

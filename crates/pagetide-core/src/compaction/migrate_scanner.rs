@@ -1,0 +1,302 @@
+//! The migrate scanner: finds pages to move, from a zone's beginning upwards.
+//!
+//! Linux: `isolate_migratepages`, `isolate_migratepages_block`, `fast_find_migrateblock`,
+//! `suitable_migration_source`, `update_cached_migrate` (mm/compaction.c; 6.1, without the search of
+//! the free lists under [`CompactionPolicy::Linux45`]).
+//!
+//! Differs from Linux: nobody holds a lock, so no batch is cut short by one.
+//!
+//! Invariant: a page that was isolated is [`Place::Isolated`], on no list, and counted in
+//! `nr_isolated_*` until it is put back or has moved.
+
+use super::run::block_start;
+use super::zone_state::{pageblock_end, pageblock_start};
+use super::{CompactControl, CompactMode, Compactor, FastStart, COMPACT_CLUSTER_MAX};
+use crate::config::CompactionPolicy;
+use crate::gfp::{Gfp, MigrateType};
+use crate::machine::Machine;
+use crate::page::{Page, PageFlags, Place};
+use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
+use crate::vmstat::{Event, NodeStat};
+
+/// Entries of a free list that are looked at for a hint, less with every failure (Linux
+/// `freelist_scan_limit`).
+pub(super) const fn freelist_scan_limit(run: &CompactControl) -> u32 {
+    let shift = if run.fast_search_fail < 15 { run.fast_search_fail } else { 15 };
+    (COMPACT_CLUSTER_MAX >> shift) + 1
+}
+
+impl Machine {
+    /// Isolates pages of the next pageblock that may have some. May find none.
+    pub(super) fn isolate_migratepages(&mut self, run: &mut CompactControl) {
+        let searched = run.migrate_pfn;
+        let mut low = self.fast_find_migrateblock(run);
+        let fast_found = low != searched && run.fast_search_fail == 0;
+        let zone = self.compact_zone_of(&run.goal);
+        let zone_start = zone.start_pfn.0;
+        let mut looked_at = 0;
+        loop {
+            let end = pageblock_end(low);
+            // The free scanner's own block is never a source.
+            if end > run.free_pfn {
+                run.migrate_pfn = low;
+                return;
+            }
+            looked_at += 1;
+            if looked_at > 2 * COMPACT_CLUSTER_MAX {
+                // Nothing worth while here: a step has an end.
+                run.migrate_pfn = low;
+                return;
+            }
+            let zone = self.compact_zone_of(&run.goal);
+            let at_start = low.is_multiple_of(PAGEBLOCK_NR_PAGES) || low == zone_start;
+            let skipped =
+                at_start && !fast_found && !run.ignore_skip_hint && zone.compaction.is_skipped(low);
+            if skipped {
+                low = end;
+                continue;
+            }
+            if !self.is_migration_source(run, low) {
+                self.update_cached_migrate(run, low);
+                low = end;
+                continue;
+            }
+            self.isolate_migratepages_block(run, low, end);
+            return;
+        }
+    }
+
+    /// Whether pages of the block may be moved away for this request (Linux
+    /// `suitable_migration_source`): an asynchronous task keeps to its own kind.
+    fn is_migration_source(&mut self, run: &CompactControl, pfn: u32) -> bool {
+        let page = &self.mem.pages[pfn as usize];
+        if page.has(PageFlags::HEAD) && Order::from(page.order) >= PAGEBLOCK_ORDER {
+            return false;
+        }
+        if run.goal.mode != CompactMode::Async || !run.is_direct() {
+            return true;
+        }
+        self.compact_zone_of(&run.goal).block_type(Pfn(pfn)) == run.goal.mt
+    }
+
+    /// The scanner has passed the block of `pfn`.
+    fn update_cached_migrate(&mut self, run: &CompactControl, pfn: u32) {
+        if !run.sets_skip_hint() || run.ignore_skip_hint {
+            return;
+        }
+        let end = pageblock_end(pfn);
+        let sync = run.goal.mode != CompactMode::Async;
+        let cached = &mut self.compact_zone_of(&run.goal).compaction.cached_migrate;
+        cached[0] = cached[0].max(end);
+        if sync {
+            cached[1] = cached[1].max(end);
+        }
+    }
+
+    /// Looks among the free lists for a block that is partly empty already, early in the zone. Where
+    /// the scanner goes on.
+    fn fast_find_migrateblock(&mut self, run: &mut CompactControl) -> u32 {
+        let pfn = run.migrate_pfn;
+        let Some(order) = run.goal.order else { return pfn };
+        if run.ignore_skip_hint || self.config.compaction == CompactionPolicy::Linux45 {
+            return pfn;
+        }
+        let zone =
+            &mut self.mem.nodes[run.goal.zone.node.idx()].zones[usize::from(run.goal.zone.zone)];
+        let zone_start = zone.start_pfn.0;
+        // In the middle of a block: it is finished first.
+        if pfn != zone_start && pfn != pageblock_start(pfn) {
+            return pfn;
+        }
+        let movable = run.goal.mt == MigrateType::Movable;
+        if order <= PAGE_ALLOC_COSTLY_ORDER || (run.goal.by == Compactor::Direct && !movable) {
+            return pfn;
+        }
+        // From the first half of what lies between the scanners, or, once under way, its eighth.
+        let mut distance = run.free_pfn.saturating_sub(pfn) >> 1;
+        if pfn != zone_start {
+            distance >>= 2;
+        }
+        let high = pageblock_start(pfn + distance);
+        let limit = freelist_scan_limit(run);
+        let mut nr_scanned = 0;
+        let mut found = None;
+        let mut at_order = order - 1;
+        while at_order >= PAGE_ALLOC_COSTLY_ORDER && found.is_none() && nr_scanned < limit {
+            let list = &zone.free_area[usize::from(at_order)].lists[MigrateType::Movable.idx()];
+            let mut at = list.head;
+            while at.is_some() {
+                nr_scanned += 1;
+                if nr_scanned > limit {
+                    break;
+                }
+                if at.0 < high && !zone.compaction.is_skipped(at.0) {
+                    found = Some(at.0);
+                    break;
+                }
+                at = self.mem.pages[at.idx()].next;
+            }
+            if at.is_some() {
+                // The next search begins behind what this one has seen.
+                zone.rotate_free_list(&mut self.mem.pages, at_order, MigrateType::Movable, at);
+            }
+            at_order -= 1;
+        }
+        run.migrate_scanned += u64::from(nr_scanned);
+        self.mem.vmstat.add(Event::CompactMigrateScanned, nr_scanned.into());
+        self.mem.work.compact_scanned += nr_scanned;
+        match found {
+            Some(free) => {
+                run.fast_start = match run.fast_start {
+                    FastStart::Used => FastStart::Used,
+                    FastStart::None => FastStart::At(free),
+                    FastStart::At(low) => FastStart::At(low.min(free)),
+                };
+                run.fast_search_fail = 0;
+                zone.compaction.set_skip(free);
+                pageblock_start(free).max(zone_start)
+            }
+            None => {
+                run.fast_search_fail += 1;
+                if let FastStart::At(low) = run.fast_start {
+                    run.fast_start = FastStart::Used;
+                    run.migrate_pfn = low;
+                    return low;
+                }
+                pfn
+            }
+        }
+    }
+
+    /// Isolates up to 32 pages between two frames of one block (Linux
+    /// `isolate_migratepages_block`).
+    fn isolate_migratepages_block(&mut self, run: &mut CompactControl, start: u32, end: u32) {
+        if self.is_too_many_isolated(run) {
+            run.contended = true;
+            return;
+        }
+        let asynchronous = run.goal.mode == CompactMode::Async;
+        // A task that is in a hurry wants all of a block or nothing.
+        let order = run.goal.order.filter(|_| asynchronous && run.is_direct());
+        let mut nr_scanned = 0u32;
+        let mut nr_isolated = 0u32;
+        let mut low = start;
+        let mut next_skip = order.map_or(u32::MAX, |order| block_start(low, order) + (1 << order));
+        if asynchronous && self.need_resched {
+            run.contended = true;
+            return;
+        }
+        while low < end {
+            if let Some(order) = order.filter(|_| low >= next_skip) {
+                if nr_isolated > 0 {
+                    break;
+                }
+                next_skip = block_start(low, order) + (1 << order);
+            }
+            nr_scanned += 1;
+            let page = &self.mem.pages[low as usize];
+            if page.place == Place::Buddy {
+                low += 1 << page.private;
+                continue;
+            }
+            // Compound pages are passed over whole.
+            let compound = page.order > 0 && matches!(page.place, Place::Allocated)
+                || page.has(PageFlags::HEAD);
+            let span = if compound { 1 << page.order } else { 1 };
+            if !compound && self.is_isolatable(page, run) {
+                self.isolate_migratepage(run, Pfn(low));
+                nr_isolated += 1;
+                low += 1;
+                if run.migratepages.len() as u32 >= COMPACT_CLUSTER_MAX && !run.rescan {
+                    break;
+                }
+                continue;
+            }
+            low += span;
+            if let Some(order) = order {
+                if nr_isolated > 0 {
+                    self.putback_migratepages(run);
+                    nr_isolated = 0;
+                }
+                if low < next_skip {
+                    low = next_skip;
+                }
+                next_skip = block_start(low, order) + (1 << order);
+            }
+        }
+        low = low.min(end);
+        // Nothing here for anybody, or nothing more.
+        if low == end && (nr_isolated == 0 || run.rescan) {
+            if run.sets_skip_hint() && !run.ignore_skip_hint {
+                self.compact_zone_of(&run.goal).compaction.set_skip(start);
+            }
+            self.update_cached_migrate(run, start);
+        }
+        run.migrate_scanned += u64::from(nr_scanned);
+        self.mem.vmstat.add(Event::CompactMigrateScanned, nr_scanned.into());
+        self.mem.vmstat.add(Event::CompactIsolated, nr_isolated.into());
+        self.mem.work.compact_scanned += nr_scanned;
+        run.migrate_pfn = low;
+    }
+
+    /// Half of what is on the lists is off them already: others migrate or reclaim.
+    fn is_too_many_isolated(&self, run: &CompactControl) -> bool {
+        let stats = &self.nodes[run.goal.zone.node.idx()].stats;
+        let of = |stat: NodeStat| stats[stat as usize];
+        let isolated = of(NodeStat::NrIsolatedAnon) + of(NodeStat::NrIsolatedFile);
+        let lists = of(NodeStat::NrInactiveAnon)
+            + of(NodeStat::NrActiveAnon)
+            + of(NodeStat::NrInactiveFile)
+            + of(NodeStat::NrActiveFile);
+        isolated > lists / 2
+    }
+
+    /// Whether a page can be taken off its list to be moved.
+    fn is_isolatable(&self, page: &Page, run: &CompactControl) -> bool {
+        if !page.place.is_lru() || page.flags.any(PageFlags::PINNED.with(PageFlags::BATCHED)) {
+            return false;
+        }
+        // Who may not enter a file system cannot move its pages.
+        if page.has(PageFlags::FILE) && !run.goal.gfp.has(Gfp::FS) {
+            return false;
+        }
+        if page.place == Place::Unevictable && !self.config.compact_unevictable_allowed {
+            return false;
+        }
+        run.goal.mode != CompactMode::Async || !page.has(PageFlags::WRITEBACK)
+    }
+
+    fn isolate_migratepage(&mut self, run: &mut CompactControl, pfn: Pfn) {
+        self.lruvec_remove(pfn);
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.place = Place::Isolated;
+        let stat = isolated_stat(page);
+        self.stat_inc(pfn, stat);
+        run.migratepages.push(pfn);
+    }
+
+    /// Puts pages back that will not be moved.
+    pub(super) fn putback_migratepages(&mut self, run: &mut CompactControl) {
+        while let Some(pfn) = run.migratepages.pop() {
+            self.putback_isolated(pfn);
+        }
+    }
+
+    /// Puts one isolated page back on its list.
+    pub(super) fn putback_isolated(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.place = Place::Allocated;
+        let stat = isolated_stat(page);
+        self.stat_dec(pfn, stat);
+        self.lruvec_add(pfn);
+    }
+}
+
+/// Where an isolated page is counted.
+pub(super) const fn isolated_stat(page: &Page) -> NodeStat {
+    if page.is_file_lru() {
+        NodeStat::NrIsolatedFile
+    } else {
+        NodeStat::NrIsolatedAnon
+    }
+}

@@ -1,0 +1,519 @@
+//! One run over one zone, batch by batch.
+//!
+//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, and 4.5 by
+//! [`CompactionPolicy`]). A step finds up to 32 pages and begins to migrate them; the next one, after
+//! their copies, goes on. Runs are kept by the machine, not by who compacts: a task may be killed
+//! between any two steps, and its run then gives everything back.
+//!
+//! Invariant: a run in the table has a zone of its own goal only; `in_flight` is empty in stage
+//! `Isolate`.
+
+use super::zone_state::{pageblock_end, pageblock_start};
+use super::{
+    CompactControl, CompactMode, CompactResult, Compactor, FastStart, Goal, Stage,
+    COMPACT_CLUSTER_MAX,
+};
+use crate::call::Ctx;
+use crate::config::{CompactionCapture, CompactionPolicy};
+use crate::digest::Digest;
+use crate::effect::{Step, Wait};
+use crate::gfp::{MigrateType, Watermark};
+use crate::machine::Machine;
+use crate::page::PageFlags;
+use crate::page_alloc::Memory;
+use crate::units::{Cpu, MmId, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::watermark::zone_watermark_ok;
+use crate::zone::Zone;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Pageblocks without anything to move that one step passes over.
+const BLOCKS_A_STEP: u32 = COMPACT_CLUSTER_MAX;
+
+/// A run in the machine's table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RunId(pub u32);
+
+/// A run that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunEnd {
+    pub result: CompactResult,
+    /// The block that the run has kept for its task.
+    pub captured: Option<Pfn>,
+    pub migrate_scanned: u64,
+    pub free_scanned: u64,
+}
+
+/// All runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compactions {
+    runs: Vec<Option<(MmId, Box<CompactControl>)>>,
+}
+
+impl Compactions {
+    fn insert(&mut self, owner: MmId, run: CompactControl) -> RunId {
+        let free = self.runs.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.runs.push(None);
+            self.runs.len() - 1
+        });
+        self.runs[at] = Some((owner, Box::new(run)));
+        RunId(at as u32)
+    }
+
+    /// Frames on the way, and where they go.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (Pfn, Pfn)> + '_ {
+        self.runs.iter().flatten().flat_map(|(_, run)| run.in_flight.iter().copied())
+    }
+
+    /// Frames taken out of the free lists and not in use: free ones, and the frames of captured blocks.
+    pub(crate) fn idle_frames(&self) -> impl Iterator<Item = Pfn> + '_ {
+        self.runs.iter().flatten().flat_map(|(_, run)| {
+            let captured = run.captured.iter().flat_map(|pfn| {
+                let nr = 1 << run.goal.order.unwrap_or(0);
+                (pfn.0..pfn.0 + nr).map(Pfn)
+            });
+            run.freepages.iter().copied().chain(captured)
+        })
+    }
+
+    /// A copy is over, one way or the other. A frame that is not needed goes to the run's list.
+    pub(super) fn copy_ended(&mut self, id: RunId, from: Pfn, unused: Option<Pfn>) -> Option<Pfn> {
+        let Some(Some((_, run))) = self.runs.get_mut(id.0 as usize) else { return unused };
+        run.in_flight.retain(|&(page, _)| page != from);
+        let mut left = unused;
+        if let Some(frame) = unused {
+            run.nr_failed += 1;
+            if !run.abandoned {
+                run.freepages.push_back(frame);
+                left = None;
+            }
+        }
+        if run.abandoned && run.in_flight.is_empty() {
+            self.runs[id.0 as usize] = None;
+        }
+        left
+    }
+
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        for (at, entry) in self.runs.iter().enumerate() {
+            let Some((owner, run)) = entry else { continue };
+            digest.write_all(&[at as u64, owner.0.into()]);
+            run.digest(digest);
+        }
+    }
+}
+
+impl CompactControl {
+    fn new(goal: Goal, zone: &Zone) -> CompactControl {
+        CompactControl {
+            goal,
+            migrate_pfn: zone.start_pfn.0,
+            free_pfn: last_block(zone),
+            whole_zone: goal.thorough,
+            ignore_skip_hint: goal.thorough,
+            search_order: goal.order.unwrap_or(0),
+            fast_search_fail: 0,
+            fast_start: FastStart::None,
+            rescan: false,
+            freepages: VecDeque::new(),
+            migratepages: Vec::new(),
+            in_flight: Vec::new(),
+            nr_failed: 0,
+            out_of_frames: false,
+            last_migrated: None,
+            batch_start: 0,
+            update_cached: false,
+            contended: false,
+            stage: Stage::Isolate,
+            captured: None,
+            migrate_scanned: 0,
+            free_scanned: 0,
+            abandoned: false,
+        }
+    }
+
+    /// Whether a block with nothing to move in it is remembered: everybody but who looks everywhere.
+    pub(super) fn sets_skip_hint(&self) -> bool {
+        !matches!(self.goal.by, Compactor::Explicit | Compactor::Proactive)
+    }
+
+    pub(super) fn is_direct(&self) -> bool {
+        self.goal.by == Compactor::Direct
+    }
+
+    fn digest(&self, digest: &mut Digest) {
+        let CompactControl {
+            goal,
+            migrate_pfn,
+            free_pfn,
+            whole_zone,
+            ignore_skip_hint,
+            search_order,
+            fast_search_fail,
+            fast_start,
+            rescan,
+            freepages,
+            migratepages,
+            in_flight,
+            nr_failed,
+            out_of_frames,
+            last_migrated,
+            batch_start,
+            update_cached,
+            contended,
+            stage,
+            captured,
+            migrate_scanned,
+            free_scanned,
+            abandoned,
+        } = self;
+        let Goal { zone, order, mt, gfp, mode, flags, highest_zoneidx, by, thorough } = goal;
+        digest.write_all(&[u64::from(zone.node.0), u64::from(zone.zone), *mt as u64]);
+        digest.write_option(order.map(u64::from));
+        digest.write_all(&[u64::from(gfp.bits()), *mode as u64, flags.watermark as u64]);
+        digest.write_all(&[*highest_zoneidx as u64, *by as u64, u64::from(*thorough)]);
+        for value in [migrate_pfn, free_pfn, fast_search_fail, nr_failed, batch_start] {
+            digest.write_u64((*value).into());
+        }
+        for flag in [
+            whole_zone,
+            ignore_skip_hint,
+            rescan,
+            out_of_frames,
+            update_cached,
+            contended,
+            abandoned,
+        ] {
+            digest.write_u64(u64::from(*flag));
+        }
+        digest.write_u64(u64::from(*search_order));
+        digest.write_u64(match fast_start {
+            FastStart::None => 0,
+            FastStart::At(pfn) => 2 + u64::from(*pfn),
+            FastStart::Used => 1,
+        });
+        for pfn in freepages.iter().chain(migratepages) {
+            digest.write_u64(pfn.0.into());
+        }
+        for (from, to) in in_flight {
+            digest.write_u64(u64::from(from.0) << 32 | u64::from(to.0));
+        }
+        digest.write_option(last_migrated.map(u64::from));
+        digest.write_option(captured.map(|pfn| pfn.0.into()));
+        digest.write_all(&[*stage as u64, *migrate_scanned, *free_scanned]);
+    }
+}
+
+/// First frame of the zone's last pageblock.
+pub(super) fn last_block(zone: &Zone) -> u32 {
+    pageblock_start((zone.end_pfn() - 1) as u32).max(zone.start_pfn.0)
+}
+
+/// First frame of the block of 2^`order` that holds `pfn`.
+pub(super) const fn block_start(pfn: u32, order: Order) -> u32 {
+    pfn & !((1 << order) - 1)
+}
+
+impl Machine {
+    /// The zone of a run.
+    pub(super) fn compact_zone_of(&mut self, goal: &Goal) -> &mut Zone {
+        &mut self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)]
+    }
+
+    /// Begins a run if it is worth while. `Err`: it is not, and why.
+    pub(crate) fn compact_begin(&mut self, goal: Goal, ctx: &Ctx) -> Result<RunId, CompactResult> {
+        let zone = &self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)];
+        if let Some(order) = goal.order {
+            let suitable = super::suitable::compaction_suitable(
+                zone,
+                &self.config,
+                order,
+                goal.flags,
+                goal.highest_zoneidx,
+            );
+            if suitable != CompactResult::Continue {
+                return Err(suitable);
+            }
+        }
+        let mut run = CompactControl::new(goal, zone);
+        let zone = self.compact_zone_of(&goal);
+        if goal.order.is_some_and(|order| zone.compaction.is_restarting(order)) {
+            zone.reset_isolation_suitable();
+        }
+        if !run.whole_zone {
+            let (start, end) = (zone.start_pfn.0, zone.end_pfn());
+            let inside = |pfn: u32| pfn >= start && u64::from(pfn) < end;
+            let sync = usize::from(goal.mode != CompactMode::Async);
+            run.migrate_pfn = zone.compaction.cached_migrate[sync];
+            run.free_pfn = zone.compaction.cached_free;
+            if !inside(run.free_pfn) {
+                run.free_pfn = last_block(zone);
+                zone.compaction.cached_free = run.free_pfn;
+            }
+            if !inside(run.migrate_pfn) {
+                run.migrate_pfn = start;
+                zone.compaction.cached_migrate = [start; 2];
+            }
+            run.whole_zone = run.migrate_pfn <= start;
+        }
+        run.update_cached = goal.mode != CompactMode::Async
+            && zone.compaction.cached_migrate[0] == zone.compaction.cached_migrate[1];
+        self.lru_add_drain(ctx.cpu);
+        Ok(self.compactions.insert(ctx.mm, run))
+    }
+
+    /// One batch of a run. Done: the run is gone, and all it had is given back but a captured block.
+    pub(crate) fn compact_step(&mut self, id: RunId, ctx: &Ctx) -> Step<RunEnd> {
+        let Some((owner, mut run)) = self.compactions.runs[id.0 as usize].take() else {
+            unreachable!("{id:?} has ended")
+        };
+        if let Some(&(page, _)) = run.in_flight.first() {
+            // The world is still copying.
+            self.mem.pages[page.idx()].set(PageFlags::WAITERS);
+            self.compactions.runs[id.0 as usize] = Some((owner, run));
+            return Step::Wait(Wait::Page(page));
+        }
+        let ended = self.compact_batch(id, &mut run, ctx);
+        match ended {
+            None => {
+                self.compactions.runs[id.0 as usize] = Some((owner, run));
+                Step::Continue
+            }
+            Some(result) => Step::Done(self.compact_end(*run, result, ctx)),
+        }
+    }
+
+    fn compact_batch(
+        &mut self,
+        id: RunId,
+        run: &mut CompactControl,
+        ctx: &Ctx,
+    ) -> Option<CompactResult> {
+        if run.stage == Stage::Migrating {
+            run.stage = Stage::Isolate;
+            if let Some(result) = self.after_migration(run, ctx) {
+                return Some(result);
+            }
+        }
+        for _ in 0..BLOCKS_A_STEP {
+            if let Some(result) = self.compact_finished(run) {
+                return Some(result);
+            }
+            let start = run.migrate_pfn;
+            run.rescan = run
+                .last_migrated
+                .is_some_and(|last| pageblock_start(last) == pageblock_start(start));
+            self.isolate_migratepages(run);
+            if run.contended {
+                self.putback_migratepages(run);
+                return Some(CompactResult::Contended);
+            }
+            if run.migratepages.is_empty() {
+                if run.update_cached {
+                    let zone = self.compact_zone_of(&run.goal);
+                    zone.compaction.cached_migrate[1] = zone.compaction.cached_migrate[0];
+                }
+                if let Some(result) = self.check_drain(run, ctx) {
+                    return Some(result);
+                }
+                continue;
+            }
+            run.update_cached = false;
+            run.batch_start = start;
+            self.migrate_pages(id, run);
+            run.stage = Stage::Migrating;
+            if run.in_flight.is_empty() {
+                run.stage = Stage::Isolate;
+                if let Some(result) = self.after_migration(run, ctx) {
+                    return Some(result);
+                }
+                continue;
+            }
+            return None;
+        }
+        None
+    }
+
+    /// A batch has been copied: what went wrong, and whether what it freed has to be gathered.
+    fn after_migration(&mut self, run: &mut CompactControl, ctx: &Ctx) -> Option<CompactResult> {
+        run.last_migrated = Some(run.batch_start);
+        let failed = core::mem::take(&mut run.nr_failed) > 0;
+        let out_of_frames = core::mem::take(&mut run.out_of_frames);
+        if out_of_frames && !scanners_met(run) {
+            return Some(CompactResult::Contended);
+        }
+        // The rest of the block would be moved in vain.
+        if (failed || out_of_frames) && run.is_direct() && run.goal.mode == CompactMode::Async {
+            if let Some(order) = run.goal.order {
+                let end = block_start(run.migrate_pfn.max(1) - 1, order) + (1 << order);
+                run.migrate_pfn = run.migrate_pfn.max(end);
+                return self.drain_and_capture(run, ctx);
+            }
+        }
+        self.check_drain(run, ctx)
+    }
+
+    /// Once the scanner has left a block that it freed pages in, gathers them from the per-CPU lists, so
+    /// that they can merge.
+    fn check_drain(&mut self, run: &mut CompactControl, ctx: &Ctx) -> Option<CompactResult> {
+        let (Some(order), Some(last)) = (run.goal.order, run.last_migrated) else { return None };
+        if last < block_start(run.migrate_pfn, order) {
+            return self.drain_and_capture(run, ctx);
+        }
+        None
+    }
+
+    fn drain_and_capture(&mut self, run: &mut CompactControl, ctx: &Ctx) -> Option<CompactResult> {
+        self.lru_add_drain(ctx.cpu);
+        self.mem.drain_cpu_zone(ctx.cpu, run.goal.zone);
+        let vacated = run.last_migrated.take()?;
+        let order = run.goal.order?;
+        let capture = self.config.compaction_capture == CompactionCapture::On
+            && self.config.compaction == CompactionPolicy::Linux61
+            && run.is_direct();
+        // A small block out of a movable pageblock would pollute it.
+        let polluting = order < PAGEBLOCK_ORDER && run.goal.mt != MigrateType::Movable;
+        if !capture {
+            return None;
+        }
+        let mut at = block_start(vacated, order);
+        while at < run.migrate_pfn {
+            let zone = self.compact_zone_of(&run.goal);
+            let movable = zone.spans(at) && zone.block_type(Pfn(at)) == MigrateType::Movable;
+            if zone.spans(at) && !(polluting && movable) {
+                let Self { mem, .. } = self;
+                let zone =
+                    &mut mem.nodes[run.goal.zone.node.idx()].zones[usize::from(run.goal.zone.zone)];
+                if zone.capture_block(&mut mem.pages, Pfn(at), order) {
+                    run.captured = Some(Pfn(at));
+                    return Some(CompactResult::Success);
+                }
+            }
+            at += 1 << order;
+        }
+        None
+    }
+
+    /// Whether the run has reached its goal, or the end (Linux `__compact_finished`).
+    fn compact_finished(&mut self, run: &mut CompactControl) -> Option<CompactResult> {
+        let goal = run.goal;
+        if scanners_met(run) {
+            let zone = self.compact_zone_of(&goal);
+            let (start, end) = (zone.start_pfn.0, zone.end_pfn());
+            zone.compaction.reset_positions(start, end);
+            // Of all compactors only tasks make kswapd forget what they have skipped.
+            if run.is_direct() {
+                zone.compaction.blockskip_flush = true;
+            }
+            return Some(if run.whole_zone {
+                CompactResult::Complete
+            } else {
+                CompactResult::PartialSkipped
+            });
+        }
+        if goal.by == Compactor::Proactive {
+            if !self.nodes[goal.zone.node.idx()].kswapd.sleeping {
+                return Some(CompactResult::PartialSkipped);
+            }
+            let low = super::kcompactd::fragmentation_score_wmark(&self.config, true);
+            let score = super::kcompactd::fragmentation_score_zone(self.compact_zone_of(&goal));
+            return (score <= low).then_some(CompactResult::Success);
+        }
+        let order = goal.order?;
+        let old = self.config.compaction == CompactionPolicy::Linux45;
+        // A pageblock that was begun is finished.
+        if !old && !run.migrate_pfn.is_multiple_of(PAGEBLOCK_NR_PAGES) {
+            return None;
+        }
+        let defrag_mode = self.config.defrag_mode && !run.is_direct();
+        let zone = self.compact_zone_of(&goal);
+        if defrag_mode {
+            // Whole free pageblocks count, up to the high mark.
+            let done = crate::watermark::zone_watermark_ok_free(
+                zone,
+                order,
+                zone.wmark(Watermark::High),
+                goal.highest_zoneidx,
+                goal.flags,
+                zone.free_pages_in_blocks(),
+            );
+            return done.then_some(CompactResult::Success);
+        }
+        if old {
+            let low = zone.wmark(Watermark::Low);
+            if !zone_watermark_ok(zone, order, low, goal.highest_zoneidx, goal.flags) {
+                return None;
+            }
+        }
+        let found = (order..=MAX_PAGE_ORDER).any(|order| zone.block_suits(order, goal.mt));
+        // A block that is stolen for kernel memory is emptied first, so that it need not be mixed.
+        let enough = old
+            || goal.mt == MigrateType::Movable
+            || goal.mode == CompactMode::Async
+            || run.migrate_pfn.is_multiple_of(PAGEBLOCK_NR_PAGES);
+        (found && enough).then_some(CompactResult::Success)
+    }
+
+    fn compact_end(&mut self, mut run: CompactControl, result: CompactResult, ctx: &Ctx) -> RunEnd {
+        debug_assert!(run.migratepages.is_empty() && run.in_flight.is_empty());
+        let highest = Self::release_freepages(&mut self.mem, &mut run, ctx.cpu);
+        let zone = self.compact_zone_of(&run.goal);
+        if let Some(highest) = highest {
+            let block = pageblock_start(highest).max(zone.start_pfn.0);
+            zone.compaction.cached_free = zone.compaction.cached_free.max(block);
+        }
+        RunEnd {
+            result,
+            captured: run.captured,
+            migrate_scanned: run.migrate_scanned,
+            free_scanned: run.free_scanned,
+        }
+    }
+
+    /// Gives unused free frames back; the highest of them.
+    fn release_freepages(mem: &mut Memory, run: &mut CompactControl, cpu: Cpu) -> Option<u32> {
+        let highest = run.freepages.iter().map(|pfn| pfn.0).max();
+        for pfn in run.freepages.drain(..) {
+            mem.free_page(cpu, pfn, 0);
+        }
+        highest
+    }
+
+    /// The owner of runs is gone: they give back what they have, or will when their copies are over.
+    pub(crate) fn abandon_compactions(&mut self, owner: MmId, cpu: Cpu) {
+        for at in 0..self.compactions.runs.len() {
+            let entry = &self.compactions.runs[at];
+            if entry.as_ref().is_none_or(|(mm, run)| *mm != owner || run.abandoned) {
+                continue;
+            }
+            let Some((owner, mut run)) = self.compactions.runs[at].take() else { continue };
+            Self::release_freepages(&mut self.mem, &mut run, cpu);
+            if let Some(block) = run.captured.take() {
+                self.mem.free_page(cpu, block, run.goal.order.unwrap_or(0));
+            }
+            if !run.in_flight.is_empty() {
+                run.abandoned = true;
+                self.compactions.runs[at] = Some((owner, run));
+            }
+        }
+    }
+
+    /// A run looks everywhere in spite of skip bits.
+    pub(super) fn ignore_skip_hints(&mut self, id: RunId) {
+        if let Some(Some((_, run))) = self.compactions.runs.get_mut(id.0 as usize) {
+            run.ignore_skip_hint = true;
+        }
+    }
+}
+
+/// Whether the scanners are in the same pageblock (Linux `compact_scanners_met`).
+pub(super) const fn scanners_met(run: &CompactControl) -> bool {
+    run.free_pfn >> PAGEBLOCK_ORDER <= run.migrate_pfn >> PAGEBLOCK_ORDER
+}
+
+/// First frame behind the pageblock of `pfn`, at most the zone's end.
+pub(super) fn block_end_in(zone: &Zone, pfn: u32) -> u32 {
+    u64::from(pageblock_end(pfn)).min(zone.end_pfn()) as u32
+}

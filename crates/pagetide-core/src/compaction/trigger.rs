@@ -1,0 +1,80 @@
+//! A task that writes 1 to `vm.compact_memory`: compacts every zone, from end to end.
+//!
+//! Linux: `sysctl_compaction_handler`, `compact_nodes`, `compact_node` (6.1). The writer does the work
+//! itself and returns when it is done.
+//!
+//! Invariant: a node's zones are compacted once each, lowest first.
+
+use super::run::RunId;
+use super::{CompactMode, Compactor, Goal};
+use crate::call::{Ctx, Outcome};
+use crate::effect::Step;
+use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::machine::Machine;
+use crate::node::ZoneRef;
+use crate::units::NodeId;
+
+/// The write in progress.
+#[derive(Clone, Debug, Default)]
+pub struct CompactMemory {
+    began: bool,
+    node: usize,
+    zone: usize,
+    run: Option<RunId>,
+}
+
+impl Machine {
+    pub(crate) fn compact_memory_step(
+        &mut self,
+        state: &mut CompactMemory,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        if !core::mem::replace(&mut state.began, true) {
+            self.mem.work.syscalls += 1;
+            self.lru_add_drain_all();
+        }
+        if let Some(id) = state.run {
+            return match self.compact_step(id, ctx) {
+                Step::Continue => Step::Continue,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(_) => {
+                    state.run = None;
+                    state.zone += 1;
+                    Step::Continue
+                }
+            };
+        }
+        while state.node < self.nodes.len() {
+            let node = NodeId(state.node as u8);
+            let zones = &self.mem.nodes[state.node].zones;
+            match zones.get(state.zone).map(|zone| zone.is_populated()) {
+                None => {
+                    state.node += 1;
+                    state.zone = 0;
+                }
+                Some(false) => state.zone += 1,
+                Some(true) => {
+                    let goal = Goal {
+                        zone: ZoneRef { node, zone: state.zone as u8 },
+                        order: None,
+                        mt: MigrateType::Movable,
+                        gfp: Gfp::KERNEL,
+                        mode: CompactMode::Sync,
+                        flags: AllocFlags::at(Watermark::Min),
+                        highest_zoneidx: state.zone,
+                        by: Compactor::Explicit,
+                        thorough: true,
+                    };
+                    match self.compact_begin(goal, ctx) {
+                        Ok(id) => {
+                            state.run = Some(id);
+                            return Step::Continue;
+                        }
+                        Err(_) => state.zone += 1,
+                    }
+                }
+            }
+        }
+        Step::Done(Outcome::Minor)
+    }
+}

@@ -1,0 +1,40 @@
+//! extfrag_index and unusable_index of /sys/kernel/debug/extfrag (Linux: mm/vmstat.c, 6.1).
+//!
+//! A line for each zone that has memory, a number for each order. The kernel prints an index between
+//! -1 and 0 as ` 0.-500`, and so do we.
+
+use super::put;
+use super::zones::put_zone_head;
+use crate::compaction::fragmentation::{fragmentation_index, unusable_index};
+use crate::machine::Machine;
+use crate::units::{Order, MAX_PAGE_ORDER};
+use crate::zone::Zone;
+use alloc::string::String;
+use core::fmt::Write;
+
+impl Machine {
+    /// extfrag_index: why a request of each order would fail.
+    pub fn debugfs_extfrag_index(&self) -> String {
+        self.index_text(2, fragmentation_index)
+    }
+
+    /// unusable_index: the share of free memory that is of no use to a request of each order.
+    pub fn debugfs_unusable_index(&self) -> String {
+        self.index_text(1, unusable_index)
+    }
+
+    /// Thousandths as `0.123`, the integer part at least `width` wide.
+    fn index_text(&self, width: usize, index: fn(&Zone, Order) -> i32) -> String {
+        let mut out = String::new();
+        for zone in self.present_zones() {
+            put_zone_head(&mut out, zone);
+            out.push(' ');
+            for order in 0..=MAX_PAGE_ORDER {
+                let index = index(zone, order);
+                put!(out, "{:>width$}.{:03} ", index / 1000, index % 1000);
+            }
+            out.push('\n');
+        }
+        out
+    }
+}

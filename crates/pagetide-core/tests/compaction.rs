@@ -1,0 +1,261 @@
+//! Compaction on whole machines: what it makes, what it leaves alone, what happens when it fails.
+
+mod world;
+
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy};
+use pagetide_core::effect::Step;
+use pagetide_core::gfp::Gfp;
+use pagetide_core::machine::Machine;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::page_table::{Advice, Backing, VmaId};
+use pagetide_core::units::{MmId, NodeId, Pfn, PAGE_SIZE};
+use pagetide_core::vmstat::{Event, NodeStat};
+use world::{World, CPU};
+
+const NODE: NodeId = NodeId(0);
+
+/// A machine whose frames are, alternately, anonymous memory and free.
+struct Fragmented {
+    world: World,
+    mm: MmId,
+    heap: VmaId,
+    /// Where each page of the heap was.
+    pages: u64,
+}
+
+fn fragmented(mib: u64, config: Config) -> Fragmented {
+    let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
+    machine.swapon(1024, 1024, false);
+    let mut world = World::new(machine);
+    world.audit = false;
+    let mm = world.machine.create_mm(Machine::ROOT);
+    // All of what is free, up to the low marks.
+    let pages = (world.machine.nr_free_pages() - 2600) / 2;
+    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false);
+    let file = world.machine.create_file(pages * PAGE_SIZE, true);
+    for page in 0..pages {
+        world.access(mm, heap, page, true);
+        world.drive(&mut Call::write(mm, NODE, file, page * PAGE_SIZE, PAGE_SIZE));
+    }
+    world.settle();
+    while world.machine.global_node_stat(NodeStat::NrDirty) > 0 {
+        world.now += 40_000_000_000;
+        world.flusher();
+        world.settle();
+    }
+    let mut buffer = Vec::new();
+    world.machine.drop_pagecache(CPU).drain_into(&mut buffer);
+    world.kswapd_to_sleep();
+    world.machine.audit().unwrap();
+    world.audit = true;
+    Fragmented { world, mm, heap, pages }
+}
+
+impl Fragmented {
+    fn count(&self, event: Event) -> u64 {
+        self.world.machine.mem.vmstat.get(event)
+    }
+
+    fn block(&mut self, order: u8, gfp: Gfp) -> Option<Pfn> {
+        match self.world.drive(&mut Call::alloc_pages(self.mm, NODE, order, gfp)) {
+            Outcome::Block(pfn) => Some(pfn),
+            Outcome::NoBlock => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn free_blocks(&self, order: usize) -> u64 {
+        self.world.machine.mem.nodes[0].zones.iter().map(|zone| zone.buddyinfo()[order]).sum()
+    }
+
+    fn free_pages(&self) -> u64 {
+        self.world.machine.mem.free_pages()
+            + self.world.machine.mem.nodes[0].zones.iter().map(|zone| zone.pcp_pages()).sum::<u64>()
+    }
+
+    fn large_blocks(&self) -> u64 {
+        self.free_blocks(9) + 2 * self.free_blocks(10)
+    }
+}
+
+#[test]
+fn every_other_page_free_is_nothing_large_free() {
+    let machine = fragmented(64, Config::default());
+    assert!(machine.large_blocks() <= 4, "{} large blocks", machine.large_blocks());
+    assert!(machine.free_pages() > machine.pages * 9 / 10);
+}
+
+#[test]
+fn a_write_to_compact_memory_gathers_what_is_free() {
+    let mut machine = fragmented(64, Config::default());
+    let (free, resident) =
+        (machine.free_pages(), machine.world.machine.is_resident(machine.heap, 7));
+    assert!(resident);
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    assert_eq!(machine.free_pages(), free, "free pages came or went");
+    // Two zones, each with what boot has scattered and a rest that is less than a block.
+    let possible = free / 512 - 4;
+    machine.world.machine.mem.drain_all();
+    assert!(machine.large_blocks() >= possible, "{} of {possible} blocks", machine.large_blocks());
+    for page in 0..machine.pages {
+        assert!(machine.world.machine.is_resident(machine.heap, page), "page {page} is gone");
+    }
+    // Where the scanners meet, in each zone.
+    assert!(machine.count(Event::PgmigrateFail) <= 2);
+    assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrIsolatedAnon), 0);
+}
+
+#[test]
+fn a_task_that_may_compacts_for_itself() {
+    let mut machine = fragmented(64, Config::default());
+    let got = (0..8).filter(|_| machine.block(9, Gfp::KERNEL.with(Gfp::HIGH)).is_some()).count();
+    assert_eq!(got, 8);
+    assert!(machine.count(Event::CompactStall) > 0);
+    assert_eq!(
+        machine.count(Event::CompactStall),
+        machine.count(Event::CompactSuccess) + machine.count(Event::CompactFail)
+    );
+    assert!(machine.count(Event::PgmigrateSuccess) > 8 * 200);
+}
+
+#[test]
+fn an_order_above_the_largest_is_refused() {
+    let mut machine = fragmented(32, Config::default());
+    for order in [11, 12, 63, 255] {
+        assert_eq!(machine.block(order, Gfp::KERNEL), None);
+    }
+    assert_eq!(machine.count(Event::CompactStall), 0);
+}
+
+#[test]
+fn a_failed_copy_leaves_the_page_where_it_was() {
+    let mut machine = fragmented(32, Config::default());
+    machine.world.fail_copies = 3;
+    let free = machine.free_pages();
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    assert!(machine.count(Event::PgmigrateFail) > 100);
+    assert!(machine.count(Event::PgmigrateSuccess) > 100);
+    assert_eq!(machine.free_pages(), free);
+    for page in 0..machine.pages {
+        assert!(machine.world.machine.is_resident(machine.heap, page), "page {page} is gone");
+    }
+}
+
+#[test]
+fn whoever_touches_a_page_on_its_way_waits_and_then_has_it() {
+    let mut machine = fragmented(32, Config::default());
+    machine.world.holds_copies = true;
+    let mut call = Call::compact_memory(machine.mm, NODE);
+    let mut waited = 0;
+    for _ in 0..200 {
+        let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        machine.world.carry_out(buffer);
+        let moving =
+            (0..machine.pages).find(|&page| !machine.world.machine.is_resident(machine.heap, page));
+        if let Some(page) = moving {
+            machine.world.access(machine.mm, machine.heap, page, true);
+            assert!(machine.world.machine.is_resident(machine.heap, page));
+            waited += 1;
+        }
+        machine.world.finish_copies();
+        if matches!(step, Step::Done(_)) {
+            break;
+        }
+    }
+    assert!(waited > 10, "{waited}");
+}
+
+#[test]
+fn a_task_that_dies_in_the_middle_leaves_nothing_behind() {
+    let mut machine = fragmented(32, Config::default());
+    while machine.block(9, Gfp::ATOMIC).is_some() {}
+    machine.world.holds_copies = true;
+    let free = machine.free_pages();
+    let other = machine.world.machine.create_mm(Machine::ROOT);
+    let mut call = Call::alloc_pages(other, NODE, 9, Gfp::KERNEL.with(Gfp::HIGH));
+    let mut steps = 0;
+    while machine.world.copies.is_empty() {
+        let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        machine.world.carry_out(buffer);
+        assert!(!matches!(step, Step::Done(_)), "done without a copy");
+        steps += 1;
+        assert!(steps < 100);
+    }
+    drop(call);
+    let mut buffer = Vec::new();
+    machine.world.machine.exit_mm(other, CPU).drain_into(&mut buffer);
+    machine.world.carry_out(buffer);
+    machine.world.finish_copies();
+    machine.world.machine.audit().unwrap();
+    assert_eq!(machine.free_pages(), free);
+    assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrIsolatedAnon), 0);
+}
+
+#[test]
+fn the_owner_may_go_while_its_pages_are_on_their_way() {
+    let mut machine = fragmented(32, Config::default());
+    machine.world.holds_copies = true;
+    let other = machine.world.machine.create_mm(Machine::ROOT);
+    let mut call = Call::compact_memory(other, NODE);
+    while machine.world.copies.is_empty() {
+        let (_, effects) = machine.world.machine.step(&mut call, CPU, 0);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        machine.world.carry_out(buffer);
+    }
+    machine.world.machine.munmap(machine.heap, CPU).discard();
+    machine.world.machine.audit().unwrap();
+    machine.world.finish_copies();
+    machine.world.machine.audit().unwrap();
+    assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrAnonPages), 0);
+    machine.world.drive(&mut call);
+    machine.world.machine.audit().unwrap();
+}
+
+fn of_2016(background: BackgroundCompaction) -> Config {
+    Config {
+        kswapd: KswapdPolicy::Linux45,
+        compaction: CompactionPolicy::Linux45,
+        background_compaction: background,
+        ..Config::default()
+    }
+}
+
+/// The seed's finding: a request that only wakes kswapd is never compacted for.
+#[test]
+fn kswapd_of_4_5_never_compacts_for_requests_that_only_wake_it() {
+    let mut machine = fragmented(64, of_2016(BackgroundCompaction::Kswapd));
+    for _ in 0..50 {
+        machine.block(9, Gfp::NOWAIT.with(Gfp::HIGH));
+        machine.world.now += 125_000_000;
+        machine.world.kswapd_to_sleep();
+    }
+    assert_eq!(machine.count(Event::CompactKswapd), 0);
+    assert_eq!(machine.count(Event::CompactMigrateScanned), 0);
+    assert!(machine.count(Event::MmVmscanKswapdWake) > 10);
+    assert_eq!(machine.count(Event::CompactDaemonWake), 0);
+}
+
+#[test]
+fn kcompactd_compacts_for_requests_that_only_wake_kswapd() {
+    for config in [of_2016(BackgroundCompaction::Kcompactd), Config::default()] {
+        let mut machine = fragmented(64, config);
+        let mut got = 0;
+        for _ in 0..50 {
+            got += u32::from(machine.block(9, Gfp::NOWAIT.with(Gfp::HIGH)).is_some());
+            machine.world.now += 250_000_000;
+            machine.world.kswapd_to_sleep();
+            if machine.world.kcompactd_awake {
+                machine.world.kcompactd();
+            }
+        }
+        assert!(machine.count(Event::CompactDaemonWake) > 0);
+        assert!(got >= 8, "{got} blocks");
+        assert_eq!(machine.count(Event::CompactStall), 0);
+    }
+}
