@@ -110,7 +110,7 @@ impl Mapping {
     /// # Errors
     /// The kernel's, and EINVAL for pages that the mapping does not have.
     pub fn discard(&self, first: u64, pages: u64) -> io::Result<()> {
-        if !first.checked_add(pages).is_some_and(|end| end <= self.pages) {
+        if first.checked_add(pages).is_none_or(|end| end > self.pages) {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
         // SAFETY: within the mapping, whose contents nobody borrows: it is not made by `locked`.
