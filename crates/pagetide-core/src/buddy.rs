@@ -61,7 +61,7 @@ pub(crate) fn mark_allocated(pages: &mut PageArray, pfn: Pfn, order: Order) {
     let first = pfn.idx();
     let page = &mut pages[first];
     page.place = Place::Allocated;
-    page.order = order as u8;
+    page.order = order;
     page.private = 0;
     page.index = 0;
     if order > 0 {

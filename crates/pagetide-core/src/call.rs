@@ -132,6 +132,12 @@ impl Call {
             || matches!(self.kind, Kind::GroupWrite(_))
     }
 
+    /// Whether the call is compacting for its task at the moment.
+    pub fn is_compacting(&self) -> bool {
+        self.slow.as_ref().is_some_and(Slow::is_compacting)
+            || matches!(self.kind, Kind::CompactMemory(_))
+    }
+
     /// Whether a fault waits for a page that was in the working set (thrashing).
     pub fn is_thrashing(&self, machine: &Machine, wait: Wait) -> bool {
         match wait {

@@ -63,6 +63,14 @@ pub(crate) enum Slow {
 }
 
 impl Slow {
+    /// Whether the task is compacting.
+    pub fn is_compacting(&self) -> bool {
+        match self {
+            Slow::Alloc(path) => path.is_compacting(),
+            Slow::Charge(_) => false,
+        }
+    }
+
     /// Whether the task is reclaiming.
     pub fn is_reclaiming(&self) -> bool {
         match self {

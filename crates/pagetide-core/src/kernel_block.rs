@@ -108,7 +108,7 @@ impl Machine {
 
     pub(crate) fn free_all_kernel_blocks(&mut self, mm: MmId, cpu: Cpu) {
         for pfn in core::mem::take(&mut self.mms[mm.idx()].kernel_blocks) {
-            let order = self.mem.pages[pfn.idx()].order.into();
+            let order = self.mem.pages[pfn.idx()].order;
             self.mem.free_page(cpu, pfn, order);
         }
     }

@@ -234,7 +234,8 @@ impl Machine {
                 }
                 continue;
             }
-            if pte.swap_slot().is_some() {
+            // In swap, or on its way to another frame.
+            if !pte.is_present() {
                 return None;
             }
             let page = &self.mem.pages[pte.pfn().idx()];

@@ -56,8 +56,15 @@ fn head(world: &World, vma: VmaId, page: u64) -> Pfn {
 /// Leaves half of memory free, in blocks too small for a huge page.
 fn fragment(world: &mut World, mm: MmId) {
     let gfp = Gfp::KERNEL.with(Gfp::NORETRY).without(Gfp::RECLAIM);
+    let take = |world: &mut World, order| {
+        let mut call = Call::alloc_pages(mm, NodeId(0), order, gfp);
+        match world.drive(&mut call) {
+            Outcome::Block(pfn) => Some(pfn),
+            _ => None,
+        }
+    };
     let mut blocks = Vec::new();
-    while let Outcome::Block(pfn) = world.drive(&mut Call::alloc_pages(mm, NodeId(0), 8, gfp)) {
+    while let Some(pfn) = take(world, 8) {
         blocks.push(pfn);
     }
     for &pfn in blocks.iter().filter(|pfn| pfn.0 & 1 << 8 == 0) {
@@ -65,6 +72,8 @@ fn fragment(world: &mut World, mm: MmId) {
             assert!(world.machine.free_kernel_block(mm, pfn, CPU));
         }
     }
+    // What the marks had kept from being taken.
+    while take(world, 9).is_some() {}
 }
 
 #[test]
@@ -157,6 +166,29 @@ fn what_a_fault_does_for_a_huge_page_is_said_by_defrag() {
         let compaction = CompactionPolicy::Linux45;
         let config = Config { thp_defrag: defrag, compaction, ..Config::default() };
         assert_eq!(work(config, advice), (works, works), "4.5 {defrag:?} {advice:?}");
+    }
+}
+
+#[test]
+fn compaction_makes_a_huge_page_of_scattered_free_ones() {
+    for (defrag, expected) in [(ThpDefrag::Always, 1), (ThpDefrag::Never, 0)] {
+        let mut world = world(64, Config { thp_defrag: defrag, ..always() });
+        world.audit = false;
+        let pages = world.machine.nr_free_pages() - 1500;
+        let (mm, small) = heap(&mut world, pages, Advice::NoHuge);
+        for page in 0..pages {
+            world.access(mm, small, page, true);
+        }
+        for page in (0..pages).step_by(2) {
+            world.machine.discard(small, page, 1, CPU).discard();
+        }
+        world.machine.audit().unwrap();
+        let vma = world.machine.mmap(mm, Backing::Anon, HUGE, Advice::Huge, false);
+        fragment(&mut world, mm);
+        world.access(mm, vma, 0, true);
+        world.machine.audit().unwrap();
+        assert_eq!(nr_huge(&world), expected, "{defrag:?}");
+        assert_eq!(count(&world, Event::CompactSuccess), expected, "{defrag:?}");
     }
 }
 
@@ -466,6 +498,8 @@ enum Operation {
     Unmap { vma: usize },
     FileRead { page: u64, pages: u64 },
     Khugepaged,
+    Kcompactd,
+    Copies { held: bool },
     Complete,
     Kswapd,
 }
@@ -483,6 +517,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (0..2000u64, 1..200u64)
             .prop_map(|(page, pages)| Operation::FileRead { page, pages }),
         4 => Just(Operation::Khugepaged),
+        2 => Just(Operation::Kcompactd),
+        2 => any::<bool>().prop_map(|held| Operation::Copies { held }),
         4 => Just(Operation::Complete),
         3 => Just(Operation::Kswapd),
     ]
@@ -545,11 +581,20 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
             Operation::Khugepaged => {
                 world.khugepaged();
             }
+            Operation::Kcompactd => {
+                world.now += 600_000_000;
+                world.kcompactd();
+            }
+            Operation::Copies { held } => {
+                world.holds_copies = held;
+                world.finish_copies();
+            }
             Operation::Complete => world.complete_one(),
             Operation::Kswapd => world.kswapd(),
         }
         world.machine.audit().unwrap();
     }
+    world.finish_copies();
     world.settle();
     for mm in [root, grouped] {
         world.machine.exit_mm(mm, CPU).discard();

@@ -118,7 +118,10 @@ fn knob_schema(knob: &Knob) -> Value {
             "description": description,
             "type": ["integer", "string"]
         }),
-        KnobForm::Trigger => json!({ "description": description, "enum": [1, "1"] }),
+        KnobForm::Trigger { max: 1 } => json!({ "description": description, "enum": [1, "1"] }),
+        KnobForm::Trigger { max } => {
+            json!({ "description": description, "type": ["integer", "string"], "minimum": 1, "maximum": max })
+        }
         KnobForm::Word(words) => json!({ "description": description, "enum": words }),
     }
 }

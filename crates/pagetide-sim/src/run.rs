@@ -293,6 +293,9 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
     }
     put("elapsed".into(), seconds(world.now), Unit::Seconds);
     let user_ns = world.tasks.iter().map(|task| task.usage.user_ns).sum();
+    for (name, ns) in world.times.metrics(world.now) {
+        put(name.into(), seconds(ns), Unit::Seconds);
+    }
     put("user".into(), seconds(user_ns), Unit::Seconds);
     put("system".into(), seconds(world.busy_ns - user_ns), Unit::Seconds);
     put("psi.memory.some".into(), seconds(world.machine.psi().some_ns), Unit::Seconds);

@@ -115,6 +115,8 @@ pub struct Task {
     pub call: Option<(Call, Op)>,
     /// When the call began, and how long it has waited for pages since.
     pub call_began: Nanos,
+    /// The call compacts since then.
+    pub compacting_since: Option<Nanos>,
     /// Time the call has waited for pages.
     pub call_page_wait: Nanos,
     /// When the present wait began.
@@ -191,6 +193,7 @@ impl Task {
             readahead: vec![ReadaheadState::default(); nr_files],
             call: None,
             call_began: 0,
+            compacting_since: None,
             call_page_wait: 0,
             wait_began: 0,
             compute_left: 0,

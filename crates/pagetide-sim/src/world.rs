@@ -9,6 +9,7 @@
 
 mod audit;
 mod blocks;
+pub(crate) mod daemon_times;
 mod daemons;
 mod disks;
 mod events;
@@ -16,6 +17,7 @@ mod execute;
 pub(crate) mod groups;
 mod timeline;
 
+pub(crate) use daemon_times::DaemonTimes;
 pub use events::EventSink;
 
 use crate::cost::CostModel;
@@ -51,6 +53,8 @@ enum Thread {
     Task(usize),
     Kswapd(NodeId),
     Flusher,
+    Kcompactd(NodeId),
+    Khugepaged,
 }
 
 /// What happens to a thread when its piece ends.
@@ -129,10 +133,17 @@ pub struct World {
     /// First page of each file on its disk; the swap area is at page 0 of its own.
     file_base: Vec<(usize, u64)>,
     swap_disk: usize,
-    page_waiters: BTreeMap<u32, Vec<usize>>,
+    page_waiters: BTreeMap<u32, Vec<Thread>>,
     timers: Vec<Option<EventId>>,
     kswapds: Vec<Daemon>,
     flusher: Daemon,
+    kcompactds: Vec<Daemon>,
+    khugepaged: Daemon,
+    /// How long who was awake or compacting.
+    pub(crate) times: DaemonTimes,
+    /// Every n-th copy of a frame fails; 0: none does.
+    pub fail_copies: u64,
+    nr_copies: u64,
     /// The setup's groups, as far as they are there.
     groups: Vec<Option<MemcgId>>,
     /// Counts of groups when they were last removed, by index in the setup.
@@ -207,6 +218,11 @@ impl World {
             scheduler.add_task((tasks.len() + i) as TaskId, 0, None);
         }
         scheduler.add_task((tasks.len() + nr_nodes) as TaskId, 0, None);
+        for i in 0..nr_nodes {
+            scheduler.add_task((tasks.len() + nr_nodes + 1 + i) as TaskId, 0, None);
+        }
+        // khugepaged gets what nobody else wants.
+        scheduler.add_task((tasks.len() + 2 * nr_nodes + 1) as TaskId, 19, None);
         let mut world = World {
             machine,
             now: 0,
@@ -226,6 +242,11 @@ impl World {
             timers: vec![None; tasks.len()],
             kswapds: (0..nr_nodes).map(|_| Daemon::default()).collect(),
             flusher: Daemon::default(),
+            kcompactds: (0..nr_nodes).map(|_| Daemon::default()).collect(),
+            khugepaged: Daemon::default(),
+            times: DaemonTimes::new(nr_nodes),
+            fail_copies: 0,
+            nr_copies: 0,
             groups,
             last_counts: BTreeMap::new(),
             notes: BTreeMap::new(),
@@ -247,6 +268,7 @@ impl World {
         if interval > 0 {
             world.flusher.timer = Some(world.queue.push(interval, Event::Timer(Thread::Flusher)));
         }
+        world.start_huge_page_daemons();
         world
     }
 
@@ -315,6 +337,8 @@ impl World {
             Thread::Task(task) => task,
             Thread::Kswapd(node) => self.tasks.len() + node.idx(),
             Thread::Flusher => self.tasks.len() + self.kswapds.len(),
+            Thread::Kcompactd(node) => self.tasks.len() + self.kswapds.len() + 1 + node.idx(),
+            Thread::Khugepaged => self.tasks.len() + 2 * self.kswapds.len() + 1,
         };
         id as TaskId
     }
@@ -326,7 +350,11 @@ impl World {
         } else if id < self.tasks.len() + self.kswapds.len() {
             Thread::Kswapd(NodeId((id - self.tasks.len()) as u8))
         } else {
-            Thread::Flusher
+            match id - self.tasks.len() - self.kswapds.len() {
+                0 => Thread::Flusher,
+                at if at <= self.kswapds.len() => Thread::Kcompactd(NodeId((at - 1) as u8)),
+                _ => Thread::Khugepaged,
+            }
         }
     }
 
@@ -407,6 +435,8 @@ impl World {
             Thread::Task(task) => self.run_task(task, cpu)?,
             Thread::Kswapd(node) => self.run_kswapd(node, cpu),
             Thread::Flusher => self.run_flusher(cpu),
+            Thread::Kcompactd(node) => self.run_kcompactd(node, cpu),
+            Thread::Khugepaged => self.run_khugepaged(cpu),
         };
         let ran = (ran + cost).max(1);
         self.busy_ns += ran;
@@ -438,7 +468,7 @@ impl World {
                 full = self.submit_all(&ios, thread, cpu).or(full);
             }
             for effect in effects.drain(..) {
-                self.apply(effect);
+                self.apply(effect, cpu);
             }
             // What the effects themselves brought about.
             std::mem::swap(&mut effects, &mut self.cpus[cpu.idx()].effects);
@@ -448,10 +478,18 @@ impl World {
     }
 
     /// Carries out one effect that is not I/O.
-    fn apply(&mut self, effect: Effect) {
+    fn apply(&mut self, effect: Effect, cpu: Cpu) {
         match effect {
             Effect::Submit(_) => {}
-            Effect::CopyPage { .. } => {}
+            // The bytes were paid for with the step that asked; there are none.
+            Effect::CopyPage { from, .. } => {
+                self.nr_copies += 1;
+                let fails =
+                    self.fail_copies != 0 && self.nr_copies.is_multiple_of(self.fail_copies);
+                let effects = self.machine.copy_done(from, !fails, cpu);
+                effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+                self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
+            }
             Effect::WakePage(pfn) => self.wake_page(pfn),
             // A daemon that is throttled, or waits for a disk, is awake already: its nap ended before
             // this arrived.
@@ -462,8 +500,12 @@ impl World {
                 }
                 self.wake(Thread::Kswapd(node));
             }
-            // Compaction is not part of this world yet: nobody sleeps on kcompactd.
-            Effect::WakeKcompactd(_) => {}
+            Effect::WakeKcompactd(node) => {
+                if let Some(timer) = self.kcompactds[node.idx()].timer.take() {
+                    self.queue.cancel(timer);
+                }
+                self.wake(Thread::Kcompactd(node));
+            }
             Effect::WakeFlusher if self.flusher.is_held_up() => {}
             Effect::WakeFlusher => {
                 if let Some(timer) = self.flusher.timer.take() {
@@ -477,9 +519,11 @@ impl World {
     }
 
     fn wake_page(&mut self, pfn: Pfn) {
-        for task in self.page_waiters.remove(&pfn.0).unwrap_or_default() {
-            self.end_page_wait(task);
-            self.wake(Thread::Task(task));
+        for thread in self.page_waiters.remove(&pfn.0).unwrap_or_default() {
+            if let Thread::Task(task) = thread {
+                self.end_page_wait(task);
+            }
+            self.wake(thread);
         }
     }
 
@@ -498,13 +542,30 @@ impl World {
                 self.end_throttle(Thread::Task(task));
             }
         }
-        for i in 0..self.kswapds.len() {
-            if self.kswapds[i].throttled == Some((node, reason)) {
-                self.end_throttle(Thread::Kswapd(NodeId(i as u8)));
+        for thread in self.daemon_threads() {
+            let daemon = self.daemon(thread);
+            if daemon.is_some_and(|daemon| daemon.throttled == Some((node, reason))) {
+                self.end_throttle(thread);
             }
         }
-        if self.flusher.throttled == Some((node, reason)) {
-            self.end_throttle(Thread::Flusher);
+    }
+
+    /// All daemons, in the order in which they are woken.
+    fn daemon_threads(&self) -> impl Iterator<Item = Thread> {
+        let nodes = self.kswapds.len() as u8;
+        let kswapds = (0..nodes).map(|node| Thread::Kswapd(NodeId(node)));
+        let kcompactds = (0..nodes).map(|node| Thread::Kcompactd(NodeId(node)));
+        kswapds.chain([Thread::Flusher]).chain(kcompactds).chain([Thread::Khugepaged])
+    }
+
+    /// The sleep of a daemon; `None`: the thread is a task.
+    fn daemon(&mut self, thread: Thread) -> Option<&mut Daemon> {
+        match thread {
+            Thread::Task(_) => None,
+            Thread::Kswapd(node) => Some(&mut self.kswapds[node.idx()]),
+            Thread::Flusher => Some(&mut self.flusher),
+            Thread::Kcompactd(node) => Some(&mut self.kcompactds[node.idx()]),
+            Thread::Khugepaged => Some(&mut self.khugepaged),
         }
     }
 
@@ -518,11 +579,10 @@ impl World {
                 };
                 (self.timers[task].take(), throttled)
             }
-            Thread::Kswapd(node) => {
-                let daemon = &mut self.kswapds[node.idx()];
-                (daemon.timer.take(), daemon.throttled.take())
-            }
-            Thread::Flusher => (self.flusher.timer.take(), self.flusher.throttled.take()),
+            daemon => match self.daemon(daemon) {
+                Some(daemon) => (daemon.timer.take(), daemon.throttled.take()),
+                None => (None, None),
+            },
         };
         if let Some(timer) = timer {
             self.queue.cancel(timer);
@@ -546,17 +606,10 @@ impl World {
                     Blocked::No | Blocked::Page | Blocked::Disk | Blocked::Exited => {}
                 }
             }
-            Thread::Kswapd(node) => {
-                self.kswapds[node.idx()].timer = None;
-                if self.kswapds[node.idx()].throttled.is_some() {
-                    self.end_throttle(thread);
-                } else {
-                    self.wake(thread);
-                }
-            }
-            Thread::Flusher => {
-                self.flusher.timer = None;
-                if self.flusher.throttled.is_some() {
+            _ => {
+                let Some(daemon) = self.daemon(thread) else { return };
+                daemon.timer = None;
+                if daemon.throttled.is_some() {
                     self.end_throttle(thread);
                 } else {
                     self.wake(thread);

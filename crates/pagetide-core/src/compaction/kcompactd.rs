@@ -210,6 +210,11 @@ impl Machine {
         }
     }
 
+    /// Whether the node's kcompactd is in the middle of a zone.
+    pub fn kcompactd_is_compacting(&self, node: NodeId) -> bool {
+        matches!(self.nodes[node.idx()].kcompactd.stage, Stage::Zone { run: Some(_), .. })
+    }
+
     /// Whether the node's kcompactd is asleep.
     pub fn kcompactd_is_sleeping(&self, node: NodeId) -> bool {
         self.nodes[node.idx()].kcompactd.sleeping

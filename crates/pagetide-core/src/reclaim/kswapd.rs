@@ -267,6 +267,11 @@ impl Machine {
         (step, Effects::new(&mut self.effects))
     }
 
+    /// Whether the node's kswapd is compacting, as it did up to 4.5.
+    pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
+        self.nodes[node.idx()].kswapd.compacting
+    }
+
     /// Whether the node's kswapd is napping or asleep.
     pub fn kswapd_is_sleeping(&self, node: NodeId) -> bool {
         self.nodes[node.idx()].kswapd.sleeping

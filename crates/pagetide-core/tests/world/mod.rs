@@ -181,6 +181,7 @@ impl World {
         match step {
             Step::Continue => None,
             Step::Wait(wait) => {
+                self.finish_copies();
                 self.complete_one();
                 if let Wait::Throttled { node, reason, timeout } = wait {
                     self.now += timeout.min(100_000_000);

@@ -56,7 +56,7 @@ pub fn parse(knob: &Knob, text: &str) -> Result<Option<String>, Note> {
         KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne | KnobForm::Reclaim => {
             Err(refuse("left out, a control file of groups".to_owned()))
         }
-        KnobForm::Trigger | KnobForm::Word(_) => {
+        KnobForm::Trigger { .. } | KnobForm::Word(_) => {
             Err(refuse("left out, it has no value".to_owned()))
         }
     }

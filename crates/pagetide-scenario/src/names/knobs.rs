@@ -25,7 +25,10 @@ pub enum KnobForm {
     /// something to be done now, and has no value of its own.
     Reclaim,
     /// 1, which asks for something to be done now.
-    Trigger,
+    Trigger {
+        /// The largest number.
+        max: i64,
+    },
     /// One of these words.
     Word(&'static [&'static str]),
 }
@@ -33,7 +36,7 @@ pub enum KnobForm {
 impl KnobForm {
     /// A write asks for something to be done now: it makes no sense before anything runs.
     pub const fn is_action(self) -> bool {
-        matches!(self, KnobForm::Reclaim | KnobForm::Trigger)
+        matches!(self, KnobForm::Reclaim | KnobForm::Trigger { .. })
     }
 }
 
@@ -217,8 +220,15 @@ pub const SYSCTLS: &[Knob] = &[
     ),
     knob("block.read_ahead_kb", range(0, u32::MAX as i64), "kB", "128", "Largest file read-ahead."),
     knob(
+        "vm.drop_caches",
+        KnobForm::Trigger { max: 4 },
+        "",
+        "none, it is written only",
+        "1 drops clean page cache, 2 slab objects, 3 both (workload write-control only).",
+    ),
+    knob(
         "vm.compact_memory",
-        KnobForm::Trigger,
+        KnobForm::Trigger { max: 1 },
         "",
         "none, it is written only",
         "Compacts all zones at once (workload write-control only).",

@@ -46,7 +46,7 @@ impl World {
             let nr_waits: usize = self
                 .page_waiters
                 .values()
-                .map(|waiters| waiters.iter().filter(|&&waiter| waiter == id).count())
+                .map(|waiters| waiters.iter().filter(|&&waiter| waiter == Thread::Task(id)).count())
                 .sum();
             let waits = task.blocked == Blocked::Page;
             check!(nr_waits == usize::from(waits), "{name}: {:?}, {nr_waits} waits", task.blocked);
@@ -78,6 +78,8 @@ impl World {
                 Thread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
                 Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk,
                 Thread::Flusher => self.flusher.waits_for_disk,
+                Thread::Kcompactd(node) => self.kcompactds[node.idx()].waits_for_disk,
+                Thread::Khugepaged => self.khugepaged.waits_for_disk,
             };
             check!(knows, "{thread:?} waits for a disk and does not know");
         }
@@ -96,7 +98,7 @@ impl World {
                     .tasks
                     .iter()
                     .filter(|task| task.blocked == Blocked::Throttled(node, reason));
-                let daemons = self.kswapds.iter().chain([&self.flusher]);
+                let daemons = self.kswapds.iter().chain([&self.flusher, &self.khugepaged]);
                 let daemons = daemons.filter(|daemon| daemon.throttled == Some((node, reason)));
                 (tasks.count() + daemons.count()) as u32
             };

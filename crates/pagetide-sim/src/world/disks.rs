@@ -76,8 +76,11 @@ impl World {
                 self.tasks[id].blocked = Blocked::Disk;
                 self.tasks[id].wait_began = self.now;
             }
-            Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk = true,
-            Thread::Flusher => self.flusher.waits_for_disk = true,
+            daemon => {
+                if let Some(daemon) = self.daemon(daemon) {
+                    daemon.waits_for_disk = true;
+                }
+            }
         }
         self.disk_waiters.push((thread, full));
     }
@@ -98,8 +101,11 @@ impl World {
                     task.call_page_wait += self.now.saturating_sub(task.wait_began);
                 }
             }
-            Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk = false,
-            Thread::Flusher => self.flusher.waits_for_disk = false,
+            daemon => {
+                if let Some(daemon) = self.daemon(daemon) {
+                    daemon.waits_for_disk = false;
+                }
+            }
         }
         self.wake(thread);
     }
@@ -130,7 +136,7 @@ impl World {
             self.machine.take_work();
             for effect in effects {
                 debug_assert!(!matches!(effect, Effect::Submit(_)), "an interrupt starts no I/O");
-                self.apply(effect);
+                self.apply(effect, cpu);
             }
         }
         self.arm_disk(disk);

@@ -76,6 +76,8 @@ impl World {
             Thread::Task(id) => json_string(&self.tasks[id].name),
             Thread::Kswapd(node) => format!("\"kswapd{}\"", node.0),
             Thread::Flusher => "\"flusher\"".to_owned(),
+            Thread::Kcompactd(node) => format!("\"kcompactd{}\"", node.0),
+            Thread::Khugepaged => "\"khugepaged\"".to_owned(),
         };
         for event in writer.fresh.drain(..) {
             let (cpu, name) = (cpu.0, event.name());

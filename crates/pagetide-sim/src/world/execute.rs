@@ -93,7 +93,7 @@ impl World {
             Blocked::Disk => self.end_disk_wait(thread),
             Blocked::Page => {
                 for waiters in self.page_waiters.values_mut() {
-                    waiters.retain(|&waiter| waiter != id);
+                    waiters.retain(|&waiter| waiter != thread);
                 }
                 self.end_page_wait(id);
                 self.wake(thread);
@@ -184,6 +184,15 @@ impl World {
         Ok((After::Runnable, elapsed))
     }
 
+    /// A step of a task's call has compacted, or is about to.
+    fn note_compaction(&mut self, id: usize, goes_on: bool, now: Nanos, cost: Nanos) {
+        let began = &mut self.tasks[id].compacting_since;
+        if let Some(since) = began.take() {
+            self.times.direct_ran(now.saturating_sub(since), cost);
+        }
+        *began = goes_on.then_some(now);
+    }
+
     pub(super) fn begin_call(&mut self, id: usize, call: Call, op: Op, elapsed: Nanos) {
         let task = &mut self.tasks[id];
         task.call = Some((call, op));
@@ -197,11 +206,18 @@ impl World {
         let vmstat = &self.machine.mem.vmstat;
         let faults_before = vmstat.get(Counter::Pgfault);
         let majors_before = vmstat.get(Counter::Pgmajfault);
+        let compacting = call.is_compacting();
+        if compacting {
+            self.machine.need_resched = self.scheduler.should_resched(cpu, self.now + *elapsed);
+        }
         let (step, effects) = self.machine.step(&mut call, cpu, self.now + *elapsed);
         effects.drain_into(&mut self.cpus[cpu.idx()].effects);
         self.note_events(Thread::Task(id), cpu, self.now + *elapsed);
         let cost = self.cost.cost(&self.machine.take_work());
         *elapsed += cost;
+        if compacting || call.is_compacting() {
+            self.note_compaction(id, call.is_compacting(), self.now + *elapsed, cost);
+        }
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
         task.usage.system_ns += cost;
@@ -219,7 +235,7 @@ impl World {
                 match wait {
                     Wait::Page(pfn) => {
                         task.blocked = Blocked::Page;
-                        self.page_waiters.entry(pfn.0).or_default().push(id);
+                        self.page_waiters.entry(pfn.0).or_default().push(Thread::Task(id));
                     }
                     Wait::Throttled { node, reason, timeout } => {
                         task.blocked = Blocked::Throttled(node, reason);

@@ -5,9 +5,10 @@
 //!
 //! Invariant: `groups[i]` is the id of the setup's group `i` exactly while that exists.
 
-use super::{After, World};
+use super::{After, Thread, World};
 use crate::task::GroupCounts;
 use pagetide_core::call::Call;
+use pagetide_core::config::Thp;
 use pagetide_core::control::{ControlError, Errno};
 use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
@@ -32,9 +33,20 @@ impl World {
         let mm = self.tasks[id].mm;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
         match workload {
+            // Its writer does the work, and is back when it is done.
+            Workload::WriteControl { group: None, control, text }
+                if control == "vm.compact_memory" && text.trim() == "1" =>
+            {
+                self.begin_call(id, Call::compact_memory(mm, node), op, *elapsed);
+            }
             Workload::WriteControl { group: None, control, text } => {
                 if let Err(error) = self.machine.write_control(&control, &text) {
                     self.note(format!("task `{}`: {error}", self.tasks[id].name));
+                }
+                // It may have been switched on.
+                let idle = self.khugepaged.timer.is_none() && !self.khugepaged.is_held_up();
+                if self.machine.config.thp != Thp::Never && idle {
+                    self.wake(Thread::Khugepaged);
                 }
             }
             Workload::WriteControl { group: Some(group), control, text } => {

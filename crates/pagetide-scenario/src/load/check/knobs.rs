@@ -196,8 +196,11 @@ fn check_text(knob: &Knob, text: &str) -> Result<(), String> {
                 Err(_) => forms.to_owned(),
             })
         }
-        KnobForm::Trigger if parse_integer(text) == Some(1) => Ok(()),
-        KnobForm::Trigger => Err("it takes 1".to_owned()),
+        KnobForm::Trigger { max } => match parse_integer(text) {
+            Some(number) if (1..=max).contains(&number) => Ok(()),
+            _ if max == 1 => Err("it takes 1".to_owned()),
+            _ => Err(format!("it takes 1 to {max}")),
+        },
         KnobForm::Word(words) if words.contains(&text.strip_suffix('\n').unwrap_or(text)) => Ok(()),
         KnobForm::Word(words) => Err(format!("it takes {}", listed(words))),
     }

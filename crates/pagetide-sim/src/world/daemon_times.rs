@@ -1,0 +1,133 @@
+//! How long kswapd, kcompactd and allocating tasks were awake or compacting.
+//!
+//! mmtests measures these from tracepoints (`mm_vmscan_kswapd_wake` to `_sleep`,
+//! `mm_compaction_kcompactd_wake` to `_sleep`, `mm_compaction_begin` to `_end`), hence in wall time:
+//! whoever waits for a CPU in between is counted as busy. CPU time is kept beside it.
+//!
+//! Invariant: a span that is open began at or before now.
+
+use pagetide_core::machine::Machine;
+use pagetide_core::units::{Nanos, NodeId};
+use pagetide_core::vmstat::Event;
+
+/// Wall and CPU time of something that begins and ends.
+#[derive(Clone, Debug, Default)]
+pub struct Span {
+    since: Option<Nanos>,
+    wall: Nanos,
+    cpu: Nanos,
+}
+
+impl Span {
+    /// It is so, or not, from now on.
+    pub fn set(&mut self, on: bool, now: Nanos) {
+        match (self.since, on) {
+            (None, true) => self.since = Some(now),
+            (Some(since), false) => {
+                self.wall += now.saturating_sub(since);
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// CPU time was used for it.
+    pub fn ran(&mut self, ns: Nanos) {
+        self.cpu += ns;
+    }
+
+    /// Wall time so far.
+    pub fn wall(&self, now: Nanos) -> Nanos {
+        self.wall + self.since.map_or(0, |since| now.saturating_sub(since))
+    }
+}
+
+/// The times of all contexts.
+#[derive(Clone, Debug)]
+pub struct DaemonTimes {
+    kswapd_awake: Vec<Span>,
+    kswapd_compacting: Vec<Span>,
+    kcompactd_awake: Vec<Span>,
+    kcompactd_compacting: Vec<Span>,
+    /// Sum over tasks.
+    direct_compacting_wall: Nanos,
+    direct_compacting_cpu: Nanos,
+    /// Counts of `mm_vmscan_kswapd_wake` and `_sleep` after the last step of a kswapd.
+    kswapd_events: (u64, u64),
+}
+
+impl DaemonTimes {
+    /// Nobody has run yet.
+    pub fn new(nr_nodes: usize) -> DaemonTimes {
+        let spans = || vec![Span::default(); nr_nodes];
+        DaemonTimes {
+            kswapd_awake: spans(),
+            kswapd_compacting: spans(),
+            kcompactd_awake: spans(),
+            kcompactd_compacting: spans(),
+            direct_compacting_wall: 0,
+            direct_compacting_cpu: 0,
+            kswapd_events: (0, 0),
+        }
+    }
+
+    /// A step of a kswapd that began at `now` and took `ns`.
+    pub fn kswapd_ran(&mut self, machine: &Machine, node: NodeId, now: Nanos, ns: Nanos) {
+        let vmstat = &machine.mem.vmstat;
+        let wakes = vmstat.get(Event::MmVmscanKswapdWake);
+        let sleeps = vmstat.get(Event::MmVmscanKswapdSleep);
+        let (wakes_before, sleeps_before) =
+            std::mem::replace(&mut self.kswapd_events, (wakes, sleeps));
+        let awake = &mut self.kswapd_awake[node.idx()];
+        if wakes > wakes_before {
+            awake.set(true, now);
+        }
+        if sleeps > sleeps_before {
+            awake.set(false, now + ns);
+        }
+        awake.ran(ns);
+        let compacting = &mut self.kswapd_compacting[node.idx()];
+        if machine.kswapd_is_compacting(node) || compacting.since.is_some() {
+            compacting.ran(ns);
+        }
+        compacting.set(machine.kswapd_is_compacting(node), now + ns);
+    }
+
+    /// A step of a kcompactd that began at `now` and took `ns`.
+    pub fn kcompactd_ran(&mut self, machine: &Machine, node: NodeId, now: Nanos, ns: Nanos) {
+        let awake = &mut self.kcompactd_awake[node.idx()];
+        awake.set(true, now);
+        awake.ran(ns);
+        awake.set(!machine.kcompactd_is_sleeping(node), now + ns);
+        let compacting = &mut self.kcompactd_compacting[node.idx()];
+        if machine.kcompactd_is_compacting(node) || compacting.since.is_some() {
+            compacting.set(true, now);
+            compacting.ran(ns);
+        }
+        compacting.set(machine.kcompactd_is_compacting(node), now + ns);
+    }
+
+    /// A task has compacted for itself for so long.
+    pub fn direct_ran(&mut self, wall: Nanos, cpu: Nanos) {
+        self.direct_compacting_wall += wall;
+        self.direct_compacting_cpu += cpu;
+    }
+
+    /// Metric keys, and times in nanoseconds: of the wall, then of CPUs.
+    pub fn metrics(&self, now: Nanos) -> [(&'static str, Nanos); 10] {
+        let wall = |spans: &[Span]| spans.iter().map(|span| span.wall(now)).sum();
+        let cpu = |spans: &[Span]| spans.iter().map(|span| span.cpu).sum();
+        [
+            ("time_kswapd_awake", wall(&self.kswapd_awake)),
+            ("time_kcompactd_awake", wall(&self.kcompactd_awake)),
+            ("time_direct_compacting", self.direct_compacting_wall),
+            ("time_kswapd_compacting", wall(&self.kswapd_compacting)),
+            ("time_kcompactd_compacting", wall(&self.kcompactd_compacting)),
+            ("cpu_kswapd", cpu(&self.kswapd_awake)),
+            ("cpu_kcompactd", cpu(&self.kcompactd_awake)),
+            ("cpu_direct_compacting", self.direct_compacting_cpu),
+            ("cpu_kswapd_compacting", cpu(&self.kswapd_compacting)),
+            ("cpu_kcompactd_compacting", cpu(&self.kcompactd_compacting)),
+        ]
+    }
+}
