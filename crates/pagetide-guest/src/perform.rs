@@ -237,7 +237,7 @@ impl<'a> Performer<'a> {
         let may_be_huge = self.is_always_huge || matches!(advice, Advice::Huge | Advice::NoHuge);
         let made = match backing {
             Backing::Anon if may_be_huge => Mapping::anonymous_aligned(pages),
-            Backing::Anon => Mapping::anonymous(pages),
+            Backing::Anon | Backing::Heap => Mapping::anonymous(pages),
             Backing::File(file) => match &self.files[file] {
                 Some(file) => Mapping::file(file, pages, executable),
                 None => return None,
