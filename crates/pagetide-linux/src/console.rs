@@ -125,7 +125,10 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                 let text = String::from_utf8_lossy(text);
                 match &mut open {
                     Some(snapshot) if name == "vmstat" => {
-                        snapshot.counts = vmstat(&text).map_err(garbage)?;
+                        snapshot.counts.extend(vmstat(&text).map_err(garbage)?);
+                    }
+                    Some(snapshot) if name == "buddyinfo" => {
+                        snapshot.counts.extend(free_blocks(&text).map_err(garbage)?);
                     }
                     Some(snapshot) if name.starts_with("group ") => {
                         add_group(snapshot, name, &text).map_err(garbage)?;
@@ -216,6 +219,23 @@ fn vmstat(text: &str) -> Result<Vec<(String, u64)>, String> {
             Ok((name.to_owned(), value))
         })
         .collect()
+}
+
+/// Free blocks of each order, all zones together: `nr_free_blocks_ORDER`.
+fn free_blocks(text: &str) -> Result<Vec<(String, u64)>, String> {
+    let mut sums: Vec<u64> = Vec::new();
+    for line in text.lines() {
+        // Node 0, zone   DMA32      1      2 ...
+        let columns = line.split_ascii_whitespace().skip(4);
+        for (order, column) in columns.enumerate() {
+            if sums.len() <= order {
+                sums.push(0);
+            }
+            sums[order] = sums[order].saturating_add(number(column)?);
+        }
+    }
+    let names = (0..sums.len()).map(|order| format!("nr_free_blocks_{order}"));
+    Ok(names.zip(sums).collect())
 }
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
