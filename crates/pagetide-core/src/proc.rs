@@ -20,7 +20,7 @@ mod zones;
 
 use crate::machine::Machine;
 use crate::memcg::ROOT;
-use crate::units::{MemcgId, Nanos, PAGE_SHIFT};
+use crate::units::{MemcgId, Nanos, NR_PAGE_ORDERS, PAGE_SHIFT};
 use crate::vmstat::{Event, NodeStat};
 use alloc::string::String;
 use alloc::vec::Vec;
