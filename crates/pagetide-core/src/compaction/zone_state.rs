@@ -128,11 +128,7 @@ impl Zone {
     /// outermost blocks that have.
     ///
     /// 4.5: every bit, at once, and the scanners begin at the zone's ends.
-    pub(crate) fn reset_isolation_suitable(
-        &mut self,
-        pages: &PageArray,
-        policy: CompactionPolicy,
-    ) {
+    pub(crate) fn reset_isolation_suitable(&mut self, pages: &PageArray, policy: CompactionPolicy) {
         let (start, end) = (self.start_pfn.0, self.end_pfn());
         let flush = core::mem::take(&mut self.compaction.blockskip_flush);
         if policy == CompactionPolicy::Linux45 {
@@ -186,5 +182,43 @@ impl Zone {
             self.compaction.clear_skip(pfn);
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{NodeSpec, ZoneSpec};
+    use crate::page_alloc::Memory;
+
+    /// 32 pageblocks, of which the first four are the kernel's and the rest is free.
+    fn memory() -> Memory {
+        let pages = 32 * u64::from(PAGEBLOCK_NR_PAGES);
+        let mut spec = NodeSpec::x86_64(pages << 12, 0, 0);
+        for zone in &mut spec.zones {
+            *zone = ZoneSpec { free: zone.managed.saturating_sub(4 * 512), ..*zone };
+        }
+        Memory::new(&[spec], 1).unwrap()
+    }
+
+    #[test]
+    fn blocks_with_nothing_in_them_for_either_scanner_stay_marked() {
+        let mut memory = memory();
+        let Memory { pages, nodes, .. } = &mut memory;
+        let zone = nodes[0].zones.iter_mut().find(|zone| zone.managed > 8192).unwrap();
+        let (start, blocks) = (zone.start_pfn.0, zone.managed.div_ceil(512) as u32);
+        for block in 0..blocks {
+            zone.compaction.set_skip(start + block * PAGEBLOCK_NR_PAGES);
+        }
+        let marked = zone.compaction.nr_skipped();
+        zone.reset_isolation_suitable(pages, CompactionPolicy::Linux61);
+        assert_eq!(zone.compaction.nr_skipped(), marked, "no task's run has been through");
+        zone.compaction.blockskip_flush = true;
+        zone.reset_isolation_suitable(pages, CompactionPolicy::Linux61);
+        let left = zone.compaction.nr_skipped();
+        assert!(0 < left && left < marked, "{left} of {marked}");
+        zone.reset_isolation_suitable(pages, CompactionPolicy::Linux45);
+        assert_eq!(zone.compaction.nr_skipped(), 0);
+        assert_eq!(zone.compaction.cached_migrate, [start; 2]);
     }
 }

@@ -126,6 +126,12 @@ pub fn judge(name: &str) -> Judgement {
     COUNTERS.get(place(name)).map_or(Judgement::Shown, |(_, judgement)| *judgement)
 }
 
+/// Whether the name counts compaction. The kernel compacts for itself, too, for stacks and slabs that
+/// are not modelled: these counters are judged only where the scenario has huge pages.
+pub(super) fn is_of_compaction(name: &str) -> bool {
+    name.starts_with("compact_") || name.starts_with("pgmigrate_")
+}
+
 /// Place of this name among the rows of a phase; all names without one share the last.
 pub(super) fn place(name: &str) -> usize {
     COUNTERS.iter().position(|(counter, _)| *counter == name).unwrap_or(COUNTERS.len())
