@@ -205,11 +205,10 @@ impl Machine {
                 next_skip = block_start(low, order) + (1 << order);
             }
             nr_scanned += 1;
-            if low == start && aligned && !old && !run.ignore_skip_hint {
-                if self.compact_zone_of(&run.goal).compaction.is_skipped(low) {
-                    low = end;
-                    break;
-                }
+            let heeds_bit = low == start && aligned && !old && !run.ignore_skip_hint;
+            if heeds_bit && self.compact_zone_of(&run.goal).compaction.is_skipped(low) {
+                low = end;
+                break;
             }
             let page = &self.mem.pages[low as usize];
             if page.place == Place::Buddy {
