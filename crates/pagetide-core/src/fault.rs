@@ -20,7 +20,7 @@ use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::page::PageFlags;
-use crate::page_table::{Advice, Backing, Pte, VmaId, PTRS_PER_PTE};
+use crate::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD, PTRS_PER_PTE};
 use crate::readahead::Window;
 use crate::units::{FileId, MemcgId, Pfn};
 use crate::vmstat::{Event, NodeStat};
@@ -160,6 +160,11 @@ impl Machine {
         fault.read_alone = false;
         if !self.vmas[fault.vma.idx()].alive {
             return Some(Step::Done(Outcome::NoMemory));
+        }
+        let vma = &mut self.vmas[fault.vma.idx()];
+        if fault.page >= vma.grown {
+            // Linux: brk() or another mmap() that is merged with this one, just before.
+            vma.grown = (fault.page + 1 + HEAP_TOP_PAD).min(vma.len());
         }
         let table = (fault.page / PTRS_PER_PTE) as usize;
         if self.vmas[fault.vma.idx()].tables[table].is_none() {

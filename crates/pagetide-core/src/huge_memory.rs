@@ -33,9 +33,9 @@ pub(crate) const fn region_of(page: u64) -> u64 {
 }
 
 impl Vma {
-    /// Whether the whole region that `page` is in belongs to the mapping.
+    /// Whether the whole region that `page` is in belongs to the mapping, as far as it has grown.
     pub(crate) fn has_region(&self, page: u64) -> bool {
-        region_of(page) + HPAGE_PMD_NR <= self.len()
+        region_of(page) + HPAGE_PMD_NR <= self.grown.min(self.len())
     }
 
     /// The entries of the region from `start` on.

@@ -263,6 +263,12 @@ impl Machine {
         id
     }
 
+    /// Makes an anonymous mapping one that grows as it is touched, as a heap does: a part that is not
+    /// there yet keeps the pages before it from being huge at their first touch.
+    pub fn begin_to_grow(&mut self, vma: VmaId) {
+        self.vmas[vma.idx()].grown = 0;
+    }
+
     /// A mapping.
     pub fn vma(&self, vma: VmaId) -> &Vma {
         &self.vmas[vma.idx()]

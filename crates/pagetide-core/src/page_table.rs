@@ -218,9 +218,14 @@ pub struct Vma {
     pub mmap_miss: u32,
     /// How useful reading ahead from swap has been.
     pub swap_readahead: crate::readahead::SwapReadahead,
+    /// How many of its pages there are so far; fewer than there will be only in a heap that grows.
+    pub grown: u64,
     /// Whether the mapping still exists.
     pub alive: bool,
 }
+
+/// Pages by which a heap grows beyond what is asked for (glibc: `M_TOP_PAD`, 128 KiB).
+pub const HEAP_TOP_PAD: u64 = 32;
 
 /// Entries in one page of page table.
 pub const PTRS_PER_PTE: u64 = 512;
@@ -240,6 +245,7 @@ impl Vma {
             readahead: Default::default(),
             mmap_miss: 0,
             swap_readahead: Default::default(),
+            grown: pages,
             alive: true,
         }
     }
@@ -258,8 +264,10 @@ impl Vma {
             readahead,
             mmap_miss,
             swap_readahead,
+            grown,
             alive,
         } = self;
+        digest.write_u64(*grown);
         let file = match backing {
             Backing::Anon => u64::MAX,
             Backing::File(file) => file.0.into(),

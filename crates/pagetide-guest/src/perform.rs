@@ -41,6 +41,8 @@ pub struct Performer<'a> {
     groups: &'a Groups<'a>,
     files: Vec<Option<File>>,
     buffer: Mapping,
+    /// Huge pages for all anonymous memory, from the start.
+    is_always_huge: bool,
     regions: Vec<Option<Mapping>>,
     bytes: u64,
     errors: u64,
@@ -86,6 +88,7 @@ impl<'a> Performer<'a> {
             groups,
             files,
             buffer,
+            is_always_huge: is_always_huge(setup),
             regions,
             bytes: 0,
             errors: 0,
@@ -231,11 +234,10 @@ impl<'a> Performer<'a> {
         advice: Advice,
         executable: bool,
     ) -> Option<Mapping> {
-        let is_always = self.setup.policies.get("thp").is_some_and(|policy| policy == "always");
-        let may_be_huge = is_always || matches!(advice, Advice::Huge | Advice::NoHuge);
+        let may_be_huge = self.is_always_huge || matches!(advice, Advice::Huge | Advice::NoHuge);
         let made = match backing {
             Backing::Anon if may_be_huge => Mapping::anonymous_aligned(pages),
-            Backing::Anon => Mapping::anonymous(pages),
+            Backing::Anon | Backing::Heap => Mapping::anonymous(pages),
             Backing::File(file) => match &self.files[file] {
                 Some(file) => Mapping::file(file, pages, executable),
                 None => return None,
@@ -309,6 +311,12 @@ impl<'a> Performer<'a> {
             }
         });
     }
+}
+
+fn is_always_huge(setup: &Setup) -> bool {
+    let by_knob = setup.sysctls.iter().rfind(|(name, _)| name == "transparent_hugepage.enabled");
+    let text = by_knob.map(|(_, text)| text).or_else(|| setup.policies.get("thp"));
+    text.is_some_and(|text| text.trim() == "always")
 }
 
 fn report_usage(usage: Usage, bytes: u64) {

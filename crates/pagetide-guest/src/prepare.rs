@@ -140,15 +140,13 @@ pub fn sysctls(setup: &Setup) {
         let _ = fs::write(generations, "0");
     }
     let huge = Path::new("/sys/kernel/mm/transparent_hugepage");
-    let policy = |name: &str| setup.policies.get(name).map(String::as_str);
     for (policy, file, default) in
         [("thp", "enabled", "never"), ("thp_defrag", "defrag", "madvise")]
-            .map(|(name, file, default)| (policy(name), file, default))
     {
-        if let Err(error) = write_existing(&huge.join(file), policy.unwrap_or(default)) {
-            if let Some(policy) = policy {
-                line(format_args!("@lacks huge pages ({file} = {policy}: {error})"));
-            }
+        let wanted = setup.policies.get(policy);
+        let written = write_existing(&huge.join(file), wanted.map_or(default, String::as_str));
+        if let (Err(error), Some(wanted)) = (written, wanted) {
+            line(format_args!("@lacks policy {policy} = {wanted}: {error}"));
         }
     }
     for (name, text) in &setup.sysctls {

@@ -10,6 +10,8 @@ use crate::model::{Advice, BlockRequest};
 pub enum Backing {
     /// Anonymous memory.
     Anon,
+    /// Anonymous memory that grows as it is touched: the heap of a recorded program.
+    Heap,
     /// A shared mapping of a file, index into the setup's files.
     File(usize),
     /// A file that only this task's trace knows, of so many pages: the world makes it, sparse or

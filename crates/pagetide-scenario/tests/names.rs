@@ -38,9 +38,10 @@ fn their_bounds_are_the_core_s() {
             let text = machine.read_control(knob.name).unwrap().replace(['[', ']'], "");
             assert_eq!(text.split_whitespace().collect::<Vec<_>>(), words);
         }
-        if knob.form == KnobForm::Trigger {
-            assert!(machine().write_control(knob.name, "1").is_ok(), "{}", knob.name);
-            assert!(machine().write_control(knob.name, "2").is_err(), "{}", knob.name);
+        if let KnobForm::Trigger { max } = knob.form {
+            let write = |value: i64| machine().write_control(knob.name, &value.to_string());
+            assert!(write(1).is_ok() && write(max).is_ok(), "{}", knob.name);
+            assert!(write(0).is_err() && write(max + 1).is_err(), "{}", knob.name);
         }
         let KnobForm::Integer { min, max } = knob.form else { continue };
         if knob.name.starts_with("vm.wmark_") {

@@ -278,7 +278,7 @@ fn replay_maps_computes_and_accesses() {
     let ops = replay(&bytes, "replay.ptt", 1);
     let expected = [
         map(0, Backing::TraceFile { key: 7 }, 10, true),
-        map(1, Backing::Anon, 300, false),
+        map(1, Backing::Heap, 300, false),
         map(2, Backing::TraceFile { key: 8 }, 5, false),
         access(0, 3, false),
         Op::Compute { ns: 2500 },

@@ -56,6 +56,10 @@ impl Machine {
                     }
                     break;
                 }
+                if at < end {
+                    // The zone is too short of memory to take more from it.
+                    break;
+                }
                 stride = if nr > 0 { 1 } else { COMPACT_CLUSTER_MAX.min(stride << 1) };
                 if old {
                     stride = 1;

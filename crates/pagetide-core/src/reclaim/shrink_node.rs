@@ -18,7 +18,7 @@ use super::ScanControl;
 use crate::call::Ctx;
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
-use crate::config::{CgroupVersion, DirectReclaimPolicy, GroupWalkPolicy};
+use crate::config::{CgroupVersion, CompactionPolicy, DirectReclaimPolicy, GroupWalkPolicy};
 use crate::digest::Digest;
 use crate::effect::{Throttle, Wait};
 use crate::event::TraceEvent;
@@ -176,6 +176,16 @@ impl Machine {
         if !for_compaction || sc.nr_reclaimed == pass.reclaimed_before {
             return false;
         }
+        let stat = |stat| self.node_stat(pass.node, stat);
+        let mut inactive = stat(NodeStat::NrInactiveFile);
+        if self.swap.free() > 0 {
+            inactive += stat(NodeStat::NrInactiveAnon);
+        }
+        let gap = compact_gap(sc.order);
+        // Up to 5.3 what compaction needs was enough, whatever the zone looked like.
+        if self.config.compaction == CompactionPolicy::Linux45 && sc.nr_reclaimed >= gap {
+            return false;
+        }
         let flags = AllocFlags::at(Watermark::Min);
         let node = &self.mem.nodes[pass.node.idx()];
         let zones = match sc.only_zone {
@@ -187,12 +197,7 @@ impl Machine {
                 && compaction_suitable(zone, &self.config, sc.order, flags, sc.reclaim_idx)
                     != CompactResult::Skipped
         });
-        let stat = |stat| self.node_stat(pass.node, stat);
-        let mut inactive = stat(NodeStat::NrInactiveFile);
-        if self.swap.free() > 0 {
-            inactive += stat(NodeStat::NrInactiveAnon);
-        }
-        !ready && inactive > compact_gap(sc.order)
+        !ready && inactive > gap
     }
 
     fn shrink_node_once(

@@ -24,7 +24,7 @@ pub enum KnobForm {
     /// Bytes with an optional suffix, and perhaps ` swappiness=N` (0 to 200) after them: asks for
     /// something to be done now, and has no value of its own.
     Reclaim,
-    /// 1, which asks for something to be done now.
+    /// A number from 1 on, which asks for something to be done now.
     Trigger {
         /// The largest number.
         max: i64,

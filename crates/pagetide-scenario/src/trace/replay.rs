@@ -88,7 +88,7 @@ impl Replay {
         let region = &self.reader.header().regions[number as usize];
         self.mapped += 1;
         let (backing, executable) = match region.kind {
-            RegionKind::Anon => (Backing::Anon, false),
+            RegionKind::Anon => (Backing::Heap, false),
             RegionKind::File { key, executable } => (Backing::TraceFile { key }, executable),
         };
         Op::Map {

@@ -394,7 +394,7 @@ fn a_trace_is_replayed_and_its_regions_go() {
         let compute = Op::Compute { ns: 2000 };
         [
             Op::PhaseBegin { phase: 1 },
-            map(first, Backing::Anon, 5, false),
+            map(first, Backing::Heap, 5, false),
             map(first + 1, Backing::TraceFile { key: 9 }, 7, true),
             compute,
             Op::Access { region: first, page: 4, write: true },
@@ -463,7 +463,7 @@ fn compile(first: u32) -> Vec<Op> {
         executable,
     };
     vec![
-        map(first, Backing::Anon, 5, false),
+        map(first, Backing::Heap, 5, false),
         map(first + 1, Backing::TraceFile { key: 9 }, 7, true),
         Op::Compute { ns: 2000 },
         Op::Access { region: first, page: 4, write: true },

@@ -317,12 +317,16 @@ impl World {
             Op::Access { .. } => unreachable!("handled by the caller"),
             Op::Map { region, backing, pages, advice, executable } => {
                 debug_assert_eq!(region as usize, self.tasks[id].regions.len());
+                let grows = backing == op::Backing::Heap;
                 let backing = match backing {
-                    op::Backing::Anon => Backing::Anon,
+                    op::Backing::Anon | op::Backing::Heap => Backing::Anon,
                     op::Backing::File(file) => Backing::File(FileId(file as u32)),
                     op::Backing::TraceFile { key } => Backing::File(self.trace_file(key, pages)),
                 };
                 let vma = self.machine.mmap(mm, backing, pages, advice_of(advice), executable);
+                if grows {
+                    self.machine.begin_to_grow(vma);
+                }
                 self.tasks[id].regions.push(vma);
                 *elapsed += self.cost.syscall_ns;
             }
