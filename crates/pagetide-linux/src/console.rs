@@ -254,6 +254,17 @@ mod tests {
         @ended 2 signal 9\n@done\n";
 
     #[test]
+    fn free_blocks_are_those_of_all_zones() {
+        let text = "Node 0, zone      DMA      1      0      3 \nNode 0, zone    DMA32     10      2      4 \n";
+        let names = ["nr_free_blocks_0", "nr_free_blocks_1", "nr_free_blocks_2"];
+        let wanted: Vec<(String, u64)> =
+            names.map(str::to_owned).into_iter().zip([11, 2, 7]).collect();
+        assert_eq!(free_blocks(text), Ok(wanted));
+        assert!(free_blocks("Node 0, zone DMA x").is_err());
+        assert_eq!(free_blocks(""), Ok(Vec::new()));
+    }
+
+    #[test]
     fn a_report_is_read() {
         let report = parse(SAMPLE.as_bytes()).unwrap();
         assert_eq!(report.doing, "mounting disks");

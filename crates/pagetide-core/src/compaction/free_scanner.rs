@@ -45,10 +45,6 @@ impl Machine {
                 if stopped >= end && (!old || nr == 0) {
                     self.update_free_skip(run, block.max(zone_start));
                 }
-                if !old && at < end && (run.freepages.len() as u32) < wanted {
-                    // The zone is too short of memory.
-                    break;
-                }
                 if run.freepages.len() as u32 >= wanted {
                     // A block that is used up is left; otherwise the scan goes on inside it.
                     if at >= end {
