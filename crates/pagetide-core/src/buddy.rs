@@ -5,7 +5,8 @@
 //! is 2^n frames aligned to 2^n; its buddy is the block whose number differs in bit n.
 //!
 //! Invariant: the head of a free block has [`Place::Buddy`], its order in `private` and the
-//! migrate type of its list in `index`; every other frame of the block has [`Place::BuddyTail`].
+//! migrate type of its list in `index`; every other frame of the block has [`Place::BuddyTail`], and
+//! keeps it when the block is handed out.
 //! A merge turns one head into a tail and a split does the reverse, so this costs one store each
 //! and nothing is ever stale. Linux keeps no list type (its lists need no head to remove from)
 //! and leaves tails unmarked. Two free buddies of one order do not coexist, except at pageblock
@@ -55,22 +56,15 @@ pub(crate) fn clear_tails(pages: &mut PageArray, pfn: Pfn, order: Order) {
     }
 }
 
-/// Marks a block that has just left a free list as handed out.
+/// Marks a block that has just left a free list as handed out. The frames behind the first stay as they
+/// are: a block costs the same whatever its order.
 #[inline]
 pub(crate) fn mark_allocated(pages: &mut PageArray, pfn: Pfn, order: Order) {
-    let first = pfn.idx();
-    let page = &mut pages[first];
+    let page = &mut pages[pfn.idx()];
     page.place = Place::Allocated;
     page.order = order;
     page.private = 0;
     page.index = 0;
-    if order > 0 {
-        for page in &mut pages[first + 1..first + (1 << order)] {
-            page.place = Place::Allocated;
-            page.private = 0;
-            page.index = 0;
-        }
-    }
 }
 
 impl Zone {
@@ -135,7 +129,10 @@ impl Zone {
                 break;
             }
             self.del_block(pages, Pfn(buddy), order);
-            pages[(pfn | 1 << order) as usize].place = Place::BuddyTail;
+            let tail = &mut pages[(pfn | 1 << order) as usize];
+            tail.place = Place::BuddyTail;
+            tail.private = 0;
+            tail.index = 0;
             pfn &= !(1 << order);
             order += 1;
         }
@@ -370,7 +367,7 @@ impl Zone {
     }
 
     /// Takes the block of 2^`order` at `pfn` if all of it is free, for who has just emptied it. Its
-    /// frames become [`Place::Isolated`].
+    /// first frame becomes [`Place::Isolated`].
     pub(crate) fn capture_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) -> bool {
         // The head of the free block that begins here or holds it.
         let head = (order..=MAX_PAGE_ORDER).find_map(|from| {
@@ -395,9 +392,9 @@ impl Zone {
             }
         }
         self.nr_free_pages -= 1 << order;
-        for page in &mut pages[pfn.idx()..pfn.idx() + (1 << order)] {
-            clear_page(page, Place::Isolated);
-        }
+        let page = &mut pages[pfn.idx()];
+        clear_page(page, Place::Isolated);
+        page.order = order;
         true
     }
 

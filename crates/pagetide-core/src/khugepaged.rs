@@ -131,6 +131,12 @@ impl Machine {
         (step, Effects::new(&mut self.effects))
     }
 
+    /// Whether khugepaged is compacting for a huge page.
+    pub fn khugepaged_is_compacting(&self) -> bool {
+        let slow = self.khugepaged.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref());
+        slow.is_some_and(Slow::is_compacting)
+    }
+
     fn khugepaged_work(
         &mut self,
         state: &mut KhugepagedScan,

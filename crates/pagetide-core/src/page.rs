@@ -19,7 +19,7 @@ pub enum Place {
     Reserved,
     /// Head of a free block on a buddy free list; `private` is its order.
     Buddy,
-    /// Inside a free block, not its head.
+    /// Behind the first frame of a block, free or handed out; all that is to know of it is there.
     BuddyTail,
     /// On a per-CPU free list; `private` is its migrate type.
     Pcp,

@@ -5,13 +5,13 @@
 //! would stay above its mark: orders 0 to 3 through the CPU's own list, the rest from the buddy
 //! lists. What to do when no zone will is the slow path's business (`slowpath`).
 //!
-//! Invariant: a block handed out is [`Place::Allocated`] in every frame, on no list, with an
+//! Invariant: the first frame of a block handed out is [`Place::Allocated`], on no list, with an
 //! empty descriptor (no owner, group, flag or mapping); a block given back must be on no list.
 //! `pgalloc_*` and `pgfree` count pages as they leave or enter the allocator; Linux 6.1 counts
 //! blocks on the per-CPU path, which is the same for order 0.
 
 use crate::boot::cpu_node;
-use crate::buddy::{clear_page, clear_tails, mark_allocated};
+use crate::buddy::{clear_page, mark_allocated};
 use crate::digest::Digest;
 use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
@@ -294,7 +294,7 @@ impl Memory {
         } else {
             work.buddy_ops += 1;
             clear_page(&mut pages[pfn.idx()], Place::Allocated);
-            clear_tails(pages, pfn, order);
+            debug_assert!(order == 0 || pages[pfn.idx() + 1].place == Place::BuddyTail);
             zone.free_direct(pages, pfn, order);
         }
     }

@@ -235,7 +235,16 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn no_frame_lost(&self) -> Result<(), AuditError> {
+    fn no_frame_lost(&mut self) -> Result<(), AuditError> {
+        // Blocks that are in use cover what is behind their first frames.
+        for (at, page) in self.memory.pages.iter().enumerate() {
+            let is_free = matches!(page.place, Place::Buddy | Place::BuddyTail | Place::Pcp);
+            for tail in at + 1..at + (1 << page.order) {
+                if !is_free && core::mem::replace(&mut self.seen[tail], true) {
+                    return Err(AuditError::TwoPlaces(Pfn(tail as u32)));
+                }
+            }
+        }
         for (at, page) in self.memory.pages.iter().enumerate() {
             let says_free = matches!(page.place, Place::Buddy | Place::BuddyTail | Place::Pcp);
             if says_free && !self.seen[at] {

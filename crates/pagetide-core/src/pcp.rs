@@ -16,7 +16,7 @@
 //! [`Place::Pcp`], empty links and in `private` the migrate type it goes back to; the other frames
 //! of a larger block have [`Place::BuddyTail`].
 
-use crate::buddy::{clear_page, clear_tails, Placement};
+use crate::buddy::{clear_page, Placement};
 use crate::digest::Digest;
 use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::{PageArray, Place};
@@ -270,7 +270,6 @@ impl Zone {
         let page = &mut pages[pfn.idx()];
         clear_page(page, Place::Pcp);
         page.private = mt as u32;
-        clear_tails(pages, pfn, order);
         let index = Pcp::list_index(order, mt);
         let pcp = &mut self.pcps[cpu.idx()];
         pcp.lists[index].push(pfn);
@@ -322,7 +321,9 @@ impl Zone {
             let larger = whole_run(pages, rest, order);
             let nr = 1 << (larger - order);
             for pfn in &rest[1..nr] {
-                pages[pfn.idx()].place = Place::BuddyTail;
+                let tail = &mut pages[pfn.idx()];
+                tail.place = Place::BuddyTail;
+                tail.private = 0;
             }
             let mt = MigrateType::from_raw(pages[first.idx()].private);
             let mt = self.pcp_return_type(mt, first);

@@ -10,6 +10,7 @@
 //!
 //! Invariant: a table of 512 entries outlives them, except that of a huge page, which goes with it.
 
+use crate::buddy::clear_tails;
 use crate::effect::Effects;
 use crate::huge_memory::region_of;
 use crate::machine::Machine;
@@ -165,6 +166,9 @@ impl Machine {
         let huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
         self.lru_forget(pfn);
         self.uncharge(cpu, pfn);
+        if huge {
+            clear_tails(&mut self.mem.pages, pfn, HPAGE_PMD_ORDER);
+        }
         self.mem.free_page(cpu, pfn, if huge { HPAGE_PMD_ORDER } else { 0 });
     }
 }

@@ -94,11 +94,17 @@ impl World {
     fn new(specs: &[NodeSpec]) -> World {
         let memory = Memory::new(specs, NR_CPUS).expect("the machine is valid");
         memory.audit().expect("a new machine is sound");
-        let in_use = memory
+        let mut in_use: Vec<bool> = memory
             .pages
             .iter()
             .map(|page| !matches!(page.place, Place::Buddy | Place::BuddyTail))
             .collect();
+        // What boot has taken for good.
+        for (at, page) in memory.pages.iter().enumerate() {
+            if page.place == Place::Allocated {
+                in_use[at..at + (1 << page.order)].fill(true);
+            }
+        }
         let free_at_start = memory.free_pages();
         let specified: u64 = specs.iter().flat_map(|s| &s.zones).map(|zone| zone.free).sum();
         assert_eq!(free_at_start, specified);
@@ -163,7 +169,9 @@ impl World {
             let used = std::mem::replace(&mut self.in_use[at as usize], true);
             assert!(!used, "frame {at} was handed out twice");
             let page = &self.memory.pages[at as usize];
-            assert_eq!(page.place, Place::Allocated);
+            let first = at == pfn.0;
+            assert_eq!(page.place, if first { Place::Allocated } else { Place::BuddyTail });
+            assert_eq!(page.order, if first { order } else { 0 });
             assert_eq!((page.private, page.index, page.mapcount), (0, 0, 0));
             assert_eq!((page.mapping, page.memcg), (u32::MAX, MemcgId::NONE));
             assert_eq!(page.flags, PageFlags::EMPTY);

@@ -44,6 +44,8 @@ pub struct RunOptions {
     pub progress: Option<Arc<AtomicU64>>,
     /// Audit the whole machine after every so many events and at the end (tests); 0: never.
     pub audit_every: u64,
+    /// Every n-th copy of a frame to another fails (tests); 0: none does.
+    pub fail_copies: u64,
     /// Write the events here, one a line, as JSON (docs/events.md).
     pub events: Option<EventSink>,
     /// Put samples of the groups' memory and of the nodes' fragmentation over time into the record.
@@ -112,6 +114,7 @@ pub fn run(
 ) -> Result<RunRecord, SimError> {
     let setup = &variant.setup;
     let mut world = build(setup, seed)?;
+    world.fail_copies = options.fail_copies;
     if let Some(sink) = &options.events {
         world.write_events(sink.clone());
     }

@@ -122,6 +122,43 @@ fn policies(draw: &mut Draw) -> BTreeMap<String, String> {
     policies
 }
 
+/// Half of the storms compact and have huge pages, in all ways there are.
+fn compact(setup: &mut Setup, seed: u64) {
+    if seed % 4 < 2 {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x636f_6d70_6163_7421));
+    let mut set = |name: &str, value: &str| {
+        setup.policies.insert(name.to_owned(), value.to_owned());
+    };
+    let of_2016 = draw.one_in(2);
+    if of_2016 {
+        set("kswapd", "linux-4.5");
+        set("compaction", "linux-4.5");
+        set("background_compaction", draw.of(&["kswapd", "kcompactd", "kcompactd-early", "off"]));
+    } else {
+        set("compaction", draw.of(&["linux-6.1", "linux-6.1", "linux-4.5"]));
+        set("background_compaction", draw.of(&["kcompactd-early", "kcompactd", "off"]));
+        set("compaction_capture", draw.of(&["on", "off"]));
+    }
+    set("thp", draw.of(&["always", "always", "madvise", "never"]));
+    set("thp_defrag", draw.of(&["always", "defer", "defer+madvise", "madvise", "never"]));
+    let mut write = |name: &str, text: &str| setup.sysctls.push((name.to_owned(), text.to_owned()));
+    write("vm.compaction_proactiveness", draw.of(&["0", "20", "100"]));
+    write("vm.defrag_mode", draw.of(&["0", "0", "1"]));
+    write("vm.extfrag_threshold", draw.of(&["500", "0", "1000"]));
+    write("transparent_hugepage.khugepaged.scan_sleep_millisecs", draw.of(&["10000", "10", "0"]));
+    let task = draw.below(setup.tasks.len() as u64) as usize;
+    setup.tasks[task].phases.push(Phase {
+        name: "compact".into(),
+        workload: Workload::WriteControl {
+            group: None,
+            control: "vm.compact_memory".into(),
+            text: "1".into(),
+        },
+    });
+}
+
 fn order(draw: &mut Draw) -> Order {
     draw.of(&[
         Order::Sequential,
@@ -356,8 +393,11 @@ fn setup_without_groups(seed: u64) -> Setup {
 }
 
 fn storm(seed: u64, audit_every: u64) -> Option<RunRecord> {
-    let variant = Variant { name: "storm".into(), setup: setup(seed) };
-    let options = RunOptions { audit_every, ..RunOptions::default() };
+    let mut setup = setup(seed);
+    compact(&mut setup, seed);
+    let variant = Variant { name: "storm".into(), setup };
+    let fail_copies = if seed % 8 == 3 { 5 } else { 0 };
+    let options = RunOptions { audit_every, fail_copies, ..RunOptions::default() };
     match catch_unwind(AssertUnwindSafe(|| run("storm", &variant, seed, &options))) {
         Ok(Ok(record)) => Some(record),
         Ok(Err(
@@ -409,5 +449,7 @@ fn small_machines_in_a_storm() {
 #[ignore = "prints the drawn setup of PAGETIDE_STORM_FROM"]
 fn show() {
     let seed = std::env::var("PAGETIDE_STORM_FROM").unwrap().parse().unwrap();
-    println!("{:#?}", setup(seed));
+    let mut setup = setup(seed);
+    compact(&mut setup, seed);
+    println!("{setup:#?}");
 }

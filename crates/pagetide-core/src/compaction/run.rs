@@ -67,15 +67,10 @@ impl Compactions {
         self.runs.iter().flatten().flat_map(|(_, run)| run.in_flight.iter().copied())
     }
 
-    /// Frames taken out of the free lists and not in use: free ones, and the frames of captured blocks.
+    /// Frames taken out of the free lists and not in use: free ones, and first frames of captured blocks.
     pub(crate) fn idle_frames(&self) -> impl Iterator<Item = Pfn> + '_ {
-        self.runs.iter().flatten().flat_map(|(_, run)| {
-            let captured = run.captured.iter().flat_map(|pfn| {
-                let nr = 1 << run.goal.order.unwrap_or(0);
-                (pfn.0..pfn.0 + nr).map(Pfn)
-            });
-            run.freepages.iter().copied().chain(captured)
-        })
+        let runs = self.runs.iter().flatten();
+        runs.flat_map(|(_, run)| run.freepages.iter().chain(&run.captured).copied())
     }
 
     /// A copy is over, one way or the other. A frame that is not needed goes to the run's list.

@@ -49,6 +49,8 @@ pub struct DaemonTimes {
     kswapd_compacting: Vec<Span>,
     kcompactd_awake: Vec<Span>,
     kcompactd_compacting: Vec<Span>,
+    /// khugepaged compacts for itself as a task does.
+    khugepaged_compacting: Span,
     /// Sum over tasks.
     direct_compacting_wall: Nanos,
     direct_compacting_cpu: Nanos,
@@ -65,6 +67,7 @@ impl DaemonTimes {
             kswapd_compacting: spans(),
             kcompactd_awake: spans(),
             kcompactd_compacting: spans(),
+            khugepaged_compacting: Span::default(),
             direct_compacting_wall: 0,
             direct_compacting_cpu: 0,
             kswapd_events: (0, 0),
@@ -107,6 +110,16 @@ impl DaemonTimes {
         compacting.set(machine.kcompactd_is_compacting(node), now + ns);
     }
 
+    /// A step of khugepaged that began at `now` and took `ns`.
+    pub fn khugepaged_ran(&mut self, machine: &Machine, now: Nanos, ns: Nanos) {
+        let compacting = &mut self.khugepaged_compacting;
+        if machine.khugepaged_is_compacting() || compacting.since.is_some() {
+            compacting.set(true, now);
+            compacting.ran(ns);
+        }
+        compacting.set(machine.khugepaged_is_compacting(), now + ns);
+    }
+
     /// A task has compacted for itself for so long.
     pub fn direct_ran(&mut self, wall: Nanos, cpu: Nanos) {
         self.direct_compacting_wall += wall;
@@ -120,12 +133,15 @@ impl DaemonTimes {
         [
             ("time_kswapd_awake", wall(&self.kswapd_awake)),
             ("time_kcompactd_awake", wall(&self.kcompactd_awake)),
-            ("time_direct_compacting", self.direct_compacting_wall),
+            (
+                "time_direct_compacting",
+                self.direct_compacting_wall + self.khugepaged_compacting.wall(now),
+            ),
             ("time_kswapd_compacting", wall(&self.kswapd_compacting)),
             ("time_kcompactd_compacting", wall(&self.kcompactd_compacting)),
             ("cpu_kswapd", cpu(&self.kswapd_awake)),
             ("cpu_kcompactd", cpu(&self.kcompactd_awake)),
-            ("cpu_direct_compacting", self.direct_compacting_cpu),
+            ("cpu_direct_compacting", self.direct_compacting_cpu + self.khugepaged_compacting.cpu),
             ("cpu_kswapd_compacting", cpu(&self.kswapd_compacting)),
             ("cpu_kcompactd_compacting", cpu(&self.kcompactd_compacting)),
         ]
