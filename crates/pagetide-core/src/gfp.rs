@@ -66,6 +66,8 @@ gfp_flags! {
     NOMEMALLOC = 15;
     /// Wants cleared memory (`__GFP_ZERO`).
     ZERO = 16;
+    /// From the asking CPU's node or not at all (`__GFP_THISNODE`).
+    THISNODE = 17;
 }
 
 impl Gfp {
@@ -297,7 +299,7 @@ impl MigrateType {
 }
 
 /// Names by which the kernel prints sets of flags, larger sets first.
-const GFP_NAMES: [(Gfp, &str); 24] = [
+const GFP_NAMES: [(Gfp, &str); 25] = [
     (Gfp::HIGHUSER_MOVABLE, "GFP_HIGHUSER_MOVABLE"),
     (Gfp::KERNEL, "GFP_KERNEL"),
     (Gfp::NOFS, "GFP_NOFS"),
@@ -321,6 +323,7 @@ const GFP_NAMES: [(Gfp, &str); 24] = [
     (Gfp::MEMALLOC, "__GFP_MEMALLOC"),
     (Gfp::NOMEMALLOC, "__GFP_NOMEMALLOC"),
     (Gfp::ZERO, "__GFP_ZERO"),
+    (Gfp::THISNODE, "__GFP_THISNODE"),
     (Gfp::EMPTY, "none"),
 ];
 

@@ -15,7 +15,7 @@
 //! the huge page is there.
 
 use crate::call::Ctx;
-use crate::charge::huge::HugeAlloc;
+use crate::charge::huge::{Asks, HugeAlloc};
 use crate::charge::Slow;
 use crate::config::Thp;
 use crate::digest::Digest;
@@ -269,7 +269,7 @@ impl Machine {
         let ctx = Ctx { cpu, node, now, mm: MmId::NONE, memcg };
         let defrag = self.config.khugepaged.defrag;
         let gfp = if defrag { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT };
-        match self.alloc_huge(&ctx, slow, gfp, memcg) {
+        match self.alloc_huge(&ctx, slow, gfp, memcg, Asks::Once) {
             HugeAlloc::Continue => Collapsing::Pending(Step::Continue),
             HugeAlloc::Wait(wait) => Collapsing::Pending(Step::Wait(wait)),
             HugeAlloc::NoPage => {

@@ -168,11 +168,14 @@ impl Memory {
             if attempt.flags.nofragment && at.node != first.node && !self.defrag_mode {
                 return None;
             }
+            nr += 1;
+            if at.node != node && attempt.gfp.has(Gfp::THISNODE) {
+                continue;
+            }
             let pfn = self.try_zone(at, attempt);
             if pfn.is_some() {
                 return pfn;
             }
-            nr += 1;
         }
         None
     }

@@ -20,7 +20,7 @@ mod zones;
 
 use crate::machine::Machine;
 use crate::memcg::ROOT;
-use crate::units::{MemcgId, Nanos, PAGE_SHIFT};
+use crate::units::{MemcgId, Nanos, NR_PAGE_ORDERS, PAGE_SHIFT};
 use crate::vmstat::{Event, NodeStat};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -213,6 +213,21 @@ fn sort_rows(rows: &mut [Row]) {
     rows.sort_by_key(|(name, _)| kernel_position(name).unwrap_or(usize::MAX));
 }
 
+/// Names for the columns of /proc/buddyinfo.
+const FREE_BLOCKS: [&str; NR_PAGE_ORDERS] = [
+    "nr_free_blocks_0",
+    "nr_free_blocks_1",
+    "nr_free_blocks_2",
+    "nr_free_blocks_3",
+    "nr_free_blocks_4",
+    "nr_free_blocks_5",
+    "nr_free_blocks_6",
+    "nr_free_blocks_7",
+    "nr_free_blocks_8",
+    "nr_free_blocks_9",
+    "nr_free_blocks_10",
+];
+
 impl Machine {
     /// Every counter under its name: those of [`Machine::proc_vmstat`] in the same order. Sizes
     /// are in pages, `pgpgin` and `pgpgout` in kB.
@@ -246,10 +261,22 @@ impl Machine {
     }
 
     /// What is so now, unlike what happened so far: free pages and the node statistics, by their
-    /// names in /proc/vmstat, in pages.
+    /// names in /proc/vmstat, in pages, and [`Machine::free_blocks`].
     pub fn levels(&self) -> Vec<(&'static str, u64)> {
         let stats = NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat)));
-        core::iter::once(("nr_free_pages", self.nr_free_pages())).chain(stats).collect()
+        let pages = core::iter::once(("nr_free_pages", self.nr_free_pages()));
+        pages.chain(stats).chain(self.free_blocks()).collect()
+    }
+
+    /// Free blocks of each order, all zones together, as /proc/buddyinfo has them.
+    pub fn free_blocks(&self) -> [(&'static str, u64); NR_PAGE_ORDERS] {
+        let mut blocks = FREE_BLOCKS.map(|name| (name, 0));
+        for zone in self.mem.nodes.iter().flat_map(|node| &node.zones) {
+            for ((_, sum), nr) in blocks.iter_mut().zip(zone.buddyinfo()) {
+                *sum += nr;
+            }
+        }
+        blocks
     }
 
     /// /proc/vmstat. The last line of the kernel's part is its `nr_unstable 0`.

@@ -94,6 +94,11 @@ impl SlowPath {
         matches!(self.stage, Stage::Compact(..))
     }
 
+    /// What the request may do.
+    pub(crate) fn gfp(&self) -> Gfp {
+        self.gfp
+    }
+
     fn is_costly(&self) -> bool {
         self.order > PAGE_ALLOC_COSTLY_ORDER
     }

@@ -8,6 +8,7 @@ use pagetide_core::effect::Step;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::page::Place;
 use pagetide_core::page_table::{Advice, Backing, VmaId};
 use pagetide_core::units::{MmId, NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
@@ -104,6 +105,24 @@ fn a_write_to_compact_memory_gathers_what_is_free() {
     // Where the scanners meet, in each zone.
     assert!(machine.count(Event::PgmigrateFail) <= 2);
     assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrIsolatedAnon), 0);
+}
+
+#[test]
+fn no_page_is_moved_into_a_pageblock_that_is_free_as_a_whole() {
+    let mut machine = fragmented(64, Config::default());
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    machine.world.machine.mem.drain_all();
+    let whole = |machine: &Fragmented| -> Vec<usize> {
+        let pages = &machine.world.machine.mem.pages;
+        let heads = (0..pages.len()).step_by(512);
+        let is_free = |&at: &usize| pages[at].place == Place::Buddy && pages[at].private >= 9;
+        heads.filter(is_free).collect()
+    };
+    let before = whole(&machine);
+    assert!(before.len() > 4);
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    let after = whole(&machine);
+    assert!(before.iter().all(|at| after.contains(at)), "{before:?} {after:?}");
 }
 
 #[test]

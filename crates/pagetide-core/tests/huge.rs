@@ -101,6 +101,20 @@ fn the_first_write_to_a_region_gets_a_huge_page() {
 }
 
 #[test]
+fn a_fault_that_may_reclaim_asks_twice_and_each_time_compacts_before_and_after() {
+    for (advice, stalls) in [(Advice::Huge, 4), (Advice::Normal, 4), (Advice::NoHuge, 0)] {
+        let config = Config { thp_defrag: ThpDefrag::Always, ..always() };
+        let mut world = world(64, config);
+        let (mm, vma) = heap(&mut world, HUGE, advice);
+        fragment(&mut world, mm);
+        let before = count(&world, Event::CompactStall);
+        world.access(mm, vma, 0, true);
+        assert_eq!(nr_huge(&world), 0);
+        assert_eq!(count(&world, Event::CompactStall) - before, stalls, "{advice:?}");
+    }
+}
+
+#[test]
 fn a_region_that_was_read_first_gets_small_pages() {
     let mut world = world(64, always());
     let (mm, vma) = heap(&mut world, 2 * HUGE, Advice::Normal);

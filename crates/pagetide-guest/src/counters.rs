@@ -1,4 +1,4 @@
-//! What the kernel counts: /proc/vmstat, exact, and tracepoints that have no counter there.
+//! What the kernel counts: /proc/vmstat, exact, /proc/buddyinfo, and tracepoints that have no counter there.
 //!
 //! Linux: writing to /proc/sys/vm/stat_refresh folds the per-CPU differences into the counters.
 
@@ -19,6 +19,7 @@ const TRACEPOINTS: [(&str, &str); 3] = [
 pub struct Counters {
     refresh: Option<File>,
     vmstat: File,
+    buddyinfo: File,
     tracepoints: Vec<(&'static str, Vec<Counter>)>,
     /// Tracepoints that this kernel does not offer.
     pub missing: Vec<&'static str>,
@@ -28,7 +29,7 @@ impl Counters {
     /// Opens everything.
     ///
     /// # Errors
-    /// When there is no /proc/vmstat.
+    /// When there is no /proc/vmstat or /proc/buddyinfo.
     pub fn open(cpus: u16) -> io::Result<Counters> {
         let mut tracepoints = Vec::new();
         let mut missing = Vec::new();
@@ -42,7 +43,9 @@ impl Counters {
         if refresh.is_none() {
             missing.push("exact counters (no /proc/sys/vm/stat_refresh)");
         }
-        Ok(Counters { refresh, vmstat: File::open("/proc/vmstat")?, tracepoints, missing })
+        let vmstat = File::open("/proc/vmstat")?;
+        let buddyinfo = File::open("/proc/buddyinfo")?;
+        Ok(Counters { refresh, vmstat, buddyinfo, tracepoints, missing })
     }
 
     /// Makes the counters exact. It counts what it does itself, a few events.
@@ -60,6 +63,14 @@ impl Counters {
     /// The kernel's.
     pub fn vmstat<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         read_all(&self.vmstat, buffer)
+    }
+
+    /// Reads /proc/buddyinfo into `buffer`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn buddyinfo<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        read_all(&self.buddyinfo, buffer)
     }
 
     /// Events of each tracepoint so far.

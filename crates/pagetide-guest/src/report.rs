@@ -2,8 +2,8 @@
 //!
 //! A line begins with `@` and a word. `@text NAME LENGTH` is followed by that many bytes and a line
 //! end. `crates/pagetide-linux/src/console.rs` reads this; the first line, `@pagetide 1`, has the
-//! version of the format. Texts in a snapshot are `vmstat`, and `group NUMBER FILE` of a group of the
-//! setup.
+//! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, and `group NUMBER FILE` of a
+//! group of the setup.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -115,6 +115,9 @@ impl<'a> Reporter<'a> {
         line(format_args!("@snap {kind} {task} {phase} {}", process::now_ns()));
         if let Ok(vmstat) = self.counters.vmstat(self.buffer.bytes()) {
             text(format_args!("vmstat"), vmstat);
+        }
+        if let Ok(blocks) = self.counters.buddyinfo(self.buffer.bytes()) {
+            text(format_args!("buddyinfo"), blocks);
         }
         for (name, count) in self.counters.tracepoints() {
             line(format_args!("@trace {name} {count}"));

@@ -154,7 +154,8 @@ fn live(setup: &Setup, id: usize, groups: &Groups<'_>, shared: Shared, counters:
 }
 
 fn wait_for_seed() -> u64 {
-    let mut buffer = [0; 24];
+    // `seed ` and 20 digits.
+    let mut buffer = [0; 32];
     loop {
         let seed = port::store(SEED, &mut buffer)
             .and_then(|text| std::str::from_utf8(text).ok())

@@ -43,7 +43,7 @@ const OVERLAP: &[&str] = &[
 
 /// Counters that may be off by more than half although the runs tell the worlds apart: (case,
 /// variant, counters). Each has its reason in docs/fidelity.md, "What is off".
-const NAMED: [(&str, &str, &[&str]); 7] = [
+const NAMED: [(&str, &str, &[&str]); 10] = [
     // kswapd passes over the pages of other zones for the sake of zone DMA: chance on both sides,
     // and a working set that begins from other lists afterwards.
     ("file", "2cpus", PASSED_OVER),
@@ -58,11 +58,20 @@ const NAMED: [(&str, &str, &[&str]); 7] = [
     ("groups", "low-2cpus", OVERLAP),
     // The phase in which a group only rests while the other task exits.
     ("group-soft-limit", "soft", &["pgscan_anon"]),
+    // How far down the free lists a frame high enough up is found: boot's holes in the top blocks.
+    ("huge", "always", &["compact_free_scanned"]),
+    // Which neighbours of free pages are on per-CPU lists when the phase ends.
+    ("huge", "always-2cpus", &["compact_free_scanned", "nr_free_blocks_0"]),
+    // The last of eight faults for which there may be a block or not.
+    ("huge", "full", &["compact_free_scanned", "compact_migrate_scanned"]),
 ];
 
 fn experiments() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments/verify")
 }
+
+/// Huge pages that a phase got may differ by so many.
+const HUGE_PAGES: f64 = 2.0;
 
 /// Both sides of a case, all its variants.
 fn compare(case: &str) -> Comparison {
@@ -124,4 +133,19 @@ fn every_case_is_close_to_the_kernel() {
         }
     }
     assert!(unnamed.is_empty(), "off by more than half and not named: {unnamed:#?}");
+}
+
+/// Too few for the verdicts above, and what it is all about.
+#[test]
+fn as_many_faults_get_huge_pages_as_on_the_kernel() {
+    let mut seen = 0;
+    for variant in &compare("huge").variants {
+        for counter in variant.counters().filter(|counter| counter.name == "thp_fault_alloc") {
+            let (linux, ours) = (counter.linux.mean, counter.pagetide.mean);
+            let what = format!("{} {}: {ours}, Linux {linux}", variant.name, counter.key);
+            assert!((linux - ours).abs() <= HUGE_PAGES, "{what}");
+            seen += u32::from(linux > 0.0);
+        }
+    }
+    assert!(seen >= 14, "two phases and the whole of five variants: {seen}");
 }

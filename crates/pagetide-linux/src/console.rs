@@ -125,7 +125,10 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                 let text = String::from_utf8_lossy(text);
                 match &mut open {
                     Some(snapshot) if name == "vmstat" => {
-                        snapshot.counts = vmstat(&text).map_err(garbage)?;
+                        snapshot.counts.extend(vmstat(&text).map_err(garbage)?);
+                    }
+                    Some(snapshot) if name == "buddyinfo" => {
+                        snapshot.counts.extend(free_blocks(&text).map_err(garbage)?);
                     }
                     Some(snapshot) if name.starts_with("group ") => {
                         add_group(snapshot, name, &text).map_err(garbage)?;
@@ -218,6 +221,23 @@ fn vmstat(text: &str) -> Result<Vec<(String, u64)>, String> {
         .collect()
 }
 
+/// Free blocks of each order, all zones together: `nr_free_blocks_ORDER`.
+fn free_blocks(text: &str) -> Result<Vec<(String, u64)>, String> {
+    let mut sums: Vec<u64> = Vec::new();
+    for line in text.lines() {
+        // Node 0, zone   DMA32      1      2 ...
+        let columns = line.split_ascii_whitespace().skip(4);
+        for (order, column) in columns.enumerate() {
+            if sums.len() <= order {
+                sums.push(0);
+            }
+            sums[order] = sums[order].saturating_add(number(column)?);
+        }
+    }
+    let names = (0..sums.len()).map(|order| format!("nr_free_blocks_{order}"));
+    Ok(names.zip(sums).collect())
+}
+
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.trim().parse().map_err(|_| format!("`{}` is no number", text.escape_debug()))
 }
@@ -232,6 +252,17 @@ mod tests {
         @resident anon_hot_resident 9\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
         @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
         @ended 2 signal 9\n@done\n";
+
+    #[test]
+    fn free_blocks_are_those_of_all_zones() {
+        let text = "Node 0, zone      DMA      1      0      3 \nNode 0, zone    DMA32     10      2      4 \n";
+        let names = ["nr_free_blocks_0", "nr_free_blocks_1", "nr_free_blocks_2"];
+        let wanted: Vec<(String, u64)> =
+            names.map(str::to_owned).into_iter().zip([11, 2, 7]).collect();
+        assert_eq!(free_blocks(text), Ok(wanted));
+        assert!(free_blocks("Node 0, zone DMA x").is_err());
+        assert_eq!(free_blocks(""), Ok(Vec::new()));
+    }
 
     #[test]
     fn a_report_is_read() {

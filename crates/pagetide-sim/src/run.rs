@@ -288,6 +288,9 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
     for (name, value) in world.machine.metrics() {
         put(name.into(), value as f64, Unit::Count);
     }
+    for (name, blocks) in world.machine.free_blocks() {
+        put(name.into(), blocks as f64, Unit::Count);
+    }
     if let Some(counts) = measured {
         for (event, &count) in Event::ALL.iter().zip(counts) {
             put(event.name().into(), count as f64, Unit::Count);

@@ -5,8 +5,10 @@
 //! charged as a whole, past the stock. A limit in the way is reclaimed for, if the request may wait, but
 //! nobody is killed: whoever asked can do with small pages.
 //!
-//! Difference from Linux: a request on a machine with several nodes asks all of them at once; Linux
-//! first tries the near node alone, lightly.
+//! A fault asks twice: first the near node alone, lightly (`__GFP_THISNODE | __GFP_NORETRY`), and, if it
+//! may reclaim, then all nodes and as hard as it may. So does a machine of one node.
+//!
+//! Difference from Linux: the reclaim of the first attempt looks at all nodes.
 //!
 //! Invariant: between two steps the request holds neither page nor charge.
 
@@ -33,6 +35,15 @@ pub(crate) enum HugeAlloc {
     NoCharge,
 }
 
+/// How often a huge page is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asks {
+    /// The near node lightly, then everywhere: a fault since 4.20.
+    NearFirst,
+    /// khugepaged, and every fault of 4.5.
+    Once,
+}
+
 impl Machine {
     /// Asks for a huge page that `memcg` pays for. Hand it to [`Machine::charge`] or to
     /// [`Machine::discard_huge`].
@@ -42,23 +53,42 @@ impl Machine {
         slow: &mut Option<Slow>,
         gfp: Gfp,
         memcg: MemcgId,
+        asks: Asks,
     ) -> HugeAlloc {
+        let first = match asks {
+            Asks::NearFirst => gfp.with(Gfp::THISNODE).with(Gfp::NORETRY),
+            Asks::Once => gfp,
+        };
+        let may_wait = gfp.has(Gfp::DIRECT_RECLAIM);
         loop {
             let pfn = match slow {
-                None => match self.mem.alloc_fast(ctx.cpu, ctx.node, HPAGE_PMD_ORDER, gfp) {
+                None => match self.mem.alloc_fast(ctx.cpu, ctx.node, HPAGE_PMD_ORDER, first) {
                     Some(pfn) => pfn,
                     None => {
-                        *slow = Some(Slow::Alloc(SlowPath::new(HPAGE_PMD_ORDER, gfp)));
+                        *slow = Some(Slow::Alloc(SlowPath::new(HPAGE_PMD_ORDER, first)));
                         continue;
                     }
                 },
                 Some(Slow::Alloc(path)) => match self.slowpath_step(path, ctx) {
                     Step::Continue => return HugeAlloc::Continue,
                     Step::Wait(wait) => return HugeAlloc::Wait(wait),
-                    Step::Done(found) => {
+                    Step::Done(Some(pfn)) => {
                         *slow = None;
-                        let Some(pfn) = found else { return HugeAlloc::NoPage };
                         pfn
+                    }
+                    Step::Done(None) if path.gfp().has(Gfp::THISNODE) && may_wait => {
+                        *slow = None;
+                        match self.mem.alloc_fast(ctx.cpu, ctx.node, HPAGE_PMD_ORDER, gfp) {
+                            Some(pfn) => pfn,
+                            None => {
+                                *slow = Some(Slow::Alloc(SlowPath::new(HPAGE_PMD_ORDER, gfp)));
+                                continue;
+                            }
+                        }
+                    }
+                    Step::Done(None) => {
+                        *slow = None;
+                        return HugeAlloc::NoPage;
                     }
                 },
                 Some(Slow::Charge(path)) => {

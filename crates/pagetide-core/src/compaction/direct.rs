@@ -110,6 +110,10 @@ impl Machine {
         loop {
             let zones = &self.mem.zonelists[ctx.node.idx()][highest].zones;
             let Some(&zone) = zones.get(state.at) else { return Step::Done(()) };
+            if zone.node != ctx.node && state.gfp.has(Gfp::THISNODE) {
+                state.at += 1;
+                continue;
+            }
             let thorough = state.priority == CompactPriority::SyncFull;
             if !thorough && self.compaction_of(zone).is_deferred(state.order) {
                 state.result = state.result.max(CompactResult::Deferred);

@@ -7,7 +7,7 @@
 //! Invariant: a frame on a run's list was taken out of the allocator, which keeps its min mark.
 
 use super::migrate_scanner::freelist_scan_limit;
-use super::run::{block_end_in, last_block};
+use super::run::block_end_in;
 use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, COMPACT_CLUSTER_MAX};
 use crate::config::CompactionPolicy;
@@ -24,6 +24,7 @@ impl Machine {
         if !old && run.goal.order.is_some_and(|order| order > 0) {
             self.fast_isolate_freepages(run, wanted);
             if !run.freepages.is_empty() {
+                split_map_pages(run);
                 return;
             }
         }
@@ -68,16 +69,20 @@ impl Machine {
             at = block;
         }
         run.free_pfn = at.max(zone_start);
+        if !old {
+            split_map_pages(run);
+        }
     }
 
     /// Whether pages may be moved into the block (Linux `suitable_migration_target`, and its skip bit).
     fn is_migration_target(&mut self, run: &CompactControl, pfn: u32) -> bool {
         let page = &self.mem.pages[pfn as usize];
         let whole = page.place == Place::Buddy && page.private >= PAGEBLOCK_ORDER.into();
-        let thorough = run.goal.thorough;
+        // Only a task's last attempt takes blocks of any type.
+        let thorough = run.goal.thorough && run.is_direct();
         let ignores = run.ignore_skip_hint;
         let zone = self.compact_zone_of(&run.goal);
-        if whole && !thorough || !ignores && zone.compaction.is_skipped(pfn) {
+        if whole || !ignores && zone.compaction.is_skipped(pfn) {
             return false;
         }
         thorough || zone.block_type(Pfn(pfn)) == MigrateType::Movable
@@ -85,13 +90,12 @@ impl Machine {
 
     /// The block of `pfn` has been looked through.
     fn update_free_skip(&mut self, run: &CompactControl, pfn: u32) {
-        if !run.sets_skip_hint() || run.ignore_skip_hint {
+        if self.is_old_compaction() && run.ignore_skip_hint {
             return;
         }
         let zone = self.compact_zone_of(&run.goal);
         zone.compaction.set_skip(pfn);
-        let below = pageblock_start(pfn).saturating_sub(PAGEBLOCK_NR_PAGES).max(zone.start_pfn.0);
-        zone.compaction.cached_free = zone.compaction.cached_free.min(below);
+        zone.compaction.cached_free = zone.compaction.cached_free.min(pfn);
     }
 
     /// Takes free blocks between two frames until there are enough; where it stopped, and how many
@@ -144,8 +148,8 @@ impl Machine {
     fn fast_isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
         let Some(order) = run.goal.order else { return };
         let zone = self.compact_zone_of(&run.goal);
-        let (zone_start, end_block) = (zone.start_pfn.0, last_block(zone));
-        let scan_start = run.free_pfn >= end_block;
+        let zone_start = zone.start_pfn.0;
+        let scan_start = run.free_pfn >= zone.compaction.init_free;
         let mut limit = (freelist_scan_limit(run) >> 1).max(1);
         if scan_start {
             limit = PAGEBLOCK_NR_PAGES >> 1;
@@ -187,19 +191,19 @@ impl Machine {
                 at = self.mem.pages[at.idx()].prev;
             }
             found = found.or(high);
+            // The next search begins with what this one has not seen.
+            if let Some(last) = found.or(Some(at).filter(|at| at.is_some())) {
+                zone.rotate_free_list_back(&mut self.mem.pages, this, MigrateType::Movable, last);
+            }
             if let Some(block) = found {
                 match self.take_free_block(run, block) {
                     Some(order) => nr_scanned += (1 << order) - 1,
                     None => {
                         found = None;
+                        run.search_order = run.search_order.checked_sub(1).unwrap_or(order - 1);
                         break;
                     }
                 }
-            } else if at.is_some() {
-                zone.rotate_free_list_back(&mut self.mem.pages, this, MigrateType::Movable, at);
-            }
-            if run.freepages.len() as u32 >= wanted {
-                break;
             }
             if order_scanned >= limit {
                 limit = (limit >> 1).max(1);
@@ -241,14 +245,16 @@ impl Machine {
         let zone = self.compact_zone_of(&run.goal);
         let start = pageblock_start(pfn.0).max(zone.start_pfn.0);
         let end = block_end_in(zone, pfn.0);
-        if start <= run.migrate_pfn {
-            return;
-        }
         let (stopped, _) = self.isolate_freepages_block(run, start, end, wanted, 1);
-        if stopped >= end && run.sets_skip_hint() {
+        if stopped >= end {
             self.compact_zone_of(&run.goal).compaction.set_skip(start);
         }
     }
+}
+
+/// What was found last is used first, from its last frame on.
+fn split_map_pages(run: &mut CompactControl) {
+    run.freepages.make_contiguous().reverse();
 }
 
 /// The order whose list is searched after `this`: downwards, round, once (Linux

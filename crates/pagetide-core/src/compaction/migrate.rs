@@ -17,6 +17,7 @@ use super::migrate_scanner::isolated_stat;
 use super::run::RunId;
 use super::{CompactControl, CompactMode};
 use crate::buddy::clear_page;
+use crate::config::CompactionPolicy;
 use crate::effect::{Effect, Effects};
 use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
@@ -28,7 +29,12 @@ impl Machine {
     /// Begins to move what a run has isolated, as far as there are frames to move it to.
     pub(super) fn migrate_pages(&mut self, id: RunId, run: &mut CompactControl) {
         let mut pages = core::mem::take(&mut run.migratepages);
-        let mut wanted = pages.len() as u32;
+        // As many frames as the batch has pages are looked for each time that there is none left.
+        let wanted = pages.len() as u32;
+        let newest_first = self.config.compaction == CompactionPolicy::Linux61;
+        if newest_first {
+            pages.reverse();
+        }
         for pfn in pages.drain(..) {
             if run.out_of_frames {
                 self.putback_isolated(pfn);
@@ -37,7 +43,6 @@ impl Machine {
             if !self.is_migratable(pfn, run.goal.mode) {
                 self.putback_isolated(pfn);
                 run.nr_failed += 1;
-                wanted -= 1;
                 self.mem.vmstat.count(Event::PgmigrateFail);
                 continue;
             }
@@ -50,7 +55,6 @@ impl Machine {
                 self.putback_isolated(pfn);
                 continue;
             };
-            wanted -= 1;
             self.begin_migration(id, pfn, frame);
             run.in_flight.push((pfn, frame));
         }

@@ -31,7 +31,7 @@ impl Machine {
     pub(super) fn isolate_migratepages(&mut self, run: &mut CompactControl) {
         let searched = run.migrate_pfn;
         let mut low = self.fast_find_migrateblock(run);
-        let fast_found = low != searched && run.fast_search_fail == 0;
+        let mut fast_found = low != searched && run.fast_search_fail == 0;
         let zone = self.compact_zone_of(&run.goal);
         let zone_start = zone.start_pfn.0;
         let mut looked_at = 0;
@@ -50,20 +50,25 @@ impl Machine {
             }
             let zone = self.compact_zone_of(&run.goal);
             let at_start = low.is_multiple_of(PAGEBLOCK_NR_PAGES) || low == zone_start;
+            let looked_for = core::mem::take(&mut fast_found);
             let skipped =
-                at_start && !fast_found && !run.ignore_skip_hint && zone.compaction.is_skipped(low);
+                at_start && !looked_for && !run.ignore_skip_hint && zone.compaction.is_skipped(low);
             if skipped {
                 low = end;
                 continue;
             }
             if !self.is_migration_source(run, low) {
-                self.update_cached_migrate(run, low);
+                self.update_cached_migrate(run, end);
                 low = end;
                 continue;
             }
             self.isolate_migratepages_block(run, low, end);
             return;
         }
+    }
+
+    pub(super) fn is_old_compaction(&self) -> bool {
+        self.config.compaction == CompactionPolicy::Linux45
     }
 
     /// Whether pages of the block may be moved away for this request (Linux
@@ -79,12 +84,13 @@ impl Machine {
         self.compact_zone_of(&run.goal).block_type(Pfn(pfn)) == run.goal.mt
     }
 
-    /// The scanner has passed the block of `pfn`.
-    fn update_cached_migrate(&mut self, run: &CompactControl, pfn: u32) {
-        if !run.sets_skip_hint() || run.ignore_skip_hint {
+    /// The scanner has reached `end`, the end of a block. The next run begins a block later still: so
+    /// does Linux, which takes the end of the block that begins there.
+    fn update_cached_migrate(&mut self, run: &CompactControl, end: u32) {
+        if self.is_old_compaction() && run.ignore_skip_hint {
             return;
         }
-        let end = pageblock_end(pfn);
+        let end = if self.is_old_compaction() { end } else { pageblock_end(end) };
         let sync = run.goal.mode != CompactMode::Async;
         let cached = &mut self.compact_zone_of(&run.goal).compaction.cached_migrate;
         cached[0] = cached[0].max(end);
@@ -181,6 +187,11 @@ impl Machine {
         let mut nr_scanned = 0u32;
         let mut nr_isolated = 0u32;
         let mut low = start;
+        // The block's bit counts once, at its first frame. A search of the free lists has set it already,
+        // so that what it finds is passed over: 6.1 is so, since a fix of that was taken back.
+        let aligned = start.is_multiple_of(PAGEBLOCK_NR_PAGES);
+        let old = self.is_old_compaction();
+        let mut skip_updated = false;
         let mut next_skip = order.map_or(u32::MAX, |order| block_start(low, order) + (1 << order));
         if asynchronous && self.need_resched {
             run.contended = true;
@@ -194,6 +205,11 @@ impl Machine {
                 next_skip = block_start(low, order) + (1 << order);
             }
             nr_scanned += 1;
+            let heeds_bit = low == start && aligned && !old && !run.ignore_skip_hint;
+            if heeds_bit && self.compact_zone_of(&run.goal).compaction.is_skipped(low) {
+                low = end;
+                break;
+            }
             let page = &self.mem.pages[low as usize];
             if page.place == Place::Buddy {
                 low += 1 << page.private;
@@ -204,6 +220,14 @@ impl Machine {
                 || page.has(PageFlags::HEAD);
             let span = if compound { 1 << page.order } else { 1 };
             if !compound && self.is_isolatable(page, run) {
+                // Whoever takes the first page of a block has marked it.
+                if !core::mem::replace(&mut skip_updated, true)
+                    && low.is_multiple_of(PAGEBLOCK_NR_PAGES)
+                    && !run.ignore_skip_hint
+                    && !old
+                {
+                    self.compact_zone_of(&run.goal).compaction.set_skip(low);
+                }
                 self.isolate_migratepage(run, Pfn(low));
                 nr_isolated += 1;
                 low += 1;
@@ -227,10 +251,10 @@ impl Machine {
         low = low.min(end);
         // Nothing here for anybody, or nothing more.
         if low == end && (nr_isolated == 0 || run.rescan) {
-            if run.sets_skip_hint() && !run.ignore_skip_hint {
+            if if old { !run.ignore_skip_hint } else { aligned && !skip_updated } {
                 self.compact_zone_of(&run.goal).compaction.set_skip(start);
             }
-            self.update_cached_migrate(run, start);
+            self.update_cached_migrate(run, end);
         }
         run.migrate_scanned += u64::from(nr_scanned);
         self.mem.vmstat.add(Event::CompactMigrateScanned, nr_scanned.into());
@@ -263,7 +287,12 @@ impl Machine {
         if page.place == Place::Unevictable && !self.config.compact_unevictable_allowed {
             return false;
         }
-        run.goal.mode != CompactMode::Async || !page.has(PageFlags::WRITEBACK)
+        // Only who may wait for writes takes what is being written.
+        let waits = match self.config.compaction {
+            CompactionPolicy::Linux61 => run.goal.mode == CompactMode::Sync,
+            CompactionPolicy::Linux45 => run.goal.mode != CompactMode::Async,
+        };
+        waits || !page.has(PageFlags::WRITEBACK)
     }
 
     fn isolate_migratepage(&mut self, run: &mut CompactControl, pfn: Pfn) {

@@ -129,11 +129,6 @@ impl CompactControl {
         }
     }
 
-    /// Whether a block with nothing to move in it is remembered: everybody but who looks everywhere.
-    pub(super) fn sets_skip_hint(&self) -> bool {
-        !matches!(self.goal.by, Compactor::Explicit | Compactor::Proactive)
-    }
-
     pub(super) fn is_direct(&self) -> bool {
         self.goal.by == Compactor::Direct
     }
@@ -233,9 +228,10 @@ impl Machine {
             }
         }
         let mut run = CompactControl::new(goal, zone);
-        let zone = self.compact_zone_of(&goal);
+        let Memory { pages, nodes, .. } = &mut self.mem;
+        let zone = &mut nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)];
         if goal.order.is_some_and(|order| zone.compaction.is_restarting(order)) {
-            zone.reset_isolation_suitable();
+            zone.reset_isolation_suitable(pages, self.config.compaction);
         }
         if !run.whole_zone {
             let (start, end) = (zone.start_pfn.0, zone.end_pfn());
@@ -251,9 +247,12 @@ impl Machine {
                 run.migrate_pfn = start;
                 zone.compaction.cached_migrate = [start; 2];
             }
-            run.whole_zone = run.migrate_pfn <= start;
+            run.whole_zone = match self.config.compaction {
+                CompactionPolicy::Linux61 => run.migrate_pfn <= zone.compaction.init_migrate,
+                CompactionPolicy::Linux45 => run.migrate_pfn <= start,
+            };
         }
-        run.update_cached = goal.mode != CompactMode::Async
+        run.update_cached = goal.mode == CompactMode::Async
             && zone.compaction.cached_migrate[0] == zone.compaction.cached_migrate[1];
         self.lru_add_drain(ctx.cpu);
         Ok(self.compactions.insert(ctx.mm, run))
@@ -339,12 +338,11 @@ impl Machine {
         if out_of_frames && !scanners_met(run) {
             return Some(CompactResult::Contended);
         }
-        // The rest of the block would be moved in vain.
+        // The rest of the block would be moved in vain, and nothing of it need be gathered.
         if (failed || out_of_frames) && run.is_direct() && run.goal.mode == CompactMode::Async {
             if let Some(order) = run.goal.order {
-                let end = block_start(run.migrate_pfn.max(1) - 1, order) + (1 << order);
-                run.migrate_pfn = run.migrate_pfn.max(end);
-                return self.drain_and_capture(run, ctx);
+                run.migrate_pfn = block_start(run.migrate_pfn.max(1) - 1, order) + (1 << order);
+                run.last_migrated = None;
             }
         }
         self.check_drain(run, ctx)

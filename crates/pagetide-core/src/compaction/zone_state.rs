@@ -5,8 +5,11 @@
 //! Invariant: cached positions lie in the zone's span; `defer_shift` is at most
 //! [`COMPACT_MAX_DEFER_SHIFT`](super::defer::COMPACT_MAX_DEFER_SHIFT).
 
+use crate::config::CompactionPolicy;
 use crate::digest::Digest;
-use crate::units::{Order, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::gfp::MigrateType;
+use crate::page::{PageArray, Place};
+use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::zone::Zone;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -18,6 +21,11 @@ pub struct ZoneCompaction {
     pub(super) cached_migrate: [u32; 2],
     /// Where the free scanner goes on.
     pub(super) cached_free: u32,
+    /// Lowest block worth a look when skip bits were last forgotten; 0 until then, as in Linux, so that
+    /// no run counts as one over the whole zone before.
+    pub(super) init_migrate: u32,
+    /// Highest such block for free frames; 0 until then, so that every search counts as a first one.
+    pub(super) init_free: u32,
     /// Requests of `order_failed` or more since the last failure.
     pub(super) considered: u32,
     /// log2 of the requests to let pass.
@@ -45,6 +53,8 @@ impl ZoneCompaction {
         let mut state = ZoneCompaction {
             cached_migrate: [start; 2],
             cached_free: start,
+            init_migrate: 0,
+            init_free: 0,
             considered: 0,
             defer_shift: 0,
             order_failed: 0,
@@ -83,17 +93,17 @@ impl ZoneCompaction {
         self.skip.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Forgets every skip bit, and where the scanners were.
-    fn forget(&mut self, start: u32, end: u64) {
-        self.skip.fill(0);
-        self.blockskip_flush = false;
-        self.reset_positions(start, end);
+    fn clear_skip(&mut self, pfn: u32) {
+        let (word, bit) = self.bit(pfn);
+        self.skip[word] &= !bit;
     }
 
     pub(crate) fn digest(&self, digest: &mut Digest) {
         let ZoneCompaction {
             cached_migrate,
             cached_free,
+            init_migrate,
+            init_free,
             considered,
             defer_shift,
             order_failed,
@@ -101,9 +111,9 @@ impl ZoneCompaction {
             first_block,
             skip,
         } = self;
-        for value in [cached_migrate[0], cached_migrate[1], *cached_free, *considered, *defer_shift]
-        {
-            digest.write_u64(value.into());
+        let positions = [cached_migrate[0], cached_migrate[1], *cached_free];
+        for value in positions.iter().chain([init_migrate, init_free, considered, defer_shift]) {
+            digest.write_u64((*value).into());
         }
         digest.write_u64(u64::from(*order_failed) << 1 | u64::from(*blockskip_flush));
         digest.write_u64((*first_block).into());
@@ -112,10 +122,103 @@ impl ZoneCompaction {
 }
 
 impl Zone {
-    /// Forgets what compaction has found not worth a look (Linux `__reset_isolation_suitable`, which
-    /// leaves the bit on blocks that hold nothing to move and nothing free).
-    pub(crate) fn reset_isolation_suitable(&mut self) {
+    /// Forgets what compaction has found not worth a look, if a task's run has been through the zone
+    /// since (Linux `__reset_isolation_suitable`). Looks at every eighth frame of a block from both ends:
+    /// a block keeps its bit if it has nothing to move and nothing free. The scanners begin at the
+    /// outermost blocks that have.
+    ///
+    /// 4.5: every bit, at once, and the scanners begin at the zone's ends.
+    pub(crate) fn reset_isolation_suitable(&mut self, pages: &PageArray, policy: CompactionPolicy) {
         let (start, end) = (self.start_pfn.0, self.end_pfn());
-        self.compaction.forget(start, end);
+        let flush = core::mem::take(&mut self.compaction.blockskip_flush);
+        if policy == CompactionPolicy::Linux45 {
+            self.compaction.skip.fill(0);
+            self.compaction.reset_positions(start, end);
+            return;
+        }
+        if !flush {
+            return;
+        }
+        let (mut up, mut down) = (start, pageblock_start((end.max(1) - 1) as u32).max(start));
+        let (mut lowest, mut highest) = (down, up);
+        let (mut has_source, mut has_target) = (false, false);
+        while up < down {
+            if self.is_worth_a_look(pages, up, true, has_source) && up < lowest {
+                has_source = true;
+                lowest = up;
+                self.compaction.init_migrate = up;
+                self.compaction.cached_migrate = [up; 2];
+            }
+            if self.is_worth_a_look(pages, down, has_target, true) && down > highest {
+                has_target = true;
+                highest = down;
+                self.compaction.init_free = down;
+                self.compaction.cached_free = down;
+            }
+            up = pageblock_start(up) + PAGEBLOCK_NR_PAGES;
+            down -= PAGEBLOCK_NR_PAGES;
+        }
+        if lowest >= highest {
+            // Nothing was found: no distance is left between them.
+            self.compaction.cached_migrate = [up; 2];
+            self.compaction.cached_free = down;
+        }
+    }
+
+    /// Whether a block can be a place to begin at; clears its bit (Linux `__reset_isolation_pfn`).
+    fn is_worth_a_look(&mut self, pages: &PageArray, pfn: u32, source: bool, target: bool) -> bool {
+        if source && target && !self.compaction.is_skipped(pfn) {
+            return true;
+        }
+        if !source && target && self.block_type(Pfn(pfn)) != MigrateType::Movable {
+            return false;
+        }
+        let end = u64::from(pageblock_end(pfn)).min(self.end_pfn()) as u32;
+        let found = (pageblock_start(pfn).max(self.start_pfn.0)..end).step_by(8).any(|at| {
+            let place = pages[at as usize].place;
+            source && place.is_lru() || target && place == Place::Buddy
+        });
+        if found {
+            self.compaction.clear_skip(pfn);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{NodeSpec, ZoneSpec};
+    use crate::page_alloc::Memory;
+
+    /// 32 pageblocks, of which the first four are the kernel's and the rest is free.
+    fn memory() -> Memory {
+        let pages = 32 * u64::from(PAGEBLOCK_NR_PAGES);
+        let mut spec = NodeSpec::x86_64(pages << 12, 0, 0);
+        for zone in &mut spec.zones {
+            *zone = ZoneSpec { free: zone.managed.saturating_sub(4 * 512), ..*zone };
+        }
+        Memory::new(&[spec], 1).unwrap()
+    }
+
+    #[test]
+    fn blocks_with_nothing_in_them_for_either_scanner_stay_marked() {
+        let mut memory = memory();
+        let Memory { pages, nodes, .. } = &mut memory;
+        let zone = nodes[0].zones.iter_mut().find(|zone| zone.managed > 8192).unwrap();
+        let (start, blocks) = (zone.start_pfn.0, zone.managed.div_ceil(512) as u32);
+        for block in 0..blocks {
+            zone.compaction.set_skip(start + block * PAGEBLOCK_NR_PAGES);
+        }
+        let marked = zone.compaction.nr_skipped();
+        zone.reset_isolation_suitable(pages, CompactionPolicy::Linux61);
+        assert_eq!(zone.compaction.nr_skipped(), marked, "no task's run has been through");
+        zone.compaction.blockskip_flush = true;
+        zone.reset_isolation_suitable(pages, CompactionPolicy::Linux61);
+        let left = zone.compaction.nr_skipped();
+        assert!(0 < left && left < marked, "{left} of {marked}");
+        zone.reset_isolation_suitable(pages, CompactionPolicy::Linux45);
+        assert_eq!(zone.compaction.nr_skipped(), 0);
+        assert_eq!(zone.compaction.cached_migrate, [start; 2]);
     }
 }

@@ -8,8 +8,9 @@
 
 use super::Fault;
 use crate::call::{Ctx, Outcome};
-use crate::charge::huge::HugeAlloc;
+use crate::charge::huge::{Asks, HugeAlloc};
 use crate::charge::Slow;
+use crate::config::CompactionPolicy;
 use crate::effect::Step;
 use crate::huge_memory::region_of;
 use crate::machine::Machine;
@@ -30,7 +31,11 @@ impl Machine {
         slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let pfn = match self.alloc_huge(ctx, slow, self.thp_gfp(fault.vma), ctx.memcg) {
+        let asks = match self.config.compaction {
+            CompactionPolicy::Linux61 => Asks::NearFirst,
+            CompactionPolicy::Linux45 => Asks::Once,
+        };
+        let pfn = match self.alloc_huge(ctx, slow, self.thp_gfp(fault.vma), ctx.memcg, asks) {
             HugeAlloc::Page(pfn) => pfn,
             HugeAlloc::Continue => return Some(Step::Continue),
             HugeAlloc::Wait(wait) => return Some(Step::Wait(wait)),

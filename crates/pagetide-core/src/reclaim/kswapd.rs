@@ -19,6 +19,7 @@ use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::lruvec::Lru;
 use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::page_alloc::Memory;
 use crate::units::{
     Cpu, MemcgId, MmId, Nanos, NodeId, Order, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
 };
@@ -416,9 +417,10 @@ impl Machine {
     /// Lets compaction look everywhere again where a task's run has ended (Linux
     /// `reset_isolation_suitable`).
     fn reset_isolation_suitable(&mut self, node: NodeId) {
-        for zone in &mut self.mem.nodes[node.idx()].zones {
+        let Memory { pages, nodes, .. } = &mut self.mem;
+        for zone in &mut nodes[node.idx()].zones {
             if zone.is_populated() && zone.compaction.blockskip_flush {
-                zone.reset_isolation_suitable();
+                zone.reset_isolation_suitable(pages, self.config.compaction);
             }
         }
     }

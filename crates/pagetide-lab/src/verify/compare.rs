@@ -4,7 +4,9 @@
 //! belongs to or among the others. One that a world does not have has no samples there and is
 //! never judged.
 
-use super::judge::{judge, judge_of_group, place, place_of_group, Judgement, LEAST_JUDGED};
+use super::judge::{
+    is_of_compaction, judge, judge_of_group, place, place_of_group, Judgement, LEAST_JUDGED,
+};
 use crate::stats;
 use pagetide_scenario::model::{Machine, Setup};
 use pagetide_scenario::record::{RunRecord, Unit};
@@ -206,6 +208,11 @@ impl VariantComparison {
             phases.push(Phase { key, group, counters: Vec::new() });
         }
         let mut others = Vec::new();
+        let compacts = setup.policies.get("thp").is_some_and(|thp| thp != "never");
+        let judge = |name: &str| match judge(name) {
+            _ if is_of_compaction(name) && !compacts => Judgement::Shown,
+            judgement => judgement,
+        };
         for key in keys {
             let sides = (theirs.get(key), ours.get(key));
             let counter = |name: &str, judgement| {

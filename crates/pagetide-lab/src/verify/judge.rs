@@ -54,6 +54,19 @@ const COUNTERS: &[(&str, Judgement)] = &[
     ("pgsteal_file", Judgement::Varies),
     ("pgactivate", Judgement::Varies),
     ("pgdeactivate", Judgement::Varies),
+    ("thp_fault_alloc", Judgement::Repeats),
+    ("thp_fault_fallback", Judgement::Repeats),
+    ("compact_stall", Judgement::Varies),
+    ("compact_success", Judgement::Varies),
+    ("compact_fail", Judgement::Varies),
+    ("compact_migrate_scanned", Judgement::Varies),
+    ("compact_free_scanned", Judgement::Varies),
+    ("compact_isolated", Judgement::Varies),
+    ("compact_daemon_wake", Judgement::Varies),
+    ("compact_daemon_migrate_scanned", Judgement::Varies),
+    ("compact_daemon_free_scanned", Judgement::Varies),
+    ("pgmigrate_success", Judgement::Varies),
+    ("pgmigrate_fail", Judgement::Shown),
     ("anon_hot_resident", Judgement::Repeats),
     ("anon_cold_resident", Judgement::Repeats),
     ("file_hot_resident", Judgement::Repeats),
@@ -62,6 +75,10 @@ const COUNTERS: &[(&str, Judgement)] = &[
     ("nr_inactive_anon", Judgement::Varies),
     ("nr_active_file", Judgement::Varies),
     ("nr_inactive_file", Judgement::Varies),
+    ("nr_free_blocks_0", Judgement::Varies),
+    ("nr_free_blocks_1", Judgement::Varies),
+    ("nr_free_blocks_2", Judgement::Varies),
+    ("nr_free_blocks_3", Judgement::Varies),
 ];
 
 /// The counters of a group during a phase, the same way. Levels are in pages.
@@ -107,6 +124,12 @@ const OF_GROUPS: &[(&str, Judgement)] = &[
 /// ```
 pub fn judge(name: &str) -> Judgement {
     COUNTERS.get(place(name)).map_or(Judgement::Shown, |(_, judgement)| *judgement)
+}
+
+/// Whether the name counts compaction. The kernel compacts for itself, too, for stacks and slabs that
+/// are not modelled: these counters are judged only where the scenario has huge pages.
+pub(super) fn is_of_compaction(name: &str) -> bool {
+    name.starts_with("compact_") || name.starts_with("pgmigrate_")
 }
 
 /// Place of this name among the rows of a phase; all names without one share the last.
