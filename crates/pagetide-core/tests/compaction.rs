@@ -278,3 +278,48 @@ fn kcompactd_compacts_for_requests_that_only_wake_kswapd() {
         assert_eq!(machine.count(Event::CompactStall), 0);
     }
 }
+
+/// Kernel memory in every second frame: nothing can be made of the rest.
+fn spoilt(gfp: Gfp) -> Fragmented {
+    let mut machine =
+        Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
+    let mm = machine.create_mm(Machine::ROOT);
+    let heap = machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false);
+    let mut world = World::new(machine);
+    world.audit = false;
+    let mut machine = Fragmented { world, mm, heap, pages: 0 };
+    let mut held = Vec::new();
+    while let Some(pfn) = machine.block(0, gfp) {
+        held.push(pfn);
+    }
+    // Enough is free to compact with, and never two frames side by side.
+    for pfn in held.into_iter().filter(|pfn| pfn.0 % 2 == 0) {
+        assert!(machine.world.machine.free_kernel_block(machine.mm, pfn, CPU));
+    }
+    machine.world.machine.mem.drain_all();
+    machine
+}
+
+#[test]
+fn only_failures_of_synchronous_compaction_defer_the_next() {
+    let mut machine = spoilt(Gfp::ATOMIC);
+    // A huge page that is not worth much: asynchronous, every time.
+    let light = Gfp::TRANSHUGE.with(Gfp::NORETRY);
+    let before = machine.count(Event::CompactStall);
+    for _ in 0..20 {
+        assert_eq!(machine.block(9, light), None);
+    }
+    let asynchronous = machine.count(Event::CompactStall) - before;
+    assert!(asynchronous >= 20, "{asynchronous}");
+    // In earnest: tries, fails, and lets 1, 3, 7 ... requests pass.
+    let before = machine.count(Event::CompactMigrateScanned);
+    assert_eq!(machine.block(9, Gfp::KERNEL), None);
+    let once = machine.count(Event::CompactMigrateScanned) - before;
+    assert!(once > 0);
+    let before = machine.count(Event::CompactMigrateScanned);
+    for _ in 0..40 {
+        assert_eq!(machine.block(9, Gfp::KERNEL), None);
+    }
+    let forty = machine.count(Event::CompactMigrateScanned) - before;
+    assert!(forty < 20 * once, "{forty} pages scanned in forty, {once} in one");
+}
