@@ -166,6 +166,34 @@ fn shrink_priority_vs_low() {
     check("shrink-priority-vs-low");
 }
 
+/// The trees are in memory, and a few seconds of requests.
+const FIRST_REQUESTS: &[(&str, &str)] = &[("task.phase1.start", "8s"), ("time_limit", "12s")];
+const FIRST_BUSY: &[(&str, &str)] =
+    &[("task.busy.start", "8s"), ("task.small.start", "8s"), ("time_limit", "12s")];
+
+#[test]
+fn kcompactd() {
+    // check("kcompactd")
+    check_with("kcompactd", FIRST_REQUESTS);
+}
+
+#[test]
+fn kcompactd_interval() {
+    check("kcompactd-interval");
+}
+
+#[test]
+fn proactive() {
+    // check("proactive")
+    check_with("proactive", FIRST_BUSY);
+}
+
+#[test]
+fn defrag_mode() {
+    // check("defrag-mode")
+    check_with("defrag-mode", FIRST_BUSY);
+}
+
 #[test]
 fn compiler_trace() {
     check("compiler-trace");
