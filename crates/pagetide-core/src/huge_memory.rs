@@ -70,7 +70,8 @@ impl Machine {
                 ThpDefrag::Madvise | ThpDefrag::DeferMadvise => madvised,
                 ThpDefrag::Defer | ThpDefrag::Never => false,
             };
-            let gfp = if works { Gfp::RECLAIM } else { Gfp::EMPTY };
+            // `GFP_TRANSHUGE` of 4.4 to 4.6 left kswapd asleep.
+            let gfp = if works { Gfp::DIRECT_RECLAIM } else { Gfp::EMPTY };
             return light.with(Gfp::NORETRY).with(gfp);
         }
         match self.config.thp_defrag {

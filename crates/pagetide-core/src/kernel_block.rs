@@ -42,6 +42,11 @@ impl Machine {
             return Step::Done(Outcome::NoBlock);
         }
         match self.alloc_uncharged(ctx, slow, order, gfp) {
+            // Its task was killed while it waited.
+            Alloc::Page(pfn) if self.mms[ctx.mm.idx()].exited => {
+                self.mem.free_page(ctx.cpu, pfn, order);
+                Step::Done(Outcome::NoBlock)
+            }
             Alloc::Page(pfn) => {
                 self.hold_kernel_block(ctx.mm, pfn);
                 Step::Done(Outcome::Block(pfn))

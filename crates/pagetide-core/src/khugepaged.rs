@@ -121,6 +121,7 @@ impl Machine {
     pub fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> (Step<KhugepagedIdle>, Effects<'_>) {
         let mut state = core::mem::take(&mut self.khugepaged);
         let step = if self.config.thp == Thp::Never {
+            self.give_up_collapse(&state, cpu);
             state = KhugepagedScan { at: state.at, ..Default::default() };
             Step::Done(KhugepagedIdle::Sleep)
         } else {
@@ -129,6 +130,20 @@ impl Machine {
         self.khugepaged = state;
         self.finish_wakeups();
         (step, Effects::new(&mut self.effects))
+    }
+
+    fn give_up_collapse(&mut self, state: &KhugepagedScan, cpu: Cpu) {
+        let slow = state.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref());
+        self.give_up_allocation(slow, cpu);
+    }
+
+    /// What an allocation has under way goes with it: khugepaged does not end, as a task does.
+    fn give_up_allocation(&mut self, slow: Option<&Slow>, cpu: Cpu) {
+        if let Some(Slow::Alloc(path)) = slow {
+            if let Some(run) = path.compaction_run() {
+                self.abandon_run(run, cpu);
+            }
+        }
     }
 
     /// Whether khugepaged is compacting for a huge page.
@@ -263,6 +278,7 @@ impl Machine {
         let Collapse { vma, start, node, slow } = collapse;
         let (vma, start, node) = (*vma, *start, *node);
         if !self.vmas[vma.idx()].alive {
+            self.give_up_allocation(slow.as_ref(), cpu);
             return Collapsing::Over;
         }
         let memcg = self.mms[self.vmas[vma.idx()].mm.idx()].memcg;

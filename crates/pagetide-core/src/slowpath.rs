@@ -7,7 +7,7 @@
 
 use crate::call::Ctx;
 use crate::compaction::direct::{CompactPriority, DirectCompacted, DirectCompaction};
-use crate::compaction::CompactResult;
+use crate::compaction::{CompactResult, RunId};
 use crate::config::{CompactionPolicy, DirectReclaimPolicy};
 use crate::effect::{Step, Throttle, Wait};
 use crate::fallback::Force;
@@ -66,6 +66,8 @@ pub struct SlowPath {
     compact_result: CompactResult,
     /// The light compaction before the first reclaim is still to come.
     compact_first: bool,
+    /// No step was made.
+    is_new: bool,
 }
 
 impl SlowPath {
@@ -81,12 +83,21 @@ impl SlowPath {
             compaction_retries: 0,
             compact_result: CompactResult::Skipped,
             compact_first: true,
+            is_new: true,
         }
     }
 
     /// Whether the task is in direct reclaim or compaction.
     pub fn is_reclaiming(&self) -> bool {
         matches!(self.stage, Stage::Reclaim | Stage::Throttled | Stage::Compact(..))
+    }
+
+    /// The compaction in progress, to be given up with the allocation.
+    pub(crate) fn compaction_run(&self) -> Option<RunId> {
+        match &self.stage {
+            Stage::Compact(compaction, _) => compaction.run(),
+            Stage::Start | Stage::Throttled | Stage::Reclaim | Stage::OomWait => None,
+        }
     }
 
     /// Whether the task is compacting.
@@ -130,10 +141,8 @@ impl Machine {
     }
 
     fn slowpath_start(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
-        if self.config.defrag_mode && state.compact_first && state.no_progress_loops == 0 {
-            // Foreign pageblocks only after reclaim and compaction have failed (Linux 6.15).
-            state.flags.nofragment = true;
-        }
+        // Foreign pageblocks only after reclaim and compaction have failed (Linux 6.15).
+        state.flags.nofragment |= core::mem::take(&mut state.is_new) && self.config.defrag_mode;
         self.wake_all_kswapds(state, ctx);
         if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
             return Step::Done(Some(pfn));

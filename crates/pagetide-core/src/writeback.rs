@@ -341,7 +341,9 @@ impl Machine {
                 unreachable!("a dirty page is cached")
             };
             left -= 1;
-            if self.mem.pages[pfn.idx()].has(PageFlags::WRITEBACK) {
+            // A page that is on its way to another frame stays dirty, for the next round.
+            let busy = PageFlags::WRITEBACK.with(PageFlags::MIGRATING);
+            if self.mem.pages[pfn.idx()].flags.any(busy) {
                 continue;
             }
             self.begin_file_writeback(pfn);

@@ -3,11 +3,12 @@
 mod world;
 
 use pagetide_core::call::{Call, Outcome};
-use pagetide_core::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy};
+use pagetide_core::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, Thp};
 use pagetide_core::effect::Step;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::page::PageFlags;
 use pagetide_core::page::Place;
 use pagetide_core::page_table::{Advice, Backing, VmaId};
 use pagetide_core::units::{MmId, NodeId, Pfn, PAGE_SIZE};
@@ -26,6 +27,11 @@ struct Fragmented {
 }
 
 fn fragmented(mib: u64, config: Config) -> Fragmented {
+    fragmented_after(mib, config, |_, _| ())
+}
+
+/// The same, but for what was done before.
+fn fragmented_after(mib: u64, config: Config, before: impl FnOnce(&mut World, MmId)) -> Fragmented {
     let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(1024, 1024, false);
     let mut world = World::new(machine);
@@ -322,4 +328,74 @@ fn only_failures_of_synchronous_compaction_defer_the_next() {
     }
     let forty = machine.count(Event::CompactMigrateScanned) - before;
     assert!(forty < 20 * once, "{forty} pages scanned in forty, {once} in one");
+}
+
+#[test]
+fn a_page_on_its_way_is_not_written_meanwhile() {
+    let mut machine =
+        Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
+    let mm = machine.create_mm(Machine::ROOT);
+    let pages = 3000;
+    let heap = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false);
+    let file = machine.create_file(pages * PAGE_SIZE, true);
+    let map = machine.mmap(mm, Backing::File(file), pages, Advice::Random, false);
+    let mut world = World::new(machine);
+    world.audit = false;
+    for page in 0..pages {
+        world.access(mm, heap, page, true);
+        world.access(mm, map, page, true);
+    }
+    world.machine.munmap(heap, CPU).discard();
+    world.settle();
+    let mut machine = Fragmented { world, mm, heap, pages };
+    machine.world.audit = true;
+    machine.world.holds_copies = true;
+    let mut call = Call::compact_memory(machine.mm, NODE);
+    let mut seen = 0;
+    for _ in 0..2000 {
+        let (step, effects) = machine.world.machine.step(&mut call, CPU, machine.world.now);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        machine.world.carry_out(buffer);
+        seen += (0..pages).filter(|&page| !machine.world.machine.is_resident(map, page)).count();
+        machine.world.now += 40_000_000_000;
+        machine.world.flusher_awake = true;
+        machine.world.flusher();
+        machine.world.finish_copies();
+        machine.world.settle();
+        // What is mapped writable is dirty: a store to it would go unnoticed otherwise.
+        for page in 0..pages {
+            let pte = machine.world.machine.vma(map).ptes[page as usize];
+            let clean = pte.is_present() && {
+                !machine.world.machine.mem.pages[pte.pfn().idx()].has(PageFlags::DIRTY)
+            };
+            assert!(!(clean && pte.is_dirty()), "page {page} is clean and mapped writable");
+        }
+        if matches!(step, Step::Done(_)) {
+            break;
+        }
+    }
+    assert!(seen > 0, "no page of the file was moved");
+}
+
+#[test]
+fn khugepaged_that_is_switched_off_in_the_middle_gives_everything_back() {
+    let config = Config { thp: Thp::Always, ..Config::default() };
+    let mut machine = fragmented(64, Config { thp: Thp::Never, ..config });
+    while machine.block(9, Gfp::ATOMIC).is_some() {}
+    machine.world.machine.write_control("transparent_hugepage.enabled", "always").unwrap();
+    machine.world.fail_copies = 3;
+    machine.world.holds_copies = true;
+    let free = machine.free_pages();
+    let mut steps = 0;
+    while machine.world.copies.is_empty() {
+        machine.world.khugepaged();
+        steps += 1;
+        assert!(steps < 10_000, "khugepaged never compacts");
+    }
+    machine.world.machine.write_control("transparent_hugepage.enabled", "never").unwrap();
+    machine.world.khugepaged();
+    machine.world.finish_copies();
+    machine.world.machine.audit().unwrap();
+    assert_eq!(machine.free_pages(), free);
 }

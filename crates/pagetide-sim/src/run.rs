@@ -140,7 +140,7 @@ pub fn run(
     world.machine.psi_flush(world.now);
     let mut notes = Vec::new();
     if !finished {
-        notes.push(format!("cut by the time limit at {} s", world.now / 1_000_000_000));
+        notes.push(format!("cut by the time limit at {} s", world.now as f64 / 1e9));
     }
     for (note, times) in &world.notes {
         let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };

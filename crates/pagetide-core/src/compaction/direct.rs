@@ -64,6 +64,11 @@ impl DirectCompaction {
         DirectCompaction { order, gfp, flags, priority, at: 0, run: None, result, captured: None }
     }
 
+    /// The run in progress.
+    pub(crate) fn run(&self) -> Option<RunId> {
+        self.run
+    }
+
     fn mode(&self) -> CompactMode {
         if self.priority == CompactPriority::Async {
             CompactMode::Async

@@ -45,6 +45,16 @@ pub(crate) struct RunEnd {
     pub free_scanned: u64,
 }
 
+impl RunEnd {
+    /// The end of a run that went with its owner.
+    const GIVEN_UP: RunEnd = RunEnd {
+        result: CompactResult::Contended,
+        captured: None,
+        migrate_scanned: 0,
+        free_scanned: 0,
+    };
+}
+
 /// All runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Compactions {
@@ -215,7 +225,9 @@ impl Machine {
     /// Begins a run if it is worth while. `Err`: it is not, and why.
     pub(crate) fn compact_begin(&mut self, goal: Goal, ctx: &Ctx) -> Result<RunId, CompactResult> {
         let zone = &self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)];
-        if let Some(order) = goal.order {
+        // kcompactd in defrag mode wants more than one block, and has looked for itself.
+        let wants_more = self.config.defrag_mode && goal.by == Compactor::Kcompactd;
+        if let Some(order) = goal.order.filter(|_| !wants_more) {
             let suitable = super::suitable::compaction_suitable(
                 zone,
                 &self.config,
@@ -260,9 +272,13 @@ impl Machine {
 
     /// One batch of a run. Done: the run is gone, and all it had is given back but a captured block.
     pub(crate) fn compact_step(&mut self, id: RunId, ctx: &Ctx) -> Step<RunEnd> {
-        let Some((owner, mut run)) = self.compactions.runs[id.0 as usize].take() else {
-            unreachable!("{id:?} has ended")
-        };
+        let entry = self.compactions.runs.get_mut(id.0 as usize).and_then(Option::take);
+        let Some((owner, mut run)) = entry else { return Step::Done(RunEnd::GIVEN_UP) };
+        if owner != ctx.mm || run.abandoned {
+            // Its owner was killed and its place taken by another.
+            self.compactions.runs[id.0 as usize] = Some((owner, run));
+            return Step::Done(RunEnd::GIVEN_UP);
+        }
         if let Some(&(page, _)) = run.in_flight.first() {
             // The world is still copying.
             self.mem.pages[page.idx()].set(PageFlags::WAITERS);
@@ -367,7 +383,7 @@ impl Machine {
             && self.config.compaction == CompactionPolicy::Linux61
             && run.is_direct();
         // A small block out of a movable pageblock would pollute it.
-        let polluting = order < PAGEBLOCK_ORDER && run.goal.mt != MigrateType::Movable;
+        let polluting = order < PAGEBLOCK_ORDER;
         if !capture {
             return None;
         }
@@ -477,19 +493,24 @@ impl Machine {
     /// The owner of runs is gone: they give back what they have, or will when their copies are over.
     pub(crate) fn abandon_compactions(&mut self, owner: MmId, cpu: Cpu) {
         for at in 0..self.compactions.runs.len() {
-            let entry = &self.compactions.runs[at];
-            if entry.as_ref().is_none_or(|(mm, run)| *mm != owner || run.abandoned) {
-                continue;
+            let entry = self.compactions.runs[at].as_ref();
+            if entry.is_some_and(|(mm, run)| *mm == owner && !run.abandoned) {
+                self.abandon_run(RunId(at as u32), cpu);
             }
-            let Some((owner, mut run)) = self.compactions.runs[at].take() else { continue };
-            Self::release_freepages(&mut self.mem, &mut run, cpu);
-            if let Some(block) = run.captured.take() {
-                self.mem.free_page(cpu, block, run.goal.order.unwrap_or(0));
-            }
-            if !run.in_flight.is_empty() {
-                run.abandoned = true;
-                self.compactions.runs[at] = Some((owner, run));
-            }
+        }
+    }
+
+    /// Who has begun a run does not want it any more.
+    pub(crate) fn abandon_run(&mut self, id: RunId, cpu: Cpu) {
+        let at = id.0 as usize;
+        let Some((owner, mut run)) = self.compactions.runs[at].take() else { return };
+        Self::release_freepages(&mut self.mem, &mut run, cpu);
+        if let Some(block) = run.captured.take() {
+            self.mem.free_page(cpu, block, run.goal.order.unwrap_or(0));
+        }
+        if !run.in_flight.is_empty() {
+            run.abandoned = true;
+            self.compactions.runs[at] = Some((owner, run));
         }
     }
 
