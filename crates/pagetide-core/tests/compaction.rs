@@ -27,11 +27,6 @@ struct Fragmented {
 }
 
 fn fragmented(mib: u64, config: Config) -> Fragmented {
-    fragmented_after(mib, config, |_, _| ())
-}
-
-/// The same, but for what was done before.
-fn fragmented_after(mib: u64, config: Config, before: impl FnOnce(&mut World, MmId)) -> Fragmented {
     let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(1024, 1024, false);
     let mut world = World::new(machine);
