@@ -4,7 +4,7 @@ mod world;
 
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, Thp};
-use pagetide_core::effect::Step;
+use pagetide_core::effect::{Effect, Step};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
@@ -393,4 +393,44 @@ fn khugepaged_that_is_switched_off_in_the_middle_gives_everything_back() {
     machine.world.finish_copies();
     machine.world.machine.audit().unwrap();
     assert_eq!(machine.free_pages(), free);
+}
+
+#[test]
+fn the_scanners_never_cross() {
+    let mut machine = fragmented(64, Config::default());
+    let mut call = Call::compact_memory(machine.mm, NODE);
+    let mut moved = 0;
+    loop {
+        let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        for effect in &buffer {
+            if let Effect::CopyPage { from, to } = effect {
+                assert!(from < to, "{from:?} is moved down, to {to:?}");
+                moved += 1;
+            }
+        }
+        machine.world.carry_out(buffer);
+        if matches!(step, Step::Done(_)) {
+            break;
+        }
+    }
+    assert!(moved > 1000, "{moved}");
+}
+
+#[test]
+fn a_pinned_page_is_never_moved() {
+    let mut machine = fragmented(32, Config::default());
+    let frame = |machine: &Fragmented, page: u64| {
+        machine.world.machine.vma(machine.heap).ptes[page as usize].pfn()
+    };
+    let before: Vec<Pfn> = (0..machine.pages).map(|page| frame(&machine, page)).collect();
+    let pinned = |page: u64| page.is_multiple_of(10);
+    for page in (0..machine.pages).filter(|&page| pinned(page)) {
+        machine.world.machine.mem.pages[before[page as usize].idx()].set(PageFlags::PINNED);
+    }
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    let stays = |page: &u64| frame(&machine, *page) == before[*page as usize];
+    assert!((0..machine.pages).filter(|&page| pinned(page)).all(|page| stays(&page)));
+    assert!(!(0..machine.pages).all(|page| stays(&page)), "nothing was moved");
 }

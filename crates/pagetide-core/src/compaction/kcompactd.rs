@@ -22,7 +22,7 @@ use crate::machine::Machine;
 use crate::node::ZoneRef;
 use crate::units::{Cpu, MemcgId, MmId, Nanos, NodeId, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
 use crate::vmstat::Event;
-use crate::watermark::zone_watermark_ok;
+use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::zone::{Zone, MAX_NR_ZONES};
 
 /// How often fragmentation is looked at (Linux `HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
@@ -171,27 +171,24 @@ impl Machine {
     }
 
     fn kcompactd_suits(&self, zone: &Zone, order: Order, highest_zoneidx: usize) -> bool {
-        // Defrag mode is not content with one block.
-        let (flags, free) = if self.config.defrag_mode {
-            (AllocFlags::at(Watermark::High), zone.free_pages_in_blocks())
-        } else {
-            (AllocFlags::at(Watermark::Min), zone.free_pages())
-        };
-        if self.config.defrag_mode {
-            let mark = zone.wmark(Watermark::High);
-            let met = crate::watermark::zone_watermark_ok_free(
+        if !self.config.defrag_mode {
+            let flags = AllocFlags::at(Watermark::Min);
+            let suitable = super::suitable::compaction_suitable(
                 zone,
+                &self.config,
                 order,
-                mark,
-                highest_zoneidx,
                 flags,
-                free,
+                highest_zoneidx,
             );
-            let gap = zone.wmark(Watermark::Low) + super::suitable::compact_gap(order);
-            return !met && zone_watermark_ok(zone, 0, gap, highest_zoneidx, flags);
+            return suitable == CompactResult::Continue;
         }
-        super::suitable::compaction_suitable(zone, &self.config, order, flags, highest_zoneidx)
-            == CompactResult::Continue
+        // Not content with one block: whole free pageblocks, up to the high mark.
+        let flags = AllocFlags::at(Watermark::High);
+        let high = zone.wmark(Watermark::High);
+        let free = zone.free_pages_in_blocks();
+        let met = zone_watermark_ok_free(zone, order, high, highest_zoneidx, flags, free);
+        let gap = zone.wmark(Watermark::Low) + super::suitable::compact_gap(order);
+        !met && zone_watermark_ok(zone, 0, gap, highest_zoneidx, flags)
     }
 
     /// Everything is to be compacted, and nobody waits for it.
@@ -248,7 +245,7 @@ impl Machine {
                 Step::Continue => Step::Continue,
                 Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(end) => {
-                    self.kcompactd_zone_done(node, work, at, end, ctx);
+                    self.kcompactd_zone_done(node, work, at, end);
                     self.nodes[node.idx()].kcompactd.stage =
                         Stage::Zone { work, at: at + 1, run: None };
                     Step::Continue
@@ -358,14 +355,7 @@ impl Machine {
         Some(id)
     }
 
-    fn kcompactd_zone_done(
-        &mut self,
-        node: NodeId,
-        work: Work,
-        zone: usize,
-        end: RunEnd,
-        ctx: &Ctx,
-    ) {
+    fn kcompactd_zone_done(&mut self, node: NodeId, work: Work, zone: usize, end: RunEnd) {
         self.mem.vmstat.add(Event::CompactDaemonMigrateScanned, end.migrate_scanned);
         self.mem.vmstat.add(Event::CompactDaemonFreeScanned, end.free_scanned);
         let Work::Request { order, highest_zoneidx } = work else { return };
@@ -386,7 +376,6 @@ impl Machine {
                 self.mem.drain_cpu_zone(Cpu(cpu), ZoneRef { node, zone: zone as u8 });
             }
         }
-        let _ = ctx;
         let compaction = &mut self.mem.nodes[node.idx()].zones[zone].compaction;
         if success {
             compaction.defer_reset(order, false);

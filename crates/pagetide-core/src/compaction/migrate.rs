@@ -15,7 +15,7 @@
 
 use super::migrate_scanner::isolated_stat;
 use super::run::RunId;
-use super::{CompactControl, CompactMode};
+use super::CompactControl;
 use crate::buddy::clear_page;
 use crate::config::CompactionPolicy;
 use crate::effect::{Effect, Effects};
@@ -40,7 +40,7 @@ impl Machine {
                 self.putback_isolated(pfn);
                 continue;
             }
-            if !self.is_migratable(pfn, run.goal.mode) {
+            if !self.is_migratable(pfn) {
                 self.putback_isolated(pfn);
                 run.nr_failed += 1;
                 self.mem.vmstat.count(Event::PgmigrateFail);
@@ -61,16 +61,14 @@ impl Machine {
         run.migratepages = pages;
     }
 
-    /// Whether an isolated page can be moved now. A lock is waited for only in Linux; writes are waited
-    /// for by a synchronous run, which here fails as well.
-    fn is_migratable(&self, pfn: Pfn, mode: CompactMode) -> bool {
-        let page = &self.mem.pages[pfn.idx()];
-        let busy = match mode {
-            CompactMode::Async | CompactMode::SyncLight | CompactMode::Sync => {
-                PageFlags::LOCKED.with(PageFlags::WRITEBACK).with(PageFlags::PINNED)
-            }
-        };
-        !page.flags.any(busy.with(PageFlags::BATCHED))
+    /// Whether an isolated page can be moved now. Linux waits for locks, and for writes in a synchronous
+    /// run, unless a task compacts for itself; here who cannot have the page at once goes without.
+    fn is_migratable(&self, pfn: Pfn) -> bool {
+        let busy = PageFlags::LOCKED
+            .with(PageFlags::WRITEBACK)
+            .with(PageFlags::PINNED)
+            .with(PageFlags::BATCHED);
+        !self.mem.pages[pfn.idx()].flags.any(busy)
     }
 
     fn begin_migration(&mut self, id: RunId, pfn: Pfn, frame: Pfn) {

@@ -194,6 +194,8 @@ impl CompactControl {
             FastStart::At(pfn) => 2 + u64::from(*pfn),
             FastStart::Used => 1,
         });
+        let lengths = [freepages.len(), migratepages.len(), in_flight.len()];
+        digest.write_all(&lengths.map(|nr| nr as u64));
         for pfn in freepages.iter().chain(migratepages) {
             digest.write_u64(pfn.0.into());
         }
