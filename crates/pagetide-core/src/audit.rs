@@ -6,6 +6,7 @@
 
 mod groups;
 mod huge;
+mod slab;
 
 use crate::lruvec::{Lru, NR_LRU_LISTS};
 use crate::machine::Machine;
@@ -52,6 +53,7 @@ impl Machine {
         self.audit_page_cache()?;
         self.audit_swap()?;
         self.audit_counts()?;
+        self.audit_slabs()?;
         self.audit_groups()
     }
 
@@ -350,14 +352,7 @@ impl Machine {
                 );
             }
         }
-        let nodes: u64 = self.files.iter().map(|file| file.nr_nodes).sum();
-        let live = self.tree_nodes.live();
-        check!(live == nodes, "{live} tree nodes, {nodes} found");
-        let (slabs, order) = self.tree_nodes.slabs();
-        for slab in slabs {
-            let node = self.mem.pages[slab.idx()].node();
-            stats[node.idx()][NodeStat::NrSlabReclaimable as usize] += 1 << order;
-        }
+        self.count_slab_pages(&mut stats);
         for (id, memcg) in self.memcgs.iter().enumerate() {
             check!(
                 memcg.charged == charged[id],

@@ -18,7 +18,9 @@ use crate::machine::Machine;
 use crate::memory_high::OverHigh;
 use crate::page_table::VmaId;
 use crate::readahead::ReadaheadState;
-use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Order, Pfn};
+use crate::slab::call::KmemAlloc;
+use crate::slab::Object;
+use crate::units::{CacheId, Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Order, Pfn};
 use alloc::boxed::Box;
 
 /// How a call ended.
@@ -36,6 +38,10 @@ pub enum Outcome {
     Block(Pfn),
     /// No block of kernel memory of that order is to be had.
     NoBlock,
+    /// An object of a cache.
+    Object(Object),
+    /// No object of a cache is to be had.
+    NoObject,
     /// A write to a group's control file was refused, and has changed nothing.
     Refused(Errno),
 }
@@ -69,6 +75,7 @@ pub(crate) enum Kind {
     Write(FileWrite),
     GroupWrite(Box<GroupWrite>),
     KernelAlloc(KernelAlloc),
+    KmemAlloc(KmemAlloc),
     CompactMemory(CompactMemory),
 }
 
@@ -106,6 +113,13 @@ impl Call {
     /// ([`Machine::free_kernel_block`]) or ends. Ends as [`Outcome::Block`] or [`Outcome::NoBlock`].
     pub fn alloc_pages(mm: MmId, node: NodeId, order: Order, gfp: Gfp) -> Call {
         Call::new(Kind::KernelAlloc(KernelAlloc::new(order, gfp)), mm, node)
+    }
+
+    /// A request for an object of `cache` on behalf of `mm`, whose group is to pay for it if `account` says
+    /// so or the cache does. Ends as [`Outcome::Object`] or [`Outcome::NoObject`]. Whoever gets it frees
+    /// it ([`Machine::kmem_cache_free`]); it does not end with `mm`.
+    pub fn kmem_alloc(mm: MmId, node: NodeId, cache: CacheId, account: bool, gfp: Gfp) -> Call {
+        Call::new(Kind::KmemAlloc(KmemAlloc::new(cache, account, gfp)), mm, node)
     }
 
     /// A write of 1 to `vm.compact_memory`: all that can be moved is, before the call is done.
@@ -174,6 +188,7 @@ impl Machine {
             Kind::Write(write) => self.write_step(write, &mut call.slow, &ctx),
             Kind::GroupWrite(write) => self.group_write_step(write, &ctx),
             Kind::CompactMemory(state) => self.compact_memory_step(state, &ctx),
+            Kind::KmemAlloc(wanted) => self.kmem_alloc_step(wanted, &mut call.slow, &ctx),
             Kind::KernelAlloc(wanted) => self.kernel_alloc_step(*wanted, &mut call.slow, &ctx),
         };
         let Step::Done(outcome) = step else { return step };

@@ -12,6 +12,7 @@
 //! Invariant: a stock's pages are charged to its group's counters and to no page.
 
 pub(crate) mod huge;
+mod kernel;
 
 use crate::call::{Alloc, Ctx};
 use crate::digest::Digest;
@@ -215,6 +216,7 @@ impl Machine {
         let memcg = core::mem::replace(&mut self.mem.pages[pfn.idx()].memcg, MemcgId::NONE);
         if memcg.is_some() {
             self.memcgs[memcg.idx()].charged -= 1;
+            self.change_kmem(memcg, -1);
             self.cancel_charge(cpu, memcg, 1);
         }
     }
@@ -390,6 +392,8 @@ impl Machine {
 
     /// Takes back what CPUs hold for a group and those below it.
     pub(crate) fn drain_all_stock(&mut self, memcg: MemcgId) {
+        // Whole pages of these go to the others.
+        self.drain_obj_stocks(memcg);
         for cpu in 0..self.stocks.len() {
             let stock = self.stocks[cpu];
             if stock.memcg.is_some() && self.is_descendant(stock.memcg, memcg) {
@@ -398,7 +402,7 @@ impl Machine {
         }
     }
 
-    fn charge_path(&mut self, over: MemcgId, nr: u64, gfp: Gfp) -> ChargePath {
+    pub(crate) fn charge_path(&mut self, over: MemcgId, nr: u64, gfp: Gfp) -> ChargePath {
         ChargePath {
             over: self.position_of(over),
             nr,
@@ -416,7 +420,7 @@ impl Machine {
     }
 
     /// One bounded step. Done: whether there is room now.
-    fn charge_step(&mut self, path: &mut ChargePath, ctx: &Ctx) -> Step<bool> {
+    pub(crate) fn charge_step(&mut self, path: &mut ChargePath, ctx: &Ctx) -> Step<bool> {
         let Some(over) = self.at_position(path.over) else { return Step::Done(true) };
         let is_victim = self.mms.get(ctx.mm.idx()).is_some_and(|mm| mm.oom_victim);
         if is_victim || !path.gfp.has(Gfp::DIRECT_RECLAIM) {

@@ -241,6 +241,46 @@ impl Default for Khugepaged {
     }
 }
 
+/// Who pays for small objects of the kernel. Chosen at boot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SlabAccounting {
+    /// Nobody (before Linux 3.8, and with `cgroup.memory=nokmem`).
+    Off,
+    /// Each group has caches of its own, and pays for their pages; they hold it when it is gone (Linux 3.8
+    /// to 5.2).
+    PerGroupCaches,
+    /// The same, and its parent takes them over (5.3 to 5.8).
+    PerGroupCachesReparent,
+    /// Caches are shared, and every object has an owner: Roman Gushchin's series of 2020 (since 5.9).
+    #[default]
+    PerObject,
+}
+
+/// How caches use their slabs. Chosen at boot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SlubPolicy {
+    /// Linux 6.1: a CPU's chain of partial slabs has a length; nodes' lists are queues.
+    #[default]
+    Linux61,
+    /// Linux 5.5 (up to 5.15): a CPU's chain has a number of free objects, counted as they were when the
+    /// slabs came.
+    Linux55,
+    /// Pagetide's: no chains; the fullest partial slab is used first.
+    Fullest,
+    /// Pagetide's: no chains; the partial slab with the lowest slot is used first.
+    Lowest,
+}
+
+/// How an object remembers its owner. Chosen at boot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SlabOwners {
+    /// By pointers of 8 bytes in a vector of the slab's, which is an object itself (Linux).
+    #[default]
+    Pointers,
+    /// By ids of 2 bytes, at the end of the slab if they fit there (Pagetide's).
+    Ids,
+}
+
 /// Version of the cgroup interface, which decides a few things that reclaim does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CgroupVersion {
@@ -276,7 +316,7 @@ pub struct Config {
     pub dirty_expire_centisecs: u32,
     /// `vm.laptop_mode` in seconds; 0 is off.
     pub laptop_mode: i32,
-    /// `vm.vfs_cache_pressure` in per cent. Nothing heeds it before there are shrinkers.
+    /// `vm.vfs_cache_pressure` in per cent: how eagerly names and inodes are freed.
     pub vfs_cache_pressure: u32,
     /// Whether swap lies on a rotating disk: read-ahead by slot, not by address.
     pub swap_rotational: bool,
@@ -323,6 +363,16 @@ pub struct Config {
     pub thp_defrag: ThpDefrag,
     /// khugepaged.
     pub khugepaged: Khugepaged,
+    /// Groups pay for kernel memory at all: not with the boot option `cgroup.memory=nokmem`.
+    pub kmem_accounting: bool,
+    /// Who pays for objects.
+    pub slab_accounting: SlabAccounting,
+    /// Use of slabs.
+    pub slub: SlubPolicy,
+    /// Owners of objects.
+    pub slab_owners: SlabOwners,
+    /// Owners for which a CPU has bytes in advance, 1..=64, rounded up to a power of two. Linux has one.
+    pub objcg_stock_slots: u32,
 }
 
 impl Default for Config {
@@ -362,6 +412,11 @@ impl Default for Config {
             thp: Thp::default(),
             thp_defrag: ThpDefrag::default(),
             khugepaged: Khugepaged::default(),
+            kmem_accounting: true,
+            slab_accounting: SlabAccounting::default(),
+            slub: SlubPolicy::default(),
+            slab_owners: SlabOwners::default(),
+            objcg_stock_slots: 1,
         }
     }
 }

@@ -64,6 +64,8 @@ pub enum Effect {
     WakeKswapd(NodeId),
     /// Wake kcompactd of the node; its state already knows why.
     WakeKcompactd(NodeId),
+    /// Wake the worker that does what was put off ([`Machine::step_kworker`](crate::machine::Machine::step_kworker)).
+    WakeKworker,
     /// Wake the writeback thread.
     WakeFlusher,
     /// Wake the tasks that sleep in this queue ([`Wait::Throttled`]).

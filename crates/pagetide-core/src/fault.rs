@@ -19,6 +19,7 @@ use crate::digest::Digest;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
 use crate::machine::Machine;
+use crate::memcg::ROOT;
 use crate::page::PageFlags;
 use crate::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD, PTRS_PER_PTE};
 use crate::readahead::Window;
@@ -226,7 +227,8 @@ impl Machine {
         slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let pfn = match self.alloc_charged(ctx, slow, Gfp::KERNEL.with(Gfp::ZERO), ctx.memcg) {
+        let payer = if self.config.kmem_accounting { ctx.memcg } else { ROOT };
+        let pfn = match self.alloc_charged(ctx, slow, Gfp::KERNEL.with(Gfp::ZERO), payer) {
             Alloc::Page(pfn) => pfn,
             Alloc::Pending(step) => return Some(step),
             Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
@@ -234,10 +236,11 @@ impl Machine {
         let table = (fault.page / PTRS_PER_PTE) as usize;
         let vma = &mut self.vmas[fault.vma.idx()];
         if !vma.alive || vma.tables[table].is_some() {
-            self.discard_charged(ctx.cpu, pfn, ctx.memcg);
+            self.discard_charged(ctx.cpu, pfn, payer);
         } else {
             vma.tables[table] = pfn;
-            self.charge(ctx.cpu, pfn, ctx.memcg);
+            self.charge(ctx.cpu, pfn, payer);
+            self.change_kmem(payer, 1);
             self.mem.work.pages_zeroed += 1;
             self.stat_inc(pfn, NodeStat::NrPageTablePages);
         }
@@ -549,7 +552,7 @@ impl Machine {
         self.charge(ctx.cpu, pfn, ctx.memcg);
         let nodes = self.files[file.idx()].nr_nodes;
         let shadow = self.files[file.idx()].insert(index, pfn);
-        self.tree_grew(nodes, self.files[file.idx()].nr_nodes, ctx);
+        self.tree_grew(file, index, nodes, ctx);
         self.stat_inc(pfn, NodeStat::NrFilePages);
         self.mem.work.cache_ops += 1;
         if refault {

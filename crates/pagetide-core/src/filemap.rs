@@ -14,7 +14,7 @@ use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::page::PageFlags;
 use crate::readahead::{ReadaheadState, Window};
-use crate::units::{FileId, NodeId, Pfn, PAGE_SHIFT, PAGE_SIZE};
+use crate::units::{Cpu, FileId, NodeId, Pfn, PAGE_SHIFT, PAGE_SIZE};
 use crate::vmstat::{Event, NodeStat};
 
 /// Largest I/O request, in pages (Linux `BIO_MAX_VECS`).
@@ -394,7 +394,12 @@ impl Machine {
     }
 
     /// Takes a clean, unmapped page out of the page cache.
-    pub(crate) fn remove_from_page_cache(&mut self, pfn: Pfn, shadow: crate::workingset::Shadow) {
+    pub(crate) fn remove_from_page_cache(
+        &mut self,
+        pfn: Pfn,
+        shadow: crate::workingset::Shadow,
+        cpu: Cpu,
+    ) {
         let page = &mut self.mem.pages[pfn.idx()];
         debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::DIRTY));
         debug_assert_eq!(page.mapcount, 0);
@@ -402,7 +407,7 @@ impl Machine {
         let (file, index) = (page.mapping, page.index);
         let nodes = self.files[file as usize].nr_nodes;
         self.files[file as usize].remove(index, shadow);
-        self.tree_shrank(nodes, self.files[file as usize].nr_nodes);
+        self.tree_shrank(FileId(file), index, nodes, cpu);
         self.stat_dec(pfn, NodeStat::NrFilePages);
     }
 }

@@ -75,6 +75,7 @@ pub mod proc;
 pub mod psi;
 pub mod readahead;
 pub mod reclaim;
+pub mod slab;
 pub mod slowpath;
 pub mod state_digest;
 pub mod swap;

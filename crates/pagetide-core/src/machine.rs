@@ -25,8 +25,8 @@ use crate::page_cache::FileCache;
 use crate::page_table::{Backing, Pte, Vma, VmaId};
 use crate::reclaim::kswapd::Kswapd;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
+use crate::slab::Slabs;
 use crate::swap::SwapArea;
-use crate::tree_nodes::TreeNodes;
 use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Pfn, MAX_PAGES};
 use crate::vmstat::NodeStat;
 use crate::work::Work;
@@ -104,7 +104,7 @@ pub struct Machine {
     pub(crate) mms: Vec<Mm>,
     pub(crate) vmas: Vec<Vma>,
     pub(crate) files: Vec<FileCache>,
-    pub(crate) tree_nodes: TreeNodes,
+    pub(crate) slabs: Slabs,
     pub(crate) swap: SwapArea,
     pub(crate) writeback: Writeback,
     pub(crate) lru_batches: Vec<LruBatches>,
@@ -138,6 +138,7 @@ impl Machine {
         crate::watermark::switch_thp(&mut mem.nodes, &mut config.watermarks, false, has_thp);
         debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
         let nr_nodes = nodes.len();
+        let slabs = Slabs::new(&config, nr_cpus, nr_nodes);
         Ok(Machine {
             mem,
             config,
@@ -150,7 +151,7 @@ impl Machine {
             mms: Vec::new(),
             vmas: Vec::new(),
             files: Vec::new(),
-            tree_nodes: TreeNodes::new(nr_cpus),
+            slabs,
             swap: SwapArea::default(),
             writeback: Writeback::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
@@ -442,14 +443,13 @@ impl Machine {
                 if page.mapcount == 0 && !page.flags.any(busy) {
                     let nodes = self.files[file].nr_nodes;
                     self.files[file].remove(index, Default::default());
-                    self.tree_shrank(nodes, self.files[file].nr_nodes);
+                    self.tree_shrank(FileId(file as u32), index, nodes, cpu);
                     self.mem.pages[pfn.idx()].clear(PageFlags::FILE);
                     self.stat_dec(pfn, NodeStat::NrFilePages);
                     self.free_user_page(pfn, cpu);
                 }
             }
         }
-        self.give_slabs_back(cpu);
         Effects::new(&mut self.effects)
     }
 

@@ -9,16 +9,19 @@
 //! reclaimed; here its pages are re-parented at once, as later patches have it, at the cost of a
 //! walk over them.
 //!
-//! Invariant: links form a tree of the groups that are `online`; a group that is not has no page,
-//! no slot, no child, no task and no stock.
+//! Invariant: links form a tree of the groups that are `online` or `dying`; a group that is neither has
+//! nothing. One that is dying has slabs, or dying groups below it, and no page, slot, task or stock.
 
 use crate::charge::CpuEvents;
+use crate::config::SlabAccounting;
 use crate::control::Errno;
 use crate::lruvec::{Lru, Lruvec};
 use crate::machine::Machine;
 use crate::page_counter::{PageCounter, UNLIMITED};
 use crate::psi::Psi;
-use crate::units::{MemcgId, MmId, NodeId, DEF_PRIORITY};
+use crate::slab::cached::CachedLists;
+use crate::slab::objcg::NO_OWNER;
+use crate::units::{CacheId, MemcgId, MmId, NodeId, DEF_PRIORITY};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -133,6 +136,8 @@ pub struct Memcg {
     pub name: String,
     /// It exists: not removed.
     pub online: bool,
+    /// Removed, but still held by its caches ([`crate::slab`], per_group): it has no name, and walks meet it.
+    pub dying: bool,
     /// How many groups had this id before: tells a position in a walk that its group is gone.
     pub(crate) generation: u32,
     /// Parent; [`MemcgId::NONE`] for the root.
@@ -166,6 +171,20 @@ pub struct Memcg {
     pub memory_events: [u64; NR_MEMORY_EVENTS],
     /// Pressure stall information of the group's tasks and those below.
     pub psi: Psi,
+    /// Kernel memory in use here and below: slabs and page tables.
+    pub kmem: PageCounter,
+    /// Pages charged to this group itself for slabs.
+    pub kernel_pages: u64,
+    /// Bytes of objects charged to this group itself, unreclaimable and reclaimable, as far as stocks have
+    /// written them down.
+    pub(crate) slab_bytes: [i64; 2],
+    /// Owner of new objects, and all owners that the group pays for.
+    pub(crate) objcg: u16,
+    pub(crate) objcgs: Vec<u16>,
+    /// Caches of its own.
+    pub(crate) clones: Vec<CacheId>,
+    /// Objects that the kernel keeps for it, by node.
+    pub(crate) cached: Vec<CachedLists>,
     /// Charges and uncharges by CPU, when somebody has a soft limit.
     pub(crate) cpu_events: Vec<CpuEvents>,
 }
@@ -179,6 +198,7 @@ impl Memcg {
         Memcg {
             name,
             online: true,
+            dying: false,
             generation: 0,
             parent,
             first_child: MemcgId::NONE,
@@ -197,6 +217,13 @@ impl Memcg {
             removed_events: MemcgEvents::default(),
             memory_events: [0; NR_MEMORY_EVENTS],
             psi: Psi::default(),
+            kmem: PageCounter::default(),
+            kernel_pages: 0,
+            slab_bytes: [0; 2],
+            objcg: NO_OWNER,
+            objcgs: Vec::new(),
+            clones: Vec::new(),
+            cached: alloc::vec![CachedLists::default(); nr_nodes],
             cpu_events: Vec::new(),
         }
     }
@@ -218,10 +245,15 @@ impl Machine {
     /// Adds a group under `parent` (mkdir).
     ///
     /// # Errors
-    /// ENOENT if there is no such parent, ENOSPC if there are 65534 groups already.
+    /// ENOENT if there is no such parent, ENOSPC if there are 65534 groups already, or 65535 that have or
+    /// had objects which are still there.
     pub fn create_memcg(&mut self, name: String, parent: MemcgId) -> Result<MemcgId, Errno> {
         if !self.memcg_is_online(parent) {
             return Err(Errno::Enoent);
+        }
+        let has_owner = self.slabs.accounting == SlabAccounting::PerObject;
+        if has_owner && !self.slabs.objcgs.has_room() {
+            return Err(Errno::Enospc);
         }
         let nr_nodes = self.nodes.len();
         let mut group = Memcg::new(name, parent, nr_nodes);
@@ -248,6 +280,9 @@ impl Machine {
         } else {
             self.memcgs[parent.idx()].first_child = id;
         }
+        if has_owner {
+            self.create_objcg(id);
+        }
         Ok(id)
     }
 
@@ -260,7 +295,7 @@ impl Machine {
             return Err(Errno::Enoent);
         }
         let group = &self.memcgs[id.idx()];
-        if id == ROOT || group.first_child.is_some() || group.nr_tasks > 0 {
+        if id == ROOT || group.nr_tasks > 0 || self.children(id).any(|child| child.online) {
             return Err(Errno::Ebusy);
         }
         let parent = group.parent;
@@ -273,10 +308,73 @@ impl Machine {
             self.swap.reparent(id, parent);
         }
         self.forget_soft_limit(id);
+        self.reparent_kernel_memory(id, parent);
+        let group = &mut self.memcgs[id.idx()];
+        debug_assert!(group.charged == 0, "{} pages left in a removed group", group.charged);
+        group.online = false;
+        group.dying = true;
+        self.release_memcg_if_unused(id);
+        Ok(())
+    }
+
+    /// Objects and their charges go to the parent, unless caches of the group's own keep them; then they
+    /// keep the group as well. What went is off the group's counters.
+    fn reparent_kernel_memory(&mut self, id: MemcgId, parent: MemcgId) {
+        self.reparent_cached(id, parent);
+        let keeps = match self.slabs.accounting {
+            SlabAccounting::Off => false,
+            SlabAccounting::PerObject => {
+                self.reparent_objcgs(id, parent);
+                false
+            }
+            SlabAccounting::PerGroupCachesReparent => {
+                self.deactivate_clones(id, parent);
+                false
+            }
+            SlabAccounting::PerGroupCaches => {
+                self.deactivate_clones(id, parent);
+                true
+            }
+        };
+        if !keeps {
+            let pages = core::mem::take(&mut self.memcgs[id.idx()].kernel_pages);
+            self.memcgs[parent.idx()].kernel_pages += pages;
+        }
+        // What dying groups below it have stays where it is.
+        let kept = self.memcgs[id.idx()].kernel_pages
+            + self.children(id).map(|child| child.memory.usage).sum::<u64>();
+        let group = &mut self.memcgs[id.idx()];
+        let memory = core::mem::replace(&mut group.memory.usage, kept) - kept;
+        let kmem = core::mem::replace(&mut group.kmem.usage, kept) - kept;
+        let swap = core::mem::take(&mut group.swap.usage);
+        if parent == ROOT {
+            // The root's own pages and slots are charged to nobody.
+            let root = &mut self.memcgs[ROOT.idx()];
+            root.memory.usage -= memory;
+            root.kmem.usage -= kmem;
+            root.swap.usage -= swap;
+        }
+    }
+
+    /// The groups right below one.
+    fn children(&self, id: MemcgId) -> impl Iterator<Item = &Memcg> {
+        let first = self.memcgs[id.idx()].first_child;
+        core::iter::successors(self.memcgs.get(first.idx()), |child| {
+            self.memcgs.get(child.next_sibling.idx())
+        })
+    }
+
+    /// A removed group that nothing holds any more is gone: its id may be used again.
+    pub(crate) fn release_memcg_if_unused(&mut self, id: MemcgId) {
+        let group = &self.memcgs[id.idx()];
+        if !group.dying || !group.clones.is_empty() || group.first_child.is_some() {
+            return;
+        }
+        let parent = group.parent;
         self.forget_positions(id);
         self.unlink(id);
         let group = &mut self.memcgs[id.idx()];
-        debug_assert!(group.charged == 0, "{} pages left in a removed group", group.charged);
+        debug_assert!(group.kernel_pages == 0 && group.memory.usage == 0, "{id:?} has memory");
         let mut events = group.events;
         events.add(&group.removed_events);
         let generation = group.generation + 1;
@@ -284,7 +382,7 @@ impl Machine {
             Memcg { online: false, generation, ..Memcg::new(String::new(), MemcgId::NONE, 0) };
         self.memcgs[parent.idx()].removed_events.add(&events);
         self.free_memcgs.push(id);
-        Ok(())
+        self.release_memcg_if_unused(parent);
     }
 
     fn unlink(&mut self, id: MemcgId) {
@@ -330,13 +428,6 @@ impl Machine {
                 self.memcgs[id.idx()].charged -= 1;
                 self.memcgs[parent.idx()].charged += 1;
             }
-        }
-        if parent == ROOT {
-            // The root's own pages and slots are charged to nobody.
-            let Memcg { memory, swap, .. } = &self.memcgs[id.idx()];
-            let (memory, swap) = (memory.usage, swap.usage);
-            self.memcgs[ROOT.idx()].memory.usage -= memory;
-            self.memcgs[ROOT.idx()].swap.usage -= swap;
         }
     }
 
@@ -423,7 +514,8 @@ impl Machine {
     /// The group of a position, unless it was removed meanwhile.
     pub(crate) fn at_position(&self, position: Position) -> Option<MemcgId> {
         let group = &self.memcgs[position.id.idx()];
-        (group.online && group.generation == position.generation).then_some(position.id)
+        let exists = group.online || group.dying;
+        (exists && group.generation == position.generation).then_some(position.id)
     }
 
     /// Walks that remember their place start anew if they remember a group that goes (Linux

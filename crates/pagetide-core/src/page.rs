@@ -116,6 +116,8 @@ page_flags! {
     HEAD = 16;
     /// Being moved to another frame: its entries say so, and nobody may use it until that is over.
     MIGRATING = 17;
+    /// First page of a slab; `mapping` is its cache (`PG_slab`).
+    SLAB = 18;
 }
 
 impl PageFlags {

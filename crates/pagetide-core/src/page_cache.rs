@@ -10,6 +10,7 @@
 
 use crate::digest::Digest;
 use crate::page_table::VmaId;
+use crate::slab::Object;
 use crate::units::{Pfn, PAGE_SIZE};
 use crate::workingset::Shadow;
 use alloc::vec;
@@ -27,6 +28,8 @@ pub struct FileCache {
     /// the level above it.
     leaves: Vec<u8>,
     branches: Vec<u8>,
+    /// The memory of those nodes, by level.
+    nodes: [Vec<Object>; 2],
     /// Nodes of the tree.
     pub nr_nodes: u64,
     /// Size in bytes.
@@ -56,6 +59,7 @@ impl FileCache {
             dirty: vec![0; pages.div_ceil(64)],
             leaves: vec![0; pages.div_ceil(64)],
             branches: vec![0; pages.div_ceil(64 * 64)],
+            nodes: [Vec::new(), Vec::new()],
             nr_nodes: 0,
             size,
             sparse,
@@ -153,6 +157,39 @@ impl FileCache {
         }
     }
 
+    /// Whether the node of a level (0: that of 64 pages) above a page is in use and has no memory.
+    pub(crate) fn lacks_node(&self, level: usize, index: u32) -> bool {
+        let at = node_at(level, index);
+        let counts = if level == 0 { &self.leaves } else { &self.branches };
+        let has = self.nodes[level].get(at).is_some_and(|node| node.is_some());
+        counts.get(at).is_some_and(|&count| count > 0) && !has
+    }
+
+    /// Gives a node its memory.
+    pub(crate) fn set_node(&mut self, level: usize, index: u32, node: Object) {
+        let at = node_at(level, index);
+        if self.nodes[level].len() <= at {
+            self.nodes[level].resize(at + 1, Object::NONE);
+        }
+        self.nodes[level][at] = node;
+    }
+
+    /// Takes the memory of a node that is not in use any more.
+    pub(crate) fn take_empty_node(&mut self, level: usize, index: u32) -> Object {
+        let at = node_at(level, index);
+        let counts = if level == 0 { &self.leaves } else { &self.branches };
+        if counts.get(at).is_some_and(|&count| count > 0) {
+            return Object::NONE;
+        }
+        let node = self.nodes[level].get_mut(at);
+        node.map_or(Object::NONE, |node| core::mem::replace(node, Object::NONE))
+    }
+
+    /// The memory of all nodes.
+    pub(crate) fn node_objects(&self) -> impl Iterator<Item = Object> + '_ {
+        self.nodes.iter().flatten().copied().filter(|node| node.is_some())
+    }
+
     /// Exchanges the frame of a cached page (migration).
     pub fn replace(&mut self, index: u32, pfn: Pfn) {
         debug_assert!(self.slots[index as usize] & PRESENT != 0);
@@ -212,6 +249,7 @@ impl FileCache {
             dirty,
             leaves: _, // follow from the slots
             branches,
+            nodes,
             nr_nodes,
             size,
             sparse,
@@ -231,6 +269,9 @@ impl FileCache {
                 digest.write_all(&[at as u64, word]);
             }
         }
+        for node in nodes.iter().flatten() {
+            digest.write_u64(node.number.into());
+        }
         for vma in mappings {
             digest.write_u64(vma.0.into());
         }
@@ -243,5 +284,13 @@ impl FileCache {
                 f(index as u32, Pfn(slot as u32));
             }
         }
+    }
+}
+
+/// The node of a level that a page is below.
+const fn node_at(level: usize, index: u32) -> usize {
+    match level {
+        0 => index as usize / 64,
+        _ => index as usize / (64 * 64),
     }
 }

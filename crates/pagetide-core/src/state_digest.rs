@@ -17,6 +17,7 @@ use crate::lruvec::Lruvec;
 use crate::machine::{Machine, Mm, NodeState};
 use crate::memcg::{Memcg, MemcgEvents};
 use crate::reclaim::old_balance::ReclaimStat;
+use crate::slab::cached::CachedLists;
 use crate::units::Pfn;
 use crate::watermark::{WatermarkInputs, WmarkKbytes};
 use crate::zone::digest_list;
@@ -50,7 +51,7 @@ impl Machine {
         }
         self.soft_limit_trees.digest(&mut digest);
         digest.write_option(self.legacy_wait.map(|pfn| pfn.0.into()));
-        self.tree_nodes.digest(&mut digest);
+        self.slabs.digest(&mut digest);
         self.swap.digest(&mut digest);
         self.swapin.digest(&mut digest);
         self.writeback.digest(&mut digest);
@@ -109,6 +110,11 @@ fn digest_config(config: &Config, digest: &mut Digest) {
         thp,
         thp_defrag,
         khugepaged,
+        kmem_accounting,
+        slab_accounting,
+        slub,
+        slab_owners,
+        objcg_stock_slots,
     } = config;
     let Khugepaged {
         defrag,
@@ -157,6 +163,11 @@ fn digest_config(config: &Config, digest: &mut Digest) {
         u64::from(*alloc_sleep_millisecs),
         u64::from(*max_ptes_none),
         u64::from(*max_ptes_swap),
+        u64::from(*kmem_accounting),
+        *slab_accounting as u64,
+        *slub as u64,
+        *slab_owners as u64,
+        u64::from(*objcg_stock_slots),
     ]);
     digest_watermark_inputs(watermarks, digest);
 }
@@ -226,6 +237,7 @@ fn digest_memcg(memcg: &Memcg, digest: &mut Digest) {
     let Memcg {
         name: _,
         online,
+        dying,
         generation,
         parent,
         first_child,
@@ -245,6 +257,13 @@ fn digest_memcg(memcg: &Memcg, digest: &mut Digest) {
         memory_events,
         psi,
         cpu_events,
+        kmem,
+        kernel_pages,
+        slab_bytes,
+        objcg,
+        objcgs,
+        clones,
+        cached,
     } = memcg;
     for link in [parent, first_child, last_child, prev_sibling, next_sibling] {
         digest.write_u64(link.0.into());
@@ -254,6 +273,15 @@ fn digest_memcg(memcg: &Memcg, digest: &mut Digest) {
     digest.write_all(&[i64::from(*shrink_priority) as u64, u64::from(*nr_tasks)]);
     memory.digest(digest);
     swap.digest(digest);
+    kmem.digest(digest);
+    digest.write_all(&[u64::from(*dying), *kernel_pages, u64::from(*objcg)]);
+    digest.write_all(&slab_bytes.map(|bytes| bytes as u64));
+    objcgs.iter().for_each(|&id| digest.write_u64(id.into()));
+    clones.iter().for_each(|id| digest.write_u64(id.0.into()));
+    for CachedLists { lists, deferred } in cached {
+        digest.write_u64(*deferred);
+        lists.iter().for_each(|list| digest.write_u64(list.len));
+    }
     digest.write_all(memory_events);
     psi.digest(digest);
     for CpuEvents { nr_page_events, threshold_target, soft_limit_target } in cpu_events {

@@ -102,6 +102,10 @@ id!(
     SwapSlot, u32, "swap"
 );
 id!(
+    /// Cache of slabs (Linux `struct kmem_cache`).
+    CacheId, u32, "cache"
+);
+id!(
     /// A simulated or real processor. Always an argument, never ambient.
     Cpu, u16, "cpu"
 );

@@ -220,6 +220,8 @@ counters! {
         NrSwapcached = "nr_swapcached",
         /// Pages of slabs that a shrinker can free.
         NrSlabReclaimable = "nr_slab_reclaimable",
+        /// Pages of other slabs.
+        NrSlabUnreclaimable = "nr_slab_unreclaimable",
         /// Pages of page tables.
         NrPageTablePages = "nr_page_table_pages",
         /// Huge pages of anonymous memory that are mapped, in huge pages.

@@ -67,6 +67,14 @@ work! {
     compact_scanned,
     /// Pages moved, or tried to, besides their entries and their bytes.
     pages_migrated,
+    /// Slabs that a CPU took to allocate from, besides their pages.
+    slab_refills,
+    /// Stocks of bytes that another owner had to leave.
+    objcg_drains,
+    /// Caches made for a group.
+    caches_created,
+    /// Kept objects that a shrinker looked at.
+    objects_scanned,
     /// Requests a file system built: reads, holes filled, pages newly written.
     fs_requests,
 }

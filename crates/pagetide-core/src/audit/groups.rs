@@ -23,8 +23,8 @@ impl Machine {
     /// Links, counters against pages, slots and stocks, and list sizes summed over subtrees.
     pub(super) fn audit_groups(&self) -> Result<(), Violation> {
         let ids: Vec<MemcgId> = self.memcg_ids().collect();
-        let online = self.memcgs.iter().filter(|memcg| memcg.online).count();
-        check!(ids.len() == online, "{online} groups are online, a walk finds {}", ids.len());
+        let online = self.memcgs.iter().filter(|memcg| memcg.online || memcg.dying).count();
+        check!(ids.len() == online, "{online} groups are there, a walk finds {}", ids.len());
         let gone = self.memcgs.len() - online;
         check!(self.free_memcgs.len() == gone, "{gone} ids are free, not {:?}", self.free_memcgs);
 
@@ -58,7 +58,7 @@ impl Machine {
             if id == ROOT {
                 check!(stocked[at] == 0, "a stock of the root");
             } else {
-                memory[at] += group.charged + stocked[at];
+                memory[at] += group.charged + group.kernel_pages + stocked[at];
                 swap[at] += slots[at];
             }
             let counter = &group.memory;
@@ -102,10 +102,16 @@ impl Machine {
             }
         }
         for (at, group) in self.memcgs.iter().enumerate().filter(|(_, group)| !group.online) {
-            let holds =
-                [group.charged, group.memory.usage, group.swap.usage, stocked[at], slots[at]];
+            // A dying group has slabs, and nothing else.
+            let usage = if group.dying { 0 } else { group.memory.usage };
+            let holds = [group.charged, usage, group.swap.usage, stocked[at], slots[at]];
             check!(holds == [0; 5] && tasks[at] == 0, "memcg{at} was removed and holds {holds:?}");
         }
+        let mut tables = vec![0u64; self.memcgs.len()];
+        for table in self.vmas.iter().flat_map(|vma| &vma.tables).filter(|table| table.is_some()) {
+            tables[self.mem.pages[table.idx()].memcg.idx()] += 1;
+        }
+        self.audit_kmem(&ids, &tables)?;
         self.audit_soft_limits()
     }
 

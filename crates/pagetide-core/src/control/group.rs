@@ -54,6 +54,7 @@ group_controls! {
     SwapMax = "memory.swap.max", Some("max");
     Reclaim = "memory.reclaim", None;
     LimitInBytes = "memory.limit_in_bytes", Some("-1");
+    KmemLimitInBytes = "memory.kmem.limit_in_bytes", Some("-1");
     SoftLimitInBytes = "memory.soft_limit_in_bytes", Some("-1");
     Swappiness = "memory.swappiness", None;
     GlobalShrinkPriority = "memory.global_shrink_priority", None;
@@ -61,7 +62,10 @@ group_controls! {
 }
 
 /// Files of a group that can only be read.
-const READ_ONLY: [&str; 11] = [
+const READ_ONLY: [&str; 14] = [
+    "memory.kmem.usage_in_bytes",
+    "memory.kmem.max_usage_in_bytes",
+    "memory.kmem.failcnt",
     "memory.current",
     "memory.peak",
     "memory.stat",
@@ -137,9 +141,9 @@ impl GroupControl {
             }
             GroupControl::Reclaim => "a size such as 64M, and perhaps swappiness=0 to 200",
             GroupControl::ForceEmpty => "any text",
-            GroupControl::LimitInBytes | GroupControl::SoftLimitInBytes => {
-                "a size such as 300M, or -1"
-            }
+            GroupControl::LimitInBytes
+            | GroupControl::KmemLimitInBytes
+            | GroupControl::SoftLimitInBytes => "a size such as 300M, or -1",
             _ => "a size such as 300M, or max",
         };
         let name = self.name();
@@ -203,6 +207,18 @@ impl Machine {
                     return Err(control.refuse(Errno::Einval, text, "is no limit of the root"));
                 }
                 Kind::Limit(pages)
+            }
+            GroupControl::KmemLimitInBytes => {
+                let pages = control.pages(text)?;
+                if memcg == ROOT {
+                    return Err(control.refuse(Errno::Einval, text, "is no limit of the root"));
+                }
+                let counter = &mut self.memcgs[memcg.idx()].kmem;
+                if counter.usage > pages {
+                    return Err(control.refuse(Errno::Ebusy, text, "is less than is in use"));
+                }
+                counter.max = pages;
+                return Ok(None);
             }
             GroupControl::SoftLimitInBytes => {
                 let pages = control.pages(text)?;
@@ -461,6 +477,9 @@ impl Machine {
         Ok(match name {
             "memory.current" | "memory.usage_in_bytes" => legacy(self.memcg_usage(memcg)),
             "memory.peak" | "memory.max_usage_in_bytes" => legacy(group.memory.peak),
+            "memory.kmem.usage_in_bytes" => legacy(group.kmem.usage),
+            "memory.kmem.max_usage_in_bytes" => legacy(group.kmem.peak),
+            "memory.kmem.failcnt" => format!("{}\n", group.kmem.failcnt),
             "memory.swap.current" => legacy(group.swap.usage),
             "memory.failcnt" => format!("{}\n", group.memory.failcnt),
             "memory.stat" => self.memory_stat(memcg),
@@ -485,6 +504,7 @@ impl Machine {
                 Ok(GroupControl::Max) => size(group.memory.max, "max"),
                 Ok(GroupControl::SwapMax) => size(group.swap.max, "max"),
                 Ok(GroupControl::LimitInBytes) => legacy(group.memory.max),
+                Ok(GroupControl::KmemLimitInBytes) => legacy(group.kmem.max),
                 Ok(GroupControl::SoftLimitInBytes) => legacy(group.soft_limit),
                 Ok(GroupControl::Swappiness) => format!("{}\n", self.memcg_swappiness(memcg)),
                 Ok(GroupControl::GlobalShrinkPriority) => format!("{}\n", group.shrink_priority),

@@ -56,6 +56,7 @@ impl Machine {
             self.mem.vmstat.count(Event::DropPagecache);
         }
         if what & 2 != 0 {
+            self.drop_slab(Cpu(0));
             self.mem.vmstat.count(Event::DropSlab);
         }
     }

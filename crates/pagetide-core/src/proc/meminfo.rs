@@ -73,12 +73,12 @@ impl Machine {
     fn put_meminfo_kernel(&self, out: &mut String) {
         let mut pages = |label: &str, pages: u64| put_kb(out, label, pages << (PAGE_SHIFT - 10));
         let reclaimable = self.global_node_stat(NodeStat::NrSlabReclaimable);
-        for label in ["KReclaimable:", "Slab:", "SReclaimable:"] {
-            pages(label, reclaimable);
-        }
-        for label in ["SUnreclaim:", "KernelStack:"] {
-            pages(label, 0);
-        }
+        let unreclaimable = self.global_node_stat(NodeStat::NrSlabUnreclaimable);
+        pages("KReclaimable:", reclaimable);
+        pages("Slab:", reclaimable + unreclaimable);
+        pages("SReclaimable:", reclaimable);
+        pages("SUnreclaim:", unreclaimable);
+        pages("KernelStack:", 0);
         pages("PageTables:", self.global_node_stat(NodeStat::NrPageTablePages));
         for label in ["SecPageTables:", "NFS_Unstable:", "Bounce:", "WritebackTmp:"] {
             pages(label, 0);
@@ -99,7 +99,8 @@ impl Machine {
     }
 
     /// Pages that a new program could get without swapping (Linux `si_mem_available`): free
-    /// memory above the reserves, and page cache except half of it or the low mark.
+    /// memory above the reserves, and of page cache and of slabs that can be shrunk all but half or the
+    /// low mark.
     fn mem_available(&self) -> u64 {
         let zones = || self.mem.nodes.iter().flat_map(|node| &node.zones);
         let low: u64 = zones().map(|zone: &Zone| zone.wmark(Watermark::Low)).sum();
@@ -107,7 +108,9 @@ impl Machine {
         let file = self.global_node_stat(NodeStat::NrInactiveFile)
             + self.global_node_stat(NodeStat::NrActiveFile);
         let file = file - low.min(file / 2);
-        (self.nr_free_pages() + file).saturating_sub(reserve)
+        let slab = self.global_node_stat(NodeStat::NrSlabReclaimable);
+        let slab = slab - low.min(slab / 2);
+        (self.nr_free_pages() + file + slab).saturating_sub(reserve)
     }
 
     /// Pages of anonymous mappings, touched or not (Linux `vm_committed_as`).

@@ -23,6 +23,8 @@ struct Usage {
     file_dirty: u64,
     file_writeback: u64,
     swapcached: u64,
+    /// Pages of slabs that the groups pay for.
+    slabs: u64,
 }
 
 impl Machine {
@@ -52,7 +54,9 @@ impl Machine {
         let members: Vec<bool> = (0..self.memcgs.len())
             .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
             .collect();
-        let usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
+        let mut usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
+        let groups = self.memcgs.iter().zip(&members).filter(|(_, &is_member)| is_member);
+        usage.slabs = groups.map(|(group, _)| group.kernel_pages).sum();
         let lru = |stat| {
             let nodes = (0..self.nodes.len()).map(|node| NodeId(node as u8));
             nodes.map(|node| self.lruvec_page_state(memcg, node, stat)).sum::<u64>()
@@ -60,7 +64,7 @@ impl Machine {
         let mut sizes = Vec::from([
             ("anon", usage.anon),
             ("file", usage.file),
-            ("kernel", usage.pagetables),
+            ("kernel", usage.pagetables + usage.slabs),
             ("pagetables", usage.pagetables),
             ("file_mapped", usage.file_mapped),
             ("file_dirty", usage.file_dirty),
@@ -73,7 +77,32 @@ impl Machine {
             ("unevictable", lru(NodeStat::NrUnevictable)),
         ]);
         sizes.iter_mut().for_each(|(_, pages)| *pages *= PAGE_SIZE);
+        let [unreclaimable, reclaimable] = self.memcg_slab_bytes(&members);
+        sizes.push(("slab_reclaimable", reclaimable));
+        sizes.push(("slab_unreclaimable", unreclaimable));
+        sizes.push(("slab", reclaimable + unreclaimable));
         sizes
+    }
+
+    /// Bytes of slabs that groups pay for, unreclaimable and reclaimable: of objects, or of the pages of
+    /// their own caches.
+    fn memcg_slab_bytes(&self, members: &[bool]) -> [u64; 2] {
+        let mut sums = [0; 2];
+        let ids = (0..members.len()).filter(|&id| members[id]).map(|id| MemcgId(id as u16));
+        for id in ids.clone() {
+            let own = self.memcgs[id.idx()].slab_bytes;
+            sums.iter_mut().zip(own).for_each(|(sum, bytes)| *sum += bytes);
+        }
+        for (_, stock) in self.slabs.objcgs.stocks() {
+            if members[self.slabs.objcgs.memcg_of(stock.objcg).idx()] {
+                sums.iter_mut().zip(stock.slab_bytes).for_each(|(sum, bytes)| *sum += bytes);
+            }
+        }
+        for clone in ids.flat_map(|id| &self.memcgs[id.idx()].clones) {
+            let cache = &self.slabs.caches[clone.idx()];
+            sums[usize::from(cache.reclaimable)] += cache.bytes() as i64;
+        }
+        sums.map(|bytes| bytes.max(0) as u64)
     }
 
     /// Bytes of huge pages that are mapped, of a group and those below it. O(pages of the machine),
@@ -99,6 +128,7 @@ impl Machine {
             file_dirty: self.global_node_stat(NodeStat::NrDirty),
             file_writeback: self.global_node_stat(NodeStat::NrWriteback),
             swapcached: self.global_node_stat(NodeStat::NrSwapcached),
+            slabs: 0,
         }
     }
 

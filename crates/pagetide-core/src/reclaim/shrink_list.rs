@@ -383,13 +383,12 @@ impl Machine {
         if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED) {
             return Verdict::Keep;
         }
-        let _ = ctx;
         let shadow = self.workingset_eviction(pfn, sc.target);
         self.mem.work.cache_ops += 1;
         if self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE) {
             self.delete_from_swap_cache(pfn, shadow);
         } else if self.mem.pages[pfn.idx()].has(PageFlags::FILE) {
-            self.remove_from_page_cache(pfn, shadow);
+            self.remove_from_page_cache(pfn, shadow, ctx.cpu);
         }
         Verdict::Freed
     }

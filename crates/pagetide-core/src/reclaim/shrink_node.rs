@@ -27,6 +27,7 @@ use crate::lruvec::Lru;
 use crate::machine::Machine;
 use crate::memcg::{Position, ROOT};
 use crate::page::PageFlags;
+use crate::slab::shrinker::ShrinkSlab;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
 use alloc::boxed::Box;
@@ -48,6 +49,8 @@ pub struct ShrinkNode {
     /// Pages looked at and freed when the walk began.
     walk_scanned: u64,
     reclaimed_before: u64,
+    /// Pages that slabs gave back meanwhile, not told of yet (Linux `reclaim_state`).
+    reclaimed_slab: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +65,8 @@ enum Stage {
     At(Position),
     /// A group's lists in progress.
     Shrink(Position, ShrinkLruvec),
+    /// The objects kept for a group in progress.
+    Slab(Position, ShrinkSlab),
     /// Done with a group.
     After(Position),
 }
@@ -120,13 +125,21 @@ pub enum NodeStep {
 impl ShrinkNode {
     /// A pass over `node`.
     pub fn new(node: NodeId) -> ShrinkNode {
-        ShrinkNode { node, stage: Stage::New, walk: 0, walk_scanned: 0, reclaimed_before: 0 }
+        ShrinkNode {
+            node,
+            stage: Stage::New,
+            walk: 0,
+            walk_scanned: 0,
+            reclaimed_before: 0,
+            reclaimed_slab: 0,
+        }
     }
 
     /// Mixes the state into `digest`.
     pub(crate) fn digest(&self, digest: &mut Digest) {
-        let ShrinkNode { node, stage, walk, walk_scanned, reclaimed_before } = self;
-        digest.write_all(&[u64::from(node.0), u64::from(*walk), *walk_scanned, *reclaimed_before]);
+        let ShrinkNode { node, stage, walk, walk_scanned, reclaimed_before, reclaimed_slab } = self;
+        digest.write_all(&[u64::from(node.0), u64::from(*walk), *walk_scanned]);
+        digest.write_all(&[*reclaimed_before, *reclaimed_slab]);
         match stage {
             Stage::New => digest.write_u64(0),
             Stage::Soft(soft) => {
@@ -138,6 +151,10 @@ impl ShrinkNode {
             Stage::Shrink(at, lruvec) => {
                 digest.write_all(&[4, at.id.0.into(), at.generation.into()]);
                 lruvec.digest(digest);
+            }
+            Stage::Slab(at, slab) => {
+                digest.write_all(&[6, at.id.0.into(), at.generation.into()]);
+                slab.digest(digest);
             }
             Stage::After(at) => digest.write_all(&[5, at.id.0.into(), at.generation.into()]),
         }
@@ -158,7 +175,13 @@ impl Machine {
         sc: &mut ScanControl,
         ctx: &Ctx,
     ) -> NodeStep {
-        match self.shrink_node_once(pass, sc, ctx) {
+        let returned = self.slabs.pages_returned;
+        let step = self.shrink_node_once(pass, sc, ctx);
+        pass.reclaimed_slab += self.slabs.pages_returned - returned;
+        if matches!(step, NodeStep::Done(_)) {
+            sc.nr_reclaimed += core::mem::take(&mut pass.reclaimed_slab);
+        }
+        match step {
             NodeStep::Done(wait) if self.should_continue_reclaim(pass, sc) => {
                 self.shrink_node_begin(pass, sc);
                 wait.map_or(NodeStep::Continue, NodeStep::Wait)
@@ -249,6 +272,10 @@ impl Machine {
                     let counts = self.get_scan_count(memcg, pass.node, sc, plan);
                     // Small groups have nothing to scan at mild priorities, and there may be many.
                     if memcg != ROOT && counts == [0; 4] && !self.must_age_anon(memcg, pass.node) {
+                        if let Some(slab) = self.begin_shrink_slab(memcg, pass.node, sc.priority) {
+                            pass.stage = Stage::Slab(position, slab);
+                            continue;
+                        }
                         if let Some(done) = self.next_of_walk(pass, memcg, sc) {
                             return done;
                         }
@@ -258,6 +285,15 @@ impl Machine {
                         !sc.is_kswapd() && sc.target.is_none() && plan.priority == DEF_PRIORITY;
                     let lruvec = ShrinkLruvec::new(counts, sc.nr_to_reclaim, proportional, plan);
                     pass.stage = Stage::Shrink(position, lruvec);
+                }
+                Stage::Slab(at, slab) => {
+                    let position = *at;
+                    if self.at_position(position).is_some() {
+                        if !self.shrink_slab_step(slab, ctx.cpu) {
+                            return NodeStep::Continue;
+                        }
+                    }
+                    pass.stage = Stage::After(position);
                 }
                 Stage::After(at) => {
                     let Some(memcg) = self.at_position(*at) else {
@@ -275,7 +311,11 @@ impl Machine {
                     };
                     if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
                         sc.nr_reclaimed += lruvec.nr_reclaimed;
-                        pass.stage = Stage::After(*at);
+                        let position = *at;
+                        pass.stage = match self.begin_shrink_slab(memcg, pass.node, sc.priority) {
+                            Some(slab) => Stage::Slab(position, slab),
+                            None => Stage::After(position),
+                        };
                     }
                     return self.legacy_wait(sc, pass.node);
                 }

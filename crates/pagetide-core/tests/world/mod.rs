@@ -87,7 +87,7 @@ impl World {
                 Effect::WakeFlusher => self.flusher_awake = true,
                 Effect::OomKill(mm) => self.killed.push(mm),
                 Effect::WakeKcompactd(_) => self.kcompactd_awake = true,
-                Effect::WakePage(_) | Effect::WakeThrottled(..) => {}
+                Effect::WakePage(_) | Effect::WakeThrottled(..) | Effect::WakeKworker => {}
             }
         }
         self.check();

@@ -1,0 +1,297 @@
+//! The audit of slabs: every object in one state, every byte paid for by one owner.
+//!
+//! Linux: what `slub_debug=FZPU` and `kmem_cache_sanity_check` look for, and what nobody checks.
+
+use super::Violation;
+use crate::config::SlabAccounting;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::page::{PageFlags, Place};
+use crate::slab::kmem_cache::{KmemCache, Seat, NO_SLAB};
+use crate::slab::objcg::NO_OWNER;
+use crate::slab::partial::chain;
+use crate::slab::Object;
+use crate::units::{CacheId, MemcgId, NodeId};
+use crate::vmstat::NodeStat;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+macro_rules! check {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(Violation(format!($($message)+)));
+        }
+    };
+}
+
+impl Machine {
+    /// Caches, owners, kept objects, clones. O(objects).
+    pub(super) fn audit_slabs(&self) -> Result<(), Violation> {
+        check!(self.slabs.discarded.is_empty(), "slabs were given up and are not returned");
+        let mut nr_slab_frames = 0;
+        for (id, cache) in self.kmem_caches() {
+            self.audit_cache(id, cache)?;
+            nr_slab_frames += u64::from(cache.nr_slabs);
+            let root = &self.slabs.caches[cache.root.idx()];
+            check!(root.root == cache.root, "{id:?} is the clone of a clone");
+            check!(root.size == cache.size, "{id:?} has objects of another size than its root");
+        }
+        let frames = self.mem.pages.iter().filter(|page| page.has(PageFlags::SLAB)).count() as u64;
+        check!(frames == nr_slab_frames, "{frames} slab frames, {nr_slab_frames} slabs");
+        self.audit_owners()?;
+        self.audit_cached()?;
+        self.audit_clones()?;
+        for (id, file) in self.files.iter().enumerate() {
+            for node in file.node_objects() {
+                self.audit_in_use(node, &format!("a tree node of file{id}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One cache: its slabs, where they are, their free objects.
+    fn audit_cache(&self, id: CacheId, cache: &KmemCache) -> Result<(), Violation> {
+        let (mut slabs, mut pages, mut objects) = (0u32, 0u64, 0u64);
+        let mut listed = vec![0u32; cache.slabs.len()];
+        for node in &cache.nodes {
+            let slots = node.slots(&cache.slabs);
+            check!(slots.len() == node.len() as usize, "{id:?}: a list of partial slabs is wrong");
+            for slot in slots {
+                listed[slot as usize] += 1;
+                let seat = cache.slabs[slot as usize].seat;
+                check!(
+                    seat == Seat::Partial,
+                    "{id:?} slab {slot} is on a node's list and {seat:?}"
+                );
+            }
+        }
+        for (cpu, mine) in cache.cpus.iter().enumerate() {
+            let slots = chain(mine.partial, &cache.slabs);
+            check!(slots.len() == mine.nr_partial as usize, "{id:?}: CPU {cpu}'s chain is wrong");
+            for slot in slots {
+                listed[slot as usize] += 1;
+                let seat = cache.slabs[slot as usize].seat;
+                check!(seat == Seat::CpuPartial, "{id:?} slab {slot} is on a chain and {seat:?}");
+            }
+            check!(mine.word & !mine.exists == 0, "{id:?} CPU {cpu}: an object that is none");
+            if mine.slot == NO_SLAB {
+                check!(mine.word == 0, "{id:?} CPU {cpu} has objects of no slab");
+                continue;
+            }
+            listed[mine.slot as usize] += 1;
+            let slab = &cache.slabs[mine.slot as usize];
+            let seat = slab.seat;
+            let expected = Seat::Active(crate::units::Cpu(cpu as u16));
+            check!(seat == expected, "{id:?} CPU {cpu} allocates from a slab that is {seat:?}");
+            check!(mine.has_owners == slab.has_owners, "{id:?} CPU {cpu}: owners or not?");
+            if mine.base != u32::MAX {
+                check!(cache.place_of(mine.base).0 == mine.slot as usize, "{id:?}: foreign word");
+                let bits = cache.free_bits[(mine.base >> cache.word_shift) as usize];
+                check!(bits & mine.word == 0, "{id:?} CPU {cpu}: an object is free twice");
+            }
+        }
+        let words = 1usize << (cache.shift - cache.word_shift);
+        for (slot, slab) in cache.slabs.iter().enumerate() {
+            let bits = &cache.free_bits[slot * words..(slot + 1) * words];
+            let free: u32 = bits.iter().map(|word| word.count_ones()).sum();
+            check!(free == u32::from(slab.free), "{id:?} slab {slot}: {} free", slab.free);
+            for (at, &word) in bits.iter().enumerate() {
+                let first = (at as u32) << cache.word_shift;
+                let exists = u32::from(slab.objects).saturating_sub(first).min(64);
+                let beyond = exists < 64 && word >> exists != 0;
+                check!(!beyond, "{id:?} slab {slot}: a free object beyond the end");
+            }
+            let places = listed[slot];
+            match slab.seat {
+                Seat::Gone => {
+                    check!(places == 0 && free == 0, "{id:?} slab {slot} is gone and listed");
+                    continue;
+                }
+                Seat::Full => check!(
+                    places == 0 && free == 0,
+                    "{id:?} slab {slot} is full: {free} free, {places} lists"
+                ),
+                Seat::Active(_) => check!(places == 1, "{id:?} slab {slot}: {places} CPUs have it"),
+                Seat::Partial | Seat::CpuPartial => check!(
+                    places == 1 && free > 0,
+                    "{id:?} slab {slot} is partial: {free} free, {places} lists"
+                ),
+            }
+            slabs += 1;
+            pages += 1 << slab.order;
+            objects += u64::from(slab.objects);
+            let fits = u64::from(slab.objects) * u64::from(cache.size);
+            check!(fits <= cache.page_size() << slab.order, "{id:?} slab {slot}: objects overlap");
+            let page = &self.mem.pages[slab.pfn.idx()];
+            let is_ours = page.has(PageFlags::SLAB)
+                && page.mapping == id.0
+                && page.index as usize == slot
+                && page.order == slab.order
+                && page.node() == slab.node
+                && page.place == Place::Allocated;
+            check!(is_ours, "{id:?} slab {slot}: {:?} is {page:?}", slab.pfn);
+            if slab.owner_vector.is_some() {
+                self.audit_in_use(slab.owner_vector, "an owner vector")?;
+            }
+        }
+        let found = (slabs, pages, objects);
+        let known = (cache.nr_slabs, cache.nr_pages, cache.nr_objects);
+        check!(found == known, "{id:?}: {known:?} slabs, pages and objects, {found:?} found");
+        Ok(())
+    }
+
+    fn audit_in_use(&self, object: Object, what: &str) -> Result<(), Violation> {
+        let cache = self.kmem_cache(object.cache);
+        let state = cache.map(|cache| cache.check_in_use(object.number));
+        check!(state == Some(Ok(())), "{what}, {object:?}, is not in use: {state:?}");
+        Ok(())
+    }
+
+    /// Bytes of objects, stocks and remainders are the pages that are charged.
+    fn audit_owners(&self) -> Result<(), Violation> {
+        let page_size = self.slabs.page_size;
+        let mut bytes = vec![0i64; usize::from(NO_OWNER)];
+        for (id, cache) in self.kmem_caches() {
+            for (number, &owner) in cache.owners.iter().enumerate() {
+                if owner == NO_OWNER {
+                    continue;
+                }
+                let state = cache.check_in_use(number as u32);
+                check!(state.is_ok(), "{id:?} object {number} is owned and not in use: {state:?}");
+                let (slot, _) = cache.place_of(number as u32);
+                let slab = &cache.slabs[slot];
+                check!(slab.has_owners, "{id:?} slab {slot} has no room for owners");
+                bytes[usize::from(owner)] += i64::from(cache.charge_size);
+            }
+        }
+        let mut pages = vec![0u64; self.memcgs.len()];
+        let mut total = vec![0u64; self.memcgs.len()];
+        let mut unwritten = vec![0i64; usize::from(NO_OWNER)];
+        for (cpu, stock) in self.slabs.objcgs.stocks() {
+            let memcg = self.slabs.objcgs.memcg_of(stock.objcg);
+            total[memcg.idx()] += u64::from(stock.nr_bytes);
+            unwritten[usize::from(stock.objcg)] += stock.slab_bytes.iter().sum::<i64>();
+            check!(
+                u64::from(stock.nr_bytes) <= 2 * page_size,
+                "{cpu:?} has {} bytes in advance",
+                stock.nr_bytes
+            );
+        }
+        for (id, owner) in self.slabs.objcgs.iter() {
+            let at = usize::from(id);
+            check!(
+                owner.bytes + unwritten[at] == bytes[at],
+                "owner {id}: {} bytes and {} not written down, {} found",
+                owner.bytes,
+                unwritten[at],
+                bytes[at]
+            );
+            let group = self.memcgs.get(owner.memcg.idx());
+            let is_listed = group.is_some_and(|group| group.objcgs.contains(&id));
+            check!(is_listed, "owner {id} is not one of {:?}", owner.memcg);
+            total[owner.memcg.idx()] += bytes[at] as u64 + u64::from(owner.nr_charged_bytes);
+            bytes[at] = 0;
+        }
+        check!(bytes.iter().all(|&bytes| bytes == 0), "objects have an owner that is none");
+        for (_, cache) in self.kmem_caches().filter(|(_, cache)| cache.memcg.is_some()) {
+            pages[cache.memcg.idx()] += cache.nr_pages;
+        }
+        for (at, group) in self.memcgs.iter().enumerate() {
+            check!(
+                group.kernel_pages * page_size == pages[at] * page_size + total[at],
+                "memcg{at}: {} pages charged for slabs; {} of its caches, {} bytes of objects",
+                group.kernel_pages,
+                pages[at],
+                total[at]
+            );
+        }
+        Ok(())
+    }
+
+    /// Kept objects, on the lists of those who own them.
+    fn audit_cached(&self) -> Result<(), Violation> {
+        let mut kept = 0usize;
+        for (at, group) in self.memcgs.iter().enumerate() {
+            for (node, lists) in group.cached.iter().enumerate() {
+                for list in &lists.lists {
+                    let mut found = 0;
+                    for (object, holds) in self.slabs.cached.objects(list) {
+                        found += 1;
+                        self.audit_in_use(object, "a kept object")?;
+                        let place = self.list_of(object);
+                        let here = (MemcgId(at as u16), NodeId(node as u8));
+                        check!(place == here, "{object:?} is kept for {here:?}, not {place:?}");
+                        for object in [object, holds].into_iter().filter(|it| it.is_some()) {
+                            let cache = &self.slabs.caches[object.cache.idx()];
+                            check!(cache.is_cached(object.number), "{object:?} is kept unmarked");
+                            kept += 1;
+                        }
+                    }
+                    check!(found == list.len, "memcg{at}: {} kept, {found} found", list.len);
+                }
+            }
+        }
+        let marked: usize = self
+            .kmem_caches()
+            .map(|(_, cache)| cache.entries.iter().filter(|&&entry| entry != u32::MAX).count())
+            .sum();
+        check!(marked == kept, "{marked} objects are marked as kept, {kept} are");
+        Ok(())
+    }
+
+    /// Groups' own caches.
+    fn audit_clones(&self) -> Result<(), Violation> {
+        for (at, group) in self.memcgs.iter().enumerate() {
+            for clone in &group.clones {
+                let cache = self.kmem_cache(*clone);
+                let owner = cache.map(|cache| cache.memcg);
+                check!(owner == Some(MemcgId(at as u16)), "memcg{at} has {clone:?} of {owner:?}");
+            }
+        }
+        for (id, cache) in self.kmem_caches() {
+            for part in &cache.self_objects {
+                self.audit_in_use(*part, "a part of a clone")?;
+            }
+            if cache.memcg.is_some() {
+                let has = self.memcgs[cache.memcg.idx()].clones.contains(&id);
+                check!(has, "{id:?} is not one of {:?}'s caches", cache.memcg);
+                let kind = self.slabs.accounting;
+                let may = matches!(
+                    kind,
+                    SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent
+                );
+                check!(may, "{id:?} is a group's clone, and accounting is {kind:?}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the pages of slabs to the counts of each node.
+    pub(super) fn count_slab_pages(&self, stats: &mut [[u64; NodeStat::COUNT]]) {
+        for (_, cache) in self.kmem_caches() {
+            let stat = crate::slab::allocate::slab_stat(cache.reclaimable) as usize;
+            let slabs: Vec<_> = cache.slabs.iter().filter(|slab| slab.seat != Seat::Gone).collect();
+            for slab in slabs {
+                stats[slab.node.idx()][stat] += 1 << slab.order;
+            }
+        }
+    }
+
+    /// Kernel memory of each group, with that of those below it.
+    pub(super) fn audit_kmem(&self, ids: &[MemcgId], tables: &[u64]) -> Result<(), Violation> {
+        let mut kmem = vec![0u64; self.memcgs.len()];
+        for &id in ids.iter().rev() {
+            let group = &self.memcgs[id.idx()];
+            if id != ROOT {
+                kmem[id.idx()] += group.kernel_pages + tables[id.idx()];
+            }
+            let (usage, found) = (group.kmem.usage, kmem[id.idx()]);
+            check!(usage == found, "{id:?}: {usage} pages of kernel memory, {found} found");
+            if group.parent.is_some() {
+                kmem[group.parent.idx()] += found;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Charging groups for kernel memory: pages of slabs, and page tables.
+//!
+//! Linux: `obj_cgroup_charge_pages`, `memcg_account_kmem` (6.1), `__memcg_kmem_charge` (5.5). Such pages count
+//! in a group's memory and once more in its kernel memory (`memory.kmem.usage_in_bytes`, `kernel` in memory.stat),
+//! which has a limit of its own in version 1. Meeting that one reclaims nothing.
+//!
+//! Invariant: `kernel_pages` of a group are those charged to it for slabs; its kernel counter has them,
+//! its page tables, and those of the groups below.
+
+use super::ChargePath;
+use crate::call::Ctx;
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::slab::allocate::Lack;
+use crate::units::MemcgId;
+
+impl Machine {
+    /// Charges a group for pages of slabs.
+    ///
+    /// # Errors
+    /// What there is no room for.
+    pub(crate) fn charge_kernel_pages(
+        &mut self,
+        ctx: &Ctx,
+        memcg: MemcgId,
+        nr: u64,
+    ) -> Result<(), Lack> {
+        if let Some(over) = self.over_kernel_limit(memcg, nr) {
+            self.memcgs[over.idx()].kmem.failcnt += 1;
+            return Err(Lack::Denied);
+        }
+        self.try_charge(ctx, memcg, nr).map_err(|over| Lack::Charge(over, nr))?;
+        self.account_kernel_pages(memcg, nr as i64);
+        Ok(())
+    }
+
+    /// Takes pages of slabs off a group's bill, not through a stock.
+    pub(crate) fn uncharge_kernel_pages(&mut self, memcg: MemcgId, nr: u64) {
+        self.account_kernel_pages(memcg, -(nr as i64));
+        if memcg != ROOT {
+            self.uncharge_counter(memcg, nr);
+        }
+    }
+
+    /// Counts pages of slabs that a group pays for (Linux `memcg_account_kmem`).
+    pub(crate) fn account_kernel_pages(&mut self, memcg: MemcgId, change: i64) {
+        let pages = &mut self.memcgs[memcg.idx()].kernel_pages;
+        debug_assert!(*pages as i64 + change >= 0, "{memcg:?} has {pages} pages of slabs");
+        *pages = pages.wrapping_add_signed(change);
+        self.change_kmem(memcg, change);
+    }
+
+    /// Changes the counter of kernel memory of a group and of those above.
+    pub(crate) fn change_kmem(&mut self, memcg: MemcgId, change: i64) {
+        // The root's own pages are counted nowhere.
+        let mut at = if memcg == ROOT { MemcgId::NONE } else { memcg };
+        while at.is_some() {
+            let group = &mut self.memcgs[at.idx()];
+            debug_assert!(group.kmem.usage as i64 + change >= 0, "{at:?} is uncharged too much");
+            group.kmem.usage = group.kmem.usage.wrapping_add_signed(change);
+            group.kmem.peak = group.kmem.peak.max(group.kmem.usage);
+            at = group.parent;
+        }
+    }
+
+    /// The group on the path to the root whose limit of kernel memory is in the way.
+    fn over_kernel_limit(&self, memcg: MemcgId, nr: u64) -> Option<MemcgId> {
+        let mut at = if memcg == ROOT { MemcgId::NONE } else { memcg };
+        while at.is_some() {
+            let group = &self.memcgs[at.idx()];
+            if group.kmem.usage + nr > group.kmem.max {
+                return Some(at);
+            }
+            at = group.parent;
+        }
+        None
+    }
+
+    /// Goes on for a limit that is in the way still, or again.
+    pub(crate) fn charge_again(&mut self, path: &mut ChargePath, over: MemcgId, nr: u64, gfp: Gfp) {
+        path.over = self.position_of(over);
+        path.nr = nr;
+        path.reclaim = self.begin_limit_reclaim(over, nr, gfp);
+    }
+}

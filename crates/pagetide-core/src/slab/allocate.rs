@@ -1,0 +1,357 @@
+//! The way to an object and back: the CPU's slab, pages, charges.
+//!
+//! Linux: `slab_alloc_node`, `new_slab`, `allocate_slab`, `memcg_slab_pre_alloc_hook`,
+//! `memcg_slab_post_alloc_hook`, `memcg_slab_free_hook`, `discard_slab` (6.1). [`Machine::kmem_cache_alloc`] is
+//! the path that every allocation tries first: it takes nothing from anybody. The others may take pages and
+//! charges, but do not reclaim; that is for a [`Call`](crate::call::Call).
+//!
+//! Differs from Linux: nothing is freed late (RCU, `call_rcu`).
+//!
+//! Invariant: whoever gets no object has been charged nothing.
+
+use super::objcg::NO_OWNER;
+use super::{Object, SlabError};
+use crate::call::Ctx;
+use crate::config::SlabAccounting;
+use crate::gfp::{AllocFlags, Gfp};
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::page::{PageFlags, Place};
+use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
+use crate::vmstat::NodeStat;
+
+/// What an allocation lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// A block for a slab of this cache.
+    Pages(CacheId, Order),
+    /// Room for so many pages under the limit of a group.
+    Charge(MemcgId, u64),
+    /// Nothing that reclaim could provide: a limit of kernel memory.
+    Denied,
+}
+
+impl Machine {
+    /// An object, if the CPU has one at hand and, for one that `memcg` is to pay for, enough charged in
+    /// advance. Otherwise make a [`Call::kmem_alloc`](crate::call::Call::kmem_alloc).
+    #[inline]
+    pub fn kmem_cache_alloc(
+        &mut self,
+        cache: CacheId,
+        memcg: MemcgId,
+        account: bool,
+        cpu: Cpu,
+    ) -> Option<Object> {
+        let it = self.slabs.caches.get_mut(cache.idx())?;
+        if memcg == ROOT || !(account || it.account) {
+            return it.alloc_fast(cpu).map(|number| Object { cache, number });
+        }
+        match self.slabs.accounting {
+            SlabAccounting::Off => it.alloc_fast(cpu).map(|number| Object { cache, number }),
+            SlabAccounting::PerObject => {
+                let owner = self.memcgs[memcg.idx()].objcg;
+                let size = it.charge_size;
+                let stock = self.slabs.objcgs.stock_of(cpu, owner);
+                let mine = &it.cpus[cpu.idx()];
+                if stock.objcg != owner || stock.nr_bytes < size || !mine.has_owners {
+                    return None;
+                }
+                let number = it.alloc_fast(cpu)?;
+                stock.nr_bytes -= size;
+                stock.slab_bytes[usize::from(it.reclaimable)] += i64::from(size);
+                it.owners[number as usize] = owner;
+                Some(Object { cache, number })
+            }
+            SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent => {
+                let clone = *it.clones.get(memcg.idx())?;
+                let number = self.slabs.caches.get_mut(clone.idx())?.alloc_fast(cpu)?;
+                Some(Object { cache: clone, number })
+            }
+        }
+    }
+
+    /// Frees an object. `cache` is the one that it was allocated from, not a group's clone of it.
+    ///
+    /// # Errors
+    /// [`SlabError::UnknownCache`], [`SlabError::WrongCache`], [`SlabError::NotAnObject`],
+    /// [`SlabError::DoubleFree`], [`SlabError::IsCached`]: nothing has changed.
+    #[inline]
+    pub fn kmem_cache_free(
+        &mut self,
+        cache: CacheId,
+        object: Object,
+        cpu: Cpu,
+    ) -> Result<(), SlabError> {
+        let Object { cache: home, number } = object;
+        let Some(it) = self.slabs.caches.get_mut(home.idx()) else {
+            return Err(SlabError::UnknownCache);
+        };
+        if it.root != cache {
+            return Err(match self.kmem_cache(cache) {
+                Some(_) => SlabError::WrongCache,
+                None => SlabError::UnknownCache,
+            });
+        }
+        if it.is_cached(number) {
+            return Err(SlabError::IsCached);
+        }
+        it.free(number, cpu, &mut self.slabs.discarded)?;
+        let (size, reclaimable) = (it.charge_size, it.reclaimable);
+        if let Some(owner) = it.owners.get_mut(number as usize) {
+            let owner = core::mem::replace(owner, NO_OWNER);
+            if owner != NO_OWNER {
+                self.obj_uncharge(cpu, owner, size, reclaimable);
+            }
+        }
+        if !self.slabs.discarded.is_empty() {
+            self.return_discarded(cpu, home);
+        }
+        Ok(())
+    }
+
+    /// An object, with a new slab or a charge if need be, as far as that goes without reclaim.
+    pub(crate) fn kmem_alloc_now(
+        &mut self,
+        cache: CacheId,
+        account: bool,
+        gfp: Gfp,
+        ctx: &Ctx,
+    ) -> Result<Object, Lack> {
+        let it = &self.slabs.caches[cache.idx()];
+        let accounting = match ctx.memcg != ROOT && (account || it.account) {
+            true => self.slabs.accounting,
+            false => SlabAccounting::Off,
+        };
+        match accounting {
+            SlabAccounting::Off => self.alloc_object(cache, gfp, ctx),
+            SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent => {
+                match self.clone_of(cache, ctx.memcg) {
+                    Some(clone) => self.alloc_object(clone, gfp, ctx),
+                    None => {
+                        // Until there is a clone nobody pays.
+                        self.request_clone(cache, ctx.memcg);
+                        self.alloc_object(cache, gfp, ctx)
+                    }
+                }
+            }
+            SlabAccounting::PerObject => {
+                let owner = self.memcgs[ctx.memcg.idx()].objcg;
+                let (size, reclaimable) = (it.charge_size, it.reclaimable);
+                self.obj_charge(ctx, owner, size, reclaimable)?;
+                match self.alloc_object(cache, gfp, ctx) {
+                    Ok(object) => {
+                        // Without room for its owner an object belongs to nobody.
+                        if !self.set_owner(object, owner, ctx) {
+                            self.obj_uncharge(ctx.cpu, owner, size, reclaimable);
+                        }
+                        Ok(object)
+                    }
+                    Err(lack) => {
+                        self.obj_uncharge(ctx.cpu, owner, size, reclaimable);
+                        Err(lack)
+                    }
+                }
+            }
+        }
+    }
+
+    /// An object of this very cache.
+    fn alloc_object(&mut self, cache: CacheId, gfp: Gfp, ctx: &Ctx) -> Result<Object, Lack> {
+        let it = &mut self.slabs.caches[cache.idx()];
+        if let Some(number) = it.alloc_fast(ctx.cpu) {
+            return Ok(Object { cache, number });
+        }
+        self.mem.work.slab_refills += 1;
+        let it = &mut self.slabs.caches[cache.idx()];
+        if let Some(number) = it.alloc_slow(ctx.cpu, ctx.node) {
+            return Ok(Object { cache, number });
+        }
+        let (order, min_order) = (it.order, it.min_order);
+        let gfp = gfp.with(if it.reclaimable { Gfp::RECLAIMABLE } else { Gfp::EMPTY });
+        let Some((pfn, order)) = self.slab_pages(order, min_order, gfp, ctx) else {
+            return Err(Lack::Pages(cache, min_order));
+        };
+        self.add_slab(cache, pfn, order, ctx)?;
+        let it = &mut self.slabs.caches[cache.idx()];
+        let number = it.alloc_slow(ctx.cpu, ctx.node).expect("a new slab has a free object");
+        Ok(Object { cache, number })
+    }
+
+    /// Pages for a slab, without reclaim: of the order that the cache wants, if such a block is free,
+    /// or else of the order that will do.
+    fn slab_pages(
+        &mut self,
+        order: Order,
+        min_order: Order,
+        gfp: Gfp,
+        ctx: &Ctx,
+    ) -> Option<(Pfn, Order)> {
+        if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
+            return Some((pfn, order));
+        }
+        if order > min_order {
+            // Nobody is woken, let alone reclaims, for the sake of density.
+            let flags = AllocFlags::slow(gfp);
+            let pfn = self.mem.get_page_from_freelist(ctx.cpu, ctx.node, order, gfp, flags);
+            if let Some(pfn) = pfn {
+                return Some((pfn, order));
+            }
+            let pfn = self.mem.alloc_fast(ctx.cpu, ctx.node, min_order, gfp)?;
+            return Some((pfn, min_order));
+        }
+        None
+    }
+
+    /// Gives a cache a block, which its group, if it is a clone, pays for.
+    ///
+    /// # Errors
+    /// What there is no room for; the block is free again then.
+    pub(crate) fn add_slab(
+        &mut self,
+        cache: CacheId,
+        pfn: Pfn,
+        order: Order,
+        ctx: &Ctx,
+    ) -> Result<(), Lack> {
+        let nr = 1u64 << order;
+        let memcg = self.slabs.caches[cache.idx()].memcg;
+        if memcg.is_some() {
+            if let Err(lack) = self.charge_kernel_pages(ctx, memcg, nr) {
+                self.mem.free_page(ctx.cpu, pfn, order);
+                return Err(lack);
+            }
+        }
+        let node = self.mem.pages[pfn.idx()].node();
+        let it = &mut self.slabs.caches[cache.idx()];
+        // Whoever slept for the block may be on another CPU now, or somebody was faster.
+        it.deactivate(ctx.cpu, &mut self.slabs.discarded);
+        let slot = it.install(ctx.cpu, pfn, order, node);
+        let stat = slab_stat(it.reclaimable);
+        let page = &mut self.mem.pages[pfn.idx()];
+        debug_assert_eq!(page.place, Place::Allocated);
+        page.set(PageFlags::SLAB);
+        page.mapping = cache.0;
+        page.index = slot;
+        self.nodes[node.idx()].stats[stat as usize] += nr;
+        self.return_discarded(ctx.cpu, cache);
+        Ok(())
+    }
+
+    /// Gives back the pages of slabs that `cache` has given up. Owner vectors are objects, too: freeing
+    /// one may empty a slab of another cache.
+    pub(crate) fn return_discarded(&mut self, cpu: Cpu, cache: CacheId) {
+        let mut home = cache;
+        let mut vectors = core::mem::take(&mut self.slabs.spare);
+        loop {
+            while let Some(slab) = self.slabs.discarded.pop() {
+                self.return_slab(cpu, home, slab.pfn, slab.order);
+                if slab.owner_vector.is_some() {
+                    vectors.push(slab.owner_vector);
+                }
+            }
+            let Some(vector) = vectors.pop() else { break };
+            home = vector.cache;
+            let it = &mut self.slabs.caches[home.idx()];
+            it.free(vector.number, cpu, &mut self.slabs.discarded).expect("it was allocated");
+        }
+        self.slabs.spare = vectors;
+        self.destroy_if_empty(cache, cpu);
+    }
+
+    fn return_slab(&mut self, cpu: Cpu, cache: CacheId, pfn: Pfn, order: Order) {
+        let nr = 1u64 << order;
+        let it = &self.slabs.caches[cache.idx()];
+        let (memcg, stat) = (it.memcg, slab_stat(it.reclaimable));
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.clear(PageFlags::SLAB);
+        page.mapping = u32::MAX;
+        page.index = 0;
+        let node = page.node();
+        self.nodes[node.idx()].stats[stat as usize] -= nr;
+        if memcg.is_some() {
+            self.uncharge_kernel_pages(memcg, nr);
+        }
+        self.slabs.pages_returned += nr;
+        self.mem.free_page(cpu, pfn, order);
+    }
+
+    /// Writes down who owns an object. Says if there was memory to do so.
+    fn set_owner(&mut self, object: Object, owner: u16, ctx: &Ctx) -> bool {
+        let it = &mut self.slabs.caches[object.cache.idx()];
+        if it.owners.is_empty() {
+            it.owners.resize(it.slabs.len() << it.shift, NO_OWNER);
+        }
+        let (slot, _) = it.place_of(object.number);
+        let slab = &it.slabs[slot];
+        if !slab.has_owners {
+            let bytes = u64::from(slab.objects) * u64::from(self.slabs.owner_bytes());
+            let it = &self.slabs.caches[object.cache.idx()];
+            let slab_bytes = it.page_size() << it.slabs[slot].order;
+            let used = u64::from(it.slabs[slot].objects) * u64::from(it.size);
+            let fits =
+                self.slabs.owners == crate::config::SlabOwners::Ids && slab_bytes - used >= bytes;
+            let vector = match fits {
+                true => Object::NONE,
+                false => {
+                    let Some(cache) = self.slabs.kmalloc_cache(bytes) else { return false };
+                    match self.alloc_object(cache, Gfp::NOWAIT, ctx) {
+                        Ok(vector) => vector,
+                        Err(_) => return false,
+                    }
+                }
+            };
+            let it = &mut self.slabs.caches[object.cache.idx()];
+            it.slabs[slot].owner_vector = vector;
+            it.slabs[slot].has_owners = true;
+            for cpu in it.cpus.iter_mut().filter(|cpu| cpu.slot == slot as u32) {
+                cpu.has_owners = true;
+            }
+        }
+        self.slabs.caches[object.cache.idx()].owners[object.number as usize] = owner;
+        true
+    }
+
+    /// The group that an object belongs to: the one that was charged, the one that the clone is of, or
+    /// the root.
+    pub fn memcg_of_object(&self, object: Object) -> MemcgId {
+        let Some(it) = self.slabs.caches.get(object.cache.idx()) else { return ROOT };
+        if it.memcg.is_some() {
+            return it.memcg;
+        }
+        match it.owners.get(object.number as usize) {
+            Some(&owner) if owner != NO_OWNER => self.slabs.objcgs.memcg_of(owner),
+            _ => ROOT,
+        }
+    }
+
+    /// The cache that an object was allocated from.
+    pub fn cache_of_object(&self, object: Object) -> CacheId {
+        self.slabs.caches.get(object.cache.idx()).map_or(CacheId::NONE, |cache| cache.root)
+    }
+
+    /// Node of the slab that an object is in.
+    pub(crate) fn node_of_object(&self, object: Object) -> NodeId {
+        let it = &self.slabs.caches[object.cache.idx()];
+        it.slabs[it.place_of(object.number).0].node
+    }
+
+    /// Gives up the empty slabs of a cache and of its clones (Linux: a write to
+    /// /sys/kernel/slab/CACHE/shrink).
+    pub fn shrink_cache(&mut self, cache: CacheId, cpu: Cpu) {
+        for id in 0..self.slabs.caches.len() {
+            let it = &mut self.slabs.caches[id];
+            if it.root == cache {
+                it.shrink(&mut self.slabs.discarded);
+                self.return_discarded(cpu, CacheId(id as u32));
+            }
+        }
+    }
+}
+
+/// Where the pages of a cache count.
+pub(crate) fn slab_stat(reclaimable: bool) -> NodeStat {
+    match reclaimable {
+        true => NodeStat::NrSlabReclaimable,
+        false => NodeStat::NrSlabUnreclaimable,
+    }
+}

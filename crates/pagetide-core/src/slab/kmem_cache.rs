@@ -1,0 +1,708 @@
+//! One cache: slabs of equal objects, and who allocates from which of them.
+//!
+//! Linux: `struct kmem_cache`, `kmem_cache_cpu`, `kmem_cache_node` (mm/slub.c, 6.1). A CPU allocates from
+//! one *active* slab without asking anybody. Full slabs are on no list. A full slab that gets a free
+//! object goes to the chain of partial slabs of the CPU that freed it, a chain that has become too long
+//! goes to the node's list, and an empty slab goes back to the page allocator if the node's list is
+//! long enough without it.
+//!
+//! Differs from Linux: free objects are bits, not links through the objects, so that the lowest free
+//! one is handed out first, a second free of the same object is seen, and no line of a dead object is
+//! written. A CPU takes up to 64 bits of its active slab at a time into its own word.
+//!
+//! Invariant: an object is free exactly if its bit is set, in its slab's words or in the word of the
+//! CPU whose active slab it is; a slab's `free` counts the former. A slab is in exactly one [`Seat`].
+
+use super::partial::NodePartial;
+use super::{Discard, Object, SlabError};
+use crate::config::SlubPolicy;
+use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// No slab.
+pub(crate) const NO_SLAB: u32 = u32::MAX;
+
+/// Where a slab is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Seat {
+    /// It does not exist: the slot may be used again.
+    Gone,
+    /// A CPU allocates from it.
+    Active(Cpu),
+    /// On a CPU's chain.
+    CpuPartial,
+    /// On its node's list.
+    Partial,
+    /// On no list, for it has no free object.
+    Full,
+}
+
+/// One slab (Linux `struct slab`).
+#[derive(Clone, Debug)]
+pub(crate) struct Slab {
+    pub pfn: Pfn,
+    pub seat: Seat,
+    /// Free objects in its own words.
+    pub free: u16,
+    /// Objects that fit.
+    pub objects: u16,
+    pub order: Order,
+    pub node: NodeId,
+    /// Its objects may have owners: there is room to write them down.
+    pub has_owners: bool,
+    /// Class of fullness on the node's list, if that goes by it.
+    pub bucket: u8,
+    /// Neighbours on a list. On a CPU's chain, which is linked one way, `prev` is the number of free
+    /// objects that it had, as they were counted when this slab had come.
+    pub prev: u32,
+    pub next: u32,
+    /// Where the owners of its objects are kept, if that takes memory of its own.
+    pub owner_vector: Object,
+}
+
+/// What a CPU has of a cache.
+#[derive(Clone, Debug)]
+pub(crate) struct CpuSlab {
+    /// Free objects that the CPU has taken out of its active slab.
+    pub word: u64,
+    /// Objects that there are in that word, free or not.
+    pub exists: u64,
+    /// Number of the first object of that word.
+    pub base: u32,
+    /// The active slab's objects may have owners.
+    pub has_owners: bool,
+    /// The active slab.
+    pub slot: u32,
+    /// Its chain of partial slabs, the last first.
+    pub partial: u32,
+    pub nr_partial: u32,
+    /// Free objects on the chain, as they were counted when their slabs came (policy of 5.5).
+    pub partial_objects: u32,
+}
+
+impl CpuSlab {
+    const EMPTY: CpuSlab = CpuSlab {
+        word: 0,
+        exists: 0,
+        base: u32::MAX,
+        has_owners: false,
+        slot: NO_SLAB,
+        partial: NO_SLAB,
+        nr_partial: 0,
+        partial_objects: 0,
+    };
+}
+
+/// What somebody wants of a cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheSpec {
+    /// As in /proc/slabinfo.
+    pub name: String,
+    /// Bytes of an object.
+    pub object_size: u32,
+    /// Shrinkers can free its objects: its pages are of the reclaimable migrate type.
+    pub reclaimable: bool,
+    /// Every object is charged to a group, whatever the request says (Linux `SLAB_ACCOUNT`).
+    pub account: bool,
+}
+
+/// A cache of equal objects.
+#[derive(Clone, Debug)]
+pub struct KmemCache {
+    pub(crate) cpus: Vec<CpuSlab>,
+    /// log2 of the objects that a slab may have: what separates slot and index in a number.
+    pub(crate) shift: u32,
+    /// The same, of the objects in a word of bits.
+    pub(crate) word_shift: u32,
+    /// Bytes that a group is charged for an object.
+    pub(crate) charge_size: u32,
+    /// Owner of each object, by number; empty while none has one.
+    pub(crate) owners: Vec<u16>,
+    pub(crate) free_bits: Vec<u64>,
+    /// Entry of each object that the kernel keeps, by number; as long as need be.
+    pub(crate) entries: Vec<u32>,
+    pub(crate) slabs: Vec<Slab>,
+    pub(crate) nodes: Vec<NodePartial>,
+    /// Slots without a slab.
+    pub(crate) free_slots: Vec<u32>,
+    /// Bytes from one object to the next.
+    pub size: u32,
+    /// Bytes of an object, as asked for.
+    pub object_size: u32,
+    /// Order of its slabs.
+    pub order: Order,
+    /// Order that holds one object, for when there is no block of the other.
+    pub min_order: Order,
+    /// Slabs that a node keeps, though empty.
+    pub min_partial: u32,
+    /// Objects that may wait on a CPU's chain, by which [`Self::cpu_partial_slabs`] is found.
+    pub cpu_partial: u32,
+    /// Slabs on a CPU's chain at most.
+    pub cpu_partial_slabs: u32,
+    /// See [`CacheSpec::reclaimable`].
+    pub reclaimable: bool,
+    /// See [`CacheSpec::account`].
+    pub account: bool,
+    /// Its name.
+    pub name: String,
+    /// Slabs that exist.
+    pub nr_slabs: u32,
+    /// Their pages.
+    pub nr_pages: u64,
+    /// Objects that fit in them.
+    pub nr_objects: u64,
+    /// The cache it is a group's clone of; its own id, if it is none.
+    pub(crate) root: CacheId,
+    /// The clones it has, by group; [`CacheId::NONE`] for none yet.
+    pub(crate) clones: Vec<CacheId>,
+    /// Whose clone it is.
+    pub(crate) memcg: MemcgId,
+    /// Its group is gone: it keeps nothing and goes with its last slab.
+    pub(crate) dying: bool,
+    /// Memory of the clone itself.
+    pub(crate) self_objects: Vec<Object>,
+    pub(crate) policy: SlubPolicy,
+    page_size: u64,
+}
+
+impl KmemCache {
+    /// A cache without slabs. `size` is already rounded.
+    pub(crate) fn new(spec: CacheSpec, shape: Shape, nr_cpus: u16, nr_nodes: usize) -> KmemCache {
+        let Shape { size, order, min_order, policy, page_size } = shape;
+        let objects = (page_size << order) / u64::from(size);
+        let shift = (objects.next_power_of_two()).trailing_zeros();
+        let mut cache = KmemCache {
+            cpus: alloc::vec![CpuSlab::EMPTY; usize::from(nr_cpus)],
+            shift,
+            word_shift: shift.min(6),
+            charge_size: size,
+            owners: Vec::new(),
+            free_bits: Vec::new(),
+            entries: Vec::new(),
+            slabs: Vec::new(),
+            nodes: (0..nr_nodes).map(|_| NodePartial::new(policy)).collect(),
+            free_slots: Vec::new(),
+            size,
+            object_size: spec.object_size,
+            order,
+            min_order,
+            min_partial: super::order::min_partial(size.into()),
+            cpu_partial: 0,
+            cpu_partial_slabs: 0,
+            reclaimable: spec.reclaimable,
+            account: spec.account,
+            name: spec.name,
+            nr_slabs: 0,
+            nr_pages: 0,
+            nr_objects: 0,
+            root: CacheId::NONE,
+            clones: Vec::new(),
+            memcg: MemcgId::NONE,
+            dying: false,
+            self_objects: Vec::new(),
+            policy,
+            page_size,
+        };
+        let budget = match policy {
+            SlubPolicy::Linux55 => super::order::cpu_partial_objects_5_5(size.into(), page_size),
+            SlubPolicy::Linux61 => super::order::cpu_partial_objects(size.into(), page_size),
+            SlubPolicy::Fullest | SlubPolicy::Lowest => 0,
+        };
+        cache.set_cpu_partial(budget);
+        cache
+    }
+
+    /// Sets how many objects may wait on a CPU's chain.
+    pub(crate) fn set_cpu_partial(&mut self, objects: u32) {
+        self.cpu_partial = objects;
+        let per_slab = u64::from(self.objects_per_slab());
+        self.cpu_partial_slabs = (2 * u64::from(objects)).div_ceil(per_slab) as u32;
+    }
+
+    /// Sets the order of the slabs to come. There must be none yet.
+    pub(crate) fn set_order(&mut self, order: Order) {
+        debug_assert!(self.slabs.is_empty() || order == self.order);
+        self.order = order;
+        self.shift = self.objects_per_slab().next_power_of_two().trailing_zeros();
+        self.word_shift = self.shift.min(6);
+        self.set_cpu_partial(self.cpu_partial);
+    }
+
+    /// Bytes of a page.
+    pub(crate) fn page_size(&self) -> u64 {
+        self.page_size
+    }
+
+    /// Objects of a slab of the cache's order.
+    pub fn objects_per_slab(&self) -> u32 {
+        ((self.page_size << self.order) / u64::from(self.size)) as u32
+    }
+
+    /// Objects that are handed out, those of CPUs' words not among them.
+    pub fn nr_in_use(&self) -> u64 {
+        let in_slabs: u64 = self.slabs.iter().map(|slab| u64::from(slab.free)).sum();
+        let in_words: u64 = self.cpus.iter().map(|cpu| u64::from(cpu.word.count_ones())).sum();
+        self.nr_objects - in_slabs - in_words
+    }
+
+    /// Slabs without an object in use.
+    pub fn nr_empty_slabs(&self) -> u64 {
+        let held = |slot: usize| {
+            let mine = self.cpus.iter().filter(move |cpu| cpu.slot as usize == slot);
+            mine.map(|cpu| cpu.word.count_ones()).sum::<u32>()
+        };
+        let slabs = self.slabs.iter().enumerate();
+        slabs
+            .filter(|(slot, slab)| {
+                let free = u32::from(slab.free);
+                match slab.seat {
+                    Seat::Gone => false,
+                    Seat::Active(_) => free + held(*slot) == u32::from(slab.objects),
+                    _ => free == u32::from(slab.objects),
+                }
+            })
+            .count() as u64
+    }
+
+    /// Whether the kernel keeps an object ([`super::cached`]).
+    #[inline]
+    pub(crate) fn is_cached(&self, number: u32) -> bool {
+        self.entries.get(number as usize).is_some_and(|&entry| entry != u32::MAX)
+    }
+
+    /// Makes the cache none: its id may be used again. It must have no slab.
+    pub(crate) fn retire(&mut self) {
+        debug_assert_eq!(self.nr_slabs, 0);
+        *self = KmemCache {
+            cpus: Vec::new(),
+            owners: Vec::new(),
+            free_bits: Vec::new(),
+            entries: Vec::new(),
+            slabs: Vec::new(),
+            nodes: Vec::new(),
+            free_slots: Vec::new(),
+            clones: Vec::new(),
+            self_objects: Vec::new(),
+            name: String::new(),
+            root: CacheId::NONE,
+            memcg: MemcgId::NONE,
+            dying: false,
+            ..*self
+        };
+    }
+
+    /// The slot and the index of an object's number.
+    #[inline]
+    pub(crate) fn place_of(&self, number: u32) -> (usize, u32) {
+        ((number >> self.shift) as usize, number & ((1 << self.shift) - 1))
+    }
+
+    /// Words of bits that each slot has.
+    #[inline]
+    fn words_per_slot(&self) -> usize {
+        1 << (self.shift - self.word_shift)
+    }
+
+    /// The next object of the CPU's own word, if it has one: the path without a list.
+    #[inline]
+    pub(crate) fn alloc_fast(&mut self, cpu: Cpu) -> Option<u32> {
+        let mine = &mut self.cpus[cpu.idx()];
+        if mine.word == 0 {
+            return None;
+        }
+        let number = mine.base + mine.word.trailing_zeros();
+        mine.word &= mine.word - 1;
+        Some(number)
+    }
+
+    /// The next object, from the active slab, the CPU's chain or a node's list, in this order. `None`:
+    /// only a new slab has one ([`Self::install`]). (Linux `___slab_alloc`.)
+    #[cold]
+    pub(crate) fn alloc_slow(&mut self, cpu: Cpu, node: NodeId) -> Option<u32> {
+        loop {
+            if self.take_word(cpu) {
+                return self.alloc_fast(cpu);
+            }
+            let slot = self.next_slab(cpu, node)?;
+            self.activate(cpu, slot);
+        }
+    }
+
+    /// Takes the next word with a free object out of the CPU's active slab. Says if there is one; if
+    /// not the CPU has no slab any more.
+    fn take_word(&mut self, cpu: Cpu) -> bool {
+        let mine = &mut self.cpus[cpu.idx()];
+        debug_assert_eq!(mine.word, 0);
+        if mine.slot == NO_SLAB {
+            return false;
+        }
+        let slab = &mut self.slabs[mine.slot as usize];
+        if slab.free == 0 {
+            slab.seat = Seat::Full;
+            mine.slot = NO_SLAB;
+            mine.base = u32::MAX;
+            return false;
+        }
+        let per_slot = 1usize << (self.shift - self.word_shift);
+        let first = mine.slot as usize * per_slot;
+        let words = &mut self.free_bits[first..first + per_slot];
+        for (at, word) in words.iter_mut().enumerate() {
+            if *word != 0 {
+                mine.word = core::mem::take(word);
+                let first = (at as u32) << self.word_shift;
+                mine.base = (mine.slot << self.shift) + first;
+                mine.exists = low_bits(u32::from(slab.objects).saturating_sub(first));
+                slab.free -= mine.word.count_ones() as u16;
+                return true;
+            }
+        }
+        unreachable!("a slab with free objects has a bit for each");
+    }
+
+    /// Takes a slab with free objects off the CPU's chain or a node's list.
+    fn next_slab(&mut self, cpu: Cpu, node: NodeId) -> Option<u32> {
+        let mine = &mut self.cpus[cpu.idx()];
+        if mine.partial != NO_SLAB {
+            let slot = mine.partial;
+            mine.partial = self.slabs[slot as usize].next;
+            mine.nr_partial -= 1;
+            mine.partial_objects = match mine.partial {
+                NO_SLAB => 0,
+                next => self.slabs[next as usize].prev,
+            };
+            return Some(slot);
+        }
+        let home = node.idx();
+        let first = self.nodes[home].first();
+        if let Some(slot) = first {
+            self.nodes[home].remove(&mut self.slabs, slot);
+            self.fill_chain(cpu, home, u32::from(self.slabs[slot as usize].free));
+            return Some(slot);
+        }
+        // Another node's, if it has more than it wants to keep.
+        for other in 1..self.nodes.len() {
+            let at = (home + other) % self.nodes.len();
+            if self.nodes[at].len() > self.min_partial {
+                let slot = self.nodes[at].first()?;
+                self.nodes[at].remove(&mut self.slabs, slot);
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// Moves slabs of a node's list to the CPU's chain, up to half of its budget; `objects` are had
+    /// already (Linux `get_partial_node`).
+    fn fill_chain(&mut self, cpu: Cpu, node: usize, mut objects: u32) {
+        let mut slabs = 0;
+        loop {
+            let is_enough = match self.policy {
+                SlubPolicy::Linux61 => {
+                    self.cpu_partial_slabs == 0 || slabs > self.cpu_partial_slabs / 2
+                }
+                SlubPolicy::Linux55 => self.cpu_partial == 0 || objects > self.cpu_partial / 2,
+                SlubPolicy::Fullest | SlubPolicy::Lowest => true,
+            };
+            if is_enough {
+                return;
+            }
+            let Some(slot) = self.nodes[node].first() else { return };
+            self.nodes[node].remove(&mut self.slabs, slot);
+            slabs += 1;
+            objects += u32::from(self.slabs[slot as usize].free);
+            self.push_chain(cpu, slot);
+        }
+    }
+
+    fn push_chain(&mut self, cpu: Cpu, slot: u32) {
+        let mine = &mut self.cpus[cpu.idx()];
+        let slab = &mut self.slabs[slot as usize];
+        slab.seat = Seat::CpuPartial;
+        slab.next = mine.partial;
+        mine.partial = slot;
+        mine.nr_partial += 1;
+        mine.partial_objects += u32::from(slab.free);
+        slab.prev = mine.partial_objects;
+    }
+
+    fn activate(&mut self, cpu: Cpu, slot: u32) {
+        self.slabs[slot as usize].seat = Seat::Active(cpu);
+        let mine = &mut self.cpus[cpu.idx()];
+        mine.slot = slot;
+        mine.has_owners = self.slabs[slot as usize].has_owners;
+    }
+
+    /// Adds a slab, from which the CPU then allocates.
+    pub(crate) fn install(&mut self, cpu: Cpu, pfn: Pfn, order: Order, node: NodeId) -> u32 {
+        let slot = match self.free_slots.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = self.slabs.len() as u32;
+                self.slabs.push(Slab::gone());
+                let words = self.slabs.len() * self.words_per_slot();
+                self.free_bits.resize(words, 0);
+                if !self.owners.is_empty() {
+                    self.owners.resize(self.slabs.len() << self.shift, super::objcg::NO_OWNER);
+                }
+                slot
+            }
+        };
+        let objects = ((self.page_size << order) / u64::from(self.size)) as u32;
+        let first = slot as usize * self.words_per_slot();
+        let mut left = objects;
+        for word in &mut self.free_bits[first..first + (1 << (self.shift - self.word_shift))] {
+            *word = low_bits(left);
+            left = left.saturating_sub(64);
+        }
+        self.slabs[slot as usize] = Slab {
+            pfn,
+            seat: Seat::Active(cpu),
+            free: objects as u16,
+            objects: objects as u16,
+            order,
+            node,
+            has_owners: false,
+            bucket: 0,
+            prev: NO_SLAB,
+            next: NO_SLAB,
+            owner_vector: Object::NONE,
+        };
+        self.nr_slabs += 1;
+        self.nr_pages += 1 << order;
+        self.nr_objects += u64::from(objects);
+        debug_assert_eq!(self.cpus[cpu.idx()].slot, NO_SLAB);
+        self.activate(cpu, slot);
+        slot
+    }
+
+    /// Makes an object free. Slabs that the cache gives up are put into `discarded`.
+    ///
+    /// # Errors
+    /// [`SlabError::NotAnObject`], [`SlabError::DoubleFree`]: nothing has changed.
+    #[inline]
+    pub(crate) fn free(
+        &mut self,
+        number: u32,
+        cpu: Cpu,
+        discarded: &mut Vec<Discard>,
+    ) -> Result<(), SlabError> {
+        let mask = (1u32 << self.word_shift) - 1;
+        let mine = &mut self.cpus[cpu.idx()];
+        if number & !mask == mine.base {
+            let bit = 1u64 << (number & mask);
+            // Another CPU may have freed it into the slab's own words.
+            let elsewhere = self.free_bits[(number >> self.word_shift) as usize];
+            if (mine.word | elsewhere) & bit != 0 {
+                return Err(SlabError::DoubleFree);
+            }
+            if mine.exists & bit == 0 {
+                return Err(SlabError::NotAnObject);
+            }
+            mine.word |= bit;
+            return Ok(());
+        }
+        self.free_slow(number, cpu, discarded)
+    }
+
+    /// Whether there is such an object, handed out.
+    pub(crate) fn check_in_use(&self, number: u32) -> Result<(), SlabError> {
+        let (slot, index) = self.place_of(number);
+        let slab = self.slabs.get(slot).ok_or(SlabError::NotAnObject)?;
+        if index >= u32::from(slab.objects) {
+            return Err(SlabError::NotAnObject);
+        }
+        if slab.seat == Seat::Gone {
+            return Err(SlabError::DoubleFree);
+        }
+        let mask = (1u32 << self.word_shift) - 1;
+        let bit = 1u64 << (number & mask);
+        let in_slab = self.free_bits[(number >> self.word_shift) as usize] & bit != 0;
+        let in_word = match seat_cpu(slab.seat) {
+            Some(cpu) => {
+                let cpu = &self.cpus[cpu.idx()];
+                cpu.base == number & !mask && cpu.word & bit != 0
+            }
+            None => false,
+        };
+        if in_slab || in_word {
+            return Err(SlabError::DoubleFree);
+        }
+        Ok(())
+    }
+
+    /// Linux `__slab_free`.
+    #[cold]
+    fn free_slow(
+        &mut self,
+        number: u32,
+        cpu: Cpu,
+        discarded: &mut Vec<Discard>,
+    ) -> Result<(), SlabError> {
+        self.check_in_use(number)?;
+        let (slot, _) = self.place_of(number);
+        let bit = 1u64 << (number & ((1 << self.word_shift) - 1));
+        self.free_bits[(number >> self.word_shift) as usize] |= bit;
+        let slab = &mut self.slabs[slot];
+        slab.free += 1;
+        let (seat, node, is_empty) = (slab.seat, slab.node.idx(), slab.free == slab.objects);
+        let slot = slot as u32;
+        match seat {
+            Seat::Active(_) | Seat::CpuPartial => {}
+            Seat::Partial if is_empty && self.nodes[node].len() >= self.min_partial => {
+                self.nodes[node].remove(&mut self.slabs, slot);
+                self.discard(slot, discarded);
+            }
+            Seat::Partial => self.nodes[node].refile(&mut self.slabs, slot),
+            Seat::Full if self.cpu_partial_slabs > 0 => self.put_cpu_partial(cpu, slot, discarded),
+            Seat::Full => self.put_node_partial(slot, discarded),
+            Seat::Gone => unreachable!("it was checked"),
+        }
+        Ok(())
+    }
+
+    /// A slab that was full joins the CPU's chain; one that is too long goes to the node (Linux
+    /// `put_cpu_partial`).
+    fn put_cpu_partial(&mut self, cpu: Cpu, slot: u32, discarded: &mut Vec<Discard>) {
+        let mine = &self.cpus[cpu.idx()];
+        let is_full = match self.policy {
+            SlubPolicy::Linux61 => mine.nr_partial >= self.cpu_partial_slabs,
+            _ => mine.partial_objects > self.cpu_partial,
+        };
+        if is_full {
+            self.flush_chain(cpu, discarded);
+        }
+        self.push_chain(cpu, slot);
+    }
+
+    /// A slab goes to its node's list, or back to the page allocator if it is empty and the list is
+    /// long enough.
+    fn put_node_partial(&mut self, slot: u32, discarded: &mut Vec<Discard>) {
+        let slab = &self.slabs[slot as usize];
+        let node = slab.node.idx();
+        if slab.free == slab.objects && self.nodes[node].len() >= self.min_partial {
+            self.discard(slot, discarded);
+        } else {
+            self.nodes[node].add(&mut self.slabs, slot);
+        }
+    }
+
+    /// Puts a CPU's chain on the nodes' lists (Linux `__unfreeze_partials`).
+    fn flush_chain(&mut self, cpu: Cpu, discarded: &mut Vec<Discard>) {
+        let mine = &mut self.cpus[cpu.idx()];
+        let mut slot = core::mem::replace(&mut mine.partial, NO_SLAB);
+        mine.nr_partial = 0;
+        mine.partial_objects = 0;
+        while slot != NO_SLAB {
+            let next = self.slabs[slot as usize].next;
+            self.put_node_partial(slot, discarded);
+            slot = next;
+        }
+    }
+
+    /// Takes the active slab from a CPU (Linux `deactivate_slab`).
+    pub(crate) fn deactivate(&mut self, cpu: Cpu, discarded: &mut Vec<Discard>) {
+        let CpuSlab { partial, nr_partial, partial_objects, .. } = self.cpus[cpu.idx()];
+        let chain = CpuSlab { partial, nr_partial, partial_objects, ..CpuSlab::EMPTY };
+        let mine = core::mem::replace(&mut self.cpus[cpu.idx()], chain);
+        if mine.slot == NO_SLAB {
+            return;
+        }
+        let slab = &mut self.slabs[mine.slot as usize];
+        if mine.word != 0 {
+            self.free_bits[(mine.base >> self.word_shift) as usize] |= mine.word;
+            slab.free += mine.word.count_ones() as u16;
+        }
+        if slab.free == 0 {
+            slab.seat = Seat::Full;
+        } else {
+            self.put_node_partial(mine.slot, discarded);
+        }
+    }
+
+    /// Takes from a CPU all that it has of the cache (Linux `flush_cpu_slab`).
+    pub(crate) fn flush_cpu(&mut self, cpu: Cpu, discarded: &mut Vec<Discard>) {
+        self.deactivate(cpu, discarded);
+        self.flush_chain(cpu, discarded);
+    }
+
+    /// Gives up all empty slabs, and puts the fullest of the others first (Linux
+    /// `kmem_cache_shrink`).
+    pub(crate) fn shrink(&mut self, discarded: &mut Vec<Discard>) {
+        for cpu in 0..self.cpus.len() {
+            self.flush_cpu(Cpu(cpu as u16), discarded);
+        }
+        for node in 0..self.nodes.len() {
+            let mut slots = self.nodes[node].take_all(&mut self.slabs);
+            slots.sort_by_key(|&slot| self.slabs[slot as usize].free);
+            for slot in slots {
+                let slab = &self.slabs[slot as usize];
+                if slab.free == slab.objects {
+                    self.discard(slot, discarded);
+                } else {
+                    self.nodes[node].add(&mut self.slabs, slot);
+                }
+            }
+        }
+    }
+
+    fn discard(&mut self, slot: u32, discarded: &mut Vec<Discard>) {
+        let slab = core::mem::replace(&mut self.slabs[slot as usize], Slab::gone());
+        let first = slot as usize * self.words_per_slot();
+        let words = self.words_per_slot();
+        self.free_bits[first..first + words].fill(0);
+        self.nr_slabs -= 1;
+        self.nr_pages -= 1 << slab.order;
+        self.nr_objects -= u64::from(slab.objects);
+        self.free_slots.push(slot);
+        discarded.push(Discard {
+            pfn: slab.pfn,
+            order: slab.order,
+            owner_vector: slab.owner_vector,
+        });
+    }
+}
+
+/// What a cache's slabs look like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub size: u32,
+    pub order: Order,
+    pub min_order: Order,
+    pub policy: SlubPolicy,
+    pub page_size: u64,
+}
+
+impl Slab {
+    fn gone() -> Slab {
+        Slab {
+            pfn: Pfn::NONE,
+            seat: Seat::Gone,
+            free: 0,
+            objects: 0,
+            order: 0,
+            node: NodeId(0),
+            has_owners: false,
+            bucket: 0,
+            prev: NO_SLAB,
+            next: NO_SLAB,
+            owner_vector: Object::NONE,
+        }
+    }
+}
+
+/// The lowest `count` bits, or all.
+const fn low_bits(count: u32) -> u64 {
+    if count >= 64 {
+        u64::MAX
+    } else {
+        (1 << count) - 1
+    }
+}
+
+fn seat_cpu(seat: Seat) -> Option<Cpu> {
+    match seat {
+        Seat::Active(cpu) => Some(cpu),
+        _ => None,
+    }
+}

@@ -1,0 +1,409 @@
+//! Small objects: caches of slabs, and who pays for what is in them.
+//!
+//! Linux: mm/slub.c, mm/slab_common.c and the slab part of mm/memcontrol.c. [`kmem_cache`] is one cache,
+//! [`order`] how large its slabs are, [`partial`] which slab is refilled next; [`allocate`] is the way to an
+//! object, with pages and charges, [`call`] the same for a task that may sleep; [`objcg`] charges groups by
+//! object (since 5.9), [`per_group`] gives each group caches of its own (until 5.8); [`cached`] and
+//! [`shrinker`] are the objects that the kernel keeps for later and frees under pressure; [`slabinfo`] prints.
+//!
+//! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB), its `mapping` is the cache and its `index` the slot.
+
+pub(crate) mod allocate;
+pub mod cached;
+pub mod call;
+pub mod kmem_cache;
+pub mod objcg;
+pub mod order;
+pub(crate) mod partial;
+pub(crate) mod per_group;
+pub mod shrinker;
+pub mod slabinfo;
+
+#[cfg(test)]
+mod tests;
+
+use crate::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
+use crate::control::Errno;
+use crate::digest::Digest;
+use crate::machine::Machine;
+use crate::units::{CacheId, Cpu, Order, Pfn, PAGE_SIZE};
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::vec::Vec;
+pub use kmem_cache::{CacheSpec, KmemCache};
+use kmem_cache::{Seat, Shape, Slab};
+use objcg::ObjCgroups;
+use per_group::DeferredWork;
+
+/// An object that a cache has handed out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Object {
+    /// The cache that has its slab: a group's clone, if that is where it came from.
+    pub(crate) cache: CacheId,
+    /// Slot of its slab, and its index there.
+    pub(crate) number: u32,
+}
+
+impl Object {
+    /// The absent value.
+    pub const NONE: Object = Object { cache: CacheId::NONE, number: u32::MAX };
+
+    /// Whether this is an object.
+    #[inline]
+    pub const fn is_some(self) -> bool {
+        self.cache.is_some()
+    }
+}
+
+/// Why a cache refuses. Nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlabError {
+    /// There is no such cache.
+    UnknownCache,
+    /// The object belongs to another cache.
+    WrongCache,
+    /// The cache has no such object.
+    NotAnObject,
+    /// The object is free.
+    DoubleFree,
+    /// The kernel has it: it was left to it with [`Machine::cache_object`].
+    IsCached,
+    /// No block of pages is large enough for one.
+    TooLarge,
+    /// An object has at least one byte.
+    NoSize,
+    /// There is a cache of that name.
+    DuplicateName,
+}
+
+impl core::fmt::Display for SlabError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            SlabError::UnknownCache => "there is no such cache",
+            SlabError::WrongCache => "the object belongs to another cache",
+            SlabError::NotAnObject => "the cache has no such object",
+            SlabError::DoubleFree => "the object is free already",
+            SlabError::IsCached => "the object was left to the kernel, which frees it",
+            SlabError::TooLarge => "no block of pages is large enough for such an object",
+            SlabError::NoSize => "an object has at least one byte",
+            SlabError::DuplicateName => "there is a cache of that name",
+        })
+    }
+}
+
+impl core::error::Error for SlabError {}
+
+/// A slab that its cache has given up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Discard {
+    pub pfn: Pfn,
+    pub order: Order,
+    pub owner_vector: Object,
+}
+
+/// Sizes of `kmalloc`, but for those above a page.
+const KMALLOC_SIZES: [u32; 13] = [8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192];
+
+/// The three kinds of `kmalloc`: plain, charged to groups, reclaimable. Plain ones come first.
+const KMALLOC_KINDS: [(&str, bool, bool); 3] =
+    [("kmalloc-", false, false), ("kmalloc-cg-", true, false), ("kmalloc-rcl-", false, true)];
+
+/// All caches of a machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Slabs {
+    pub caches: Vec<KmemCache>,
+    /// Ids without a cache.
+    free_ids: Vec<u32>,
+    /// Ids of plain kmalloc caches, by size.
+    kmalloc: Vec<CacheId>,
+    /// Nodes of page-cache trees.
+    pub tree_node: CacheId,
+    /// What a group's clone takes for itself: the cache, and its part for each node.
+    pub clone_parts: [CacheId; 2],
+    /// Who pays, as chosen at boot; off if the kernel does not account its memory at all.
+    pub accounting: SlabAccounting,
+    pub owners: SlabOwners,
+    pub objcgs: ObjCgroups,
+    pub cached: cached::CachedObjects,
+    /// Clones to be made and to be emptied.
+    pub deferred: VecDeque<DeferredWork>,
+    /// Slabs given up in the present operation, not yet returned.
+    pub discarded: Vec<Discard>,
+    /// Owner vectors on their way back: a buffer.
+    pub spare: Vec<Object>,
+    /// Pages that caches have returned since boot, for reclaim to see what its shrinkers brought.
+    pub pages_returned: u64,
+    policy: SlubPolicy,
+    nr_cpus: u16,
+    nr_nodes: usize,
+    pub page_size: u64,
+}
+
+impl Slabs {
+    /// The caches that every kernel has.
+    pub(crate) fn new(config: &Config, nr_cpus: u16, nr_nodes: usize) -> Slabs {
+        let accounting = match config.kmem_accounting {
+            true => config.slab_accounting,
+            false => SlabAccounting::Off,
+        };
+        let mut slabs = Slabs {
+            caches: Vec::new(),
+            free_ids: Vec::new(),
+            kmalloc: Vec::new(),
+            tree_node: CacheId::NONE,
+            clone_parts: [CacheId::NONE; 2],
+            accounting,
+            owners: config.slab_owners,
+            objcgs: ObjCgroups::new(nr_cpus, config.objcg_stock_slots),
+            cached: Default::default(),
+            deferred: VecDeque::new(),
+            discarded: Vec::new(),
+            spare: Vec::new(),
+            pages_returned: 0,
+            policy: config.slub,
+            nr_cpus,
+            nr_nodes,
+            page_size: PAGE_SIZE,
+        };
+        for (prefix, account, reclaimable) in KMALLOC_KINDS {
+            let largest = 2 * slabs.page_size as u32;
+            let above = (14..).map(|shift| 1u32 << shift).take_while(|&size| size <= largest);
+            for size in KMALLOC_SIZES.into_iter().chain(above) {
+                let name = match size {
+                    1024.. => format!("{prefix}{}k", size / 1024),
+                    _ => format!("{prefix}{size}"),
+                };
+                let id = slabs.add(CacheSpec { name, object_size: size, reclaimable, account });
+                if !account && !reclaimable {
+                    slabs.kmalloc.push(id);
+                }
+            }
+        }
+        let mut add = |name: &str, object_size, reclaimable, account| {
+            slabs.add(CacheSpec { name: name.into(), object_size, reclaimable, account })
+        };
+        // A node of 576 bytes, and the pointer to the next free one, which cannot share the space of
+        // an object that has a constructor.
+        let tree_node = add("radix_tree_node", 584, true, true);
+        let clone_parts =
+            [add("kmem_cache", 256, false, false), add("kmem_cache_node", 64, false, false)];
+        slabs.tree_node = tree_node;
+        slabs.clone_parts = clone_parts;
+        slabs
+    }
+
+    fn shape(&self, object_size: u32) -> Result<Shape, SlabError> {
+        if object_size == 0 {
+            return Err(SlabError::NoSize);
+        }
+        let size = u64::from(object_size).next_multiple_of(8);
+        let order = order::calculate_order(size, self.nr_cpus, self.page_size);
+        let min_order = order::smallest_order(size, self.page_size);
+        let (Some(order), Some(min_order)) = (order, min_order) else {
+            return Err(SlabError::TooLarge);
+        };
+        let size = u32::try_from(size).map_err(|_| SlabError::TooLarge)?;
+        Ok(Shape { size, order, min_order, policy: self.policy, page_size: self.page_size })
+    }
+
+    /// Adds a cache that is known to be possible.
+    fn add(&mut self, spec: CacheSpec) -> CacheId {
+        let shape = self.shape(spec.object_size).expect("the kernel's own caches are small");
+        self.insert(KmemCache::new(spec, shape, self.nr_cpus, self.nr_nodes))
+    }
+
+    /// Adds a cache, as its own root.
+    fn insert(&mut self, mut cache: KmemCache) -> CacheId {
+        cache.charge_size = cache.size + self.owner_bytes();
+        let id = self.free_ids.pop().unwrap_or(self.caches.len() as u32);
+        cache.root = CacheId(id);
+        match self.caches.get_mut(id as usize) {
+            Some(place) => *place = cache,
+            None => self.caches.push(cache),
+        }
+        CacheId(id)
+    }
+
+    /// Bytes that remember the owner of one object.
+    pub fn owner_bytes(&self) -> u32 {
+        match self.owners {
+            SlabOwners::Pointers => 8,
+            SlabOwners::Ids => 2,
+        }
+    }
+
+    /// A cache is gone: nothing is left to be done for it.
+    pub fn forget_work(&mut self, clone: CacheId) {
+        self.deferred
+            .retain(|work| !matches!(work, DeferredWork::Shrink { clone: gone } if *gone == clone));
+    }
+
+    /// The cache from which `kmalloc` serves so many bytes.
+    pub fn kmalloc_cache(&self, bytes: u64) -> Option<CacheId> {
+        self.kmalloc.iter().copied().find(|id| u64::from(self.caches[id.idx()].size) >= bytes)
+    }
+
+    /// Caches that are nobody's clone, in the order of their creation.
+    pub fn roots(&self) -> impl Iterator<Item = CacheId> + '_ {
+        (0..self.caches.len() as u32).map(CacheId).filter(|id| {
+            self.caches[id.idx()].root == *id && !self.caches[id.idx()].name.is_empty()
+        })
+    }
+
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let Slabs {
+            caches,
+            free_ids,
+            kmalloc: _,
+            tree_node: _,
+            clone_parts: _,
+            accounting,
+            owners,
+            objcgs,
+            cached,
+            deferred,
+            discarded: _, // empty between two steps
+            spare: _,
+            pages_returned: _,
+            policy,
+            nr_cpus: _,
+            nr_nodes: _,
+            page_size: _,
+        } = self;
+        digest.write_all(&[*accounting as u64, *owners as u64, *policy as u64]);
+        digest.write_all(&[caches.len() as u64, free_ids.len() as u64, deferred.len() as u64]);
+        for cache in caches {
+            cache.digest(digest);
+        }
+        for work in deferred {
+            work.digest(digest);
+        }
+        objcgs.digest(digest);
+        cached.digest(digest);
+    }
+}
+
+impl KmemCache {
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_all(&[self.root.0.into(), self.memcg.0.into(), u64::from(self.dying)]);
+        digest.write_all(&[self.order.into(), self.min_partial.into(), self.cpu_partial.into()]);
+        digest.write_all(&[u64::from(self.nr_slabs), self.nr_pages, self.nr_objects]);
+        for cpu in &self.cpus {
+            digest.write_all(&[cpu.word, cpu.base.into(), cpu.slot.into(), cpu.partial.into()]);
+            digest.write_all(&[cpu.nr_partial.into(), cpu.partial_objects.into()]);
+        }
+        for Slab { pfn, seat, free, order, next, owner_vector, .. } in &self.slabs {
+            let seat = match seat {
+                Seat::Gone => continue,
+                Seat::Active(cpu) => 4 + u64::from(cpu.0),
+                Seat::CpuPartial => 1,
+                Seat::Partial => 2,
+                Seat::Full => 3,
+            };
+            digest.write_all(&[pfn.0.into(), seat, (*free).into(), (*order).into()]);
+            digest.write_all(&[(*next).into(), owner_vector.number.into()]);
+        }
+        for (at, &bits) in self.free_bits.iter().enumerate().filter(|(_, &bits)| bits != 0) {
+            digest.write_all(&[at as u64, bits]);
+        }
+        for (at, &owner) in self.owners.iter().enumerate() {
+            if owner != objcg::NO_OWNER {
+                digest.write_all(&[at as u64, owner.into()]);
+            }
+        }
+        for node in &self.nodes {
+            node.digest(digest, &self.slabs);
+        }
+    }
+
+    /// Bytes of its slabs.
+    pub fn bytes(&self) -> u64 {
+        self.nr_pages * self.page_size()
+    }
+}
+
+/// What can be tuned of a cache (Linux: /sys/kernel/slab/CACHE/). `None` leaves it as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheTuning {
+    /// log2 of the pages of a slab. Only while the cache has none.
+    pub order: Option<Order>,
+    /// Slabs that a node keeps though empty.
+    pub min_partial: Option<u32>,
+    /// Objects that may wait on a CPU's chain; 0 does without chains.
+    pub cpu_partial: Option<u32>,
+}
+
+impl Machine {
+    /// Creates a cache (Linux `kmem_cache_create`).
+    ///
+    /// # Errors
+    /// [`SlabError::NoSize`], [`SlabError::TooLarge`], [`SlabError::DuplicateName`].
+    pub fn create_cache(&mut self, spec: CacheSpec) -> Result<CacheId, SlabError> {
+        let shape = self.slabs.shape(spec.object_size)?;
+        if spec.name.is_empty() || self.find_cache(&spec.name).is_some() {
+            return Err(SlabError::DuplicateName);
+        }
+        let (nr_cpus, nr_nodes) = (self.slabs.nr_cpus, self.slabs.nr_nodes);
+        Ok(self.slabs.insert(KmemCache::new(spec, shape, nr_cpus, nr_nodes)))
+    }
+
+    /// The cache of a name, groups' clones aside.
+    pub fn find_cache(&self, name: &str) -> Option<CacheId> {
+        self.slabs.roots().find(|id| self.slabs.caches[id.idx()].name == name)
+    }
+
+    /// A cache.
+    pub fn kmem_cache(&self, cache: CacheId) -> Option<&KmemCache> {
+        self.slabs.caches.get(cache.idx()).filter(|cache| !cache.name.is_empty())
+    }
+
+    /// All caches, with the groups' clones.
+    pub fn kmem_caches(&self) -> impl Iterator<Item = (CacheId, &KmemCache)> {
+        let caches = self.slabs.caches.iter().enumerate();
+        caches.filter(|(_, cache)| !cache.name.is_empty()).map(|(id, c)| (CacheId(id as u32), c))
+    }
+
+    /// Tunes a cache.
+    ///
+    /// # Errors
+    /// ENOENT if there is no such cache; EINVAL if the order is too small for an object or larger than
+    /// any block, or if the policy has no chains; EBUSY if the cache has slabs of another order. Nothing
+    /// has changed then.
+    pub fn tune_cache(&mut self, cache: CacheId, tuning: CacheTuning) -> Result<(), Errno> {
+        let policy = self.slabs.policy;
+        let Some(it) = self.slabs.caches.get_mut(cache.idx()).filter(|it| !it.name.is_empty())
+        else {
+            return Err(Errno::Enoent);
+        };
+        if let Some(order) = tuning.order {
+            if order < it.min_order || order > crate::units::MAX_PAGE_ORDER {
+                return Err(Errno::Einval);
+            }
+            if (it.page_size() << order) / u64::from(it.size) > order::MAX_OBJECTS {
+                return Err(Errno::Einval);
+            }
+            if !it.slabs.is_empty() && order != it.order {
+                return Err(Errno::Ebusy);
+            }
+        }
+        let has_chains = matches!(policy, SlubPolicy::Linux61 | SlubPolicy::Linux55);
+        if tuning.cpu_partial.is_some_and(|objects| objects > 0) && !has_chains {
+            return Err(Errno::Einval);
+        }
+        if let Some(order) = tuning.order {
+            it.set_order(order);
+        }
+        if let Some(min_partial) = tuning.min_partial {
+            it.min_partial = min_partial;
+        }
+        if let Some(objects) = tuning.cpu_partial {
+            it.set_cpu_partial(objects);
+            let discarded = &mut self.slabs.discarded;
+            for cpu in 0..it.cpus.len() {
+                it.flush_cpu(Cpu(cpu as u16), discarded);
+            }
+            self.return_discarded(Cpu(0), cache);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! Caches of a group's own: how slab memory was accounted before objects were.
+//!
+//! Linux: `memcg_kmem_get_cache`, `memcg_create_kmem_cache`, `memcg_deactivate_kmem_caches` (mm/slab_common.c and
+//! mm/memcontrol.c, 5.5). The first object that a group wants of a cache comes from the cache itself, and
+//! nobody pays; meanwhile a worker makes the group's *clone*, a complete cache, whose pages the group pays
+//! for whole. When the group goes its clones keep no empty slab and go with their last object. Since 5.3
+//! they belong to the parent meanwhile; before, they held the group.
+//!
+//! Invariant: `clones` of a root cache names, for each group, its clone, none, or that one is being made;
+//! a clone is in its group's list. A group that is `dying` has clones, or groups below it that have.
+
+use super::{CacheSpec, KmemCache, Object, Shape};
+use crate::call::Ctx;
+use crate::config::SlabAccounting;
+use crate::digest::Digest;
+use crate::effect::{Effect, Effects, Step};
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::memcg::{Position, ROOT};
+use crate::units::{CacheId, Cpu, MemcgId, MmId, Nanos};
+use alloc::format;
+
+/// A clone that is being made.
+const PENDING: CacheId = CacheId(u32::MAX - 1);
+
+/// What a worker is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DeferredWork {
+    /// Make a group's clone of a cache.
+    Create { root: CacheId, group: Position },
+    /// Empty a clone whose group is gone.
+    Shrink { clone: CacheId },
+}
+
+impl DeferredWork {
+    pub fn digest(&self, digest: &mut Digest) {
+        match self {
+            DeferredWork::Create { root, group } => {
+                digest.write_all(&[0, root.0.into(), group.id.0.into(), group.generation.into()]);
+            }
+            DeferredWork::Shrink { clone } => digest.write_all(&[1, clone.0.into()]),
+        }
+    }
+}
+
+impl Machine {
+    /// A group's clone of a cache, if it is there.
+    pub(crate) fn clone_of(&self, root: CacheId, memcg: MemcgId) -> Option<CacheId> {
+        let clone = *self.slabs.caches[root.idx()].clones.get(memcg.idx())?;
+        (clone.is_some() && clone != PENDING).then_some(clone)
+    }
+
+    /// Asks the worker for a group's clone, once.
+    pub(crate) fn request_clone(&mut self, root: CacheId, memcg: MemcgId) {
+        let clones = &mut self.slabs.caches[root.idx()].clones;
+        if clones.len() <= memcg.idx() {
+            clones.resize(memcg.idx() + 1, CacheId::NONE);
+        }
+        if clones[memcg.idx()].is_none() {
+            clones[memcg.idx()] = PENDING;
+            let group = self.position_of(memcg);
+            self.defer_slab_work(DeferredWork::Create { root, group });
+        }
+    }
+
+    fn defer_slab_work(&mut self, work: DeferredWork) {
+        self.slabs.deferred.push_back(work);
+        self.effects.push(Effect::WakeKworker);
+    }
+
+    /// Does one piece of work that was put off: a clone is made, or emptied. Done: there is no more.
+    pub fn step_kworker(&mut self, cpu: Cpu, now: Nanos) -> (Step<()>, Effects<'_>) {
+        let step = match self.slabs.deferred.pop_front() {
+            None => Step::Done(()),
+            Some(work) => {
+                match work {
+                    DeferredWork::Create { root, group } => {
+                        self.create_clone(root, group, cpu, now);
+                    }
+                    DeferredWork::Shrink { clone } => {
+                        let it = &mut self.slabs.caches[clone.idx()];
+                        it.shrink(&mut self.slabs.discarded);
+                        self.return_discarded(cpu, clone);
+                    }
+                }
+                Step::Continue
+            }
+        };
+        self.finish_wakeups();
+        (step, Effects::new(&mut self.effects))
+    }
+
+    /// Whether there is work for [`Self::step_kworker`].
+    pub fn has_deferred_slab_work(&self) -> bool {
+        !self.slabs.deferred.is_empty()
+    }
+
+    fn create_clone(&mut self, root: CacheId, group: Position, cpu: Cpu, now: Nanos) {
+        self.mem.work.caches_created += 1;
+        // A group that was removed meanwhile has taken its request back.
+        let Some(memcg) = self.at_position(group).filter(|&id| self.memcg_is_online(id)) else {
+            return;
+        };
+        let node = self.mem.cpu_node(cpu);
+        let ctx = Ctx { cpu, node, now, mm: MmId::NONE, memcg: ROOT };
+        let nr_nodes = self.nodes.len();
+        let mut parts = alloc::vec::Vec::with_capacity(1 + nr_nodes);
+        let [cache_part, node_part] = self.slabs.clone_parts;
+        for at in 0..=nr_nodes {
+            let part = if at == 0 { cache_part } else { node_part };
+            match self.kmem_alloc_now(part, false, Gfp::NOWAIT, &ctx) {
+                Ok(object) => parts.push(object),
+                Err(_) => {
+                    // The next object that finds no clone asks again.
+                    self.free_parts(parts, cpu);
+                    self.slabs.caches[root.idx()].clones[memcg.idx()] = CacheId::NONE;
+                    return;
+                }
+            }
+        }
+        let it = &self.slabs.caches[root.idx()];
+        let spec = CacheSpec {
+            name: format!("{}({}:{})", it.name, memcg.0, self.memcgs[memcg.idx()].name),
+            object_size: it.object_size,
+            reclaimable: it.reclaimable,
+            account: it.account,
+        };
+        let shape = Shape {
+            size: it.size,
+            order: it.order,
+            min_order: it.min_order,
+            policy: it.policy,
+            page_size: it.page_size(),
+        };
+        let (min_partial, cpu_partial) = (it.min_partial, it.cpu_partial);
+        let mut clone = KmemCache::new(spec, shape, it.cpus.len() as u16, nr_nodes);
+        clone.min_partial = min_partial;
+        clone.set_cpu_partial(cpu_partial);
+        clone.memcg = memcg;
+        clone.self_objects = parts;
+        let id = self.slabs.insert(clone);
+        self.slabs.caches[id.idx()].root = root;
+        self.slabs.caches[root.idx()].clones[memcg.idx()] = id;
+        self.memcgs[memcg.idx()].clones.push(id);
+    }
+
+    fn free_parts(&mut self, parts: alloc::vec::Vec<Object>, cpu: Cpu) {
+        for part in parts {
+            let freed = self.kmem_cache_free(part.cache, part, cpu);
+            debug_assert_eq!(freed, Ok(()), "a clone's own memory");
+        }
+    }
+
+    /// A group goes: no clone is used any more, and each keeps only slabs with objects. With re-parenting
+    /// they belong to the parent from now on.
+    pub(crate) fn deactivate_clones(&mut self, memcg: MemcgId, parent: MemcgId) {
+        for root in 0..self.slabs.caches.len() {
+            if let Some(clone) = self.slabs.caches[root].clones.get_mut(memcg.idx()) {
+                *clone = CacheId::NONE;
+            }
+        }
+        let reparents = self.slabs.accounting == SlabAccounting::PerGroupCachesReparent;
+        for clone in self.memcgs[memcg.idx()].clones.clone() {
+            let it = &mut self.slabs.caches[clone.idx()];
+            if !it.dying {
+                it.dying = true;
+                it.min_partial = 0;
+                it.set_cpu_partial(0);
+                self.defer_slab_work(DeferredWork::Shrink { clone });
+            }
+            if reparents {
+                let it = &mut self.slabs.caches[clone.idx()];
+                it.memcg = parent;
+                self.memcgs[parent.idx()].clones.push(clone);
+            }
+        }
+        if reparents {
+            self.memcgs[memcg.idx()].clones.clear();
+        }
+    }
+
+    /// A clone whose group is gone goes with its last slab, and perhaps the group with it.
+    pub(crate) fn destroy_if_empty(&mut self, clone: CacheId, cpu: Cpu) {
+        let it = &mut self.slabs.caches[clone.idx()];
+        if !it.dying || it.nr_slabs > 0 {
+            return;
+        }
+        // Work for it that is still to be done finds nothing to do.
+        let memcg = it.memcg;
+        let parts = core::mem::take(&mut it.self_objects);
+        it.retire();
+        self.slabs.forget_work(clone);
+        self.slabs.free_ids.push(clone.0);
+        let clones = &mut self.memcgs[memcg.idx()].clones;
+        if let Some(at) = clones.iter().position(|&id| id == clone) {
+            clones.swap_remove(at);
+        }
+        self.free_parts(parts, cpu);
+        self.release_memcg_if_unused(memcg);
+    }
+}

@@ -1,0 +1,116 @@
+//! Reclaim of kept objects, in proportion to the pressure on pages.
+//!
+//! Linux: `shrink_slab`, `do_shrink_slab` (mm/vmscan.c, 6.1), `super_cache_count` and `super_cache_scan`
+//! (fs/super.c). Each time reclaim has looked at a group's lists it looks at the group's kept objects: four
+//! parts of 2^priority, halved, in batches of 1024, what is less than a batch being put off.
+//!
+//! Differs from Linux: page-cache tree nodes that hold only shadows have no shrinker.
+//!
+//! Invariant: a step looks at one batch.
+
+use super::cached::CachedKind;
+use crate::digest::Digest;
+use crate::machine::Machine;
+use crate::units::{Cpu, MemcgId, NodeId};
+use crate::vmstat::Event;
+
+/// How much a kept object is worth: looked at by `4 / seeks` parts (Linux `DEFAULT_SEEKS`).
+const SEEKS: u64 = 2;
+/// Objects looked at in one go (Linux: `alloc_super`).
+const BATCH: u64 = 1024;
+
+/// A group's kept objects, being shrunk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShrinkSlab {
+    memcg: MemcgId,
+    node: NodeId,
+    freeable: u64,
+    /// Still to be looked at.
+    total_scan: u64,
+    /// What was put off before, and what this time adds.
+    owed: u64,
+    scanned: u64,
+    /// Objects freed.
+    pub freed: u64,
+}
+
+impl ShrinkSlab {
+    pub fn digest(&self, digest: &mut Digest) {
+        let ShrinkSlab { memcg, node, freeable, total_scan, owed, scanned, freed } = self;
+        digest.write_all(&[u64::from(memcg.0), u64::from(node.0), *freeable, *total_scan]);
+        digest.write_all(&[*owed, *scanned, *freed]);
+    }
+}
+
+impl Machine {
+    /// Begins to shrink what a group keeps on a node, if it keeps anything.
+    pub(crate) fn begin_shrink_slab(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        priority: i8,
+    ) -> Option<ShrinkSlab> {
+        let pressure = u64::from(self.config.vfs_cache_pressure);
+        // A group that is gone has none.
+        let lists = self.memcgs[memcg.idx()].cached.get_mut(node.idx())?;
+        let freeable = lists.len() * pressure / 100;
+        if freeable == 0 {
+            return None;
+        }
+        let deferred = core::mem::take(&mut lists.deferred);
+        let priority = priority.clamp(0, 63) as u32;
+        let delta = (freeable >> priority) * 4 / SEEKS;
+        let total_scan = ((deferred >> priority) + delta).min(2 * freeable);
+        let owed = deferred + delta;
+        Some(ShrinkSlab { memcg, node, freeable, total_scan, owed, scanned: 0, freed: 0 })
+    }
+
+    /// Looks at one batch. Says if that was the last.
+    pub(crate) fn shrink_slab_step(&mut self, state: &mut ShrinkSlab, cpu: Cpu) -> bool {
+        let left = state.total_scan;
+        if left >= BATCH || left >= state.freeable && left > 0 {
+            let nr = left.min(BATCH);
+            let freed = self.super_cache_scan(state.memcg, state.node, nr, cpu);
+            state.freed += freed;
+            state.scanned += nr;
+            state.total_scan -= nr;
+            self.mem.vmstat.add(Event::SlabsScanned, nr);
+            self.mem.work.objects_scanned += nr as u32;
+            return false;
+        }
+        let owed = state.owed.saturating_sub(state.scanned).min(2 * state.freeable);
+        self.memcgs[state.memcg.idx()].cached[state.node.idx()].deferred += owed;
+        true
+    }
+
+    /// Shares a batch between names and inodes.
+    fn super_cache_scan(&mut self, memcg: MemcgId, node: NodeId, nr: u64, cpu: Cpu) -> u64 {
+        let lists = &self.memcgs[memcg.idx()].cached[node.idx()].lists;
+        let [dentries, inodes] = [lists[0].len, lists[1].len];
+        let total = (dentries + inodes).max(1);
+        let mut freed = 0;
+        for (kind, len) in [(CachedKind::Dentry, dentries), (CachedKind::Inode, inodes)] {
+            // One more, so that few are not passed over for ever.
+            freed += self.prune_cached(memcg, node, kind, nr * len / total + 1, cpu).1;
+        }
+        freed
+    }
+
+    /// Frees kept objects of all groups until there is hardly one to be had (`echo 2 > drop_caches`).
+    pub(crate) fn drop_slab(&mut self, cpu: Cpu) {
+        for round in 0..u64::BITS {
+            let mut freed = 0;
+            for memcg in self.memcg_ids().collect::<alloc::vec::Vec<_>>() {
+                for node in 0..self.nodes.len() {
+                    let node = NodeId(node as u8);
+                    let Some(mut state) = self.begin_shrink_slab(memcg, node, 0) else { continue };
+                    while !self.shrink_slab_step(&mut state, cpu) {}
+                    freed += state.freed;
+                }
+            }
+            if freed >> round <= 1 {
+                return;
+            }
+        }
+    }
+}

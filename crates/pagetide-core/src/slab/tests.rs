@@ -1,0 +1,567 @@
+//! Caches, owners, clones and kept objects on a small machine, with the audit after every step.
+
+use super::cached::CachedKind;
+use super::slabinfo::SlabUsage;
+use super::*;
+use crate::call::{Call, Outcome};
+use crate::config::Config;
+use crate::effect::Step;
+use crate::gfp::Gfp;
+use crate::memcg::ROOT;
+use crate::node::NodeSpec;
+use crate::units::{MemcgId, MmId, NodeId};
+use crate::vmstat::{Event, NodeStat};
+use std::vec::Vec;
+
+const CPU: Cpu = Cpu(0);
+const OTHER: Cpu = Cpu(1);
+
+fn machine(config: Config) -> Machine {
+    Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 2, config).unwrap()
+}
+
+fn with(accounting: SlabAccounting) -> Config {
+    Config { slab_accounting: accounting, ..Config::default() }
+}
+
+fn spec(name: &str, object_size: u32) -> CacheSpec {
+    CacheSpec { name: name.into(), object_size, reclaimable: false, account: true }
+}
+
+/// An object for a task, with whatever that takes.
+fn alloc_on(machine: &mut Machine, mm: MmId, cache: CacheId, cpu: Cpu) -> Option<Object> {
+    let memcg = machine.mms[mm.idx()].memcg;
+    if let Some(object) = machine.kmem_cache_alloc(cache, memcg, false, cpu) {
+        return Some(object);
+    }
+    let mut call = Call::kmem_alloc(mm, NodeId(0), cache, false, Gfp::KERNEL);
+    for now in 0..100_000 {
+        let (step, effects) = machine.step(&mut call, cpu, now);
+        effects.discard();
+        match step {
+            Step::Done(Outcome::Object(object)) => return Some(object),
+            Step::Done(_) => return None,
+            Step::Continue | Step::Wait(_) => {}
+        }
+    }
+    panic!("an allocation does not end");
+}
+
+fn alloc(machine: &mut Machine, mm: MmId, cache: CacheId) -> Object {
+    alloc_on(machine, mm, cache, CPU).expect("there is memory")
+}
+
+fn free(machine: &mut Machine, cache: CacheId, object: Object) {
+    machine.kmem_cache_free(cache, object, CPU).unwrap();
+}
+
+fn group(machine: &mut Machine, name: &str) -> (MemcgId, MmId) {
+    let memcg = machine.create_memcg(name.into(), ROOT).unwrap();
+    (memcg, machine.create_mm(memcg))
+}
+
+fn leave(machine: &mut Machine, memcg: MemcgId, mm: MmId) {
+    machine.exit_mm(mm, CPU).discard();
+    machine.remove_memcg(memcg).unwrap();
+}
+
+fn work_off(machine: &mut Machine) {
+    while machine.has_deferred_slab_work() {
+        machine.step_kworker(CPU, 0).1.discard();
+        machine.audit().unwrap();
+    }
+}
+
+fn slab_pages(machine: &Machine) -> u64 {
+    machine.global_node_stat(NodeStat::NrSlabReclaimable)
+        + machine.global_node_stat(NodeStat::NrSlabUnreclaimable)
+}
+
+#[test]
+fn an_object_is_handed_out_once_and_taken_back_once() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 100)).unwrap();
+    let other = machine.create_cache(spec("other", 100)).unwrap();
+    let mm = machine.create_mm(ROOT);
+    let objects: Vec<Object> = (0..500).map(|_| alloc(&mut machine, mm, cache)).collect();
+    let mut numbers: Vec<u32> = objects.iter().map(|object| object.number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 500, "no two are the same");
+    assert_eq!(machine.kmem_cache(cache).unwrap().size, 104, "a multiple of 8");
+    machine.audit().unwrap();
+    let before = machine.digest();
+    let wrong = [
+        (other, objects[0], SlabError::WrongCache),
+        (CacheId(9999), objects[0], SlabError::UnknownCache),
+        (cache, Object { cache: CacheId(9999), number: 0 }, SlabError::UnknownCache),
+        (cache, Object { cache, number: 1 << 30 }, SlabError::NotAnObject),
+        // 39 objects to a slab: there is no 40th.
+        (cache, Object { cache, number: 39 }, SlabError::NotAnObject),
+        (cache, Object::NONE, SlabError::UnknownCache),
+    ];
+    for (cache, object, error) in wrong {
+        assert_eq!(machine.kmem_cache_free(cache, object, CPU), Err(error), "{object:?}");
+    }
+    assert_eq!(machine.digest(), before, "nothing has changed");
+    for &object in &objects {
+        free(&mut machine, cache, object);
+        for cpu in [CPU, OTHER] {
+            let again = machine.kmem_cache_free(cache, object, cpu);
+            assert_eq!(again, Err(SlabError::DoubleFree), "{object:?}");
+        }
+        machine.audit().unwrap();
+    }
+}
+
+#[test]
+fn an_object_freed_by_another_cpu_cannot_be_freed_again_by_the_first() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 64)).unwrap();
+    let mm = machine.create_mm(ROOT);
+    let object = alloc(&mut machine, mm, cache);
+    machine.kmem_cache_free(cache, object, OTHER).unwrap();
+    machine.audit().unwrap();
+    for cpu in [CPU, OTHER] {
+        assert_eq!(machine.kmem_cache_free(cache, object, cpu), Err(SlabError::DoubleFree));
+    }
+    // It comes back once the first CPU has used up what it had.
+    let next: Vec<Object> = (0..64).map(|_| alloc(&mut machine, mm, cache)).collect();
+    assert_eq!(next.iter().filter(|&&it| it == object).count(), 1);
+    machine.audit().unwrap();
+}
+
+#[test]
+fn impossible_caches_are_refused() {
+    let mut machine = machine(Config::default());
+    let refused = [
+        (spec("none", 0), SlabError::NoSize),
+        (spec("huge", (4 << 20) + 1), SlabError::TooLarge),
+        (spec("huge", u32::MAX), SlabError::TooLarge),
+        (spec("kmalloc-64", 64), SlabError::DuplicateName),
+    ];
+    for (spec, error) in refused {
+        assert_eq!(machine.create_cache(spec), Err(error));
+    }
+    assert!(machine.create_cache(spec("large", 4 << 20)).is_ok());
+    machine.audit().unwrap();
+}
+
+#[test]
+fn empty_slabs_return_their_pages() {
+    for policy in
+        [SlubPolicy::Linux61, SlubPolicy::Linux55, SlubPolicy::Fullest, SlubPolicy::Lowest]
+    {
+        let mut machine = machine(Config { slub: policy, ..Config::default() });
+        let cache = machine.create_cache(spec("thing", 256)).unwrap();
+        let mm = machine.create_mm(ROOT);
+        let objects: Vec<Object> =
+            (0..2000).map(|at| alloc_on(&mut machine, mm, cache, Cpu(at % 2)).unwrap()).collect();
+        machine.audit().unwrap();
+        assert_eq!(machine.slab_usage(cache).active_objs, 2000);
+        for (at, &object) in objects.iter().enumerate() {
+            machine.kmem_cache_free(cache, object, Cpu((at / 7 % 2) as u16)).unwrap();
+        }
+        machine.audit().unwrap();
+        let kept = machine.slab_usage(cache);
+        assert_eq!(kept.active_objs, 0);
+        assert!(kept.num_slabs < 125, "{policy:?}: most are gone, {kept:?}");
+        machine.shrink_cache(cache, CPU);
+        machine.audit().unwrap();
+        assert_eq!(machine.slab_usage(cache), SlabUsage::default());
+        assert_eq!(slab_pages(&machine), 0, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_node_keeps_min_partial_empty_slabs() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 512)).unwrap();
+    machine.tune_cache(cache, CacheTuning { cpu_partial: Some(0), ..Default::default() }).unwrap();
+    let mm = machine.create_mm(ROOT);
+    let objects: Vec<Object> = (0..800).map(|_| alloc(&mut machine, mm, cache)).collect();
+    for object in objects {
+        free(&mut machine, cache, object);
+    }
+    // ilog2(512) / 2 = 4 is raised to 5. The fifth goes as it becomes empty; one is the CPU's.
+    assert_eq!(machine.slab_usage(cache).num_slabs, 4 + 1);
+    machine.audit().unwrap();
+}
+
+#[test]
+fn a_cpu_keeps_a_chain_of_partial_slabs() {
+    let chain = |policy| {
+        let mut machine = machine(Config { slub: policy, ..Config::default() });
+        let cache = machine.create_cache(spec("thing", 256)).unwrap();
+        let mm = machine.create_mm(ROOT);
+        let objects: Vec<Object> = (0..16 * 64).map(|_| alloc(&mut machine, mm, cache)).collect();
+        let mut longest = 0;
+        // One object of each slab.
+        for object in objects.into_iter().step_by(16) {
+            free(&mut machine, cache, object);
+            longest = longest.max(machine.slabs.caches[cache.idx()].cpus[0].nr_partial);
+            machine.audit().unwrap();
+        }
+        longest
+    };
+    // 52 objects are 2 x 52 / 16 = 7 slabs since 5.16; before, 13 free objects, one a slab.
+    assert_eq!(chain(SlubPolicy::Linux61), 7);
+    assert_eq!(chain(SlubPolicy::Linux55), 14);
+    assert_eq!(chain(SlubPolicy::Fullest), 0);
+}
+
+#[test]
+fn tuning_takes_what_linux_takes() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 5000)).unwrap();
+    let order = |order| CacheTuning { order: Some(order), ..Default::default() };
+    assert_eq!(machine.tune_cache(cache, order(0)), Err(Errno::Einval), "one does not fit");
+    assert_eq!(machine.tune_cache(cache, order(11)), Err(Errno::Einval));
+    assert_eq!(machine.tune_cache(CacheId(9999), order(1)), Err(Errno::Enoent));
+    assert_eq!(machine.tune_cache(cache, order(1)), Ok(()));
+    assert_eq!(machine.kmem_cache(cache).unwrap().objects_per_slab(), 1);
+    let mm = machine.create_mm(ROOT);
+    alloc(&mut machine, mm, cache);
+    assert_eq!(machine.tune_cache(cache, order(2)), Err(Errno::Ebusy));
+    machine.audit().unwrap();
+}
+
+#[test]
+fn bytes_of_objects_and_stocks_are_the_pages_charged() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 96)).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    let objects: Vec<Object> = (0..100).map(|_| alloc(&mut machine, mm, cache)).collect();
+    machine.audit().unwrap();
+    // 100 x (96 + 8) bytes are 2.5 pages; those that are charged for nothing yet are in the stock.
+    assert_eq!(machine.memcgs[memcg.idx()].kernel_pages, 3);
+    assert_eq!(machine.memcgs[memcg.idx()].kmem.usage, 3);
+    let stat = |machine: &Machine, name| {
+        let sizes = machine.memory_stat_sizes(memcg);
+        sizes.into_iter().find(|(row, _)| *row == name).unwrap().1
+    };
+    assert_eq!(stat(&machine, "slab"), 10_400);
+    assert_eq!(stat(&machine, "slab_unreclaimable"), 10_400);
+    assert_eq!(stat(&machine, "kernel"), 3 * PAGE_SIZE);
+    for object in objects {
+        free(&mut machine, cache, object);
+        machine.audit().unwrap();
+    }
+    assert_eq!(stat(&machine, "slab"), 0);
+    assert!(machine.memcgs[memcg.idx()].kernel_pages <= 1, "a page in advance at most");
+}
+
+#[test]
+fn a_stock_adopts_what_its_owner_left_and_gives_back_whole_pages() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 1024)).unwrap();
+    let (_, first) = group(&mut machine, "first");
+    let (_, second) = group(&mut machine, "second");
+    let a = alloc(&mut machine, first, cache);
+    let left = |machine: &Machine| {
+        machine.slabs.objcgs.iter().map(|(_, owner)| owner.nr_charged_bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&machine), [0, 0]);
+    // The second owner sends the first one's 4096 - 1032 bytes away.
+    let b = alloc(&mut machine, second, cache);
+    assert_eq!(left(&machine), [3064, 0]);
+    // And back: they are used before another page is charged.
+    let c = alloc(&mut machine, first, cache);
+    assert_eq!(left(&machine), [0, 3064]);
+    assert_eq!(machine.memcgs[1].kernel_pages, 1);
+    for object in [a, b, c] {
+        free(&mut machine, cache, object);
+        machine.audit().unwrap();
+    }
+}
+
+#[test]
+fn round_robin_over_owners_drains_one_stock_and_not_many() {
+    let drains = |slots| {
+        let config = Config { objcg_stock_slots: slots, ..Config::default() };
+        let mut machine = machine(config);
+        let cache = machine.create_cache(spec("thing", 64)).unwrap();
+        let groups: Vec<MmId> =
+            (0..8).map(|at| group(&mut machine, &std::format!("g{at}")).1).collect();
+        for _ in 0..20 {
+            for &mm in &groups {
+                alloc(&mut machine, mm, cache);
+            }
+            machine.audit().unwrap();
+        }
+        machine.take_work().objcg_drains
+    };
+    assert_eq!(drains(1), 159, "every allocation but the first meets somebody else's bytes");
+    assert_eq!(drains(8), 0);
+}
+
+#[test]
+fn a_charge_over_the_limit_fails_and_charges_nothing() {
+    for accounting in [SlabAccounting::PerObject, SlabAccounting::PerGroupCachesReparent] {
+        let mut machine = machine(with(accounting));
+        let cache = machine.create_cache(spec("thing", 2048)).unwrap();
+        let (memcg, mm) = group(&mut machine, "g");
+        machine.write_group_control(memcg, "memory.max", "32K").unwrap();
+        alloc(&mut machine, mm, cache);
+        work_off(&mut machine);
+        let mut got = 0;
+        while let Some(_object) = alloc_on(&mut machine, mm, cache, CPU) {
+            got += 1;
+            machine.audit().unwrap();
+            assert!(got <= 16, "{accounting:?}: 8 pages hold no more");
+        }
+        assert!(got >= 7, "{accounting:?}: {got}");
+        machine.audit().unwrap();
+        assert!(machine.memcgs[memcg.idx()].memory.usage <= 8);
+        assert!(machine.memcgs[memcg.idx()].memory.failcnt > 0);
+    }
+}
+
+#[test]
+fn the_limit_of_kernel_memory_denies_without_reclaim() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 2048)).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    machine.write_group_control(memcg, "memory.kmem.limit_in_bytes", "8K").unwrap();
+    let got = (0..10).filter(|_| alloc_on(&mut machine, mm, cache, CPU).is_some()).count();
+    assert_eq!(got, 3, "of 2056 bytes each in two pages");
+    assert_eq!(machine.memcgs[memcg.idx()].kmem.failcnt, 7);
+    assert_eq!(machine.memcgs[memcg.idx()].memory.failcnt, 0);
+    let busy = machine.write_group_control(memcg, "memory.kmem.limit_in_bytes", "4K");
+    assert_eq!(busy.unwrap_err().errno, Errno::Ebusy);
+    machine.audit().unwrap();
+}
+
+#[test]
+fn the_root_owns_all_survivors() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 200)).unwrap();
+    let outer = machine.create_memcg("outer".into(), ROOT).unwrap();
+    let inner = machine.create_memcg("inner".into(), outer).unwrap();
+    let mm = machine.create_mm(inner);
+    let objects: Vec<Object> = (0..100).map(|_| alloc(&mut machine, mm, cache)).collect();
+    machine.exit_mm(mm, CPU).discard();
+    machine.remove_memcg(inner).unwrap();
+    machine.audit().unwrap();
+    assert_eq!(machine.memcg_of_object(objects[0]), outer);
+    assert!(machine.memcgs[outer.idx()].kmem.usage > 0);
+    machine.remove_memcg(outer).unwrap();
+    machine.audit().unwrap();
+    assert_eq!(machine.memcg_of_object(objects[99]), ROOT);
+    assert_eq!(machine.memcg_ids().count(), 1);
+    assert_eq!(machine.memcgs[ROOT.idx()].kernel_pages, 100 * 208 / PAGE_SIZE + 1);
+    for object in objects {
+        free(&mut machine, cache, object);
+        machine.audit().unwrap();
+    }
+    // A CPU's stock remembers the last owner; then it is forgotten.
+    machine.drain_obj_stocks(ROOT);
+    machine.audit().unwrap();
+    assert_eq!(machine.slabs.objcgs.iter().count(), 0);
+    assert_eq!(machine.memcgs[ROOT.idx()].kernel_pages, 0);
+}
+
+#[test]
+fn a_group_pays_for_its_clone_only_once_that_is_made() {
+    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
+    let cache = machine.create_cache(spec("thing", 128)).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    let early = alloc(&mut machine, mm, cache);
+    assert_eq!(machine.memcg_of_object(early), ROOT);
+    assert_eq!(machine.memcgs[memcg.idx()].kmem.usage, 0);
+    work_off(&mut machine);
+    let late = alloc(&mut machine, mm, cache);
+    assert_eq!(machine.memcg_of_object(late), memcg);
+    assert_eq!(machine.memcgs[memcg.idx()].kmem.usage, 1, "a whole page for one object");
+    let clone = machine.kmem_cache(late.cache).unwrap();
+    assert_eq!(clone.name, "thing(1:g)");
+    machine.audit().unwrap();
+    for object in [early, late] {
+        free(&mut machine, cache, object);
+        machine.audit().unwrap();
+    }
+}
+
+#[test]
+fn a_clone_outlives_its_group_and_holds_it_or_not() {
+    for (accounting, holds) in
+        [(SlabAccounting::PerGroupCaches, true), (SlabAccounting::PerGroupCachesReparent, false)]
+    {
+        let mut machine = machine(with(accounting));
+        let cache = machine.create_cache(spec("thing", 128)).unwrap();
+        let (memcg, mm) = group(&mut machine, "g");
+        alloc(&mut machine, mm, cache);
+        work_off(&mut machine);
+        let objects: Vec<Object> = (0..40).map(|_| alloc(&mut machine, mm, cache)).collect();
+        let caches = machine.kmem_caches().count();
+        leave(&mut machine, memcg, mm);
+        machine.audit().unwrap();
+        work_off(&mut machine);
+        assert_eq!(machine.memcgs[memcg.idx()].dying, holds, "{accounting:?}");
+        assert_eq!(machine.memcg_ids().count(), 1 + usize::from(holds));
+        assert!(!machine.memcg_is_online(memcg));
+        let owner = if holds { memcg } else { ROOT };
+        assert_eq!(machine.memcg_of_object(objects[0]), owner);
+        for object in objects {
+            free(&mut machine, cache, object);
+            machine.audit().unwrap();
+        }
+        assert_eq!(machine.kmem_caches().count(), caches - 1, "the clone is gone");
+        assert_eq!(machine.memcg_ids().count(), 1);
+        let again = machine.create_memcg("again".into(), ROOT).unwrap();
+        assert_eq!(again, memcg, "its id is used again");
+        machine.audit().unwrap();
+    }
+}
+
+#[test]
+fn a_parent_with_dying_children_dies_after_them() {
+    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
+    let cache = machine.create_cache(spec("thing", 128)).unwrap();
+    let outer = machine.create_memcg("outer".into(), ROOT).unwrap();
+    let inner = machine.create_memcg("inner".into(), outer).unwrap();
+    let mm = machine.create_mm(inner);
+    let early = alloc(&mut machine, mm, cache);
+    work_off(&mut machine);
+    let late = alloc(&mut machine, mm, cache);
+    machine.exit_mm(mm, CPU).discard();
+    assert_eq!(machine.remove_memcg(outer), Err(Errno::Ebusy));
+    machine.remove_memcg(inner).unwrap();
+    machine.audit().unwrap();
+    machine.remove_memcg(outer).unwrap();
+    machine.audit().unwrap();
+    work_off(&mut machine);
+    assert_eq!(machine.memcg_ids().count(), 3, "both are there, and have no name");
+    assert_eq!(machine.remove_memcg(outer), Err(Errno::Enoent));
+    free(&mut machine, cache, early);
+    free(&mut machine, cache, late);
+    machine.audit().unwrap();
+    assert_eq!(machine.memcg_ids().count(), 1);
+}
+
+#[test]
+fn without_accounting_nobody_pays() {
+    for config in [
+        with(SlabAccounting::Off),
+        Config { kmem_accounting: false, ..with(SlabAccounting::PerObject) },
+        Config { kmem_accounting: false, ..with(SlabAccounting::PerGroupCaches) },
+    ] {
+        let mut machine = machine(config);
+        let cache = machine.create_cache(spec("thing", 128)).unwrap();
+        let (memcg, mm) = group(&mut machine, "g");
+        for _ in 0..1000 {
+            alloc(&mut machine, mm, cache);
+        }
+        assert!(!machine.has_deferred_slab_work());
+        assert_eq!(machine.memcgs[memcg.idx()].memory.usage, 0);
+        machine.audit().unwrap();
+    }
+}
+
+#[test]
+fn owners_take_memory_of_their_own_or_the_end_of_the_slab() {
+    let pages = |owners, size| {
+        let mut machine = machine(Config { slab_owners: owners, ..Config::default() });
+        let cache = machine.create_cache(spec("thing", size)).unwrap();
+        let (_, mm) = group(&mut machine, "g");
+        let per_slab = machine.kmem_cache(cache).unwrap().objects_per_slab();
+        for _ in 0..per_slab * 16 {
+            alloc(&mut machine, mm, cache);
+        }
+        machine.audit().unwrap();
+        assert_eq!(machine.slab_usage(cache).num_slabs, 16);
+        slab_pages(&machine)
+    };
+    // 128 objects of 32 bytes fill a page: their pointers are 1 KiB more, their ids 256 bytes.
+    assert_eq!(pages(SlabOwners::Pointers, 32), 16 + 4);
+    assert_eq!(pages(SlabOwners::Ids, 32), 16 + 1);
+    // 13 objects of 304 bytes leave 144 bytes, which is enough for 13 ids.
+    assert_eq!(pages(SlabOwners::Ids, 304), 16);
+}
+
+#[test]
+fn kept_objects_are_freed_under_pressure_unless_used() {
+    let mut machine = machine(Config::default());
+    let dentry =
+        machine.create_cache(CacheSpec { reclaimable: true, ..spec("dentry", 192) }).unwrap();
+    let inode = machine
+        .create_cache(CacheSpec { reclaimable: true, ..spec("ext4_inode_cache", 1080) })
+        .unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    let mut kept = Vec::new();
+    for _ in 0..3000 {
+        let (name, node) = (alloc(&mut machine, mm, dentry), alloc(&mut machine, mm, inode));
+        kept.push(machine.cache_object(name, Some(node), CachedKind::Dentry).unwrap());
+        for object in [name, node] {
+            let root = machine.cache_of_object(object);
+            assert_eq!(machine.kmem_cache_free(root, object, CPU), Err(SlabError::IsCached));
+        }
+    }
+    machine.audit().unwrap();
+    assert_eq!(machine.nr_cached(memcg, CachedKind::Dentry), 3000);
+    assert!(machine.use_cached(kept[0]));
+    let before = slab_pages(&machine);
+    let mut state = machine.begin_shrink_slab(memcg, NodeId(0), 1).unwrap();
+    while !machine.shrink_slab_step(&mut state, CPU) {
+        machine.audit().unwrap();
+    }
+    // 3000 >> 1, times 4 / 2: all; 2 batches of 1024, the rest is put off.
+    assert_eq!(machine.mem.vmstat.get(Event::SlabsScanned), 2048);
+    assert_eq!(machine.memcgs[memcg.idx()].cached[0].deferred, 3000 - 2048);
+    assert!(machine.use_cached(kept[0]), "it was used, and is passed over once");
+    assert!(!machine.use_cached(kept[1]));
+    assert!(machine.nr_cached(memcg, CachedKind::Inode) > 0, "inodes wait on a list of their own");
+    assert!(slab_pages(&machine) < before);
+    machine.drop_slab(CPU);
+    machine.drop_slab(CPU);
+    machine.audit().unwrap();
+    assert_eq!(machine.nr_cached(memcg, CachedKind::Dentry), 0);
+    assert_eq!(machine.nr_cached(memcg, CachedKind::Inode), 0);
+}
+
+#[test]
+fn what_a_group_kept_is_its_parents() {
+    for accounting in [
+        SlabAccounting::PerObject,
+        SlabAccounting::PerGroupCaches,
+        SlabAccounting::PerGroupCachesReparent,
+    ] {
+        let mut machine = machine(with(accounting));
+        let dentry =
+            machine.create_cache(CacheSpec { reclaimable: true, ..spec("dentry", 192) }).unwrap();
+        let (memcg, mm) = group(&mut machine, "g");
+        let early = alloc(&mut machine, mm, dentry);
+        work_off(&mut machine);
+        let late = alloc(&mut machine, mm, dentry);
+        for object in [early, late] {
+            machine.cache_object(object, None, CachedKind::Dentry).unwrap();
+        }
+        machine.audit().unwrap();
+        leave(&mut machine, memcg, mm);
+        work_off(&mut machine);
+        machine.audit().unwrap();
+        assert_eq!(machine.nr_cached(ROOT, CachedKind::Dentry), 2, "{accounting:?}");
+        machine.drop_slab(CPU);
+        machine.audit().unwrap();
+        assert_eq!(machine.nr_cached(ROOT, CachedKind::Dentry), 0);
+        assert_eq!(machine.memcg_ids().count(), 1, "{accounting:?}: nothing holds the group now");
+    }
+}
+
+#[test]
+fn slabinfo_reads_as_the_kernels() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 192)).unwrap();
+    let mm = machine.create_mm(ROOT);
+    for _ in 0..30 {
+        alloc(&mut machine, mm, cache);
+    }
+    let text = machine.slabinfo();
+    assert!(text.starts_with("slabinfo - version: 2.1\n# name "));
+    let row = text.lines().find(|line| line.starts_with("thing ")).unwrap();
+    assert_eq!(
+        row,
+        "thing                 30     42    192   21    1 : tunables    0    0    0 \
+         : slabdata      2      2      0"
+    );
+}
