@@ -3,9 +3,14 @@
 //!
 //! None may panic; what is accepted must hold together.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::model::{KernelObjects, Workload};
+use pagetide_scenario::object_mix::ObjectMix;
+use pagetide_scenario::op::Op;
 use pagetide_scenario::trace::{import, Format, Info, Options, Reader, Replay, Writer};
 use pagetide_scenario::workload::Program;
 
@@ -80,6 +85,40 @@ pub fn scenario(bytes: &[u8]) {
         Err(mistakes) => {
             assert!(mistakes.count() > 0);
             assert!(!mistakes.to_string().is_empty());
+        }
+    }
+}
+
+/// An object mix: mistakes have places and can be shown; what has none makes objects in slots of their own.
+pub fn object_mix(bytes: &[u8]) {
+    const OPS: usize = 2000;
+    const TASK: &str = "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n\
+        workload = \"sleep\"\nduration = \"1s\"\n";
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let mix = match ObjectMix::parse("fuzz.toml", text) {
+        Ok(mix) => mix,
+        Err(mistakes) => {
+            assert!(mistakes.count() > 0);
+            assert!(!mistakes.to_string().is_empty());
+            return;
+        }
+    };
+    let scenario = load_str("task.toml", TASK, Path::new(""), &Overrides::default());
+    let mut setup = scenario.expect("a sound scenario").variants.remove(0).setup;
+    setup.caches = mix.caches();
+    let start = !mix.start_rows.is_empty();
+    let objects = KernelObjects { mix: Arc::new(mix), units: 3, interval_ns: 1, start };
+    setup.tasks[0].phases[0].workload = Workload::KernelObjects(objects);
+    let mut program = Program::new(&setup, 0, 1).expect("a mix with its caches");
+    let mut held = BTreeSet::new();
+    for _ in 0..OPS {
+        match program.next_op().expect("nothing to read") {
+            Some(Op::AllocObject { slot, cache, .. }) => {
+                assert!(held.insert(slot) && (cache as usize) < setup.caches.len());
+            }
+            Some(Op::FreeObject { slot } | Op::CacheObject { slot }) => assert!(held.remove(&slot)),
+            Some(_) => {}
+            None => break,
         }
     }
 }

@@ -172,8 +172,11 @@ impl<'a> Performer<'a> {
                 }
             }
             // The runner refuses scenarios with them; no program can ask the kernel for its pages.
-            Op::AllocBlock { .. } => self.errors += 1,
-            Op::FreeBlock { .. } | Op::Pace { .. } => {}
+            Op::AllocBlock { .. } | Op::AllocObject { .. } => self.errors += 1,
+            Op::FreeBlock { .. }
+            | Op::FreeObject { .. }
+            | Op::CacheObject { .. }
+            | Op::Pace { .. } => {}
             Op::Read { file, offset, len } => {
                 self.pieces(file, offset, len, |file, buffer, at| file.read_at(buffer, at));
             }
@@ -340,6 +343,7 @@ fn files_of(workload: &Workload) -> Vec<(usize, bool)> {
         | Workload::Discard { .. }
         | Workload::HighOrder(_)
         | Workload::KernelMemory(_)
+        | Workload::KernelObjects(_)
         | Workload::Trace { .. }
         | Workload::WriteControl { .. }
         | Workload::CreateGroup { .. }

@@ -23,6 +23,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
         policies: Default::default(),
         groups: vec![],
         files: vec![],
+        caches: vec![],
         tasks: vec![],
         measure: None,
         time_limit_ns: 3_600_000_000_000,

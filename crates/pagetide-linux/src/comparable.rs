@@ -35,6 +35,7 @@ pub fn impossible(setup: &Setup) -> Option<String> {
             let what = match &phase.workload {
                 Workload::HighOrder(_) => "workload high-order",
                 Workload::KernelMemory(_) => "workload kernel-memory",
+                Workload::KernelObjects(_) => "workload kernel-objects",
                 Workload::Build(build) if build.stack_order > 0 || build.kernel_pages > 0 => {
                     "a build with stack_order or kernel_pages"
                 }

@@ -5,6 +5,7 @@ pub mod diagnostic;
 pub mod load;
 pub mod model;
 pub mod names;
+pub mod object_mix;
 pub mod op;
 pub mod prng;
 pub mod record;

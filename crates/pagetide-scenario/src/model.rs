@@ -6,8 +6,10 @@
 //!
 //! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
 
+use crate::object_mix::ObjectMix;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A checked scenario file.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +64,8 @@ pub struct Setup {
     pub groups: Vec<Group>,
     /// Files on the machine's disks.
     pub files: Vec<File>,
+    /// Caches of kernel objects that the tasks use: those of all their mixes, by name each once.
+    pub caches: Vec<KernelCache>,
     /// Programs.
     pub tasks: Vec<Task>,
     /// The machine's counters are reported over the life of this task (index into `tasks`), as
@@ -361,6 +365,8 @@ pub enum Workload {
     HighOrder(HighOrder),
     /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
     KernelMemory(KernelMemory),
+    /// Allocates and frees kernel objects as recorded work did.
+    KernelObjects(KernelObjects),
     /// Hot/cold accesses over an anonymous and/or a file region: the generator of
     /// docs/scenario.md, "working-set".
     WorkingSet(WorkingSet),
@@ -461,6 +467,30 @@ pub struct KernelMemory {
     pub interval_ns: u64,
     /// What an allocation may do.
     pub request: BlockRequest,
+}
+
+/// A cache of kernel objects, a kmem_cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelCache {
+    /// Its name, as /proc/slabinfo spells it.
+    pub name: String,
+    /// Bytes of an object, padding included.
+    pub object_size: u32,
+    /// Its memory counts as reclaimable (SLAB_RECLAIM_ACCOUNT).
+    pub reclaimable: bool,
+}
+
+/// Units of an object mix, one after another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelObjects {
+    /// The mix; all its caches are among [`Setup::caches`].
+    pub mix: Arc<ObjectMix>,
+    /// How many units.
+    pub units: u32,
+    /// From the start of one unit to that of the next, unless it took longer.
+    pub interval_ns: u64,
+    /// The mix's beginning comes first.
+    pub start: bool,
 }
 
 /// Parameters of the hot/cold generator.

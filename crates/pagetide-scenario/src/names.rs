@@ -287,6 +287,8 @@ names! {
         HighOrder = "high-order",
         /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
         KernelMemory = "kernel-memory",
+        /// Allocates and frees kernel objects as recorded work did.
+        KernelObjects = "kernel-objects",
         /// Hot and cold accesses over anonymous and/or file memory.
         WorkingSet = "working-set",
         /// Replays a page trace.

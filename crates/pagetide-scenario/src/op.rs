@@ -103,6 +103,27 @@ pub enum Op {
         /// The slot.
         slot: u32,
     },
+    /// Allocates an object of a kernel cache and puts it, if there was memory, into a slot that is
+    /// empty. Slots of objects are the task's, count from 0 and are not those of blocks.
+    AllocObject {
+        /// The slot.
+        slot: u32,
+        /// Index into [`Setup::caches`](crate::model::Setup::caches).
+        cache: u32,
+        /// Charge it to the task's group.
+        account: bool,
+    },
+    /// Frees the object in a slot, if there is one.
+    FreeObject {
+        /// The slot.
+        slot: u32,
+    },
+    /// Leaves the object in a slot to the kernel, which may free it under pressure (dentries, inodes);
+    /// the slot is empty then.
+    CacheObject {
+        /// The slot.
+        slot: u32,
+    },
     /// Sleeps until so long after the phase's last operation of this kind ended. The first of a phase
     /// does not sleep, and neither does one that comes later than that.
     Pace {

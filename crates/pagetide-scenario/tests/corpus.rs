@@ -45,3 +45,8 @@ fn csv() {
 fn scenario() {
     run("scenario", functions::scenario);
 }
+
+#[test]
+fn object_mix() {
+    run("object-mix", functions::object_mix);
+}

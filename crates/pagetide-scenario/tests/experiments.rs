@@ -2,6 +2,7 @@
 
 use pagetide_scenario::load::{load, load_str, Overrides};
 use pagetide_scenario::model::{Scenario, Setup};
+use pagetide_scenario::object_mix::ObjectMix;
 use pagetide_scenario::op::{Backing, Op};
 use pagetide_scenario::schema::schema;
 use pagetide_scenario::workload::Program;
@@ -150,6 +151,53 @@ fn the_seed_experiment_has_the_seed_figures() {
         let node = &variant.setup.machine.nodes[0];
         assert_eq!((node.memory - node.reserved) / 1024, 2_067_844);
         assert_eq!(variant.setup.sysctls[0], ("vm.min_free_kbytes".into(), "5752".into()));
+    }
+}
+
+/// A scenario with a task for each shipped object mix.
+fn objects() -> Setup {
+    let mut text = String::from("name = \"objects\"\n[machine]\nmemory = \"1GiB\"\n");
+    for (name, start) in [("compile", false), ("database", true), ("service", false)] {
+        text += &format!(
+            "[[task]]\nname = \"{name}\"\nworkload = \"kernel-objects\"\nunits = 20\n\
+            mix = \"objects/{name}.toml\"\nstart_unit = {start}\n"
+        );
+    }
+    let base = root().join("experiments");
+    let scenario = load_str("objects.toml", &text, &base, &Overrides::default());
+    scenario.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup
+}
+
+#[test]
+fn shipped_object_mixes_are_of_one_kernel_and_make_what_they_say() {
+    let setup = objects();
+    for (task, name) in ["compile", "database", "service"].into_iter().enumerate() {
+        let path = root().join(format!("experiments/objects/{name}.toml"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let mix = ObjectMix::parse(name, &text).unwrap_or_else(|errors| panic!("{errors}"));
+        let sum = |rows: &[pagetide_scenario::object_mix::ObjectRow]| -> u64 {
+            rows.iter().map(|row| row.allocs_thousandths).sum()
+        };
+        let mut expected = 20 * sum(&mix.rows) / 1000;
+        if name == "database" {
+            expected += sum(&mix.start_rows) / 1000;
+        }
+        let mut program = Program::new(&setup, task, 7).unwrap();
+        let (mut allocs, mut held, mut highest) = (0_u64, BTreeSet::new(), 0);
+        while let Some(op) = program.next_op().unwrap() {
+            match op {
+                Op::AllocObject { slot, .. } => {
+                    assert!(held.insert(slot), "{name}: a slot is used twice");
+                    (allocs, highest) = (allocs + 1, highest.max(slot));
+                }
+                Op::FreeObject { slot } | Op::CacheObject { slot } => assert!(held.remove(&slot)),
+                _ => {}
+            }
+        }
+        // Each row is off by less than one allocation.
+        let rows = (mix.rows.len() + mix.start_rows.len()) as u64;
+        assert!(allocs.abs_diff(expected) <= rows, "{name}: {allocs}, not {expected}");
+        assert!(u64::from(highest) < allocs / 2, "{name}: slots up to {highest}");
     }
 }
 

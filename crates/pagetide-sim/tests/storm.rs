@@ -386,6 +386,7 @@ fn setup_without_groups(seed: u64) -> Setup {
         policies: policies(&mut draw),
         groups: Vec::new(),
         files,
+        caches: Vec::new(),
         tasks,
         measure: None,
         time_limit_ns: draw.of(&[2_000_000_000, 20_000_000_000, 200_000_000_000]),

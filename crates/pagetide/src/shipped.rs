@@ -1,7 +1,7 @@
 //! The experiments that the binary carries, so that their names work anywhere.
 //!
-//! A scenario names its traces by path, and traces are read as files; so whoever loads a shipped
-//! experiment has the shipped traces in a directory of their own while [`Traces`] lives.
+//! A scenario names its traces and object mixes by path, and these are read as files; so whoever loads
+//! a shipped experiment has them in a directory of their own while [`Traces`] lives.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,12 @@ static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"
 
 /// Names of the shipped experiments: their paths without `.toml`.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    FILES.iter().filter_map(|(path, _)| path.strip_suffix(".toml"))
+    FILES.iter().filter_map(|(path, _)| name_of(path))
+}
+
+/// The experiment that a file is, if it is one: traces and object mixes are parts of others.
+fn name_of(path: &'static str) -> Option<&'static str> {
+    path.strip_suffix(".toml").filter(|name| !name.starts_with("objects/"))
 }
 
 /// The shipped experiment that `text` names, with or without `.toml`.
@@ -30,17 +35,17 @@ pub fn text(name: &str) -> &'static str {
     str::from_utf8(content).expect("a test has loaded every shipped experiment")
 }
 
-/// The shipped traces on disk, while this lives.
+/// The shipped traces and object mixes on disk, while this lives.
 #[derive(Debug)]
 pub struct Traces {
     root: PathBuf,
 }
 
 impl Traces {
-    /// Writes all shipped traces below a new directory.
+    /// Writes them all below a new directory.
     pub fn unpack() -> io::Result<Traces> {
         let traces = Traces { root: fresh_directory()? };
-        for (path, content) in FILES.iter().filter(|(path, _)| !path.ends_with(".toml")) {
+        for (path, content) in FILES.iter().filter(|(path, _)| name_of(path).is_none()) {
             let path = traces.root.join(path);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
@@ -108,7 +113,7 @@ mod tests {
         for (path, content) in FILES {
             assert_eq!(
                 fs::read(root.join(path)).is_ok_and(|c| c == *content),
-                path.ends_with("ptt")
+                path.ends_with("ptt") || path.starts_with("objects/")
             );
         }
         assert_eq!(traces.directory_of("truth/seq2x"), root.join("truth"));

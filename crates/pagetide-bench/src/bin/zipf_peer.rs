@@ -195,6 +195,7 @@ fn setup(requests: u64, percent: u64) -> Setup {
             sparse: true,
             disk: 0,
         }],
+        caches: Vec::new(),
         tasks: vec![task],
         measure: None,
         time_limit_ns: u64::MAX,

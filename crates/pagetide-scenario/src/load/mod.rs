@@ -16,6 +16,7 @@ mod variants;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
 use crate::model::{Scenario, Variant};
+pub(crate) use check::parse_object_mix;
 use span::{Problem, Sink, Span, PROBLEMS_MAX};
 use std::collections::BTreeMap;
 use std::io::Read;

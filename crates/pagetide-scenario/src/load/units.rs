@@ -158,9 +158,19 @@ fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
 
 /// A decimal number in hundredths: `0.99` is 99.
 pub(crate) fn parse_hundredths(text: &str) -> Option<u32> {
-    let text = text.strip_prefix('+').unwrap_or(text);
-    let scaled = scale(text, 100).ok()?;
-    u32::try_from(scaled).ok()
+    u32::try_from(parse_parts(text, 100)?).ok()
+}
+
+/// A decimal number in parts of `1 / factor`.
+pub(crate) fn parse_parts(text: &str, factor: u64) -> Option<u64> {
+    scale(text.strip_prefix('+').unwrap_or(text), factor).ok()
+}
+
+/// `parts / factor` as a decimal number, `factor` being a power of ten.
+pub(crate) fn show_parts(parts: u64, factor: u64) -> String {
+    let digits = factor.ilog10() as usize;
+    let shown = format!("{}.{:0digits$}", parts / factor, parts % factor);
+    shown.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Bytes in the largest unit that divides them, as a scenario would say it.

@@ -8,12 +8,14 @@
 //!   once a unit), generators.
 //! * `cursor`: the generators, one enum.
 //! * `blocks`: kernel memory by order.
+//! * `objects`: kernel objects of a mix.
 //! * `replay`: a page trace as operations.
 //! * `modulo`: remainders and the scattering permutation.
 
 mod blocks;
 mod cursor;
 mod modulo;
+mod objects;
 mod plan;
 mod replay;
 
@@ -22,6 +24,7 @@ use crate::op::Op;
 use crate::trace::TraceError;
 use blocks::{Churn, Takes};
 use cursor::{Cursor, Discards, Draws, Hotspot, Laps, Pieces, Reads, Turns, Writes};
+use objects::Objects;
 use plan::{Plan, Stage, Walk, WalkOrder};
 use replay::Replayed;
 use std::sync::Arc;
@@ -200,6 +203,11 @@ impl Program {
             }
             Stage::Take(take) => *cursor = Cursor::Take(Takes::new(*take)),
             Stage::Churn(memory) => *cursor = Cursor::Churn(Churn::new(*memory, plan.blocks)),
+            Stage::Objects(units) => {
+                if let Some(state) = plan.objects.take() {
+                    *cursor = Cursor::Objects(Box::new(Objects::new(units, state)));
+                }
+            }
             Stage::Free(end) => *cursor = Cursor::Free(0..*end),
             Stage::Walk(walk) => {
                 let region = &regions[walk.region];
@@ -269,6 +277,9 @@ impl Program {
             }
             (Cursor::Pieces(pieces, _), Stage::Headers { .. }) => {
                 self.plan.headers = pieces.prng;
+            }
+            (Cursor::Objects(objects), Stage::Objects(_)) => {
+                self.plan.objects = Some(objects.into_state());
             }
             (Cursor::Churn(churn), Stage::Churn(_)) => self.plan.blocks = churn.prng,
             (Cursor::FileWrite(writes), Stage::FileWrite { file, .. }) => {

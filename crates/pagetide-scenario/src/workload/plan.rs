@@ -2,6 +2,7 @@
 //! stages it consists of. All checks of a task's workloads that need no I/O are made here.
 
 use super::modulo::Scatter;
+use super::objects::{self, State, Units};
 use super::ProgramError;
 use crate::model::{Advice, BlockRequest, Build, HighOrder, KernelMemory};
 use crate::model::{Order, Setup, Task, WorkingSet, Workload};
@@ -39,6 +40,8 @@ pub(super) struct Plan {
     pub(super) headers: SplitMix64,
     /// Draws of the blocks that kernel-memory phases free.
     pub(super) blocks: SplitMix64,
+    /// Slots and draws of kernel-objects phases; a cursor has them while it works.
+    pub(super) objects: Option<State>,
 }
 
 /// What a phase consists of.
@@ -94,6 +97,7 @@ pub(super) enum Stage {
     },
     Take(Take),
     Churn(KernelMemory),
+    Objects(Units),
     /// Frees the blocks in the slots from 0 to below this.
     Free(u32),
     FileWrite {
@@ -180,6 +184,10 @@ impl Plan {
             // A name that no region gives: `#` is in no name of a scenario.
             headers: SplitMix64::new(sub_seed(seed, &format!("{}#headers", task.name))),
             blocks: SplitMix64::new(sub_seed(seed, &format!("{}#blocks", task.name))),
+            objects: Some(State::new(SplitMix64::new(sub_seed(
+                seed,
+                &format!("{}#objects", task.name),
+            )))),
         };
         let mut planner = Planner { setup, task, seed, plan, zipfs: Vec::new() };
         for (index, phase) in task.phases.iter().enumerate() {
@@ -267,6 +275,10 @@ impl Planner<'_> {
                     u32::try_from(count).unwrap_or(u32::MAX).min(memory.blocks)
                 });
                 Ok(vec![Stage::Churn(*memory), Stage::Free(used)])
+            }
+            Workload::KernelObjects(objects) => {
+                let units = objects::units(self.setup, objects)?;
+                Ok(units.into_iter().map(Stage::Objects).collect())
             }
             Workload::WorkingSet(set) => self.working_set(set),
             Workload::Trace { path, passes } => {

@@ -4,6 +4,7 @@ use crate::op::Backing;
 use std::collections::BTreeMap;
 
 mod blocks;
+mod objects;
 
 fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
     let node = Node { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };
@@ -14,6 +15,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
         policies: BTreeMap::new(),
         groups: Vec::new(),
         files,
+        caches: Vec::new(),
         tasks,
         measure: None,
         time_limit_ns: 1,

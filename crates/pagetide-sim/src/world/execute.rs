@@ -345,6 +345,8 @@ impl World {
                 self.begin_call(id, call, op, *elapsed);
             }
             Op::FreeBlock { slot } => self.free_block(id, slot, cpu, elapsed),
+            // Objects of kernel caches have no memory here.
+            Op::AllocObject { .. } | Op::FreeObject { .. } | Op::CacheObject { .. } => {}
             Op::Pace { ns } => return self.pace(id, ns, *elapsed),
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];

@@ -9,6 +9,8 @@ mod holes;
 mod knobs;
 mod machine;
 mod names;
+mod object_mix;
+mod objects;
 mod report;
 mod tasks;
 mod waiting;
@@ -17,7 +19,10 @@ mod workload;
 use super::raw;
 use super::span::{Sink, Span};
 use crate::model::{Reference, Setup};
+use std::cell::RefCell;
 use std::path::Path;
+
+pub(crate) use object_mix::parse as parse_object_mix;
 
 /// Pages of the largest machine: 2 TiB.
 pub(super) const MACHINE_PAGES_MAX: u64 = 1 << 29;
@@ -36,7 +41,9 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
     let memory = machine.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.memory));
     let groups = groups::check(raw, memory, sink);
-    let scene = tasks::Scene { groups: &groups, policies: &policies, base_dir, memory };
+    let mixes = RefCell::default();
+    let scene =
+        tasks::Scene { groups: &groups, policies: &policies, base_dir, memory, mixes: &mixes };
     let tasks = tasks::check(raw, scene, &mut files, at, sink);
     let measure = report::measure(raw, &tasks, sink);
     let limit = raw.time_limit.as_ref();
@@ -49,6 +56,7 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
         policies,
         groups: groups.list,
         files: files.list,
+        caches: mixes.into_inner().into_caches(),
         tasks,
         measure,
         time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),

@@ -3,12 +3,14 @@
 use super::files::Files;
 use super::groups::Groups;
 use super::names::{need, Names};
+use super::objects::Mixes;
 use super::waiting::{self, Other};
 use super::workload::{Phases, Regions};
 use super::{PHASES_MAX, TASKS_MAX};
 use crate::load::raw;
 use crate::load::span::{clip, Problem, Sink, Span};
 use crate::model::{Phase, Start, Task, Workload};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -41,6 +43,8 @@ pub(super) struct Scene<'c> {
     pub(super) base_dir: &'c Path,
     /// Bytes of all nodes.
     pub(super) memory: u64,
+    /// Object mixes that tasks have named.
+    pub(super) mixes: &'c RefCell<Mixes>,
 }
 
 /// All tasks, copies made.
@@ -294,6 +298,7 @@ fn files_of(workload: &mut Workload) -> [Option<&mut usize>; 3] {
         | Workload::Discard { .. }
         | Workload::HighOrder(_)
         | Workload::KernelMemory(_)
+        | Workload::KernelObjects(_)
         | Workload::Trace { .. }
         | Workload::WriteControl { .. }
         | Workload::CreateGroup { .. }

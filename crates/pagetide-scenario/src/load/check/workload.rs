@@ -66,6 +66,7 @@ impl Phases<'_, '_> {
             raw::Workload::Discard(keys) => self.discard(keys, sink),
             raw::Workload::HighOrder(keys) => self.high_order(keys, sink),
             raw::Workload::KernelMemory(keys) => self.kernel_memory(keys, sink),
+            raw::Workload::KernelObjects(keys) => self.kernel_objects(keys, sink),
             raw::Workload::WorkingSet(keys) => self.working_set(keys, sink),
             raw::Workload::Trace(keys) => self.trace(keys, sink),
             raw::Workload::Build(keys) => self.build(keys, sink),

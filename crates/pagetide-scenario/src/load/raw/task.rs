@@ -158,6 +158,9 @@ fn decode_workload(
         WorkloadKind::KernelMemory => {
             Workload::KernelMemory(fill(kind, span, rest, outer_keys, sink))
         }
+        WorkloadKind::KernelObjects => {
+            Workload::KernelObjects(fill(kind, span, rest, outer_keys, sink))
+        }
         WorkloadKind::WorkingSet => {
             Workload::WorkingSet(Box::new(fill(kind, span, rest, outer_keys, sink)))
         }

@@ -28,6 +28,8 @@ pub(crate) enum Workload {
     HighOrder(HighOrder),
     /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
     KernelMemory(KernelMemory),
+    /// Allocates and frees kernel objects as recorded work did.
+    KernelObjects(KernelObjects),
     /// Hot and cold accesses over anonymous and/or file memory.
     WorkingSet(Box<WorkingSet>),
     /// Replays a page trace.
@@ -183,6 +185,22 @@ table! {
 }
 
 table! {
+    /// Kernel objects as recorded work made them.
+    KernelObjects {
+        /// The object mix, relative to the scenario file.
+        #[schemars(required)]
+        mix: At<String>,
+        /// How many units of it.
+        #[schemars(required)]
+        units: At<Int<1, { u32::MAX as i64 }>>,
+        /// From the start of one unit to that of the next (default 0: at once).
+        interval: At<Time>,
+        /// First the mix's beginning, which stays until the task ends (default false).
+        start_unit: At<bool>,
+    }
+}
+
+table! {
     /// Hot and cold accesses.
     WorkingSet {
         /// Size of the anonymous region (default: none).
@@ -327,6 +345,7 @@ pub(crate) fn workload_keys(kind: WorkloadKind) -> &'static [&'static str] {
         WorkloadKind::Discard => Discard::KEYS,
         WorkloadKind::HighOrder => HighOrder::KEYS,
         WorkloadKind::KernelMemory => KernelMemory::KEYS,
+        WorkloadKind::KernelObjects => KernelObjects::KEYS,
         WorkloadKind::WorkingSet => WorkingSet::KEYS,
         WorkloadKind::Trace => Trace::KEYS,
         WorkloadKind::Build => Build::KEYS,

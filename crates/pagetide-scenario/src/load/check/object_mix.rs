@@ -1,0 +1,266 @@
+//! An object mix: TOML text to a checked [`ObjectMix`], or to everything that is wrong with it.
+
+use super::names::need;
+use crate::diagnostic::Diagnostics;
+use crate::load::decode::{decode_table, expected, table, unknown_key, Decode, Int};
+use crate::load::span::{clip, At, Problem, Sink, Span};
+use crate::load::tree::{self, Node, Value};
+use crate::load::units::{parse_parts, show_parts};
+use crate::load::{Loader, SCENARIO_BYTES_MAX};
+use crate::model::KernelCache;
+use crate::object_mix::{Lifetimes, ObjectMix, ObjectRow, SHARES, UNIT_ALLOCS_MAX};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Longest name of a cache.
+const NAME_MAX: usize = 64;
+/// Bytes of the largest object: what kmalloc() takes from a cache.
+const OBJECT_SIZE_MAX: i64 = 1 << 16;
+/// Rows of a mix.
+const ROWS_MAX: usize = 1000;
+/// Keys of the classes of lifetime, in the order of time.
+const CLASSES: [&str; 6] = ["16", "256", "4096", "unit", "cached", "kept"];
+
+table! {
+    /// A recorded mix.
+    Mix {
+        /// What was recorded, on which kernel, how and when.
+        #[schemars(required)]
+        recorded: At<String>,
+        /// What one unit is.
+        #[schemars(required)]
+        unit: At<String>,
+        /// What the beginning is.
+        start: At<String>,
+        /// The objects of a unit.
+        #[schemars(required)]
+        cache: Vec<Row>,
+        /// The objects of the beginning.
+        start_cache: Vec<Row>,
+    }
+}
+
+table! {
+    /// Objects of one cache that are charged alike.
+    Row {
+        /// The cache, as /proc/slabinfo spells it.
+        #[schemars(required)]
+        name: At<CacheName>,
+        /// Bytes of an object.
+        #[schemars(required)]
+        object_size: At<Int<1, OBJECT_SIZE_MAX>>,
+        /// Charged to a group.
+        #[schemars(required)]
+        account: At<bool>,
+        /// The cache counts as reclaimable.
+        #[schemars(required)]
+        reclaimable: At<bool>,
+        /// Allocations a unit in the mean.
+        #[schemars(required)]
+        allocs: At<Thousandths>,
+        /// Shares by lifetime.
+        #[schemars(required)]
+        lifetimes: At<Lifetimes>,
+    }
+}
+
+/// The name of a cache.
+#[derive(Clone, Debug)]
+pub(super) struct CacheName(String);
+
+impl Decode for CacheName {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let name = String::decode(node, sink)?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:()".contains(c);
+        if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_plain) {
+            let hint = "write it as /proc/slabinfo does, for example \"kmalloc-cg-64\"";
+            sink.hinted(node.span, format!("`{}` is no name of a cache", clip(&name)), hint);
+            return None;
+        }
+        Some(CacheName(name))
+    }
+}
+
+/// A number of allocations.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thousandths(u64);
+
+impl Decode for Thousandths {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        match number(node, 1000) {
+            Some(parts) if (1..=UNIT_ALLOCS_MAX * 1000).contains(&parts) => Some(Self(parts)),
+            _ => {
+                let hint =
+                    format!("a number from 0.001 to {UNIT_ALLOCS_MAX} with at most three decimals");
+                sink.hinted(node.span, "not a number of allocations", hint);
+                None
+            }
+        }
+    }
+}
+
+/// A decimal number in parts of `1 / factor`.
+fn number(node: &Node, factor: u64) -> Option<u64> {
+    match &node.value {
+        Value::Float(text) => parse_parts(text, factor),
+        Value::Integer(value) => parse_parts(&value.to_string(), factor),
+        _ => None,
+    }
+}
+
+impl Decode for Lifetimes {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let Value::Table(table) = &node.value else {
+            let hint = "write lifetimes = { \"16\" = 0.9, unit = 0.1 }, for example";
+            expected(node, "a table", hint, sink);
+            return None;
+        };
+        let mut shares = [0; CLASSES.len()];
+        let mut is_sound = true;
+        for entry in &table.entries {
+            let Some(class) = CLASSES.iter().position(|class| *class == entry.key) else {
+                unknown_key(entry, CLASSES.into_iter(), sink);
+                is_sound = false;
+                continue;
+            };
+            match number(&entry.node, u64::from(SHARES)) {
+                Some(share) if share <= u64::from(SHARES) => shares[class] = share,
+                _ => {
+                    let hint = "a number from 0 to 1 with at most four decimals";
+                    sink.hinted(entry.node.span, "not a share", hint);
+                    is_sound = false;
+                }
+            }
+        }
+        if !is_sound {
+            return None;
+        }
+        let sum: u64 = shares.iter().sum();
+        if sum != u64::from(SHARES) {
+            let message = format!("the shares add up to {}", show_parts(sum, u64::from(SHARES)));
+            sink.hinted(node.span, message, "they must add up to 1");
+            return None;
+        }
+        let [a, b, c, unit, cached, kept] = shares.map(|share| share as u16);
+        Some(Lifetimes { within: [a, b, c], unit, cached, kept })
+    }
+}
+
+macro_rules! described {
+    ($($name:ident: $schema:tt),+ $(,)?) => {$(
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )+};
+}
+
+described!(
+    CacheName: { "type": "string" },
+    Thousandths: { "type": "number" },
+    Lifetimes: { "type": "object" },
+);
+
+/// Reads a mix.
+pub(crate) fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
+    let mut loader = Loader::new(name, text);
+    let mut sink = Sink::default();
+    let mix = if text.len() as u64 > SCENARIO_BYTES_MAX {
+        let message = format!("larger than {SCENARIO_BYTES_MAX} bytes: not an object mix");
+        sink.error(Span::default(), message);
+        None
+    } else {
+        read(text, &mut sink)
+    };
+    loader.absorb(sink);
+    match mix {
+        Some(mix) if loader.problems.is_empty() => Ok(mix),
+        _ => Err(loader.diagnostics()),
+    }
+}
+
+fn read(text: &str, sink: &mut Sink) -> Option<ObjectMix> {
+    let root = tree::parse(text, 0, sink)?;
+    let raw: Mix = decode_table(&root, sink)?;
+    let place = (root.span, raw.bad.as_slice());
+    let example = "\"gcc -c; Linux 6.1; 2026-01-31\"";
+    let recorded = need(&raw.recorded, "recorded", place, "the mix", example, sink);
+    let unit = need(&raw.unit, "unit", place, "the mix", "\"one compiler process\"", sink);
+    let cache = raw.cache.as_deref().unwrap_or_default();
+    if cache.is_empty() && raw.bad.is_empty() {
+        sink.hinted(root.span, "the mix has no objects", "add a [[cache]]");
+    }
+    let mut known = BTreeMap::new();
+    let rows = rows(cache, &mut known, sink);
+    let start_rows = self::rows(raw.start_cache.as_deref().unwrap_or_default(), &mut known, sink);
+    Some(ObjectMix {
+        recorded: recorded?.value.clone(),
+        unit: unit?.value.clone(),
+        start: raw.start.as_ref().map(|start| start.value.clone()),
+        rows: rows?,
+        start_rows: start_rows?,
+    })
+}
+
+/// The rows of one kind of unit. `known`: what earlier rows say about caches, and where.
+fn rows(
+    list: &[Row],
+    known: &mut BTreeMap<String, (KernelCache, Span)>,
+    sink: &mut Sink,
+) -> Option<Vec<ObjectRow>> {
+    if let Some(row) = list.get(ROWS_MAX) {
+        sink.hinted(row.at, "too many rows", format!("a mix has at most {ROWS_MAX}"));
+        return None;
+    }
+    let rows: Vec<Option<ObjectRow>> = list.iter().map(|raw| row(raw, known, sink)).collect();
+    let rows: Vec<ObjectRow> = rows.into_iter().collect::<Option<_>>()?;
+    let sum: u64 = rows.iter().map(|row| row.allocs_thousandths).sum();
+    if sum > UNIT_ALLOCS_MAX * 1000 {
+        let message = format!("a unit makes {} allocations", sum / 1000);
+        sink.hinted(list[0].at, message, format!("at most {UNIT_ALLOCS_MAX}: take smaller units"));
+        return None;
+    }
+    Some(rows)
+}
+
+fn row(
+    raw: &Row,
+    known: &mut BTreeMap<String, (KernelCache, Span)>,
+    sink: &mut Sink,
+) -> Option<ObjectRow> {
+    let place = (raw.at, raw.bad.as_slice());
+    let name = need(&raw.name, "name", place, "the cache", "\"filp\"", sink);
+    let size = need(&raw.object_size, "object_size", place, "the cache", "256", sink);
+    let account = need(&raw.account, "account", place, "the cache", "true", sink);
+    let reclaimable = need(&raw.reclaimable, "reclaimable", place, "the cache", "false", sink);
+    let allocs = need(&raw.allocs, "allocs", place, "the cache", "1.5", sink);
+    let lifetimes = need(&raw.lifetimes, "lifetimes", place, "the cache", "{ unit = 1 }", sink);
+    let name = name?;
+    let cache = KernelCache {
+        name: name.value.0.clone(),
+        object_size: size?.value.0 as u32,
+        reclaimable: reclaimable?.value,
+    };
+    let row = ObjectRow {
+        cache: cache.clone(),
+        account: account?.value,
+        allocs_thousandths: allocs?.value.0,
+        lifetimes: lifetimes?.value,
+    };
+    let (first, span) = known.entry(cache.name.clone()).or_insert((cache.clone(), name.span));
+    if *first != cache {
+        sink.push(Problem {
+            span: name.span,
+            message: format!("the cache `{}` is another than before", clip(&cache.name)),
+            hint: Some("rows of one cache have the same object_size and reclaimable".into()),
+            also: Some((*span, "first described here".into())),
+        });
+        return None;
+    }
+    Some(row)
+}

@@ -1,0 +1,139 @@
+//! `workload = "kernel-objects"`: the mixes that a scenario names, and the caches of all of them.
+
+use super::names::need;
+use super::workload::Phases;
+use crate::diagnostic::Diagnostic;
+use crate::load::raw;
+use crate::load::span::{clip, At, Problem, Sink};
+use crate::load::SCENARIO_BYTES_MAX;
+use crate::model::{KernelCache, KernelObjects, Workload};
+use crate::object_mix::ObjectMix;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is wrong with a mix, each with what to do about it.
+type Complaints = Vec<(String, Option<String>)>;
+
+/// The mixes read so far. Each is read once, and told about wherever it is named.
+#[derive(Debug, Default)]
+pub(super) struct Mixes {
+    read: Vec<(PathBuf, Result<Arc<ObjectMix>, Complaints>)>,
+    /// Every cache once, with the mix that named it first.
+    caches: Vec<(KernelCache, String)>,
+}
+
+impl Mixes {
+    /// The caches of all mixes, in the order in which they were named.
+    pub(super) fn into_caches(self) -> Vec<KernelCache> {
+        self.caches.into_iter().map(|(cache, _)| cache).collect()
+    }
+
+    fn load(&mut self, path: &At<String>, base: &Path, sink: &mut Sink) -> Option<Arc<ObjectMix>> {
+        let full = base.join(&path.value);
+        let index = self.read.iter().position(|(known, _)| *known == full);
+        let index = index.unwrap_or_else(|| {
+            let mix = read(&full).and_then(|mix| self.join(mix, &path.value));
+            self.read.push((full, mix));
+            self.read.len() - 1
+        });
+        match &self.read[index].1 {
+            Ok(mix) => Some(Arc::clone(mix)),
+            Err(complaints) => {
+                for (message, hint) in complaints {
+                    let message = format!("object mix `{}`: {message}", clip(&path.value));
+                    let (span, hint) = (path.span, hint.clone());
+                    sink.push(Problem { span, message, hint, also: None });
+                }
+                None
+            }
+        }
+    }
+
+    /// Adds the caches of a mix to those of the others.
+    fn join(&mut self, mix: ObjectMix, path: &str) -> Result<Arc<ObjectMix>, Complaints> {
+        let mut complaints = Complaints::new();
+        for cache in mix.caches() {
+            let known = self.caches.iter().find(|(known, _)| known.name == cache.name);
+            let Some((known, first)) = known else {
+                self.caches.push((cache, path.to_owned()));
+                continue;
+            };
+            if *known != cache {
+                let show = |cache: &KernelCache| {
+                    let not = if cache.reclaimable { "" } else { "not " };
+                    format!("{} bytes, {not}reclaimable", cache.object_size)
+                };
+                let message = format!(
+                    "objects of `{}` have {}; in `{}`, {}",
+                    clip(&cache.name),
+                    show(&cache),
+                    clip(first),
+                    show(known)
+                );
+                complaints.push((message, Some("take mixes of one kernel".into())));
+            }
+        }
+        if complaints.is_empty() {
+            Ok(Arc::new(mix))
+        } else {
+            Err(complaints)
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<ObjectMix, Complaints> {
+    let cannot = |error: std::io::Error| {
+        let hint = format!("looked for {}: paths start at the scenario file", path.display());
+        vec![(error.to_string(), Some(hint))]
+    };
+    // Opening a pipe would wait for its other end.
+    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err(vec![("it is not a file".into(), None)]);
+    }
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    let mut bytes = Vec::new();
+    file.take(SCENARIO_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Err(vec![("not UTF-8 text".into(), Some("is this an object mix?".into()))]);
+    };
+    ObjectMix::parse(&path.display().to_string(), &text)
+        .map_err(|mistakes| mistakes.iter().map(complaint).collect())
+}
+
+/// A mistake in a mix, for a reader who looks at the scenario.
+fn complaint(mistake: &Diagnostic) -> (String, Option<String>) {
+    let Diagnostic { line, column, text, message, hint, .. } = mistake;
+    let message = match (line, text.as_str()) {
+        (0, _) => message.clone(),
+        (_, "") => format!("line {line}, column {column}: {message}"),
+        _ => format!("line {line}, column {column}, `{}`: {message}", clip(text)),
+    };
+    (message, hint.clone())
+}
+
+impl Phases<'_, '_> {
+    pub(super) fn kernel_objects(
+        &self,
+        keys: &raw::KernelObjects,
+        sink: &mut Sink,
+    ) -> Option<Workload> {
+        let place = (keys.at, keys.bad.as_slice());
+        let what = "workload kernel-objects";
+        let path = need(&keys.mix, "mix", place, what, "\"objects/compile.toml\"", sink);
+        let units = need(&keys.units, "units", place, what, "100", sink);
+        let path = path?;
+        let mix = self.scene.mixes.borrow_mut().load(path, self.scene.base_dir, sink)?;
+        let start = keys.start_unit.as_ref().filter(|start| start.value);
+        if let (Some(start), true) = (start, mix.start_rows.is_empty()) {
+            let message = format!("the mix `{}` has no beginning", clip(&path.value));
+            sink.hinted(start.span, message, "leave it out, or add a [[start_cache]] to the mix");
+        }
+        Some(Workload::KernelObjects(KernelObjects {
+            mix,
+            units: units?.value.0 as u32,
+            interval_ns: keys.interval.as_ref().map_or(0, |interval| interval.value.0),
+            start: start.is_some(),
+        }))
+    }
+}

@@ -1,0 +1,260 @@
+//! Kernel objects: units of an object mix, one after another.
+//!
+//! Objects go into slots of the task; a slot that is free again is used before a new one, so that they stay
+//! dense. What becomes of an object is drawn when it is allocated (docs/scenario.md, "kernel-objects").
+//!
+//! Invariant: a slot is in one place: free, waiting for its age, waiting for the unit's end, or kept.
+
+use crate::model::{KernelCache, KernelObjects, Setup};
+use crate::object_mix::{Lifetimes, ObjectRow, SHARES, WITHIN};
+use crate::op::Op;
+use crate::prng::SplitMix64;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Objects that a task keeps at most; further ones go at the unit's end.
+const KEPT_MAX: u32 = 1 << 24;
+
+/// What units are made of.
+#[derive(Debug)]
+pub(super) struct Units {
+    rows: Arc<[Row]>,
+    units: u32,
+    interval_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// Index into [`Setup::caches`].
+    cache: u32,
+    account: bool,
+    allocs_thousandths: u64,
+    lifetimes: Lifetimes,
+    /// What nobody uses after the unit, a shrinker finds.
+    is_shrinkable: bool,
+}
+
+/// The stages of a phase: the beginning, and the units.
+pub(super) fn units(setup: &Setup, objects: &KernelObjects) -> Result<Vec<Units>, String> {
+    let KernelObjects { mix, units, interval_ns, start } = objects;
+    let mut list = Vec::with_capacity(2);
+    if *start {
+        let rows = rows(setup, &mix.start_rows)?;
+        list.push(Units { rows, units: 1, interval_ns: 0 });
+    }
+    let rows = rows(setup, &mix.rows)?;
+    list.push(Units { rows, units: *units, interval_ns: *interval_ns });
+    Ok(list)
+}
+
+fn rows(setup: &Setup, rows: &[ObjectRow]) -> Result<Arc<[Row]>, String> {
+    rows.iter()
+        .map(|row| {
+            let cache = setup.caches.iter().position(|cache| *cache == row.cache);
+            let cache = cache.ok_or_else(|| format!("there is no cache `{}`", row.cache.name))?;
+            Ok(Row {
+                cache: cache as u32,
+                account: row.account,
+                allocs_thousandths: row.allocs_thousandths,
+                lifetimes: row.lifetimes,
+                is_shrinkable: is_shrinkable(&row.cache),
+            })
+        })
+        .collect()
+}
+
+/// Dentries and inodes, which have lists and shrinkers of their own. What hangs on them goes with them.
+fn is_shrinkable(cache: &KernelCache) -> bool {
+    cache.reclaimable && (cache.name == "dentry" || cache.name.ends_with("_inode_cache"))
+}
+
+/// What outlives a phase: the task's slots and its draws.
+#[derive(Debug)]
+pub(super) struct State {
+    prng: SplitMix64,
+    free: Vec<u32>,
+    /// Slots that were ever used.
+    nr_slots: u32,
+    nr_kept: u32,
+}
+
+impl State {
+    pub(super) fn new(prng: SplitMix64) -> Self {
+        Self { prng, free: Vec::new(), nr_slots: 0, nr_kept: 0 }
+    }
+
+    fn take_slot(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            let slot = self.nr_slots;
+            self.nr_slots += 1;
+            slot
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Between,
+    Within,
+    Ending,
+}
+
+/// What becomes of an object.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    /// Freed after so many further allocations.
+    Age(u64),
+    Unit,
+    Cached,
+    Kept,
+}
+
+/// A row on its way.
+#[derive(Debug)]
+struct Progress {
+    row: Row,
+    /// Thousandths of an allocation that earlier units left over.
+    carry: u64,
+    /// Allocations that this unit still makes.
+    left: u64,
+}
+
+/// Units of one mix.
+#[derive(Debug)]
+pub(super) struct Objects {
+    state: State,
+    rows: Vec<Progress>,
+    units_left: u32,
+    interval_ns: u64,
+    step: Step,
+    /// Sum of the rows' `left`.
+    left: u64,
+    /// Allocations of this unit so far.
+    count: u64,
+    /// (count at which to free, slot).
+    due: BinaryHeap<Reverse<(u64, u32)>>,
+    /// (slot, left to the kernel), in the order of allocation.
+    at_end: Vec<(u32, bool)>,
+    /// Those of `at_end` that are gone.
+    ended: usize,
+}
+
+impl Objects {
+    pub(super) fn new(units: &Units, mut state: State) -> Self {
+        // Rows that allocate less than once a unit begin at different points.
+        let progress = |row: &Row| Progress { row: *row, carry: state.prng.below(1000), left: 0 };
+        let rows = units.rows.iter().map(progress).collect();
+        Self {
+            state,
+            rows,
+            units_left: units.units,
+            interval_ns: units.interval_ns,
+            step: Step::Between,
+            left: 0,
+            count: 0,
+            due: BinaryHeap::new(),
+            at_end: Vec::new(),
+            ended: 0,
+        }
+    }
+
+    pub(super) fn into_state(self) -> State {
+        self.state
+    }
+
+    pub(super) fn next_op(&mut self) -> Option<Op> {
+        loop {
+            match self.step {
+                Step::Between => {
+                    self.units_left = self.units_left.checked_sub(1)?;
+                    self.begin();
+                    if self.interval_ns > 0 {
+                        return Some(Op::Pace { ns: self.interval_ns });
+                    }
+                }
+                Step::Within => {
+                    if let Some(&Reverse((due, slot))) = self.due.peek() {
+                        if due <= self.count {
+                            self.due.pop();
+                            return Some(self.free(slot));
+                        }
+                    }
+                    if self.left > 0 {
+                        return Some(self.alloc());
+                    }
+                    self.step = Step::Ending;
+                }
+                Step::Ending => {
+                    if let Some(Reverse((_, slot))) = self.due.pop() {
+                        return Some(self.free(slot));
+                    }
+                    if let Some(&(slot, is_cached)) = self.at_end.get(self.ended) {
+                        self.ended += 1;
+                        let free = self.free(slot);
+                        return Some(if is_cached { Op::CacheObject { slot } } else { free });
+                    }
+                    self.step = Step::Between;
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        (self.step, self.left, self.count, self.ended) = (Step::Within, 0, 0, 0);
+        self.at_end.clear();
+        for progress in &mut self.rows {
+            let thousandths = progress.carry + progress.row.allocs_thousandths;
+            (progress.left, progress.carry) = (thousandths / 1000, thousandths % 1000);
+            self.left += progress.left;
+        }
+    }
+
+    fn free(&mut self, slot: u32) -> Op {
+        self.state.free.push(slot);
+        Op::FreeObject { slot }
+    }
+
+    /// Allocates an object of one of the rows, as likely as each has allocations left.
+    fn alloc(&mut self) -> Op {
+        let mut drawn = self.state.prng.below(self.left);
+        let mut chosen = 0;
+        while drawn >= self.rows[chosen].left {
+            drawn -= self.rows[chosen].left;
+            chosen += 1;
+        }
+        let progress = &mut self.rows[chosen];
+        progress.left -= 1;
+        let row = progress.row;
+        self.left -= 1;
+        self.count += 1;
+        let slot = self.state.take_slot();
+        match draw_fate(&row, &mut self.state.prng) {
+            Fate::Age(age) => self.due.push(Reverse((self.count + age, slot))),
+            Fate::Cached if row.is_shrinkable => self.at_end.push((slot, true)),
+            Fate::Cached | Fate::Kept if self.state.nr_kept < KEPT_MAX => self.state.nr_kept += 1,
+            Fate::Unit | Fate::Cached | Fate::Kept => self.at_end.push((slot, false)),
+        }
+        Op::AllocObject { slot, cache: row.cache, account: row.account }
+    }
+}
+
+fn draw_fate(row: &Row, prng: &mut SplitMix64) -> Fate {
+    let Lifetimes { within, unit, cached, .. } = row.lifetimes;
+    let mut drawn = prng.below(u64::from(SHARES)) as u16;
+    let mut first = 0;
+    for (share, last) in within.into_iter().zip(WITHIN.map(u64::from)) {
+        if drawn < share {
+            return Fate::Age(first + prng.below(last - first + 1));
+        }
+        drawn -= share;
+        first = last + 1;
+    }
+    if drawn < unit {
+        Fate::Unit
+    } else if drawn - unit < cached {
+        Fate::Cached
+    } else {
+        Fate::Kept
+    }
+}
