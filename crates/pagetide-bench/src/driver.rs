@@ -190,6 +190,7 @@ impl Driver {
                     // Nobody sleeps here, and nothing is written but swap.
                     Effect::WakePage(_)
                     | Effect::WakeKcompactd(_)
+                    | Effect::WakeKworker
                     | Effect::WakeFlusher
                     | Effect::WakeThrottled(..) => {}
                 }

@@ -108,6 +108,7 @@ impl World for Simulator {
                 SimError::Setup(_)
                 | SimError::Control(_)
                 | SimError::Group { .. }
+                | SimError::Cache { .. }
                 | SimError::Program(_) => Cause::Scenario,
                 SimError::World(_) | SimError::Cancelled => Cause::Run,
             },

@@ -6,7 +6,7 @@ use pagetide_scenario::model::{Setup, Workload};
 /// The longest read() or write() that the guest makes in one call.
 const BLOCK_MAX: u64 = 1 << 20;
 /// Policies that stand for what the guest's kernel does.
-const LINUX_TODAY: [(&str, &str); 13] = [
+const LINUX_TODAY: [(&str, &str); 17] = [
     ("watermarks", "scale-factor"),
     ("kswapd", "linux-6.1"),
     ("direct_reclaim", "linux-6.1"),
@@ -20,6 +20,10 @@ const LINUX_TODAY: [(&str, &str); 13] = [
     ("background_compaction", "kcompactd-early"),
     ("compaction", "linux-6.1"),
     ("compaction_capture", "on"),
+    ("slab_accounting", "per-object"),
+    ("slub", "linux-6.1"),
+    ("slab_owners", "pointers"),
+    ("objcg_stock", "1"),
 ];
 /// Policies that the guest sets in its kernel.
 const SET_IN_THE_GUEST: [&str; 2] = ["thp", "thp_defrag"];

@@ -113,6 +113,60 @@ names! {
 }
 
 names! {
+    /// Who pays for small objects of the kernel.
+    "policy" SlabAccountingPolicy {
+        /// Caches are shared, and every object has an owner (since Linux 5.9).
+        PerObject = "per-object",
+        /// Each group has caches of its own, which hold it when it is gone (Linux 3.8 to 5.2).
+        PerGroupCaches = "per-group-caches",
+        /// The same, and its parent takes them over (5.3 to 5.8).
+        PerGroupCachesReparent = "per-group-caches-reparent",
+        /// Nobody.
+        Off = "off",
+    }
+}
+
+names! {
+    /// Which slab of a cache is used next.
+    "policy" SlubPolicy {
+        /// Chains of slabs a CPU by number, queues a node.
+        Linux61 = "linux-6.1",
+        /// Chains by free objects (up to Linux 5.15).
+        Linux55 = "linux-5.5",
+        /// No chains; the fullest partial slab (Pagetide's).
+        Fullest = "fullest",
+        /// No chains; the partial slab with the lowest address (Pagetide's).
+        Lowest = "lowest",
+    }
+}
+
+names! {
+    /// How an object remembers its owner.
+    "policy" SlabOwnersPolicy {
+        /// By a pointer, in a vector that is an object itself (Linux).
+        Pointers = "pointers",
+        /// By an id of two bytes, at the end of the slab where there is room (Pagetide's).
+        Ids = "ids",
+    }
+}
+
+names! {
+    /// Owners for which a CPU has bytes in advance.
+    "policy" ObjcgStockPolicy {
+        /// As Linux.
+        One = "1",
+        /// Four.
+        Four = "4",
+        /// Eight.
+        Eight = "8",
+        /// Sixteen.
+        Sixteen = "16",
+        /// Sixty-four.
+        SixtyFour = "64",
+    }
+}
+
+names! {
     /// When anonymous memory gets huge pages (transparent_hugepage/enabled).
     "policy" ThpPolicy {
         /// Wherever it can.

@@ -5,9 +5,10 @@ use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
 use pagetide_scenario::names::{
     BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy, DirectReclaimPolicy,
-    GroupWalkPolicy, KnobForm, KswapdPolicy, LruPolicy, Named, PerCpuListsPolicy,
-    ShrinkPriorityPolicy, SoftLimitDirectPolicy, SoftLimitNodePolicy, SoftLimitPolicy,
-    SoftLimitRootPolicy, ThpDefragPolicy, ThpPolicy, WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
+    GroupWalkPolicy, KnobForm, KswapdPolicy, LruPolicy, Named, ObjcgStockPolicy, PerCpuListsPolicy,
+    ShrinkPriorityPolicy, SlabAccountingPolicy, SlabOwnersPolicy, SlubPolicy,
+    SoftLimitDirectPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy,
+    ThpDefragPolicy, ThpPolicy, WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
 };
 
 fn machine() -> Machine {
@@ -73,6 +74,10 @@ fn the_policies_are_the_core_s() {
     check::<BackgroundCompactionPolicy>("background_compaction");
     check::<CompactionPolicy>("compaction");
     check::<CompactionCapturePolicy>("compaction_capture");
+    check::<SlabAccountingPolicy>("slab_accounting");
+    check::<SlubPolicy>("slub");
+    check::<SlabOwnersPolicy>("slab_owners");
+    check::<ObjcgStockPolicy>("objcg_stock");
     check::<ThpPolicy>("thp");
     check::<ThpDefragPolicy>("thp_defrag");
     check::<LruPolicy>("lru");

@@ -14,7 +14,8 @@ use pagetide_core::control::ControlError;
 use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
-use pagetide_core::units::{MemcgId, Nanos, PAGE_SIZE};
+use pagetide_core::slab::{CacheSpec, SlabError};
+use pagetide_core::units::{CacheId, MemcgId, Nanos, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 use pagetide_scenario::model::{self, Setup, Variant, Workload};
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
@@ -69,6 +70,14 @@ pub enum SimError {
         /// Why.
         error: GroupError,
     },
+    /// A cache cannot be made.
+    #[error("cache `{name}` cannot be made: {error}")]
+    Cache {
+        /// The cache.
+        name: String,
+        /// Why.
+        error: SlabError,
+    },
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -95,6 +104,7 @@ impl SimError {
                 "is the disk full, or has the reader of a pipe gone? the run ended there".into(),
             ),
             SimError::Group { .. }
+            | SimError::Cache { .. }
             | SimError::Program(_)
             | SimError::World(_)
             | SimError::Cancelled => None,
@@ -138,6 +148,7 @@ pub fn run(
         return Err(SimError::Cancelled);
     }
     world.machine.psi_flush(world.now);
+    world.finish_slab_samples();
     let mut notes = Vec::new();
     if !finished {
         notes.push(format!("cut by the time limit at {} s", world.now as f64 / 1e9));
@@ -222,6 +233,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         file_base.push((file.disk, next_base[file.disk]));
         next_base[file.disk] += file.size.div_ceil(PAGE_SIZE) + FILE_GAP_PAGES;
     }
+    let caches = caches_of(&mut machine, setup)?;
     let mut tasks = Vec::new();
     let mut jitter = Vec::new();
     for (id, task) in setup.tasks.iter().enumerate() {
@@ -233,7 +245,35 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         let mut prng = SplitMix64::new(sub_seed(task_seed, "start"));
         jitter.push(prng.below(START_JITTER_NS));
     }
-    Ok(World::new(machine, setup, tasks, disks, file_base, &jitter, groups))
+    Ok(World::new(machine, setup, tasks, disks, file_base, &jitter, groups, caches))
+}
+
+/// The machine's caches for those of the setup: the kernel's own, or new ones.
+fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<CacheId>, SimError> {
+    let mut caches = Vec::new();
+    for cache in &setup.caches {
+        let found = machine.find_cache(&cache.name);
+        let same = found
+            .filter(|&id| machine.kmem_cache(id).is_some_and(|it| it.size == cache.object_size));
+        caches.push(match same {
+            Some(id) => id,
+            None => {
+                let spec = CacheSpec {
+                    // Another kernel's cache of the name has objects of another size.
+                    name: match found {
+                        Some(_) => format!("{}:{}", cache.name, cache.object_size),
+                        None => cache.name.clone(),
+                    },
+                    object_size: cache.object_size,
+                    reclaimable: cache.reclaimable,
+                    account: false,
+                };
+                let failed = |error| SimError::Cache { name: cache.name.clone(), error };
+                machine.create_cache(spec).map_err(failed)?
+            }
+        });
+    }
+    Ok(caches)
 }
 
 /// Min, low and high mark of every zone with memory when the run starts, in pages, by node and then
@@ -391,6 +431,17 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             metrics.entry(key).or_insert(Metric { value: value as f64, unit });
         }
     }
+    let samples = &world.slab_samples;
+    let bytes = |pages: u64| (pages * PAGE_SIZE) as f64;
+    let mut put = |key: String, value, unit| metrics.insert(key, Metric { value, unit });
+    put("peak.slab".into(), bytes(samples.peak_slab), Unit::Bytes);
+    if let Some(utilisation) = samples.utilisation() {
+        put("slab_utilisation".into(), utilisation, Unit::Ratio);
+    }
+    for (group, peak) in setup.groups.iter().zip(&samples.groups) {
+        put(format!("{}.peak.usage", group.name), bytes(peak.usage), Unit::Bytes);
+        put(format!("{}.peak.kmem_usage", group.name), bytes(peak.kmem), Unit::Bytes);
+    }
     for (group, memcg) in world.groups() {
         let name = &setup.groups[group].name;
         let it = &world.machine.memcgs()[memcg.idx()];
@@ -482,6 +533,7 @@ fn files(world: &World) -> Vec<(String, String)> {
         ("/sys/kernel/debug/extfrag/unusable_index".to_owned(), machine.debugfs_unusable_index()),
         ("/proc/vmstat".to_owned(), machine.proc_vmstat()),
         ("/proc/meminfo".to_owned(), machine.proc_meminfo()),
+        ("/proc/slabinfo".to_owned(), machine.slabinfo()),
         ("/proc/swaps".to_owned(), machine.proc_swaps()),
         ("/proc/pressure/memory".to_owned(), machine.proc_pressure_memory(world.now)),
     ];

@@ -8,6 +8,7 @@ use crate::histogram::LatencyHistogram;
 use pagetide_core::call::Call;
 use pagetide_core::page_table::VmaId;
 use pagetide_core::readahead::ReadaheadState;
+use pagetide_core::slab::Object;
 use pagetide_core::units::{MmId, Nanos, NodeId, Pfn};
 use pagetide_core::vmstat::{Event, Vmstat};
 use pagetide_scenario::op::Op;
@@ -33,6 +34,10 @@ pub struct Usage {
     pub blocks_asked: u64,
     /// Those that there were.
     pub blocks_got: u64,
+    /// Objects of kernel caches asked for.
+    pub objects_asked: u64,
+    /// Those that there were.
+    pub objects_got: u64,
 }
 
 /// A phase while it runs, then its result.
@@ -107,6 +112,8 @@ pub struct Task {
     pub regions: Vec<VmaId>,
     /// Its blocks of kernel memory, by slot.
     pub blocks: Vec<Option<Pfn>>,
+    /// Its objects of kernel caches, by slot.
+    pub objects: Vec<Option<Object>>,
     /// When the phase's last pause ended ([`Op::Pace`]), or would have, had there been need of one.
     pub paced: Option<Nanos>,
     /// Read-ahead state of each file it reads, by index of the setup's files.
@@ -170,6 +177,8 @@ impl Usage {
             bytes: self.bytes - earlier.bytes,
             blocks_asked: self.blocks_asked - earlier.blocks_asked,
             blocks_got: self.blocks_got - earlier.blocks_got,
+            objects_asked: self.objects_asked - earlier.objects_asked,
+            objects_got: self.objects_got - earlier.objects_got,
         }
     }
 }
@@ -189,6 +198,7 @@ impl Task {
             mm,
             regions: Vec::new(),
             blocks: Vec::new(),
+            objects: Vec::new(),
             paced: None,
             readahead: vec![ReadaheadState::default(); nr_files],
             call: None,

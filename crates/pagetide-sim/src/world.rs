@@ -15,6 +15,9 @@ mod disks;
 mod events;
 mod execute;
 pub(crate) mod groups;
+mod objects;
+mod slab_samples;
+mod threads;
 mod timeline;
 
 pub(crate) use daemon_times::DaemonTimes;
@@ -29,9 +32,11 @@ use events::EventWriter;
 use pagetide_core::audit::Violation;
 use pagetide_core::effect::{Effect, Io, Throttle};
 use pagetide_core::machine::Machine;
-use pagetide_core::units::{Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
+use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use pagetide_scenario::model;
+use slab_samples::SlabSamples;
 use std::collections::BTreeMap;
+use threads::{kernel_threads, Thread};
 use timeline::Sampler;
 
 /// Something that will happen.
@@ -45,16 +50,6 @@ enum Event {
     Timer(Thread),
     /// A task may begin.
     Start(usize),
-}
-
-/// Who runs on a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Thread {
-    Task(usize),
-    Kswapd(NodeId),
-    Flusher,
-    Kcompactd(NodeId),
-    Khugepaged,
 }
 
 /// What happens to a thread when its piece ends.
@@ -139,6 +134,7 @@ pub struct World {
     flusher: Daemon,
     kcompactds: Vec<Daemon>,
     khugepaged: Daemon,
+    kworker: Daemon,
     /// How long who was awake or compacting.
     pub(crate) times: DaemonTimes,
     /// Every n-th copy of a frame fails; 0: none does.
@@ -152,6 +148,10 @@ pub struct World {
     pub(crate) notes: BTreeMap<String, u64>,
     /// Files that traces brought, by key.
     trace_files: BTreeMap<u64, FileId>,
+    /// The machine's caches, by index in the setup.
+    caches: Vec<CacheId>,
+    /// What slabs have cost so far.
+    pub(crate) slab_samples: SlabSamples,
     setup: model::Setup,
     /// How much later than its scenario says each task starts.
     start_jitter: Vec<Nanos>,
@@ -207,6 +207,7 @@ impl World {
         file_base: Vec<(usize, u64)>,
         start_jitter: &[Nanos],
         groups: Vec<Option<MemcgId>>,
+        caches: Vec<CacheId>,
     ) -> World {
         let cpus = setup.machine.cpus;
         let mut scheduler = Scheduler::new(cpus);
@@ -214,15 +215,9 @@ impl World {
             scheduler.add_task(id as TaskId, task.nice, None);
         }
         let nr_nodes = machine.nr_nodes();
-        for i in 0..nr_nodes {
-            scheduler.add_task((tasks.len() + i) as TaskId, 0, None);
+        for (at, (_, nice)) in kernel_threads(nr_nodes).into_iter().enumerate() {
+            scheduler.add_task((tasks.len() + at) as TaskId, nice, None);
         }
-        scheduler.add_task((tasks.len() + nr_nodes) as TaskId, 0, None);
-        for i in 0..nr_nodes {
-            scheduler.add_task((tasks.len() + nr_nodes + 1 + i) as TaskId, 0, None);
-        }
-        // khugepaged gets what nobody else wants.
-        scheduler.add_task((tasks.len() + 2 * nr_nodes + 1) as TaskId, 19, None);
         let mut world = World {
             machine,
             now: 0,
@@ -244,6 +239,7 @@ impl World {
             flusher: Daemon::default(),
             kcompactds: (0..nr_nodes).map(|_| Daemon::default()).collect(),
             khugepaged: Daemon::default(),
+            kworker: Daemon::default(),
             times: DaemonTimes::new(nr_nodes),
             fail_copies: 0,
             nr_copies: 0,
@@ -251,6 +247,8 @@ impl World {
             last_counts: BTreeMap::new(),
             notes: BTreeMap::new(),
             trace_files: BTreeMap::new(),
+            caches,
+            slab_samples: SlabSamples::new(setup.groups.len()),
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
@@ -314,6 +312,7 @@ impl World {
             }
             debug_assert!(at >= self.now, "time runs forward");
             self.sample_until(at);
+            self.slab_samples.until(at, &self.machine, &self.groups);
             self.now = at;
             self.release_events()?;
             match event {
@@ -331,32 +330,6 @@ impl World {
     }
 
     // ---- threads and CPUs ----
-
-    fn thread_id(&self, thread: Thread) -> TaskId {
-        let id = match thread {
-            Thread::Task(task) => task,
-            Thread::Kswapd(node) => self.tasks.len() + node.idx(),
-            Thread::Flusher => self.tasks.len() + self.kswapds.len(),
-            Thread::Kcompactd(node) => self.tasks.len() + self.kswapds.len() + 1 + node.idx(),
-            Thread::Khugepaged => self.tasks.len() + 2 * self.kswapds.len() + 1,
-        };
-        id as TaskId
-    }
-
-    fn thread_of(&self, id: TaskId) -> Thread {
-        let id = id as usize;
-        if id < self.tasks.len() {
-            Thread::Task(id)
-        } else if id < self.tasks.len() + self.kswapds.len() {
-            Thread::Kswapd(NodeId((id - self.tasks.len()) as u8))
-        } else {
-            match id - self.tasks.len() - self.kswapds.len() {
-                0 => Thread::Flusher,
-                at if at <= self.kswapds.len() => Thread::Kcompactd(NodeId((at - 1) as u8)),
-                _ => Thread::Khugepaged,
-            }
-        }
-    }
 
     /// Makes a thread runnable. If it is in the piece that was going to put it to sleep, it just
     /// does not sleep.
@@ -437,6 +410,7 @@ impl World {
             Thread::Flusher => self.run_flusher(cpu),
             Thread::Kcompactd(node) => self.run_kcompactd(node, cpu),
             Thread::Khugepaged => self.run_khugepaged(cpu),
+            Thread::Kworker => self.run_kworker(cpu),
         };
         let ran = (ran + cost).max(1);
         self.busy_ns += ran;
@@ -506,6 +480,7 @@ impl World {
                 }
                 self.wake(Thread::Kcompactd(node));
             }
+            Effect::WakeKworker => self.wake(Thread::Kworker),
             Effect::WakeFlusher if self.flusher.is_held_up() => {}
             Effect::WakeFlusher => {
                 if let Some(timer) = self.flusher.timer.take() {
@@ -547,25 +522,6 @@ impl World {
             if daemon.is_some_and(|daemon| daemon.throttled == Some((node, reason))) {
                 self.end_throttle(thread);
             }
-        }
-    }
-
-    /// All daemons, in the order in which they are woken.
-    fn daemon_threads(&self) -> impl Iterator<Item = Thread> {
-        let nodes = self.kswapds.len() as u8;
-        let kswapds = (0..nodes).map(|node| Thread::Kswapd(NodeId(node)));
-        let kcompactds = (0..nodes).map(|node| Thread::Kcompactd(NodeId(node)));
-        kswapds.chain([Thread::Flusher]).chain(kcompactds).chain([Thread::Khugepaged])
-    }
-
-    /// The sleep of a daemon; `None`: the thread is a task.
-    fn daemon(&mut self, thread: Thread) -> Option<&mut Daemon> {
-        match thread {
-            Thread::Task(_) => None,
-            Thread::Kswapd(node) => Some(&mut self.kswapds[node.idx()]),
-            Thread::Flusher => Some(&mut self.flusher),
-            Thread::Kcompactd(node) => Some(&mut self.kcompactds[node.idx()]),
-            Thread::Khugepaged => Some(&mut self.khugepaged),
         }
     }
 

@@ -142,6 +142,13 @@ fn compact(setup: &mut Setup, seed: u64) {
         set("compaction_capture", draw.of(&["on", "off"]));
     }
     set("thp", draw.of(&["always", "always", "madvise", "never"]));
+    set(
+        "slab_accounting",
+        draw.of(&["per-object", "per-group-caches", "per-group-caches-reparent", "off"]),
+    );
+    set("slub", draw.of(&["linux-6.1", "linux-5.5", "fullest", "lowest"]));
+    set("slab_owners", draw.of(&["pointers", "ids"]));
+    set("objcg_stock", draw.of(&["1", "4", "64"]));
     set("thp_defrag", draw.of(&["always", "defer", "defer+madvise", "madvise", "never"]));
     let mut write = |name: &str, text: &str| setup.sysctls.push((name.to_owned(), text.to_owned()));
     write("vm.compaction_proactiveness", draw.of(&["0", "20", "100"]));

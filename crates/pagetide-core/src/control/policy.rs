@@ -5,9 +5,10 @@
 
 use super::error::{quoted, ControlError, Errno};
 use crate::config::{
-    BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, DirectReclaimPolicy,
-    GroupWalkPolicy, KswapdPolicy, LruPolicy, ShrinkPriorityPolicy, SoftLimitDirect, SoftLimitNode,
-    SoftLimitPolicy, SoftLimitRoot, Thp, ThpDefrag,
+    BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, Config,
+    DirectReclaimPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy, ShrinkPriorityPolicy,
+    SlabAccounting, SlabOwners, SlubPolicy, SoftLimitDirect, SoftLimitNode, SoftLimitPolicy,
+    SoftLimitRoot, Thp, ThpDefrag,
 };
 use crate::machine::Machine;
 use crate::pcp::PcpPolicy;
@@ -100,11 +101,33 @@ const GROUP_WALK: [(&str, GroupWalkPolicy); 2] =
 
 const CGROUP: [(&str, CgroupVersion); 2] = [("v2", CgroupVersion::V2), ("v1", CgroupVersion::V1)];
 
+const SLAB_ACCOUNTING: [(&str, SlabAccounting); 4] = [
+    ("per-object", SlabAccounting::PerObject),
+    ("per-group-caches", SlabAccounting::PerGroupCaches),
+    ("per-group-caches-reparent", SlabAccounting::PerGroupCachesReparent),
+    ("off", SlabAccounting::Off),
+];
+
+const SLUB: [(&str, SlubPolicy); 4] = [
+    ("linux-6.1", SlubPolicy::Linux61),
+    ("linux-5.5", SlubPolicy::Linux55),
+    ("fullest", SlubPolicy::Fullest),
+    ("lowest", SlubPolicy::Lowest),
+];
+
+const SLAB_OWNERS: [(&str, SlabOwners); 2] =
+    [("pointers", SlabOwners::Pointers), ("ids", SlabOwners::Ids)];
+
+const OBJCG_STOCK: [(&str, u32); 5] = [("1", 1), ("4", 4), ("8", 8), ("16", 16), ("64", 64)];
+
+const KMEM_ACCOUNTING: [(&str, bool); 2] = [("on", true), ("off", false)];
+
 /// Names of all policies, for messages.
 const NAMES: &str =
     "watermarks, kswapd, direct_reclaim, per_cpu_lists, lru, soft_limit, soft_limit_root, \
                      soft_limit_direct, soft_limit_node, shrink_priority, group_walk, cgroup, \
-                     background_compaction, compaction, compaction_capture, thp and thp_defrag";
+                     background_compaction, compaction, compaction_capture, thp, thp_defrag, \
+                     slab_accounting, slub, slab_owners, objcg_stock and kmem_accounting";
 
 fn lookup<P: Copy>(table: &[(&str, P)], name: &str, value: &str) -> Result<P, ControlError> {
     if let Some((_, policy)) = table.iter().find(|(known, _)| *known == value) {
@@ -134,7 +157,8 @@ impl Machine {
     /// again.
     ///
     /// # Errors
-    /// ENOENT for an unknown policy, EINVAL for an unknown variant. Nothing has changed then.
+    /// ENOENT for an unknown policy, EINVAL for an unknown variant, EBUSY for one that is chosen at boot
+    /// if there are groups or objects. Nothing has changed then.
     pub fn set_policy(&mut self, name: &str, value: &str) -> Result<(), ControlError> {
         match name {
             "watermarks" => {
@@ -180,7 +204,46 @@ impl Machine {
             }
             "thp" => self.set_thp(lookup(&THP, name, value)?),
             "thp_defrag" => self.config.thp_defrag = lookup(&THP_DEFRAG, name, value)?,
+            "slab_accounting" => {
+                let accounting = lookup(&SLAB_ACCOUNTING, name, value)?;
+                self.set_at_boot(name, |config| config.slab_accounting = accounting)?;
+            }
+            "slub" => {
+                let slub = lookup(&SLUB, name, value)?;
+                self.set_at_boot(name, |config| config.slub = slub)?;
+            }
+            "slab_owners" => {
+                let owners = lookup(&SLAB_OWNERS, name, value)?;
+                self.set_at_boot(name, |config| config.slab_owners = owners)?;
+            }
+            "objcg_stock" => {
+                let slots = lookup(&OBJCG_STOCK, name, value)?;
+                self.set_at_boot(name, |config| config.objcg_stock_slots = slots)?;
+            }
+            "kmem_accounting" => {
+                let is_on = lookup(&KMEM_ACCOUNTING, name, value)?;
+                self.set_at_boot(name, |config| config.kmem_accounting = is_on)?;
+            }
             _ => return Err(no_such(name)),
+        }
+        Ok(())
+    }
+
+    /// What a kernel is told on its command line, before it has groups or objects.
+    fn set_at_boot(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<(), ControlError> {
+        let mut config = self.config.clone();
+        change(&mut config);
+        if config != self.config && !self.slabs_are_as_at_boot() {
+            let message = format!("policy {name} is chosen at boot: before groups and objects");
+            return Err(ControlError::new(Errno::Ebusy, name, message));
+        }
+        if config != self.config {
+            self.config = config;
+            self.reset_slabs();
         }
         Ok(())
     }
@@ -212,6 +275,11 @@ impl Machine {
             }
             "thp" => Ok(name_of(&THP, self.config.thp)),
             "thp_defrag" => Ok(name_of(&THP_DEFRAG, self.config.thp_defrag)),
+            "slab_accounting" => Ok(name_of(&SLAB_ACCOUNTING, self.config.slab_accounting)),
+            "slub" => Ok(name_of(&SLUB, self.config.slub)),
+            "slab_owners" => Ok(name_of(&SLAB_OWNERS, self.config.slab_owners)),
+            "objcg_stock" => Ok(name_of(&OBJCG_STOCK, self.config.objcg_stock_slots)),
+            "kmem_accounting" => Ok(name_of(&KMEM_ACCOUNTING, self.config.kmem_accounting)),
             _ => Err(no_such(name)),
         }
     }

@@ -334,6 +334,19 @@ pub struct CacheTuning {
 }
 
 impl Machine {
+    /// Whether there is no object yet, no cache but the kernel's own, and no group.
+    pub(crate) fn slabs_are_as_at_boot(&self) -> bool {
+        let none = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
+        self.memcgs.len() == 1
+            && self.slabs.caches.len() == none.caches.len()
+            && self.slabs.caches.iter().all(|cache| cache.slabs.is_empty())
+    }
+
+    /// Begins anew, as the configuration says.
+    pub(crate) fn reset_slabs(&mut self) {
+        self.slabs = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
+    }
+
     /// Creates a cache (Linux `kmem_cache_create`).
     ///
     /// # Errors

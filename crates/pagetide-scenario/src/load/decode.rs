@@ -12,6 +12,7 @@ use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, Waterma
 use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
 use crate::names::{HighOrderRequest, HugeAdviceKind, KernelRequest, ThpDefragPolicy, ThpPolicy};
 use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
+use crate::names::{ObjcgStockPolicy, SlabAccountingPolicy, SlabOwnersPolicy, SlubPolicy};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -477,6 +478,10 @@ named!(
     SoftLimitPolicy,
     SoftLimitRootPolicy,
     ThpDefragPolicy,
+    SlabAccountingPolicy,
+    SlubPolicy,
+    SlabOwnersPolicy,
+    ObjcgStockPolicy,
     ThpPolicy,
     WatermarksPolicy,
     WorkloadKind,

@@ -80,6 +80,7 @@ impl World {
                 Thread::Flusher => self.flusher.waits_for_disk,
                 Thread::Kcompactd(node) => self.kcompactds[node.idx()].waits_for_disk,
                 Thread::Khugepaged => self.khugepaged.waits_for_disk,
+                Thread::Kworker => self.kworker.waits_for_disk,
             };
             check!(knows, "{thread:?} waits for a disk and does not know");
         }

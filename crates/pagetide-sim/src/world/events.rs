@@ -78,6 +78,7 @@ impl World {
             Thread::Flusher => "\"flusher\"".to_owned(),
             Thread::Kcompactd(node) => format!("\"kcompactd{}\"", node.0),
             Thread::Khugepaged => "\"khugepaged\"".to_owned(),
+            Thread::Kworker => "\"kworker\"".to_owned(),
         };
         for event in writer.fresh.drain(..) {
             let (cpu, name) = (cpu.0, event.name());

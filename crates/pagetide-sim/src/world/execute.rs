@@ -45,6 +45,7 @@ impl World {
             self.nr_over += 1;
         }
         let mm = task.mm;
+        self.free_all_objects(id, cpu);
         let mut effects = Vec::new();
         self.machine.exit_mm(mm, cpu).drain_into(&mut effects);
         self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
@@ -282,6 +283,10 @@ impl World {
                 self.block_allocated(id, op, outcome);
                 None
             }
+            Outcome::Object(_) | Outcome::NoObject => {
+                self.object_allocated(id, op, outcome);
+                None
+            }
             Outcome::IoError => {
                 // A failed read() is an error code the program may ignore; a failed fault is
                 // SIGBUS, which it cannot.
@@ -345,8 +350,9 @@ impl World {
                 self.begin_call(id, call, op, *elapsed);
             }
             Op::FreeBlock { slot } => self.free_block(id, slot, cpu, elapsed),
-            // Objects of kernel caches have no memory here.
-            Op::AllocObject { .. } | Op::FreeObject { .. } | Op::CacheObject { .. } => {}
+            Op::AllocObject { .. } => self.alloc_object(id, op, cpu, elapsed),
+            Op::FreeObject { slot } => self.free_object(id, slot, cpu, elapsed),
+            Op::CacheObject { slot } => self.cache_object(id, slot),
             Op::Pace { ns } => return self.pace(id, ns, *elapsed),
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];

@@ -78,6 +78,10 @@ impl World {
                     Ok(()) => {
                         self.groups[group] = None;
                         self.last_counts.extend(counts.map(|counts| (group, counts)));
+                        // The request to empty its caches has no step to travel with.
+                        if self.machine.has_deferred_slab_work() {
+                            self.wake(Thread::Kworker);
+                        }
                     }
                     Err(errno) => self.note_refusal(id, phase, errno),
                 }

@@ -48,6 +48,10 @@ pub(super) fn policies(policy: Option<&raw::Policy>, sink: &mut Sink) -> BTreeMa
     add("compaction_capture", policy.compaction_capture.as_ref().map(|at| at.value.name()));
     add("thp", policy.thp.as_ref().map(|at| at.value.name()));
     add("thp_defrag", policy.thp_defrag.as_ref().map(|at| at.value.name()));
+    add("slab_accounting", policy.slab_accounting.as_ref().map(|at| at.value.name()));
+    add("slub", policy.slub.as_ref().map(|at| at.value.name()));
+    add("slab_owners", policy.slab_owners.as_ref().map(|at| at.value.name()));
+    add("objcg_stock", policy.objcg_stock.as_ref().map(|at| at.value.name()));
     if let Some(at) = background.filter(|at| at.value == BackgroundCompactionPolicy::Kswapd) {
         if kswapd != KswapdPolicy::Linux45 {
             let message = format!("kswapd {} does not compact", kswapd.name());

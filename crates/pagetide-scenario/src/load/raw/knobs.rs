@@ -8,6 +8,7 @@ use crate::names::{BackgroundCompactionPolicy, CompactionCapturePolicy, Compacti
 use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
 use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
 use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
+use crate::names::{ObjcgStockPolicy, SlabAccountingPolicy, SlabOwnersPolicy, SlubPolicy};
 use crate::names::{ThpDefragPolicy, ThpPolicy};
 use crate::names::{GROUP_CONTROLS, SYSCTLS};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
@@ -48,6 +49,14 @@ table! {
         thp: At<ThpPolicy>,
         /// What a fault does for a huge page that is not there (default madvise).
         thp_defrag: At<ThpDefragPolicy>,
+        /// Who pays for small objects of the kernel (default per-object).
+        slab_accounting: At<SlabAccountingPolicy>,
+        /// Which slab is used next (default linux-6.1).
+        slub: At<SlubPolicy>,
+        /// How an object remembers its owner (default pointers).
+        slab_owners: At<SlabOwnersPolicy>,
+        /// Owners for which a CPU has bytes in advance (default 1).
+        objcg_stock: At<ObjcgStockPolicy>,
     }
 }
 

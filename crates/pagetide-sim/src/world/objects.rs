@@ -1,0 +1,94 @@
+//! Objects of kernel caches that tasks ask for, and those that they leave to the kernel.
+//!
+//! Invariant: a slot has an object exactly while nobody else may free it; an object left to the kernel
+//! is the machine's.
+
+use super::{After, World};
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::gfp::Gfp;
+use pagetide_core::slab::cached::CachedKind;
+use pagetide_core::slab::Object;
+use pagetide_core::units::{CacheId, Cpu, Nanos};
+use pagetide_scenario::op::Op;
+
+impl World {
+    /// The machine's cache for a cache of the setup.
+    fn cache_of(&self, cache: u32) -> CacheId {
+        self.caches[cache as usize]
+    }
+
+    pub(super) fn alloc_object(&mut self, id: usize, op: Op, cpu: Cpu, elapsed: &mut Nanos) {
+        let Op::AllocObject { cache, account, .. } = op else { return };
+        let cache = self.cache_of(cache);
+        let task = &mut self.tasks[id];
+        let memcg = self.machine.mm_memcg(task.mm);
+        let price = self.cost.object_ns + u64::from(account) * self.cost.object_charge_ns;
+        task.usage.system_ns += price;
+        *elapsed += price;
+        match self.machine.kmem_cache_alloc(cache, memcg, account, cpu) {
+            Some(object) => self.object_allocated(id, op, Outcome::Object(object)),
+            None => {
+                let node = self.machine.mem.cpu_node(cpu);
+                let call = Call::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
+                self.begin_call(id, call, op, *elapsed);
+            }
+        }
+    }
+
+    /// An allocation is over: the object, if there is one, goes into its slot.
+    pub(super) fn object_allocated(&mut self, id: usize, op: Op, outcome: Outcome) {
+        let Op::AllocObject { slot, .. } = op else { return };
+        let task = &mut self.tasks[id];
+        task.usage.objects_asked += 1;
+        let Outcome::Object(object) = outcome else { return };
+        task.usage.objects_got += 1;
+        let slot = slot as usize;
+        if task.objects.len() <= slot {
+            task.objects.resize(slot + 1, None);
+        }
+        let before = task.objects[slot].replace(object);
+        assert!(before.is_none(), "a slot is emptied before it is filled again");
+    }
+
+    pub(super) fn free_object(&mut self, id: usize, slot: u32, cpu: Cpu, elapsed: &mut Nanos) {
+        if let Some(object) = self.take_object(id, slot) {
+            self.give_object_back(object, cpu);
+            let cost = self.cost.cost(&self.machine.take_work()) + self.cost.object_ns;
+            self.spend_in_kernel(id, cost, elapsed);
+        }
+    }
+
+    /// Leaves an object to the kernel, if it is of a kind that the kernel keeps.
+    pub(super) fn cache_object(&mut self, id: usize, slot: u32) {
+        let Some(object) = self.take_object(id, slot) else { return };
+        let cache = self.machine.cache_of_object(object);
+        let kind = self.machine.cached_kind(cache).unwrap_or(CachedKind::Inode);
+        let kept = self.machine.cache_object(object, None, kind);
+        assert!(kept.is_ok(), "{object:?} was in a slot: {kept:?}");
+    }
+
+    fn take_object(&mut self, id: usize, slot: u32) -> Option<Object> {
+        self.tasks[id].objects.get_mut(slot as usize).and_then(Option::take)
+    }
+
+    fn give_object_back(&mut self, object: Object, cpu: Cpu) {
+        let cache = self.machine.cache_of_object(object);
+        let freed = self.machine.kmem_cache_free(cache, object, cpu);
+        assert!(freed.is_ok(), "{object:?} was in a slot: {freed:?}");
+    }
+
+    /// A task ends: what it has goes with it.
+    pub(super) fn free_all_objects(&mut self, id: usize, cpu: Cpu) {
+        for object in std::mem::take(&mut self.tasks[id].objects).into_iter().flatten() {
+            self.give_object_back(object, cpu);
+        }
+    }
+
+    pub(super) fn run_kworker(&mut self, cpu: Cpu) -> (After, Nanos) {
+        use pagetide_core::effect::Step;
+        let (step, effects) = self.machine.step_kworker(cpu, self.now);
+        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        let cost = self.cost.cost(&self.machine.take_work());
+        (if step == Step::Done(()) { After::Block } else { After::Runnable }, cost)
+    }
+}

@@ -1,0 +1,87 @@
+//! What slabs cost, looked at every five seconds, as the people who measured the patch of 2020 did.
+//!
+//! Linux: a loop around memory.kmem.usage_in_bytes, memory.usage_in_bytes, meminfo's Slab and slabinfo, but
+//! one that costs the machine nothing.
+//!
+//! Invariant: sampling only reads the machine and puts nothing in the queue: a run with it and a run
+//! without it are the same run.
+
+use pagetide_core::machine::Machine;
+use pagetide_core::units::{MemcgId, Nanos};
+use pagetide_core::vmstat::NodeStat;
+
+/// Time between two looks.
+const INTERVAL: Nanos = 5_000_000_000;
+
+/// The most that a group was seen to have, in pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GroupPeak {
+    /// All memory.
+    pub usage: u64,
+    /// Kernel memory.
+    pub kmem: u64,
+}
+
+/// The samples so far.
+#[derive(Debug)]
+pub(crate) struct SlabSamples {
+    next: Nanos,
+    /// The largest Slab, in pages.
+    pub peak_slab: u64,
+    /// By index in the setup.
+    pub groups: Vec<GroupPeak>,
+    /// Sum over samples of the live part of all slabs, and their number.
+    utilisation: f64,
+    nr: u32,
+}
+
+impl super::World {
+    /// The last look, at the end of the run.
+    pub fn finish_slab_samples(&mut self) {
+        self.slab_samples.look(&self.machine, &self.groups, 1);
+    }
+}
+
+impl SlabSamples {
+    pub fn new(nr_groups: usize) -> SlabSamples {
+        SlabSamples {
+            next: INTERVAL,
+            peak_slab: 0,
+            groups: vec![GroupPeak::default(); nr_groups],
+            utilisation: 0.0,
+            nr: 0,
+        }
+    }
+
+    /// Looks at the machine as often as is due until `at`, of which nothing has happened yet.
+    #[inline]
+    pub fn until(&mut self, at: Nanos, machine: &Machine, groups: &[Option<MemcgId>]) {
+        // Nothing happens between two events, so one look stands for all that are due.
+        if self.next <= at {
+            let due = (at - self.next) / INTERVAL + 1;
+            self.look(machine, groups, due as u32);
+            self.next += due * INTERVAL;
+        }
+    }
+
+    fn look(&mut self, machine: &Machine, groups: &[Option<MemcgId>], times: u32) {
+        let slab = machine.global_node_stat(NodeStat::NrSlabReclaimable)
+            + machine.global_node_stat(NodeStat::NrSlabUnreclaimable);
+        self.peak_slab = self.peak_slab.max(slab);
+        for (peak, memcg) in self.groups.iter_mut().zip(groups) {
+            let Some(memcg) = *memcg else { continue };
+            peak.usage = peak.usage.max(machine.memcg_usage(memcg));
+            peak.kmem = peak.kmem.max(machine.memcgs()[memcg.idx()].kmem.usage);
+        }
+        let usage = machine.total_slab_usage();
+        if usage.bytes > 0 {
+            self.utilisation += f64::from(times) * usage.active_bytes as f64 / usage.bytes as f64;
+            self.nr += times;
+        }
+    }
+
+    /// Mean over all samples of live bytes over slab bytes, if there was a slab.
+    pub fn utilisation(&self) -> Option<f64> {
+        (self.nr > 0).then(|| self.utilisation / f64::from(self.nr))
+    }
+}
