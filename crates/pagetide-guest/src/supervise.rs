@@ -4,11 +4,11 @@ use crate::config::{self, Config};
 use crate::counters::Counters;
 use crate::groups::Groups;
 use crate::perform::Performer;
-use crate::prepare;
 use crate::report::{line, line_between, Moment, Reporter};
 use crate::shared::Shared;
 use crate::sys::process::{self, Ended, Forked};
 use crate::sys::{memory, port};
+use crate::{objects, prepare};
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::Setup;
 use std::process::ExitCode;
@@ -70,9 +70,11 @@ fn supervise() -> Result<(), String> {
     prepare::disks(setup)?;
     doing("setting knobs");
     prepare::sysctls(setup);
+    objects::prepare(setup)?;
     doing("making groups");
     let groups = Groups::prepare(setup)?;
-    let counters = Counters::open(setup.machine.cpus).map_err(|error| error.to_string())?;
+    let counters = Counters::open(setup.machine.cpus, setup.has_objects())
+        .map_err(|error| error.to_string())?;
     for missing in &counters.missing {
         line(format_args!("@lacks {missing}"));
     }
@@ -121,6 +123,13 @@ fn supervise() -> Result<(), String> {
         line(format_args!("@note cut by the time limit"));
     }
     reporter.snapshot(begin("run-end"), |_| {});
+    if setup.has_objects() {
+        // Last, as it changes what it looks at: which objects are in use, and not merely at hand.
+        match objects::shrink_caches() {
+            Ok(()) => reporter.snapshot(begin("shrunk"), |_| {}),
+            Err(error) => line(format_args!("@note shrinking the caches of objects: {error}")),
+        }
+    }
     TEXTS.iter().for_each(|path| reporter.file(path));
     line(format_args!("@done"));
     Ok(())

@@ -113,6 +113,7 @@ impl<'a> Session<'a> {
             nodes: memory(setup)?,
             movable: setup.machine.nodes.iter().map(|node| node.movable).sum(),
             disks: images(setup, dir.path())?,
+            append: boot_options(setup),
             kernel: kernel.image.clone(),
         };
         write_archive(&job, &kernel, &guest, dir.path())?;
@@ -320,6 +321,20 @@ fn memory(setup: &Setup) -> Result<Vec<u64>, LinuxError> {
         )));
     }
     Ok(nodes)
+}
+
+/// What of a setup the kernel can only be told when it boots. A setup without names and pipes boots as
+/// if there were no such thing.
+fn boot_options(setup: &Setup) -> String {
+    let mut options = String::new();
+    if !setup.machine.kmem_accounting {
+        options += " cgroup.memory=nokmem";
+    }
+    if setup.has_objects() {
+        // Else caches of objects of like sizes are one, under the name of the first.
+        options += " slab_nomerge";
+    }
+    options
 }
 
 fn images(setup: &Setup, dir: &Path) -> Result<Vec<(String, PathBuf)>, LinuxError> {

@@ -3,6 +3,7 @@
 
 use super::blocks::{Churn, Takes};
 use super::modulo::{Modulo, Scatter};
+use super::objects::Makes;
 use super::plan::{Accesses, HEADER_PIECE, PAGE_SIZE, REGION_PAGES_MAX};
 use crate::op::Op;
 use crate::prng::{Lcg, SplitMix64};
@@ -32,6 +33,7 @@ pub(super) enum Cursor {
     Discard(Discards),
     Take(Takes),
     Churn(Churn),
+    Make(Makes),
     /// Frees the blocks in these slots.
     Free(Range<u32>),
 }
@@ -63,6 +65,7 @@ impl Cursor {
             Cursor::Discard(discards) => discards.next_op(),
             Cursor::Take(takes) => takes.next_op(),
             Cursor::Churn(churn) => churn.next_op(),
+            Cursor::Make(makes) => makes.next_op(),
             Cursor::Free(slots) => slots.next().map(|slot| Op::FreeBlock { slot }),
             Cursor::Idle => None,
         }

@@ -8,12 +8,14 @@
 //!   once a unit), generators.
 //! * `cursor`: the generators, one enum.
 //! * `blocks`: kernel memory by order.
+//! * `objects`: names and pipes.
 //! * `replay`: a page trace as operations.
 //! * `modulo`: remainders and the scattering permutation.
 
 mod blocks;
 mod cursor;
 mod modulo;
+mod objects;
 mod plan;
 mod replay;
 
@@ -22,6 +24,7 @@ use crate::op::Op;
 use crate::trace::TraceError;
 use blocks::{Churn, Takes};
 use cursor::{Cursor, Discards, Draws, Hotspot, Laps, Pieces, Reads, Turns, Writes};
+use objects::{Makes, Thing};
 use plan::{Plan, Stage, Walk, WalkOrder};
 use replay::Replayed;
 use std::sync::Arc;
@@ -201,6 +204,15 @@ impl Program {
             Stage::Take(take) => *cursor = Cursor::Take(Takes::new(*take)),
             Stage::Churn(memory) => *cursor = Cursor::Churn(Churn::new(*memory, plan.blocks)),
             Stage::Free(end) => *cursor = Cursor::Free(0..*end),
+            Stage::Make(making) => {
+                // Counted at once: a stage is entered once, and always to its end.
+                let next = match making.thing {
+                    Thing::File | Thing::Missing => &mut plan.names,
+                    Thing::Pipe => &mut plan.pipes,
+                };
+                *cursor = Cursor::Make(Makes::new(*making, *next));
+                *next = next.wrapping_add(making.make);
+            }
             Stage::Walk(walk) => {
                 let region = &regions[walk.region];
                 *cursor = walk_cursor(walk, number(region), region.prng);

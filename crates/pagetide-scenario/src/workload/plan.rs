@@ -2,9 +2,10 @@
 //! stages it consists of. All checks of a task's workloads that need no I/O are made here.
 
 use super::modulo::Scatter;
+use super::objects::{Making, Thing};
 use super::ProgramError;
 use crate::model::{Advice, BlockRequest, Build, HighOrder, KernelMemory};
-use crate::model::{Order, Setup, Task, WorkingSet, Workload};
+use crate::model::{Names, Order, Pipes, Setup, Task, WorkingSet, Workload};
 use crate::op::{Backing, Op};
 use crate::prng::{sub_seed, Lcg, SplitMix64};
 use crate::zipf::Zipf;
@@ -39,6 +40,10 @@ pub(super) struct Plan {
     pub(super) headers: SplitMix64,
     /// Draws of the blocks that kernel-memory phases free.
     pub(super) blocks: SplitMix64,
+    /// Number of the next name.
+    pub(super) names: u32,
+    /// Slot of the next pipe.
+    pub(super) pipes: u32,
 }
 
 /// What a phase consists of.
@@ -94,6 +99,7 @@ pub(super) enum Stage {
     },
     Take(Take),
     Churn(KernelMemory),
+    Make(Making),
     /// Frees the blocks in the slots from 0 to below this.
     Free(u32),
     FileWrite {
@@ -180,6 +186,8 @@ impl Plan {
             // A name that no region gives: `#` is in no name of a scenario.
             headers: SplitMix64::new(sub_seed(seed, &format!("{}#headers", task.name))),
             blocks: SplitMix64::new(sub_seed(seed, &format!("{}#blocks", task.name))),
+            names: 0,
+            pipes: 0,
         };
         let mut planner = Planner { setup, task, seed, plan, zipfs: Vec::new() };
         for (index, phase) in task.phases.iter().enumerate() {
@@ -267,6 +275,15 @@ impl Planner<'_> {
                     u32::try_from(count).unwrap_or(u32::MAX).min(memory.blocks)
                 });
                 Ok(vec![Stage::Churn(*memory), Stage::Free(used)])
+            }
+            Workload::Names(Names { make, keep_percent, missing }) => {
+                let thing = if *missing { Thing::Missing } else { Thing::File };
+                let (make, keep_percent) = (*make, *keep_percent);
+                Ok(vec![Stage::Make(Making { thing, make, keep_percent })])
+            }
+            Workload::Pipes(Pipes { make, keep_percent }) => {
+                let (make, keep_percent) = (*make, *keep_percent);
+                Ok(vec![Stage::Make(Making { thing: Thing::Pipe, make, keep_percent })])
             }
             Workload::WorkingSet(set) => self.working_set(set),
             Workload::Trace { path, passes } => {

@@ -345,6 +345,11 @@ impl World {
                 self.begin_call(id, call, op, *elapsed);
             }
             Op::FreeBlock { slot } => self.free_block(id, slot, cpu, elapsed),
+            // Names and pipes are not objects of the simulator yet.
+            Op::MakeName { .. }
+            | Op::RemoveName { .. }
+            | Op::OpenPipe { .. }
+            | Op::ClosePipe { .. } => self.spend_in_kernel(id, self.cost.syscall_ns, elapsed),
             Op::Pace { ns } => return self.pace(id, ns, *elapsed),
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];

@@ -9,6 +9,7 @@ mod holes;
 mod knobs;
 mod machine;
 mod names;
+mod objects;
 mod report;
 mod tasks;
 mod waiting;

@@ -294,6 +294,8 @@ fn files_of(workload: &mut Workload) -> [Option<&mut usize>; 3] {
         | Workload::Discard { .. }
         | Workload::HighOrder(_)
         | Workload::KernelMemory(_)
+        | Workload::Names(_)
+        | Workload::Pipes(_)
         | Workload::Trace { .. }
         | Workload::WriteControl { .. }
         | Workload::CreateGroup { .. }

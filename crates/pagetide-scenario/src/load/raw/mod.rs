@@ -14,7 +14,7 @@ pub(crate) use task::Task;
 #[cfg(test)]
 pub(crate) use workload::workload_keys;
 pub(crate) use workload::{Build, CreateGroup, JoinGroup, RemoveGroup, WriteControl};
-pub(crate) use workload::{Discard, HighOrder, Interleave, KernelMemory, BLOCKS_MAX};
+pub(crate) use workload::{Discard, HighOrder, Interleave, KernelMemory, Names, Pipes, BLOCKS_MAX};
 pub(crate) use workload::{FileRead, MappedRead, Touch, Trace, WorkingSet, Workload};
 
 use super::decode::{decode_table, expected, table, Decode, Int, Label, Time};
