@@ -6,12 +6,15 @@
 //! kernel's alone.
 
 use crate::perform::disk_path;
+use crate::report::line;
 use crate::sys::mount::mount;
 use crate::sys::names;
 use pagetide_scenario::model::{Setup, Workload};
 use std::ffi::CStr;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// Where the tmpfs is.
 const NAMES: &str = "/names";
@@ -19,6 +22,8 @@ const NAMES: &str = "/names";
 const OPEN_FILES_MAX: u64 = 1 << 20;
 /// Caches of the kernel; each directory has a file `shrink`.
 const CACHES: &str = "/sys/kernel/slab";
+/// Some grace periods of RCU, and what their callbacks need.
+const GRACE: Duration = Duration::from_millis(200);
 /// A slot without a pipe.
 const NO_PIPE: [i32; 2] = [-1; 2];
 
@@ -35,16 +40,41 @@ pub fn prepare(setup: &Setup) -> Result<(), String> {
     mounted.map_err(|error| format!("mounting {NAMES}: {error}"))
 }
 
-/// Has the kernel free all slabs without objects, and count none of those that CPUs keep at hand as
-/// in use. Linux: writing to /sys/kernel/slab/CACHE/shrink flushes the slabs of all CPUs.
-///
-/// # Errors
-/// The kernel's, at the first cache that it refuses.
-pub fn shrink_caches() -> io::Result<()> {
-    for entry in fs::read_dir(CACHES)? {
-        fs::write(entry?.path().join("shrink"), "1")?;
+/// The caches of the kernel, each by its file `shrink`, open: opening them takes objects, too.
+#[derive(Debug, Default)]
+pub struct Caches(Vec<File>);
+
+impl Caches {
+    /// Opens the files, if the setup has objects.
+    pub fn open(setup: &Setup) -> Caches {
+        if !setup.has_objects() {
+            return Caches::default();
+        }
+        let open = || {
+            let entries = fs::read_dir(CACHES)?;
+            let file = |entry: io::Result<fs::DirEntry>| {
+                OpenOptions::new().write(true).open(entry?.path().join("shrink"))
+            };
+            entries.map(file).collect::<io::Result<Vec<File>>>()
+        };
+        Caches(open().unwrap_or_else(|error| {
+            line(format_args!("@lacks shrinking the caches of objects: {error}"));
+            Vec::new()
+        }))
     }
-    Ok(())
+
+    /// Has the kernel free all slabs without objects, and count no object of those that CPUs keep at
+    /// hand as in use, when what was freed is free: many objects wait for RCU first. False if this kernel
+    /// cannot be asked. Linux: writing to /sys/kernel/slab/CACHE/shrink flushes the slabs of all CPUs.
+    pub fn settle(&self) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        std::thread::sleep(GRACE);
+        // A cache that is refused now stays as it is; it was not when its file was opened.
+        self.0.iter().for_each(|file| drop(file.write_at(b"1", 0)));
+        true
+    }
 }
 
 /// The objects of a task.

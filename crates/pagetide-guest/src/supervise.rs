@@ -3,12 +3,13 @@
 use crate::config::{self, Config};
 use crate::counters::Counters;
 use crate::groups::Groups;
+use crate::objects::{self, Caches};
 use crate::perform::Performer;
+use crate::prepare;
 use crate::report::{line, line_between, Moment, Reporter};
 use crate::shared::Shared;
 use crate::sys::process::{self, Ended, Forked};
 use crate::sys::{memory, port};
-use crate::{objects, prepare};
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::Setup;
 use std::process::ExitCode;
@@ -99,6 +100,9 @@ fn supervise() -> Result<(), String> {
         return Err("the tasks did not become ready".to_owned());
     }
     let _held = prepare::hold(setup);
+    // Caches begin without slabs that CPUs keep at hand.
+    let caches = Caches::open(setup);
+    caches.settle();
 
     TEXTS.iter().for_each(|path| reporter.file(path));
     line(format_args!("@ready"));
@@ -123,12 +127,9 @@ fn supervise() -> Result<(), String> {
         line(format_args!("@note cut by the time limit"));
     }
     reporter.snapshot(begin("run-end"), |_| {});
-    if setup.has_objects() {
-        // Last, as it changes what it looks at: which objects are in use, and not merely at hand.
-        match objects::shrink_caches() {
-            Ok(()) => reporter.snapshot(begin("shrunk"), |_| {}),
-            Err(error) => line(format_args!("@note shrinking the caches of objects: {error}")),
-        }
+    // Last, as it changes what it looks at: which objects are in use, and not merely at hand.
+    if caches.settle() {
+        reporter.snapshot(begin("shrunk"), |_| {});
     }
     TEXTS.iter().for_each(|path| reporter.file(path));
     line(format_args!("@done"));

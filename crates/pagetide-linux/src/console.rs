@@ -3,6 +3,7 @@
 //!
 //! Invariant: any bytes give a [`Report`] or an error with the place, never a panic.
 
+use crate::host::slabinfo::{self, SlabCache};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -49,6 +50,8 @@ pub struct Snapshot {
     pub usage: Usage,
     /// Pages of its regions in memory.
     pub resident: Vec<(String, u64)>,
+    /// /proc/slabinfo, if the setup has names or pipes.
+    pub slabs: Vec<SlabCache>,
     /// Of each group that was there, by its number: what its files say. The lines of memory.stat
     /// have their own names, others the file's before them (`memory.events.low`).
     pub groups: BTreeMap<usize, Vec<(String, u64)>>,
@@ -129,6 +132,13 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                     }
                     Some(snapshot) if name == "buddyinfo" => {
                         snapshot.counts.extend(free_blocks(&text).map_err(garbage)?);
+                    }
+                    Some(snapshot) if name == "slabinfo" => {
+                        let (slabs, notes) = slabinfo::parse(&text);
+                        if let Some(note) = notes.first() {
+                            return Err(garbage(note.to_string()));
+                        }
+                        snapshot.slabs = slabs;
                     }
                     Some(snapshot) if name.starts_with("group ") => {
                         add_group(snapshot, name, &text).map_err(garbage)?;

@@ -6,6 +6,7 @@
 
 use crate::console::{Report, Snapshot};
 use crate::group_counts::put_groups;
+use crate::slab_counts::put_slabs;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use std::collections::BTreeMap;
@@ -49,6 +50,10 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
     let begin = find("run-begin", 0).ok_or("no snapshot of the run's begin")?;
     let end = find("run-end", 0).ok_or("no snapshot of the run's end")?;
     put_counts(&mut metrics, "", begin, end);
+    put_slabs(&mut metrics, "", setup, end);
+    if let Some(shrunk) = find("shrunk", 0) {
+        put_slabs(&mut metrics, "shrunk.", setup, shrunk);
+    }
     if let Some((from, to)) =
         setup.measure.and_then(|task| find("task-begin", task).zip(find("task-end", task)))
     {
@@ -56,6 +61,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
     }
     if let Some(idle) = find("idle-begin", 0) {
         put_counts(&mut metrics, "idle.", idle, begin);
+        put_slabs(&mut metrics, "idle.", setup, begin);
     }
     let elapsed_ns = end.ns.saturating_sub(begin.ns);
     put(&mut metrics, "elapsed".into(), elapsed_ns as f64 / 1e9, Unit::Seconds);
@@ -82,6 +88,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
                     };
                     let key = format!("{}.{}", task.name, phase.name);
                     put_counts(&mut metrics, &format!("{key}."), from, snapshot);
+                    put_slabs(&mut metrics, &format!("{key}."), setup, snapshot);
                     put_usage(&mut metrics, &key, from, snapshot);
                     put_groups(&mut metrics, &format!("{key}."), &setup.groups, from, snapshot);
                     for (name, pages) in &snapshot.resident {
@@ -230,6 +237,7 @@ size = "1MiB"
                 bytes: ms * 4096,
             },
             resident: Vec::new(),
+            slabs: Vec::new(),
             groups: BTreeMap::new(),
         }
     }
