@@ -304,6 +304,20 @@ mod tests {
     }
 
     #[test]
+    fn caches_of_a_snapshot_are_its_own() {
+        let caches = "slabinfo - version: 2.1\n# name <active_objs> ...\n\
+            dentry 3 21 192 21 1 : tunables 0 0 0 : slabdata 1 1 0\n";
+        let of = |caches: &str| {
+            let text = format!("@snap run-end 0 0 1\n@text slabinfo {}\n", caches.len());
+            parse(format!("{text}{caches}\n@snapped\n").as_bytes())
+        };
+        let report = of(caches).unwrap();
+        let cache = &report.snapshots[0].slabs[0];
+        assert_eq!((cache.name.as_str(), cache.active_objects, cache.objects), ("dentry", 3, 21));
+        assert!(of("dentry three\n").is_err());
+    }
+
+    #[test]
     fn a_report_cut_anywhere_is_read_to_there() {
         for end in 0..SAMPLE.len() {
             let report = parse(&SAMPLE.as_bytes()[..end]).unwrap();

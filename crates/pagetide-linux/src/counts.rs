@@ -183,6 +183,7 @@ fn put_usage(metrics: &mut BTreeMap<String, Metric>, key: &str, begin: &Snapshot
 mod tests {
     use super::*;
     use crate::console::Usage;
+    use crate::host::slabinfo::SlabCache;
     use pagetide_scenario::load::{load_str, Overrides};
     use std::path::Path;
 
@@ -325,6 +326,27 @@ size = "1MiB"
             ("g.pgfault", 40.0),
         ] {
             assert_eq!(value(&record, key), Some(wanted), "{key}");
+        }
+    }
+
+    #[test]
+    fn caches_are_of_phases_the_run_and_after_it() {
+        let mut report = whole();
+        for snapshot in &mut report.snapshots {
+            let active_objects = snapshot.ns / 1_000_000;
+            let name = "dentry".to_owned();
+            let cache = SlabCache { name, active_objects, slabs: 1, ..SlabCache::default() };
+            snapshot.slabs = vec![cache];
+        }
+        let mut shrunk = report.snapshots.last().unwrap().clone();
+        (shrunk.kind, shrunk.slabs[0].active_objects) = ("shrunk".to_owned(), 7);
+        report.snapshots.push(shrunk);
+        let record = of(&setup(SCENARIO), &report).unwrap();
+        for (prefix, wanted) in
+            [("", 50.0), ("idle.", 10.0), ("a.fill.", 20.0), ("a.again.", 30.0), ("shrunk.", 7.0)]
+        {
+            let key = format!("{prefix}slabinfo.dentry.active_objs");
+            assert_eq!(value(&record, &key), Some(wanted), "{key}");
         }
     }
 

@@ -533,6 +533,21 @@ mod tests {
     }
 
     #[test]
+    fn only_who_needs_it_boots_with_other_options() {
+        let of = |machine: &str, keys: &str| {
+            let text = format!("[machine]\nmemory='1GiB'\n{machine}\n[[task]]\nname='t'\n{keys}\n");
+            let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());
+            boot_options(&loaded.unwrap().variants[0].setup)
+        };
+        let (touch, pipes) = ("workload='touch'\nsize='1MiB'", "workload='pipes'\nmake=1");
+        assert_eq!(of("", touch), "");
+        assert_eq!(of("", pipes), " slab_nomerge");
+        let off = "kmem_accounting=false";
+        assert_eq!(of(off, touch), " cgroup.memory=nokmem");
+        assert_eq!(of(off, pipes), " cgroup.memory=nokmem slab_nomerge");
+    }
+
+    #[test]
     fn the_kernel_is_named_briefly() {
         let text =
             "Linux version 6.1.0-9-cloud-amd64 (a@b) (gcc-12 (Debian 12.2.0-14) 12.2.0, GNU \

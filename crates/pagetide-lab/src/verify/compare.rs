@@ -557,6 +557,48 @@ mod tests {
     }
 
     #[test]
+    fn caches_belong_to_their_phase_and_shares_are_judged() {
+        let mut setup = setup(&["t.p"]);
+        let (name, controls) = ("g".to_owned(), vec![]);
+        setup.groups.push(Group { name, parent: None, controls, at_start: true });
+        let run = |share: f64| {
+            let mut run = record(
+                "v",
+                1,
+                &[
+                    ("t.p.slab_utilisation", share),
+                    ("t.p.slabinfo.kmalloc-cg-1k.num_objs", 1000.0),
+                    ("t.p.slabinfo.dentry.active_objs", 999.0),
+                    ("t.p.g.slab", 1000.0),
+                    ("shrunk.slabinfo.dentry.active_objs", 5000.0),
+                ],
+            );
+            for (key, metric) in &mut run.metrics {
+                metric.unit = match key {
+                    key if key.ends_with("utilisation") => Unit::Ratio,
+                    key if key.ends_with("g.slab") => Unit::Bytes,
+                    _ => Unit::Count,
+                };
+            }
+            run
+        };
+        let found = VariantComparison::new("v", &setup, &[run(0.5)], &[run(0.9)]);
+        let verdicts: Vec<(&str, Verdict)> =
+            found.counters().map(|counter| (counter.key.as_str(), counter.verdict)).collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("t.p.slab_utilisation", Verdict::Off),
+                ("t.p.slabinfo.dentry.active_objs", Verdict::NotJudged),
+                ("t.p.slabinfo.kmalloc-cg-1k.num_objs", Verdict::WithinNoise),
+                ("t.p.g.slab", Verdict::WithinNoise),
+                ("shrunk.slabinfo.dentry.active_objs", Verdict::NotJudged),
+            ]
+        );
+        assert_eq!(found.phases[1].counters[0].unit, Unit::Bytes, "charged to the byte");
+    }
+
+    #[test]
     fn nothing_to_compare_is_no_mistake() {
         let found = VariantComparison::new("v", &setup(&["t.p"]), &[], &[]);
         assert_eq!((found.phases.len(), found.others.len()), (0, 0));

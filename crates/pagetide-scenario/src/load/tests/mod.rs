@@ -9,6 +9,7 @@ mod knobs;
 mod machine;
 mod mistakes;
 mod names;
+mod objects;
 mod report;
 mod survival;
 mod tasks;
