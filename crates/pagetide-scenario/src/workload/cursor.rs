@@ -3,7 +3,7 @@
 
 use super::blocks::{Churn, Takes};
 use super::modulo::{Modulo, Scatter};
-use super::objects::Makes;
+use super::names_and_pipes::Makes;
 use super::plan::{Accesses, HEADER_PIECE, PAGE_SIZE, REGION_PAGES_MAX};
 use crate::op::Op;
 use crate::prng::{Lcg, SplitMix64};

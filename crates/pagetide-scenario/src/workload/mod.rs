@@ -8,14 +8,14 @@
 //!   once a unit), generators.
 //! * `cursor`: the generators, one enum.
 //! * `blocks`: kernel memory by order.
-//! * `objects`: names and pipes.
+//! * `names_and_pipes`: kernel objects that a task makes one by one.
 //! * `replay`: a page trace as operations.
 //! * `modulo`: remainders and the scattering permutation.
 
 mod blocks;
 mod cursor;
 mod modulo;
-mod objects;
+mod names_and_pipes;
 mod plan;
 mod replay;
 
@@ -24,7 +24,7 @@ use crate::op::Op;
 use crate::trace::TraceError;
 use blocks::{Churn, Takes};
 use cursor::{Cursor, Discards, Draws, Hotspot, Laps, Pieces, Reads, Turns, Writes};
-use objects::{Makes, Thing};
+use names_and_pipes::{Makes, Thing};
 use plan::{Plan, Stage, Walk, WalkOrder};
 use replay::Replayed;
 use std::sync::Arc;

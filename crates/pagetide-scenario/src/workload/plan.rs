@@ -2,7 +2,7 @@
 //! stages it consists of. All checks of a task's workloads that need no I/O are made here.
 
 use super::modulo::Scatter;
-use super::objects::{Making, Thing};
+use super::names_and_pipes::{Making, Thing};
 use super::ProgramError;
 use crate::model::{Advice, BlockRequest, Build, HighOrder, KernelMemory};
 use crate::model::{Names, Order, Pipes, Setup, Task, WorkingSet, Workload};

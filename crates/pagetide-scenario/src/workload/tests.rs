@@ -4,7 +4,7 @@ use crate::op::Backing;
 use std::collections::BTreeMap;
 
 mod blocks;
-mod objects;
+mod names_and_pipes;
 
 fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
     let node = Node { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };

@@ -9,7 +9,7 @@ mod holes;
 mod knobs;
 mod machine;
 mod names;
-mod objects;
+mod names_and_pipes;
 mod report;
 mod tasks;
 mod waiting;

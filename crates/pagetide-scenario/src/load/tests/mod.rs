@@ -9,7 +9,7 @@ mod knobs;
 mod machine;
 mod mistakes;
 mod names;
-mod objects;
+mod names_and_pipes;
 mod report;
 mod survival;
 mod tasks;
