@@ -20,17 +20,18 @@ pub struct Counters {
     refresh: Option<File>,
     vmstat: File,
     buddyinfo: File,
+    slabinfo: Option<File>,
     tracepoints: Vec<(&'static str, Vec<Counter>)>,
     /// Tracepoints that this kernel does not offer.
     pub missing: Vec<&'static str>,
 }
 
 impl Counters {
-    /// Opens everything.
+    /// Opens everything; what says of the caches of objects only `with_slabs`.
     ///
     /// # Errors
     /// When there is no /proc/vmstat or /proc/buddyinfo.
-    pub fn open(cpus: u16) -> io::Result<Counters> {
+    pub fn open(cpus: u16, with_slabs: bool) -> io::Result<Counters> {
         let mut tracepoints = Vec::new();
         let mut missing = Vec::new();
         for (system, name) in TRACEPOINTS {
@@ -45,7 +46,14 @@ impl Counters {
         }
         let vmstat = File::open("/proc/vmstat")?;
         let buddyinfo = File::open("/proc/buddyinfo")?;
-        Ok(Counters { refresh, vmstat, buddyinfo, tracepoints, missing })
+        let slabinfo = File::open("/proc/slabinfo").ok().filter(|_| with_slabs);
+        match &slabinfo {
+            None if with_slabs => missing.push("caches of objects (no /proc/slabinfo)"),
+            None => {}
+            // The kernel charges the buffer of such a file to whoever reads it first.
+            Some(file) => drop(file.read_at(&mut [0; 64], 0)),
+        }
+        Ok(Counters { refresh, vmstat, buddyinfo, slabinfo, tracepoints, missing })
     }
 
     /// Makes the counters exact. It counts what it does itself, a few events.
@@ -71,6 +79,14 @@ impl Counters {
     /// The kernel's.
     pub fn buddyinfo<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         read_all(&self.buddyinfo, buffer)
+    }
+
+    /// Reads /proc/slabinfo into `buffer`, if that was asked for and the kernel has it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn slabinfo<'a>(&self, buffer: &'a mut [u8]) -> Option<io::Result<&'a [u8]>> {
+        self.slabinfo.as_ref().map(|file| read_all(file, buffer))
     }
 
     /// Events of each tracepoint so far.

@@ -21,7 +21,7 @@ const REPORTED: usize = 16;
 /// What is reported of a group, in version 2.
 const FILES: [&str; 4] = ["memory.stat", "memory.current", "memory.swap.current", "memory.events"];
 /// And in version 1, which has swap in memory.stat and no events.
-const FILES_1: [&str; 2] = ["memory.stat", "memory.usage_in_bytes"];
+const FILES_1: [&str; 3] = ["memory.stat", "memory.usage_in_bytes", "memory.kmem.usage_in_bytes"];
 /// A file of version 2 that folds what the CPUs have counted apart into the group's counters when
 /// it is read, as /proc/sys/vm/stat_refresh does for the machine. Version 1 has none: there
 /// memory.stat may be behind by the events of some 64 pages a CPU.

@@ -17,6 +17,8 @@ mod counters;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod groups;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod objects;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod perform;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod prepare;

@@ -4,6 +4,7 @@
 //! silently.
 
 use crate::groups::Groups;
+use crate::objects::Objects;
 use crate::prepare::write_knob;
 use crate::report::{line, line_between, Moment, Reporter};
 use crate::shared::Shared;
@@ -44,6 +45,7 @@ pub struct Performer<'a> {
     /// Huge pages for all anonymous memory, from the start.
     is_always_huge: bool,
     regions: Vec<Option<Mapping>>,
+    objects: Objects,
     bytes: u64,
     errors: u64,
 }
@@ -90,6 +92,7 @@ impl<'a> Performer<'a> {
             buffer,
             is_always_huge: is_always_huge(setup),
             regions,
+            objects: Objects::new(setup, id)?,
             bytes: 0,
             errors: 0,
         })
@@ -177,6 +180,10 @@ impl<'a> Performer<'a> {
             | Op::FreeObject { .. }
             | Op::CacheObject { .. }
             | Op::Pace { .. } => {}
+            Op::MakeName { .. }
+            | Op::RemoveName { .. }
+            | Op::OpenPipe { .. }
+            | Op::ClosePipe { .. } => self.on_object(op),
             Op::Read { file, offset, len } => {
                 self.pieces(file, offset, len, |file, buffer, at| file.read_at(buffer, at));
             }
@@ -194,6 +201,18 @@ impl<'a> Performer<'a> {
             Op::PhaseBegin { phase } => self.snapshot("phase-begin", phase),
             Op::PhaseEnd { phase } => self.phase_end(phase, program),
         }
+    }
+
+    /// What an operation does to a name or a pipe.
+    fn on_object(&mut self, op: Op) {
+        let done = match op {
+            Op::MakeName { name, missing } => self.objects.make_name(name, missing),
+            Op::RemoveName { name } => self.objects.remove_name(name),
+            Op::OpenPipe { slot } => self.objects.open_pipe(slot),
+            Op::ClosePipe { slot } => self.objects.close_pipe(slot),
+            _ => return,
+        };
+        self.errors += u64::from(done.is_err());
     }
 
     /// What a phase does to a group or a control. A refusal is noted with its number, as a program
@@ -344,6 +363,8 @@ fn files_of(workload: &Workload) -> Vec<(usize, bool)> {
         | Workload::HighOrder(_)
         | Workload::KernelMemory(_)
         | Workload::KernelObjects(_)
+        | Workload::Names(_)
+        | Workload::Pipes(_)
         | Workload::Trace { .. }
         | Workload::WriteControl { .. }
         | Workload::CreateGroup { .. }

@@ -2,8 +2,8 @@
 //!
 //! A line begins with `@` and a word. `@text NAME LENGTH` is followed by that many bytes and a line
 //! end. `crates/pagetide-linux/src/console.rs` reads this; the first line, `@pagetide 1`, has the
-//! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, and `group NUMBER FILE` of a
-//! group of the setup.
+//! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, `slabinfo` where the setup has
+//! names or pipes, and `group NUMBER FILE` of a group of the setup.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -122,7 +122,12 @@ impl<'a> Reporter<'a> {
         for (name, count) in self.counters.tracepoints() {
             line(format_args!("@trace {name} {count}"));
         }
-        // Of a task's whole life nothing is said of groups.
+        // Of a task's whole life nothing is said of groups and caches.
+        if !kind.starts_with("task-") {
+            if let Some(Ok(caches)) = self.counters.slabinfo(self.buffer.bytes()) {
+                text(format_args!("slabinfo"), caches);
+            }
+        }
         if kind.starts_with("phase-") || kind.starts_with("run-") {
             self.groups.read(self.buffer.bytes(), |group, file, bytes| {
                 text(format_args!("group {group} {file}"), bytes);

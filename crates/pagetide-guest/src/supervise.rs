@@ -3,6 +3,7 @@
 use crate::config::{self, Config};
 use crate::counters::Counters;
 use crate::groups::Groups;
+use crate::objects::{self, Caches};
 use crate::perform::Performer;
 use crate::prepare;
 use crate::report::{line, line_between, Moment, Reporter};
@@ -70,9 +71,11 @@ fn supervise() -> Result<(), String> {
     prepare::disks(setup)?;
     doing("setting knobs");
     prepare::sysctls(setup);
+    objects::prepare(setup)?;
     doing("making groups");
     let groups = Groups::prepare(setup)?;
-    let counters = Counters::open(setup.machine.cpus).map_err(|error| error.to_string())?;
+    let counters = Counters::open(setup.machine.cpus, setup.has_objects())
+        .map_err(|error| error.to_string())?;
     for missing in &counters.missing {
         line(format_args!("@lacks {missing}"));
     }
@@ -97,6 +100,9 @@ fn supervise() -> Result<(), String> {
         return Err("the tasks did not become ready".to_owned());
     }
     let _held = prepare::hold(setup);
+    // Caches begin without slabs that CPUs keep at hand.
+    let caches = Caches::open(setup);
+    caches.settle();
 
     TEXTS.iter().for_each(|path| reporter.file(path));
     line(format_args!("@ready"));
@@ -121,6 +127,10 @@ fn supervise() -> Result<(), String> {
         line(format_args!("@note cut by the time limit"));
     }
     reporter.snapshot(begin("run-end"), |_| {});
+    // Last, as it changes what it looks at: which objects are in use, and not merely at hand.
+    if caches.settle() {
+        reporter.snapshot(begin("shrunk"), |_| {});
+    }
     TEXTS.iter().for_each(|path| reporter.file(path));
     line(format_args!("@done"));
     Ok(())

@@ -3,6 +3,7 @@
 //!
 //! Invariant: any bytes give a [`Report`] or an error with the place, never a panic.
 
+use crate::host::slabinfo::{self, SlabCache};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -49,6 +50,8 @@ pub struct Snapshot {
     pub usage: Usage,
     /// Pages of its regions in memory.
     pub resident: Vec<(String, u64)>,
+    /// /proc/slabinfo, if the setup has names or pipes.
+    pub slabs: Vec<SlabCache>,
     /// Of each group that was there, by its number: what its files say. The lines of memory.stat
     /// have their own names, others the file's before them (`memory.events.low`).
     pub groups: BTreeMap<usize, Vec<(String, u64)>>,
@@ -129,6 +132,13 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                     }
                     Some(snapshot) if name == "buddyinfo" => {
                         snapshot.counts.extend(free_blocks(&text).map_err(garbage)?);
+                    }
+                    Some(snapshot) if name == "slabinfo" => {
+                        let (slabs, notes) = slabinfo::parse(&text);
+                        if let Some(note) = notes.first() {
+                            return Err(garbage(note.to_string()));
+                        }
+                        snapshot.slabs = slabs;
                     }
                     Some(snapshot) if name.starts_with("group ") => {
                         add_group(snapshot, name, &text).map_err(garbage)?;
@@ -291,6 +301,20 @@ mod tests {
         assert_eq!(snapshot.resident, [("anon_hot_resident".to_owned(), 9)]);
         assert_eq!(report.ended, [(2, "signal 9".to_owned())]);
         assert!(has_said(SAMPLE.as_bytes(), "@ready") && !has_said(b"@ready", "@ready"));
+    }
+
+    #[test]
+    fn caches_of_a_snapshot_are_its_own() {
+        let caches = "slabinfo - version: 2.1\n# name <active_objs> ...\n\
+            dentry 3 21 192 21 1 : tunables 0 0 0 : slabdata 1 1 0\n";
+        let of = |caches: &str| {
+            let text = format!("@snap run-end 0 0 1\n@text slabinfo {}\n", caches.len());
+            parse(format!("{text}{caches}\n@snapped\n").as_bytes())
+        };
+        let report = of(caches).unwrap();
+        let cache = &report.snapshots[0].slabs[0];
+        assert_eq!((cache.name.as_str(), cache.active_objects, cache.objects), ("dentry", 3, 21));
+        assert!(of("dentry three\n").is_err());
     }
 
     #[test]

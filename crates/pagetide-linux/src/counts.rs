@@ -6,6 +6,7 @@
 
 use crate::console::{Report, Snapshot};
 use crate::group_counts::put_groups;
+use crate::slab_counts::put_slabs;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use std::collections::BTreeMap;
@@ -49,6 +50,10 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
     let begin = find("run-begin", 0).ok_or("no snapshot of the run's begin")?;
     let end = find("run-end", 0).ok_or("no snapshot of the run's end")?;
     put_counts(&mut metrics, "", begin, end);
+    put_slabs(&mut metrics, "", setup, end);
+    if let Some(shrunk) = find("shrunk", 0) {
+        put_slabs(&mut metrics, "shrunk.", setup, shrunk);
+    }
     if let Some((from, to)) =
         setup.measure.and_then(|task| find("task-begin", task).zip(find("task-end", task)))
     {
@@ -56,6 +61,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
     }
     if let Some(idle) = find("idle-begin", 0) {
         put_counts(&mut metrics, "idle.", idle, begin);
+        put_slabs(&mut metrics, "idle.", setup, begin);
     }
     let elapsed_ns = end.ns.saturating_sub(begin.ns);
     put(&mut metrics, "elapsed".into(), elapsed_ns as f64 / 1e9, Unit::Seconds);
@@ -82,6 +88,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
                     };
                     let key = format!("{}.{}", task.name, phase.name);
                     put_counts(&mut metrics, &format!("{key}."), from, snapshot);
+                    put_slabs(&mut metrics, &format!("{key}."), setup, snapshot);
                     put_usage(&mut metrics, &key, from, snapshot);
                     put_groups(&mut metrics, &format!("{key}."), &setup.groups, from, snapshot);
                     for (name, pages) in &snapshot.resident {
@@ -176,6 +183,7 @@ fn put_usage(metrics: &mut BTreeMap<String, Metric>, key: &str, begin: &Snapshot
 mod tests {
     use super::*;
     use crate::console::Usage;
+    use crate::host::slabinfo::SlabCache;
     use pagetide_scenario::load::{load_str, Overrides};
     use std::path::Path;
 
@@ -230,6 +238,7 @@ size = "1MiB"
                 bytes: ms * 4096,
             },
             resident: Vec::new(),
+            slabs: Vec::new(),
             groups: BTreeMap::new(),
         }
     }
@@ -317,6 +326,27 @@ size = "1MiB"
             ("g.pgfault", 40.0),
         ] {
             assert_eq!(value(&record, key), Some(wanted), "{key}");
+        }
+    }
+
+    #[test]
+    fn caches_are_of_phases_the_run_and_after_it() {
+        let mut report = whole();
+        for snapshot in &mut report.snapshots {
+            let active_objects = snapshot.ns / 1_000_000;
+            let name = "dentry".to_owned();
+            let cache = SlabCache { name, active_objects, slabs: 1, ..SlabCache::default() };
+            snapshot.slabs = vec![cache];
+        }
+        let mut shrunk = report.snapshots.last().unwrap().clone();
+        (shrunk.kind, shrunk.slabs[0].active_objects) = ("shrunk".to_owned(), 7);
+        report.snapshots.push(shrunk);
+        let record = of(&setup(SCENARIO), &report).unwrap();
+        for (prefix, wanted) in
+            [("", 50.0), ("idle.", 10.0), ("a.fill.", 20.0), ("a.again.", 30.0), ("shrunk.", 7.0)]
+        {
+            let key = format!("{prefix}slabinfo.dentry.active_objs");
+            assert_eq!(value(&record, &key), Some(wanted), "{key}");
         }
     }
 

@@ -20,9 +20,14 @@ pub const LEVELS: &[(&str, &str)] = &[
     ("active_anon", "total_active_anon"),
     ("inactive_file", "total_inactive_file"),
     ("active_file", "total_active_file"),
-    // Memory of the kernel, of which version 1 says nothing here.
-    ("kernel", ""),
+    // Memory of the kernel, of which version 1 has only the sum.
+    ("kernel", "memory.kmem.usage_in_bytes"),
     ("pagetables", ""),
+    // Kernel objects: each with its size and the eight bytes that say whose it is, whatever else is
+    // in its slab.
+    ("slab", ""),
+    ("slab_reclaimable", ""),
+    ("slab_unreclaimable", ""),
 ];
 
 /// Events, the same way.

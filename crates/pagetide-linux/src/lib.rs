@@ -24,4 +24,5 @@ pub mod modules;
 pub mod qemu;
 pub mod reference;
 pub mod session;
+pub mod slab_counts;
 pub mod start;

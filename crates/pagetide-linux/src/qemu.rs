@@ -83,6 +83,8 @@ pub struct Machine {
     pub movable: u64,
     /// The kernel's image.
     pub kernel: PathBuf,
+    /// More of the kernel's command line: words with a blank before each.
+    pub append: String,
     /// Disks: serial number and image.
     pub disks: Vec<(String, PathBuf)>,
 }
@@ -162,6 +164,7 @@ impl Machine {
         if self.movable > 0 {
             append += &format!(" movablecore={}M", self.movable >> 20);
         }
+        append += &self.append;
         let seed = match begin {
             Begin::Boot => 0,
             Begin::Restore(seed) => seed,

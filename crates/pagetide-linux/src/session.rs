@@ -113,6 +113,7 @@ impl<'a> Session<'a> {
             nodes: memory(setup)?,
             movable: setup.machine.nodes.iter().map(|node| node.movable).sum(),
             disks: images(setup, dir.path())?,
+            append: boot_options(setup),
             kernel: kernel.image.clone(),
         };
         write_archive(&job, &kernel, &guest, dir.path())?;
@@ -322,6 +323,20 @@ fn memory(setup: &Setup) -> Result<Vec<u64>, LinuxError> {
     Ok(nodes)
 }
 
+/// What of a setup the kernel can only be told when it boots. A setup without names and pipes boots as
+/// if there were no such thing.
+fn boot_options(setup: &Setup) -> String {
+    let mut options = String::new();
+    if !setup.machine.kmem_accounting {
+        options += " cgroup.memory=nokmem";
+    }
+    if setup.has_objects() {
+        // Else caches of objects of like sizes are one, under the name of the first.
+        options += " slab_nomerge";
+    }
+    options
+}
+
 fn images(setup: &Setup, dir: &Path) -> Result<Vec<(String, PathBuf)>, LinuxError> {
     let mut images = Vec::new();
     for disk in 0..setup.machine.disks.len() {
@@ -515,6 +530,21 @@ mod tests {
         // QEMU splits memory at 3 GiB only from 3.5 GiB on.
         assert!(nodes("3GiB").unwrap_err().contains("in zone DMA32"));
         assert!(nodes("2GiB").unwrap_err().contains("in zone DMA32"));
+    }
+
+    #[test]
+    fn only_who_needs_it_boots_with_other_options() {
+        let of = |machine: &str, keys: &str| {
+            let text = format!("[machine]\nmemory='1GiB'\n{machine}\n[[task]]\nname='t'\n{keys}\n");
+            let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());
+            boot_options(&loaded.unwrap().variants[0].setup)
+        };
+        let (touch, pipes) = ("workload='touch'\nsize='1MiB'", "workload='pipes'\nmake=1");
+        assert_eq!(of("", touch), "");
+        assert_eq!(of("", pipes), " slab_nomerge");
+        let off = "kmem_accounting=false";
+        assert_eq!(of(off, touch), " cgroup.memory=nokmem");
+        assert_eq!(of(off, pipes), " cgroup.memory=nokmem slab_nomerge");
     }
 
     #[test]

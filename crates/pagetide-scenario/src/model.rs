@@ -86,6 +86,9 @@ pub struct Machine {
     pub disks: Vec<Disk>,
     /// Swap area, if any.
     pub swap: Option<Swap>,
+    /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
+    /// `cgroup.memory=nokmem`.
+    pub kmem_accounting: bool,
 }
 
 /// A NUMA node.
@@ -367,6 +370,10 @@ pub enum Workload {
     KernelMemory(KernelMemory),
     /// Allocates and frees kernel objects as recorded work did.
     KernelObjects(KernelObjects),
+    /// Makes files and removes most of them again, or looks for names that do not exist.
+    Names(Names),
+    /// Opens pipes and closes most of them again.
+    Pipes(Pipes),
     /// Hot/cold accesses over an anonymous and/or a file region: the generator of
     /// docs/scenario.md, "working-set".
     WorkingSet(WorkingSet),
@@ -493,6 +500,40 @@ pub struct KernelObjects {
     pub start: bool,
 }
 
+/// Names in directories: each costs the kernel a dentry, and a file an inode besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// How many.
+    pub make: u32,
+    /// Per cent of the files that stay, beyond the end of the task ([`is_kept`]). Of missing names
+    /// nothing is there to be removed.
+    pub keep_percent: u32,
+    /// Names that the first disk does not have, instead of files on the memory file system.
+    pub missing: bool,
+}
+
+/// Pipes: each costs the kernel two open files, an inode, a dentry and a ring of buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipes {
+    /// How many.
+    pub make: u32,
+    /// Per cent of them that stay open until the task ends ([`is_kept`]).
+    pub keep_percent: u32,
+}
+
+/// Whether thing number `index` is among the `percent` per cent that are kept: those at which the
+/// share, rounded up, grows. They lie evenly, and number 0 is the first.
+///
+/// ```
+/// use pagetide_scenario::model::is_kept;
+/// let kept: Vec<u32> = (0..25).filter(|&index| is_kept(index, 10)).collect();
+/// assert_eq!(kept, [0, 10, 20]);
+/// ```
+pub fn is_kept(index: u32, percent: u32) -> bool {
+    let share = |count: u64| (count * u64::from(percent)).div_ceil(100);
+    share(u64::from(index) + 1) > share(u64::from(index))
+}
+
 /// Parameters of the hot/cold generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkingSet {
@@ -526,6 +567,14 @@ const VERSION_1: [&str; 4] = [
 ];
 
 impl Setup {
+    /// Whether some task makes kernel objects one by one, so that caches of them must be told apart.
+    pub fn has_objects(&self) -> bool {
+        let phases = self.tasks.iter().flat_map(|task| &task.phases);
+        phases
+            .into_iter()
+            .any(|phase| matches!(phase.workload, Workload::Names(_) | Workload::Pipes(_)))
+    }
+
     /// Version of the cgroup interface that the setup's groups need: 1 as soon as one of the
     /// controls is written that only version 1 has, else 2.
     pub fn cgroup_version(&self) -> u8 {

@@ -343,6 +343,10 @@ names! {
         KernelMemory = "kernel-memory",
         /// Allocates and frees kernel objects as recorded work did.
         KernelObjects = "kernel-objects",
+        /// Makes files and removes most of them again, or looks for names that do not exist.
+        Names = "names",
+        /// Opens pipes and closes most of them again.
+        Pipes = "pipes",
         /// Hot and cold accesses over anonymous and/or file memory.
         WorkingSet = "working-set",
         /// Replays a page trace.
@@ -361,6 +365,16 @@ names! {
         Compute = "compute",
         /// Sleeps.
         Sleep = "sleep",
+    }
+}
+
+names! {
+    /// What a name stands for.
+    "kind of name" NameKind {
+        /// An empty file on the memory file system (tmpfs).
+        File = "file",
+        /// Nothing: it is looked for on the first disk, which has no such file.
+        Missing = "missing",
     }
 }
 

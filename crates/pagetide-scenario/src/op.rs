@@ -124,6 +124,29 @@ pub enum Op {
         /// The slot.
         slot: u32,
     },
+    /// Makes an empty file on the memory file system (open, close), or looks for a name that the
+    /// first disk does not have (stat).
+    MakeName {
+        /// The name. Names are the task's and count from 0.
+        name: u32,
+        /// Looked for in vain, not made.
+        missing: bool,
+    },
+    /// Removes a file that [`Op::MakeName`] made (unlink).
+    RemoveName {
+        /// The name.
+        name: u32,
+    },
+    /// Opens a pipe and puts it into a slot that is empty.
+    OpenPipe {
+        /// The slot. Slots of pipes are the task's and count from 0.
+        slot: u32,
+    },
+    /// Closes both ends of the pipe in a slot.
+    ClosePipe {
+        /// The slot.
+        slot: u32,
+    },
     /// Sleeps until so long after the phase's last operation of this kind ended. The first of a phase
     /// does not sleep, and neither does one that comes later than that.
     Pace {

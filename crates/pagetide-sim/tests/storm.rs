@@ -71,7 +71,7 @@ fn machine(draw: &mut Draw) -> Machine {
         size: draw.of(&[PAGE, 100 * PAGE, 256 * PAGE, MIB, 16 * MIB, 256 * MIB]),
         full_after_pages: draw.of(&[None, None, Some(0), Some(1), Some(300)]),
     });
-    Machine { cpus: 1 + draw.below(4) as u16, nodes, disks, swap }
+    Machine { cpus: 1 + draw.below(4) as u16, nodes, disks, swap, kmem_accounting: true }
 }
 
 fn sysctls(draw: &mut Draw) -> Vec<(String, String)> {

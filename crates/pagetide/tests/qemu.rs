@@ -428,6 +428,55 @@ group = "outer"
 }
 
 #[test]
+fn names_and_pipes_are_objects_of_their_group_if_the_kernel_accounts() {
+    if is_skipped("names_and_pipes_are_objects_of_their_group_if_the_kernel_accounts") {
+        return;
+    }
+    let text = r#"
+repeats = 1
+[machine]
+memory = "128MiB"
+
+[[group]]
+name = "g"
+
+[[task]]
+name = "t"
+group = "g"
+phase = [
+    { name = "files", workload = "names", make = 400, keep = "50 %" },
+    { name = "missing", workload = "names", make = 100, kind = "missing" },
+    { name = "pipes", workload = "pipes", make = 40, keep = "25 %" },
+    { name = "rest", workload = "sleep", duration = "200ms" },
+]
+"#;
+    let bench = Bench::new(text);
+    let of = |accounting: &str| {
+        let set = format!("machine.kmem_accounting={accounting}");
+        let document = json(bench.verify(&["--format", "json", "--set", &set]));
+        let notes = lines(&document["notes"]);
+        assert!(!notes.contains("operations failed"), "{notes}");
+        let cache = |name: &str| {
+            let active =
+                |when: &str| linux(&document, &format!("{when}.slabinfo.{name}.active_objs"));
+            active("shrunk") - active("idle")
+        };
+        // What is kept is there after the task; pipes are not.
+        assert_eq!(cache("shmem_inode_cache"), 200.0);
+        // Those in /proc of processes that have ended go.
+        assert!((260.0..=310.0).contains(&cache("dentry")), "{}", cache("dentry"));
+        assert!((0.5..=1.0).contains(&linux(&document, "t.rest.slab_utilisation")));
+        linux(&document, "t.rest.g.slab")
+    };
+    // 200 files of 992 bytes, 100 names of 200, 10 pipes of 2608; less than 10 KiB besides: the table
+    // of open files, files closed that RCU still has.
+    let wanted = 200.0 * 992.0 + 100.0 * 200.0 + 10.0 * 2608.0;
+    let charged = of("true");
+    assert!((charged - wanted).abs() < 10.0 * 1024.0, "{charged}, not {wanted}");
+    assert_eq!(of("false"), 0.0);
+}
+
+#[test]
 fn without_qemu_there_is_a_hint() {
     if is_skipped("without_qemu_there_is_a_hint") {
         return;

@@ -5,6 +5,7 @@
 pub mod futex;
 pub mod memory;
 pub mod mount;
+pub mod names;
 pub mod perf;
 pub mod port;
 pub mod process;

@@ -5,7 +5,8 @@
 //! never judged.
 
 use super::judge::{
-    is_of_compaction, judge, judge_of_group, place, place_of_group, Judgement, LEAST_JUDGED,
+    is_in_bytes, is_of_a_cache, is_of_compaction, judge, judge_of_group, least_judged, place,
+    place_of_group, Judgement,
 };
 use crate::stats;
 use pagetide_scenario::model::{Machine, Setup};
@@ -101,7 +102,7 @@ pub enum Verdict {
     Close,
     /// They differ by more.
     Off,
-    /// No one asks, or Linux counts fewer than [`LEAST_JUDGED`].
+    /// No one asks, or Linux counts fewer than [`least_judged`].
     NotJudged,
 }
 
@@ -140,7 +141,7 @@ impl Counter {
         let (linux, pagetide) = (summary(sides.0), summary(sides.1));
         let unit = sides.1.or(sides.0).map_or(Unit::Count, |series| series.unit);
         let ratio = ratio(&linux, &pagetide);
-        let verdict = verdict(judgement, &linux, &pagetide);
+        let verdict = verdict(judgement, unit, &linux, &pagetide);
         Counter { key, name, unit, judgement, linux, pagetide, ratio, verdict }
     }
 
@@ -166,11 +167,16 @@ fn ratio(linux: &stats::Summary, pagetide: &stats::Summary) -> Option<f64> {
     ratio.filter(|ratio| ratio.is_finite())
 }
 
-fn verdict(judgement: Judgement, linux: &stats::Summary, pagetide: &stats::Summary) -> Verdict {
+fn verdict(
+    judgement: Judgement,
+    unit: Unit,
+    linux: &stats::Summary,
+    pagetide: &stats::Summary,
+) -> Verdict {
     let (Some(close), Some(ratio)) = (judgement.close(), ratio(linux, pagetide)) else {
         return Verdict::NotJudged;
     };
-    if linux.mean < LEAST_JUDGED {
+    if linux.mean < least_judged(unit) {
         return Verdict::NotJudged;
     }
     let noise = 2.0 * linux.stddev.hypot(pagetide.stddev);
@@ -219,12 +225,15 @@ impl VariantComparison {
                 Counter::new(key.clone(), name.to_owned(), judgement, sides)
             };
             match phase_of(key, &index, &phases) {
-                Some((at, name)) if phases[at].group.is_some() => {
+                Some((at, name)) if phases[at].group.is_some() && !is_in_bytes(name) => {
                     let pages = (sides.0.map(Series::in_pages), sides.1.map(Series::in_pages));
                     let sides = (pages.0.as_ref(), pages.1.as_ref());
                     let judgement = judge_of_group(name);
                     let counter = Counter::new(key.clone(), name.to_owned(), judgement, sides);
                     phases[at].counters.push(counter);
+                }
+                Some((at, name)) if phases[at].group.is_some() => {
+                    phases[at].counters.push(counter(name, judge_of_group(name)));
                 }
                 Some((at, name)) => phases[at].counters.push(counter(name, judge(name))),
                 None => others.push(counter(key, Judgement::Shown)),
@@ -295,8 +304,8 @@ fn gather(records: &[RunRecord]) -> BTreeMap<String, Series> {
     all
 }
 
-/// The phase that a key is of, and its name there. Only a group's counters have dots in their names,
-/// and the longest phase is meant: `t.p.g` rather than `t.p`.
+/// The phase that a key is of, and its name there. Only the counters of groups and of caches have dots in
+/// their names, and the longest phase is meant: `t.p.g` rather than `t.p`.
 fn phase_of<'a>(
     key: &'a str,
     index: &BTreeMap<String, usize>,
@@ -304,7 +313,8 @@ fn phase_of<'a>(
 ) -> Option<(usize, &'a str)> {
     key.rmatch_indices('.').find_map(|(dot, _)| {
         let (at, name) = (*index.get(&key[..dot])?, &key[dot + 1..]);
-        (phases[at].group.is_some() || !name.contains('.')).then_some((at, name))
+        let may_have_dots = phases[at].group.is_some() || is_of_a_cache(name);
+        (may_have_dots || !name.contains('.')).then_some((at, name))
     })
 }
 
@@ -368,7 +378,8 @@ mod tests {
     }
 
     fn of(judgement: Judgement, linux: (f64, f64), pagetide: (f64, f64)) -> Verdict {
-        verdict(judgement, &summary(linux.0, linux.1), &summary(pagetide.0, pagetide.1))
+        let (linux, pagetide) = (summary(linux.0, linux.1), summary(pagetide.0, pagetide.1));
+        verdict(judgement, Unit::Count, &linux, &pagetide)
     }
 
     #[test]
@@ -543,6 +554,48 @@ mod tests {
         let others: Vec<&str> = found.others.iter().map(|counter| counter.key.as_str()).collect();
         assert_eq!(others, ["g.memory.current"], "of the whole run");
         assert_eq!(found.counters().count(), 9, "the eight keys and a total");
+    }
+
+    #[test]
+    fn caches_belong_to_their_phase_and_shares_are_judged() {
+        let mut setup = setup(&["t.p"]);
+        let (name, controls) = ("g".to_owned(), vec![]);
+        setup.groups.push(Group { name, parent: None, controls, at_start: true });
+        let run = |share: f64| {
+            let mut run = record(
+                "v",
+                1,
+                &[
+                    ("t.p.slab_utilisation", share),
+                    ("t.p.slabinfo.kmalloc-cg-1k.num_objs", 1000.0),
+                    ("t.p.slabinfo.dentry.active_objs", 999.0),
+                    ("t.p.g.slab", 1000.0),
+                    ("shrunk.slabinfo.dentry.active_objs", 5000.0),
+                ],
+            );
+            for (key, metric) in &mut run.metrics {
+                metric.unit = match key {
+                    key if key.ends_with("utilisation") => Unit::Ratio,
+                    key if key.ends_with("g.slab") => Unit::Bytes,
+                    _ => Unit::Count,
+                };
+            }
+            run
+        };
+        let found = VariantComparison::new("v", &setup, &[run(0.5)], &[run(0.9)]);
+        let verdicts: Vec<(&str, Verdict)> =
+            found.counters().map(|counter| (counter.key.as_str(), counter.verdict)).collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("t.p.slab_utilisation", Verdict::Off),
+                ("t.p.slabinfo.dentry.active_objs", Verdict::NotJudged),
+                ("t.p.slabinfo.kmalloc-cg-1k.num_objs", Verdict::WithinNoise),
+                ("t.p.g.slab", Verdict::WithinNoise),
+                ("shrunk.slabinfo.dentry.active_objs", Verdict::NotJudged),
+            ]
+        );
+        assert_eq!(found.phases[1].counters[0].unit, Unit::Bytes, "charged to the byte");
     }
 
     #[test]

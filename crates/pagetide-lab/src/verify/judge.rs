@@ -14,6 +14,8 @@
 //! Sizes of LRU lists at the end of a phase are not among those measurements; they are taken to
 //! vary. Invariant: a name has one grade, whatever its value.
 
+use pagetide_scenario::record::Unit;
+
 /// How a counter is held against the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judgement {
@@ -27,6 +29,30 @@ pub enum Judgement {
 
 /// Counters of which the kernel has fewer are not judged: smaller counts are chance.
 pub const LEAST_JUDGED: f64 = 1000.0;
+
+/// What a counter must have on Linux to be judged: shares are judged whatever they are.
+pub fn least_judged(unit: Unit) -> f64 {
+    match unit {
+        Unit::Percent | Unit::Ratio => 0.0,
+        Unit::Count
+        | Unit::Pages
+        | Unit::Bytes
+        | Unit::Kilobytes
+        | Unit::Seconds
+        | Unit::BytesPerSecond => LEAST_JUDGED,
+    }
+}
+
+/// Whether a level of a group is held against the kernel's in bytes: objects are charged to the byte,
+/// and the kernel repeats it. All other levels are in pages.
+pub(super) fn is_in_bytes(name: &str) -> bool {
+    name.starts_with("slab")
+}
+
+/// Whether the name is of a cache of objects: `slabinfo.CACHE.WHAT`, of a machine.
+pub(super) fn is_of_a_cache(name: &str) -> bool {
+    name.starts_with("slabinfo.")
+}
 
 /// The counters of a phase that are judged or always worth a look, in the order of the rows.
 const COUNTERS: &[(&str, Judgement)] = &[
@@ -79,9 +105,44 @@ const COUNTERS: &[(&str, Judgement)] = &[
     ("nr_free_blocks_1", Judgement::Varies),
     ("nr_free_blocks_2", Judgement::Varies),
     ("nr_free_blocks_3", Judgement::Varies),
+    ("slab", Judgement::Varies),
+    ("slab_reclaimable", Judgement::Varies),
+    ("slab_unreclaimable", Judgement::Varies),
+    ("slab_utilisation", Judgement::Varies),
+    ("slabinfo.dentry.active_objs", Judgement::Varies),
+    ("slabinfo.dentry.num_objs", Judgement::Varies),
+    ("slabinfo.dentry.num_slabs", Judgement::Varies),
+    ("slabinfo.inode_cache.active_objs", Judgement::Varies),
+    ("slabinfo.inode_cache.num_objs", Judgement::Varies),
+    ("slabinfo.inode_cache.num_slabs", Judgement::Varies),
+    ("slabinfo.shmem_inode_cache.active_objs", Judgement::Varies),
+    ("slabinfo.shmem_inode_cache.num_objs", Judgement::Varies),
+    ("slabinfo.shmem_inode_cache.num_slabs", Judgement::Varies),
+    ("slabinfo.filp.active_objs", Judgement::Varies),
+    ("slabinfo.filp.num_objs", Judgement::Varies),
+    ("slabinfo.filp.num_slabs", Judgement::Varies),
+    ("slabinfo.lsm_inode_cache.active_objs", Judgement::Varies),
+    ("slabinfo.lsm_inode_cache.num_objs", Judgement::Varies),
+    ("slabinfo.lsm_inode_cache.num_slabs", Judgement::Varies),
+    ("slabinfo.lsm_file_cache.active_objs", Judgement::Varies),
+    ("slabinfo.lsm_file_cache.num_objs", Judgement::Varies),
+    ("slabinfo.lsm_file_cache.num_slabs", Judgement::Varies),
+    ("slabinfo.kmalloc-cg-192.active_objs", Judgement::Varies),
+    ("slabinfo.kmalloc-cg-192.num_objs", Judgement::Varies),
+    ("slabinfo.kmalloc-cg-192.num_slabs", Judgement::Varies),
+    ("slabinfo.kmalloc-cg-1k.active_objs", Judgement::Varies),
+    ("slabinfo.kmalloc-cg-1k.num_objs", Judgement::Varies),
+    ("slabinfo.kmalloc-cg-1k.num_slabs", Judgement::Varies),
+    ("slabinfo.kmalloc-192.active_objs", Judgement::Varies),
+    ("slabinfo.kmalloc-192.num_objs", Judgement::Varies),
+    ("slabinfo.kmalloc-192.num_slabs", Judgement::Varies),
+    ("slabinfo.kmalloc-1k.active_objs", Judgement::Varies),
+    ("slabinfo.kmalloc-1k.num_objs", Judgement::Varies),
+    ("slabinfo.kmalloc-1k.num_slabs", Judgement::Varies),
 ];
 
-/// The counters of a group during a phase, the same way. Levels are in pages.
+/// The counters of a group during a phase, the same way. Levels are in pages, but for those of
+/// [`is_in_bytes`].
 const OF_GROUPS: &[(&str, Judgement)] = &[
     ("memory.current", Judgement::Varies),
     ("memory.swap.current", Judgement::Varies),
@@ -91,6 +152,9 @@ const OF_GROUPS: &[(&str, Judgement)] = &[
     ("inactive_anon", Judgement::Varies),
     ("active_file", Judgement::Varies),
     ("inactive_file", Judgement::Varies),
+    ("slab", Judgement::Varies),
+    ("slab_reclaimable", Judgement::Varies),
+    ("slab_unreclaimable", Judgement::Varies),
     ("pgmajfault", Judgement::Varies),
     ("workingset_refault_anon", Judgement::Varies),
     ("workingset_refault_file", Judgement::Varies),

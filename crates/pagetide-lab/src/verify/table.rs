@@ -11,7 +11,7 @@
 //! Invariant: whatever the records hold, no line shows a float that is not a number.
 
 use super::compare::{Comparison, Counter, Phase, Sides, VariantComparison, Verdict};
-use super::judge::{worth_a_look, Judgement, LEAST_JUDGED};
+use super::judge::{least_judged, worth_a_look, Judgement};
 use super::summary::{times, Summary, BEYOND};
 use crate::format::{size, Scale};
 use crate::heading::wrap;
@@ -171,13 +171,13 @@ fn shown(counter: &Counter) -> bool {
     if counter.only_linux() || counter.only_pagetide() {
         return false;
     }
-    let either = |test: fn(f64) -> bool| test(counter.linux.mean) || test(counter.pagetide.mean);
+    let most = counter.linux.mean.max(counter.pagetide.mean);
     match counter.judgement {
         Judgement::Shown => {
             // Others have no phase: their name is the whole key.
-            counter.name != counter.key && worth_a_look(&counter.name) && either(|mean| mean != 0.0)
+            counter.name != counter.key && worth_a_look(&counter.name) && most > 0.0
         }
-        Judgement::Repeats | Judgement::Varies => either(|mean| mean >= LEAST_JUDGED),
+        Judgement::Repeats | Judgement::Varies => most >= least_judged(counter.unit),
     }
 }
 

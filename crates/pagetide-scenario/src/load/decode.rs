@@ -11,7 +11,9 @@ use crate::names::{BackgroundCompactionPolicy, CompactionCapturePolicy, Compacti
 use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
 use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
 use crate::names::{HighOrderRequest, HugeAdviceKind, KernelRequest, ThpDefragPolicy, ThpPolicy};
-use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
+use crate::names::{
+    LruPolicy, NameKind, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy,
+};
 use crate::names::{ObjcgStockPolicy, SlabAccountingPolicy, SlabOwnersPolicy, SlubPolicy};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
@@ -348,6 +350,10 @@ quantity! {
     Rate, "a rate", units::parse_rate, units::RATE_FORMS,
     "^[0-9]+(\\.[0-9]+)? *(B|[KkMmGgTt]|[KMGT]iB)?/s$", Some(0)
 }
+quantity! {
+    /// Per cent, from 0 to 100. A plain 0 is accepted, other plain integers lack a unit.
+    Percent, "a share", units::parse_percent, units::PERCENT_FORMS, "^[0-9]{1,3} *%$", Some(0)
+}
 
 /// Reads a quantity: a text with a unit, or a plain integer up to `plain_max`.
 fn quantity(
@@ -475,6 +481,7 @@ named!(
     SoftLimitDirectPolicy,
     SoftLimitNodePolicy,
     LruPolicy,
+    NameKind,
     SoftLimitPolicy,
     SoftLimitRootPolicy,
     ThpDefragPolicy,

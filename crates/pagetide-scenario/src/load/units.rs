@@ -29,6 +29,10 @@ pub(crate) const TIME_FORMS: &str =
 /// How rates are written.
 pub(crate) const RATE_FORMS: &str = "rates are written like \"500MiB/s\" or \"2GiB/s\"";
 
+/// How shares are written.
+pub(crate) const PERCENT_FORMS: &str =
+    "shares are written like \"10 %\", from \"0 %\" to \"100 %\"";
+
 /// The factor of a unit, or how it should have been written.
 enum Unit {
     Factor(u64),
@@ -131,6 +135,23 @@ fn parse(text: &str, what: &str, forms: &str, unit_of: fn(&str) -> Unit) -> Resu
         }
     };
     scale(number, factor).map_err(|problem| UnitError::new(format!("this {what} {problem}"), forms))
+}
+
+/// Per cent of a share: whole ones, up to 100.
+pub(crate) fn parse_percent(text: &str) -> Result<u64, UnitError> {
+    let number = text.trim().strip_suffix('%').map(str::trim_end);
+    let Some(number) = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    else {
+        return Err(UnitError::new("not a share in whole per cent", PERCENT_FORMS));
+    };
+    match number.parse() {
+        Ok(percent) if percent <= 100 => Ok(percent),
+        Ok(_) => Err(UnitError::new("more than all", PERCENT_FORMS)),
+        Err(_) if number.is_empty() => {
+            Err(UnitError::new("not a share in whole per cent", PERCENT_FORMS))
+        }
+        Err(_) => Err(UnitError::new("more than all", PERCENT_FORMS)),
+    }
 }
 
 /// `number * factor`, where `number` may have a fraction but the product may not.

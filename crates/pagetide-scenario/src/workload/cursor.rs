@@ -3,6 +3,7 @@
 
 use super::blocks::{Churn, Takes};
 use super::modulo::{Modulo, Scatter};
+use super::names_and_pipes::Makes;
 use super::objects::Objects;
 use super::plan::{Accesses, HEADER_PIECE, PAGE_SIZE, REGION_PAGES_MAX};
 use crate::op::Op;
@@ -34,6 +35,7 @@ pub(super) enum Cursor {
     Take(Takes),
     Churn(Churn),
     Objects(Box<Objects>),
+    Make(Makes),
     /// Frees the blocks in these slots.
     Free(Range<u32>),
 }
@@ -66,6 +68,7 @@ impl Cursor {
             Cursor::Take(takes) => takes.next_op(),
             Cursor::Churn(churn) => churn.next_op(),
             Cursor::Objects(objects) => objects.next_op(),
+            Cursor::Make(makes) => makes.next_op(),
             Cursor::Free(slots) => slots.next().map(|slot| Op::FreeBlock { slot }),
             Cursor::Idle => None,
         }

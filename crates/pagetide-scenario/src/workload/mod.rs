@@ -9,12 +9,14 @@
 //! * `cursor`: the generators, one enum.
 //! * `blocks`: kernel memory by order.
 //! * `objects`: kernel objects of a mix.
+//! * `names_and_pipes`: kernel objects that a task makes one by one.
 //! * `replay`: a page trace as operations.
 //! * `modulo`: remainders and the scattering permutation.
 
 mod blocks;
 mod cursor;
 mod modulo;
+mod names_and_pipes;
 mod objects;
 mod plan;
 mod replay;
@@ -24,6 +26,7 @@ use crate::op::Op;
 use crate::trace::TraceError;
 use blocks::{Churn, Takes};
 use cursor::{Cursor, Discards, Draws, Hotspot, Laps, Pieces, Reads, Turns, Writes};
+use names_and_pipes::{Makes, Thing};
 use objects::Objects;
 use plan::{Plan, Stage, Walk, WalkOrder};
 use replay::Replayed;
@@ -209,6 +212,15 @@ impl Program {
                 }
             }
             Stage::Free(end) => *cursor = Cursor::Free(0..*end),
+            Stage::Make(making) => {
+                // Counted at once: a stage is entered once, and always to its end.
+                let next = match making.thing {
+                    Thing::File | Thing::Missing => &mut plan.names,
+                    Thing::Pipe => &mut plan.pipes,
+                };
+                *cursor = Cursor::Make(Makes::new(*making, *next));
+                *next = next.wrapping_add(making.make);
+            }
             Stage::Walk(walk) => {
                 let region = &regions[walk.region];
                 *cursor = walk_cursor(walk, number(region), region.prng);

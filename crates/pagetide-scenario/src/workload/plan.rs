@@ -2,10 +2,11 @@
 //! stages it consists of. All checks of a task's workloads that need no I/O are made here.
 
 use super::modulo::Scatter;
+use super::names_and_pipes::{Making, Thing};
 use super::objects::{self, State, Units};
 use super::ProgramError;
 use crate::model::{Advice, BlockRequest, Build, HighOrder, KernelMemory};
-use crate::model::{Order, Setup, Task, WorkingSet, Workload};
+use crate::model::{Names, Order, Pipes, Setup, Task, WorkingSet, Workload};
 use crate::op::{Backing, Op};
 use crate::prng::{sub_seed, Lcg, SplitMix64};
 use crate::zipf::Zipf;
@@ -42,6 +43,10 @@ pub(super) struct Plan {
     pub(super) blocks: SplitMix64,
     /// Slots and draws of kernel-objects phases; a cursor has them while it works.
     pub(super) objects: Option<State>,
+    /// Number of the next name.
+    pub(super) names: u32,
+    /// Slot of the next pipe.
+    pub(super) pipes: u32,
 }
 
 /// What a phase consists of.
@@ -98,6 +103,7 @@ pub(super) enum Stage {
     Take(Take),
     Churn(KernelMemory),
     Objects(Units),
+    Make(Making),
     /// Frees the blocks in the slots from 0 to below this.
     Free(u32),
     FileWrite {
@@ -188,6 +194,8 @@ impl Plan {
                 seed,
                 &format!("{}#objects", task.name),
             )))),
+            names: 0,
+            pipes: 0,
         };
         let mut planner = Planner { setup, task, seed, plan, zipfs: Vec::new() };
         for (index, phase) in task.phases.iter().enumerate() {
@@ -279,6 +287,15 @@ impl Planner<'_> {
             Workload::KernelObjects(objects) => {
                 let units = objects::units(self.setup, objects)?;
                 Ok(units.into_iter().map(Stage::Objects).collect())
+            }
+            Workload::Names(Names { make, keep_percent, missing }) => {
+                let thing = if *missing { Thing::Missing } else { Thing::File };
+                let (make, keep_percent) = (*make, *keep_percent);
+                Ok(vec![Stage::Make(Making { thing, make, keep_percent })])
+            }
+            Workload::Pipes(Pipes { make, keep_percent }) => {
+                let (make, keep_percent) = (*make, *keep_percent);
+                Ok(vec![Stage::Make(Making { thing: Thing::Pipe, make, keep_percent })])
             }
             Workload::WorkingSet(set) => self.working_set(set),
             Workload::Trace { path, passes } => {

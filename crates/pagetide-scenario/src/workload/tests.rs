@@ -4,11 +4,18 @@ use crate::op::Backing;
 use std::collections::BTreeMap;
 
 mod blocks;
+mod names_and_pipes;
 mod objects;
 
 fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
     let node = Node { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };
-    let machine = Machine { cpus: 1, nodes: vec![node], disks: Vec::new(), swap: None };
+    let machine = Machine {
+        cpus: 1,
+        nodes: vec![node],
+        disks: Vec::new(),
+        swap: None,
+        kmem_accounting: true,
+    };
     Setup {
         machine,
         sysctls: Vec::new(),

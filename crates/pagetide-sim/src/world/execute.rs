@@ -353,6 +353,11 @@ impl World {
             Op::AllocObject { .. } => self.alloc_object(id, op, cpu, elapsed),
             Op::FreeObject { slot } => self.free_object(id, slot, cpu, elapsed),
             Op::CacheObject { slot } => self.cache_object(id, slot),
+            // Names and pipes are not objects of the simulator yet.
+            Op::MakeName { .. }
+            | Op::RemoveName { .. }
+            | Op::OpenPipe { .. }
+            | Op::ClosePipe { .. } => self.spend_in_kernel(id, self.cost.syscall_ns, elapsed),
             Op::Pace { ns } => return self.pace(id, ns, *elapsed),
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];

@@ -19,7 +19,13 @@ const ZONE_DMA_PAGES_MAX: u64 = 4096;
 /// The machine, and the names of its disks.
 pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (Machine, Names<'a>) {
     let mut disks = Names::new("disk");
-    let empty = || Machine { cpus: 1, nodes: Vec::new(), disks: Vec::new(), swap: None };
+    let empty = || Machine {
+        cpus: 1,
+        nodes: Vec::new(),
+        disks: Vec::new(),
+        swap: None,
+        kmem_accounting: true,
+    };
     let example = "write [machine] and then memory = \"2GiB\"";
     let Some(machine) = &raw.machine else {
         if raw.bad.is_empty() {
@@ -30,6 +36,7 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (M
     };
     let mut checked = empty();
     checked.cpus = machine.cpus.as_ref().map_or(1, |cpus| cpus.value.0 as u16);
+    checked.kmem_accounting = machine.kmem_accounting.as_ref().is_none_or(|on| on.value);
     checked.nodes = check_nodes(machine, sink);
     disks.is_incomplete = machine.bad.contains(&"disk");
     match machine.disk.as_deref() {

@@ -9,6 +9,7 @@ mod holes;
 mod knobs;
 mod machine;
 mod names;
+mod names_and_pipes;
 mod object_mix;
 mod objects;
 mod report;

@@ -299,6 +299,8 @@ fn files_of(workload: &mut Workload) -> [Option<&mut usize>; 3] {
         | Workload::HighOrder(_)
         | Workload::KernelMemory(_)
         | Workload::KernelObjects(_)
+        | Workload::Names(_)
+        | Workload::Pipes(_)
         | Workload::Trace { .. }
         | Workload::WriteControl { .. }
         | Workload::CreateGroup { .. }

@@ -4,6 +4,7 @@
 use super::files::Files;
 use super::holes::Discarded;
 use super::names::need;
+use super::names_and_pipes;
 use super::tasks::Scene;
 use crate::load::decode::{Hundredths, Int, Name, Size};
 use crate::load::raw;
@@ -67,6 +68,8 @@ impl Phases<'_, '_> {
             raw::Workload::HighOrder(keys) => self.high_order(keys, sink),
             raw::Workload::KernelMemory(keys) => self.kernel_memory(keys, sink),
             raw::Workload::KernelObjects(keys) => self.kernel_objects(keys, sink),
+            raw::Workload::Names(keys) => names_and_pipes::names(keys, sink),
+            raw::Workload::Pipes(keys) => names_and_pipes::pipes(keys, sink),
             raw::Workload::WorkingSet(keys) => self.working_set(keys, sink),
             raw::Workload::Trace(keys) => self.trace(keys, sink),
             raw::Workload::Build(keys) => self.build(keys, sink),

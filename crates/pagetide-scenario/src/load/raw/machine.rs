@@ -30,6 +30,9 @@ table! {
         disk: Vec<Disk>,
         /// Swap area: a size, or a table.
         swap: Swap,
+        /// Kernel objects are charged to groups; false: as if booted with cgroup.memory=nokmem
+        /// (default true).
+        kmem_accounting: At<bool>,
     }
 }
 

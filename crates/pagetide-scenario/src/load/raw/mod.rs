@@ -15,7 +15,7 @@ pub(crate) use task::Task;
 pub(crate) use workload::workload_keys;
 pub(crate) use workload::{Build, CreateGroup, JoinGroup, RemoveGroup, WriteControl};
 pub(crate) use workload::{
-    Discard, HighOrder, Interleave, KernelMemory, KernelObjects, BLOCKS_MAX,
+    Discard, HighOrder, Interleave, KernelMemory, KernelObjects, Names, Pipes, BLOCKS_MAX,
 };
 pub(crate) use workload::{FileRead, MappedRead, Touch, Trace, WorkingSet, Workload};
 

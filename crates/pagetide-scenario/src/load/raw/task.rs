@@ -161,6 +161,8 @@ fn decode_workload(
         WorkloadKind::KernelObjects => {
             Workload::KernelObjects(fill(kind, span, rest, outer_keys, sink))
         }
+        WorkloadKind::Names => Workload::Names(fill(kind, span, rest, outer_keys, sink)),
+        WorkloadKind::Pipes => Workload::Pipes(fill(kind, span, rest, outer_keys, sink)),
         WorkloadKind::WorkingSet => {
             Workload::WorkingSet(Box::new(fill(kind, span, rest, outer_keys, sink)))
         }

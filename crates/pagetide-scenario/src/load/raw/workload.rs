@@ -1,10 +1,10 @@
 //! The keys of each workload.
 
 use super::{ControlName, ControlText};
-use crate::load::decode::{table, Hundredths, Int, Keyed, Name, Size, Time};
+use crate::load::decode::{table, Hundredths, Int, Keyed, Name, Percent, Size, Time};
 use crate::load::span::At;
 use crate::names::{AdviceKind, HighOrderRequest, HugeAdviceKind, KernelRequest};
-use crate::names::{OrderKind, WorkloadKind};
+use crate::names::{NameKind, OrderKind, WorkloadKind};
 use crate::workload::REGION_PAGES_MAX;
 use schemars::JsonSchema;
 
@@ -30,6 +30,10 @@ pub(crate) enum Workload {
     KernelMemory(KernelMemory),
     /// Allocates and frees kernel objects as recorded work did.
     KernelObjects(KernelObjects),
+    /// Makes files and removes most of them again, or looks for names that do not exist.
+    Names(Names),
+    /// Opens pipes and closes most of them again.
+    Pipes(Pipes),
     /// Hot and cold accesses over anonymous and/or file memory.
     WorkingSet(Box<WorkingSet>),
     /// Replays a page trace.
@@ -181,6 +185,35 @@ table! {
         interval: At<Time>,
         /// What an allocation may do (default kernel).
         request: At<KernelRequest>,
+    }
+}
+
+/// Names that a phase makes.
+const NAMES_MAX: i64 = 1_000_000;
+/// Pipes that a phase opens.
+const PIPES_MAX: i64 = 100_000;
+
+table! {
+    /// Names in directories.
+    Names {
+        /// How many.
+        #[schemars(required)]
+        make: At<Int<1, NAMES_MAX>>,
+        /// The share of files that stays, beyond the end of the task (default "0 %").
+        keep: At<Percent>,
+        /// Files, or names that do not exist (default file).
+        kind: At<NameKind>,
+    }
+}
+
+table! {
+    /// Pipes.
+    Pipes {
+        /// How many.
+        #[schemars(required)]
+        make: At<Int<1, PIPES_MAX>>,
+        /// The share that stays open until the task ends (default "0 %").
+        keep: At<Percent>,
     }
 }
 
@@ -346,6 +379,8 @@ pub(crate) fn workload_keys(kind: WorkloadKind) -> &'static [&'static str] {
         WorkloadKind::HighOrder => HighOrder::KEYS,
         WorkloadKind::KernelMemory => KernelMemory::KEYS,
         WorkloadKind::KernelObjects => KernelObjects::KEYS,
+        WorkloadKind::Names => Names::KEYS,
+        WorkloadKind::Pipes => Pipes::KEYS,
         WorkloadKind::WorkingSet => WorkingSet::KEYS,
         WorkloadKind::Trace => Trace::KEYS,
         WorkloadKind::Build => Build::KEYS,

@@ -67,8 +67,10 @@ fn everything_can_be_written() {
     let phases: Vec<&str> = setup.tasks[2].phases.iter().map(|p| p.name.as_str()).collect();
     let first =
         ["fill", "pass0", "pass1", "pass2", "zipf", "set", "holes", "back", "high", "share"];
-    let last = ["buffers", "work", "rest", "make", "enter", "squeeze", "tune", "leave", "remove"];
-    assert_eq!(phases, [&first[..], &last[..]].concat());
+    let objects = ["buffers", "files", "looked-for", "pipes"];
+    let last = ["work", "rest", "make", "enter", "squeeze", "tune", "leave", "remove"];
+    assert_eq!(phases, [&first[..], &objects[..], &last[..]].concat());
+    assert!(!setup.machine.kmem_accounting);
     let Workload::MappedRead { order, advice, .. } = &setup.tasks[2].phases[4].workload else {
         panic!("not a mapped read");
     };

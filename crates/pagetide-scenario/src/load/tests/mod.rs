@@ -9,6 +9,7 @@ mod knobs;
 mod machine;
 mod mistakes;
 mod names;
+mod names_and_pipes;
 mod objects;
 mod report;
 mod survival;

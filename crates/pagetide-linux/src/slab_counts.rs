@@ -1,0 +1,129 @@
+//! What the kernel says of its caches of objects, in runs whose tasks make objects: /proc/slabinfo and
+//! the machine's `nr_slab_*`.
+//!
+//! All of it are levels when a phase ends. SLUB counts every object of a slab that a CPU has at hand as
+//! active, used or not; what is really used stands under `shrunk.`, read once after the run, when
+//! CPUs had to give their slabs back. Invariant: which caches are in a record depends on the setup and
+//! on the kernel, not on what a run did.
+
+use crate::console::Snapshot;
+use crate::host::slabinfo::SlabCache;
+use pagetide_scenario::model::Setup;
+use pagetide_scenario::record::{Metric, Unit};
+use std::collections::BTreeMap;
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+/// Caches of the objects that names and pipes are made of.
+const OBJECTS: [&str; 6] =
+    ["dentry", "inode_cache", "shmem_inode_cache", "filp", "lsm_inode_cache", "lsm_file_cache"];
+/// And those of what a pipe has by size: with accounting the first, else the second.
+const OF_PIPES: [[&str; 2]; 2] =
+    [["kmalloc-cg-192", "kmalloc-192"], ["kmalloc-cg-1k", "kmalloc-1k"]];
+/// Where the kernel keeps whose each object of a slab is: a vector a slab, an object of these caches.
+const OWNERS: [&str; 4] = ["kmalloc-64", "kmalloc-96", "kmalloc-128", "kmalloc-192"];
+
+/// Adds `PREFIXslab`, `PREFIXslabinfo.CACHE.active_objs` and so on; `prefix` ends with its dot. Nothing
+/// where the guest was not asked for its caches.
+pub fn put_slabs(
+    metrics: &mut BTreeMap<String, Metric>,
+    prefix: &str,
+    setup: &Setup,
+    snapshot: &Snapshot,
+) {
+    if snapshot.slabs.is_empty() {
+        return;
+    }
+    let mut put = |name: String, value: f64, unit| {
+        metrics.insert(format!("{prefix}{name}"), Metric { value, unit });
+    };
+    let bytes = |name: &str| {
+        let found = snapshot.counts.iter().find(|(known, _)| known == name);
+        found.map_or(0, |(_, pages)| pages.saturating_mul(PAGE)) as f64
+    };
+    let (reclaimable, unreclaimable) =
+        (bytes("nr_slab_reclaimable"), bytes("nr_slab_unreclaimable"));
+    put("slab".into(), reclaimable + unreclaimable, Unit::Bytes);
+    put("slab_reclaimable".into(), reclaimable, Unit::Bytes);
+    put("slab_unreclaimable".into(), unreclaimable, Unit::Bytes);
+    let accounting = setup.machine.kmem_accounting;
+    let of_pipes = OF_PIPES.map(|[accounted, plain]| if accounting { accounted } else { plain });
+    let owners = if accounting { &OWNERS[..] } else { &[] };
+    let objects = OBJECTS.iter().chain(&of_pipes).map(|name| (*name, true));
+    let (mut used, mut held) = (0u64, 0u64);
+    for (name, is_object) in objects.chain(owners.iter().map(|name| (*name, false))) {
+        let Some(cache) = snapshot.slabs.iter().find(|cache| cache.name == name) else { continue };
+        let SlabCache { active_objects, objects, object_bytes, slabs, .. } = cache;
+        let counts = [("active_objs", active_objects), ("num_objs", objects), ("num_slabs", slabs)];
+        for (what, count) in counts {
+            put(format!("slabinfo.{name}.{what}"), *count as f64, Unit::Count);
+        }
+        if is_object {
+            used = used.saturating_add(active_objects.saturating_mul(*object_bytes));
+            held = held.saturating_add(cache.pages().saturating_mul(PAGE));
+        }
+    }
+    if held > 0 {
+        put("slab_utilisation".into(), used as f64 / held as f64, Unit::Ratio);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_scenario::load::{load_str, Overrides};
+    use std::path::Path;
+
+    fn of(accounting: bool, slabs: Vec<SlabCache>) -> Vec<(String, f64)> {
+        let text = format!(
+            "[machine]\nmemory = \"1GiB\"\nkmem_accounting = {accounting}\n\
+             [[task]]\nname = \"t\"\nworkload = \"pipes\"\nmake = 1\n"
+        );
+        let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());
+        let setup = loaded.unwrap().variants.remove(0).setup;
+        let count = |name: &str, pages| (name.to_owned(), pages);
+        let counts = vec![count("nr_slab_unreclaimable", 2), count("nr_slab_reclaimable", 1)];
+        let snapshot = Snapshot { counts, slabs, ..Snapshot::default() };
+        let mut metrics = BTreeMap::new();
+        put_slabs(&mut metrics, "t.p.", &setup, &snapshot);
+        metrics.into_iter().map(|(key, metric)| (key, metric.value)).collect()
+    }
+
+    fn cache(name: &str, numbers: [u64; 5]) -> SlabCache {
+        let [active_objects, objects, object_bytes, pages_per_slab, slabs] = numbers;
+        let name = name.to_owned();
+        SlabCache { name, active_objects, objects, object_bytes, pages_per_slab, slabs }
+    }
+
+    #[test]
+    fn caches_of_objects_are_said_one_by_one_and_as_a_share() {
+        let slabs = vec![
+            cache("dentry", [21, 42, 192, 1, 2]),
+            cache("kmalloc-cg-1k", [4, 8, 1024, 2, 1]),
+            cache("kmalloc-192", [5, 21, 192, 1, 1]),
+            cache("task_struct", [1, 3, 8384, 8, 1]),
+        ];
+        let share = f64::from(21 * 192 + 4 * 1024) / f64::from(4 * 4096);
+        let wanted = [
+            ("t.p.slab", 12288.0),
+            ("t.p.slab_reclaimable", 4096.0),
+            ("t.p.slab_unreclaimable", 8192.0),
+            ("t.p.slab_utilisation", share),
+            ("t.p.slabinfo.dentry.active_objs", 21.0),
+            ("t.p.slabinfo.dentry.num_objs", 42.0),
+            ("t.p.slabinfo.dentry.num_slabs", 2.0),
+            ("t.p.slabinfo.kmalloc-192.active_objs", 5.0),
+            ("t.p.slabinfo.kmalloc-192.num_objs", 21.0),
+            ("t.p.slabinfo.kmalloc-192.num_slabs", 1.0),
+            ("t.p.slabinfo.kmalloc-cg-1k.active_objs", 4.0),
+            ("t.p.slabinfo.kmalloc-cg-1k.num_objs", 8.0),
+            ("t.p.slabinfo.kmalloc-cg-1k.num_slabs", 1.0),
+        ];
+        assert_eq!(of(true, slabs.clone()), wanted.map(|(key, value)| (key.to_owned(), value)));
+        let plain = of(false, slabs);
+        assert!(plain.iter().all(|(key, _)| !key.contains("kmalloc-cg")), "{plain:?}");
+        let share = f64::from(21 * 192 + 5 * 192) / f64::from(3 * 4096);
+        assert!(plain.contains(&("t.p.slab_utilisation".to_owned(), share)), "{plain:?}");
+        assert_eq!(of(true, Vec::new()), [], "the guest was not asked");
+    }
+}
