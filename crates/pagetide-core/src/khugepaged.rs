@@ -26,7 +26,7 @@ use crate::node::MAX_NODES;
 use crate::page::{Page, PageFlags};
 use crate::page_table::{Pte, VmaId, PTRS_PER_PTE};
 use crate::reclaim::shrink_node::TICK;
-use crate::units::{Cpu, MmId, Nanos, NodeId, Pfn, HPAGE_PMD_NR, PAGE_SIZE};
+use crate::units::{Cpu, MmId, Nanos, NodeId, Pfn, HPAGE_PMD_NR};
 use crate::vmstat::Event;
 
 /// Mappings that a step passes over at most.
@@ -321,7 +321,7 @@ impl Machine {
                 continue;
             }
             mapping.nr_present -= 1;
-            self.mem.work.bytes_copied += PAGE_SIZE as u32;
+            self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
             self.page_remove_rmap(pte.pfn());
             self.free_anon_page(pte.pfn(), ctx.cpu);
         }

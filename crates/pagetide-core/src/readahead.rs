@@ -12,7 +12,7 @@
 use crate::digest::Digest;
 use crate::page_cache::FileCache;
 use crate::page_table::PTRS_PER_PTE;
-use crate::units::{FileId, PAGE_SHIFT};
+use crate::units::FileId;
 use core::ops::Range;
 
 /// What an open file remembers of its reads (Linux `struct file_ra_state`), in pages.
@@ -110,7 +110,7 @@ impl ReadaheadState {
             return Window::new(id, file, index, req, 0).map(|w| Window { marker: u32::MAX, ..w });
         }
         let expected = self.start.saturating_add(self.size - self.async_size);
-        let prev_index = (self.prev_pos >> PAGE_SHIFT) as u32;
+        let prev_index = file.page_size().index_of(self.prev_pos);
         if index == 0 {
             self.begin(index, req, max);
         } else if index == expected || index == self.start.saturating_add(self.size) {

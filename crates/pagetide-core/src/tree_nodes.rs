@@ -17,7 +17,8 @@ use crate::call::Ctx;
 use crate::digest::Digest;
 use crate::gfp::{AllocFlags, Gfp};
 use crate::machine::Machine;
-use crate::units::{Cpu, NodeId, Order, Pfn, PAGE_SIZE};
+use crate::page_size::PageSize;
+use crate::units::{Cpu, NodeId, Order, Pfn};
 use crate::vmstat::NodeStat;
 use alloc::vec::Vec;
 
@@ -44,9 +45,10 @@ pub(crate) struct TreeNodes {
 
 impl TreeNodes {
     /// None yet, on a machine of so many CPUs.
-    pub(crate) fn new(nr_cpus: u16) -> TreeNodes {
-        let order = slab_order(NODE_SIZE, nr_cpus);
-        TreeNodes { live: 0, order, per_slab: (PAGE_SIZE << order) / NODE_SIZE, slabs: Vec::new() }
+    pub(crate) fn new(nr_cpus: u16, page_size: PageSize) -> TreeNodes {
+        let order = slab_order(NODE_SIZE, nr_cpus, page_size);
+        let per_slab = page_size.bytes_of(1 << order) / NODE_SIZE;
+        TreeNodes { live: 0, order, per_slab, slabs: Vec::new() }
     }
 
     /// Nodes of all files.
@@ -70,11 +72,11 @@ impl TreeNodes {
 
 /// Order of the slabs of objects of `size` bytes (Linux `calculate_order`): the smallest that holds
 /// as many objects as suit the number of CPUs and wastes at most a sixteenth.
-fn slab_order(size: u64, nr_cpus: u16) -> Order {
+fn slab_order(size: u64, nr_cpus: u16, page_size: PageSize) -> Order {
     let min_objects = 4 * (u64::from(u16::BITS - nr_cpus.leading_zeros()) + 1);
-    let min_objects = min_objects.min((PAGE_SIZE << MAX_ORDER) / size);
+    let min_objects = min_objects.min(page_size.bytes_of(1 << MAX_ORDER) / size);
     let fits = |order: &Order| {
-        let bytes = PAGE_SIZE << order;
+        let bytes = page_size.bytes_of(1 << order);
         bytes >= min_objects * size && bytes % size <= bytes / 16
     };
     (0..=MAX_ORDER).find(fits).unwrap_or(MAX_ORDER)
@@ -138,8 +140,13 @@ mod tests {
     #[test]
     fn slabs_are_as_large_as_the_number_of_cpus_wants() {
         // What /proc/slabinfo shows: 14 objects of 8 kB on one or two CPUs, 28 of 16 kB on more.
-        assert_eq!([1, 2, 3, 4, 8, 16].map(|cpus| slab_order(NODE_SIZE, cpus)), [1, 1, 1, 2, 2, 2]);
-        assert_eq!(TreeNodes::new(1).per_slab, 14);
-        assert_eq!(TreeNodes::new(8).per_slab, 28);
+        assert_eq!(
+            [1, 2, 3, 4, 8, 16].map(|cpus| slab_order(NODE_SIZE, cpus, PageSize::Kib4)),
+            [1, 1, 1, 2, 2, 2]
+        );
+        assert_eq!(TreeNodes::new(1, PageSize::Kib4).per_slab, 14);
+        assert_eq!(TreeNodes::new(8, PageSize::Kib4).per_slab, 28);
+        // A slab of one page of 64 KiB holds enough for anybody.
+        assert_eq!(TreeNodes::new(256, PageSize::Kib64).per_slab, 113);
     }
 }

@@ -6,6 +6,7 @@ pub mod load;
 pub mod model;
 pub mod names;
 pub mod op;
+pub mod page_size;
 pub mod prng;
 pub mod record;
 pub mod schema;

@@ -6,6 +6,7 @@
 //!
 //! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
 
+pub use crate::page_size::PageSize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -72,10 +73,12 @@ pub struct Setup {
 }
 
 /// Hardware.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
     /// Number of CPUs.
     pub cpus: u16,
+    /// How large a page is: what every count of pages in a setup counts.
+    pub page_size: PageSize,
     /// NUMA nodes with their memory, at least one.
     pub nodes: Vec<Node>,
     /// Disks by name.

@@ -224,10 +224,10 @@ impl World {
         // khugepaged gets what nobody else wants.
         scheduler.add_task((tasks.len() + 2 * nr_nodes + 1) as TaskId, 19, None);
         let mut world = World {
+            cost: CostModel::for_cpus(cpus).with_page_size(machine.page_size()),
             machine,
             now: 0,
             busy_ns: 0,
-            cost: CostModel::for_cpus(cpus),
             queue: EventQueue::new(),
             scheduler,
             cpus: (0..cpus).map(|_| CpuState::default()).collect(),

@@ -12,6 +12,7 @@ use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, Waterma
 use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
 use crate::names::{HighOrderRequest, HugeAdviceKind, KernelRequest, ThpDefragPolicy, ThpPolicy};
 use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
+use crate::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -352,14 +353,14 @@ quantity! {
 fn quantity(
     node: &Node,
     what: &str,
-    parse: fn(&str) -> Result<u64, UnitError>,
+    parse: fn(&str, PageSize) -> Result<u64, UnitError>,
     forms: &str,
     plain_max: Option<u64>,
     sink: &mut Sink,
 ) -> Option<u64> {
     let plain_max = plain_max.unwrap_or(u64::MAX);
     match &node.value {
-        Value::Text(text) => match parse(text) {
+        Value::Text(text) => match parse(text, sink.page_size) {
             Ok(value) => Some(value),
             Err(UnitError { message, hint }) => {
                 sink.hinted(node.span, format!("`{}`: {message}", clip(text)), hint);

@@ -2,6 +2,13 @@
 //!
 //! Invariant: the core has a control of each name, with the same bounds.
 
+use crate::page_size::PageSize;
+
+/// Least pages that `vm.dirty_bytes` may say.
+const DIRTY_PAGES_MIN: u64 = 2;
+/// Most pages that `vm.fault_around_bytes` may say: a table of entries, and a part of a page.
+const FAULT_AROUND_PAGES_MAX: u64 = 512;
+
 /// The text that a knob takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnobForm {
@@ -53,6 +60,22 @@ pub struct Knob {
     pub default: &'static str,
     /// What it does.
     pub doc: &'static str,
+}
+
+impl Knob {
+    /// What it takes on a machine with such pages: two knobs count bytes within a number of pages.
+    pub fn form_with(&self, page_size: PageSize) -> KnobForm {
+        match (self.name, self.form) {
+            ("vm.dirty_bytes", KnobForm::Integer { max, .. }) => {
+                KnobForm::Integer { min: page_size.bytes_of(DIRTY_PAGES_MIN) as i64, max }
+            }
+            ("vm.fault_around_bytes", KnobForm::Integer { min, .. }) => {
+                let max = page_size.bytes_of(FAULT_AROUND_PAGES_MAX + 1) as i64 - 1;
+                KnobForm::Integer { min, max }
+            }
+            (_, form) => form,
+        }
+    }
 }
 
 const fn knob(
@@ -216,7 +239,7 @@ pub const SYSCTLS: &[Knob] = &[
         range(0, 2_101_247),
         "bytes",
         "65536",
-        "Cached pages around a file fault that are mapped with it; 4096 is off.",
+        "Cached pages around a file fault that are mapped with it; one page is off.",
     ),
     knob("block.read_ahead_kb", range(0, u32::MAX as i64), "kB", "128", "Largest file read-ahead."),
     knob(
