@@ -1,6 +1,7 @@
 //! Disks against their data sheets, and against the promises of the file beside this one.
 
 use super::*;
+use pagetide_core::units::PAGE_SIZE;
 
 const SECOND: Nanos = 1_000_000_000;
 
