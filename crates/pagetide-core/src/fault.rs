@@ -164,7 +164,8 @@ impl Machine {
         let vma = &mut self.vmas[fault.vma.idx()];
         if fault.page >= vma.grown {
             // Linux: brk() or another mmap() that is merged with this one, just before.
-            vma.grown = (fault.page + 1 + HEAP_TOP_PAD).min(vma.len());
+            let pad = self.mem.page_size.pages_in(HEAP_TOP_PAD);
+            vma.grown = (fault.page + 1 + pad).min(vma.len());
         }
         let table = (fault.page / PTRS_PER_PTE) as usize;
         if self.vmas[fault.vma.idx()].tables[table].is_none() {

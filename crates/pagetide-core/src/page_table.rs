@@ -224,8 +224,8 @@ pub struct Vma {
     pub alive: bool,
 }
 
-/// Pages by which a heap grows beyond what is asked for (glibc: `M_TOP_PAD`, 128 KiB).
-pub const HEAP_TOP_PAD: u64 = 32;
+/// Bytes by which a heap grows beyond what is asked for (glibc: `M_TOP_PAD`).
+pub const HEAP_TOP_PAD: u64 = 128 << 10;
 
 /// Entries in one page of page table.
 pub const PTRS_PER_PTE: u64 = 512;

@@ -27,6 +27,8 @@ const MAX_WRITEBACK_BYTES: u64 = 4 << 20;
 const MAX_PAUSE: Nanos = 200_000_000;
 /// Pauses shorter than this are saved up (Linux aims at 10 ms and more).
 const MIN_PAUSE: Nanos = 10_000_000;
+/// Bytes dirtied before a writer looks at the limits, as at first (Linux `DIRTY_POLL_THRESH`).
+const DIRTY_POLL_BYTES: u64 = 128 << 10;
 /// How often bandwidth is estimated (Linux `BANDWIDTH_INTERVAL`).
 const BANDWIDTH_INTERVAL: Nanos = 200_000_000;
 /// Assumed bandwidth before anything was written, bytes a second (Linux `INIT_BW`).
@@ -189,8 +191,7 @@ impl Machine {
     /// After a write dirtied a page: wake the writeback thread if need be, and say how long the
     /// writer must pause (Linux `balance_dirty_pages`).
     pub(crate) fn balance_dirty_pages_ratelimited(&mut self, ctx: &Ctx) -> Option<Nanos> {
-        // Checked every 32 pages, as a task's `nr_dirtied_pause` is at first.
-        if self.writeback.nr_dirtied < 32 {
+        if self.writeback.nr_dirtied < self.mem.page_size.pages_in(DIRTY_POLL_BYTES) {
             return None;
         }
         self.update_bandwidth(ctx.now);

@@ -206,7 +206,7 @@ impl Machine {
         self.workingset_refault(pfn, shadow);
         self.folio_add_lru(ctx.cpu, pfn);
         self.mem.vmstat.count(Event::Pswpin);
-        self.mem.vmstat.add(Event::Pgpgin, 4);
+        self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
         self.mem.work.bios += 1;
         self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
         Ok(())
