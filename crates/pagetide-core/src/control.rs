@@ -27,7 +27,7 @@ pub use group::GroupWrite;
 
 use crate::machine::Machine;
 use crate::page_size::PageSize;
-use crate::page_table::PTRS_PER_PTE;
+use crate::units::HPAGE_PMD_NR;
 use crate::watermark::{self, WatermarkInputs};
 use crate::zone::MAX_NR_ZONES;
 use alloc::format;
@@ -49,9 +49,9 @@ enum Form {
     Zones,
     /// One decimal number without blanks (`queue_var_store`, `kstrtouint`).
     Sysfs { min: u64, max: u64 },
-    /// One number without blanks, decimal or with a prefix (`simple_attr_write`): bytes of at most so
-    /// many pages, and any remainder.
-    Debugfs { max_pages: u64 },
+    /// One number without blanks, decimal or with a prefix (`simple_attr_write`): bytes of at most as
+    /// many pages as a table of entries maps, and any remainder.
+    Debugfs,
     /// One of these words (`sysfs_streq`).
     Words(&'static [&'static str]),
     /// Whatever is written.
@@ -66,7 +66,10 @@ impl Form {
             Form::Bytes { min_pages } => (page_size.bytes_of(min_pages).into(), ULONG_MAX),
             Form::Zones => (INT_MIN, INT_MAX),
             Form::Sysfs { min, max } => (min.into(), max.into()),
-            Form::Debugfs { max_pages } => (0, i128::from(page_size.bytes_of(max_pages + 1)) - 1),
+            Form::Debugfs => {
+                let beyond = page_size.bytes_of(page_size.ptrs_per_pte() + 1);
+                (0, i128::from(beyond) - 1)
+            }
             Form::Words(_) | Form::Anything => (0, INT_MAX),
         }
     }
@@ -79,7 +82,7 @@ const UINT_MAX: u64 = u32::MAX as u64;
 /// `proc_dointvec_jiffies` stores seconds in jiffies, 250 a second.
 const SECONDS_MAX: i128 = INT_MAX / 250;
 /// Pages of a huge page that khugepaged may find missing or in swap: all but one.
-const MAX_PTES: u64 = PTRS_PER_PTE - 1;
+const MAX_PTES: u64 = HPAGE_PMD_NR - 1;
 
 const THP_WORDS: [&str; 3] = words::of(&THP);
 const THP_DEFRAG_WORDS: [&str; 5] = words::of(&THP_DEFRAG);
@@ -132,7 +135,7 @@ controls! {
     DirtyWritebackCentisecs = "vm.dirty_writeback_centisecs", within(INT_MIN, INT_MAX);
     DirtyExpireCentisecs = "vm.dirty_expire_centisecs", from(0);
     LaptopMode = "vm.laptop_mode", within(-SECONDS_MAX, SECONDS_MAX);
-    FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs { max_pages: PTRS_PER_PTE };
+    FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs;
     ReadAheadKb = "block.read_ahead_kb", Form::Sysfs { min: 0, max: UINT_MAX };
     CompactMemory = "vm.compact_memory", within(1, 1);
     ExtfragThreshold = "vm.extfrag_threshold", within(0, 1000);
@@ -196,7 +199,7 @@ impl Control {
                 format!("up to {MAX_NR_ZONES} integers (DMA DMA32 Normal Movable); 0 is no reserve")
             }
             Form::Sysfs { min, max } => format!("a decimal number from {min} to {max}"),
-            Form::Debugfs { .. } => format!("a number from 0 to {}", form.bounds(page_size).1),
+            Form::Debugfs => format!("a number from 0 to {}", form.bounds(page_size).1),
             Form::Words(words) => words::listed(words),
             Form::Anything => String::from("any text"),
         }
@@ -217,7 +220,7 @@ impl Control {
             Malformed::NotANumber => refuse(Errno::Einval, "is not a number"),
             Malformed::TooMany => refuse(Errno::Einval, "is too many numbers"),
             Malformed::TooLarge => {
-                let debugfs = matches!(form, Form::Debugfs { .. });
+                let debugfs = matches!(form, Form::Debugfs);
                 let errno = if debugfs { Errno::Erange } else { Errno::Einval };
                 refuse(errno, "is too large a number")
             }
@@ -232,7 +235,7 @@ impl Control {
                 values[0] = parse::kstrtoull(text, 10).map_err(malformed)?.into();
                 1
             }
-            Form::Debugfs { .. } => {
+            Form::Debugfs => {
                 values[0] = parse::kstrtoull(text, 0).map_err(malformed)?.into();
                 1
             }

@@ -265,7 +265,8 @@ impl Machine {
         executable: bool,
     ) -> VmaId {
         let id = VmaId(self.vmas.len() as u32);
-        self.vmas.push(Vma::new(mm, backing, pages, advice, executable));
+        let page_size = self.mem.page_size;
+        self.vmas.push(Vma::new(mm, backing, pages, advice, executable, page_size));
         self.mms[mm.idx()].vmas.push(id);
         if let Backing::File(file) = backing {
             self.files[file.idx()].mappings.push(id);

@@ -1,9 +1,9 @@
 //! How many bytes a page has: the one place where pages become bytes, and bytes pages.
 //!
 //! Linux: `PAGE_SHIFT` and `PAGE_SIZE`, which are chosen when the kernel is built (arm64 has 4, 16
-//! and 64 KiB, ppc64 4 and 64 KiB); here, when the machine is. Orders, pageblocks, huge pages and
-//! page tables keep their number of pages and entries, so what they are in bytes grows with the page
-//! (docs/fidelity.md has what real machines do).
+//! and 64 KiB, ppc64 4 and 64 KiB); here, when the machine is. Orders, pageblocks and huge pages keep
+//! their number of pages, so what they are in bytes grows with the page (docs/fidelity.md has what real
+//! machines do). A table of entries is a page, and has as many as fit.
 //!
 //! Invariant: a machine's page size never changes, and is [`Memory::page_size`] wherever a machine
 //! is at hand.
@@ -86,6 +86,18 @@ impl PageSize {
         (pos >> self.shift()) as u32
     }
 
+    /// Entries in a page of page table, of 8 bytes each (Linux `PTRS_PER_PTE`).
+    #[inline]
+    pub const fn ptrs_per_pte(self) -> u64 {
+        1 << (self.shift() - 3)
+    }
+
+    /// The table of a mapping that has the entry of its page `page`.
+    #[inline]
+    pub const fn table_of(self, page: u64) -> usize {
+        (page >> (self.shift() - 3)) as usize
+    }
+
     /// Most pages that a limit of a group can say: 2^63 bytes, less a page (Linux
     /// `PAGE_COUNTER_MAX`).
     #[inline]
@@ -108,6 +120,8 @@ mod tests {
             assert_eq!([0, bytes - 1, bytes, 3 * bytes].map(|b| size.pages_in(b)), [0, 0, 1, 3]);
             assert_eq!([0, kib - 1, kib, 5 * kib].map(|k| size.pages_in_kbytes(k)), [0, 0, 1, 5]);
             assert_eq!((size.index_of(2 * bytes - 1), size.bytes_of(7)), (1, 7 * bytes));
+            assert_eq!(size.ptrs_per_pte(), bytes / 8);
+            assert_eq!([bytes / 8 - 1, bytes / 8].map(|page| size.table_of(page)), [0, 1]);
             assert_eq!(size.pages_for(u64::MAX), 1 << (64 - size.shift()));
         }
         assert_eq!([0, 1, 8192, 1 << 20].map(PageSize::from_bytes), [None; 4]);

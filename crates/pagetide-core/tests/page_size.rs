@@ -136,6 +136,7 @@ fn limits_of_groups_are_whole_pages() {
         // A group may have as many bytes on every machine.
         world.machine.write_group_control(group, "memory.max", "16M").unwrap();
         world.disk_works = true;
+        world.audit = false;
         let pages = page_size.pages_in(32 * MIB);
         world.machine.swapon(pages as u32, pages as u32, false);
         let mm = world.machine.create_mm(group);
@@ -166,9 +167,9 @@ fn control_files_in_bytes_are_read_in_pages() {
         assert_eq!(read(&machine, "block.read_ahead_kb"), format!("{kbytes}\n"));
         machine.write_control("vm.fault_around_bytes", "1").unwrap();
         assert_eq!(read(&machine, "vm.fault_around_bytes"), format!("{page}\n"));
-        let most = 513 * page - 1;
+        let most = (page / 8 + 1) * page - 1;
         machine.write_control("vm.fault_around_bytes", &most.to_string()).unwrap();
-        assert_eq!(read(&machine, "vm.fault_around_bytes"), format!("{}\n", 512 * page));
+        assert_eq!(read(&machine, "vm.fault_around_bytes"), format!("{}\n", page / 8 * page));
         let beyond = (most + 1).to_string();
         let error = machine.write_control("vm.fault_around_bytes", &beyond).unwrap_err();
         assert!(error.message.ends_with(&format!("from 0 to {most}")), "{error}");
@@ -186,12 +187,61 @@ fn page_sizes_differ_in_the_digest_by_what_they_change() {
     assert!(digests[0] != digests[1] && digests[1] != digests[2]);
 }
 
+#[test]
+fn a_table_has_as_many_entries_as_fit_in_a_page() {
+    for page_size in PageSize::ALL {
+        let mut world = World::new(machine(64, page_size));
+        let mm = world.machine.create_mm(ROOT);
+        let entries = page_size.bytes() / 8;
+        let heap = world.machine.mmap(mm, Backing::Anon, 2 * entries + 1, Advice::Normal, false);
+        for at in [0, entries - 1, entries, 2 * entries] {
+            world.access(mm, heap, at, true);
+        }
+        let tables = world.machine.global_node_stat(NodeStat::NrPageTablePages);
+        assert_eq!(tables, 3, "{page_size:?}");
+        let text = world.machine.proc_meminfo();
+        assert_eq!(kilobytes(&text, "PageTables:"), 3 * page_size.kbytes_of(1));
+        world.machine.audit().unwrap();
+    }
+}
+
+#[test]
+fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
+    for page_size in PageSize::ALL {
+        let mut world =
+            World::new(machine(if page_size == PageSize::Kib64 { 512 } else { 64 }, page_size));
+        world.audit = false;
+        world.machine.write_control("transparent_hugepage.enabled", "always").unwrap();
+        let mm = world.machine.create_mm(ROOT);
+        let heap = world.machine.mmap(mm, Backing::Anon, 3 * 512, Advice::Normal, false);
+        for at in [5, 600, 1535] {
+            world.access(mm, heap, at, true);
+            world.machine.audit().unwrap();
+        }
+        let huge = |world: &World| {
+            kilobytes(&world.machine.proc_meminfo(), "AnonHugePages:") / page_size.kbytes_of(512)
+        };
+        assert_eq!(huge(&world), 3, "{page_size:?}");
+        let tables = 3 * 512 / (page_size.bytes() / 8).min(3 * 512);
+        assert_eq!(world.machine.global_node_stat(NodeStat::NrPageTablePages), tables);
+        // One goes; where its table has the others' entries, it stays.
+        world.machine.discard(heap, 512, 512, world::CPU).discard();
+        world.machine.audit().unwrap();
+        assert_eq!(huge(&world), 2);
+        world.access(mm, heap, 700, true);
+        assert_eq!(huge(&world), 3, "{page_size:?}");
+        world.machine.munmap(heap, world::CPU).discard();
+        world.machine.audit().unwrap();
+        assert_eq!(world.machine.global_node_stat(NodeStat::NrPageTablePages), 0);
+    }
+}
+
 /// Memory of every size runs short: everything is accounted for at every step (the world audits).
 #[test]
 fn reclaim_works_with_every_page_size() {
     for page_size in PageSize::ALL {
         // As many pages, so that it takes as long.
-        let mib = 16 * page_size.bytes() / 4096;
+        let mib = 8 * page_size.bytes() / 4096;
         let mut world = World::new(machine(mib, page_size));
         let swap = page_size.pages_in(2 * mib * MIB) as u32;
         world.machine.swapon(swap, swap, false);

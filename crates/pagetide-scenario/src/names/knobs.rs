@@ -6,8 +6,9 @@ use crate::page_size::PageSize;
 
 /// Least pages that `vm.dirty_bytes` may say.
 const DIRTY_PAGES_MIN: u64 = 2;
-/// Most pages that `vm.fault_around_bytes` may say: a table of entries, and a part of a page.
-const FAULT_AROUND_PAGES_MAX: u64 = 512;
+/// Bytes of an entry of a page table: `vm.fault_around_bytes` may say as many pages as have their
+/// entries in a page, and a part of another.
+const PTE_BYTES: u64 = 8;
 
 /// The text that a knob takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl Knob {
                 KnobForm::Integer { min: page_size.bytes_of(DIRTY_PAGES_MIN) as i64, max }
             }
             ("vm.fault_around_bytes", KnobForm::Integer { min, .. }) => {
-                let max = page_size.bytes_of(FAULT_AROUND_PAGES_MAX + 1) as i64 - 1;
+                let max = page_size.bytes_of(page_size.bytes() / PTE_BYTES + 1) as i64 - 1;
                 KnobForm::Integer { min, max }
             }
             (_, form) => form,

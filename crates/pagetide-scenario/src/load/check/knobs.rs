@@ -324,8 +324,8 @@ mod tests {
             |name, text| check_text(find_knob(SYSCTLS, name).unwrap(), text, PageSize::Kib64);
         assert_eq!(check("vm.dirty_bytes", "8192"), Ok(()));
         assert_eq!(check_64("vm.dirty_bytes", "131071"), Err("it takes 131072 or more".into()));
-        assert_eq!(check_64("vm.fault_around_bytes", "33619967"), Ok(()));
-        assert!(check_64("vm.fault_around_bytes", "33619968").is_err());
+        assert_eq!(check_64("vm.fault_around_bytes", "536936447"), Ok(()));
+        assert!(check_64("vm.fault_around_bytes", "536936448").is_err());
         assert_eq!(check("vm.lowmem_reserve_ratio", "256 256 32 0"), Ok(()));
         assert!(check("vm.lowmem_reserve_ratio", "a b").is_err());
         assert!(check("vm.lowmem_reserve_ratio", "1 2 3 4 5").is_err());
