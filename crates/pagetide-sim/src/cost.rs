@@ -334,6 +334,18 @@ mod tests {
     }
 
     #[test]
+    fn a_larger_page_is_cleared_and_copied_by_the_byte() {
+        let large = MODEL.with_page_size(PageSize::Kib64);
+        let clear = Work { pages_zeroed: 1, ..NOTHING };
+        assert_eq!(large.cost(&clear), 16 * MODEL.cost(&clear));
+        let copy = Work { bytes_copied: 1 << 16, ..NOTHING };
+        assert_eq!(large.cost(&copy), MODEL.cost(&copy));
+        let walk = Work { rmap_walks: 1, pages_scanned: 1, ..NOTHING };
+        assert_eq!(large.cost(&walk), MODEL.cost(&walk));
+        assert_eq!(MODEL.with_page_size(PageSize::Kib4), MODEL);
+    }
+
+    #[test]
     fn an_anonymous_fault_is_about_a_microsecond() {
         let fault = Work { faults: 1, pages_zeroed: 1, ptes_set: 1, ..NEW_PAGE };
         assert_between(MODEL.cost(&fault), 575, 1500);

@@ -91,6 +91,22 @@ fn sequential_transfers_run_at_the_bandwidth() {
     }
 }
 
+/// A page of 64 KiB takes what 16 pages of 4 KiB in a row take, wherever it is.
+#[test]
+fn larger_pages_are_as_many_bytes() {
+    for model in DiskModel::NAMES {
+        let small = closed_loop(&mut disk(model), 1, 50, |i| read(i, 16 * (scattered(i) / 16), 16));
+        let mut large = disk(model).with_page_size(PageSize::Kib64);
+        let done = closed_loop(&mut large, 1, 50, |i| read(i, scattered(i) / 16, 1));
+        let times = |done: &[Completion]| -> Vec<Nanos> { done.iter().map(|c| c.at).collect() };
+        // A seek counts in whole pages.
+        for (a, b) in times(&small).into_iter().zip(times(&done)) {
+            assert!(a.abs_diff(b) <= a / 10_000, "{model}: {a}, {b}");
+        }
+        assert_eq!(large.stats().read_bytes, 50 << 16);
+    }
+}
+
 #[test]
 fn random_requests_at_depth_one_take_the_latency_of_the_data_sheet() {
     for (model, read_us, write_us) in [("ssd", 110, 52), ("nvme", 85, 20)] {
