@@ -12,10 +12,12 @@ pub mod free_lists;
 use crate::buddy::{mark_allocated, Placement};
 use crate::gfp::MigrateType;
 use crate::node::{
-    build_zonelists, Node, NodeSpec, ZoneSpec, DMA32_END_PFN, DMA_END_PFN, MAX_NODES,
+    build_zonelists, dma32_end_pfn, dma32_pages_max, dma_end_pfn, Node, NodeSpec, ZoneSpec,
+    MAX_NODES,
 };
 use crate::page::{Page, PageArray};
 use crate::page_alloc::{LastFreed, Memory};
+use crate::page_size::PageSize;
 use crate::units::{
     NodeId, Order, Pfn, MAX_PAGES, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER,
 };
@@ -87,8 +89,17 @@ struct Span {
 impl Memory {
     /// A machine with these nodes, marks set to the kernel's own (see [`watermark::boot`]).
     pub fn new(specs: &[NodeSpec], nr_cpus: u16) -> Result<Memory, SetupError> {
-        check(specs, nr_cpus)?;
-        let (spans, nr_pages) = lay_out(specs);
+        Memory::of_pages(specs, nr_cpus, PageSize::default())
+    }
+
+    /// [`Memory::new`] with pages of this size; `specs` counts in them.
+    pub fn of_pages(
+        specs: &[NodeSpec],
+        nr_cpus: u16,
+        page_size: PageSize,
+    ) -> Result<Memory, SetupError> {
+        check(specs, nr_cpus, page_size)?;
+        let (spans, nr_pages) = lay_out(specs, page_size);
         if nr_pages > MAX_PAGES {
             return Err(SetupError::TooManyPages(nr_pages));
         }
@@ -105,8 +116,9 @@ impl Memory {
                 totalreserve_pages: 0,
             });
         }
-        watermark::boot(&mut nodes, &mut WatermarkInputs::default());
+        watermark::boot(&mut nodes, &mut WatermarkInputs::default(), page_size);
         Ok(Memory {
+            page_size,
             pages,
             zonelists: build_zonelists(&nodes),
             nodes,
@@ -120,7 +132,7 @@ impl Memory {
     }
 }
 
-fn check(specs: &[NodeSpec], nr_cpus: u16) -> Result<(), SetupError> {
+fn check(specs: &[NodeSpec], nr_cpus: u16, page_size: PageSize) -> Result<(), SetupError> {
     if specs.is_empty() || specs.len() > MAX_NODES {
         return Err(SetupError::NodeCount(specs.len()));
     }
@@ -146,11 +158,10 @@ fn check(specs: &[NodeSpec], nr_cpus: u16) -> Result<(), SetupError> {
             return Err(SetupError::LowZone(node));
         }
         let dma = spec.zones[ZONE_DMA].present;
-        if dma > DMA_END_PFN {
+        if dma > dma_end_pfn(page_size) {
             return Err(SetupError::ZoneTooLarge(node, ZONE_DMA));
         }
-        let below = if dma > 0 { DMA_END_PFN } else { 0 };
-        if spec.zones[ZONE_DMA32].present > DMA32_END_PFN - below {
+        if spec.zones[ZONE_DMA32].present > dma32_pages_max(dma, page_size) {
             return Err(SetupError::ZoneTooLarge(node, ZONE_DMA32));
         }
     }
@@ -164,7 +175,7 @@ fn check(specs: &[NodeSpec], nr_cpus: u16) -> Result<(), SetupError> {
 /// follows; a zone that has less memory than that has its hole at the start (DMA: below 1 MiB)
 /// or at the end (DMA32: the PCI hole). Other zones follow each other without holes. Starts are
 /// aligned to the largest block, so that no block and no pageblock belongs to two zones.
-fn lay_out(specs: &[NodeSpec]) -> (Vec<[Span; MAX_NR_ZONES]>, u64) {
+fn lay_out(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[Span; MAX_NR_ZONES]>, u64) {
     let align = 1u64 << MAX_PAGE_ORDER;
     let mut at = 0u64;
     let mut spans = Vec::with_capacity(specs.len());
@@ -177,8 +188,8 @@ fn lay_out(specs: &[NodeSpec]) -> (Vec<[Span; MAX_NR_ZONES]>, u64) {
             let start = at.next_multiple_of(align);
             let more_above = spec.zones[z + 1..].iter().any(|zone| zone.present > 0);
             let len = match z {
-                ZONE_DMA if more_above => DMA_END_PFN - start,
-                ZONE_DMA32 if more_above => DMA32_END_PFN - start,
+                ZONE_DMA if more_above => dma_end_pfn(page_size) - start,
+                ZONE_DMA32 if more_above => dma32_end_pfn(page_size) - start,
                 _ => zone.present,
             };
             let hole_in_front = if z == ZONE_DMA { len - zone.present } else { 0 };

@@ -2,7 +2,7 @@
 //!
 //! Control files parse into these ([`crate::control`]); the core reads them and nothing else.
 
-use crate::units::PAGE_SHIFT;
+use crate::page_size::PageSize;
 use crate::watermark::WatermarkInputs;
 
 /// How kswapd balances a node.
@@ -294,6 +294,8 @@ pub enum CgroupVersion {
 /// Everything that can be tuned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// How large a page is: chosen when a machine is made ([`Config::of_pages`]), and not changed then.
+    pub page_size: PageSize,
     /// `vm.swappiness`, 0..=200.
     pub swappiness: u32,
     /// `vm.page-cluster`: log2 of the largest swap read-ahead, in pages.
@@ -377,11 +379,21 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
+        Config::of_pages(PageSize::default())
+    }
+}
+
+impl Config {
+    /// What a machine with pages of this size begins with: what is said in bytes is as many pages as
+    /// that makes.
+    pub fn of_pages(page_size: PageSize) -> Config {
+        let pages = |bytes| page_size.pages_in(bytes) as u32;
         Config {
+            page_size,
             swappiness: 60,
             page_cluster: 3,
-            fault_around_pages: (64 * 1024) >> PAGE_SHIFT,
-            read_ahead_pages: (128 * 1024) >> PAGE_SHIFT,
+            fault_around_pages: pages(64 << 10),
+            read_ahead_pages: pages(128 << 10),
             dirty_ratio: 20,
             dirty_background_ratio: 10,
             dirty_bytes: 0,

@@ -26,8 +26,8 @@ pub use error::{ControlError, Errno};
 pub use group::GroupWrite;
 
 use crate::machine::Machine;
-use crate::page_table::PTRS_PER_PTE;
-use crate::units::{PAGE_SHIFT, PAGE_SIZE};
+use crate::page_size::PageSize;
+use crate::units::HPAGE_PMD_NR;
 use crate::watermark::{self, WatermarkInputs};
 use crate::zone::MAX_NR_ZONES;
 use alloc::format;
@@ -43,16 +43,36 @@ use policy::{THP, THP_DEFRAG};
 enum Form {
     /// One integer (`proc_dointvec_minmax`, `proc_doulongvec_minmax`).
     Integer { min: i128, max: i128 },
+    /// One integer, at least so many pages in bytes.
+    Bytes { min_pages: u64 },
     /// An integer for each zone; those left out keep their value.
     Zones,
     /// One decimal number without blanks (`queue_var_store`, `kstrtouint`).
     Sysfs { min: u64, max: u64 },
-    /// One number without blanks, decimal or with a prefix (`simple_attr_write`).
-    Debugfs { max: u64 },
+    /// One number without blanks, decimal or with a prefix (`simple_attr_write`): bytes of at most as
+    /// many pages as a table of entries maps, and any remainder.
+    Debugfs,
     /// One of these words (`sysfs_streq`).
     Words(&'static [&'static str]),
     /// Whatever is written.
     Anything,
+}
+
+impl Form {
+    /// The least and the greatest number that it takes.
+    fn bounds(self, page_size: PageSize) -> (i128, i128) {
+        match self {
+            Form::Integer { min, max } => (min, max),
+            Form::Bytes { min_pages } => (page_size.bytes_of(min_pages).into(), ULONG_MAX),
+            Form::Zones => (INT_MIN, INT_MAX),
+            Form::Sysfs { min, max } => (min.into(), max.into()),
+            Form::Debugfs => {
+                let beyond = page_size.bytes_of(page_size.ptrs_per_pte() + 1);
+                (0, i128::from(beyond) - 1)
+            }
+            Form::Words(_) | Form::Anything => (0, INT_MAX),
+        }
+    }
 }
 
 const INT_MIN: i128 = i32::MIN as i128;
@@ -61,10 +81,8 @@ const ULONG_MAX: i128 = u64::MAX as i128;
 const UINT_MAX: u64 = u32::MAX as u64;
 /// `proc_dointvec_jiffies` stores seconds in jiffies, 250 a second.
 const SECONDS_MAX: i128 = INT_MAX / 250;
-/// As many pages as a table of entries maps, and any remainder.
-const FAULT_AROUND_MAX: u64 = (PTRS_PER_PTE + 1) * PAGE_SIZE - 1;
 /// Pages of a huge page that khugepaged may find missing or in swap: all but one.
-const MAX_PTES: u64 = PTRS_PER_PTE - 1;
+const MAX_PTES: u64 = HPAGE_PMD_NR - 1;
 
 const THP_WORDS: [&str; 3] = words::of(&THP);
 const THP_DEFRAG_WORDS: [&str; 5] = words::of(&THP_DEFRAG);
@@ -111,13 +129,13 @@ controls! {
     VfsCachePressure = "vm.vfs_cache_pressure", from(0);
     DirtyRatio = "vm.dirty_ratio", within(0, 100);
     DirtyBackgroundRatio = "vm.dirty_background_ratio", within(0, 100);
-    DirtyBytes = "vm.dirty_bytes", within(2 * PAGE_SIZE as i128, ULONG_MAX);
+    DirtyBytes = "vm.dirty_bytes", Form::Bytes { min_pages: 2 };
     DirtyBackgroundBytes = "vm.dirty_background_bytes", within(1, ULONG_MAX);
     // A negative interval is taken as the large unsigned number with the same bits.
     DirtyWritebackCentisecs = "vm.dirty_writeback_centisecs", within(INT_MIN, INT_MAX);
     DirtyExpireCentisecs = "vm.dirty_expire_centisecs", from(0);
     LaptopMode = "vm.laptop_mode", within(-SECONDS_MAX, SECONDS_MAX);
-    FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs { max: FAULT_AROUND_MAX };
+    FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs;
     ReadAheadKb = "block.read_ahead_kb", Form::Sysfs { min: 0, max: UINT_MAX };
     CompactMemory = "vm.compact_memory", within(1, 1);
     ExtfragThreshold = "vm.extfrag_threshold", within(0, 1000);
@@ -169,65 +187,69 @@ impl Control {
     }
 
     /// What the file takes, to complete "it takes ".
-    fn accepts(self) -> String {
-        match self.form() {
+    fn accepts(self, page_size: PageSize) -> String {
+        let form = self.form();
+        match form {
             Form::Integer { min, max } if min == max => format!("{min}"),
-            Form::Integer { min, max } => format!("an integer from {min} to {max}"),
+            Form::Integer { .. } | Form::Bytes { .. } => {
+                let (min, max) = form.bounds(page_size);
+                format!("an integer from {min} to {max}")
+            }
             Form::Zones => {
                 format!("up to {MAX_NR_ZONES} integers (DMA DMA32 Normal Movable); 0 is no reserve")
             }
             Form::Sysfs { min, max } => format!("a decimal number from {min} to {max}"),
-            Form::Debugfs { max } => format!("a number from 0 to {max}"),
+            Form::Debugfs => format!("a number from 0 to {}", form.bounds(page_size).1),
             Form::Words(words) => words::listed(words),
             Form::Anything => String::from("any text"),
         }
     }
 
-    fn refuse(self, errno: Errno, text: &str, what: &str) -> ControlError {
+    fn refuse(self, errno: Errno, text: &str, what: &str, page_size: PageSize) -> ControlError {
         let name = self.name();
-        let message = format!("{} {what} for {name}; it takes {}", quoted(text), self.accepts());
+        let takes = self.accepts(page_size);
+        let message = format!("{} {what} for {name}; it takes {takes}", quoted(text));
         ControlError::new(errno, name, message)
     }
 
     /// Reads and checks a text.
-    fn parse(self, text: &str) -> Result<Numbers, ControlError> {
+    fn parse(self, text: &str, page_size: PageSize) -> Result<Numbers, ControlError> {
+        let form = self.form();
+        let refuse = |errno, what| self.refuse(errno, text, what, page_size);
         let malformed = |malformed| match malformed {
-            Malformed::NotANumber => self.refuse(Errno::Einval, text, "is not a number"),
-            Malformed::TooMany => self.refuse(Errno::Einval, text, "is too many numbers"),
+            Malformed::NotANumber => refuse(Errno::Einval, "is not a number"),
+            Malformed::TooMany => refuse(Errno::Einval, "is too many numbers"),
             Malformed::TooLarge => {
-                let debugfs = matches!(self.form(), Form::Debugfs { .. });
+                let debugfs = matches!(form, Form::Debugfs);
                 let errno = if debugfs { Errno::Erange } else { Errno::Einval };
-                self.refuse(errno, text, "is too large a number")
+                refuse(errno, "is too large a number")
             }
         };
         let mut values = [0; MAX_NR_ZONES];
-        let (count, min, max) = match self.form() {
-            Form::Integer { min, max } => {
-                let count = parse::sysctl(text, &mut values[..1]).map_err(malformed)?;
-                (count, min, max)
+        let count = match form {
+            Form::Integer { .. } | Form::Bytes { .. } => {
+                parse::sysctl(text, &mut values[..1]).map_err(malformed)?
             }
-            Form::Zones => {
-                let count = parse::sysctl(text, &mut values).map_err(malformed)?;
-                (count, INT_MIN, INT_MAX)
-            }
-            Form::Sysfs { min, max } => {
+            Form::Zones => parse::sysctl(text, &mut values).map_err(malformed)?,
+            Form::Sysfs { .. } => {
                 values[0] = parse::kstrtoull(text, 10).map_err(malformed)?.into();
-                (1, min.into(), max.into())
+                1
             }
-            Form::Debugfs { max } => {
+            Form::Debugfs => {
                 values[0] = parse::kstrtoull(text, 0).map_err(malformed)?.into();
-                (1, 0, max.into())
+                1
             }
             Form::Words(words) => {
                 let place = words::find(words, text);
-                let place = place.ok_or_else(|| self.refuse(Errno::Einval, text, "is no word"))?;
+                let place = place.ok_or_else(|| refuse(Errno::Einval, "is no word"))?;
                 values[0] = place as i128;
-                (1, 0, INT_MAX)
+                1
             }
-            Form::Anything => (0, 0, 0),
+            Form::Anything => 0,
         };
+        let (min, max) = form.bounds(page_size);
         if values[..count].iter().any(|value| !(min..=max).contains(value)) {
-            return Err(self.refuse(Errno::Einval, text, "is out of range"));
+            return Err(refuse(Errno::Einval, "is out of range"));
         }
         Ok(Numbers { values, count })
     }
@@ -241,12 +263,12 @@ enum Change {
 }
 
 /// Checks every text and gathers the writes to the three marks where the last of them stands.
-fn plan(writes: &[(&str, &str)]) -> Result<Vec<Change>, ControlError> {
+fn plan(writes: &[(&str, &str)], page_size: PageSize) -> Result<Vec<Change>, ControlError> {
     let mut changes = Vec::with_capacity(writes.len());
     let mut marks = MarksWrite::default();
     for (name, text) in writes {
         let control = Control::find(name)?;
-        let numbers = control.parse(text)?;
+        let numbers = control.parse(text, page_size)?;
         match marks.field(control) {
             Some(field) => {
                 *field = Some(u64_of(numbers.values[0]));
@@ -326,7 +348,7 @@ impl Machine {
     {
         let writes: Vec<(&str, &str)> =
             writes.iter().map(|(name, text)| (name.as_ref(), text.as_ref())).collect();
-        let changes = plan(&writes)?;
+        let changes = plan(&writes, self.mem.page_size)?;
         self.check_marks(&changes)?;
         for change in changes {
             match change {
@@ -346,23 +368,25 @@ impl Machine {
         if !changes.iter().any(|change| matches!(change, Change::Marks(_))) {
             return Ok(());
         }
+        let page_size = self.mem.page_size;
         let mut nodes = self.mem.nodes.clone();
         let (mut inputs, mut thp) = (self.config.watermarks, self.config.thp);
         for change in changes {
             match change {
                 Change::Write(Control::ThpEnabled, numbers) => {
                     let new = words::chosen(&THP, numbers.values[0]);
-                    watermark::switch_thp(&mut nodes, &mut inputs, thp.is_on(), new.is_on());
+                    let (was_on, is_on) = (thp.is_on(), new.is_on());
+                    watermark::switch_thp(&mut nodes, &mut inputs, was_on, is_on, page_size);
                     thp = new;
                 }
                 Change::Write(control, numbers) => {
                     if write_inputs(&mut inputs, *control, numbers.values[0]) {
-                        watermark::setup(&mut nodes, &inputs);
+                        watermark::setup(&mut nodes, &inputs, page_size);
                     }
                 }
                 Change::Marks(marks) => {
                     marks.apply(&mut inputs)?;
-                    watermark::setup(&mut nodes, &inputs);
+                    watermark::setup(&mut nodes, &inputs, page_size);
                 }
             }
         }
@@ -404,11 +428,11 @@ impl Machine {
             Control::DirtyExpireCentisecs => self.config.dirty_expire_centisecs = u32_of(value),
             Control::LaptopMode => self.config.laptop_mode = value as i32,
             Control::FaultAroundBytes => {
-                let pages = u32_of(value) >> PAGE_SHIFT;
+                let pages = u32_of(value) >> self.mem.page_size.shift();
                 self.config.fault_around_pages = pages.checked_ilog2().map_or(1, |log| 1 << log);
             }
             Control::ReadAheadKb => {
-                self.config.read_ahead_pages = u32_of(value) >> (PAGE_SHIFT - 10);
+                self.config.read_ahead_pages = u32_of(value) >> self.mem.page_size.kb_shift();
             }
             Control::CompactMemory => self.request_compaction_of_everything(),
             Control::ExtfragThreshold => self.config.extfrag_threshold = u32_of(value),
@@ -448,6 +472,7 @@ impl Machine {
         let control = Control::find(name)?;
         let config = &self.config;
         let inputs = &config.watermarks;
+        let page_size = self.mem.page_size;
         let value: i128 = match control {
             Control::MinFreeKbytes => inputs.min_free_kbytes.into(),
             Control::WatermarkScaleFactor => inputs.watermark_scale_factor.into(),
@@ -470,8 +495,10 @@ impl Machine {
             Control::DirtyWritebackCentisecs => (config.dirty_writeback_centisecs as i32).into(),
             Control::DirtyExpireCentisecs => config.dirty_expire_centisecs.into(),
             Control::LaptopMode => config.laptop_mode.into(),
-            Control::FaultAroundBytes => i128::from(config.fault_around_pages) << PAGE_SHIFT,
-            Control::ReadAheadKb => i128::from(config.read_ahead_pages) << (PAGE_SHIFT - 10),
+            Control::FaultAroundBytes => {
+                page_size.bytes_of(config.fault_around_pages.into()).into()
+            }
+            Control::ReadAheadKb => page_size.kbytes_of(config.read_ahead_pages.into()).into(),
             Control::ExtfragThreshold => config.extfrag_threshold.into(),
             Control::CompactUnevictableAllowed => config.compact_unevictable_allowed.into(),
             Control::CompactionProactiveness => config.compaction_proactiveness.into(),

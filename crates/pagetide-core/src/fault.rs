@@ -21,7 +21,7 @@ use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page::PageFlags;
-use crate::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD, PTRS_PER_PTE};
+use crate::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD};
 use crate::readahead::Window;
 use crate::units::{FileId, MemcgId, Pfn};
 use crate::vmstat::{Event, NodeStat};
@@ -165,12 +165,17 @@ impl Machine {
         let vma = &mut self.vmas[fault.vma.idx()];
         if fault.page >= vma.grown {
             // Linux: brk() or another mmap() that is merged with this one, just before.
-            vma.grown = (fault.page + 1 + HEAP_TOP_PAD).min(vma.len());
+            let pad = self.mem.page_size.pages_in(HEAP_TOP_PAD);
+            vma.grown = (fault.page + 1 + pad).min(vma.len());
         }
-        let table = (fault.page / PTRS_PER_PTE) as usize;
+        let table = self.mem.page_size.table_of(fault.page);
         if self.vmas[fault.vma.idx()].tables[table].is_none() {
             fault.stage = Stage::PageTable;
             fault.huge = self.wants_huge(fault);
+            return None;
+        }
+        if self.wants_huge_in_table(fault) {
+            fault.stage = Stage::Huge;
             return None;
         }
         self.fault_dispatch(fault)
@@ -233,7 +238,7 @@ impl Machine {
             Alloc::Pending(step) => return Some(step),
             Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
         };
-        let table = (fault.page / PTRS_PER_PTE) as usize;
+        let table = self.mem.page_size.table_of(fault.page);
         let vma = &mut self.vmas[fault.vma.idx()];
         if !vma.alive || vma.tables[table].is_some() {
             self.discard_charged(ctx.cpu, pfn, payer);
@@ -506,10 +511,11 @@ impl Machine {
         let nr = self.config.fault_around_pages;
         let len = self.vmas[vma.idx()].len().min(self.files[file.idx()].nr_file_pages());
         // Aligned to the window, inside one page of page table.
-        let table_start = index / PTRS_PER_PTE as u32 * PTRS_PER_PTE as u32;
+        let ptrs_per_pte = self.mem.page_size.ptrs_per_pte();
+        let table_start = index & !(ptrs_per_pte as u32 - 1);
         let start = (index / nr * nr).max(table_start);
         let end = (u64::from(start) + u64::from(nr))
-            .min(u64::from(table_start) + PTRS_PER_PTE)
+            .min(u64::from(table_start) + ptrs_per_pte)
             .min(len) as u32;
         let mut mapped = false;
         for at in start..end {

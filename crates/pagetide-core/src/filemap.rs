@@ -14,7 +14,7 @@ use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::page::PageFlags;
 use crate::readahead::{ReadaheadState, Window};
-use crate::units::{Cpu, FileId, NodeId, Pfn, PAGE_SHIFT, PAGE_SIZE};
+use crate::units::{Cpu, FileId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 
 /// Largest I/O request, in pages (Linux `BIO_MAX_VECS`).
@@ -129,8 +129,9 @@ impl Machine {
         slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Result<(), Step<Outcome>> {
-        let index = (read.pos >> PAGE_SHIFT) as u32;
-        let last = end.div_ceil(PAGE_SIZE) as u32;
+        let page_size = self.mem.page_size;
+        let index = page_size.index_of(read.pos);
+        let last = page_size.pages_for(end) as u32;
         let max = self.config.read_ahead_pages;
         let file = read.file;
         self.mem.work.cache_ops += 1;
@@ -173,12 +174,12 @@ impl Machine {
             self.read_page_again(pfn);
             return Ok(());
         }
-        let same_page = read.readahead.prev_pos > 0
-            && (read.readahead.prev_pos - 1) >> PAGE_SHIFT == u64::from(index);
+        let same_page =
+            read.readahead.prev_pos > 0 && page_size.index_of(read.readahead.prev_pos - 1) == index;
         if !same_page {
             self.mark_page_accessed(ctx.cpu, pfn);
         }
-        let next = end.min((u64::from(index) + 1) << PAGE_SHIFT);
+        let next = end.min(page_size.bytes_of(u64::from(index) + 1));
         self.mem.work.bytes_copied += (next - read.pos) as u32;
         read.pos = next;
         read.readahead.prev_pos = read.pos;
@@ -253,9 +254,11 @@ impl Machine {
         slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Result<(), Step<Outcome>> {
-        let index = (write.pos >> PAGE_SHIFT) as u32;
-        let page_end = (u64::from(index) + 1) << PAGE_SHIFT;
-        let whole = write.pos == u64::from(index) << PAGE_SHIFT && write.end >= page_end;
+        let page_size = self.mem.page_size;
+        let index = page_size.index_of(write.pos);
+        let page_start = page_size.bytes_of(index.into());
+        let page_end = page_start + page_size.bytes();
+        let whole = write.pos == page_start && write.end >= page_end;
         let file = write.file;
         self.mem.work.cache_ops += 1;
         let pfn = match self.files[file.idx()].get(index) {
@@ -272,7 +275,7 @@ impl Machine {
                 };
                 // A partial write of a page that exists on disk has to read it first.
                 let on_disk = !self.files[file.idx()].sparse
-                    && (u64::from(index) << PAGE_SHIFT) < self.files[file.idx()].size
+                    && page_start < self.files[file.idx()].size
                     && !whole
                     && write.end < self.files[file.idx()].size;
                 if on_disk {
@@ -373,7 +376,7 @@ impl Machine {
             }
             return;
         }
-        self.mem.vmstat.add(Event::Pgpgin, u64::from(end - start) * 4);
+        self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of((end - start).into()));
         let mut at = start;
         while at < end {
             let nr = (end - at).min(BIO_MAX_PAGES);
@@ -419,7 +422,7 @@ mod tests {
     use crate::config::Config;
     use crate::node::NodeSpec;
     use crate::page_table::{Advice, Backing};
-    use crate::units::Cpu;
+    use crate::units::{Cpu, PAGE_SIZE};
     use alloc::vec::Vec;
 
     #[test]

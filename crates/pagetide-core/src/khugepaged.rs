@@ -24,9 +24,9 @@ use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::node::MAX_NODES;
 use crate::page::{Page, PageFlags};
-use crate::page_table::{Pte, VmaId, PTRS_PER_PTE};
+use crate::page_table::{Pte, VmaId};
 use crate::reclaim::shrink_node::TICK;
-use crate::units::{Cpu, MmId, Nanos, NodeId, Pfn, HPAGE_PMD_NR, PAGE_SIZE};
+use crate::units::{Cpu, MmId, Nanos, NodeId, Pfn, HPAGE_PMD_NR};
 use crate::vmstat::Event;
 
 /// Mappings that a step passes over at most.
@@ -238,7 +238,7 @@ impl Machine {
     fn may_collapse(&mut self, vma: VmaId, start: u64) -> Option<NodeId> {
         let mapping = &self.vmas[vma.idx()];
         let exists = mapping.alive && self.may_be_huge(mapping) && mapping.has_region(start);
-        if !exists || mapping.tables[(start / PTRS_PER_PTE) as usize].is_none() {
+        if !exists || mapping.tables[self.mem.page_size.table_of(start)].is_none() {
             return None;
         }
         if self.huge_page_at(vma, start).is_some() {
@@ -321,7 +321,7 @@ impl Machine {
                 continue;
             }
             mapping.nr_present -= 1;
-            self.mem.work.bytes_copied += PAGE_SIZE as u32;
+            self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
             self.page_remove_rmap(pte.pfn());
             self.free_anon_page(pte.pfn(), ctx.cpu);
         }

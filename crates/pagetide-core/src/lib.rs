@@ -27,7 +27,7 @@
 //! machine.audit().unwrap();
 //! ```
 //!
-//! Reading order: `units`, `page`, `list`; then `buddy`, `pcp`, `watermark`, `page_alloc`; then
+//! Reading order: `units`, `page_size`, `page`, `list`; then `buddy`, `pcp`, `watermark`, `page_alloc`; then
 //! `page_table`, `page_cache`, `lruvec`, `page_counter`, `memcg`, `charge`, `machine`; then `call`,
 //! `fault`, `filemap`; then
 //! `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `event`, `audit`.
@@ -69,6 +69,7 @@ pub mod page_alloc;
 pub mod page_alloc_audit;
 pub mod page_cache;
 pub mod page_counter;
+pub mod page_size;
 pub mod page_table;
 pub mod pcp;
 pub mod proc;

@@ -22,6 +22,7 @@ use crate::node::NodeSpec;
 use crate::page::{Page, PageFlags, Place};
 use crate::page_alloc::Memory;
 use crate::page_cache::FileCache;
+use crate::page_size::PageSize;
 use crate::page_table::{Backing, Pte, Vma, VmaId};
 use crate::reclaim::kswapd::Kswapd;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
@@ -122,7 +123,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine with the given nodes and CPUs, nothing mapped, nothing cached.
+    /// A machine with the given nodes and CPUs, nothing mapped, nothing cached. The nodes are counted in
+    /// pages of [`Config::page_size`].
     ///
     /// # Errors
     /// When the geometry is impossible: no memory, too many nodes, pages or CPUs.
@@ -131,11 +133,13 @@ impl Machine {
         nr_cpus: u16,
         mut config: Config,
     ) -> Result<Machine, SetupError> {
-        let mut mem = Memory::new(nodes, nr_cpus)?;
-        crate::watermark::boot(&mut mem.nodes, &mut config.watermarks);
+        let mut mem = Memory::of_pages(nodes, nr_cpus, config.page_size)?;
+        let page_size = mem.page_size;
+        crate::watermark::boot(&mut mem.nodes, &mut config.watermarks, page_size);
         mem.defrag_mode = config.defrag_mode;
         let has_thp = config.thp.is_on();
-        crate::watermark::switch_thp(&mut mem.nodes, &mut config.watermarks, false, has_thp);
+        let inputs = &mut config.watermarks;
+        crate::watermark::switch_thp(&mut mem.nodes, inputs, false, has_thp, page_size);
         debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
         let nr_nodes = nodes.len();
         let slabs = Slabs::new(&config, nr_cpus, nr_nodes);
@@ -153,7 +157,7 @@ impl Machine {
             files: Vec::new(),
             slabs,
             swap: SwapArea::default(),
-            writeback: Writeback::default(),
+            writeback: Writeback::new(page_size),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
             need_resched: false,
@@ -170,6 +174,12 @@ impl Machine {
     pub(crate) fn set_defrag_mode(&mut self, on: bool) {
         self.config.defrag_mode = on;
         self.mem.defrag_mode = on;
+    }
+
+    /// How large its pages are.
+    #[inline]
+    pub fn page_size(&self) -> PageSize {
+        self.mem.page_size
     }
 
     /// The groups, by id; those that were removed are not `online`.
@@ -200,7 +210,7 @@ impl Machine {
     /// Adds a file. Files are never removed; a file's pages are.
     pub fn create_file(&mut self, size: u64, sparse: bool) -> FileId {
         let id = FileId(self.files.len() as u32);
-        self.files.push(FileCache::new(size, sparse));
+        self.files.push(FileCache::new(size, sparse, self.mem.page_size));
         id
     }
 
@@ -256,7 +266,8 @@ impl Machine {
         executable: bool,
     ) -> VmaId {
         let id = VmaId(self.vmas.len() as u32);
-        self.vmas.push(Vma::new(mm, backing, pages, advice, executable));
+        let page_size = self.mem.page_size;
+        self.vmas.push(Vma::new(mm, backing, pages, advice, executable, page_size));
         self.mms[mm.idx()].vmas.push(id);
         if let Backing::File(file) = backing {
             self.files[file.idx()].mappings.push(id);

@@ -8,18 +8,36 @@
 
 use crate::boot::free_lists::FreeLists;
 use crate::digest::Digest;
-use crate::units::{pages_for, NodeId};
+use crate::page_size::PageSize;
+use crate::units::{NodeId, MAX_PAGE_ORDER};
 use crate::zone::{Zone, MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 use alloc::vec::Vec;
 
 /// Largest number of nodes: a page descriptor keeps six bits of node number.
 pub const MAX_NODES: usize = 64;
+/// Where zone DMA ends, in bytes.
+const DMA_END: u64 = 16 << 20;
+/// Where zone DMA32 ends, in bytes.
+const DMA32_END: u64 = 4 << 30;
+/// Bytes that x86-64 keeps for itself, the lowest.
+const LOW_MIB: u64 = 1 << 20;
+
 /// First frame above zone DMA (16 MiB).
-pub const DMA_END_PFN: u64 = 1 << 12;
+pub const fn dma_end_pfn(page_size: PageSize) -> u64 {
+    page_size.pages_in(DMA_END)
+}
+
 /// First frame above zone DMA32 (4 GiB).
-pub const DMA32_END_PFN: u64 = 1 << 20;
-/// Pages below 1 MiB, which x86-64 keeps for itself.
-const LOW_MIB_PAGES: u64 = 256;
+pub const fn dma32_end_pfn(page_size: PageSize) -> u64 {
+    page_size.pages_in(DMA32_END)
+}
+
+/// Largest zone DMA32 above a zone DMA of `dma` pages. Zones begin where a largest block may: with
+/// pages of 64 KiB that is every 64 MiB, more than zone DMA has.
+pub const fn dma32_pages_max(dma: u64, page_size: PageSize) -> u64 {
+    let below = if dma > 0 { dma_end_pfn(page_size) } else { 0 };
+    dma32_end_pfn(page_size) - below.next_multiple_of(1 << MAX_PAGE_ORDER)
+}
 
 /// A NUMA node.
 #[derive(Clone, Debug)]
@@ -107,40 +125,60 @@ pub struct NodeSpec {
 }
 
 impl NodeSpec {
-    /// Node 0 of an x86-64 machine with `bytes` of memory: DMA to 16 MiB, DMA32 to 4 GiB, the
+    /// Node 0 of an x86-64 machine with `bytes` of memory in pages of 4 KiB: DMA to 16 MiB, DMA32 to 4 GiB, the
     /// rest Normal, and of the top `movable` bytes in zone Movable. `reserved` bytes are not
     /// managed: the lowest MiB, then memory of the last zones first. Everything else is free.
     pub fn x86_64(bytes: u64, reserved: u64, movable: u64) -> NodeSpec {
-        let total = pages_for(bytes);
-        let movable = pages_for(movable).min(total);
-        let dma = (total - movable).min(DMA_END_PFN);
-        let dma32 = (total - movable - dma).min(DMA32_END_PFN - DMA_END_PFN);
+        NodeSpec::x86_64_of_pages(bytes, reserved, movable, PageSize::Kib4)
+    }
+
+    /// [`NodeSpec::x86_64`] with pages of another size.
+    pub fn x86_64_of_pages(
+        bytes: u64,
+        reserved: u64,
+        movable: u64,
+        page_size: PageSize,
+    ) -> NodeSpec {
+        let total = page_size.pages_for(bytes);
+        let movable = page_size.pages_for(movable).min(total);
+        let dma = (total - movable).min(dma_end_pfn(page_size));
+        let dma32 = (total - movable - dma).min(dma32_pages_max(dma, page_size));
         let normal = total - movable - dma - dma32;
         let mut spec = NodeSpec::default();
         spec.zones[ZONE_DMA] = ZoneSpec::all_free(dma);
         spec.zones[ZONE_DMA32] = ZoneSpec::all_free(dma32);
         spec.zones[ZONE_NORMAL] = ZoneSpec::all_free(normal);
         spec.zones[ZONE_MOVABLE] = ZoneSpec::all_free(movable);
-        spec.reserve(pages_for(reserved));
+        spec.reserve(page_size.pages_for(reserved), page_size);
         spec
     }
 
-    /// A node other than 0: all Normal, but the top `movable` bytes in zone Movable.
+    /// A node other than 0, in pages of 4 KiB: all Normal, but the top `movable` bytes in zone Movable.
     pub fn remote(bytes: u64, reserved: u64, movable: u64) -> NodeSpec {
-        let total = pages_for(bytes);
-        let movable = pages_for(movable).min(total);
+        NodeSpec::remote_of_pages(bytes, reserved, movable, PageSize::Kib4)
+    }
+
+    /// [`NodeSpec::remote`] with pages of another size.
+    pub fn remote_of_pages(
+        bytes: u64,
+        reserved: u64,
+        movable: u64,
+        page_size: PageSize,
+    ) -> NodeSpec {
+        let total = page_size.pages_for(bytes);
+        let movable = page_size.pages_for(movable).min(total);
         let mut spec = NodeSpec::default();
         spec.zones[ZONE_NORMAL] = ZoneSpec::all_free(total - movable);
         spec.zones[ZONE_MOVABLE] = ZoneSpec::all_free(movable);
-        spec.reserve(pages_for(reserved));
+        spec.reserve(page_size.pages_for(reserved), page_size);
         spec
     }
 
     /// Takes `pages` off the managed ones: up to 1 MiB of zone DMA, then the kernel's zones from
     /// the last, then zone Movable.
-    fn reserve(&mut self, pages: u64) {
+    fn reserve(&mut self, pages: u64, page_size: PageSize) {
         let mut left = pages;
-        let order = [(ZONE_DMA, LOW_MIB_PAGES)]
+        let order = [(ZONE_DMA, page_size.pages_in(LOW_MIB))]
             .into_iter()
             .chain([ZONE_NORMAL, ZONE_DMA32, ZONE_DMA, ZONE_MOVABLE].map(|z| (z, u64::MAX)));
         for (zone, most) in order {
@@ -225,5 +263,27 @@ mod tests {
         assert!(spec.zones.iter().all(|zone| zone.managed == 0 && zone.free == 0));
         let spec = NodeSpec::x86_64(0, 0, MIB);
         assert_eq!(spec, NodeSpec::default());
+    }
+
+    #[test]
+    fn zones_of_larger_pages_have_the_same_bytes() {
+        for page_size in PageSize::ALL {
+            let spec = NodeSpec::x86_64_of_pages(8192 * MIB, 100 * MIB, 1024 * MIB, page_size);
+            let [dma, dma32, _, movable] = spec.zones.map(|zone| page_size.bytes_of(zone.present));
+            assert_eq!((dma, movable), (16 * MIB, 1024 * MIB));
+            // Zones begin at a multiple of the largest block.
+            let begins = if page_size == PageSize::Kib64 { 64 * MIB } else { 16 * MIB };
+            assert_eq!(dma32, 4096 * MIB - begins);
+            let sum = |of: fn(&ZoneSpec) -> u64| -> u64 {
+                page_size.bytes_of(spec.zones.iter().map(of).sum())
+            };
+            assert_eq!(sum(|zone| zone.present), 8192 * MIB);
+            assert_eq!(sum(|zone| zone.present - zone.managed), 100 * MIB);
+            assert_eq!(
+                page_size.bytes_of(spec.zones[ZONE_DMA].managed),
+                15 * MIB,
+                "the lowest MiB is never managed"
+            );
+        }
     }
 }

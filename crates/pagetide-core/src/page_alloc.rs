@@ -17,6 +17,7 @@ use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::node::{Node, ZoneRef, Zonelists};
 use crate::page::{PageArray, Place};
+use crate::page_size::PageSize;
 use crate::pcp::{Pcp, PcpRequest, PCP_MAX_ORDER};
 use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER};
 use crate::vmstat::{Event, Vmstat};
@@ -28,6 +29,8 @@ use alloc::vec::Vec;
 /// Frames, zones and free lists of the whole machine.
 #[derive(Clone, Debug)]
 pub struct Memory {
+    /// How large a page is. Never changes.
+    pub page_size: PageSize,
     /// All frames.
     pub pages: PageArray,
     /// All nodes.
@@ -355,7 +358,7 @@ impl Memory {
 
     /// Computes all marks again, as after a write to one of the sysctls. Clears every boost.
     pub fn setup_watermarks(&mut self, inputs: &WatermarkInputs) {
-        watermark::setup(&mut self.nodes, inputs);
+        watermark::setup(&mut self.nodes, inputs, self.page_size);
     }
 
     /// The node a CPU is on.

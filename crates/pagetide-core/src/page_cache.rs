@@ -9,9 +9,10 @@
 //! `nr_dirty` count them.
 
 use crate::digest::Digest;
+use crate::page_size::PageSize;
 use crate::page_table::VmaId;
 use crate::slab::Object;
-use crate::units::{Pfn, PAGE_SIZE};
+use crate::units::Pfn;
 use crate::workingset::Shadow;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,6 +22,7 @@ const PRESENT: u64 = 1 << 63;
 /// A file, as the page cache sees it.
 #[derive(Clone, Debug)]
 pub struct FileCache {
+    page_size: PageSize,
     slots: Vec<u64>,
     /// One bit a page: dirty (Linux `PAGECACHE_TAG_DIRTY`).
     dirty: Vec<u64>,
@@ -52,9 +54,10 @@ pub struct FileCache {
 
 impl FileCache {
     /// A file of `size` bytes with nothing cached.
-    pub fn new(size: u64, sparse: bool) -> FileCache {
-        let pages = size.div_ceil(PAGE_SIZE) as usize;
+    pub fn new(size: u64, sparse: bool, page_size: PageSize) -> FileCache {
+        let pages = page_size.pages_for(size) as usize;
         FileCache {
+            page_size,
             slots: vec![0; pages],
             dirty: vec![0; pages.div_ceil(64)],
             leaves: vec![0; pages.div_ceil(64)],
@@ -82,7 +85,7 @@ impl FileCache {
     pub fn extend(&mut self, size: u64) {
         if size > self.size {
             self.size = size;
-            let pages = size.div_ceil(PAGE_SIZE) as usize;
+            let pages = self.page_size.pages_for(size) as usize;
             if pages > self.slots.len() {
                 self.slots.resize(pages, 0);
                 self.dirty.resize(pages.div_ceil(64), 0);
@@ -90,6 +93,12 @@ impl FileCache {
                 self.branches.resize(pages.div_ceil(64 * 64), 0);
             }
         }
+    }
+
+    /// How large the machine's pages are.
+    #[inline]
+    pub(crate) fn page_size(&self) -> PageSize {
+        self.page_size
     }
 
     /// The cached frame of a page.
@@ -245,6 +254,7 @@ impl FileCache {
     /// Mixes the state into `digest`.
     pub(crate) fn digest(&self, digest: &mut Digest) {
         let FileCache {
+            page_size: _, // the machine's
             slots,
             dirty,
             leaves: _, // follow from the slots

@@ -9,9 +9,11 @@
 //! stocks hold for it; `children_min_usage` is the sum of its children's `min(usage, min)`.
 
 use crate::digest::Digest;
+use crate::page_size::PageSize;
 
-/// More pages than any machine has: no limit (Linux `PAGE_COUNTER_MAX`).
-pub const UNLIMITED: u64 = i64::MAX as u64 >> crate::units::PAGE_SHIFT;
+/// More pages than any machine has: no limit (Linux `PAGE_COUNTER_MAX` with pages of 4 KiB;
+/// the same number stands for it on every machine).
+pub const UNLIMITED: u64 = PageSize::Kib4.counter_max();
 
 /// One level of one counter, in pages.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@
 //! One bit stands for both "dirty" and "writable": an entry that may be written has been.
 
 use crate::digest::Digest;
+use crate::page_size::PageSize;
 use crate::units::{FileId, MmId, Pfn, SwapSlot};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -224,22 +225,27 @@ pub struct Vma {
     pub alive: bool,
 }
 
-/// Pages by which a heap grows beyond what is asked for (glibc: `M_TOP_PAD`, 128 KiB).
-pub const HEAP_TOP_PAD: u64 = 32;
-
-/// Entries in one page of page table.
-pub const PTRS_PER_PTE: u64 = 512;
+/// Bytes by which a heap grows beyond what is asked for (glibc: `M_TOP_PAD`).
+pub const HEAP_TOP_PAD: u64 = 128 << 10;
 
 impl Vma {
     /// A mapping of `pages` pages with nothing mapped yet.
-    pub fn new(mm: MmId, backing: Backing, pages: u64, advice: Advice, executable: bool) -> Vma {
+    pub fn new(
+        mm: MmId,
+        backing: Backing,
+        pages: u64,
+        advice: Advice,
+        executable: bool,
+        page_size: PageSize,
+    ) -> Vma {
+        let nr_tables = pages.div_ceil(page_size.ptrs_per_pte()) as usize;
         Vma {
             mm,
             backing,
             advice,
             executable,
             ptes: vec![Pte::EMPTY; pages as usize],
-            tables: vec![Pfn::NONE; pages.div_ceil(PTRS_PER_PTE) as usize],
+            tables: vec![Pfn::NONE; nr_tables],
             nr_present: 0,
             nr_swapped: 0,
             readahead: Default::default(),

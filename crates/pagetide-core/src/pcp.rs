@@ -20,7 +20,8 @@ use crate::buddy::{clear_page, Placement};
 use crate::digest::Digest;
 use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::{PageArray, Place};
-use crate::units::{Cpu, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER, PAGE_SIZE};
+use crate::page_size::PageSize;
+use crate::units::{Cpu, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use crate::vmstat::Vmstat;
 use crate::zone::Zone;
 use alloc::vec::Vec;
@@ -153,8 +154,8 @@ impl Pcp {
 /// Pages moved at a time between a zone and its per-CPU sets (Linux `zone_batchsize`): a quarter
 /// of a thousandth of the zone, at most a quarter of 1 MiB, then one less than a power of two so
 /// that sets do not stay in step with power-of-two strides of pages.
-pub const fn zone_batchsize(managed: u64) -> u32 {
-    let mib = (1 << 20) / PAGE_SIZE;
+pub const fn zone_batchsize(managed: u64, page_size: PageSize) -> u32 {
+    let mib = page_size.pages_in(1 << 20);
     let thousandth = managed >> 10;
     let batch = if thousandth < mib { thousandth } else { mib } / 4;
     let batch = if batch < 1 { 1 } else { batch };
@@ -178,15 +179,21 @@ pub fn zone_highsize(watermark_low: u64, batch: u32, nr_cpus: u16) -> u32 {
 impl Zone {
     /// Sets batch and high of all per-CPU sets (Linux `zone_pcp_update`). Lists that are now too
     /// long shrink with the next free.
-    pub(crate) fn size_pcps(&mut self, managed: u64, nr_cpus: u16, policy: PcpPolicy) {
+    pub(crate) fn size_pcps(
+        &mut self,
+        managed: u64,
+        nr_cpus: u16,
+        policy: PcpPolicy,
+        page_size: PageSize,
+    ) {
         let low = self.watermark_low + self.watermark_boost;
         let (batch, high) = match policy {
             PcpPolicy::Linux61 => {
-                let batch = zone_batchsize(managed);
+                let batch = zone_batchsize(managed, page_size);
                 (batch, zone_highsize(low, batch, nr_cpus))
             }
             PcpPolicy::Linux2637 => {
-                let batch = zone_batchsize(managed).min(31);
+                let batch = zone_batchsize(managed, page_size).min(31);
                 (batch, 6 * batch)
             }
         };
@@ -382,12 +389,14 @@ mod tests {
 
     #[test]
     fn batch_follows_the_size_of_the_zone() {
-        assert_eq!(zone_batchsize(0), 1);
-        assert_eq!(zone_batchsize(3840), 1);
-        assert_eq!(zone_batchsize(51_806), 15);
-        assert_eq!(zone_batchsize(116_222), 31);
-        assert_eq!(zone_batchsize(16 << 18), 63);
-        assert_eq!(zone_batchsize(u64::MAX), 63);
+        assert_eq!(zone_batchsize(0, PageSize::Kib4), 1);
+        assert_eq!(zone_batchsize(3840, PageSize::Kib4), 1);
+        assert_eq!(zone_batchsize(51_806, PageSize::Kib4), 15);
+        assert_eq!(zone_batchsize(116_222, PageSize::Kib4), 31);
+        assert_eq!(zone_batchsize(16 << 18, PageSize::Kib4), 63);
+        assert_eq!(zone_batchsize(u64::MAX, PageSize::Kib4), 63);
+        assert_eq!(zone_batchsize(u64::MAX, PageSize::Kib16), 15);
+        assert_eq!(zone_batchsize(u64::MAX, PageSize::Kib64), 3);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod zones;
 
 use crate::machine::Machine;
 use crate::memcg::ROOT;
-use crate::units::{MemcgId, Nanos, NR_PAGE_ORDERS, PAGE_SHIFT};
+use crate::units::{MemcgId, Nanos, NR_PAGE_ORDERS};
 use crate::vmstat::{Event, NodeStat};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -302,7 +302,7 @@ impl Machine {
     pub fn proc_swaps(&self) -> String {
         let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
         if self.swap.exists() {
-            let kb = |slots: u32| u64::from(slots) << (PAGE_SHIFT - 10);
+            let kb = |slots: u32| self.mem.page_size.kbytes_of(slots.into());
             let (size, used) = (kb(self.swap.usable()), kb(self.swap.used()));
             // The kernel adds a tab after numbers of up to seven digits.
             let tab = |kb: u64| if kb < 10_000_000 { "\t" } else { "" };

@@ -11,8 +11,8 @@
 
 use crate::digest::Digest;
 use crate::page_cache::FileCache;
-use crate::page_table::PTRS_PER_PTE;
-use crate::units::{FileId, PAGE_SHIFT};
+use crate::page_size::PageSize;
+use crate::units::FileId;
 use core::ops::Range;
 
 /// What an open file remembers of its reads (Linux `struct file_ra_state`), in pages.
@@ -110,7 +110,7 @@ impl ReadaheadState {
             return Window::new(id, file, index, req, 0).map(|w| Window { marker: u32::MAX, ..w });
         }
         let expected = self.start.saturating_add(self.size - self.async_size);
-        let prev_index = (self.prev_pos >> PAGE_SHIFT) as u32;
+        let prev_index = file.page_size().index_of(self.prev_pos);
         if index == 0 {
             self.begin(index, req, max);
         } else if index == expected || index == self.start.saturating_add(self.size) {
@@ -218,7 +218,13 @@ impl SwapReadahead {
 
     /// Pages to look at for a fault on `page`, which is not in the swap cache, of a mapping of
     /// `len` pages (Linux `swap_ra_info`). `None`: that page alone.
-    pub(crate) fn miss(&mut self, page: u64, len: u64, page_cluster: u32) -> Option<Range<u64>> {
+    pub(crate) fn miss(
+        &mut self,
+        page: u64,
+        len: u64,
+        page_cluster: u32,
+        page_size: PageSize,
+    ) -> Option<Range<u64>> {
         let max = 1 << page_cluster.min(SWAP_RA_ORDER_CEILING);
         if max == 1 {
             return None;
@@ -238,9 +244,10 @@ impl SwapReadahead {
             (_, true) => nr - 1,
             _ => (nr - 1) / 2,
         };
-        let table = page / PTRS_PER_PTE * PTRS_PER_PTE;
+        let ptrs_per_pte = page_size.ptrs_per_pte();
+        let table = page & !(ptrs_per_pte - 1);
         let start = page.saturating_sub(behind).max(table);
-        let end = (page + nr - behind).min(table + PTRS_PER_PTE).min(len);
+        let end = (page + nr - behind).min(table + ptrs_per_pte).min(len);
         Some(start..end)
     }
 
@@ -270,7 +277,8 @@ mod tests {
             if cached.contains(&page) {
                 state.hit(page, true);
             } else {
-                cached = state.miss(page, LEN, page_cluster).unwrap_or(page..page + 1);
+                cached =
+                    state.miss(page, LEN, page_cluster, PageSize::Kib4).unwrap_or(page..page + 1);
                 all.push(cached.clone());
             }
         }
@@ -326,10 +334,14 @@ mod tests {
     #[test]
     fn any_hit_moves_the_place_and_only_read_ahead_counts() {
         let mut state = SwapReadahead::default();
-        state.miss(100, LEN, 3);
+        state.miss(100, LEN, 3, PageSize::Kib4);
         state.hit(200, false);
         assert_eq!(state, SwapReadahead { last_page: Some(200), window: 8, hits: 0 });
-        assert_eq!(state.miss(201, LEN, 3), Some(201..205), "forward, half of the last window");
+        assert_eq!(
+            state.miss(201, LEN, 3, PageSize::Kib4),
+            Some(201..205),
+            "forward, half of the last window"
+        );
         for _ in 0..100 {
             state.hit(300, true);
         }
@@ -339,7 +351,9 @@ mod tests {
     #[test]
     fn a_window_stays_in_the_mapping_and_in_the_table() {
         let window = |last_page, page, len| {
-            SwapReadahead { last_page, window: 8, hits: 7 }.miss(page, len, 3).unwrap()
+            SwapReadahead { last_page, window: 8, hits: 7 }
+                .miss(page, len, 3, PageSize::Kib4)
+                .unwrap()
         };
         assert_eq!(window(None, 1000, LEN), 997..1005);
         assert_eq!(window(None, 1, LEN), 0..6);
@@ -353,7 +367,7 @@ mod tests {
     #[test]
     fn page_cluster_0_reads_one_page_and_remembers_nothing() {
         let mut state = SwapReadahead::default();
-        assert_eq!(state.miss(7, LEN, 0), None);
+        assert_eq!(state.miss(7, LEN, 0, PageSize::Kib4), None);
         assert_eq!(state, SwapReadahead::default());
     }
 }

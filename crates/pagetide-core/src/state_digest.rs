@@ -100,6 +100,8 @@ fn digest_config(config: &Config, digest: &mut Digest) {
         shrink_priority,
         group_walk,
         cgroup,
+        // As the number of pages, it is not state.
+        page_size: _,
         extfrag_threshold,
         compact_unevictable_allowed,
         compaction_proactiveness,

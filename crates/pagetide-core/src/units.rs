@@ -4,6 +4,7 @@
 //! table; `NONE` (all ones) is the absent value, so an optional id costs no extra bytes.
 //! Sizes say pages or bytes; times are integer nanoseconds ([`Nanos`]).
 
+use crate::page_size::PageSize;
 use core::fmt;
 
 /// Virtual or real time in nanoseconds. The core never reads a clock: time arrives as an argument.
@@ -12,15 +13,14 @@ pub type Nanos = u64;
 /// log2 of the number of pages in a block. Linux: allocation order, 0..=[`MAX_PAGE_ORDER`].
 pub type Order = u8;
 
-/// log2 of the page size in bytes.
-pub const PAGE_SHIFT: u32 = 12;
-/// Bytes in a page.
-pub const PAGE_SIZE: u64 = 1 << PAGE_SHIFT;
+/// Bytes in a page of 4 KiB: what a machine has unless it is told otherwise. How many a machine's
+/// pages have, [`PageSize`] knows.
+pub const PAGE_SIZE: u64 = PageSize::Kib4.bytes();
 /// Largest block the buddy allocator hands out, inclusive (Linux `MAX_PAGE_ORDER`).
 pub const MAX_PAGE_ORDER: Order = 10;
 /// Number of orders (Linux `NR_PAGE_ORDERS`).
 pub const NR_PAGE_ORDERS: usize = MAX_PAGE_ORDER as usize + 1;
-/// Order of a pageblock: the granule that has a migrate type (512 pages, 2 MiB).
+/// Order of a pageblock: the granule that has a migrate type (512 pages: 2 MiB of pages of 4 KiB).
 pub const PAGEBLOCK_ORDER: Order = 9;
 /// Pages in a pageblock.
 pub const PAGEBLOCK_NR_PAGES: u32 = 1 << PAGEBLOCK_ORDER;
@@ -112,11 +112,6 @@ id!(
 
 /// Largest number of pages a machine can have: a page-table entry keeps 29 bits of frame number.
 pub const MAX_PAGES: u64 = 1 << 29;
-
-/// Pages needed to hold `bytes`, rounded up.
-pub const fn pages_for(bytes: u64) -> u64 {
-    bytes.div_ceil(PAGE_SIZE)
-}
 
 /// Integer square root, rounded down (Linux `int_sqrt`).
 ///

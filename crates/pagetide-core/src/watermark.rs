@@ -10,8 +10,9 @@
 
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::node::Node;
+use crate::page_size::PageSize;
 use crate::pcp::PcpPolicy;
-use crate::units::{int_sqrt, Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGE_SHIFT};
+use crate::units::{int_sqrt, Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES};
 use crate::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 
 /// How the low and high marks follow from the min mark.
@@ -171,29 +172,39 @@ pub const fn default_min_free_kbytes(lowmem_kbytes: u64, max: u64) -> u64 {
 /// `min_free_kbytes` that Linux wants at least when transparent huge pages are on: two pageblocks
 /// a populated zone and one for each pair of migrate types and zone, at most 5 % of the memory
 /// for kernel buffers (`lowmem_pages`).
-pub const fn thp_min_free_kbytes(nr_populated_zones: u64, lowmem_pages: u64) -> u64 {
+pub const fn thp_min_free_kbytes(
+    nr_populated_zones: u64,
+    lowmem_pages: u64,
+    page_size: PageSize,
+) -> u64 {
     let blocks = nr_populated_zones * 2 + nr_populated_zones * 9;
     let pages = blocks * PAGEBLOCK_NR_PAGES as u64;
     let cap = lowmem_pages / 20;
-    (if pages < cap { pages } else { cap }) << (PAGE_SHIFT - 10)
+    page_size.kbytes_of(if pages < cap { pages } else { cap })
 }
 
 /// Transparent huge pages go on or off: `min_free_kbytes` is raised to what they want, or is the
 /// default again, and the marks follow (Linux 6.1 `set_recommended_min_free_kbytes`, called by
 /// `start_stop_khugepaged`). What an administrator wrote stays, even if it is less; Linux raises it,
 /// and does so again at every write to `enabled`.
-pub fn switch_thp(nodes: &mut [Node], inputs: &mut WatermarkInputs, was_on: bool, is_on: bool) {
+pub fn switch_thp(
+    nodes: &mut [Node],
+    inputs: &mut WatermarkInputs,
+    was_on: bool,
+    is_on: bool,
+    page_size: PageSize,
+) {
     if was_on == is_on || inputs.user_min_free_kbytes.is_some() {
         return;
     }
     if is_on {
         let nr_zones = lowmem_zones(nodes).filter(|zone| zone.present > 0).count() as u64;
-        let wanted = thp_min_free_kbytes(nr_zones, nr_free_buffer_pages(nodes));
+        let wanted = thp_min_free_kbytes(nr_zones, nr_free_buffer_pages(nodes), page_size);
         inputs.min_free_kbytes = inputs.min_free_kbytes.max(wanted);
     } else {
-        inputs.calculate_min_free_kbytes(lowmem_kbytes(nodes));
+        inputs.calculate_min_free_kbytes(lowmem_kbytes(nodes, page_size));
     }
-    setup(nodes, inputs);
+    setup(nodes, inputs, page_size);
 }
 
 /// Pages that kernel buffers may use: above the high mark, in zones up to Normal
@@ -207,8 +218,8 @@ fn lowmem_zones(nodes: &[Node]) -> impl Iterator<Item = &Zone> {
 }
 
 /// Memory for kernel buffers in kB: what the default `min_free_kbytes` grows with.
-pub fn lowmem_kbytes(nodes: &[Node]) -> u64 {
-    nr_free_buffer_pages(nodes) << (PAGE_SHIFT - 10)
+pub fn lowmem_kbytes(nodes: &[Node], page_size: PageSize) -> u64 {
+    page_size.kbytes_of(nr_free_buffer_pages(nodes))
 }
 
 /// How many of a zone's managed pages count.
@@ -231,17 +242,17 @@ impl Managed {
 
 /// First computation of `min_free_kbytes` and all marks and reserves, as during boot
 /// (Linux `init_per_zone_wmark_min`): memory that arrives late ([`Zone::late`]) is not counted.
-pub fn boot(nodes: &mut [Node], inputs: &mut WatermarkInputs) {
+pub fn boot(nodes: &mut [Node], inputs: &mut WatermarkInputs, page_size: PageSize) {
     let pages: u64 = lowmem_zones(nodes).map(|zone| Managed::AtBoot.of(zone)).sum();
-    inputs.calculate_min_free_kbytes(pages << (PAGE_SHIFT - 10));
-    setup_marks(nodes, inputs, Managed::AtBoot);
+    inputs.calculate_min_free_kbytes(page_size.kbytes_of(pages));
+    setup_marks(nodes, inputs, Managed::AtBoot, page_size);
     setup_reserves(nodes, inputs, Managed::AtBoot);
 }
 
 /// Computes the marks of all zones and with them the sizes of the per-CPU sets, as after a write
 /// to one of the sysctls (Linux `setup_per_zone_wmarks`). Clears every boost.
-pub fn setup(nodes: &mut [Node], inputs: &WatermarkInputs) {
-    setup_marks(nodes, inputs, Managed::Now);
+pub fn setup(nodes: &mut [Node], inputs: &WatermarkInputs, page_size: PageSize) {
+    setup_marks(nodes, inputs, Managed::Now, page_size);
 }
 
 /// Computes every `lowmem_reserve` (Linux `setup_per_zone_lowmem_reserve`), as after a write to
@@ -250,25 +261,35 @@ pub fn setup_lowmem_reserve(nodes: &mut [Node], inputs: &WatermarkInputs) {
     setup_reserves(nodes, inputs, Managed::Now);
 }
 
-fn setup_marks(nodes: &mut [Node], inputs: &WatermarkInputs, managed: Managed) {
+fn setup_marks(
+    nodes: &mut [Node],
+    inputs: &WatermarkInputs,
+    managed: Managed,
+    page_size: PageSize,
+) {
     let zones = || nodes.iter().flat_map(|node| &node.zones);
     let total: u64 = zones().map(|zone| managed.of(zone)).sum();
     for node in nodes.iter_mut() {
         let nr_cpus = node.nr_cpus;
         for zone in &mut node.zones {
-            let marks = zone_marks(managed.of(zone), total, inputs);
+            let marks = zone_marks(managed.of(zone), total, inputs, page_size);
             (zone.watermark_min, zone.watermark_low, zone.watermark_high) = marks;
             zone.watermark_boost = 0;
             zone.watermark_boost_factor = inputs.watermark_boost_factor;
-            zone.size_pcps(managed.of(zone), nr_cpus, inputs.pcp);
+            zone.size_pcps(managed.of(zone), nr_cpus, inputs.pcp, page_size);
         }
     }
     update_totalreserve(nodes);
 }
 
 /// Min, low and high of a zone of `managed` pages among `total`, in pages.
-pub fn zone_marks(managed: u64, total: u64, inputs: &WatermarkInputs) -> (u64, u64, u64) {
-    let share = |kbytes: u64| mul_div(kbytes >> (PAGE_SHIFT - 10), managed, total);
+pub fn zone_marks(
+    managed: u64,
+    total: u64,
+    inputs: &WatermarkInputs,
+    page_size: PageSize,
+) -> (u64, u64, u64) {
+    let share = |kbytes| mul_div(page_size.pages_in_kbytes(kbytes), managed, total);
     let min = share(inputs.min_free_kbytes);
     let extra = share(inputs.extra_free_kbytes);
     let (low, high) = match inputs.policy {

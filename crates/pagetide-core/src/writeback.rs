@@ -16,20 +16,23 @@ use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::filemap::BIO_MAX_PAGES;
 use crate::machine::Machine;
 use crate::page::PageFlags;
+use crate::page_size::PageSize;
 use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 use alloc::collections::VecDeque;
 
-/// Pages of one file written before the next file gets a turn (Linux: 4 MiB).
-const MAX_WRITEBACK_PAGES: u32 = 1024;
+/// Bytes of one file written before the next file gets a turn.
+const MAX_WRITEBACK_BYTES: u64 = 4 << 20;
 /// Longest pause of a writer (Linux `MAX_PAUSE`, HZ/5).
 const MAX_PAUSE: Nanos = 200_000_000;
 /// Pauses shorter than this are saved up (Linux aims at 10 ms and more).
 const MIN_PAUSE: Nanos = 10_000_000;
+/// Bytes dirtied before a writer looks at the limits, as at first (Linux `DIRTY_POLL_THRESH`).
+const DIRTY_POLL_BYTES: u64 = 128 << 10;
 /// How often bandwidth is estimated (Linux `BANDWIDTH_INTERVAL`).
 const BANDWIDTH_INTERVAL: Nanos = 200_000_000;
-/// Assumed bandwidth before anything was written, pages a second (Linux `INIT_BW`: 100 MiB/s).
-const INIT_BANDWIDTH: u64 = 100 << 8;
+/// Assumed bandwidth before anything was written, bytes a second (Linux `INIT_BW`).
+const INIT_BANDWIDTH: u64 = 100 << 20;
 /// Write requests in flight above which the writeback thread waits (`nr_requests`).
 const MAX_INFLIGHT_BIOS: u32 = 128;
 /// Write requests in flight from which on a disk counts as congested (block layer up to 5.14:
@@ -66,16 +69,18 @@ pub struct Writeback {
     fruitless: u32,
 }
 
-impl Default for Writeback {
-    fn default() -> Self {
+impl Writeback {
+    /// Nothing dirty, nothing known of the disks.
+    pub(crate) fn new(page_size: PageSize) -> Self {
+        let bandwidth = page_size.pages_in(INIT_BANDWIDTH);
         Writeback {
             dirty_files: VecDeque::new(),
             wanted: false,
             idle: true,
             inflight_bios: 0,
             congested: false,
-            bandwidth: INIT_BANDWIDTH,
-            dirty_ratelimit: INIT_BANDWIDTH,
+            bandwidth,
+            dirty_ratelimit: bandwidth,
             window_start: 0,
             window_written: 0,
             window_dirtied: 0,
@@ -85,9 +90,7 @@ impl Default for Writeback {
             fruitless: 0,
         }
     }
-}
 
-impl Writeback {
     /// How often a file is among the dirty ones, for the audit.
     pub(crate) fn nr_queued(&self, file: FileId) -> usize {
         self.dirty_files.iter().filter(|&&queued| queued == file).count()
@@ -140,7 +143,7 @@ impl Machine {
         let dirtyable = (self.nr_free_pages() + file).saturating_sub(reserve) + 1;
         let limit = |bytes: u64, ratio: u32| {
             if bytes > 0 {
-                bytes / crate::units::PAGE_SIZE
+                self.mem.page_size.pages_in(bytes)
             } else {
                 dirtyable * u64::from(ratio) / 100
             }
@@ -188,8 +191,7 @@ impl Machine {
     /// After a write dirtied a page: wake the writeback thread if need be, and say how long the
     /// writer must pause (Linux `balance_dirty_pages`).
     pub(crate) fn balance_dirty_pages_ratelimited(&mut self, ctx: &Ctx) -> Option<Nanos> {
-        // Checked every 32 pages, as a task's `nr_dirtied_pause` is at first.
-        if self.writeback.nr_dirtied < 32 {
+        if self.writeback.nr_dirtied < self.mem.page_size.pages_in(DIRTY_POLL_BYTES) {
             return None;
         }
         self.update_bandwidth(ctx.now);
@@ -295,7 +297,8 @@ impl Machine {
         let Some(file) = position.and_then(|at| self.writeback.dirty_files.remove(at)) else {
             return self.flusher_sleep(interval);
         };
-        let nr_begun = self.write_file_pages(file, MAX_WRITEBACK_PAGES);
+        let nr_begun =
+            self.write_file_pages(file, self.mem.page_size.pages_in(MAX_WRITEBACK_BYTES) as u32);
         if self.files[file.idx()].nr_dirty > 0 {
             self.writeback.dirty_files.push_back(file);
             self.files[file.idx()].dirtied_when = now;
@@ -383,7 +386,7 @@ impl Machine {
 
     pub(crate) fn submit_file_write(&mut self, file: FileId, start: u32, end: u32) {
         if start < end {
-            self.mem.vmstat.add(Event::Pgpgout, u64::from(end - start) * 4);
+            self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of((end - start).into()));
             self.mem.work.bios += 1;
             self.writeback.inflight_bios += 1;
             self.writeback.congested |= self.writeback.inflight_bios >= CONGESTION_ON;

@@ -8,14 +8,15 @@
 //! leaves the page to the shrinker of deferred splits; here the page is split at once, so that what was
 //! discarded is free at once.
 //!
-//! Invariant: a table of 512 entries outlives them, except that of a huge page, which goes with it.
+//! Invariant: a table outlives its entries, except that of a huge page, which goes with it if all
+//! entries of the table are the huge page's (pages of 4 KiB).
 
 use crate::buddy::clear_tails;
 use crate::effect::Effects;
 use crate::huge_memory::region_of;
 use crate::machine::Machine;
 use crate::page::PageFlags;
-use crate::page_table::{Advice, Backing, Pte, VmaId, PTRS_PER_PTE};
+use crate::page_table::{Advice, Backing, Pte, VmaId};
 use crate::units::{Cpu, Pfn, SwapSlot, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 use crate::vmstat::NodeStat;
 
@@ -66,11 +67,17 @@ impl Machine {
         let mapping = &mut self.vmas[vma.idx()];
         mapping.ptes[start as usize..(start + HPAGE_PMD_NR) as usize].fill(Pte::EMPTY);
         mapping.nr_present -= HPAGE_PMD_NR;
-        let table = &mut mapping.tables[(start / PTRS_PER_PTE) as usize];
-        let table = core::mem::replace(table, Pfn::NONE);
+        // A larger page's table has other regions' entries, too, and stays.
+        let page_size = self.mem.page_size;
+        let table = match page_size.ptrs_per_pte() == HPAGE_PMD_NR {
+            true => core::mem::replace(&mut mapping.tables[page_size.table_of(start)], Pfn::NONE),
+            false => Pfn::NONE,
+        };
         self.page_remove_rmap(head);
         self.free_user_page(head, cpu);
-        self.free_table(table, cpu);
+        if table.is_some() {
+            self.free_table(table, cpu);
+        }
     }
 
     /// Ends what an entry stood for, which is gone itself: a slot, or one mapping of a page.

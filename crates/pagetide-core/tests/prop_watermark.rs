@@ -3,6 +3,7 @@
 use pagetide_core::gfp::{AllocFlags, Gfp, Watermark};
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_alloc::Memory;
+use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{Cpu, NodeId};
 use pagetide_core::watermark::{
     default_min_free_kbytes, zone_marks, zone_watermark_fast, zone_watermark_ok,
@@ -75,7 +76,7 @@ proptest! {
         let total: u64 = managed.iter().sum();
         let mut sum = 0;
         for zone in &managed {
-            let (min, low, high) = zone_marks(*zone, total, &inputs);
+            let (min, low, high) = zone_marks(*zone, total, &inputs, PageSize::Kib4);
             prop_assert!(min <= low && low <= high);
             sum += min;
         }

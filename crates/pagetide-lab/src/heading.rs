@@ -2,7 +2,7 @@
 
 use crate::format::size;
 use crate::report::Report;
-use pagetide_scenario::model::{Machine, Setup};
+use pagetide_scenario::model::{Machine, PageSize, Setup};
 use std::fmt::Write;
 
 /// The heading of `report`, lines of at most `width` characters where words allow.
@@ -92,12 +92,15 @@ fn machine(machine: &Machine) -> String {
         1 => "1 CPU".to_owned(),
         n => format!("{n} CPUs"),
     }];
+    if machine.page_size != PageSize::default() {
+        parts.push(format!("pages of {}", size(machine.page_size.bytes())));
+    }
     let memory: Vec<u64> = machine
         .nodes
         .iter()
         .map(|node| match node.zones.as_slice() {
             [] => node.memory,
-            zones => zones.iter().map(|zone| zone.present * PAGE).sum(),
+            zones => zones.iter().map(|zone| machine.page_size.bytes_of(zone.present)).sum(),
         })
         .collect();
     parts.push(match memory.as_slice() {
@@ -122,8 +125,6 @@ fn machine(machine: &Machine) -> String {
     });
     parts.join(", ")
 }
-
-const PAGE: u64 = 4096;
 
 /// A line a variant: the settings that not all variants share.
 fn differences(report: &Report) -> Vec<String> {

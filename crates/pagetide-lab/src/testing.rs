@@ -15,6 +15,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
     let setup = Setup {
         machine: Machine {
             cpus: 2,
+            page_size: Default::default(),
             nodes: vec![Node { memory: 2 << 30, reserved: 0, movable: 0, zones: vec![] }],
             disks: vec![],
             swap: None,
@@ -61,6 +62,7 @@ pub fn record(variant: &str, seed: u64, metrics: Metrics<'_>) -> RunRecord {
             .iter()
             .map(|&(key, value)| (key.to_owned(), Metric { value, unit: unit(key) }))
             .collect(),
+        page_size: 4096,
         digest: seed,
         elapsed_ns: 0,
         notes: vec![],

@@ -36,7 +36,6 @@ const BACK: usize = 12;
 const DRAWN: usize = 4;
 /// From nothing to the most.
 const RAMP: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
-const PAGE_SIZE: f64 = 4096.0;
 /// Counts of compaction in charts, where their full names have no room.
 const COMPACTION_LABELS: [&str; 3] = ["migrate_scan", "free_scan", "migrated"];
 
@@ -80,8 +79,8 @@ pub fn render_csv(timeline: &Timeline) -> String {
     out
 }
 
-/// Charts, on pages of `width` characters.
-pub fn render(timeline: &Timeline, width: usize) -> String {
+/// Charts, on pages of `width` characters, of a machine whose pages have `page_size` bytes.
+pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
     let width = width.max(LEAST_WIDTH);
     let nr_columns = (width - FRONT - BACK).min(timeline.samples.len());
     let charts: Vec<Chart> =
@@ -91,7 +90,7 @@ pub fn render(timeline: &Timeline, width: usize) -> String {
     let [scanned, stolen] = most;
     let mut out = String::new();
     for chart in &charts {
-        chart.draw(timeline, most, &mut out);
+        chart.draw(timeline, most, page_size, &mut out);
         out.push('\n');
         if chart.group == 0 {
             nodes::draw(timeline, nr_columns, &mut out);
@@ -136,7 +135,8 @@ impl Chart {
         self.columns.iter().flatten().flat_map(counts)
     }
 
-    fn draw(&self, timeline: &Timeline, most: [u64; 2], out: &mut String) {
+    fn draw(&self, timeline: &Timeline, most: [u64; 2], page_size: u64, out: &mut String) {
+        let size = |pages: u64| size(pages, page_size);
         let is_machine = self.group == 0;
         // Least and most, in pages: of the machine what is free, of a group what it has.
         let levels: Vec<Option<(u64, u64)>> = self
@@ -256,8 +256,8 @@ fn shade(count: u64, most: u64) -> char {
     RAMP[at as usize]
 }
 
-fn size(pages: u64) -> String {
-    let bytes = pages as f64 * PAGE_SIZE;
+fn size(pages: u64, page_size: u64) -> String {
+    let bytes = pages as f64 * page_size as f64;
     if pages == 0 {
         return "0".to_owned();
     }
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn a_cut_of_one_sample_survives_any_width() {
         for width in [0, 60, 72, 100, 200] {
-            let text = render(&with_a_cut(512, 300), width);
+            let text = render(&with_a_cut(512, 300), 4096, width);
             let group = text.split("/a, b (0 to 3.906 MiB)\n").nth(1).unwrap();
             let chart: Vec<&str> = group.lines().take(HEIGHT as usize).collect();
             // In one column everything above the lowest line is a cut.
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn counts_are_shaded_and_summed() {
-        let text = render(&with_a_cut(512, 300), 100);
+        let text = render(&with_a_cut(512, 300), 4096, 100);
         let rows: Vec<&str> =
             text.lines().filter(|line| line.trim_start().starts_with("pgscan_kswapd")).collect();
         assert!(rows[0].ends_with("| 1411"), "{text}");
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn nodes_are_drawn_below_the_machine() {
-        let text = render(&with_a_cut(100, 50), 128);
+        let text = render(&with_a_cut(100, 50), 4096, 128);
         let machine = text.split("\n\n").next().unwrap();
         for (label, total) in [("migrate_scan", 1000), ("free_scan", 70_000), ("migrated", 300)] {
             let row = machine.lines().find(|line| line.trim_start().starts_with(label)).unwrap();
@@ -398,11 +398,11 @@ mod tests {
     #[test]
     fn timelines_without_anything_are_drawn_too() {
         let mut timeline = with_a_cut(1, 0);
-        assert!(render(&timeline, 100).contains("machine, free memory"));
+        assert!(render(&timeline, 4096, 100).contains("machine, free memory"));
         timeline.samples.clear();
-        assert!(render(&timeline, 100).contains("/a, b"));
+        assert!(render(&timeline, 4096, 100).contains("/a, b"));
         assert_eq!(render_csv(&timeline), format!("{HEADER}\n"));
-        assert!(!render(&Timeline::default(), 100).is_empty());
+        assert!(!render(&Timeline::default(), 4096, 100).is_empty());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What of a scenario a real kernel in QEMU cannot be asked: printed above every comparison, never
 //! passed over in silence. What the guest's kernel itself lacks or refuses is added by the guest.
 
-use pagetide_scenario::model::{Setup, Workload};
+use pagetide_scenario::model::{PageSize, Setup, Workload};
 
 /// The longest read() or write() that the guest makes in one call.
 const BLOCK_MAX: u64 = 1 << 20;
@@ -34,6 +34,14 @@ const NEVER_MERGED: &str = "memory.global_shrink_priority";
 /// What makes a comparison impossible: a sentence, if there is such a thing. A program cannot ask the
 /// kernel for pages of its own; a module could.
 pub fn impossible(setup: &Setup) -> Option<String> {
+    let page_size = setup.machine.page_size;
+    if page_size != PageSize::default() {
+        return Some(format!(
+            "machine.page_size = {} KiB: the guest's kernel is one for x86-64, whose pages have 4 KiB; \
+             compare with --set machine.page_size=4KiB",
+            page_size.bytes() >> 10
+        ));
+    }
     for task in &setup.tasks {
         for phase in &task.phases {
             let what = match &phase.workload {
@@ -142,6 +150,16 @@ mod tests {
             let said = format!("task `t`, phase `main`: {what} {why}");
             assert_eq!(impossible(&setup(keys)), Some(said));
         }
+    }
+
+    #[test]
+    fn pages_that_x86_64_does_not_have_are_impossible() {
+        let touch = "workload = \"touch\"\nsize = \"1MiB\"\n";
+        let mut setup = setup(touch);
+        setup.machine.page_size = PageSize::Kib64;
+        let why = impossible(&setup).unwrap();
+        assert!(why.starts_with("machine.page_size = 64 KiB: the guest's kernel"), "{why}");
+        assert!(why.ends_with("--set machine.page_size=4KiB"), "{why}");
     }
 
     #[test]

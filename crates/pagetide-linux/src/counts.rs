@@ -5,6 +5,7 @@
 //! a few.
 
 use crate::console::{Report, Snapshot};
+use crate::disks::PAGE_SIZE;
 use crate::group_counts::put_groups;
 use crate::slab_counts::put_slabs;
 use pagetide_scenario::model::Setup;
@@ -114,6 +115,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
         variant: run.variant.to_owned(),
         seed: run.seed,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        page_size: PAGE_SIZE,
         metrics,
         digest: 0,
         elapsed_ns,

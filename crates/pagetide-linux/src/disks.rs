@@ -17,7 +17,8 @@ use std::process::Command;
 const ROOM: u64 = 64 << 30;
 /// Files with blocks are copied on the host; more than this is refused.
 const CONTENTS_MAX: u64 = 256 << 30;
-const PAGE_SIZE: u64 = 4096;
+/// Bytes in a page of the guest's kernel, one for x86-64.
+pub(crate) const PAGE_SIZE: u64 = 4096;
 const SIGINT: i32 = 2;
 
 /// Makes the image of disk number `disk` in `dir`.

@@ -4,6 +4,7 @@
 //! kernel began, and every metric with a value a run.
 
 use crate::disk_times;
+use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
 use crate::start::{Start, StartZone};
 use pagetide_scenario::model::Setup;
@@ -120,6 +121,7 @@ impl Reference {
             variant: self.variant.clone(),
             seed,
             version: self.recorded_by.clone(),
+            page_size: PAGE_SIZE,
             metrics: self
                 .metrics
                 .iter()
@@ -262,6 +264,7 @@ mod tests {
             variant: "a/b".into(),
             seed,
             version: String::new(),
+            page_size: PAGE_SIZE,
             metrics,
             digest: 0,
             elapsed_ns: 0,

@@ -299,7 +299,8 @@ fn memory(setup: &Setup) -> Result<Vec<u64>, LinuxError> {
         .nodes
         .iter()
         .map(|node| {
-            let zones: u64 = node.zones.iter().map(|zone| zone.present * 4096).sum();
+            let zones: u64 =
+                node.zones.iter().map(|zone| zone.present * crate::disks::PAGE_SIZE).sum();
             let bytes = if node.zones.is_empty() { node.memory } else { zones };
             bytes.next_multiple_of(1 << 20)
         })

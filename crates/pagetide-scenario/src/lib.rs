@@ -7,6 +7,7 @@ pub mod model;
 pub mod names;
 pub mod object_mix;
 pub mod op;
+pub mod page_size;
 pub mod prng;
 pub mod record;
 pub mod schema;

@@ -7,6 +7,7 @@
 //! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
 
 use crate::object_mix::ObjectMix;
+pub use crate::page_size::PageSize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,6 +81,8 @@ pub struct Setup {
 pub struct Machine {
     /// Number of CPUs.
     pub cpus: u16,
+    /// How large a page is: what every count of pages in a setup counts.
+    pub page_size: PageSize,
     /// NUMA nodes with their memory, at least one.
     pub nodes: Vec<Node>,
     /// Disks by name.
@@ -89,6 +92,19 @@ pub struct Machine {
     /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
     /// `cgroup.memory=nokmem`.
     pub kmem_accounting: bool,
+}
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine {
+            cpus: 1,
+            page_size: PageSize::default(),
+            nodes: Vec::new(),
+            disks: Vec::new(),
+            swap: None,
+            kmem_accounting: true,
+        }
+    }
 }
 
 /// A NUMA node.

@@ -1,5 +1,6 @@
 //! What a run leaves behind: one record, the same from every world.
 
+use crate::page_size::PageSize;
 use crate::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,6 +36,14 @@ pub enum Unit {
     Ratio,
 }
 
+fn default_page_size() -> u64 {
+    PageSize::default().bytes()
+}
+
+fn is_default_page_size(bytes: &u64) -> bool {
+    *bytes == default_page_size()
+}
+
 /// The result of one run of one variant with one seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -46,6 +55,10 @@ pub struct RunRecord {
     pub seed: u64,
     /// Version of Pagetide.
     pub version: String,
+    /// Bytes in a page of the machine: what [`Unit::Pages`] counts. Records that do not say are of
+    /// machines with 4 KiB.
+    #[serde(default = "default_page_size", skip_serializing_if = "is_default_page_size")]
+    pub page_size: u64,
     /// Metric key -> value. Keys: a vmstat name for the machine, `TASK.NAME`,
     /// `TASK.PHASE.NAME`, `GROUP.NAME`.
     pub metrics: BTreeMap<String, Metric>,

@@ -5,6 +5,7 @@
 
 use crate::load::raw::Scenario;
 use crate::names::{Knob, KnobForm};
+use crate::page_size::PageSize;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{transform_subschemas, Transform};
 use schemars::{json_schema, Schema};
@@ -99,7 +100,14 @@ fn nest(properties: &mut Map<String, Value>, rest: &str, knob: &Knob) {
 fn knob_schema(knob: &Knob) -> Value {
     let unit = if knob.unit.is_empty() { String::new() } else { format!(", {}", knob.unit) };
     let description = format!("{} Default: {}{unit}.", knob.doc, knob.default);
-    match knob.form {
+    // Two bounds move with the machine's page size, of which the schema knows nothing: the widest.
+    let form = match (knob.form, knob.form_with(PageSize::Kib64)) {
+        (KnobForm::Integer { min, .. }, KnobForm::Integer { max, .. }) => {
+            KnobForm::Integer { min, max }
+        }
+        (form, _) => form,
+    };
+    match form {
         KnobForm::Integer { min, max } => json!({
             "description": description,
             "anyOf": [

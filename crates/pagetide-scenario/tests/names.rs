@@ -3,12 +3,14 @@
 use pagetide_core::config::Config;
 use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::page_size::PageSize;
+use pagetide_scenario::model;
 use pagetide_scenario::names::{
-    BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy, DirectReclaimPolicy,
-    GroupWalkPolicy, KnobForm, KswapdPolicy, LruPolicy, Named, ObjcgStockPolicy, PerCpuListsPolicy,
-    ShrinkPriorityPolicy, SlabAccountingPolicy, SlabOwnersPolicy, SlubPolicy,
-    SoftLimitDirectPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy,
-    ThpDefragPolicy, ThpPolicy, WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
+    find_knob, BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy,
+    DirectReclaimPolicy, GroupWalkPolicy, KnobForm, KswapdPolicy, LruPolicy, Named,
+    ObjcgStockPolicy, PerCpuListsPolicy, ShrinkPriorityPolicy, SlabAccountingPolicy,
+    SlabOwnersPolicy, SlubPolicy, SoftLimitDirectPolicy, SoftLimitNodePolicy, SoftLimitPolicy,
+    SoftLimitRootPolicy, ThpDefragPolicy, ThpPolicy, WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
 };
 
 fn machine() -> Machine {
@@ -54,6 +56,28 @@ fn their_bounds_are_the_core_s() {
         assert!(write(min - 1).is_err(), "{} takes {}", knob.name, min - 1);
         if let Some(above) = max.checked_add(1) {
             assert!(write(above).is_err(), "{} takes {above}", knob.name);
+        }
+    }
+}
+
+/// Two knobs count bytes within bounds in pages.
+#[test]
+fn the_bounds_follow_the_page_size_as_the_core_s() {
+    for (ours, cores) in model::PageSize::ALL.into_iter().zip(PageSize::ALL) {
+        assert_eq!(ours.bytes(), cores.bytes());
+        let node = NodeSpec::x86_64_of_pages(512 << 20, 0, 0, cores);
+        let machine = || Machine::new(&[node], 2, Config::of_pages(cores)).unwrap();
+        for name in ["vm.dirty_bytes", "vm.fault_around_bytes"] {
+            let KnobForm::Integer { min, max } = find_knob(SYSCTLS, name).unwrap().form_with(ours)
+            else {
+                panic!("{name} takes an integer")
+            };
+            let write = |value: i64| machine().write_control(name, &value.to_string());
+            assert!(write(min).is_ok() && write(max).is_ok(), "{name}, {ours:?}");
+            assert!(write(min - 1).is_err(), "{name}, {ours:?}: takes {}", min - 1);
+            if let Some(above) = max.checked_add(1) {
+                assert!(write(above).is_err(), "{name}, {ours:?}: takes {above}");
+            }
         }
     }
 }

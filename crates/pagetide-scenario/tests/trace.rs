@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pagetide_scenario::model::Advice;
 use pagetide_scenario::op::{Backing, Op};
+use pagetide_scenario::page_size::PageSize;
 use pagetide_scenario::trace::format::MAX_BLOCK_RECORDS;
 use pagetide_scenario::trace::replay::{COMPUTE_GRAIN_NS, INSTRUCTIONS_PER_NS};
 use pagetide_scenario::trace::{
@@ -305,6 +306,31 @@ fn replay_can_number_its_regions_from_elsewhere() {
         }
     }
     assert_eq!(seen, [5, 6, 7, 5, 6, 7, 6, 5]);
+}
+
+#[test]
+fn replay_folds_pages_into_larger_ones() {
+    let (_, _, bytes) = small();
+    let path = TempFile::new("folded.ptt", &bytes);
+    for (page_size, sizes, pages) in [
+        (PageSize::Kib4, [10, 300, 5], [3, 299, 0, 0, 3]),
+        (PageSize::Kib16, [3, 75, 2], [0, 74, 0, 0, 0]),
+        (PageSize::Kib64, [1, 19, 1], [0, 18, 0, 0, 0]),
+    ] {
+        let mut replay = Replay::open(&path.0, 1).unwrap().with_page_size(page_size);
+        let (mut mapped, mut accessed) = (Vec::new(), Vec::new());
+        while let Some(op) = replay.next_op().unwrap() {
+            match op {
+                Op::Map { pages, .. } => mapped.push(pages),
+                Op::Access { region, page, .. } => {
+                    assert!(page < mapped[region as usize], "{page_size:?}");
+                    accessed.push(page);
+                }
+                _ => {}
+            }
+        }
+        assert_eq!((mapped.as_slice(), accessed.as_slice()), (&sizes[..], &pages[..]));
+    }
 }
 
 #[test]

@@ -65,6 +65,7 @@
 //! of 2010, likely a slower core, tick-sampled accounting beside a second busy CPU) is not the
 //! machine above.
 
+use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
 use pagetide_core::work::Work;
 
@@ -82,7 +83,7 @@ pub struct CostModel {
     /// One block between the buddy lists and a per-CPU set: one cold `struct page`; `[zone-lock]`,
     /// `[dram]`.
     pub buddy_op_ns: Nanos,
-    /// Clearing 4 KiB: 13.7 GB/s; `[clear_pages]`.
+    /// Clearing a page, of 4 KiB in [`CostModel::SERVER`]: 13.7 GB/s; `[clear_pages]`.
     pub page_zero_ns: Nanos,
     /// Copying 4 KiB between page cache and user memory: 10 GB/s, a clear and a read at
     /// `[clear_pages]`'s rate with the read partly hidden. `[fio-4k]` bounds it from above.
@@ -204,6 +205,14 @@ impl CostModel {
             model.tlb_shootdown_ns = 0;
         }
         model
+    }
+
+    /// The same core with pages of another size: to clear one takes as long as its bytes do. What is
+    /// copied counts in bytes anyway, and all other prices are for a page whatever its size.
+    #[must_use]
+    pub const fn with_page_size(mut self, page_size: PageSize) -> CostModel {
+        self.page_zero_ns = self.page_zero_ns * page_size.bytes() / PAGE_SIZE;
+        self
     }
 
     /// CPU time of `work`.
@@ -355,6 +364,18 @@ mod tests {
         let flush = Work { tlb_flushes: 1, ..NOTHING };
         assert_eq!(CostModel::for_cpus(1).cost(&flush), 200);
         assert_eq!(CostModel::for_cpus(2).cost(&flush), 1700);
+    }
+
+    #[test]
+    fn a_larger_page_is_cleared_and_copied_by_the_byte() {
+        let large = MODEL.with_page_size(PageSize::Kib64);
+        let clear = Work { pages_zeroed: 1, ..NOTHING };
+        assert_eq!(large.cost(&clear), 16 * MODEL.cost(&clear));
+        let copy = Work { bytes_copied: 1 << 16, ..NOTHING };
+        assert_eq!(large.cost(&copy), MODEL.cost(&copy));
+        let walk = Work { rmap_walks: 1, pages_scanned: 1, ..NOTHING };
+        assert_eq!(large.cost(&walk), MODEL.cost(&walk));
+        assert_eq!(MODEL.with_page_size(PageSize::Kib4), MODEL);
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub use preset::{DiskModel, IoScheduler, Lane, Mechanics};
 pub use throttle::Submitter;
 
 use elevator::{Elevator, Part, Queued};
-use pagetide_core::units::{int_sqrt, Nanos, PAGE_SIZE};
+use pagetide_core::page_size::PageSize;
+use pagetide_core::units::{int_sqrt, Nanos};
 use pagetide_scenario::model;
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
 use preset::SERVICE_NS_MAX;
@@ -122,7 +123,7 @@ pub struct DiskStats {
 }
 
 impl DiskStats {
-    fn count(&mut self, kind: IoKind, part: &Part) {
+    fn count(&mut self, kind: IoKind, part: &Part, page_size: PageSize) {
         let (requests, bytes, errors) = match kind {
             IoKind::Read => (&mut self.reads, &mut self.read_bytes, &mut self.read_errors),
             IoKind::Write => (&mut self.writes, &mut self.write_bytes, &mut self.write_errors),
@@ -131,7 +132,7 @@ impl DiskStats {
         if part.fails {
             *errors += 1;
         } else {
-            *bytes += u64::from(part.pages) * PAGE_SIZE;
+            *bytes += page_size.bytes_of(part.pages.into());
         }
     }
 }
@@ -152,6 +153,8 @@ struct InService {
 #[derive(Clone, Debug)]
 pub struct Disk {
     model: DiskModel,
+    /// What offsets and lengths count.
+    page_size: PageSize,
     faults: model::DiskFaults,
     latency_prng: SplitMix64,
     error_prng: SplitMix64,
@@ -195,6 +198,7 @@ impl Disk {
                 Some(model.queue_depth).filter(|_| !model.is_instant()),
             ),
             model,
+            page_size: PageSize::default(),
             faults: disk.faults.clone(),
             latency_prng: prng("latency"),
             error_prng: prng("error"),
@@ -212,6 +216,16 @@ impl Disk {
             next_dispatch: 0,
             stats: DiskStats::default(),
         }
+    }
+
+    /// Makes it a disk whose offsets and lengths count pages of this size, not of 4 KiB.
+    pub fn with_page_size(mut self, page_size: PageSize) -> Self {
+        if let Some(mechanics) = &mut self.model.mechanics {
+            let bytes = self.page_size.bytes_of(mechanics.capacity_pages);
+            mechanics.capacity_pages = page_size.pages_in(bytes);
+        }
+        self.page_size = page_size;
+        self
     }
 
     /// Makes it a disk of a kernel that does not throttle writeback (before 4.10).
@@ -384,7 +398,7 @@ impl Disk {
         }
         let served = InService {
             dispatched: now,
-            transfer_ns: lane.transfer_ns(request.pages),
+            transfer_ns: lane.transfer_ns(request.pages, self.page_size),
             recovery_ns: if continues { 0 } else { lane.recovery_ns },
             request,
         };
@@ -406,7 +420,7 @@ impl Disk {
         let jump_ns = seek_ns + wait_ns;
         // A short gap ahead passes under the head by itself.
         let gap_ns = match u32::try_from(distance) {
-            Ok(gap) if request.offset > from => lane.transfer_ns(gap),
+            Ok(gap) if request.offset > from => lane.transfer_ns(gap, self.page_size),
             _ => Nanos::MAX,
         };
         command_ns + jump_ns.min(gap_ns)
@@ -427,7 +441,7 @@ impl Disk {
         for part in &served.request.parts {
             assert!(at >= part.submitted);
             self.stats.service_ns += at - served.dispatched;
-            self.stats.count(kind, part);
+            self.stats.count(kind, part, self.page_size);
             self.done.push_back(Completion {
                 id: part.id,
                 kind,

@@ -14,8 +14,9 @@ use pagetide_core::control::ControlError;
 use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::page_size::PageSize;
 use pagetide_core::slab::{CacheSpec, SlabError};
-use pagetide_core::units::{CacheId, MemcgId, Nanos, PAGE_SIZE};
+use pagetide_core::units::{CacheId, MemcgId, Nanos};
 use pagetide_core::vmstat::Event;
 use pagetide_scenario::model::{self, Setup, Variant, Workload};
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
@@ -27,8 +28,8 @@ use std::sync::Arc;
 
 /// A task starts up to this much late: programs are not started on a tick's edge.
 const START_JITTER_NS: u64 = 4_000_000;
-/// Pages between two files on a disk, so that growing files do not overlap.
-const FILE_GAP_PAGES: u64 = 1 << 24;
+/// Bytes between two files on a disk, so that growing files do not overlap.
+pub(crate) const FILE_GAP: u64 = 64 << 30;
 
 /// Files of every group in a record with files.
 const GROUP_FILES: [&str; 4] =
@@ -174,6 +175,7 @@ pub fn run(
         variant: variant.name.clone(),
         seed,
         version: env!("CARGO_PKG_VERSION").into(),
+        page_size: setup.machine.page_size.bytes(),
         metrics: metrics(&world, setup),
         digest: world.machine.digest(),
         elapsed_ns: world.now,
@@ -188,8 +190,10 @@ pub fn run(
 /// # Errors
 /// When the machine is impossible, a control refuses its value or a workload cannot start.
 pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
-    let specs: Vec<NodeSpec> = setup.machine.nodes.iter().enumerate().map(node_spec).collect();
-    let mut machine = Machine::new(&specs, setup.machine.cpus, Config::default())?;
+    let page_size = page_size(setup);
+    let nodes = setup.machine.nodes.iter().enumerate();
+    let specs: Vec<NodeSpec> = nodes.map(|node| node_spec(node, page_size)).collect();
+    let mut machine = Machine::new(&specs, setup.machine.cpus, Config::of_pages(page_size))?;
     for (name, value) in &setup.policies {
         machine.set_policy(name, value).map_err(SimError::Control)?;
     }
@@ -204,15 +208,16 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         .disks
         .iter()
         .map(|disk| Disk::new(disk, sub_seed(seed, &format!("disk {}", disk.name))))
+        .map(|disk| disk.with_page_size(page_size))
         .map(|disk| if before_4_10 { disk.without_writeback_throttling() } else { disk })
         .collect();
     let mut next_base = vec![0u64; disks.len().max(1)];
     if let Some(swap) = &setup.machine.swap {
-        let pages = (swap.size / PAGE_SIZE).min(u64::from(u32::MAX >> 2)) as u32;
+        let pages = page_size.pages_in(swap.size).min(u64::from(u32::MAX >> 2)) as u32;
         let limit = swap.full_after_pages.map_or(pages, |limit| limit.min(u64::from(pages)) as u32);
         let rotational = setup.machine.disks[swap.disk].rotational;
         machine.swapon(pages, limit, rotational);
-        next_base[swap.disk] = u64::from(pages) + FILE_GAP_PAGES;
+        next_base[swap.disk] = u64::from(pages) + page_size.pages_in(FILE_GAP);
     }
     let version = if setup.cgroup_version() == 1 { "v1" } else { "v2" };
     machine.set_policy("cgroup", version).map_err(SimError::Control)?;
@@ -231,7 +236,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     for file in &setup.files {
         machine.create_file(file.size, file.sparse);
         file_base.push((file.disk, next_base[file.disk]));
-        next_base[file.disk] += file.size.div_ceil(PAGE_SIZE) + FILE_GAP_PAGES;
+        next_base[file.disk] += page_size.pages_for(file.size) + page_size.pages_in(FILE_GAP);
     }
     let caches = caches_of(&mut machine, setup)?;
     let mut tasks = Vec::new();
@@ -287,12 +292,21 @@ pub fn watermarks(setup: &Setup) -> Result<Vec<[u64; 3]>, SimError> {
     Ok(zones.map(|zone| [zone.watermark_min, zone.watermark_low, zone.watermark_high]).collect())
 }
 
-fn node_spec((index, node): (usize, &model::Node)) -> NodeSpec {
+/// The core's name for how large pages are.
+fn page_size(setup: &Setup) -> PageSize {
+    match setup.machine.page_size {
+        model::PageSize::Kib4 => PageSize::Kib4,
+        model::PageSize::Kib16 => PageSize::Kib16,
+        model::PageSize::Kib64 => PageSize::Kib64,
+    }
+}
+
+fn node_spec((index, node): (usize, &model::Node), page_size: PageSize) -> NodeSpec {
     if node.zones.is_empty() {
         return if index == 0 {
-            NodeSpec::x86_64(node.memory, node.reserved, node.movable)
+            NodeSpec::x86_64_of_pages(node.memory, node.reserved, node.movable, page_size)
         } else {
-            NodeSpec::remote(node.memory, node.reserved, node.movable)
+            NodeSpec::remote_of_pages(node.memory, node.reserved, node.movable, page_size)
         };
     }
     let mut spec = NodeSpec::default();
@@ -432,7 +446,8 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
         }
     }
     let samples = &world.slab_samples;
-    let bytes = |pages: u64| (pages * PAGE_SIZE) as f64;
+    let page_size = world.machine.page_size();
+    let bytes = |pages: u64| page_size.bytes_of(pages) as f64;
     let mut put = |key: String, value, unit| metrics.insert(key, Metric { value, unit });
     put("peak.slab".into(), bytes(samples.peak_slab), Unit::Bytes);
     if let Some(utilisation) = samples.utilisation() {
@@ -445,7 +460,7 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
     for (group, memcg) in world.groups() {
         let name = &setup.groups[group].name;
         let it = &world.machine.memcgs()[memcg.idx()];
-        let peak = (it.memory.peak * PAGE_SIZE) as f64;
+        let peak = world.machine.page_size().bytes_of(it.memory.peak) as f64;
         metrics.insert(format!("{name}.memory.peak"), Metric { value: peak, unit: Unit::Bytes });
         for (kind, ns) in [("some", it.psi.some_ns), ("full", it.psi.full_ns)] {
             let metric = Metric { value: seconds(ns), unit: Unit::Seconds };

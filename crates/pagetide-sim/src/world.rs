@@ -219,10 +219,10 @@ impl World {
             scheduler.add_task((tasks.len() + at) as TaskId, nice, None);
         }
         let mut world = World {
+            cost: CostModel::for_cpus(cpus).with_page_size(machine.page_size()),
             machine,
             now: 0,
             busy_ns: 0,
-            cost: CostModel::for_cpus(cpus),
             queue: EventQueue::new(),
             scheduler,
             cpus: (0..cpus).map(|_| CpuState::default()).collect(),

@@ -8,7 +8,7 @@
 
 use pagetide_scenario::model::{
     Advice, BlockRequest, Disk, DiskFaults, File, Group, HighOrder, KernelMemory, Machine, Node,
-    Order, Phase, Setup, Start, Swap, Task, Variant, WorkingSet, Workload,
+    Order, PageSize, Phase, Setup, Start, Swap, Task, Variant, WorkingSet, Workload,
 };
 use pagetide_scenario::prng::SplitMix64;
 use pagetide_scenario::record::RunRecord;
@@ -71,7 +71,14 @@ fn machine(draw: &mut Draw) -> Machine {
         size: draw.of(&[PAGE, 100 * PAGE, 256 * PAGE, MIB, 16 * MIB, 256 * MIB]),
         full_after_pages: draw.of(&[None, None, Some(0), Some(1), Some(300)]),
     });
-    Machine { cpus: 1 + draw.below(4) as u16, nodes, disks, swap, kmem_accounting: true }
+    Machine {
+        cpus: 1 + draw.below(4) as u16,
+        page_size: PageSize::Kib4,
+        nodes,
+        disks,
+        swap,
+        kmem_accounting: true,
+    }
 }
 
 fn sysctls(draw: &mut Draw) -> Vec<(String, String)> {
@@ -347,10 +354,38 @@ fn add_blocks(setup: &mut Setup, seed: u64) {
     }
 }
 
+/// Makes the pages of two setups in five larger, by a draw of their own. What is drawn in pages stays
+/// so; groups and calls keep their bytes, which are then parts of pages.
+fn enlarge_pages(setup: &mut Setup, seed: u64) {
+    if seed % 5 < 3 {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x7061_6765_7369_7a65));
+    let page_size = draw.of(&[PageSize::Kib16, PageSize::Kib64]);
+    let factor = page_size.bytes() / PAGE;
+    setup.machine.page_size = page_size;
+    for node in &mut setup.machine.nodes {
+        node.memory *= factor;
+        node.movable *= factor;
+    }
+    if let Some(swap) = &mut setup.machine.swap {
+        swap.size *= factor;
+    }
+    for file in &mut setup.files {
+        file.size *= factor;
+    }
+    for (name, text) in &mut setup.sysctls {
+        if name == "vm.dirty_bytes" {
+            *text = (text.parse::<u64>().unwrap() * factor).to_string();
+        }
+    }
+}
+
 fn setup(seed: u64) -> Setup {
     let mut setup = setup_without_groups(seed);
     add_groups(&mut setup, seed);
     add_blocks(&mut setup, seed);
+    enlarge_pages(&mut setup, seed);
     setup
 }
 

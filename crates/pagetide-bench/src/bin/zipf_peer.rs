@@ -182,6 +182,7 @@ fn setup(requests: u64, percent: u64) -> Setup {
     Setup {
         machine: model::Machine {
             cpus: 2,
+            page_size: model::PageSize::default(),
             nodes: vec![model::Node { memory: 0, reserved: 0, movable: 0, zones: vec![zone] }],
             disks: vec![disk],
             swap: None,

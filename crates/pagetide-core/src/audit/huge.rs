@@ -70,7 +70,7 @@ impl Machine {
                 "{head:?}: the entry of pfn{pfn} is {pte:?}"
             );
         }
-        let table = vma.tables[(start / HPAGE_PMD_NR) as usize];
+        let table = vma.tables[self.mem.page_size.table_of(start)];
         check!(table.is_some(), "{head:?}: no table to split with");
         Ok(())
     }

@@ -22,7 +22,7 @@ use crate::effect::{Effect, Effects};
 use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
 use crate::page_table::{Pte, VmaId};
-use crate::units::{Cpu, FileId, Pfn, SwapSlot, PAGE_SIZE};
+use crate::units::{Cpu, FileId, Pfn, SwapSlot};
 use crate::vmstat::Event;
 
 impl Machine {
@@ -79,7 +79,7 @@ impl Machine {
         page.prev = Pfn(id.0);
         let young = self.unmap_for_migration(pfn);
         self.mem.pages[frame.idx()].private = u32::from(young);
-        self.mem.work.bytes_copied += PAGE_SIZE as u32;
+        self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
         self.mem.work.pages_migrated += 1;
         self.effects.push(Effect::CopyPage { from: pfn, to: frame });
     }

@@ -19,9 +19,10 @@ use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::memcg::{MemoryEvent, Position, ROOT};
 use crate::page_counter::UNLIMITED;
+use crate::page_size::PageSize;
 use crate::reclaim::direct::DirectReclaim;
 use crate::reclaim::shrink_node::TICK;
-use crate::units::{MemcgId, PAGE_SHIFT, PAGE_SIZE};
+use crate::units::MemcgId;
 use alloc::format;
 use alloc::string::String;
 
@@ -152,12 +153,15 @@ impl GroupControl {
     }
 
     /// A size in pages, rounded down.
-    fn pages(self, text: &str) -> Result<u64, ControlError> {
+    fn pages(self, text: &str, page_size: PageSize) -> Result<u64, ControlError> {
         if self.unlimited() == Some(text) {
             return Ok(UNLIMITED);
         }
         match memparse(text) {
-            Some(bytes) => Ok((bytes >> PAGE_SHIFT).min(UNLIMITED)),
+            Some(bytes) => {
+                let pages = page_size.pages_in(bytes);
+                Ok(if pages < page_size.counter_max() { pages } else { UNLIMITED })
+            }
             None => Err(self.refuse(Errno::Einval, text, "is not a size")),
         }
     }
@@ -180,7 +184,7 @@ impl Machine {
         let text = text.trim();
         let kind = match control {
             GroupControl::Min | GroupControl::Low => {
-                let pages = control.pages(text)?;
+                let pages = control.pages(text, self.mem.page_size)?;
                 let counter = &self.memcgs[memcg.idx()].memory;
                 let (min, low) = match control {
                     GroupControl::Min => (pages, counter.low),
@@ -190,26 +194,26 @@ impl Machine {
                 return Ok(None);
             }
             GroupControl::High => {
-                self.memcgs[memcg.idx()].memory.high = control.pages(text)?;
+                self.memcgs[memcg.idx()].memory.high = control.pages(text, self.mem.page_size)?;
                 Kind::High
             }
             GroupControl::Max => {
-                self.memcgs[memcg.idx()].memory.max = control.pages(text)?;
+                self.memcgs[memcg.idx()].memory.max = control.pages(text, self.mem.page_size)?;
                 Kind::Max
             }
             GroupControl::SwapMax => {
-                self.memcgs[memcg.idx()].swap.max = control.pages(text)?;
+                self.memcgs[memcg.idx()].swap.max = control.pages(text, self.mem.page_size)?;
                 return Ok(None);
             }
             GroupControl::LimitInBytes => {
-                let pages = control.pages(text)?;
+                let pages = control.pages(text, self.mem.page_size)?;
                 if memcg == ROOT {
                     return Err(control.refuse(Errno::Einval, text, "is no limit of the root"));
                 }
                 Kind::Limit(pages)
             }
             GroupControl::KmemLimitInBytes => {
-                let pages = control.pages(text)?;
+                let pages = control.pages(text, self.mem.page_size)?;
                 if memcg == ROOT {
                     return Err(control.refuse(Errno::Einval, text, "is no limit of the root"));
                 }
@@ -221,7 +225,7 @@ impl Machine {
                 return Ok(None);
             }
             GroupControl::SoftLimitInBytes => {
-                let pages = control.pages(text)?;
+                let pages = control.pages(text, self.mem.page_size)?;
                 self.memcgs[memcg.idx()].soft_limit = pages;
                 if pages != UNLIMITED {
                     self.use_soft_limits();
@@ -261,7 +265,7 @@ impl Machine {
                         }
                     }
                 }
-                Kind::Reclaim { pages: bytes >> PAGE_SHIFT, swappiness }
+                Kind::Reclaim { pages: self.mem.page_size.pages_in(bytes), swappiness }
             }
             GroupControl::ForceEmpty => {
                 if memcg == ROOT {
@@ -468,12 +472,14 @@ impl Machine {
             return Err(ControlError::new(Errno::Enoent, name, message));
         }
         let group = &self.memcgs[memcg.idx()];
+        let page_size = self.mem.page_size;
         let size = |pages: u64, unlimited: &str| match pages {
             UNLIMITED => format!("{unlimited}\n"),
-            pages => format!("{}\n", pages * PAGE_SIZE),
+            pages => format!("{}\n", page_size.bytes_of(pages)),
         };
         // Version 1 has a number for everything.
-        let legacy = |pages: u64| format!("{}\n", pages * PAGE_SIZE);
+        let legacy =
+            |pages: u64| format!("{}\n", page_size.bytes_of(pages.min(page_size.counter_max())));
         Ok(match name {
             "memory.current" | "memory.usage_in_bytes" => legacy(self.memcg_usage(memcg)),
             "memory.peak" | "memory.max_usage_in_bytes" => legacy(group.memory.peak),

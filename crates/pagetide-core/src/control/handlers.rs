@@ -75,6 +75,7 @@ impl Machine {
         let was_on = self.config.thp.is_on();
         self.config.thp = thp;
         let inputs = &mut self.config.watermarks;
-        watermark::switch_thp(&mut self.mem.nodes, inputs, was_on, thp.is_on());
+        let page_size = self.mem.page_size;
+        watermark::switch_thp(&mut self.mem.nodes, inputs, was_on, thp.is_on(), page_size);
     }
 }

@@ -25,6 +25,19 @@ impl Machine {
         fault.write && self.may_be_huge(vma) && vma.has_region(fault.page)
     }
 
+    /// Whether a fault may map a huge page into a table that is there: one of larger pages has entries
+    /// for several, where Linux has one huge page a table.
+    pub(super) fn wants_huge_in_table(&self, fault: &Fault) -> bool {
+        self.mem.page_size.ptrs_per_pte() > HPAGE_PMD_NR
+            && self.wants_huge(fault)
+            && self.region_is_empty(fault)
+    }
+
+    fn region_is_empty(&self, fault: &Fault) -> bool {
+        let start = region_of(fault.page);
+        self.vmas[fault.vma.idx()].region(start).iter().copied().all(Pte::is_empty)
+    }
+
     pub(super) fn fault_huge(
         &mut self,
         fault: &mut Fault,

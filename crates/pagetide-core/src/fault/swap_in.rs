@@ -98,13 +98,14 @@ impl Machine {
     fn choose_swap_window(&mut self, fault: &mut Fault, slot: SwapSlot) {
         let by_slot = self.config.swap_rotational;
         let page_cluster = self.config.page_cluster;
+        let page_size = self.mem.page_size;
         let (at, window) = if by_slot {
             let window = self.swapin.miss(slot, self.swap.usable(), page_cluster);
             (u64::from(slot.0), window)
         } else {
             let vma = &mut self.vmas[fault.vma.idx()];
             let len = vma.len();
-            (fault.page, vma.swap_readahead.miss(fault.page, len, page_cluster))
+            (fault.page, vma.swap_readahead.miss(fault.page, len, page_cluster, page_size))
         };
         fault.read_alone = window.is_none();
         let Range { start, end } = window.unwrap_or(at..at + 1);
@@ -206,7 +207,7 @@ impl Machine {
         self.workingset_refault(pfn, shadow);
         self.folio_add_lru(ctx.cpu, pfn);
         self.mem.vmstat.count(Event::Pswpin);
-        self.mem.vmstat.add(Event::Pgpgin, 4);
+        self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
         self.mem.work.bios += 1;
         self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
         Ok(())

@@ -7,7 +7,7 @@ use super::put;
 use crate::gfp::Watermark;
 use crate::machine::Machine;
 use crate::page_table::Backing;
-use crate::units::{Order, HPAGE_PMD_ORDER, PAGE_SHIFT};
+use crate::units::HPAGE_PMD_NR;
 use crate::vmstat::NodeStat;
 use crate::zone::Zone;
 use alloc::string::String;
@@ -30,7 +30,7 @@ impl Machine {
         for label in ["HugePages_Total:", "HugePages_Free:", "HugePages_Rsvd:", "HugePages_Surp:"] {
             put!(out, "{label:<19}{:>5}\n", 0);
         }
-        put_kb(&mut out, "Hugepagesize:", 2048);
+        put_kb(&mut out, "Hugepagesize:", self.mem.page_size.kbytes_of(HPAGE_PMD_NR));
         put_kb(&mut out, "Hugetlb:", 0);
         out
     }
@@ -45,7 +45,8 @@ impl Machine {
         let [inactive_file, active_file] =
             [NodeStat::NrInactiveFile, NodeStat::NrActiveFile].map(stat);
         let managed = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
-        let mut pages = |label: &str, pages: u64| put_kb(out, label, pages << (PAGE_SHIFT - 10));
+        let page_size = self.mem.page_size;
+        let mut pages = |label: &str, pages| put_kb(out, label, page_size.kbytes_of(pages));
         pages("MemTotal:", managed);
         pages("MemFree:", self.nr_free_pages());
         pages("MemAvailable:", self.mem_available());
@@ -71,7 +72,8 @@ impl Machine {
 
     /// The lines about the kernel's own memory and about commitments.
     fn put_meminfo_kernel(&self, out: &mut String) {
-        let mut pages = |label: &str, pages: u64| put_kb(out, label, pages << (PAGE_SHIFT - 10));
+        let page_size = self.mem.page_size;
+        let mut pages = |label: &str, pages| put_kb(out, label, page_size.kbytes_of(pages));
         let reclaimable = self.global_node_stat(NodeStat::NrSlabReclaimable);
         let unreclaimable = self.global_node_stat(NodeStat::NrSlabUnreclaimable);
         pages("KReclaimable:", reclaimable);
@@ -92,7 +94,7 @@ impl Machine {
             put_kb(out, label, 0);
         }
         let huge = self.global_node_stat(NodeStat::NrAnonTransparentHugepages);
-        put_kb(out, "AnonHugePages:", huge << (HPAGE_PMD_ORDER + PAGE_SHIFT as Order - 10));
+        put_kb(out, "AnonHugePages:", page_size.kbytes_of(huge * HPAGE_PMD_NR));
         for label in ["ShmemHugePages:", "ShmemPmdMapped:", "FileHugePages:", "FilePmdMapped:"] {
             put_kb(out, label, 0);
         }

@@ -7,7 +7,7 @@ use super::{put, Row};
 use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page::{Page, PageFlags};
-use crate::units::{MemcgId, NodeId, HPAGE_PMD_NR, PAGE_SIZE};
+use crate::units::{MemcgId, NodeId, HPAGE_PMD_NR};
 use crate::vmstat::NodeStat;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -76,7 +76,7 @@ impl Machine {
             ("active_file", lru(NodeStat::NrActiveFile)),
             ("unevictable", lru(NodeStat::NrUnevictable)),
         ]);
-        sizes.iter_mut().for_each(|(_, pages)| *pages *= PAGE_SIZE);
+        sizes.iter_mut().for_each(|(_, size)| *size = self.mem.page_size.bytes_of(*size));
         let [unreclaimable, reclaimable] = self.memcg_slab_bytes(&members);
         sizes.push(("slab_reclaimable", reclaimable));
         sizes.push(("slab_unreclaimable", unreclaimable));
@@ -116,7 +116,7 @@ impl Machine {
         } else {
             self.mem.pages.iter().filter(is_member).count() as u64
         };
-        huge * HPAGE_PMD_NR * PAGE_SIZE
+        self.mem.page_size.bytes_of(huge * HPAGE_PMD_NR)
     }
 
     fn root_usage(&self) -> Usage {

@@ -11,7 +11,7 @@ use crate::config::LruPolicy;
 use crate::lruvec::Lru;
 use crate::machine::Machine;
 use crate::memcg::ROOT;
-use crate::units::{int_sqrt, MemcgId, NodeId, PAGE_SHIFT, SWAP_CLUSTER_MAX};
+use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 use crate::vmstat::NodeStat;
 
 /// What to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
@@ -36,7 +36,7 @@ impl Machine {
         };
         let inactive = self.lruvec_page_state(memcg, node, inactive);
         let active = self.lruvec_page_state(memcg, node, active);
-        let gb = (inactive + active) >> (30 - PAGE_SHIFT);
+        let gb = (inactive + active) >> (30 - self.mem.page_size.shift());
         let ratio = if gb > 0 { int_sqrt(10 * gb) } else { 1 };
         inactive * ratio < active
     }

@@ -427,7 +427,7 @@ impl Machine {
             let slot = SwapSlot(page.private);
             self.stat_inc(pfn, NodeStat::NrWriteback);
             self.mem.vmstat.count(Event::Pswpout);
-            self.mem.vmstat.add(Event::Pgpgout, 4);
+            self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(1));
             self.mem.work.bios += 1;
             self.effects.push(Effect::Submit(Io::SwapOut { slot, pfn }));
         }

@@ -26,7 +26,7 @@ use crate::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::control::Errno;
 use crate::digest::Digest;
 use crate::machine::Machine;
-use crate::units::{CacheId, Cpu, Order, Pfn, PAGE_SIZE};
+use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
@@ -163,7 +163,7 @@ impl Slabs {
             policy: config.slub,
             nr_cpus,
             nr_nodes,
-            page_size: PAGE_SIZE,
+            page_size: config.page_size.bytes(),
         };
         for (prefix, account, reclaimable) in KMALLOC_KINDS {
             let largest = 2 * slabs.page_size as u32;

@@ -9,6 +9,7 @@ use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::node::NodeSpec;
+use crate::units::PAGE_SIZE;
 use crate::units::{MemcgId, MmId, NodeId};
 use crate::vmstat::{Event, NodeStat};
 use std::vec::Vec;

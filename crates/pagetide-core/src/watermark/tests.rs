@@ -37,7 +37,7 @@ fn the_2_gb_machine_of_2011() {
         policy: WatermarkPolicy::Derived,
         ..WatermarkInputs::default()
     };
-    assert_eq!(zone_marks(516_961, 516_961, &inputs), (1438, 1797, 2157));
+    assert_eq!(zone_marks(516_961, 516_961, &inputs, PageSize::Kib4), (1438, 1797, 2157));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn booted(dma32: u64, late: u64) -> (Node, WatermarkInputs) {
     let mut nodes = [node(3840, dma32, 0)];
     nodes[0].zones[ZONE_DMA32].late = late;
     let mut inputs = WatermarkInputs::default();
-    boot(&mut nodes, &mut inputs);
+    boot(&mut nodes, &mut inputs, PageSize::Kib4);
     let [node] = nodes;
     (node, inputs)
 }
@@ -96,7 +96,7 @@ fn the_512_mib_machine_of_truth() {
     assert_eq!(marks(&nodes[0].zones[ZONE_DMA32]), (662, 827, 992));
     // The sysctl computes anew from what is there now, with the reserve found at boot.
     inputs.watermark_scale_factor = 200;
-    setup(&mut nodes, &inputs);
+    setup(&mut nodes, &inputs, PageSize::Kib4);
     assert_eq!(marks(&nodes[0].zones[ZONE_DMA32]), (663, 2987, 5311));
 }
 
@@ -107,12 +107,12 @@ fn the_512_mib_machine_of_truth() {
 fn the_64_gb_kubernetes_node() {
     let (dma, dma32, normal) = (3840, 551_860, 15_816_500);
     let inputs = WatermarkInputs {
-        min_free_kbytes: thp_min_free_kbytes(3, dma + dma32 + normal),
+        min_free_kbytes: thp_min_free_kbytes(3, dma + dma32 + normal, PageSize::Kib4),
         ..WatermarkInputs::default()
     };
     assert_eq!(inputs.min_free_kbytes, 67_584);
     assert!(inputs.min_free_kbytes > default_min_free_kbytes(16_372_200 * 4, 262_144));
-    let (_, low, high) = zone_marks(normal, dma + dma32 + normal, &inputs);
+    let (_, low, high) = zone_marks(normal, dma + dma32 + normal, &inputs, PageSize::Kib4);
     let hundredths = |pages: u64| (pages * 100 + 128) / 256;
     assert_eq!((hundredths(low), hundredths(high)), (12_554, 18_732));
 }
@@ -123,15 +123,15 @@ fn separate_marks_follow_their_own_sysctls() {
         WatermarkInputs { policy: WatermarkPolicy::Apart, ..WatermarkInputs::default() };
     inputs.calculate_min_free_kbytes(2_067_844);
     assert_eq!(inputs.wmark_kbytes(), WmarkKbytes { min: 5752, low: 7190, high: 8628 });
-    assert_eq!(zone_marks(1000, 1000, &inputs), (1438, 1797, 2157));
+    assert_eq!(zone_marks(1000, 1000, &inputs, PageSize::Kib4), (1438, 1797, 2157));
     assert!(inputs.write_wmark_kbytes(WmarkKbytes { min: 5752, low: 16_384, high: 20_480 }));
-    assert_eq!(zone_marks(1000, 1000, &inputs), (1438, 4096, 5120));
+    assert_eq!(zone_marks(1000, 1000, &inputs, PageSize::Kib4), (1438, 4096, 5120));
     let before = inputs;
     assert!(!inputs.write_wmark_kbytes(WmarkKbytes { min: 5752, low: 32_768, high: 20_480 }));
     assert!(!inputs.write_wmark_kbytes(WmarkKbytes { min: 50_000, low: 32_768, high: 40_960 }));
     assert_eq!(inputs, before);
     inputs.write_min_free_kbytes(8000);
-    assert_eq!(zone_marks(1000, 1000, &inputs), (2000, 2500, 3000));
+    assert_eq!(zone_marks(1000, 1000, &inputs, PageSize::Kib4), (2000, 2500, 3000));
 }
 
 #[test]
@@ -139,8 +139,11 @@ fn extra_free_raises_low_and_high_only() {
     for policy in [WatermarkPolicy::Derived, WatermarkPolicy::ScaleFactor, WatermarkPolicy::Apart] {
         let inputs = WatermarkInputs { min_free_kbytes: 4096, policy, ..Default::default() };
         let raised = WatermarkInputs { extra_free_kbytes: 8192, ..inputs };
-        let (min, low, high) = zone_marks(50_000, 100_000, &inputs);
-        assert_eq!(zone_marks(50_000, 100_000, &raised), (min, low + 1024, high + 1024));
+        let (min, low, high) = zone_marks(50_000, 100_000, &inputs, PageSize::Kib4);
+        assert_eq!(
+            zone_marks(50_000, 100_000, &raised, PageSize::Kib4),
+            (min, low + 1024, high + 1024)
+        );
     }
 }
 
@@ -159,7 +162,7 @@ fn what_the_user_wrote_is_not_lowered() {
 fn computing_the_marks_again_clears_the_boost() {
     let mut nodes = [node(3840, 51_806, 0)];
     nodes[0].zones[ZONE_DMA32].watermark_boost = 957;
-    setup(&mut nodes, &WatermarkInputs::default());
+    setup(&mut nodes, &WatermarkInputs::default(), PageSize::Kib4);
     assert_eq!(nodes[0].zones[ZONE_DMA32].watermark_boost, 0);
 }
 
@@ -167,7 +170,7 @@ fn computing_the_marks_again_clears_the_boost() {
 fn reserves_can_be_switched_off_and_count_in_totalreserve() {
     let mut nodes = [node(3840, 51_806, 100_000)];
     let mut inputs = WatermarkInputs::default();
-    boot(&mut nodes, &mut inputs);
+    boot(&mut nodes, &mut inputs, PageSize::Kib4);
     assert_eq!(nodes[0].zones[ZONE_DMA].lowmem_reserve, [0, 202, 592, 592]);
     assert_eq!(nodes[0].zones[ZONE_DMA32].lowmem_reserve, [0, 0, 390, 390]);
     let with: u64 = nodes[0].totalreserve_pages;

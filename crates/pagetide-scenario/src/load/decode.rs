@@ -15,6 +15,7 @@ use crate::names::{
     LruPolicy, NameKind, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy,
 };
 use crate::names::{ObjcgStockPolicy, SlabAccountingPolicy, SlabOwnersPolicy, SlubPolicy};
+use crate::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -359,14 +360,14 @@ quantity! {
 fn quantity(
     node: &Node,
     what: &str,
-    parse: fn(&str) -> Result<u64, UnitError>,
+    parse: fn(&str, PageSize) -> Result<u64, UnitError>,
     forms: &str,
     plain_max: Option<u64>,
     sink: &mut Sink,
 ) -> Option<u64> {
     let plain_max = plain_max.unwrap_or(u64::MAX);
     match &node.value {
-        Value::Text(text) => match parse(text) {
+        Value::Text(text) => match parse(text, sink.page_size) {
             Ok(value) => Some(value),
             Err(UnitError { message, hint }) => {
                 sink.hinted(node.span, format!("`{}`: {message}", clip(text)), hint);

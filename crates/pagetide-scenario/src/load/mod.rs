@@ -208,6 +208,7 @@ impl Loader {
         for (index, column) in plan.columns.iter().enumerate() {
             let mut own = Sink::default();
             let root = column.tree(plan, &mut own);
+            own.page_size = raw::page_size(&root);
             if let Some(raw) = raw::decode(&root, &mut own) {
                 let setup = check::setup(&raw, root.span, base_dir, &mut own);
                 columns.push(Checked { raw, setup });

@@ -1,5 +1,6 @@
 //! Places in texts: the scenario file, and the arguments of the command line.
 
+use crate::page_size::PageSize;
 use std::collections::BTreeSet;
 
 /// A stretch of bytes of one source.
@@ -31,6 +32,8 @@ pub(crate) struct Problem {
 /// Collects problems, up to a limit: a file with more is not one that somebody wrote.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
+    /// What `pages` means where problems are looked for: the machine's, known before all else is read.
+    pub(crate) page_size: PageSize,
     problems: Vec<Problem>,
     omitted: usize,
 }

@@ -1,6 +1,7 @@
 //! Whether a trace file can be replayed, as far as its header tells.
 
-use super::units::{show_size, PAGE_SIZE};
+use super::units::show_size;
+use crate::trace::format::PAGE_SIZE;
 use crate::trace::{Header, Reader};
 use crate::workload::REGION_PAGES_MAX;
 use std::path::Path;
@@ -25,14 +26,14 @@ pub(super) fn check(path: &Path) -> Result<(), (String, Option<String>)> {
 }
 
 fn check_header(header: &Header) -> Result<(), (String, Option<String>)> {
-    if u64::from(header.page_size) != PAGE_SIZE {
+    if header.page_size != PAGE_SIZE {
         let message = format!("it has pages of {} bytes", header.page_size);
-        return Err((message, Some(format!("pages here have {PAGE_SIZE}: import it again"))));
+        return Err((message, Some(format!("pages of a trace have {PAGE_SIZE}: import it again"))));
     }
     let pages = header.regions.iter().fold(0_u64, |sum, region| sum.saturating_add(region.pages));
     if pages > REGION_PAGES_MAX {
-        let shown = show_size(pages.saturating_mul(PAGE_SIZE));
-        let limit = show_size(REGION_PAGES_MAX * PAGE_SIZE);
+        let shown = show_size(pages.saturating_mul(PAGE_SIZE.into()));
+        let limit = show_size(REGION_PAGES_MAX * u64::from(PAGE_SIZE));
         let message = format!("larger than the address space: it maps {shown}");
         return Err((message, Some(format!("a task can map {limit} in all"))));
     }

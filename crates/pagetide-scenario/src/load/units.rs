@@ -3,8 +3,7 @@
 //! Sizes are counted in powers of two only: `GB` may mean either 10^9 or 2^30, so it is refused
 //! with a hint rather than guessed.
 
-/// Bytes in a page.
-pub(crate) const PAGE_SIZE: u64 = 4096;
+use crate::page_size::PageSize;
 
 /// Why a quantity cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,30 +39,30 @@ enum Unit {
     Unknown,
 }
 
-/// Bytes of a size.
-pub(crate) fn parse_size(text: &str) -> Result<u64, UnitError> {
-    parse(text, "size", SIZE_FORMS, size_unit)
+/// Bytes of a size, which may be said in pages.
+pub(crate) fn parse_size(text: &str, page_size: PageSize) -> Result<u64, UnitError> {
+    parse(text, "size", SIZE_FORMS, |unit| size_unit(unit, page_size))
 }
 
 /// Nanoseconds of a time.
-pub(crate) fn parse_time(text: &str) -> Result<u64, UnitError> {
+pub(crate) fn parse_time(text: &str, _: PageSize) -> Result<u64, UnitError> {
     parse(text, "time", TIME_FORMS, time_unit)
 }
 
 /// Bytes a second of a rate.
-pub(crate) fn parse_rate(text: &str) -> Result<u64, UnitError> {
+pub(crate) fn parse_rate(text: &str, page_size: PageSize) -> Result<u64, UnitError> {
     let Some(size) = text.trim().strip_suffix("/s") else {
-        let hint = match parse_size(text) {
+        let hint = match parse_size(text, page_size) {
             Ok(_) => format!("did you mean `{}/s`?", text.trim()),
             Err(_) => RATE_FORMS.to_owned(),
         };
         return Err(UnitError::new("not a rate", hint));
     };
-    parse(size, "rate", RATE_FORMS, size_unit)
+    parse(size, "rate", RATE_FORMS, |unit| size_unit(unit, page_size))
         .map_err(|error| UnitError { hint: error.hint.replace("`?", "/s`?"), ..error })
 }
 
-fn size_unit(unit: &str) -> Unit {
+fn size_unit(unit: &str, page_size: PageSize) -> Unit {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
@@ -74,7 +73,7 @@ fn size_unit(unit: &str) -> Unit {
         "M" | "m" | "MiB" => Unit::Factor(MIB),
         "G" | "g" | "GiB" => Unit::Factor(GIB),
         "T" | "t" | "TiB" => Unit::Factor(TIB),
-        "p" | "page" | "pages" => Unit::Factor(PAGE_SIZE),
+        "p" | "page" | "pages" => Unit::Factor(page_size.bytes()),
         _ => match unit.to_ascii_lowercase().as_str() {
             "b" | "byte" | "bytes" => Unit::Instead("B"),
             "kb" | "kib" | "kbyte" | "kbytes" => Unit::Instead("KiB"),
@@ -108,7 +107,12 @@ fn time_unit(unit: &str) -> Unit {
     }
 }
 
-fn parse(text: &str, what: &str, forms: &str, unit_of: fn(&str) -> Unit) -> Result<u64, UnitError> {
+fn parse(
+    text: &str,
+    what: &str,
+    forms: &str,
+    unit_of: impl Fn(&str) -> Unit,
+) -> Result<u64, UnitError> {
     let text = text.trim();
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(number_end);
@@ -138,7 +142,7 @@ fn parse(text: &str, what: &str, forms: &str, unit_of: fn(&str) -> Unit) -> Resu
 }
 
 /// Per cent of a share: whole ones, up to 100.
-pub(crate) fn parse_percent(text: &str) -> Result<u64, UnitError> {
+pub(crate) fn parse_percent(text: &str, _: PageSize) -> Result<u64, UnitError> {
     let number = text.trim().strip_suffix('%').map(str::trim_end);
     let Some(number) = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     else {
@@ -205,11 +209,6 @@ pub(crate) fn show_size(bytes: u64) -> String {
     format!("{bytes} bytes")
 }
 
-/// Pages that hold so many bytes.
-pub(crate) fn to_pages(bytes: u64) -> u64 {
-    bytes.div_ceil(PAGE_SIZE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,20 +233,22 @@ mod tests {
             ("3p", 3 * 4096),
             (" 7K ", 7168),
         ] {
-            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+            assert_eq!(parse_size(text, PageSize::Kib4), Ok(bytes), "{text}");
         }
+        assert_eq!(parse_size("3 pages", PageSize::Kib64), Ok(3 << 16));
+        assert_eq!(parse_size("3 KiB", PageSize::Kib64), Ok(3 << 10));
     }
 
     #[test]
     fn wrong_sizes_say_how_to_write_them() {
-        let hint = |text| parse_size(text).unwrap_err().hint;
+        let hint = |text| parse_size(text, PageSize::Kib4).unwrap_err().hint;
         assert_eq!(hint("2 gb"), "did you mean `2GiB`?");
         assert_eq!(hint("2GB"), "did you mean `2GiB`?");
         assert_eq!(hint("64mb"), "did you mean `64MiB`?");
         assert_eq!(hint("1.5 Gib"), "did you mean `1.5GiB`?");
         assert_eq!(hint("512kB"), "did you mean `512KiB`?");
         assert_eq!(hint("5 Pages"), "did you mean `5 pages`?");
-        let message = |text| parse_size(text).unwrap_err().message;
+        let message = |text| parse_size(text, PageSize::Kib4).unwrap_err().message;
         assert_eq!(message("2 parsecs"), "unknown unit `parsecs`");
         assert_eq!(message("-1"), "a size cannot be negative");
         assert_eq!(message(""), "not a size");
@@ -274,9 +275,9 @@ mod tests {
             ("2 h", 7_200_000_000_000),
             ("517.762us", 517_762),
         ] {
-            assert_eq!(parse_time(text), Ok(ns), "{text}");
+            assert_eq!(parse_time(text, PageSize::Kib4), Ok(ns), "{text}");
         }
-        let error = |text| parse_time(text).unwrap_err();
+        let error = |text| parse_time(text, PageSize::Kib4).unwrap_err();
         assert_eq!(error("5").message, "a time needs a unit");
         assert_eq!(error("5sec").hint, "did you mean `5s`?");
         assert_eq!(error("5m").hint, "did you mean `5min`?");
@@ -286,11 +287,17 @@ mod tests {
 
     #[test]
     fn rates() {
-        assert_eq!(parse_rate("500MiB/s"), Ok(500 << 20));
-        assert_eq!(parse_rate("2 GiB/s"), Ok(2 << 30));
-        assert_eq!(parse_rate("500MiB").unwrap_err().hint, "did you mean `500MiB/s`?");
-        assert_eq!(parse_rate("500MB/s").unwrap_err().hint, "did you mean `500MiB/s`?");
-        assert_eq!(parse_rate("fast").unwrap_err().hint, RATE_FORMS);
+        assert_eq!(parse_rate("500MiB/s", PageSize::Kib4), Ok(500 << 20));
+        assert_eq!(parse_rate("2 GiB/s", PageSize::Kib4), Ok(2 << 30));
+        assert_eq!(
+            parse_rate("500MiB", PageSize::Kib4).unwrap_err().hint,
+            "did you mean `500MiB/s`?"
+        );
+        assert_eq!(
+            parse_rate("500MB/s", PageSize::Kib4).unwrap_err().hint,
+            "did you mean `500MiB/s`?"
+        );
+        assert_eq!(parse_rate("fast", PageSize::Kib4).unwrap_err().hint, RATE_FORMS);
     }
 
     #[test]

@@ -2,6 +2,14 @@
 //!
 //! Invariant: the core has a control of each name, with the same bounds.
 
+use crate::page_size::PageSize;
+
+/// Least pages that `vm.dirty_bytes` may say.
+const DIRTY_PAGES_MIN: u64 = 2;
+/// Bytes of an entry of a page table: `vm.fault_around_bytes` may say as many pages as have their
+/// entries in a page, and a part of another.
+const PTE_BYTES: u64 = 8;
+
 /// The text that a knob takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnobForm {
@@ -53,6 +61,22 @@ pub struct Knob {
     pub default: &'static str,
     /// What it does.
     pub doc: &'static str,
+}
+
+impl Knob {
+    /// What it takes on a machine with such pages: two knobs count bytes within a number of pages.
+    pub fn form_with(&self, page_size: PageSize) -> KnobForm {
+        match (self.name, self.form) {
+            ("vm.dirty_bytes", KnobForm::Integer { max, .. }) => {
+                KnobForm::Integer { min: page_size.bytes_of(DIRTY_PAGES_MIN) as i64, max }
+            }
+            ("vm.fault_around_bytes", KnobForm::Integer { min, .. }) => {
+                let max = page_size.bytes_of(page_size.bytes() / PTE_BYTES + 1) as i64 - 1;
+                KnobForm::Integer { min, max }
+            }
+            (_, form) => form,
+        }
+    }
 }
 
 const fn knob(
@@ -216,7 +240,7 @@ pub const SYSCTLS: &[Knob] = &[
         range(0, 2_101_247),
         "bytes",
         "65536",
-        "Cached pages around a file fault that are mapped with it; 4096 is off.",
+        "Cached pages around a file fault that are mapped with it; one page is off.",
     ),
     knob("block.read_ahead_kb", range(0, u32::MAX as i64), "kB", "128", "Largest file read-ahead."),
     knob(

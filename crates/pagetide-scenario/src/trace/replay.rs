@@ -8,6 +8,7 @@ use super::format::{Clock, Kinds, Record, RegionKind};
 use super::reader::Reader;
 use crate::model::Advice;
 use crate::op::{Backing, Op};
+use crate::page_size::PageSize;
 
 /// Instructions that a CPU of the simulated machine executes in a nanosecond while it replays a
 /// trace: 2 GHz and one instruction a cycle. It turns a trace's instruction counts into
@@ -29,6 +30,8 @@ pub struct Replay {
     passes: u32,
     /// Number of the trace's first region within the task.
     first_region: u32,
+    /// log2 of the trace's pages in one of the machine's.
+    fold: u32,
     /// Regions mapped so far.
     mapped: u32,
     /// Time not yet given out, in units of the trace's clock.
@@ -41,13 +44,21 @@ impl Replay {
     /// Opens a trace to be replayed `passes` times.
     pub fn open(path: impl AsRef<Path>, passes: u32) -> Result<Replay, TraceError> {
         let reader = Reader::open(path)?;
-        Ok(Replay { reader, passes, first_region: 0, mapped: 0, owed: 0, record: None })
+        Ok(Replay { reader, passes, first_region: 0, fold: 0, mapped: 0, owed: 0, record: None })
     }
 
     /// Numbers the trace's regions from `first` instead of 0, for a task that has others.
     #[must_use]
     pub fn with_first_region(mut self, first: u32) -> Replay {
         self.first_region = first;
+        self
+    }
+
+    /// Folds the trace's pages into larger ones: as many neighbours as fit become one page, regions
+    /// are rounded up, and every access stays one access.
+    #[must_use]
+    pub fn with_page_size(mut self, page_size: PageSize) -> Replay {
+        self.fold = page_size.trace_shift();
         self
     }
 
@@ -94,7 +105,7 @@ impl Replay {
         Op::Map {
             region: self.first_region + number,
             backing,
-            pages: region.pages,
+            pages: region.pages.div_ceil(1 << self.fold),
             advice: Advice::Normal,
             executable,
         }
@@ -135,7 +146,7 @@ impl Replay {
     fn access(&self, record: &Record) -> Op {
         Op::Access {
             region: self.first_region + record.region,
-            page: record.page,
+            page: record.page >> self.fold,
             write: record.kinds.contains(Kinds::WRITE),
         }
     }

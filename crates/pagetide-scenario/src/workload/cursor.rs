@@ -5,15 +5,13 @@ use super::blocks::{Churn, Takes};
 use super::modulo::{Modulo, Scatter};
 use super::names_and_pipes::Makes;
 use super::objects::Objects;
-use super::plan::{Accesses, HEADER_PIECE, PAGE_SIZE, REGION_PAGES_MAX};
+use super::plan::{Accesses, FILE_SIZE_MAX, HEADER_PIECE};
 use crate::op::Op;
 use crate::prng::{Lcg, SplitMix64};
 use crate::zipf::Zipf;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A write() that would go beyond this ends the writer, as EFBIG would.
-const FILE_SIZE_MAX: u64 = REGION_PAGES_MAX * PAGE_SIZE;
 /// Neighbours that one operation discards: no operation takes long.
 const DISCARD_PAGES: u64 = 512;
 

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 pub use modulo::{SCATTER, SCATTER_ALTERNATE};
-pub use plan::{PAGE_SIZE, REGION_PAGES_MAX};
+pub use plan::{FILE_SIZE_MAX, REGION_PAGES_MAX};
 
 /// Why a program cannot start or continue.
 #[derive(Debug, Error)]
@@ -246,7 +246,8 @@ impl Program {
                 *cursor = Cursor::Pieces(Pieces::new(file, size, left, prng), Arc::clone(zipf));
             }
             Stage::Trace { path, passes } => {
-                match Replayed::open(path, *passes, self.regions_mapped) {
+                let (first, page_size) = (self.regions_mapped, plan.page_size);
+                match Replayed::open(path, *passes, first, page_size) {
                     Ok(replayed) => self.trace = Some(Box::new(replayed)),
                     Err(error) => return Err(self.fail(error)),
                 }

@@ -8,15 +8,16 @@ use super::ProgramError;
 use crate::model::{Advice, BlockRequest, Build, HighOrder, KernelMemory};
 use crate::model::{Names, Order, Pipes, Setup, Task, WorkingSet, Workload};
 use crate::op::{Backing, Op};
+use crate::page_size::PageSize;
 use crate::prng::{sub_seed, Lcg, SplitMix64};
 use crate::zipf::Zipf;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Pages of the largest region or file: 8 TiB.
+/// Pages of the largest region.
 pub const REGION_PAGES_MAX: u64 = 1 << 31;
-/// Bytes in a page.
-pub const PAGE_SIZE: u64 = 4096;
+/// Bytes of the largest file: as many pages, of the smallest.
+pub const FILE_SIZE_MAX: u64 = REGION_PAGES_MAX * PageSize::Kib4.bytes();
 /// Bytes of the longest read() or write() call of a build.
 const BUILD_BLOCK: u64 = 64 << 10;
 /// Bytes of a piece of headers: a header with its neighbours, and what read-ahead brings at least.
@@ -28,6 +29,8 @@ const HEADER_EXPONENT: u32 = 100;
 /// phase.
 #[derive(Debug)]
 pub(super) struct Plan {
+    /// How large the machine's pages are: those of a trace become as large.
+    pub(super) page_size: PageSize,
     /// Name of the task.
     pub(super) task: String,
     pub(super) loops: u32,
@@ -181,6 +184,7 @@ impl Plan {
     pub(super) fn new(setup: &Setup, task: usize, seed: u64) -> Result<Self, ProgramError> {
         let task = setup.tasks.get(task).ok_or(ProgramError::NoSuchTask(task))?;
         let plan = Plan {
+            page_size: setup.machine.page_size,
             task: task.name.clone(),
             loops: task.loops,
             phases: Vec::with_capacity(task.phases.len()),
@@ -426,7 +430,7 @@ impl Planner<'_> {
         advice: Advice,
     ) -> Result<usize, String> {
         let size = self.file_size(file)?;
-        if pages > size.div_ceil(PAGE_SIZE) {
+        if pages > self.setup.machine.page_size.pages_for(size) {
             return Err(format!("it maps {pages} pages of a file of {size} bytes"));
         }
         self.region(name, Backing::File(file), pages, advice)

@@ -2,6 +2,7 @@
 //! go when the trace ends, as those of a program that exits.
 
 use crate::op::Op;
+use crate::page_size::PageSize;
 use crate::trace::{Replay, TraceError};
 use std::path::Path;
 
@@ -17,8 +18,13 @@ pub(super) struct Replayed {
 
 impl Replayed {
     /// `first` is the number of the trace's first region within the task.
-    pub(super) fn open(path: &Path, passes: u32, first: u32) -> Result<Self, TraceError> {
-        let replay = Replay::open(path, passes)?.with_first_region(first);
+    pub(super) fn open(
+        path: &Path,
+        passes: u32,
+        first: u32,
+        page_size: PageSize,
+    ) -> Result<Self, TraceError> {
+        let replay = Replay::open(path, passes)?.with_first_region(first).with_page_size(page_size);
         Ok(Self { replay, first, end: first, has_ended: false })
     }
 

@@ -9,13 +9,7 @@ mod objects;
 
 fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
     let node = Node { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };
-    let machine = Machine {
-        cpus: 1,
-        nodes: vec![node],
-        disks: Vec::new(),
-        swap: None,
-        kmem_accounting: true,
-    };
+    let machine = Machine { cpus: 1, nodes: vec![node], ..Machine::default() };
     Setup {
         machine,
         sysctls: Vec::new(),
@@ -191,7 +185,7 @@ fn writers_append_where_they_stopped() {
 
 #[test]
 fn an_endless_writer_stops_at_the_largest_file() {
-    let size = REGION_PAGES_MAX * PAGE_SIZE - 8192;
+    let size = FILE_SIZE_MAX - 8192;
     let write = Workload::FileWrite { file: 0, bytes: None, block: 4096 };
     let ops = run(vec![file("f", size)], vec![write]);
     assert_eq!(ops.len(), 2 + 2);

@@ -7,6 +7,7 @@
 //! Invariant: at depth 1 a 4 KiB request takes what the data sheet says; at full depth requests a
 //! second are what it says; large sequential requests move at the bandwidth it says.
 
+use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
 use pagetide_scenario::model;
 
@@ -44,7 +45,7 @@ pub struct Mechanics {
     pub rotation_ns: Nanos,
     /// Shortest seek.
     pub seek_min_ns: Nanos,
-    /// Pages from the first to the last track.
+    /// Pages from the first to the last track: of 4 KiB in a preset, of the machine's in a disk.
     pub capacity_pages: u64,
 }
 
@@ -214,11 +215,11 @@ impl DiskModel {
 
 impl Lane {
     /// Time on the shared channel for `pages`, rounded up.
-    pub(super) fn transfer_ns(&self, pages: u32) -> Nanos {
+    pub(super) fn transfer_ns(&self, pages: u32, page_size: PageSize) -> Nanos {
         if self.bandwidth == 0 {
             return 0;
         }
-        let byte_ns = u128::from(pages) * u128::from(PAGE_SIZE) * 1_000_000_000;
+        let byte_ns = u128::from(page_size.bytes_of(pages.into())) * 1_000_000_000;
         let transfer_ns = byte_ns.div_ceil(u128::from(self.bandwidth));
         transfer_ns.min(u128::from(SERVICE_NS_MAX)) as Nanos
     }

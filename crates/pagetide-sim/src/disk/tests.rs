@@ -1,6 +1,7 @@
 //! Disks against their data sheets, and against the promises of the file beside this one.
 
 use super::*;
+use pagetide_core::units::PAGE_SIZE;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -87,6 +88,22 @@ fn sequential_transfers_run_at_the_bandwidth() {
         let done = closed_loop(&mut disk(model), 4, 2000, |i| write(i, 256 * i, 256));
         let megabytes = 2000 * 256 * PAGE_SIZE / 1_000_000;
         assert_near(megabytes * SECOND / done.last().unwrap().at, bandwidth, 3);
+    }
+}
+
+/// A page of 64 KiB takes what 16 pages of 4 KiB in a row take, wherever it is.
+#[test]
+fn larger_pages_are_as_many_bytes() {
+    for model in DiskModel::NAMES {
+        let small = closed_loop(&mut disk(model), 1, 50, |i| read(i, 16 * (scattered(i) / 16), 16));
+        let mut large = disk(model).with_page_size(PageSize::Kib64);
+        let done = closed_loop(&mut large, 1, 50, |i| read(i, scattered(i) / 16, 1));
+        let times = |done: &[Completion]| -> Vec<Nanos> { done.iter().map(|c| c.at).collect() };
+        // A seek counts in whole pages.
+        for (a, b) in times(&small).into_iter().zip(times(&done)) {
+            assert!(a.abs_diff(b) <= a / 10_000, "{model}: {a}, {b}");
+        }
+        assert_eq!(large.stats().read_bytes, 50 << 16);
     }
 }
 

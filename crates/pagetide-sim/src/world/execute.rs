@@ -6,12 +6,13 @@
 
 use super::blocks::gfp_of;
 use super::{After, Event, Thread, World, WorldError};
+use crate::run::FILE_GAP;
 use crate::task::{difference, snapshot, Blocked, PhaseRun, PIECE_NS};
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::effect::{Step, Throttle, Wait};
 use pagetide_core::machine::Touch;
 use pagetide_core::page_table::{Advice, Backing};
-use pagetide_core::units::{Cpu, FileId, MmId, Nanos, PAGE_SIZE};
+use pagetide_core::units::{Cpu, FileId, MmId, Nanos};
 use pagetide_core::vmstat::Event as Counter;
 use pagetide_scenario::model;
 use pagetide_scenario::op::{self, Op};
@@ -166,7 +167,7 @@ impl World {
                 Some(Op::Access { region, page, write }) => {
                     let task = &mut self.tasks[id];
                     let vma = task.regions[region as usize];
-                    task.usage.bytes += PAGE_SIZE;
+                    task.usage.bytes += self.machine.mem.page_size.bytes();
                     task.usage.user_ns += self.cost.access_ns();
                     elapsed += self.cost.access_ns();
                     if self.machine.touch(vma, page, write) == Touch::Fault {
@@ -484,15 +485,17 @@ impl World {
     }
 
     pub(super) fn trace_file(&mut self, key: u64, pages: u64) -> FileId {
+        let page_size = self.machine.page_size();
+        let size = page_size.bytes_of(pages);
         if let Some(&file) = self.trace_files.get(&key) {
             // Another trace may have seen more of it.
-            self.machine.extend_file(file, pages * PAGE_SIZE);
+            self.machine.extend_file(file, size);
             return file;
         }
-        let file = self.machine.create_file(pages * PAGE_SIZE, false);
+        let file = self.machine.create_file(size, false);
         let disk = 0;
         let base = self.file_base.iter().filter(|base| base.0 == disk).map(|base| base.1).max();
-        self.file_base.push((disk, base.unwrap_or(0) + (1 << 24)));
+        self.file_base.push((disk, base.unwrap_or(0) + page_size.pages_in(FILE_GAP)));
         self.trace_files.insert(key, file);
         file
     }

@@ -12,7 +12,7 @@ use pagetide_core::config::Thp;
 use pagetide_core::control::{ControlError, Errno};
 use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::units::{MemcgId, Nanos, NodeId, PAGE_SIZE};
+use pagetide_core::units::{MemcgId, Nanos, NodeId};
 use pagetide_scenario::model::{self, Workload};
 use pagetide_scenario::op::Op;
 
@@ -197,9 +197,10 @@ pub(crate) fn make_group(
 /// What a group has and what has happened to it so far.
 pub(crate) fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> GroupCounts {
     let it = &machine.memcgs()[memcg.idx()];
+    let page_size = machine.page_size();
     let mut levels = vec![
-        ("memory.current", machine.memcg_usage(memcg) * PAGE_SIZE),
-        ("memory.swap.current", it.swap.usage * PAGE_SIZE),
+        ("memory.current", page_size.bytes_of(machine.memcg_usage(memcg))),
+        ("memory.swap.current", page_size.bytes_of(it.swap.usage)),
     ];
     let reported = ["anon", "file", "inactive_anon", "active_anon", "inactive_file", "active_file"];
     let sizes = machine.memory_stat_sizes(memcg);

@@ -53,7 +53,7 @@ pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, C
     record.notes.iter().for_each(|note| printer.note(note));
     printer.data(match (&record.timeline, &args.only) {
         (Some(timeline), _) if args.csv => timeline::render_csv(timeline),
-        (Some(timeline), _) => timeline::render(timeline, printer::width()),
+        (Some(timeline), _) => timeline::render(timeline, record.page_size, printer::width()),
         (None, Some(name)) => only(&record, name)?,
         (None, None) => with_headings(&record, &args.names)?,
     })?;

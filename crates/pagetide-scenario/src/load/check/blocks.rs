@@ -5,7 +5,7 @@ use super::workload::Phases;
 use crate::load::decode::Time;
 use crate::load::raw::{self, BLOCKS_MAX};
 use crate::load::span::{At, Problem, Sink};
-use crate::load::units::{show_size, PAGE_SIZE};
+use crate::load::units::show_size;
 use crate::model::{BlockRequest, HighOrder, KernelMemory, Workload};
 use crate::names::{HighOrderRequest, KernelRequest};
 
@@ -49,7 +49,7 @@ impl Phases<'_, '_> {
             (Some(attempts), None) => return Some(attempts.value.0 as u32),
             (None, Some(percent)) => (percent.value.0 as u64, percent.span),
         };
-        let block = PAGE_SIZE << order;
+        let block = sink.page_size.bytes() << order;
         let part = u128::from(self.scene.memory) * u128::from(share) / 100;
         let count = (part / u128::from(block)) as u64;
         let of = format!("{share} % of {}", show_size(self.scene.memory));

@@ -3,9 +3,9 @@
 use super::names::{need, Names};
 use crate::load::raw;
 use crate::load::span::{At, Sink, Span};
-use crate::load::units::{show_size, to_pages, PAGE_SIZE};
+use crate::load::units::show_size;
 use crate::model::File;
-use crate::workload::REGION_PAGES_MAX;
+use crate::workload::FILE_SIZE_MAX;
 use std::collections::BTreeMap;
 
 /// The files of a scenario, by the index of their `[[file]]`.
@@ -59,8 +59,8 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, disks: &Names<'_>, sink: &mut Si
 
 fn check_size(size: &At<crate::load::decode::Size>, sink: &mut Sink) -> u64 {
     let bytes = size.value.0;
-    if to_pages(bytes) > REGION_PAGES_MAX {
-        let limit = show_size(REGION_PAGES_MAX * PAGE_SIZE);
+    if bytes > FILE_SIZE_MAX {
+        let limit = show_size(FILE_SIZE_MAX);
         sink.hinted(size.span, "the file is too large", format!("at most {limit}"));
     }
     bytes

@@ -6,7 +6,7 @@ use super::workload::{region_name, Phases};
 use crate::load::decode::Name;
 use crate::load::raw;
 use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
-use crate::load::units::{show_size, to_pages};
+use crate::load::units::show_size;
 use crate::model::{Advice, Workload};
 
 /// What a discard needs of its region, which may still grow in a later phase.
@@ -30,11 +30,12 @@ impl Phases<'_, '_> {
         let whole = self.not_empty(file, name, sink)?;
         let pages = pages?;
         let (span, pages) = (pages.span, pages.value.0 as u64);
-        if pages > to_pages(whole) {
+        let whole_pages = sink.page_size.pages_for(whole);
+        if pages > whole_pages {
             sink.push(Problem {
                 span,
                 message: format!("{pages} pages of a file of {}", show_size(whole)),
-                hint: Some(format!("make the file larger, or pages at most {}", to_pages(whole))),
+                hint: Some(format!("make the file larger, or pages at most {whole_pages}")),
                 also: self.files.span(file).map(|span| (span, "the file".into())),
             });
             return None;

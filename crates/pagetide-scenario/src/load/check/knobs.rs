@@ -9,6 +9,7 @@ use crate::names::{
     find_knob, listed, BackgroundCompactionPolicy, DirectReclaimPolicy, Knob, KnobForm,
     KswapdPolicy, Named, PerCpuListsPolicy, WatermarksPolicy, SYSCTLS,
 };
+use crate::page_size::PageSize;
 use std::collections::BTreeMap;
 
 /// The marks of policy `apart`, from the lowest.
@@ -127,7 +128,7 @@ pub(super) fn check_write(
         sink.hinted(name.span, format!("unknown {what} `{}`", clip(&name.value)), hint);
         return None;
     };
-    if let Err(hint) = check_text(knob, &text.value) {
+    if let Err(hint) = check_text(knob, &text.value, sink.page_size) {
         let message = format!("`{}` would be refused by {} (EINVAL)", clip(&text.value), knob.name);
         sink.hinted(text.span, message, hint);
     }
@@ -145,8 +146,8 @@ pub(super) fn check_mark(name: &At<String>, policies: &BTreeMap<String, String>,
 }
 
 /// Whether the kernel would take the text; else what it takes.
-fn check_text(knob: &Knob, text: &str) -> Result<(), String> {
-    match knob.form {
+fn check_text(knob: &Knob, text: &str, page_size: PageSize) -> Result<(), String> {
+    match knob.form_with(page_size) {
         KnobForm::Integer { min, max } => match parse_integer(text) {
             Some(value) if (min..=max).contains(&value) => Ok(()),
             Some(value) if value > max && max >= i64::from(i32::MAX) => {
@@ -154,7 +155,7 @@ fn check_text(knob: &Knob, text: &str) -> Result<(), String> {
             }
             Some(_) if max >= i64::from(i32::MAX) => Err(format!("it takes {min} or more")),
             Some(_) => Err(format!("it takes {min} to {max}")),
-            None => Err(match (knob.unit, parse_size(text)) {
+            None => Err(match (knob.unit, parse_size(text, page_size)) {
                 ("kB", Ok(bytes)) if bytes % 1024 == 0 => {
                     format!("it counts kB: write {}", bytes / 1024)
                 }
@@ -178,7 +179,7 @@ fn check_text(knob: &Knob, text: &str) -> Result<(), String> {
                 return Ok(());
             }
             let forms = format!("it takes bytes like 300M, or {unlimited} for no limit");
-            Err(match parse_size(text) {
+            Err(match parse_size(text, page_size) {
                 Ok(bytes) => format!("{forms}: write {}", kernel_size(bytes)),
                 Err(_) => forms,
             })
@@ -195,7 +196,7 @@ fn check_text(knob: &Knob, text: &str) -> Result<(), String> {
                 return Ok(());
             }
             let forms = "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them";
-            Err(match parse_size(text) {
+            Err(match parse_size(text, page_size) {
                 Ok(bytes) => format!("{forms}: write {}", kernel_size(bytes)),
                 Err(_) => forms.to_owned(),
             })
@@ -315,7 +316,7 @@ mod tests {
     fn refusals_say_what_is_taken() {
         let check = |name, text| {
             let knob = find_knob(SYSCTLS, name).or_else(|| find_knob(GROUP_CONTROLS, name));
-            check_text(knob.unwrap(), text)
+            check_text(knob.unwrap(), text, PageSize::Kib4)
         };
         assert_eq!(check("vm.swappiness", "60"), Ok(()));
         assert_eq!(check("vm.swappiness", "201"), Err("it takes 0 to 200".into()));
@@ -323,6 +324,12 @@ mod tests {
         assert_eq!(check("vm.min_free_kbytes", "-1"), Err("it takes 0 or more".into()));
         assert_eq!(check("vm.min_free_kbytes", "16MiB"), Err("it counts kB: write 16384".into()));
         assert_eq!(check("vm.dirty_bytes", "1MiB"), Err("it counts bytes: write 1048576".into()));
+        let check_64 =
+            |name, text| check_text(find_knob(SYSCTLS, name).unwrap(), text, PageSize::Kib64);
+        assert_eq!(check("vm.dirty_bytes", "8192"), Ok(()));
+        assert_eq!(check_64("vm.dirty_bytes", "131071"), Err("it takes 131072 or more".into()));
+        assert_eq!(check_64("vm.fault_around_bytes", "536936447"), Ok(()));
+        assert!(check_64("vm.fault_around_bytes", "536936448").is_err());
         assert_eq!(check("vm.lowmem_reserve_ratio", "256 256 32 0"), Ok(()));
         assert!(check("vm.lowmem_reserve_ratio", "a b").is_err());
         assert!(check("vm.lowmem_reserve_ratio", "1 2 3 4 5").is_err());

@@ -5,7 +5,7 @@ use super::MACHINE_PAGES_MAX;
 use crate::load::decode::Size;
 use crate::load::raw;
 use crate::load::span::{At, Problem, Sink, Span};
-use crate::load::units::{show_size, PAGE_SIZE};
+use crate::load::units::show_size;
 use crate::model::{Disk, DiskFaults, Machine, Node, Swap, Zone};
 use crate::names::{DiskModel, Named, ZoneName};
 
@@ -13,19 +13,14 @@ use crate::names::{DiskModel, Named, ZoneName};
 const DEFAULT_DISK: &str = "disk";
 /// NUMA nodes.
 const NODES_MAX: usize = 64;
-/// Largest zone DMA: 16 MiB.
-const ZONE_DMA_PAGES_MAX: u64 = 4096;
+/// Largest zone DMA, in bytes.
+const ZONE_DMA_MAX: u64 = 16 << 20;
 
 /// The machine, and the names of its disks.
 pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (Machine, Names<'a>) {
     let mut disks = Names::new("disk");
-    let empty = || Machine {
-        cpus: 1,
-        nodes: Vec::new(),
-        disks: Vec::new(),
-        swap: None,
-        kmem_accounting: true,
-    };
+    let page_size = sink.page_size;
+    let empty = || Machine { cpus: 1, page_size, ..Machine::default() };
     let example = "write [machine] and then memory = \"2GiB\"";
     let Some(machine) = &raw.machine else {
         if raw.bad.is_empty() {
@@ -106,7 +101,7 @@ fn check_node(
         need(&node.memory, "memory", (node.at, &node.bad), what, "\"2GiB\"", sink)?.clone()
     } else {
         let present: u64 = zones.iter().map(|zone| zone.present).sum();
-        let value = Size(present.saturating_mul(PAGE_SIZE));
+        let value = Size(sink.page_size.bytes_of(present));
         for given in [&node.memory, &node.reserved, &node.movable].into_iter().flatten() {
             let hint = "remove it: memory is what the zones have, and `managed` says what is kept";
             sink.hinted(given.span, "the zones say it already", hint);
@@ -119,9 +114,9 @@ fn check_node(
         return None;
     }
     check_pages(&memory, sink);
-    *pages = pages.saturating_add(bytes / PAGE_SIZE);
+    *pages = pages.saturating_add(bytes / sink.page_size.bytes());
     if *pages > MACHINE_PAGES_MAX {
-        let limit = show_size(MACHINE_PAGES_MAX * PAGE_SIZE);
+        let limit = show_size(sink.page_size.bytes_of(MACHINE_PAGES_MAX));
         let message = format!("more memory than a machine can have here: {}", show_size(bytes));
         sink.hinted(memory.span, message, format!("all nodes together have at most {limit}"));
         return None;
@@ -145,16 +140,22 @@ fn check_node(
 }
 
 fn check_pages(size: &At<Size>, sink: &mut Sink) {
-    let bytes = size.value.0;
-    if !bytes.is_multiple_of(PAGE_SIZE) {
-        let near = bytes / PAGE_SIZE;
+    let (bytes, page) = (size.value.0, sink.page_size.bytes());
+    if !bytes.is_multiple_of(page) {
+        let near = bytes / page;
         let message = format!("{bytes} bytes are not whole pages");
-        sink.hinted(size.span, message, format!("a page has 4KiB: \"{near} pages\", for example"));
+        let page = show_size(page);
+        sink.hinted(
+            size.span,
+            message,
+            format!("a page has {page}: \"{near} pages\", for example"),
+        );
     }
 }
 
 fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
     let mut zones: Vec<Zone> = Vec::new();
+    let page = sink.page_size.bytes();
     let mut names = Names::new("zone");
     let mut last = None;
     for zone in node.zone.as_deref().unwrap_or_default() {
@@ -180,10 +181,10 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
         }
         zones.push(Zone {
             name: name.value.name().to_owned(),
-            present: present.value.0 / PAGE_SIZE,
-            managed: managed.value.0 / PAGE_SIZE,
-            free: free.value.0 / PAGE_SIZE,
-            late: late / PAGE_SIZE,
+            present: present.value.0 / page,
+            managed: managed.value.0 / page,
+            free: free.value.0 / page,
+            late: late / page,
             free_lists: None,
         });
     }
@@ -200,7 +201,7 @@ fn check_zone_parts(
     if present.value.0 == 0 {
         sink.hinted(present.span, "a zone without memory", "leave it out");
     }
-    if name == ZoneName::Dma && present.value.0 > ZONE_DMA_PAGES_MAX * PAGE_SIZE {
+    if name == ZoneName::Dma && present.value.0 > ZONE_DMA_MAX {
         sink.hinted(present.span, "zone DMA is too large", "it ends at 16MiB");
     }
     for (part, whole, names) in
@@ -270,14 +271,15 @@ fn check_swap(swap: &raw::SwapTable, disks: &Names<'_>, sink: &mut Sink) -> Opti
     let disk = swap.disk.as_ref().map_or(Some(0), |disk| disks.find(disk, sink));
     let place = (swap.at, swap.bad.as_slice());
     let size = need(&swap.size, "size", place, "the swap area", "\"4GiB\"", sink)?;
+    let page = sink.page_size.bytes();
     check_pages(size, sink);
     if size.value.0 == 0 {
         sink.hinted(size.span, "a swap area of no size", "leave `swap` out for none");
     }
-    if size.value.0 / PAGE_SIZE > MACHINE_PAGES_MAX {
-        let limit = show_size(MACHINE_PAGES_MAX * PAGE_SIZE);
+    if size.value.0 / page > MACHINE_PAGES_MAX {
+        let limit = show_size(sink.page_size.bytes_of(MACHINE_PAGES_MAX));
         sink.hinted(size.span, "the swap area is too large", format!("at most {limit}"));
     }
-    let full_after_pages = swap.full_after.as_ref().map(|size| size.value.0 / PAGE_SIZE);
+    let full_after_pages = swap.full_after.as_ref().map(|size| size.value.0 / page);
     Some(Swap { disk: disk?, size: size.value.0, full_after_pages })
 }

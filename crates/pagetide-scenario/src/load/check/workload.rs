@@ -9,10 +9,10 @@ use super::tasks::Scene;
 use crate::load::decode::{Hundredths, Int, Name, Size};
 use crate::load::raw;
 use crate::load::span::{clip, At, Problem, Sink, Span};
-use crate::load::units::{show_size, to_pages, PAGE_SIZE};
+use crate::load::units::show_size;
 use crate::model::{Advice, Order, WorkingSet, Workload};
 use crate::names::{AdviceKind, HugeAdviceKind, OrderKind};
-use crate::workload::REGION_PAGES_MAX;
+use crate::workload::{FILE_SIZE_MAX, REGION_PAGES_MAX};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -113,8 +113,8 @@ impl Phases<'_, '_> {
     /// Reports a file to which more is appended than it can hold.
     pub(super) fn check_growth(&self, file: usize, bytes: u64, span: Span, sink: &mut Sink) {
         let end = self.files.size(file).saturating_add(bytes);
-        if to_pages(end) > REGION_PAGES_MAX {
-            let limit = show_size(REGION_PAGES_MAX * PAGE_SIZE);
+        if end > FILE_SIZE_MAX {
+            let limit = show_size(FILE_SIZE_MAX);
             sink.hinted(span, "the file becomes too large", format!("at most {limit}"));
         }
     }
@@ -151,13 +151,13 @@ impl Phases<'_, '_> {
         sink: &mut Sink,
     ) -> Option<u64> {
         let whole = self.not_empty(file, name, sink)?;
-        let Some(size) = size else { return Some(to_pages(whole)) };
-        let pages = to_pages(size.value.0);
+        let Some(size) = size else { return Some(sink.page_size.pages_for(whole)) };
+        let pages = sink.page_size.pages_for(size.value.0);
         if pages == 0 {
             sink.hinted(size.span, "a mapping of nothing", "leave it out for the whole file");
             return None;
         }
-        if pages > to_pages(whole) {
+        if pages > sink.page_size.pages_for(whole) {
             let shown = (show_size(size.value.0), show_size(whole));
             sink.push(Problem {
                 span: size.span,
@@ -335,8 +335,8 @@ impl Phases<'_, '_> {
         known.pages = known.pages.max(pages);
         let total: u64 = self.regions.by_name.values().map(|region| region.pages).sum();
         if total > REGION_PAGES_MAX {
-            let shown = show_size(total.saturating_mul(PAGE_SIZE));
-            let limit = show_size(REGION_PAGES_MAX * PAGE_SIZE);
+            let shown = show_size(sink.page_size.bytes_of(total));
+            let limit = show_size(sink.page_size.bytes_of(REGION_PAGES_MAX));
             let message = format!("larger than the address space: the task maps {shown}");
             sink.hinted(size_span, message, format!("a task can map {limit} in all"));
             return None;
@@ -376,7 +376,7 @@ fn anon_pages(size: &At<Size>, sink: &mut Sink) -> Option<u64> {
         sink.hinted(size.span, "a region of no size", "\"64MiB\", for example");
         return None;
     }
-    Some(to_pages(size.value.0))
+    Some(sink.page_size.pages_for(size.value.0))
 }
 
 pub(super) fn region_name(region: &Option<At<Name>>, span: Span) -> At<Name> {

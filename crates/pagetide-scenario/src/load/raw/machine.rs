@@ -1,9 +1,11 @@
 //! `[machine]` and `[[file]]`.
 
-use crate::load::decode::{table, Decode, Int, Name, Rate, Size, Time};
-use crate::load::span::{At, Sink};
+use crate::load::decode::{expected, table, Decode, Int, Name, Rate, Size, Time};
+use crate::load::span::{clip, At, Sink};
 use crate::load::tree::{Node, Value};
+use crate::load::units::parse_size;
 use crate::names::{DiskModel, ZoneName};
+use crate::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -16,6 +18,8 @@ table! {
     Machine {
         /// Number of CPUs (default 1).
         cpus: At<Int<1, CPUS_MAX>>,
+        /// Size of a page (default 4KiB).
+        page_size: At<PageBytes>,
         /// Memory present.
         memory: At<Size>,
         /// Memory that the kernel keeps for good, off the last zones first (default 0).
@@ -34,6 +38,62 @@ table! {
         /// (default true).
         kmem_accounting: At<bool>,
     }
+}
+
+/// The size of a page: a size, of which there are three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageBytes(pub(crate) PageSize);
+
+impl PageBytes {
+    /// The page size that a value says, if it is one. Pages are no unit for it.
+    fn read(value: &Value) -> Option<PageSize> {
+        let bytes = match value {
+            Value::Integer(bytes) => u64::try_from(*bytes).ok()?,
+            Value::Text(text) if text.contains('p') => return None,
+            Value::Text(text) => parse_size(text, PageSize::default()).ok()?,
+            _ => return None,
+        };
+        PageSize::from_bytes(bytes)
+    }
+}
+
+impl Decode for PageBytes {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let found = PageBytes::read(&node.value);
+        if found.is_none() {
+            let hint = "it is \"4KiB\", \"16KiB\" or \"64KiB\"";
+            match &node.value {
+                Value::Text(text) => {
+                    sink.hinted(node.span, format!("`{}` is no page size", clip(text)), hint);
+                }
+                Value::Integer(bytes) => {
+                    sink.hinted(node.span, format!("{bytes} is no page size"), hint);
+                }
+                _ => expected(node, "a page size", hint, sink),
+            }
+        }
+        found.map(PageBytes)
+    }
+}
+
+impl JsonSchema for PageBytes {
+    fn schema_name() -> Cow<'static, str> {
+        "PageSize".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "type": "string", "pattern": "^(4|16|64) *([Kk]|KiB)$" },
+            { "enum": PageSize::ALL.map(PageSize::bytes) },
+        ] })
+    }
+}
+
+/// The page size that a scenario's tree asks for, before any of it is read: sizes may count in pages.
+/// The default if it says nothing, or nothing that can be; that is reported when the key is read.
+pub(crate) fn page_size(root: &Node) -> PageSize {
+    let machine = root.as_table().and_then(|root| root.get("machine"));
+    let key = machine.and_then(Node::as_table).and_then(|machine| machine.get("page_size"));
+    key.and_then(|key| PageBytes::read(&key.value)).unwrap_or_default()
 }
 
 table! {

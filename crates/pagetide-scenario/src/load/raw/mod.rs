@@ -8,7 +8,7 @@ mod task;
 mod workload;
 
 pub(crate) use knobs::{ControlName, ControlText, Group, Knobs, Policy, Write};
-pub(crate) use machine::{Disk, File, Machine, MemoryNode, SwapTable};
+pub(crate) use machine::{page_size, Disk, File, Machine, MemoryNode, SwapTable};
 pub(crate) use report::{Reference, Report};
 pub(crate) use task::Task;
 #[cfg(test)]

@@ -65,14 +65,16 @@ fn decode_figure(entry: &Entry, sink: &mut Sink) -> Option<Figure> {
     let value = match &entry.node.value {
         Value::Integer(value) => Some(*value as f64),
         Value::Float(text) => text.parse().ok().filter(|value: &f64| value.is_finite()),
-        Value::Text(text) => match (parse_time(text), parse_size(text)) {
-            (Ok(ns), _) => Some(ns as f64 / 1e9),
-            (_, Ok(bytes)) => Some(bytes as f64),
-            (Err(UnitError { message, hint }), _) => {
-                sink.hinted(entry.node.span, format!("`{}`: {message}", clip(text)), hint);
-                return None;
+        Value::Text(text) => {
+            match (parse_time(text, sink.page_size), parse_size(text, sink.page_size)) {
+                (Ok(ns), _) => Some(ns as f64 / 1e9),
+                (_, Ok(bytes)) => Some(bytes as f64),
+                (Err(UnitError { message, hint }), _) => {
+                    sink.hinted(entry.node.span, format!("`{}`: {message}", clip(text)), hint);
+                    return None;
+                }
             }
-        },
+        }
         _ => None,
     };
     if value.is_none() {

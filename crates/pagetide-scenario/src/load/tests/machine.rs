@@ -1,6 +1,7 @@
 //! Machines and zones that cannot be.
 
 use super::*;
+use crate::page_size::PageSize;
 
 #[test]
 fn impossible_machines() {
@@ -129,4 +130,92 @@ fn impossible_zones() {
         "unknown zone `HighMem`",
         "it is one of `DMA`, `DMA32`, `Normal` and `Movable`",
     );
+}
+
+const HINT: &str = "it is \"4KiB\", \"16KiB\" or \"64KiB\"";
+
+#[test]
+fn pages_have_4_16_or_64_kib() {
+    assert_eq!(sound(SOUND).variants[0].setup.machine.page_size, PageSize::Kib4);
+    for (text, page_size, pages) in [
+        ("\"4 KiB\"", PageSize::Kib4, 4096),
+        ("\"16KiB\"", PageSize::Kib16, 1024),
+        ("\"64 KiB\"", PageSize::Kib64, 256),
+        ("\"64k\"", PageSize::Kib64, 256),
+        ("65536", PageSize::Kib64, 256),
+    ] {
+        let file = SOUND.replace("[machine]", &format!("[machine]\npage_size = {text}"));
+        let setup = &sound(&file).variants[0].setup;
+        assert_eq!(setup.machine.page_size, page_size);
+        assert_eq!(setup.machine.nodes[0].memory, 1 << 30);
+        // 16 MiB.
+        let Workload::Touch { pages: of_touch, .. } = setup.tasks[0].phases[0].workload else {
+            panic!("{:?}", setup.tasks[0].phases[0].workload)
+        };
+        assert_eq!(of_touch, pages, "{text}");
+    }
+    for (text, message) in [
+        ("\"32 KiB\"", "`32 KiB` is no page size"),
+        ("\"1 page\"", "`1 page` is no page size"),
+        ("\"large\"", "`large` is no page size"),
+        ("4", "4 is no page size"),
+        ("-4096", "-4096 is no page size"),
+        ("true", "expected a page size, found a boolean"),
+    ] {
+        let file = SOUND.replace("[machine]", &format!("[machine]\npage_size = {text}"));
+        expect_in(&file, 2, 13, text, message, HINT);
+    }
+}
+
+/// Wherever the key stands, and whoever sets it.
+#[test]
+fn sizes_in_pages_count_the_machine_s() {
+    let zones =
+        "page_size = \"64KiB\"\n[[machine.zone]]\nname = \"DMA32\"\npresent = \"100 pages\"";
+    let file = SOUND.replace("memory = \"1GiB\"", zones).replace("16MiB", "7 pages");
+    let setup = &sound(&file).variants[0].setup;
+    assert_eq!(setup.machine.nodes[0].zones[0].present, 100);
+    assert_eq!(setup.machine.nodes[0].memory, 100 << 16);
+    let pages = |scenario: &Scenario, variant: usize| match scenario.variants[variant].setup.tasks
+        [0]
+    .phases[0]
+        .workload
+    {
+        Workload::Touch { pages, .. } => pages,
+        _ => 0,
+    };
+    assert_eq!(pages(&sound(&file), 0), 7);
+
+    let variants = format!(
+        "{SOUND}[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n\
+         set = {{ \"machine.page_size\" = \"16 KiB\" }}\n"
+    );
+    let scenario = sound(&variants);
+    assert_eq!([pages(&scenario, 0), pages(&scenario, 1)], [4096, 1024]);
+    let sets = vec![("machine.page_size".to_owned(), "64KiB".to_owned())];
+    let overrides = Overrides { sets, ..Overrides::default() };
+    let scenario = load_text(&variants, &overrides).unwrap();
+    assert_eq!([pages(&scenario, 0), pages(&scenario, 1)], [256, 256]);
+    assert_eq!(scenario.variants[0].setup.machine.page_size, PageSize::Kib64);
+}
+
+#[test]
+fn memory_is_whole_pages_of_the_machine() {
+    let file = SOUND.replace("\"1GiB\"", "\"1028KiB\"\npage_size = \"64KiB\"");
+    let message = "1052672 bytes are not whole pages";
+    let hint = "a page has 64KiB: \"16 pages\", for example";
+    expect_in(&file, 2, 10, "\"1028KiB\"", message, hint);
+    // Zone DMA ends at 16 MiB, however many pages that are.
+    let zones = "page_size = \"64KiB\"\n[[machine.zone]]\nname = \"DMA\"\npresent = \"257 pages\"";
+    let file = SOUND.replace("memory = \"1GiB\"", zones);
+    expect_in(&file, 5, 11, "\"257 pages\"", "zone DMA is too large", "it ends at 16MiB");
+    // 2^29 pages.
+    let file = SOUND.replace("\"1GiB\"", "\"33TiB\"\npage_size = \"64KiB\"");
+    let message = "more memory than a machine can have here: 33TiB";
+    expect_in(&file, 2, 10, "\"33TiB\"", message, "all nodes together have at most 32TiB");
+    let more = "[sysctl]\nvm.dirty_bytes = 8192\n";
+    sound(&format!("{SOUND}{more}"));
+    let file = SOUND.replace("[machine]", "[machine]\npage_size = \"16KiB\"");
+    let message = "`8192` would be refused by vm.dirty_bytes (EINVAL)";
+    expect_in(&format!("{file}{more}"), 12, 18, "8192", message, "it takes 32768 or more");
 }

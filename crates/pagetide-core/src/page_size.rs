@@ -1,0 +1,130 @@
+//! How many bytes a page has: the one place where pages become bytes, and bytes pages.
+//!
+//! Linux: `PAGE_SHIFT` and `PAGE_SIZE`, which are chosen when the kernel is built (arm64 has 4, 16
+//! and 64 KiB, ppc64 4 and 64 KiB); here, when the machine is. Orders, pageblocks and huge pages keep
+//! their number of pages, so what they are in bytes grows with the page (docs/fidelity.md has what real
+//! machines do). A table of entries is a page, and has as many as fit.
+//!
+//! Invariant: a machine's page size never changes, and is [`Memory::page_size`] wherever a machine
+//! is at hand.
+//!
+//! [`Memory::page_size`]: crate::page_alloc::Memory::page_size
+
+/// The size of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum PageSize {
+    /// 4 KiB: x86-64, and the default everywhere.
+    #[default]
+    Kib4 = 12,
+    /// 16 KiB: arm64.
+    Kib16 = 14,
+    /// 64 KiB: arm64, ppc64.
+    Kib64 = 16,
+}
+
+impl PageSize {
+    /// All of them, smallest first.
+    pub const ALL: [PageSize; 3] = [PageSize::Kib4, PageSize::Kib16, PageSize::Kib64];
+
+    /// log2 of the page's bytes (Linux `PAGE_SHIFT`).
+    #[inline]
+    pub const fn shift(self) -> u32 {
+        self as u32
+    }
+
+    /// log2 of the page's kB.
+    #[inline]
+    pub const fn kb_shift(self) -> u32 {
+        self.shift() - 10
+    }
+
+    /// Bytes in a page (Linux `PAGE_SIZE`).
+    #[inline]
+    pub const fn bytes(self) -> u64 {
+        1 << self.shift()
+    }
+
+    /// The size with so many bytes, if there is one.
+    pub fn from_bytes(bytes: u64) -> Option<PageSize> {
+        Self::ALL.into_iter().find(|size| size.bytes() == bytes)
+    }
+
+    /// Pages that hold `bytes`: a part of a page is a page.
+    #[inline]
+    pub const fn pages_for(self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.bytes())
+    }
+
+    /// Whole pages in `bytes`: a part of a page is none.
+    #[inline]
+    pub const fn pages_in(self, bytes: u64) -> u64 {
+        bytes >> self.shift()
+    }
+
+    /// Bytes of so many pages.
+    #[inline]
+    pub const fn bytes_of(self, pages: u64) -> u64 {
+        pages << self.shift()
+    }
+
+    /// kB of so many pages.
+    #[inline]
+    pub const fn kbytes_of(self, pages: u64) -> u64 {
+        pages << self.kb_shift()
+    }
+
+    /// Whole pages in so many kB.
+    #[inline]
+    pub const fn pages_in_kbytes(self, kbytes: u64) -> u64 {
+        kbytes >> self.kb_shift()
+    }
+
+    /// The page of a file that holds the byte at `pos`.
+    #[inline]
+    pub const fn index_of(self, pos: u64) -> u32 {
+        (pos >> self.shift()) as u32
+    }
+
+    /// Entries in a page of page table, of 8 bytes each (Linux `PTRS_PER_PTE`).
+    #[inline]
+    pub const fn ptrs_per_pte(self) -> u64 {
+        1 << (self.shift() - 3)
+    }
+
+    /// The table of a mapping that has the entry of its page `page`.
+    #[inline]
+    pub const fn table_of(self, page: u64) -> usize {
+        (page >> (self.shift() - 3)) as usize
+    }
+
+    /// Most pages that a limit of a group can say: 2^63 bytes, less a page (Linux
+    /// `PAGE_COUNTER_MAX`).
+    #[inline]
+    pub const fn counter_max(self) -> u64 {
+        i64::MAX as u64 >> self.shift()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_become_bytes_and_bytes_pages() {
+        for (size, kib) in PageSize::ALL.into_iter().zip([4, 16, 64]) {
+            let bytes = kib << 10;
+            assert_eq!((size.bytes(), size.kbytes_of(1)), (bytes, kib));
+            assert_eq!(PageSize::from_bytes(bytes), Some(size));
+            assert_eq!([0, 1, bytes, bytes + 1].map(|b| size.pages_for(b)), [0, 1, 1, 2]);
+            assert_eq!([0, bytes - 1, bytes, 3 * bytes].map(|b| size.pages_in(b)), [0, 0, 1, 3]);
+            assert_eq!([0, kib - 1, kib, 5 * kib].map(|k| size.pages_in_kbytes(k)), [0, 0, 1, 5]);
+            assert_eq!((size.index_of(2 * bytes - 1), size.bytes_of(7)), (1, 7 * bytes));
+            assert_eq!(size.ptrs_per_pte(), bytes / 8);
+            assert_eq!([bytes / 8 - 1, bytes / 8].map(|page| size.table_of(page)), [0, 1]);
+            assert_eq!(size.pages_for(u64::MAX), 1 << (64 - size.shift()));
+        }
+        assert_eq!([0, 1, 8192, 1 << 20].map(PageSize::from_bytes), [None; 4]);
+        assert_eq!(PageSize::default(), PageSize::Kib4);
+    }
+}
