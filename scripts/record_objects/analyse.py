@@ -2,8 +2,10 @@
 
     analyse.py WORK DIRECTORY KERNEL OUTPUT
 
-A unit's allocations are those of the group's tasks between its two marks; a lifetime comes from the free of
-the same pointer, wherever that happened. What was counted on the way goes to standard output.
+A unit's allocations are those between its two marks by the tasks that work for it: those that it started
+and their parent, or, with a server, the whole group. A lifetime comes from the free of the same pointer,
+wherever that happened; objects that the kernel allocates in bulk have no pointer in the trace, the latest is
+taken to go first. What was counted on the way goes to standard output.
 
 Invariant: the shares of a row's lifetimes add up to 1, in ten-thousandths.
 """

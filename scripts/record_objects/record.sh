@@ -15,7 +15,7 @@ set -euo pipefail
 
 here="$(cd "$(dirname "$0")" && pwd)"
 kernel="${XDG_CACHE_HOME:-$HOME/.cache}/pagetide/kernel"
-packages=(busybox-static dash coreutils gcc libc6-dev mariadb-server-core mariadb-client-core
+packages=(busybox-static libc-bin dash coreutils gcc libc6-dev mariadb-server-core mariadb-client-core
     sysbench redis-server)
 # What a virtual disk needs that the cloud kernel has as modules, in the order of dependence.
 modules=(virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk)
@@ -55,6 +55,8 @@ if [ ! -e "$scratch/root/done" ]; then
         dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$scratch/root" --keep-directory-symlink
     done
     mknod -m 666 "$scratch/root/dev/null" c 1 3
+    # Without its cache, every program searches for its libraries in every directory.
+    chroot "$scratch/root" /usr/sbin/ldconfig
     echo root:x:0:0:root:/:/bin/sh >"$scratch/root/etc/passwd"
     echo root:x:0: >"$scratch/root/etc/group"
     echo 127.0.0.1 localhost >"$scratch/root/etc/hosts"
