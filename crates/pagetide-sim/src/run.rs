@@ -6,6 +6,7 @@
 use crate::disk::Disk;
 use crate::task::{PhaseRun, Task, Usage};
 use crate::world::groups::{counts_of, make_group, GroupError};
+use crate::world::names::ThingCaches;
 use crate::world::{EventSink, World, WorldError};
 use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::boot::SetupError;
@@ -197,6 +198,9 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     for (name, value) in &setup.policies {
         machine.set_policy(name, value).map_err(SimError::Control)?;
     }
+    if !setup.machine.kmem_accounting {
+        machine.set_policy("kmem_accounting", "off").map_err(SimError::Control)?;
+    }
     let controls: Vec<(&str, &str)> =
         setup.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     machine.write_controls(&controls).map_err(SimError::Control)?;
@@ -239,6 +243,9 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         next_base[file.disk] += page_size.pages_for(file.size) + page_size.pages_in(FILE_GAP);
     }
     let caches = caches_of(&mut machine, setup)?;
+    let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
+    let things = setup.has_objects().then(|| ThingCaches::new(&mut machine).map_err(failed));
+    let caches = (caches, things.transpose()?);
     let mut tasks = Vec::new();
     let mut jitter = Vec::new();
     for (id, task) in setup.tasks.iter().enumerate() {

@@ -9,10 +9,11 @@ use pagetide_core::call::Call;
 use pagetide_core::page_table::VmaId;
 use pagetide_core::readahead::ReadaheadState;
 use pagetide_core::slab::Object;
-use pagetide_core::units::{MmId, Nanos, NodeId, Pfn};
+use pagetide_core::units::{CacheId, MmId, Nanos, NodeId, Pfn};
 use pagetide_core::vmstat::{Event, Vmstat};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::Program;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Longest piece: bounds how late a task notices that it should yield its CPU.
 pub const PIECE_NS: Nanos = 50_000;
@@ -100,6 +101,28 @@ pub enum Blocked {
     Exited,
 }
 
+/// An object of a name or a pipe.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ThingKey {
+    /// Of a pipe, not of a name.
+    pub is_pipe: bool,
+    /// Number of the name, slot of the pipe.
+    pub number: u32,
+    /// Which of its objects.
+    pub part: u8,
+}
+
+/// A part of a system call on a name or a pipe.
+#[derive(Clone, Copy, Debug)]
+pub enum ObjectStep {
+    /// Allocates an object of a cache.
+    Alloc(ThingKey, CacheId),
+    /// Frees it.
+    Free(ThingKey),
+    /// Leaves it to the kernel.
+    Keep(ThingKey),
+}
+
 /// A running program.
 pub struct Task {
     /// Its name.
@@ -114,6 +137,12 @@ pub struct Task {
     pub blocks: Vec<Option<Pfn>>,
     /// Its objects of kernel caches, by slot.
     pub objects: Vec<Option<Object>>,
+    /// Objects of its names and pipes.
+    pub things: BTreeMap<ThingKey, Object>,
+    /// What is left to do of a system call on one of them.
+    pub steps: VecDeque<ObjectStep>,
+    /// Whose object the call in progress is to bring.
+    pub step_of: Option<ThingKey>,
     /// When the phase's last pause ended ([`Op::Pace`]), or would have, had there been need of one.
     pub paced: Option<Nanos>,
     /// Read-ahead state of each file it reads, by index of the setup's files.
@@ -199,6 +228,9 @@ impl Task {
             regions: Vec::new(),
             blocks: Vec::new(),
             objects: Vec::new(),
+            things: BTreeMap::new(),
+            steps: VecDeque::new(),
+            step_of: None,
             paced: None,
             readahead: vec![ReadaheadState::default(); nr_files],
             call: None,

@@ -14,7 +14,9 @@ mod daemons;
 mod disks;
 mod events;
 mod execute;
+mod grace;
 pub(crate) mod groups;
+pub(crate) mod names;
 mod objects;
 mod slab_samples;
 mod threads;
@@ -29,6 +31,8 @@ use crate::event_queue::{EventId, EventQueue};
 use crate::scheduler::{Scheduler, TaskId};
 use crate::task::{Blocked, Task};
 use events::EventWriter;
+use grace::GracePeriod;
+use names::ThingCaches;
 use pagetide_core::audit::Violation;
 use pagetide_core::effect::{Effect, Io, Throttle};
 use pagetide_core::machine::Machine;
@@ -50,6 +54,8 @@ enum Event {
     Timer(Thread),
     /// A task may begin.
     Start(usize),
+    /// What was put off can be freed.
+    GracePeriod,
 }
 
 /// What happens to a thread when its piece ends.
@@ -150,6 +156,9 @@ pub struct World {
     trace_files: BTreeMap<u64, FileId>,
     /// The machine's caches, by index in the setup.
     caches: Vec<CacheId>,
+    /// Those of names and pipes, if there are any.
+    thing_caches: Option<ThingCaches>,
+    grace: GracePeriod,
     /// What slabs have cost so far.
     pub(crate) slab_samples: SlabSamples,
     setup: model::Setup,
@@ -207,7 +216,7 @@ impl World {
         file_base: Vec<(usize, u64)>,
         start_jitter: &[Nanos],
         groups: Vec<Option<MemcgId>>,
-        caches: Vec<CacheId>,
+        (caches, thing_caches): (Vec<CacheId>, Option<ThingCaches>),
     ) -> World {
         let cpus = setup.machine.cpus;
         let mut scheduler = Scheduler::new(cpus);
@@ -248,6 +257,8 @@ impl World {
             notes: BTreeMap::new(),
             trace_files: BTreeMap::new(),
             caches,
+            thing_caches,
+            grace: GracePeriod::default(),
             slab_samples: SlabSamples::new(setup.groups.len()),
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
@@ -320,6 +331,7 @@ impl World {
                 Event::Disk(disk) => self.disk_event(disk),
                 Event::Timer(thread) => self.timer_event(thread),
                 Event::Start(task) => self.start_task(task),
+                Event::GracePeriod => self.end_grace_period(),
             }
         }
         Ok(true)

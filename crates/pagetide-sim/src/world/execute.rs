@@ -47,6 +47,7 @@ impl World {
         }
         let mm = task.mm;
         self.free_all_objects(id, cpu);
+        self.close_all_pipes(id, cpu);
         let mut effects = Vec::new();
         self.machine.exit_mm(mm, cpu).drain_into(&mut effects);
         self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
@@ -156,6 +157,10 @@ impl World {
                 task.compute_left -= ns;
                 task.usage.user_ns += ns;
                 elapsed += ns;
+                continue;
+            }
+            if let Some(step) = self.tasks[id].steps.pop_front() {
+                self.object_step(id, step, cpu, &mut elapsed);
                 continue;
             }
             let op = self.tasks[id].program.next_op().map_err(|source| WorldError::Program {
@@ -284,6 +289,10 @@ impl World {
                 self.block_allocated(id, op, outcome);
                 None
             }
+            Outcome::Object(_) | Outcome::NoObject if task.step_of.is_some() => {
+                self.thing_allocated(id, outcome);
+                None
+            }
             Outcome::Object(_) | Outcome::NoObject => {
                 self.object_allocated(id, op, outcome);
                 None
@@ -354,11 +363,10 @@ impl World {
             Op::AllocObject { .. } => self.alloc_object(id, op, cpu, elapsed),
             Op::FreeObject { slot } => self.free_object(id, slot, cpu, elapsed),
             Op::CacheObject { slot } => self.cache_object(id, slot),
-            // Names and pipes are not objects of the simulator yet.
             Op::MakeName { .. }
             | Op::RemoveName { .. }
             | Op::OpenPipe { .. }
-            | Op::ClosePipe { .. } => self.spend_in_kernel(id, self.cost.syscall_ns, elapsed),
+            | Op::ClosePipe { .. } => self.on_thing(id, op, elapsed),
             Op::Pace { ns } => return self.pace(id, ns, *elapsed),
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];

@@ -71,7 +71,7 @@ impl World {
         self.tasks[id].objects.get_mut(slot as usize).and_then(Option::take)
     }
 
-    fn give_object_back(&mut self, object: Object, cpu: Cpu) {
+    pub(super) fn give_object_back(&mut self, object: Object, cpu: Cpu) {
         let cache = self.machine.cache_of_object(object);
         let freed = self.machine.kmem_cache_free(cache, object, cpu);
         assert!(freed.is_ok(), "{object:?} was in a slot: {freed:?}");

@@ -1,0 +1,199 @@
+//! Files, pipes and names in vain, as the objects that the kernel makes of each.
+//!
+//! Linux: what open, unlink, pipe2, close and stat leave behind, measured on 6.1 (docs/fidelity.md, "Kernel
+//! objects"). One system call allocates and frees several objects, each of which may have to reclaim, so
+//! a call is a row of steps that the task takes one after the other.
+//!
+//! Differs from Linux: the first look into a directory reads nothing; the table of open files does not
+//! grow.
+//!
+//! Invariant: a thing's object is in `things` exactly while it is in use. Files outlive their task, pipes
+//! end with it.
+
+use super::World;
+use crate::task::{ObjectStep, ThingKey};
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::gfp::Gfp;
+use pagetide_core::machine::Machine;
+use pagetide_core::slab::cached::CachedKind;
+use pagetide_core::slab::{CacheSpec, SlabError};
+use pagetide_core::units::{CacheId, Cpu, Nanos};
+use pagetide_scenario::op::Op;
+
+/// Caches of things: name, bytes of an object, charged, reclaimable.
+const CACHES: [(&str, u32, bool, bool); 6] = [
+    ("dentry", 192, true, true),
+    ("inode_cache", 640, true, true),
+    ("shmem_inode_cache", 784, true, false),
+    ("filp", 256, true, false),
+    ("lsm_inode_cache", 32, false, false),
+    ("lsm_file_cache", 24, false, false),
+];
+
+/// The machine's caches of things.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThingCaches {
+    dentry: CacheId,
+    inode: CacheId,
+    shmem_inode: CacheId,
+    filp: CacheId,
+    lsm_inode: CacheId,
+    lsm_file: CacheId,
+    /// What the pipe itself is, and its ring of 16 buffers.
+    pipe: CacheId,
+    pipe_ring: CacheId,
+}
+
+impl ThingCaches {
+    /// Finds the caches, or makes them.
+    pub fn new(machine: &mut Machine) -> Result<ThingCaches, SlabError> {
+        let mut ids = [CacheId::NONE; CACHES.len()];
+        for (id, (name, object_size, account, reclaimable)) in ids.iter_mut().zip(CACHES) {
+            *id = match machine.find_cache(name) {
+                Some(found) => found,
+                None => machine.create_cache(CacheSpec {
+                    name: name.into(),
+                    object_size,
+                    reclaimable,
+                    account,
+                })?,
+            };
+        }
+        let [dentry, inode, shmem_inode, filp, lsm_inode, lsm_file] = ids;
+        // Without accounting the kernel has no kmalloc caches of their own for what is charged.
+        let prefix = if machine.config.kmem_accounting { "kmalloc-cg-" } else { "kmalloc-" };
+        let kmalloc = |size: &str| {
+            machine.find_cache(&format!("{prefix}{size}")).ok_or(SlabError::UnknownCache)
+        };
+        let (pipe, pipe_ring) = (kmalloc("192")?, kmalloc("1k")?);
+        Ok(ThingCaches { dentry, inode, shmem_inode, filp, lsm_inode, lsm_file, pipe, pipe_ring })
+    }
+
+    /// Parts of a file on tmpfs; the last two only while it is open.
+    fn file(&self) -> [CacheId; 5] {
+        [self.filp, self.lsm_file, self.dentry, self.shmem_inode, self.lsm_inode]
+    }
+
+    /// Parts of a pipe with both ends open.
+    fn pipe(&self) -> [CacheId; 9] {
+        let [filp, lsm_file] = [self.filp, self.lsm_file];
+        let ends = [filp, lsm_file, filp, lsm_file];
+        [
+            self.inode,
+            self.lsm_inode,
+            self.pipe,
+            self.pipe_ring,
+            self.dentry,
+            ends[0],
+            ends[1],
+            ends[2],
+            ends[3],
+        ]
+    }
+}
+
+/// How many parts of a file are gone once it is closed.
+const OPEN_PARTS: usize = 2;
+
+impl World {
+    /// A system call on a name or a pipe: the steps that it takes.
+    pub(super) fn on_thing(&mut self, id: usize, op: Op, elapsed: &mut Nanos) {
+        self.spend_in_kernel(id, self.cost.syscall_ns, elapsed);
+        let Some(caches) = self.thing_caches else { return };
+        let steps = &mut self.tasks[id].steps;
+        let key = |is_pipe, number, part: usize| ThingKey { is_pipe, number, part: part as u8 };
+        match op {
+            Op::MakeName { name, missing: true } => {
+                let key = key(false, name, 0);
+                steps.push_back(ObjectStep::Alloc(key, caches.dentry));
+                steps.push_back(ObjectStep::Keep(key));
+            }
+            Op::MakeName { name, missing: false } => {
+                for (part, cache) in caches.file().into_iter().enumerate() {
+                    steps.push_back(ObjectStep::Alloc(key(false, name, part), cache));
+                }
+                for part in (0..OPEN_PARTS).rev() {
+                    steps.push_back(ObjectStep::Free(key(false, name, part)));
+                }
+            }
+            Op::RemoveName { name } => {
+                for part in OPEN_PARTS..caches.file().len() {
+                    steps.push_back(ObjectStep::Free(key(false, name, part)));
+                }
+            }
+            Op::OpenPipe { slot } => {
+                for (part, cache) in caches.pipe().into_iter().enumerate() {
+                    steps.push_back(ObjectStep::Alloc(key(true, slot, part), cache));
+                }
+            }
+            Op::ClosePipe { slot } => {
+                for part in (0..caches.pipe().len()).rev() {
+                    steps.push_back(ObjectStep::Free(key(true, slot, part)));
+                }
+            }
+            _ => unreachable!("not an operation on names or pipes"),
+        }
+    }
+
+    /// The next step of a system call on a thing.
+    pub(super) fn object_step(
+        &mut self,
+        id: usize,
+        step: ObjectStep,
+        cpu: Cpu,
+        elapsed: &mut Nanos,
+    ) {
+        match step {
+            ObjectStep::Alloc(key, cache) => {
+                self.spend_in_kernel(id, self.cost.object_ns, elapsed);
+                let task = &mut self.tasks[id];
+                task.step_of = Some(key);
+                let memcg = self.machine.mm_memcg(task.mm);
+                match self.machine.kmem_cache_alloc(cache, memcg, false, cpu) {
+                    Some(object) => self.thing_allocated(id, Outcome::Object(object)),
+                    None => {
+                        let node = self.machine.mem.cpu_node(cpu);
+                        let call = Call::kmem_alloc(task.mm, node, cache, false, Gfp::KERNEL);
+                        // Which of them does not matter: the answer is the step's.
+                        self.begin_call(id, call, Op::OpenPipe { slot: key.number }, *elapsed);
+                    }
+                }
+            }
+            ObjectStep::Free(key) => {
+                if let Some(object) = self.tasks[id].things.remove(&key) {
+                    self.give_back_late(object, cpu);
+                    let cost = self.cost.cost(&self.machine.take_work()) + self.cost.object_ns;
+                    self.spend_in_kernel(id, cost, elapsed);
+                }
+            }
+            ObjectStep::Keep(key) => {
+                if let Some(object) = self.tasks[id].things.remove(&key) {
+                    let kept = self.machine.cache_object(object, None, CachedKind::Dentry);
+                    assert!(kept.is_ok(), "{object:?} was in use: {kept:?}");
+                }
+            }
+        }
+    }
+
+    /// A step's object is there, or is not to be had: then the thing lacks it.
+    pub(super) fn thing_allocated(&mut self, id: usize, outcome: Outcome) {
+        let task = &mut self.tasks[id];
+        let Some(key) = task.step_of.take() else { return };
+        if let Outcome::Object(object) = outcome {
+            let before = task.things.insert(key, object);
+            assert!(before.is_none(), "{key:?} is made once");
+        }
+    }
+
+    /// A task ends: its pipes are closed, its files stay.
+    pub(super) fn close_all_pipes(&mut self, id: usize, cpu: Cpu) {
+        self.tasks[id].steps.clear();
+        self.tasks[id].step_of = None;
+        for (key, object) in std::mem::take(&mut self.tasks[id].things) {
+            // What is open of a file is closed, too.
+            if key.is_pipe || usize::from(key.part) < OPEN_PARTS {
+                self.give_back_late(object, cpu);
+            }
+        }
+    }
+}
