@@ -460,6 +460,8 @@ pub struct Build {
     pub stack_order: u8,
     /// Other unmovable pages for a unit's life: page tables, descriptors; 0: none.
     pub kernel_pages: u32,
+    /// Kernel objects of a unit, allocated one with each of its first operations.
+    pub mix: Option<Arc<ObjectMix>>,
 }
 
 /// Attempts to allocate blocks of one order, one after another.
@@ -512,6 +514,8 @@ pub struct KernelObjects {
     pub units: u32,
     /// From the start of one unit to that of the next, unless it took longer.
     pub interval_ns: u64,
+    /// CPU time of a unit, spread evenly over its allocations.
+    pub compute_ns: u64,
     /// The mix's beginning comes first.
     pub start: bool,
 }

@@ -439,7 +439,7 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             }
         }
     }
-    add_copies(&mut metrics, setup);
+    add_copies(&mut metrics, setup.tasks.iter().map(|task| task.name.as_str()));
     // A group that was removed has what it had then.
     let there = world.groups().map(|(group, memcg)| counts_of(&world.machine, group, memcg));
     for counts in there.chain(world.removed_groups().cloned()) {
@@ -474,6 +474,7 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             metrics.insert(format!("{name}.memory.pressure.{kind}"), metric);
         }
     }
+    add_copies(&mut metrics, setup.groups.iter().map(|group| group.name.as_str()));
     metrics
 }
 
@@ -491,14 +492,14 @@ impl Success {
     }
 }
 
-/// What the copies of a task did together, under the name they share: times, latencies and
+/// What the copies of a task did together, or those of a group, under the name they share: times, latencies and
 /// percentages are means, everything else is a sum.
-fn add_copies(metrics: &mut BTreeMap<String, Metric>, setup: &Setup) {
+fn add_copies<'n>(metrics: &mut BTreeMap<String, Metric>, names: impl Iterator<Item = &'n str>) {
     let mut families: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for task in &setup.tasks {
-        if let Some((name, copy)) = task.name.rsplit_once('.') {
+    for of in names {
+        if let Some((name, copy)) = of.rsplit_once('.') {
             if copy.bytes().all(|byte| byte.is_ascii_digit()) {
-                families.entry(name).or_default().push(&task.name);
+                families.entry(name).or_default().push(of);
             }
         }
     }

@@ -81,6 +81,9 @@ pub struct Program {
     regions_mapped: u32,
     /// The trace that the stage replays.
     trace: Option<Box<Replayed>>,
+    /// Objects of the unit under way, and whether the next operation is one of theirs.
+    beside: Option<Box<Objects>>,
+    turn: bool,
 }
 
 /// Page of rank `index` in a region of `pages` pages: the permutation that scatters ranks over a
@@ -111,6 +114,8 @@ impl Program {
             round: 0,
             regions_mapped: 0,
             trace: None,
+            beside: None,
+            turn: false,
         })
     }
 
@@ -120,6 +125,14 @@ impl Program {
     /// When a trace cannot be read on. The program ends there.
     #[inline]
     pub fn next_op(&mut self) -> Result<Option<Op>, ProgramError> {
+        if let Some(beside) = &mut self.beside {
+            self.turn = !self.turn;
+            if self.turn {
+                if let Some(op) = beside.next_op_within() {
+                    return Ok(Some(op));
+                }
+            }
+        }
         if let Some(op) = self.cursor.next_op() {
             return Ok(Some(op));
         }
@@ -211,6 +224,14 @@ impl Program {
                     *cursor = Cursor::Objects(Box::new(Objects::new(units, state)));
                 }
             }
+            Stage::Beside(units) => {
+                self.beside = plan.objects.take().map(|state| Box::new(Objects::new(units, state)));
+            }
+            Stage::EndBeside => {
+                if let Some(objects) = self.beside.take() {
+                    *cursor = Cursor::Objects(objects);
+                }
+            }
             Stage::Free(end) => *cursor = Cursor::Free(0..*end),
             Stage::Make(making) => {
                 // Counted at once: a stage is entered once, and always to its end.
@@ -291,7 +312,7 @@ impl Program {
             (Cursor::Pieces(pieces, _), Stage::Headers { .. }) => {
                 self.plan.headers = pieces.prng;
             }
-            (Cursor::Objects(objects), Stage::Objects(_)) => {
+            (Cursor::Objects(objects), Stage::Objects(_) | Stage::EndBeside) => {
                 self.plan.objects = Some(objects.into_state());
             }
             (Cursor::Churn(churn), Stage::Churn(_)) => self.plan.blocks = churn.prng,

@@ -6,13 +6,15 @@
 //! Invariant: a slot is in one place: free, waiting for its age, waiting for the unit's end, or kept.
 
 use crate::model::{KernelCache, KernelObjects, Setup};
-use crate::object_mix::{Lifetimes, ObjectRow, SHARES, WITHIN};
+use crate::object_mix::{Lifetimes, ObjectMix, ObjectRow, SHARES, WITHIN};
 use crate::op::Op;
 use crate::prng::SplitMix64;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+/// Allocations between two pieces of CPU time.
+const ALLOCS_A_COMPUTE: u64 = 8;
 /// Objects that a task keeps at most; further ones go at the unit's end.
 const KEPT_MAX: u32 = 1 << 24;
 
@@ -22,6 +24,7 @@ pub(super) struct Units {
     rows: Arc<[Row]>,
     units: u32,
     interval_ns: u64,
+    compute_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,15 +40,21 @@ struct Row {
 
 /// The stages of a phase: the beginning, and the units.
 pub(super) fn units(setup: &Setup, objects: &KernelObjects) -> Result<Vec<Units>, String> {
-    let KernelObjects { mix, units, interval_ns, start } = objects;
+    let KernelObjects { mix, units, interval_ns, compute_ns, start } = objects;
+    let compute_ns = *compute_ns;
     let mut list = Vec::with_capacity(2);
     if *start {
         let rows = rows(setup, &mix.start_rows)?;
-        list.push(Units { rows, units: 1, interval_ns: 0 });
+        list.push(Units { rows, units: 1, interval_ns: 0, compute_ns });
     }
     let rows = rows(setup, &mix.rows)?;
-    list.push(Units { rows, units: *units, interval_ns: *interval_ns });
+    list.push(Units { rows, units: *units, interval_ns: *interval_ns, compute_ns });
     Ok(list)
+}
+
+/// One unit of a mix.
+pub(super) fn one_unit(setup: &Setup, mix: &ObjectMix) -> Result<Units, String> {
+    Ok(Units { rows: rows(setup, &mix.rows)?, units: 1, interval_ns: 0, compute_ns: 0 })
 }
 
 fn rows(setup: &Setup, rows: &[ObjectRow]) -> Result<Arc<[Row]>, String> {
@@ -127,6 +136,9 @@ pub(super) struct Objects {
     rows: Vec<Progress>,
     units_left: u32,
     interval_ns: u64,
+    compute_ns: u64,
+    /// What of it is left of this unit.
+    compute_left: u64,
     step: Step,
     /// Sum of the rows' `left`.
     left: u64,
@@ -150,6 +162,8 @@ impl Objects {
             rows,
             units_left: units.units,
             interval_ns: units.interval_ns,
+            compute_ns: units.compute_ns,
+            compute_left: 0,
             step: Step::Between,
             left: 0,
             count: 0,
@@ -161,6 +175,15 @@ impl Objects {
 
     pub(super) fn into_state(self) -> State {
         self.state
+    }
+
+    /// The next operation, but for those that end a unit.
+    pub(super) fn next_op_within(&mut self) -> Option<Op> {
+        match self.step {
+            Step::Within if self.left == 0 => None,
+            Step::Ending => None,
+            Step::Between | Step::Within => self.next_op(),
+        }
     }
 
     pub(super) fn next_op(&mut self) -> Option<Op> {
@@ -179,6 +202,9 @@ impl Objects {
                             self.due.pop();
                             return Some(self.free(slot));
                         }
+                    }
+                    if let Some(ns) = self.compute() {
+                        return Some(Op::Compute { ns });
                     }
                     if self.left > 0 {
                         return Some(self.alloc());
@@ -200,7 +226,20 @@ impl Objects {
         }
     }
 
+    /// CPU time that is due before the next allocation: as much of the unit's as allocations are over.
+    fn compute(&mut self) -> Option<u64> {
+        if self.compute_left == 0 || !self.count.is_multiple_of(ALLOCS_A_COMPUTE) && self.left > 0 {
+            return None;
+        }
+        let total = self.count + self.left;
+        let after = u128::from(self.compute_ns) * u128::from(self.left) / u128::from(total.max(1));
+        let ns = self.compute_left.saturating_sub(after as u64);
+        self.compute_left -= ns;
+        (ns > 0).then_some(ns)
+    }
+
     fn begin(&mut self) {
+        self.compute_left = self.compute_ns;
         (self.step, self.left, self.count, self.ended) = (Step::Within, 0, 0, 0);
         self.at_end.clear();
         for progress in &mut self.rows {

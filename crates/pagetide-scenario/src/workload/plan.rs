@@ -106,6 +106,10 @@ pub(super) enum Stage {
     Take(Take),
     Churn(KernelMemory),
     Objects(Units),
+    /// One unit of objects beside the stages that follow, one operation of either in turn.
+    Beside(Units),
+    /// The rest of that unit.
+    EndBeside,
     Make(Making),
     /// Frees the blocks in the slots from 0 to below this.
     Free(u32),
@@ -320,7 +324,10 @@ impl Planner<'_> {
         if build.units == 0 {
             return Err("it has no units".into());
         }
-        let mut stages = Vec::with_capacity(7);
+        let mut stages = Vec::with_capacity(9);
+        if let Some(mix) = &build.mix {
+            stages.push(Stage::Beside(objects::one_unit(self.setup, mix)?));
+        }
         let block = BUILD_BLOCK;
         let stacks = u32::from(build.stack_order > 0);
         let blocks = stacks + build.kernel_pages;
@@ -350,6 +357,7 @@ impl Planner<'_> {
             stages.push(Stage::FileWrite { file, bytes: Some(bytes), block });
         }
         stages.extend((blocks > 0).then_some(Stage::Free(blocks)));
+        stages.extend(build.mix.is_some().then_some(Stage::EndBeside));
         Ok(stages)
     }
 

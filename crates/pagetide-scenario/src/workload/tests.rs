@@ -453,6 +453,7 @@ fn build(trace: &TraceFile, units: u32) -> Build {
         objects: None,
         stack_order: 0,
         kernel_pages: 0,
+        mix: None,
     }
 }
 

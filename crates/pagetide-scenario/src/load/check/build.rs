@@ -40,6 +40,11 @@ impl Phases<'_, '_> {
             let span = keys.object.as_ref().map_or(name.span, |object| object.span);
             self.check_growth(file, bytes.saturating_mul(u64::from(units)), span, sink);
         }
+        let load = |path| self.scene.mixes.borrow_mut().load(path, self.scene.base_dir, sink);
+        let mix = match keys.mix.as_ref().map(load) {
+            Some(None) => return None,
+            mix => mix.flatten(),
+        };
         Some(Workload::Build(Build {
             trace: trace?,
             units: units?,
@@ -47,6 +52,7 @@ impl Phases<'_, '_> {
             headers,
             objects,
             stack_order: keys.stack_order.as_ref().map_or(0, |order| order.value.0 as u8),
+            mix,
             kernel_pages: keys.kernel_pages.as_ref().map_or(0, |pages| pages.value.0 as u32),
         }))
     }

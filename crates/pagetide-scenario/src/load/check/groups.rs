@@ -20,6 +20,8 @@ pub(super) struct Groups<'a> {
     pub(super) names: Names<'a>,
     /// What the setup gets.
     pub(super) list: Vec<Group>,
+    /// How many copies there are of those that are not alone, by the first.
+    copies: BTreeMap<usize, usize>,
     /// Those that some task removes.
     removed: BTreeSet<usize>,
 }
@@ -46,6 +48,7 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) ->
     let mut groups: Vec<Group> = Vec::with_capacity(order.len());
     let mut place_of: BTreeMap<usize, usize> = BTreeMap::new();
     let mut depths: Vec<u32> = Vec::with_capacity(order.len());
+    let mut copies: BTreeMap<usize, usize> = BTreeMap::new();
     for index in order {
         let group = &list[index];
         let controls = check_writes(&group.controls.writes, GROUP_CONTROLS, "control file", sink);
@@ -65,12 +68,43 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) ->
             let message = format!("the group `{}` is {depth} levels deep", clip(&name.value.0));
             sink.hinted(name.span, message, format!("groups may be {DEPTH_MAX} levels deep"));
         }
-        depths.push(depth);
-        groups.push(Group { name: name.value.0.clone(), parent, controls, at_start });
+        let nr = group.table.copies.as_ref().map_or(1, |copies| copies.value.0 as usize);
+        if nr > 1 {
+            report_bad_copies(list, index, &parents, sink);
+            copies.insert(groups.len(), nr);
+        }
+        for copy in 0..nr {
+            let name = match nr {
+                1 => name.value.0.clone(),
+                _ => format!("{}.{copy}", name.value.0),
+            };
+            depths.push(depth);
+            groups.push(Group { name, parent, controls: controls.clone(), at_start });
+        }
     }
     check_protection(list, memory, sink);
     let removed = removed(raw, &names);
-    Groups { names, list: groups, removed }
+    Groups { names, list: groups, copies, removed }
+}
+
+/// Copies have no groups in them, and are there from the start: nobody could say which is meant.
+fn report_bad_copies(
+    list: &[raw::Group],
+    index: usize,
+    parents: &[Option<usize>],
+    sink: &mut Sink,
+) {
+    let group = &list[index];
+    let Some(copies) = &group.table.copies else { return };
+    if !is_at_start(group) {
+        let hint = "leave out `at_start`, or write the groups one by one";
+        sink.hinted(copies.span, "copies of a group are there at the start", hint);
+    }
+    let child = list.iter().zip(parents).find(|(_, parent)| **parent == Some(index));
+    if let Some(at) = child.and_then(|(child, _)| child.table.parent.as_ref()) {
+        let hint = "write the groups one by one, or leave out `copies`";
+        sink.hinted(at.span, "the parent is several groups", hint);
+    }
 }
 
 fn is_at_start(group: &raw::Group) -> bool {
@@ -154,6 +188,11 @@ fn parents_first(list: &[raw::Group], parents: &[Option<usize>], sink: &mut Sink
 }
 
 impl Groups<'_> {
+    /// The group of a task's copy, whose tasks name `group`.
+    pub(super) fn of_copy(&self, group: usize, copy: usize) -> usize {
+        group + self.copies.get(&group).map_or(0, |nr| copy % nr)
+    }
+
     /// The group that a task runs in from its start.
     pub(super) fn of_task(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
         let group = self.names.find(name, sink)?;

@@ -29,7 +29,12 @@ impl Mixes {
         self.caches.into_iter().map(|(cache, _)| cache).collect()
     }
 
-    fn load(&mut self, path: &At<String>, base: &Path, sink: &mut Sink) -> Option<Arc<ObjectMix>> {
+    pub(super) fn load(
+        &mut self,
+        path: &At<String>,
+        base: &Path,
+        sink: &mut Sink,
+    ) -> Option<Arc<ObjectMix>> {
         let full = base.join(&path.value);
         let index = self.read.iter().position(|(known, _)| *known == full);
         let index = index.unwrap_or_else(|| {
@@ -133,6 +138,7 @@ impl Phases<'_, '_> {
             mix,
             units: units?.value.0 as u32,
             interval_ns: keys.interval.as_ref().map_or(0, |interval| interval.value.0),
+            compute_ns: keys.compute.as_ref().map_or(0, |compute| compute.value.0),
             start: start.is_some(),
         }))
     }

@@ -94,7 +94,7 @@ pub(super) fn check(
         let message = "every task is in the background: the run would end at once";
         sink.hinted(list[0].table.at, message, "leave out `background` for one of them");
     }
-    expand(&drafts, files)
+    expand(&drafts, scene.groups, files)
 }
 
 fn is_within_limits(drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) -> bool {
@@ -253,7 +253,7 @@ fn report_endless(
 }
 
 /// Makes the copies.
-fn expand(drafts: &[Draft<'_>], files: &mut Files<'_>) -> Vec<Task> {
+fn expand(drafts: &[Draft<'_>], groups: &Groups<'_>, files: &mut Files<'_>) -> Vec<Task> {
     let mut tasks = Vec::new();
     for draft in drafts {
         for copy in 0..draft.copies {
@@ -271,7 +271,7 @@ fn expand(drafts: &[Draft<'_>], files: &mut Files<'_>) -> Vec<Task> {
             let (after, until) = (draft.after.map(index), draft.until.map(index));
             tasks.push(Task {
                 name,
-                group: draft.group,
+                group: draft.group.map(|group| groups.of_copy(group, copy)),
                 start: Start { delay_ns: draft.delay_ns, after },
                 background: draft.background,
                 until,

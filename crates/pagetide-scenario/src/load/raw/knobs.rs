@@ -1,7 +1,7 @@
 //! `[sysctl]`, `[policy]` and `[[group]]`: what a user would echo into control files. A text is
 //! kept as it is written; whether the kernel would take it is checked later.
 
-use crate::load::decode::{expected, table, unknown_key, Decode, Keyed, Name};
+use crate::load::decode::{expected, table, unknown_key, Decode, Int, Keyed, Name};
 use crate::load::span::{At, Sink};
 use crate::load::tree::{Entry, Node, Value};
 use crate::names::{BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy};
@@ -171,6 +171,9 @@ pub(crate) struct Group {
     pub(crate) controls: Knobs,
 }
 
+/// Groups that one table stands for.
+const GROUP_COPIES_MAX: i64 = 4096;
+
 table! {
     /// A memory group.
     GroupTable {
@@ -182,6 +185,8 @@ table! {
         /// It is there when the run begins; otherwise a task makes it with workload create-group
         /// (default true).
         at_start: At<bool>,
+        /// Several groups NAME.0, NAME.1 ...; copies of a task go to them in turn (default 1).
+        copies: At<Int<1, GROUP_COPIES_MAX>>,
     }
 }
 

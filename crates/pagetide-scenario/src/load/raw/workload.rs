@@ -228,6 +228,8 @@ table! {
         units: At<Int<1, { u32::MAX as i64 }>>,
         /// From the start of one unit to that of the next (default 0: at once).
         interval: At<Time>,
+        /// CPU time of a unit, between its allocations (default 0).
+        compute: At<Time>,
         /// First the mix's beginning, which stays until the task ends (default false).
         start_unit: At<bool>,
     }
@@ -306,6 +308,8 @@ table! {
         stack_order: At<Int<0, ORDER_MAX>>,
         /// Other unmovable pages that a unit has while it lives (default 0).
         kernel_pages: At<Int<0, KERNEL_PAGES_MAX>>,
+        /// The kernel objects that a unit has while it lives, an object mix (default: none).
+        mix: At<String>,
     }
 }
 

@@ -55,6 +55,7 @@ fn defaults_are_those_of_the_recorded_compile() {
         objects: None,
         stack_order: 0,
         kernel_pages: 0,
+        mix: None,
     };
     assert_eq!(bare, expected);
     assert_eq!(files, ["data", "tree", "include"]);

@@ -21,7 +21,13 @@ fn row(table: &str, name: &str, reclaimable: bool, allocs: &str, lifetimes: &str
 /// The operations of units of `mix`, in phases.
 fn phases(mix: &Arc<ObjectMix>, of: &[(u32, bool)], interval_ns: u64) -> Vec<Op> {
     let objects = |&(units, start)| {
-        Workload::KernelObjects(KernelObjects { mix: Arc::clone(mix), units, interval_ns, start })
+        Workload::KernelObjects(KernelObjects {
+            mix: Arc::clone(mix),
+            units,
+            interval_ns,
+            compute_ns: 0,
+            start,
+        })
     };
     let mut setup = setup(Vec::new(), vec![task(of.iter().map(objects).collect())]);
     setup.caches = mix.caches();
@@ -173,7 +179,7 @@ fn slots_stay_dense_and_what_is_kept_stays() {
 #[test]
 fn a_mix_without_its_caches_is_refused() {
     let mix = mix(&row("cache", "filp", false, "1", "unit = 1"));
-    let objects = KernelObjects { mix, units: 1, interval_ns: 0, start: false };
+    let objects = KernelObjects { mix, units: 1, interval_ns: 0, compute_ns: 0, start: false };
     let setup = setup(Vec::new(), vec![task(vec![Workload::KernelObjects(objects)])]);
     let problem = Program::new(&setup, 0, 1).unwrap_err().to_string();
     assert!(problem.ends_with("there is no cache `filp`"), "{problem}");
