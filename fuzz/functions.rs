@@ -107,7 +107,8 @@ pub fn object_mix(bytes: &[u8]) {
     let mut setup = scenario.expect("a sound scenario").variants.remove(0).setup;
     setup.caches = mix.caches();
     let start = !mix.start_rows.is_empty();
-    let objects = KernelObjects { mix: Arc::new(mix), units: 3, interval_ns: 1, start };
+    let objects =
+        KernelObjects { mix: Arc::new(mix), units: 3, interval_ns: 1, compute_ns: 1000, start };
     setup.tasks[0].phases[0].workload = Workload::KernelObjects(objects);
     let mut program = Program::new(&setup, 0, 1).expect("a mix with its caches");
     let mut held = BTreeSet::new();
