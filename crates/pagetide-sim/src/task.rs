@@ -112,11 +112,20 @@ pub struct ThingKey {
     pub part: u8,
 }
 
+/// What a name or a pipe has one of.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its cache.
+    pub cache: CacheId,
+    /// The kernel charges it to the task's group.
+    pub account: bool,
+}
+
 /// A part of a system call on a name or a pipe.
 #[derive(Clone, Copy, Debug)]
 pub enum ObjectStep {
     /// Allocates an object of a cache.
-    Alloc(ThingKey, CacheId),
+    Alloc(ThingKey, Part),
     /// Frees it.
     Free(ThingKey),
     /// Leaves it to the kernel.

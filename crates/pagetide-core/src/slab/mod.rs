@@ -112,6 +112,8 @@ const KMALLOC_KINDS: [(&str, bool, bool); 3] =
 #[derive(Clone, Debug)]
 pub(crate) struct Slabs {
     pub caches: Vec<KmemCache>,
+    /// Caches that are nobody's clone, in the order of their creation.
+    roots: Vec<CacheId>,
     /// Ids without a cache.
     free_ids: Vec<u32>,
     /// Ids of plain kmalloc caches, by size.
@@ -148,6 +150,7 @@ impl Slabs {
         };
         let mut slabs = Slabs {
             caches: Vec::new(),
+            roots: Vec::new(),
             free_ids: Vec::new(),
             kmalloc: Vec::new(),
             tree_node: CacheId::NONE,
@@ -209,7 +212,13 @@ impl Slabs {
     /// Adds a cache that is known to be possible.
     fn add(&mut self, spec: CacheSpec) -> CacheId {
         let shape = self.shape(spec.object_size).expect("the kernel's own caches are small");
-        self.insert(KmemCache::new(spec, shape, self.nr_cpus, self.nr_nodes))
+        self.insert_root(KmemCache::new(spec, shape, self.nr_cpus, self.nr_nodes))
+    }
+
+    fn insert_root(&mut self, cache: KmemCache) -> CacheId {
+        let id = self.insert(cache);
+        self.roots.push(id);
+        id
     }
 
     /// Adds a cache, as its own root.
@@ -245,14 +254,13 @@ impl Slabs {
 
     /// Caches that are nobody's clone, in the order of their creation.
     pub fn roots(&self) -> impl Iterator<Item = CacheId> + '_ {
-        (0..self.caches.len() as u32).map(CacheId).filter(|id| {
-            self.caches[id.idx()].root == *id && !self.caches[id.idx()].name.is_empty()
-        })
+        self.roots.iter().copied()
     }
 
     pub(crate) fn digest(&self, digest: &mut Digest) {
         let Slabs {
             caches,
+            roots: _,
             free_ids,
             kmalloc: _,
             tree_node: _,
@@ -357,7 +365,7 @@ impl Machine {
             return Err(SlabError::DuplicateName);
         }
         let (nr_cpus, nr_nodes) = (self.slabs.nr_cpus, self.slabs.nr_nodes);
-        Ok(self.slabs.insert(KmemCache::new(spec, shape, nr_cpus, nr_nodes)))
+        Ok(self.slabs.insert_root(KmemCache::new(spec, shape, nr_cpus, nr_nodes)))
     }
 
     /// The cache of a name, groups' clones aside.

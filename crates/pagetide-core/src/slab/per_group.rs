@@ -154,8 +154,8 @@ impl Machine {
     /// A group goes: no clone is used any more, and each keeps only slabs with objects. With re-parenting
     /// they belong to the parent from now on.
     pub(crate) fn deactivate_clones(&mut self, memcg: MemcgId, parent: MemcgId) {
-        for root in 0..self.slabs.caches.len() {
-            if let Some(clone) = self.slabs.caches[root].clones.get_mut(memcg.idx()) {
+        for root in self.slabs.roots().collect::<alloc::vec::Vec<_>>() {
+            if let Some(clone) = self.slabs.caches[root.idx()].clones.get_mut(memcg.idx()) {
                 *clone = CacheId::NONE;
             }
         }

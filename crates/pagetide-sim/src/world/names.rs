@@ -11,7 +11,7 @@
 //! end with it.
 
 use super::World;
-use crate::task::{ObjectStep, ThingKey};
+use crate::task::{ObjectStep, Part, ThingKey};
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::machine::Machine;
@@ -33,23 +33,24 @@ const CACHES: [(&str, u32, bool, bool); 6] = [
 /// The machine's caches of things.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThingCaches {
-    dentry: CacheId,
-    inode: CacheId,
-    shmem_inode: CacheId,
-    filp: CacheId,
-    lsm_inode: CacheId,
-    lsm_file: CacheId,
+    dentry: Part,
+    inode: Part,
+    shmem_inode: Part,
+    filp: Part,
+    lsm_inode: Part,
+    lsm_file: Part,
     /// What the pipe itself is, and its ring of 16 buffers.
-    pipe: CacheId,
-    pipe_ring: CacheId,
+    pipe: Part,
+    pipe_ring: Part,
 }
 
 impl ThingCaches {
     /// Finds the caches, or makes them.
     pub fn new(machine: &mut Machine) -> Result<ThingCaches, SlabError> {
-        let mut ids = [CacheId::NONE; CACHES.len()];
-        for (id, (name, object_size, account, reclaimable)) in ids.iter_mut().zip(CACHES) {
-            *id = match machine.find_cache(name) {
+        let mut parts = [Part { cache: CacheId::NONE, account: false }; CACHES.len()];
+        for (part, (name, object_size, account, reclaimable)) in parts.iter_mut().zip(CACHES) {
+            // A mix may have made the cache, which knows then for each object who is to pay.
+            let cache = match machine.find_cache(name) {
                 Some(found) => found,
                 None => machine.create_cache(CacheSpec {
                     name: name.into(),
@@ -58,24 +59,27 @@ impl ThingCaches {
                     account,
                 })?,
             };
+            *part = Part { cache, account };
         }
-        let [dentry, inode, shmem_inode, filp, lsm_inode, lsm_file] = ids;
+        let [dentry, inode, shmem_inode, filp, lsm_inode, lsm_file] = parts;
         // Without accounting the kernel has no kmalloc caches of their own for what is charged.
         let prefix = if machine.config.kmem_accounting { "kmalloc-cg-" } else { "kmalloc-" };
         let kmalloc = |size: &str| {
-            machine.find_cache(&format!("{prefix}{size}")).ok_or(SlabError::UnknownCache)
+            let cache = machine.find_cache(&format!("{prefix}{size}"));
+            let cache = cache.ok_or(SlabError::UnknownCache)?;
+            Ok::<_, SlabError>(Part { cache, account: true })
         };
         let (pipe, pipe_ring) = (kmalloc("192")?, kmalloc("1k")?);
         Ok(ThingCaches { dentry, inode, shmem_inode, filp, lsm_inode, lsm_file, pipe, pipe_ring })
     }
 
     /// Parts of a file on tmpfs; the last two only while it is open.
-    fn file(&self) -> [CacheId; 5] {
+    fn file(&self) -> [Part; 5] {
         [self.filp, self.lsm_file, self.dentry, self.shmem_inode, self.lsm_inode]
     }
 
     /// Parts of a pipe with both ends open.
-    fn pipe(&self) -> [CacheId; 9] {
+    fn pipe(&self) -> [Part; 9] {
         let [filp, lsm_file] = [self.filp, self.lsm_file];
         let ends = [filp, lsm_file, filp, lsm_file];
         [
@@ -144,16 +148,16 @@ impl World {
         elapsed: &mut Nanos,
     ) {
         match step {
-            ObjectStep::Alloc(key, cache) => {
+            ObjectStep::Alloc(key, Part { cache, account }) => {
                 self.spend_in_kernel(id, self.cost.object_ns, elapsed);
                 let task = &mut self.tasks[id];
                 task.step_of = Some(key);
                 let memcg = self.machine.mm_memcg(task.mm);
-                match self.machine.kmem_cache_alloc(cache, memcg, false, cpu) {
+                match self.machine.kmem_cache_alloc(cache, memcg, account, cpu) {
                     Some(object) => self.thing_allocated(id, Outcome::Object(object)),
                     None => {
                         let node = self.machine.mem.cpu_node(cpu);
-                        let call = Call::kmem_alloc(task.mm, node, cache, false, Gfp::KERNEL);
+                        let call = Call::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
                         // Which of them does not matter: the answer is the step's.
                         self.begin_call(id, call, Op::OpenPipe { slot: key.number }, *elapsed);
                     }
