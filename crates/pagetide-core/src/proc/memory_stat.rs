@@ -136,7 +136,14 @@ impl Machine {
     fn group_usage(&self, members: &[bool]) -> Usage {
         let is_member = |memcg: MemcgId| memcg.is_some() && members[memcg.idx()];
         let mut usage = Usage::default();
+        let groups = self.memcgs.iter().zip(members).filter(|(_, &is_member)| is_member);
+        // Most groups are small or empty: nobody looks on when all pages are found.
+        let mut left: u64 = groups.map(|(group, _)| group.charged).sum();
+        if left == 0 {
+            return usage;
+        }
         for page in self.mem.pages.iter().filter(|page| is_member(page.memcg)) {
+            left -= page.nr_pages();
             let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
             let mapped = page.mapcount > 0;
             let swapcached = page.has(PageFlags::SWAPCACHE);
@@ -148,6 +155,9 @@ impl Machine {
             usage.swapcached += u64::from(swapcached);
             // What is charged and not user memory is a page of page table.
             usage.pagetables += u64::from(!anon && !file && !page.place.is_lru());
+            if left == 0 {
+                break;
+            }
         }
         usage
     }

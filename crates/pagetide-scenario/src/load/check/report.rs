@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The first parts that a metric's key can have here: tasks, their common names, groups.
 fn owners(setup: &Setup) -> BTreeSet<&str> {
     let tasks = setup.tasks.iter().map(|task| task.name.as_str());
-    let common = tasks.clone().filter_map(|name| name.split_once('.').map(|(name, _)| name));
     let groups = setup.groups.iter().map(|group| group.name.as_str());
+    let common = tasks.clone().chain(groups.clone());
+    let common = common.filter_map(|name| name.split_once('.').map(|(name, _)| name));
     // The machine's own highest levels are called `peak.NAME`.
     tasks.chain(common).chain(groups).chain(["peak"]).collect()
 }
