@@ -39,9 +39,45 @@ count() {
 }
 compile() { gcc -O2 -Wall -c /record/unit.c -o "/out/$1.o"; }
 service() { redis-server --port "$((7000 + $1))" --save "" --daemonize no --dir /tmp >/dev/null & }
+# A database server on the data directory $1, port $2. Called in the background: the shell becomes it.
+serve() {
+    exec mariadbd --user=root --datadir="$1" --port="$2" --socket="/tmp/sock.$2" \
+        --bind-address=127.0.0.1 --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
+        >"/run/result/mariadbd.$2.log" 2>&1
+}
+# Waits for the server on port $1. Its file comes after the port listens.
+await() { until [ -S "/tmp/sock.$1" ]; do pause 0.2; done; }
+stop() { mariadb --socket="/tmp/sock.$1" -e shutdown; }
+# sysbench with the script $2 and the server on port $1.
 bench() {
-    sysbench /record/transactions.lua --db-driver=mysql --mysql-host=127.0.0.1 --mysql-user=root \
+    local port="$1" script="$2"
+    shift 2
+    sysbench "$script" --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port="$port" --mysql-user=root \
         --mysql-db=test --tables=4 --table-size=5000 --threads=1 --time=0 "$@"
+}
+# A server for good, warmed by the first transactions of a connection. Who asks for these is another
+# shell, so that nothing of the client's is the unit's.
+server() {
+    serve "/data/$1" "$((3306 + $1))" &
+    await "$((3306 + $1))"
+    echo "$((3306 + $1))" >&5
+    read -r nothing <&6
+    pause 4
+}
+client() {
+    while read -r port <&5; do
+        bench "$port" oltp_read_write --events=20 run >>/run/result/sysbench.log 2>&1
+        echo warm >&6
+    done
+}
+
+# Tables for sysbench, by a server that stays.
+create() {
+    serve /var/lib/mysql 3306 &
+    await 3306
+    mariadb --socket=/tmp/sock.3306 -e "create database test"
+    say "database is up"
+    bench 3306 oltp_read_write prepare
 }
 
 # What makes files and caches warm, so that the first unit is like the others.
@@ -51,13 +87,26 @@ compile)
     compile b
     ;;
 database)
-    mariadbd --user=root --datadir=/var/lib/mysql --socket=/tmp/sock --bind-address=127.0.0.1 \
-        --innodb-buffer-pool-size=64M >/run/result/mariadbd.log 2>&1 &
-    until mariadb --socket=/tmp/sock -e "select 1" >/dev/null 2>&1; do pause 1; done
-    mariadb --socket=/tmp/sock -e "create database test"
-    say "database is up"
-    bench prepare
-    bench --connections=1 --events=20 run >/dev/null
+    create
+    bench 3306 /record/transactions.lua --connections=1 --events=20 run >/dev/null
+    ;;
+database-server)
+    create
+    stop 3306
+    wait
+    i=0
+    while [ $i -le "$units" ]; do
+        busybox mkdir -p /data
+        busybox cp -a /var/lib/mysql "/data/$i"
+        i=$((i + 1))
+    done
+    busybox sync
+    # The program's files are warm with the first server, but a server's data are its own.
+    echo 3 >/proc/sys/vm/drop_caches
+    mkfifo /tmp/ask /tmp/answer
+    exec 5<>/tmp/ask 6<>/tmp/answer
+    client &
+    server 0
     ;;
 service)
     service 0
@@ -102,7 +151,18 @@ compile)
         i=$((i + 1))
     done
     ;;
-database) bench --connections=32 --events="$units" run >/run/result/sysbench.log ;;
+database)
+    bench 3306 /record/transactions.lua --connections=32 --events="$units" run >/run/result/sysbench.log
+    ;;
+database-server)
+    while [ $i -le "$units" ]; do
+        mark "begin unit"
+        server $i
+        mark "end unit"
+        pause 0.2
+        i=$((i + 1))
+    done
+    ;;
 service)
     while [ $i -le "$units" ]; do
         mark "begin unit"
@@ -123,7 +183,8 @@ fi
 # Afterwards everything goes, so that what was kept tells its name when it is freed; and what goes only now
 # that the kernel is asked to shrink, nobody used: it was cached.
 case "$work" in
-database) mariadb --socket=/tmp/sock -e shutdown ;;
+database) stop 3306 ;;
+database-server) busybox killall mariadbd ;;
 service) busybox killall redis-server ;;
 esac
 pause 3

@@ -3,9 +3,9 @@
 # allocation and free of slab memory (Linux: the kmem events of tracefs) while WORK runs, and turns
 # that into an object mix (docs/scenario.md, "kernel-objects").
 #
-#   scripts/record_objects/record.sh compile|database|service SCRATCH [UNITS]
+#   scripts/record_objects/record.sh compile|database|database-server|service SCRATCH [UNITS]
 #
-# SCRATCH is a directory for packages, images and traces (1.5 GB); packages and images in it are used again.
+# SCRATCH is a directory for packages, images and traces (2 GB); packages and images in it are used again.
 # The mix goes to experiments/objects/WORK.toml, what was counted on the way to SCRATCH/WORK/report.
 # Wants Linux on x86-64, apt-get of Debian 12, root, QEMU and the kernel of scripts/kernel.sh. Takes 3
 # to 10 minutes by emulation.
@@ -25,15 +25,16 @@ fail() {
     exit 1
 }
 
-[ $# -ge 2 ] || fail "usage: record.sh compile|database|service SCRATCH [UNITS]"
+[ $# -ge 2 ] || fail "usage: record.sh compile|database|database-server|service SCRATCH [UNITS]"
 work="$1"
 mkdir -p "$2"
 scratch="$(cd "$2" && pwd)"
 case "$work" in
 compile) units="${3:-40}" ;;
 database) units="${3:-200}" ;;
+database-server) units="${3:-10}" ;;
 service) units="${3:-30}" ;;
-*) fail "no work \`$work\`: compile, database or service" ;;
+*) fail "no work \`$work\`: compile, database, database-server or service" ;;
 esac
 [ "$(id -u)" = 0 ] || fail "wants root: it makes files of other owners"
 image="$(find "$kernel/boot" -name 'vmlinuz-*' 2>/dev/null | sort -V | tail -n 1)"
@@ -70,7 +71,7 @@ fi
 mkdir -p "$scratch/root/record"
 cp "$here"/{guest.sh,unit.c,transactions.lua} "$scratch/root/record/"
 rm -f "$scratch/disk.img"
-truncate -s 2G "$scratch/disk.img"
+truncate -s 4G "$scratch/disk.img"
 mke2fs -q -t ext4 -d "$scratch/root" "$scratch/disk.img"
 
 # The archive that the kernel starts from: a shell, the modules of the disk.
