@@ -7,4 +7,5 @@
 
 pub mod clock;
 pub mod driver;
+pub mod objects;
 pub mod stream;
