@@ -12,11 +12,11 @@
 use criterion::{criterion_group, criterion_main, Throughput};
 use mimalloc::MiMalloc;
 use pagetide_bench::clock::CpuTime;
-use pagetide_bench::objects::Kernel;
+use pagetide_bench::objects::{Kernel, Payer};
 use pagetide_core::config::{Config, SlabOwners, SlubPolicy};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::slab::Object;
-use pagetide_core::units::{Cpu, MmId};
+use pagetide_core::units::Cpu;
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
 use tikv_jemallocator::Jemalloc;
@@ -44,18 +44,18 @@ trait Objects {
 /// A cache of ours, and whoever pays for its objects.
 struct Ours {
     kernel: Kernel,
-    payer: MmId,
+    payer: Payer,
 }
 
 impl Objects for Ours {
     type Object = Object;
 
-    #[inline]
+    #[inline(always)]
     fn get(&mut self) -> Object {
         self.kernel.alloc(self.payer, Cpu(0))
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, object: Object) {
         self.kernel.free(object, Cpu(0));
     }
@@ -68,21 +68,21 @@ impl Objects for Ours {
 /// A cache of ours whose objects are for each of its groups in turn.
 struct RoundRobin {
     ours: Ours,
-    groups: [MmId; GROUPS],
+    groups: [Payer; GROUPS],
     next: usize,
 }
 
 impl Objects for RoundRobin {
     type Object = Object;
 
-    #[inline]
+    #[inline(always)]
     fn get(&mut self) -> Object {
         self.next = (self.next + 1) % GROUPS;
         self.ours.payer = self.groups[self.next];
         self.ours.get()
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, object: Object) {
         self.ours.put(object);
     }
@@ -97,7 +97,7 @@ struct Peer<A> {
 impl<A: GlobalAlloc> Objects for Peer<A> {
     type Object = *mut u8;
 
-    #[inline]
+    #[inline(always)]
     fn get(&mut self) -> *mut u8 {
         // SAFETY: the layout has a size.
         let object = unsafe { self.allocator.alloc(self.layout) };
@@ -105,7 +105,7 @@ impl<A: GlobalAlloc> Objects for Peer<A> {
         object
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, object: *mut u8) {
         // SAFETY: the benches give back once what they got here.
         unsafe { self.allocator.dealloc(object, self.layout) }
@@ -120,7 +120,7 @@ fn peer<A: GlobalAlloc>(allocator: A, size: u32) -> Peer<A> {
 /// A cache whose objects nobody pays for.
 fn root(size: u32, slub: SlubPolicy) -> Ours {
     let mut kernel = Kernel::new(MEMORY, size, Config { slub, ..Config::default() });
-    let payer = kernel.machine.create_mm(ROOT);
+    let payer = kernel.task(ROOT);
     Ours { kernel, payer }
 }
 

@@ -13,7 +13,14 @@ use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::slab::{CacheSpec, Object};
-use pagetide_core::units::{CacheId, Cpu, MmId, NodeId};
+use pagetide_core::units::{CacheId, Cpu, MemcgId, MmId, NodeId};
+
+/// A task and its group.
+#[derive(Clone, Copy, Debug)]
+pub struct Payer {
+    mm: MmId,
+    memcg: MemcgId,
+}
 
 /// A machine of one node and one CPU.
 pub struct Kernel {
@@ -35,22 +42,27 @@ impl Kernel {
     }
 
     /// A task in a new group.
-    pub fn group(&mut self) -> MmId {
+    pub fn group(&mut self) -> Payer {
         let memcg = self.machine.create_memcg("group".into(), ROOT).expect("there is room");
-        self.machine.create_mm(memcg)
+        self.task(memcg)
     }
 
-    /// An object, for which the group of `mm` pays.
-    #[inline]
-    pub fn alloc(&mut self, mm: MmId, cpu: Cpu) -> Object {
-        let memcg = self.machine.mm_memcg(mm);
-        match self.machine.kmem_cache_alloc(self.cache, memcg, false, cpu) {
+    /// A task of a group.
+    pub fn task(&mut self, memcg: MemcgId) -> Payer {
+        Payer { mm: self.machine.create_mm(memcg), memcg }
+    }
+
+    /// An object, for which the group of `payer` pays.
+    #[inline(always)]
+    pub fn alloc(&mut self, payer: Payer, cpu: Cpu) -> Object {
+        match self.machine.kmem_cache_alloc(self.cache, payer.memcg, false, cpu) {
             Some(object) => object,
-            None => self.alloc_slow(mm, cpu),
+            None => self.alloc_slow(payer.mm, cpu),
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn alloc_slow(&mut self, mm: MmId, cpu: Cpu) -> Object {
         let mut call = Call::kmem_alloc(mm, NodeId(0), self.cache, false, Gfp::KERNEL);
         loop {
@@ -65,7 +77,7 @@ impl Kernel {
     }
 
     /// Gives an object back.
-    #[inline]
+    #[inline(always)]
     pub fn free(&mut self, object: Object, cpu: Cpu) {
         self.machine.kmem_cache_free(self.cache, object, cpu).expect("it was allocated");
     }

@@ -34,7 +34,7 @@ pub(crate) enum Lack {
 impl Machine {
     /// An object, if the CPU has one at hand and, for one that `memcg` is to pay for, enough charged in
     /// advance. Otherwise make a [`Call::kmem_alloc`](crate::call::Call::kmem_alloc).
-    #[inline]
+    #[inline(always)]
     pub fn kmem_cache_alloc(
         &mut self,
         cache: CacheId,
@@ -43,31 +43,43 @@ impl Machine {
         cpu: Cpu,
     ) -> Option<Object> {
         let it = self.slabs.caches.get_mut(cache.idx())?;
-        if memcg == ROOT || !(account || it.account) {
-            return it.alloc_fast(cpu).map(|number| Object { cache, number });
-        }
-        match self.slabs.accounting {
-            SlabAccounting::Off => it.alloc_fast(cpu).map(|number| Object { cache, number }),
-            SlabAccounting::PerObject => {
-                let owner = self.memcgs[memcg.idx()].objcg;
-                let size = it.charge_size;
-                let stock = self.slabs.objcgs.stock_of(cpu, owner);
-                let mine = &it.cpus[cpu.idx()];
-                if stock.objcg != owner || stock.nr_bytes < size || !mine.has_owners {
-                    return None;
+        if memcg != ROOT && (account || it.account) {
+            match self.slabs.accounting {
+                SlabAccounting::Off => {}
+                SlabAccounting::PerObject => return self.alloc_owned(cache, memcg, cpu),
+                SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent => {
+                    return self.alloc_of_clone(cache, memcg, cpu);
                 }
-                let number = it.alloc_fast(cpu)?;
-                stock.nr_bytes -= size;
-                stock.slab_bytes[usize::from(it.reclaimable)] += i64::from(size);
-                it.owners[number as usize] = owner;
-                Some(Object { cache, number })
-            }
-            SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent => {
-                let clone = *it.clones.get(memcg.idx())?;
-                let number = self.slabs.caches.get_mut(clone.idx())?.alloc_fast(cpu)?;
-                Some(Object { cache: clone, number })
             }
         }
+        let number = it.cpus[cpu.idx()].hand_out()?;
+        Some(Object { cache, number })
+    }
+
+    /// An object for which the CPU has enough bytes of its owner in stock.
+    #[inline(always)]
+    fn alloc_owned(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
+        let it = self.slabs.caches.get_mut(cache.idx())?;
+        let owner = self.memcgs[memcg.idx()].objcg;
+        let stock = self.slabs.objcgs.stock_of(cpu, owner);
+        let mine = &mut it.cpus[cpu.idx()];
+        if stock.objcg != owner || !mine.has_owners {
+            return None;
+        }
+        let size = it.charge_size;
+        let nr_bytes = stock.nr_bytes.checked_sub(size)?;
+        let number = mine.hand_out()?;
+        it.owners[number as usize] = owner;
+        stock.nr_bytes = nr_bytes;
+        stock.slab_bytes[usize::from(it.reclaimable)] += i64::from(size);
+        Some(Object { cache, number })
+    }
+
+    /// An object of a group's clone, if that is there.
+    fn alloc_of_clone(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
+        let clone = *self.slabs.caches[cache.idx()].clones.get(memcg.idx())?;
+        let number = self.slabs.caches.get_mut(clone.idx())?.alloc_fast(cpu)?;
+        Some(Object { cache: clone, number })
     }
 
     /// Frees an object. `cache` is the one that it was allocated from, not a group's clone of it.
@@ -75,8 +87,33 @@ impl Machine {
     /// # Errors
     /// [`SlabError::UnknownCache`], [`SlabError::WrongCache`], [`SlabError::NotAnObject`],
     /// [`SlabError::DoubleFree`], [`SlabError::IsCached`]: nothing has changed.
-    #[inline]
+    #[inline(always)]
     pub fn kmem_cache_free(
+        &mut self,
+        cache: CacheId,
+        object: Object,
+        cpu: Cpu,
+    ) -> Result<(), SlabError> {
+        let Object { cache: home, number } = object;
+        if let Some(it) = self.slabs.caches.get_mut(home.idx()) {
+            let mine = &mut it.cpus[cpu.idx()];
+            if it.root == cache && mine.take_back(number) {
+                if mine.has_owners {
+                    let owner = core::mem::replace(&mut it.owners[number as usize], NO_OWNER);
+                    if owner != NO_OWNER {
+                        let (size, reclaimable) = (it.charge_size, it.reclaimable);
+                        self.obj_uncharge(cpu, owner, size, reclaimable);
+                    }
+                }
+                return Ok(());
+            }
+        }
+        self.kmem_cache_free_slow(cache, object, cpu)
+    }
+
+    /// What is not of a word of this CPU: another slab's, or a mistake.
+    #[cold]
+    fn kmem_cache_free_slow(
         &mut self,
         cache: CacheId,
         object: Object,
@@ -95,7 +132,7 @@ impl Machine {
         if it.is_cached(number) {
             return Err(SlabError::IsCached);
         }
-        it.free(number, cpu, &mut self.slabs.discarded)?;
+        it.free_slow(number, cpu, &mut self.slabs.discarded)?;
         let (size, reclaimable) = (it.charge_size, it.reclaimable);
         if let Some(owner) = it.owners.get_mut(number as usize) {
             let owner = core::mem::replace(owner, NO_OWNER);

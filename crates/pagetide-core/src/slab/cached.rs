@@ -235,6 +235,7 @@ impl Machine {
             it.entries.resize(number + 1, NONE);
         }
         it.entries[number] = at;
+        it.set_returnable(object.number, false);
     }
 
     /// Takes an entry off its list and forgets it.
@@ -245,9 +246,10 @@ impl Machine {
         self.slabs.cached.remove(list, at);
         self.slabs.cached.entries[at as usize].object = Object::NONE;
         self.slabs.cached.free.push(at);
-        self.slabs.caches[object.cache.idx()].entries[object.number as usize] = NONE;
-        if holds.is_some() {
-            self.slabs.caches[holds.cache.idx()].entries[holds.number as usize] = NONE;
+        for kept in [object, holds].into_iter().filter(|kept| kept.is_some()) {
+            let it = &mut self.slabs.caches[kept.cache.idx()];
+            it.entries[kept.number as usize] = NONE;
+            it.set_returnable(kept.number, true);
         }
         (object, holds)
     }

@@ -60,26 +60,28 @@ pub(crate) struct ObjCgroups {
     table: Vec<ObjCgroup>,
     free: Vec<u16>,
     stocks: Vec<ObjStock>,
-    /// Stocks of a CPU: a power of two.
-    slots: usize,
+    /// Stocks of a CPU, a power of two: its logarithm.
+    slots_shift: u32,
 }
 
 impl ObjCgroups {
     pub fn new(nr_cpus: u16, slots: u32) -> ObjCgroups {
-        let slots = slots.clamp(1, 64).next_power_of_two() as usize;
+        let slots_shift = slots.clamp(1, 64).next_power_of_two().trailing_zeros();
         ObjCgroups {
             table: Vec::new(),
             free: Vec::new(),
-            stocks: alloc::vec![ObjStock::EMPTY; usize::from(nr_cpus) * slots],
-            slots,
+            stocks: alloc::vec![ObjStock::EMPTY; usize::from(nr_cpus) << slots_shift],
+            slots_shift,
         }
     }
 
     /// The stock of a CPU that an owner may have.
-    #[inline]
+    #[inline(always)]
     pub fn stock_of(&mut self, cpu: Cpu, objcg: u16) -> &mut ObjStock {
-        let slot = usize::from(objcg) & (self.slots - 1);
-        &mut self.stocks[cpu.idx() * self.slots + slot]
+        // The shift is 6 at most: no check of that here.
+        let first = cpu.idx().wrapping_shl(self.slots_shift);
+        let mask = 1usize.wrapping_shl(self.slots_shift).wrapping_sub(1);
+        &mut self.stocks[first | usize::from(objcg) & mask]
     }
 
     pub fn memcg_of(&self, objcg: u16) -> MemcgId {
@@ -117,12 +119,12 @@ impl ObjCgroups {
     pub fn stocks(&self) -> impl Iterator<Item = (Cpu, &ObjStock)> {
         let all = self.stocks.iter().enumerate();
         all.filter(|(_, stock)| stock.objcg != NO_OWNER)
-            .map(|(at, stock)| (Cpu((at / self.slots) as u16), stock))
+            .map(|(at, stock)| (Cpu((at >> self.slots_shift) as u16), stock))
     }
 
     pub fn digest(&self, digest: &mut Digest) {
-        let ObjCgroups { table, free, stocks, slots } = self;
-        digest.write_all(&[table.len() as u64, free.len() as u64, *slots as u64]);
+        let ObjCgroups { table, free, stocks, slots_shift } = self;
+        digest.write_all(&[table.len() as u64, free.len() as u64, 1 << slots_shift]);
         for ObjCgroup { memcg, online, exists, nr_charged_bytes, bytes, at } in table {
             digest.write_all(&[memcg.0.into(), u64::from(*online), u64::from(*exists)]);
             digest.write_all(&[u64::from(*nr_charged_bytes), *bytes as u64, u64::from(*at)]);
@@ -170,16 +172,16 @@ impl Machine {
     }
 
     /// An object of an owner is gone (Linux `obj_cgroup_uncharge`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         let page_size = self.slabs.page_size as u32;
-        let stock = self.slabs.objcgs.stock_of(cpu, objcg);
+        let mut stock = self.slabs.objcgs.stock_of(cpu, objcg);
         if stock.objcg == objcg && stock.nr_bytes + bytes <= page_size {
             stock.nr_bytes += bytes;
         } else {
             self.refill_obj_stock(cpu, objcg, bytes, true);
+            stock = self.slabs.objcgs.stock_of(cpu, objcg);
         }
-        let stock = self.slabs.objcgs.stock_of(cpu, objcg);
         stock.slab_bytes[usize::from(reclaimable)] -= i64::from(bytes);
     }
 
@@ -239,11 +241,11 @@ impl Machine {
 
     /// Empties the stocks of all owners that belong to a group or to one below it.
     pub(crate) fn drain_obj_stocks(&mut self, memcg: MemcgId) {
-        let slots = self.slabs.objcgs.slots;
+        let slots_shift = self.slabs.objcgs.slots_shift;
         for at in 0..self.slabs.objcgs.stocks.len() {
             let objcg = self.slabs.objcgs.stocks[at].objcg;
             if objcg != NO_OWNER && self.is_descendant(self.slabs.objcgs.memcg_of(objcg), memcg) {
-                self.drain_obj_stock_of(Cpu((at / slots) as u16), objcg);
+                self.drain_obj_stock_of(Cpu((at >> slots_shift) as u16), objcg);
             }
         }
     }
