@@ -45,6 +45,7 @@ trait Objects {
 struct Ours {
     kernel: Kernel,
     payer: Payer,
+    cpu: Cpu,
 }
 
 impl Objects for Ours {
@@ -52,12 +53,12 @@ impl Objects for Ours {
 
     #[inline(always)]
     fn get(&mut self) -> Object {
-        self.kernel.alloc(self.payer, Cpu(0))
+        self.kernel.alloc(self.payer, self.cpu)
     }
 
     #[inline(always)]
     fn put(&mut self, object: Object) {
-        self.kernel.free(object, Cpu(0));
+        self.kernel.free(object, self.cpu);
     }
 
     fn rest(&mut self) {
@@ -121,21 +122,21 @@ fn peer<A: GlobalAlloc>(allocator: A, size: u32) -> Peer<A> {
 fn root(size: u32, slub: SlubPolicy) -> Ours {
     let mut kernel = Kernel::new(MEMORY, size, Config { slub, ..Config::default() });
     let payer = kernel.task(ROOT);
-    Ours { kernel, payer }
+    Ours { kernel, payer, cpu: Cpu(0) }
 }
 
 /// A cache whose objects a group pays for.
 fn group(size: u32, slab_owners: SlabOwners, slub: SlubPolicy) -> Ours {
     let mut kernel = Kernel::new(MEMORY, size, Config { slab_owners, slub, ..Config::default() });
     let payer = kernel.group();
-    Ours { kernel, payer }
+    Ours { kernel, payer, cpu: Cpu(0) }
 }
 
 fn round_robin(size: u32, objcg_stock_slots: u32) -> RoundRobin {
     let config = Config { objcg_stock_slots, ..Config::default() };
     let mut kernel = Kernel::new(MEMORY, size, config);
     let groups = std::array::from_fn(|_| kernel.group());
-    RoundRobin { ours: Ours { kernel, payer: groups[0] }, groups, next: 0 }
+    RoundRobin { ours: Ours { kernel, payer: groups[0], cpu: Cpu(0) }, groups, next: 0 }
 }
 
 /// Numbers 0..`count` in random order (Fisher and Yates, with the generator of our workloads).

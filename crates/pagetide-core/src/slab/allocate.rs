@@ -43,43 +43,38 @@ impl Machine {
         cpu: Cpu,
     ) -> Option<Object> {
         let it = self.slabs.caches.get_mut(cache.idx())?;
-        if memcg != ROOT && (account || it.account) {
-            match self.slabs.accounting {
-                SlabAccounting::Off => {}
-                SlabAccounting::PerObject => return self.alloc_owned(cache, memcg, cpu),
-                SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent => {
-                    return self.alloc_of_clone(cache, memcg, cpu);
-                }
-            }
+        if memcg == ROOT || !(account || it.account) {
+            let number = it.cpus.get_mut(cpu.idx())?.hand_out()?;
+            return Some(Object { cache, number });
         }
-        let number = it.cpus[cpu.idx()].hand_out()?;
-        Some(Object { cache, number })
-    }
-
-    /// An object for which the CPU has enough bytes of its owner in stock.
-    #[inline(always)]
-    fn alloc_owned(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
-        let it = self.slabs.caches.get_mut(cache.idx())?;
+        if self.slabs.accounting != SlabAccounting::PerObject {
+            return self.alloc_not_owned(cache, memcg, cpu);
+        }
+        // The CPU must have enough bytes of the group's owner in stock.
         let owner = self.memcgs[memcg.idx()].objcg;
         let stock = self.slabs.objcgs.stock_of(cpu, owner);
-        let mine = &mut it.cpus[cpu.idx()];
-        if stock.objcg != owner || !mine.has_owners {
+        let mine = it.cpus.get_mut(cpu.idx())?;
+        let size = it.charge_size;
+        if stock.objcg != owner || stock.nr_bytes < size || !mine.has_owners {
             return None;
         }
-        let size = it.charge_size;
-        let nr_bytes = stock.nr_bytes.checked_sub(size)?;
         let number = mine.hand_out()?;
         it.owners[number as usize] = owner;
-        stock.nr_bytes = nr_bytes;
-        stock.slab_bytes[usize::from(it.reclaimable)] += i64::from(size);
+        stock.take(size, it.reclaimable);
         Some(Object { cache, number })
     }
 
-    /// An object of a group's clone, if that is there.
-    fn alloc_of_clone(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
-        let clone = *self.slabs.caches[cache.idx()].clones.get(memcg.idx())?;
-        let number = self.slabs.caches.get_mut(clone.idx())?.alloc_fast(cpu)?;
-        Some(Object { cache: clone, number })
+    /// An object, accounted otherwise than by object: of the group's clone, if that is there.
+    fn alloc_not_owned(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
+        let it = &mut self.slabs.caches[cache.idx()];
+        let cache = match self.slabs.accounting {
+            SlabAccounting::Off | SlabAccounting::PerObject => cache,
+            SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent => {
+                *it.clones.get(memcg.idx())?
+            }
+        };
+        let number = self.slabs.caches.get_mut(cache.idx())?.alloc_fast(cpu)?;
+        Some(Object { cache, number })
     }
 
     /// Frees an object. `cache` is the one that it was allocated from, not a group's clone of it.
@@ -96,10 +91,10 @@ impl Machine {
     ) -> Result<(), SlabError> {
         let Object { cache: home, number } = object;
         if let Some(it) = self.slabs.caches.get_mut(home.idx()) {
-            let mine = &mut it.cpus[cpu.idx()];
-            if it.root == cache && mine.take_back(number) {
-                if mine.has_owners {
-                    let owner = core::mem::replace(&mut it.owners[number as usize], NO_OWNER);
+            let mine = it.cpus.get_mut(cpu.idx());
+            if it.root == cache && mine.is_some_and(|mine| mine.take_back(number)) {
+                if let Some(owner) = it.owners.get_mut(number as usize) {
+                    let owner = core::mem::replace(owner, NO_OWNER);
                     if owner != NO_OWNER {
                         let (size, reclaimable) = (it.charge_size, it.reclaimable);
                         self.obj_uncharge(cpu, owner, size, reclaimable);

@@ -61,8 +61,9 @@ pub(crate) struct Slab {
     pub owner_vector: Object,
 }
 
-/// What a CPU has of a cache.
+/// What a CPU has of a cache: a cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct CpuSlab {
     /// Free objects that the CPU has taken out of its active slab.
     pub word: u64,
@@ -100,7 +101,8 @@ impl CpuSlab {
         if self.word == 0 {
             return None;
         }
-        let number = self.base + self.word.trailing_zeros();
+        // A word ends before the last number.
+        let number = self.base.wrapping_add(self.word.trailing_zeros());
         self.word &= self.word - 1;
         Some(number)
     }
