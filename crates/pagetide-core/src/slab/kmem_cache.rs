@@ -533,11 +533,12 @@ impl KmemCache {
     pub(crate) fn check_in_use(&self, number: u32) -> Result<(), SlabError> {
         let (slot, index) = self.place_of(number);
         let slab = self.slabs.get(slot).ok_or(SlabError::NotAnObject)?;
-        if index >= u32::from(slab.objects) {
-            return Err(SlabError::NotAnObject);
-        }
+        // A slab that is gone had objects, and each was freed.
         if slab.seat == Seat::Gone {
             return Err(SlabError::DoubleFree);
+        }
+        if index >= u32::from(slab.objects) {
+            return Err(SlabError::NotAnObject);
         }
         let mask = (1u32 << self.word_shift) - 1;
         let bit = 1u64 << (number & mask);

@@ -324,6 +324,9 @@ impl Machine {
         let owners = core::mem::take(&mut group.objcgs);
         let own = core::mem::replace(&mut group.objcg, NO_OWNER);
         let bytes = core::mem::take(&mut group.slab_bytes);
+        // First, for an owner without objects gives back the pages of its remainders below.
+        let pages = core::mem::take(&mut group.kernel_pages);
+        self.memcgs[parent.idx()].kernel_pages += pages;
         for (sum, bytes) in self.memcgs[parent.idx()].slab_bytes.iter_mut().zip(bytes) {
             *sum += bytes;
         }
