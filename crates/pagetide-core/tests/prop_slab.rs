@@ -19,7 +19,7 @@ const OWNERS: [SlabOwners; 2] = [SlabOwners::Pointers, SlabOwners::Ids];
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 12,
+        cases: 16,
         max_shrink_iters: 1000,
         failure_persistence: None,
         ..ProptestConfig::default()

@@ -112,6 +112,8 @@ pub struct SlabWorld {
     groups: Vec<Group>,
     live: Vec<Live>,
     kept: Vec<Kept>,
+    /// The highest id that a cache has had.
+    highest: u32,
     now: u64,
 }
 
@@ -123,6 +125,7 @@ impl SlabWorld {
         let accounting = config.slab_accounting;
         let mut machine = Machine::new(&nodes, NR_CPUS, config).expect("the machine is valid");
         let mm = machine.create_mm(ROOT);
+        let highest = machine.kmem_caches().map(|(id, _)| id.0).max().unwrap_or(0);
         let groups = vec![Group { id: ROOT, parent: 0, mm, online: true }];
         let mut world = SlabWorld {
             machine,
@@ -131,6 +134,7 @@ impl SlabWorld {
             groups,
             live: Vec::new(),
             kept: Vec::new(),
+            highest,
             now: 0,
         };
         for size in [1, 3, 5] {
@@ -230,6 +234,8 @@ impl SlabWorld {
             }
         }
         self.forget_pruned();
+        let highest = self.machine.kmem_caches().map(|(id, _)| id.0).max();
+        self.highest = self.highest.max(highest.unwrap_or(0));
         self.audit(op);
         self.compare(op);
     }
@@ -276,7 +282,7 @@ impl SlabWorld {
             assert_eq!(self.machine.memcgs().len(), groups, "an id is used again");
         }
         let cache = self.machine.create_cache(spec(32, false, true)).expect("it is possible");
-        assert!(cache.0 <= ids.iter().map(|id| id.0).max().unwrap_or(0) + 1);
+        assert!(cache.0 <= self.highest + 1, "ids of caches that are gone are used again");
     }
 
     fn audit(&self, op: Op) {
@@ -330,6 +336,7 @@ impl SlabWorld {
         spec.name = format!("cache-{number}");
         let id = self.machine.create_cache(spec.clone()).expect("it is possible");
         assert_eq!(self.machine.create_cache(spec.clone()), Err(SlabError::DuplicateName));
+        self.highest = self.highest.max(id.0);
         self.caches.push((id, spec));
     }
 
