@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod churn;
 pub mod clock;
 pub mod driver;
+pub mod objects;
 pub mod stream;

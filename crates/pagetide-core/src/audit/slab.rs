@@ -7,7 +7,7 @@ use crate::config::SlabAccounting;
 use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page::{PageFlags, Place};
-use crate::slab::kmem_cache::{KmemCache, Seat, NO_SLAB};
+use crate::slab::kmem_cache::{kept_bits, low_bits, KmemCache, Seat, NO_SLAB};
 use crate::slab::objcg::NO_OWNER;
 use crate::slab::partial::chain;
 use crate::slab::Object;
@@ -74,9 +74,9 @@ impl Machine {
                 let seat = cache.slabs[slot as usize].seat;
                 check!(seat == Seat::CpuPartial, "{id:?} slab {slot} is on a chain and {seat:?}");
             }
-            check!(mine.word & !mine.exists == 0, "{id:?} CPU {cpu}: an object that is none");
             if mine.slot == NO_SLAB {
-                check!(mine.word == 0, "{id:?} CPU {cpu} has objects of no slab");
+                let empty = mine.word == 0 && mine.returnable == 0;
+                check!(empty, "{id:?} CPU {cpu} has objects of no slab");
                 continue;
             }
             listed[mine.slot as usize] += 1;
@@ -89,6 +89,16 @@ impl Machine {
                 check!(cache.place_of(mine.base).0 == mine.slot as usize, "{id:?}: foreign word");
                 let bits = cache.free_bits[(mine.base >> cache.word_shift) as usize];
                 check!(bits & mine.word == 0, "{id:?} CPU {cpu}: an object is free twice");
+                let first = cache.place_of(mine.base).1;
+                let exist = low_bits(u32::from(slab.objects).saturating_sub(first));
+                check!(mine.word & !exist == 0, "{id:?} CPU {cpu}: an object that is none");
+                let kept = kept_bits(&cache.entries, mine.base, cache.word_shift);
+                let expected = exist & !kept & !bits;
+                let found = mine.returnable;
+                check!(found == expected, "{id:?} CPU {cpu} may take back {found:b}, {expected:b}");
+            } else {
+                let empty = mine.word == 0 && mine.returnable == 0;
+                check!(empty, "{id:?} CPU {cpu} has objects of no word");
             }
         }
         let words = 1usize << (cache.shift - cache.word_shift);
@@ -168,12 +178,15 @@ impl Machine {
         let mut pages = vec![0u64; self.memcgs.len()];
         let mut total = vec![0u64; self.memcgs.len()];
         let mut unwritten = vec![0i64; usize::from(NO_OWNER)];
+        // What is too little for the next object stays, and the rest of a page joins it.
+        let sizes = self.kmem_caches().map(|(_, cache)| u64::from(cache.charge_size));
+        let most = sizes.max().unwrap_or(0).max(page_size) + page_size;
         for (cpu, stock) in self.slabs.objcgs.stocks() {
             let memcg = self.slabs.objcgs.memcg_of(stock.objcg);
             total[memcg.idx()] += u64::from(stock.nr_bytes);
             unwritten[usize::from(stock.objcg)] += stock.slab_bytes.iter().sum::<i64>();
             check!(
-                u64::from(stock.nr_bytes) <= 2 * page_size,
+                u64::from(stock.nr_bytes) <= most,
                 "{cpu:?} has {} bytes in advance",
                 stock.nr_bytes
             );

@@ -34,7 +34,7 @@ pub(crate) enum Lack {
 impl Machine {
     /// An object, if the CPU has one at hand and, for one that `memcg` is to pay for, enough charged in
     /// advance. Otherwise make a [`Call::kmem_alloc`](crate::call::Call::kmem_alloc).
-    #[inline]
+    #[inline(always)]
     pub fn kmem_cache_alloc(
         &mut self,
         cache: CacheId,
@@ -44,30 +44,37 @@ impl Machine {
     ) -> Option<Object> {
         let it = self.slabs.caches.get_mut(cache.idx())?;
         if memcg == ROOT || !(account || it.account) {
-            return it.alloc_fast(cpu).map(|number| Object { cache, number });
+            let number = it.cpus.get_mut(cpu.idx())?.hand_out()?;
+            return Some(Object { cache, number });
         }
-        match self.slabs.accounting {
-            SlabAccounting::Off => it.alloc_fast(cpu).map(|number| Object { cache, number }),
-            SlabAccounting::PerObject => {
-                let owner = self.memcgs[memcg.idx()].objcg;
-                let size = it.charge_size;
-                let stock = self.slabs.objcgs.stock_of(cpu, owner);
-                let mine = &it.cpus[cpu.idx()];
-                if stock.objcg != owner || stock.nr_bytes < size || !mine.has_owners {
-                    return None;
-                }
-                let number = it.alloc_fast(cpu)?;
-                stock.nr_bytes -= size;
-                stock.slab_bytes[usize::from(it.reclaimable)] += i64::from(size);
-                it.owners[number as usize] = owner;
-                Some(Object { cache, number })
-            }
+        if self.slabs.accounting != SlabAccounting::PerObject {
+            return self.alloc_not_owned(cache, memcg, cpu);
+        }
+        // The CPU must have enough bytes of the group's owner in stock.
+        let owner = self.memcgs[memcg.idx()].objcg;
+        let stock = self.slabs.objcgs.stock_of(cpu, owner);
+        let mine = it.cpus.get_mut(cpu.idx())?;
+        let size = it.charge_size;
+        if stock.objcg != owner || stock.nr_bytes < size || !mine.has_owners {
+            return None;
+        }
+        let number = mine.hand_out()?;
+        it.owners[number as usize] = owner;
+        stock.take(size, it.reclaimable);
+        Some(Object { cache, number })
+    }
+
+    /// An object, accounted otherwise than by object: of the group's clone, if that is there.
+    fn alloc_not_owned(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
+        let it = &mut self.slabs.caches[cache.idx()];
+        let cache = match self.slabs.accounting {
+            SlabAccounting::Off | SlabAccounting::PerObject => cache,
             SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent => {
-                let clone = *it.clones.get(memcg.idx())?;
-                let number = self.slabs.caches.get_mut(clone.idx())?.alloc_fast(cpu)?;
-                Some(Object { cache: clone, number })
+                *it.clones.get(memcg.idx())?
             }
-        }
+        };
+        let number = self.slabs.caches.get_mut(cache.idx())?.alloc_fast(cpu)?;
+        Some(Object { cache, number })
     }
 
     /// Frees an object. `cache` is the one that it was allocated from, not a group's clone of it.
@@ -75,8 +82,33 @@ impl Machine {
     /// # Errors
     /// [`SlabError::UnknownCache`], [`SlabError::WrongCache`], [`SlabError::NotAnObject`],
     /// [`SlabError::DoubleFree`], [`SlabError::IsCached`]: nothing has changed.
-    #[inline]
+    #[inline(always)]
     pub fn kmem_cache_free(
+        &mut self,
+        cache: CacheId,
+        object: Object,
+        cpu: Cpu,
+    ) -> Result<(), SlabError> {
+        let Object { cache: home, number } = object;
+        if let Some(it) = self.slabs.caches.get_mut(home.idx()) {
+            let mine = it.cpus.get_mut(cpu.idx());
+            if it.root == cache && mine.is_some_and(|mine| mine.take_back(number)) {
+                if let Some(owner) = it.owners.get_mut(number as usize) {
+                    let owner = core::mem::replace(owner, NO_OWNER);
+                    if owner != NO_OWNER {
+                        let (size, reclaimable) = (it.charge_size, it.reclaimable);
+                        self.obj_uncharge(cpu, owner, size, reclaimable);
+                    }
+                }
+                return Ok(());
+            }
+        }
+        self.kmem_cache_free_slow(cache, object, cpu)
+    }
+
+    /// What is not of a word of this CPU: another slab's, or a mistake.
+    #[cold]
+    fn kmem_cache_free_slow(
         &mut self,
         cache: CacheId,
         object: Object,
@@ -95,7 +127,7 @@ impl Machine {
         if it.is_cached(number) {
             return Err(SlabError::IsCached);
         }
-        it.free(number, cpu, &mut self.slabs.discarded)?;
+        it.free_slow(number, cpu, &mut self.slabs.discarded)?;
         let (size, reclaimable) = (it.charge_size, it.reclaimable);
         if let Some(owner) = it.owners.get_mut(number as usize) {
             let owner = core::mem::replace(owner, NO_OWNER);

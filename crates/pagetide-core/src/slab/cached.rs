@@ -198,20 +198,24 @@ impl Machine {
         Ok(CachedId { entry: at, generation: self.slabs.cached.entries[at as usize].generation })
     }
 
+    /// Whether a kept object is still there.
+    pub fn is_kept(&self, id: CachedId) -> bool {
+        let entry = self.slabs.cached.entries.get(id.entry as usize);
+        entry.is_some_and(|entry| entry.generation == id.generation && entry.object.is_some())
+    }
+
     /// Uses a kept object, which stays kept. Says if it is still there.
     pub fn use_cached(&mut self, id: CachedId) -> bool {
-        let Some(entry) = self.slabs.cached.entries.get_mut(id.entry as usize) else {
-            return false;
-        };
-        let is_there = entry.generation == id.generation && entry.object.is_some();
-        entry.referenced |= is_there;
+        let is_there = self.is_kept(id);
+        if is_there {
+            self.slabs.cached.entries[id.entry as usize].referenced = true;
+        }
         is_there
     }
 
     /// Takes a kept object, and what it holds, back from the kernel, if it is still there.
     pub fn uncache(&mut self, id: CachedId) -> Option<(Object, Option<Object>)> {
-        let entry = self.slabs.cached.entries.get(id.entry as usize)?;
-        if entry.generation != id.generation || !entry.object.is_some() {
+        if !self.is_kept(id) {
             return None;
         }
         let (object, holds) = self.take_entry(id.entry);
@@ -235,6 +239,7 @@ impl Machine {
             it.entries.resize(number + 1, NONE);
         }
         it.entries[number] = at;
+        it.set_returnable(object.number, false);
     }
 
     /// Takes an entry off its list and forgets it.
@@ -245,9 +250,10 @@ impl Machine {
         self.slabs.cached.remove(list, at);
         self.slabs.cached.entries[at as usize].object = Object::NONE;
         self.slabs.cached.free.push(at);
-        self.slabs.caches[object.cache.idx()].entries[object.number as usize] = NONE;
-        if holds.is_some() {
-            self.slabs.caches[holds.cache.idx()].entries[holds.number as usize] = NONE;
+        for kept in [object, holds].into_iter().filter(|kept| kept.is_some()) {
+            let it = &mut self.slabs.caches[kept.cache.idx()];
+            it.entries[kept.number as usize] = NONE;
+            it.set_returnable(kept.number, true);
         }
         (object, holds)
     }

@@ -61,13 +61,15 @@ pub(crate) struct Slab {
     pub owner_vector: Object,
 }
 
-/// What a CPU has of a cache.
+/// What a CPU has of a cache: a cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct CpuSlab {
     /// Free objects that the CPU has taken out of its active slab.
     pub word: u64,
-    /// Objects that there are in that word, free or not.
-    pub exists: u64,
+    /// Objects of that word that the CPU may take back without a further question: they exist, the kernel
+    /// does not keep them, and no other CPU has freed them.
+    pub returnable: u64,
     /// Number of the first object of that word.
     pub base: u32,
     /// The active slab's objects may have owners.
@@ -84,7 +86,7 @@ pub(crate) struct CpuSlab {
 impl CpuSlab {
     const EMPTY: CpuSlab = CpuSlab {
         word: 0,
-        exists: 0,
+        returnable: 0,
         base: u32::MAX,
         has_owners: false,
         slot: NO_SLAB,
@@ -92,6 +94,31 @@ impl CpuSlab {
         nr_partial: 0,
         partial_objects: 0,
     };
+
+    /// The next object of the word, if it has one: the path without a list.
+    #[inline(always)]
+    pub(crate) fn hand_out(&mut self) -> Option<u32> {
+        if self.word == 0 {
+            return None;
+        }
+        // A word ends before the last number.
+        let number = self.base.wrapping_add(self.word.trailing_zeros());
+        self.word &= self.word - 1;
+        Some(number)
+    }
+
+    /// Makes an object of the word free. Says if it has; otherwise the object is of another word, or there
+    /// is something wrong with it.
+    #[inline(always)]
+    pub(crate) fn take_back(&mut self, number: u32) -> bool {
+        let index = number.wrapping_sub(self.base);
+        // The base of no word is never near: what is not of a word has no bit in `returnable`.
+        if index >= u64::BITS || (self.returnable & !self.word) >> index & 1 == 0 {
+            return false;
+        }
+        self.word |= 1 << index;
+        true
+    }
 }
 
 /// What somebody wants of a cache.
@@ -107,18 +134,25 @@ pub struct CacheSpec {
     pub account: bool,
 }
 
-/// A cache of equal objects.
+/// A cache of equal objects. What every allocation and every free look at is in the first cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct KmemCache {
     pub(crate) cpus: Vec<CpuSlab>,
+    /// Owner of each object, by number; empty while none has one.
+    pub(crate) owners: Vec<u16>,
+    /// The cache it is a group's clone of; its own id, if it is none.
+    pub(crate) root: CacheId,
+    /// Bytes that a group is charged for an object.
+    pub(crate) charge_size: u32,
+    /// See [`CacheSpec::account`].
+    pub account: bool,
+    /// See [`CacheSpec::reclaimable`].
+    pub reclaimable: bool,
     /// log2 of the objects that a slab may have: what separates slot and index in a number.
     pub(crate) shift: u32,
     /// The same, of the objects in a word of bits.
     pub(crate) word_shift: u32,
-    /// Bytes that a group is charged for an object.
-    pub(crate) charge_size: u32,
-    /// Owner of each object, by number; empty while none has one.
-    pub(crate) owners: Vec<u16>,
     pub(crate) free_bits: Vec<u64>,
     /// Entry of each object that the kernel keeps, by number; as long as need be.
     pub(crate) entries: Vec<u32>,
@@ -140,10 +174,6 @@ pub struct KmemCache {
     pub cpu_partial: u32,
     /// Slabs on a CPU's chain at most.
     pub cpu_partial_slabs: u32,
-    /// See [`CacheSpec::reclaimable`].
-    pub reclaimable: bool,
-    /// See [`CacheSpec::account`].
-    pub account: bool,
     /// Its name.
     pub name: String,
     /// Slabs that exist.
@@ -152,8 +182,6 @@ pub struct KmemCache {
     pub nr_pages: u64,
     /// Objects that fit in them.
     pub nr_objects: u64,
-    /// The cache it is a group's clone of; its own id, if it is none.
-    pub(crate) root: CacheId,
     /// The clones it has, by group; [`CacheId::NONE`] for none yet.
     pub(crate) clones: Vec<CacheId>,
     /// Whose clone it is.
@@ -304,16 +332,10 @@ impl KmemCache {
         1 << (self.shift - self.word_shift)
     }
 
-    /// The next object of the CPU's own word, if it has one: the path without a list.
+    /// The next object of the CPU's own word, if it has one.
     #[inline]
     pub(crate) fn alloc_fast(&mut self, cpu: Cpu) -> Option<u32> {
-        let mine = &mut self.cpus[cpu.idx()];
-        if mine.word == 0 {
-            return None;
-        }
-        let number = mine.base + mine.word.trailing_zeros();
-        mine.word &= mine.word - 1;
-        Some(number)
+        self.cpus[cpu.idx()].hand_out()
     }
 
     /// The next object, from the active slab, the CPU's chain or a node's list, in this order. `None`:
@@ -342,6 +364,7 @@ impl KmemCache {
             slab.seat = Seat::Full;
             mine.slot = NO_SLAB;
             mine.base = u32::MAX;
+            mine.returnable = 0;
             return false;
         }
         let per_slot = 1usize << (self.shift - self.word_shift);
@@ -352,7 +375,8 @@ impl KmemCache {
                 mine.word = core::mem::take(word);
                 let first = (at as u32) << self.word_shift;
                 mine.base = (mine.slot << self.shift) + first;
-                mine.exists = low_bits(u32::from(slab.objects).saturating_sub(first));
+                let exist = low_bits(u32::from(slab.objects).saturating_sub(first));
+                mine.returnable = exist & !kept_bits(&self.entries, mine.base, self.word_shift);
                 slab.free -= mine.word.count_ones() as u16;
                 return true;
             }
@@ -487,33 +511,34 @@ impl KmemCache {
         cpu: Cpu,
         discarded: &mut Vec<Discard>,
     ) -> Result<(), SlabError> {
-        let mask = (1u32 << self.word_shift) - 1;
-        let mine = &mut self.cpus[cpu.idx()];
-        if number & !mask == mine.base {
-            let bit = 1u64 << (number & mask);
-            // Another CPU may have freed it into the slab's own words.
-            let elsewhere = self.free_bits[(number >> self.word_shift) as usize];
-            if (mine.word | elsewhere) & bit != 0 {
-                return Err(SlabError::DoubleFree);
-            }
-            if mine.exists & bit == 0 {
-                return Err(SlabError::NotAnObject);
-            }
-            mine.word |= bit;
+        if self.cpus[cpu.idx()].take_back(number) {
             return Ok(());
         }
         self.free_slow(number, cpu, discarded)
+    }
+
+    /// The CPU that has the word of an object in use, if one has, may take it back, or may not.
+    pub(crate) fn set_returnable(&mut self, number: u32, may: bool) {
+        let (slot, _) = self.place_of(number);
+        let Some(cpu) = seat_cpu(self.slabs[slot].seat) else { return };
+        let mask = (1u32 << self.word_shift) - 1;
+        let its = &mut self.cpus[cpu.idx()];
+        if number & !mask == its.base {
+            let bit = 1u64 << (number & mask);
+            its.returnable = if may { its.returnable | bit } else { its.returnable & !bit };
+        }
     }
 
     /// Whether there is such an object, handed out.
     pub(crate) fn check_in_use(&self, number: u32) -> Result<(), SlabError> {
         let (slot, index) = self.place_of(number);
         let slab = self.slabs.get(slot).ok_or(SlabError::NotAnObject)?;
-        if index >= u32::from(slab.objects) {
-            return Err(SlabError::NotAnObject);
-        }
+        // A slab that is gone had objects, and each was freed.
         if slab.seat == Seat::Gone {
             return Err(SlabError::DoubleFree);
+        }
+        if index >= u32::from(slab.objects) {
+            return Err(SlabError::NotAnObject);
         }
         let mask = (1u32 << self.word_shift) - 1;
         let bit = 1u64 << (number & mask);
@@ -533,7 +558,7 @@ impl KmemCache {
 
     /// Linux `__slab_free`.
     #[cold]
-    fn free_slow(
+    pub(crate) fn free_slow(
         &mut self,
         number: u32,
         cpu: Cpu,
@@ -543,6 +568,7 @@ impl KmemCache {
         let (slot, _) = self.place_of(number);
         let bit = 1u64 << (number & ((1 << self.word_shift) - 1));
         self.free_bits[(number >> self.word_shift) as usize] |= bit;
+        self.set_returnable(number, false);
         let slab = &mut self.slabs[slot];
         slab.free += 1;
         let (seat, node, is_empty) = (slab.seat, slab.node.idx(), slab.free == slab.objects);
@@ -692,12 +718,19 @@ impl Slab {
 }
 
 /// The lowest `count` bits, or all.
-const fn low_bits(count: u32) -> u64 {
+pub(crate) const fn low_bits(count: u32) -> u64 {
     if count >= 64 {
         u64::MAX
     } else {
         (1 << count) - 1
     }
+}
+
+/// Objects of the word from `base` on that the kernel keeps, by their `entries`.
+pub(crate) fn kept_bits(entries: &[u32], base: u32, word_shift: u32) -> u64 {
+    let entries = entries.get(base as usize..).unwrap_or(&[]);
+    let word = entries.iter().take(1 << word_shift).enumerate();
+    word.fold(0, |bits, (at, &entry)| bits | u64::from(entry != u32::MAX) << at)
 }
 
 fn seat_cpu(seat: Seat) -> Option<Cpu> {

@@ -23,8 +23,12 @@ use alloc::vec::Vec;
 /// Nobody.
 pub(crate) const NO_OWNER: u16 = u16::MAX;
 
+/// Stocks that a CPU may have.
+const MAX_SLOTS: usize = 64;
+
 /// What a CPU has charged in advance for one owner (Linux `struct memcg_stock_pcp`, its object part).
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))] // half a cache line, so that none lies in two
 pub(crate) struct ObjStock {
     pub objcg: u16,
     /// Bytes charged and not used.
@@ -35,6 +39,42 @@ pub(crate) struct ObjStock {
 
 impl ObjStock {
     const EMPTY: ObjStock = ObjStock { objcg: NO_OWNER, nr_bytes: 0, slab_bytes: [0; 2] };
+
+    // Checks for overflow would cost as much as the sums: an object has less than 2^23 bytes, a stock less
+    // than a page more, and no machine has 2^63.
+
+    /// Pays for an object; there must be enough.
+    #[inline(always)]
+    pub fn take(&mut self, bytes: u32, reclaimable: bool) {
+        self.nr_bytes = self.nr_bytes.wrapping_sub(bytes);
+        self.grow(bytes, reclaimable);
+    }
+
+    /// The owner's objects have grown.
+    #[inline(always)]
+    fn grow(&mut self, bytes: u32, reclaimable: bool) {
+        let sum = &mut self.slab_bytes[usize::from(reclaimable)];
+        *sum = sum.wrapping_add(bytes.into());
+    }
+
+    /// The owner's objects have shrunk.
+    #[inline(always)]
+    fn shrink(&mut self, bytes: u32, reclaimable: bool) {
+        let sum = &mut self.slab_bytes[usize::from(reclaimable)];
+        *sum = sum.wrapping_sub(bytes.into());
+    }
+
+    /// Takes the bytes of an object back if there will not be more than `most`. Says if it has.
+    #[inline(always)]
+    fn put(&mut self, bytes: u32, reclaimable: bool, most: u32) -> bool {
+        let nr_bytes = self.nr_bytes.wrapping_add(bytes);
+        if nr_bytes > most {
+            return false;
+        }
+        self.nr_bytes = nr_bytes;
+        self.shrink(bytes, reclaimable);
+        true
+    }
 }
 
 /// One owner.
@@ -59,27 +99,34 @@ pub(crate) struct ObjCgroup {
 pub(crate) struct ObjCgroups {
     table: Vec<ObjCgroup>,
     free: Vec<u16>,
+    /// Room for [`MAX_SLOTS`] a CPU, most of it unused: a place is found without a multiplication.
     stocks: Vec<ObjStock>,
-    /// Stocks of a CPU: a power of two.
-    slots: usize,
+    nr_cpus: u16,
+    /// Stocks of a CPU, a power of two, less one.
+    mask: u16,
 }
 
 impl ObjCgroups {
     pub fn new(nr_cpus: u16, slots: u32) -> ObjCgroups {
-        let slots = slots.clamp(1, 64).next_power_of_two() as usize;
+        let slots = slots.clamp(1, MAX_SLOTS as u32).next_power_of_two();
         ObjCgroups {
             table: Vec::new(),
             free: Vec::new(),
-            stocks: alloc::vec![ObjStock::EMPTY; usize::from(nr_cpus) * slots],
-            slots,
+            stocks: alloc::vec![ObjStock::EMPTY; usize::from(nr_cpus) * MAX_SLOTS],
+            nr_cpus,
+            mask: (slots - 1) as u16,
         }
     }
 
     /// The stock of a CPU that an owner may have.
-    #[inline]
+    #[inline(always)]
     pub fn stock_of(&mut self, cpu: Cpu, objcg: u16) -> &mut ObjStock {
-        let slot = usize::from(objcg) & (self.slots - 1);
-        &mut self.stocks[cpu.idx() * self.slots + slot]
+        &mut self.stocks[cpu.idx() * MAX_SLOTS + usize::from(objcg & self.mask)]
+    }
+
+    /// Whether a CPU has bytes in stock for an owner.
+    fn has_stock(&mut self, objcg: u16) -> bool {
+        (0..self.nr_cpus).any(|cpu| self.stock_of(Cpu(cpu), objcg).objcg == objcg)
     }
 
     pub fn memcg_of(&self, objcg: u16) -> MemcgId {
@@ -117,17 +164,20 @@ impl ObjCgroups {
     pub fn stocks(&self) -> impl Iterator<Item = (Cpu, &ObjStock)> {
         let all = self.stocks.iter().enumerate();
         all.filter(|(_, stock)| stock.objcg != NO_OWNER)
-            .map(|(at, stock)| (Cpu((at / self.slots) as u16), stock))
+            .map(|(at, stock)| (Cpu((at / MAX_SLOTS) as u16), stock))
     }
 
     pub fn digest(&self, digest: &mut Digest) {
-        let ObjCgroups { table, free, stocks, slots } = self;
-        digest.write_all(&[table.len() as u64, free.len() as u64, *slots as u64]);
+        let ObjCgroups { table, free, stocks, nr_cpus: _, mask } = self;
+        let slots = usize::from(*mask) + 1;
+        digest.write_all(&[table.len() as u64, free.len() as u64, slots as u64]);
         for ObjCgroup { memcg, online, exists, nr_charged_bytes, bytes, at } in table {
             digest.write_all(&[memcg.0.into(), u64::from(*online), u64::from(*exists)]);
             digest.write_all(&[u64::from(*nr_charged_bytes), *bytes as u64, u64::from(*at)]);
         }
-        for ObjStock { objcg, nr_bytes, slab_bytes } in stocks {
+        for ObjStock { objcg, nr_bytes, slab_bytes } in
+            stocks.chunks_exact(MAX_SLOTS).flat_map(|stocks| &stocks[..slots])
+        {
             digest.write_all(&[u64::from(*objcg), u64::from(*nr_bytes)]);
             digest.write_all(&[slab_bytes[0] as u64, slab_bytes[1] as u64]);
         }
@@ -156,31 +206,27 @@ impl Machine {
     ) -> Result<(), Lack> {
         let stock = self.slabs.objcgs.stock_of(ctx.cpu, objcg);
         if stock.objcg == objcg && stock.nr_bytes >= bytes {
-            stock.nr_bytes -= bytes;
+            stock.take(bytes, reclaimable);
         } else {
             let page_size = self.slabs.page_size as u32;
             let nr = bytes.div_ceil(page_size);
             let memcg = self.slabs.objcgs.memcg_of(objcg);
             self.charge_kernel_pages(ctx, memcg, nr.into())?;
             self.refill_obj_stock(ctx.cpu, objcg, nr * page_size - bytes, false);
+            self.slabs.objcgs.stock_of(ctx.cpu, objcg).grow(bytes, reclaimable);
         }
-        let stock = self.slabs.objcgs.stock_of(ctx.cpu, objcg);
-        stock.slab_bytes[usize::from(reclaimable)] += i64::from(bytes);
         Ok(())
     }
 
     /// An object of an owner is gone (Linux `obj_cgroup_uncharge`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         let page_size = self.slabs.page_size as u32;
         let stock = self.slabs.objcgs.stock_of(cpu, objcg);
-        if stock.objcg == objcg && stock.nr_bytes + bytes <= page_size {
-            stock.nr_bytes += bytes;
-        } else {
+        if stock.objcg != objcg || !stock.put(bytes, reclaimable, page_size) {
             self.refill_obj_stock(cpu, objcg, bytes, true);
+            self.slabs.objcgs.stock_of(cpu, objcg).shrink(bytes, reclaimable);
         }
-        let stock = self.slabs.objcgs.stock_of(cpu, objcg);
-        stock.slab_bytes[usize::from(reclaimable)] -= i64::from(bytes);
     }
 
     /// Puts bytes into the stock, which another owner may have to leave. A new owner brings what it has
@@ -239,11 +285,10 @@ impl Machine {
 
     /// Empties the stocks of all owners that belong to a group or to one below it.
     pub(crate) fn drain_obj_stocks(&mut self, memcg: MemcgId) {
-        let slots = self.slabs.objcgs.slots;
         for at in 0..self.slabs.objcgs.stocks.len() {
             let objcg = self.slabs.objcgs.stocks[at].objcg;
             if objcg != NO_OWNER && self.is_descendant(self.slabs.objcgs.memcg_of(objcg), memcg) {
-                self.drain_obj_stock_of(Cpu((at / slots) as u16), objcg);
+                self.drain_obj_stock_of(Cpu((at / MAX_SLOTS) as u16), objcg);
             }
         }
     }
@@ -254,7 +299,7 @@ impl Machine {
         if owner.online || owner.bytes != 0 {
             return;
         }
-        if self.slabs.objcgs.stocks.iter().any(|stock| stock.objcg == objcg) {
+        if self.slabs.objcgs.has_stock(objcg) {
             return;
         }
         let page_size = self.slabs.page_size as u32;
@@ -279,6 +324,9 @@ impl Machine {
         let owners = core::mem::take(&mut group.objcgs);
         let own = core::mem::replace(&mut group.objcg, NO_OWNER);
         let bytes = core::mem::take(&mut group.slab_bytes);
+        // First, for an owner without objects gives back the pages of its remainders below.
+        let pages = core::mem::take(&mut group.kernel_pages);
+        self.memcgs[parent.idx()].kernel_pages += pages;
         for (sum, bytes) in self.memcgs[parent.idx()].slab_bytes.iter_mut().zip(bytes) {
             *sum += bytes;
         }

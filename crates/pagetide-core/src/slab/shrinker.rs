@@ -97,7 +97,7 @@ impl Machine {
     }
 
     /// Frees kept objects of all groups until there is hardly one to be had (`echo 2 > drop_caches`).
-    pub(crate) fn drop_slab(&mut self, cpu: Cpu) {
+    pub fn drop_slab(&mut self, cpu: Cpu) {
         for round in 0..u64::BITS {
             let mut freed = 0;
             for memcg in self.memcg_ids().collect::<alloc::vec::Vec<_>>() {

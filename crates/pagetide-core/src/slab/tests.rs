@@ -363,6 +363,34 @@ fn the_root_owns_all_survivors() {
 }
 
 #[test]
+fn remainders_of_two_cpus_that_make_a_page_go_with_their_group() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 32)).unwrap();
+    for parent in [ROOT, machine.create_memcg("outer".into(), ROOT).unwrap()] {
+        let memcg = machine.create_memcg("inner".into(), parent).unwrap();
+        let mm = machine.create_mm(memcg);
+        // One CPU has the rest of the page in stock, the other the object's bytes.
+        let object = alloc(&mut machine, mm, cache);
+        machine.kmem_cache_free(cache, object, OTHER).unwrap();
+        leave(&mut machine, memcg, mm);
+        machine.audit().unwrap();
+        assert_eq!(machine.memcgs[parent.idx()].kernel_pages, 0);
+    }
+}
+
+#[test]
+fn a_second_free_is_seen_when_the_slab_is_gone() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 4096)).unwrap();
+    let mm = machine.create_mm(ROOT);
+    let object = alloc(&mut machine, mm, cache);
+    free(&mut machine, cache, object);
+    machine.shrink_cache(cache, CPU);
+    assert_eq!(machine.slab_usage(cache).num_slabs, 0);
+    assert_eq!(machine.kmem_cache_free(cache, object, CPU), Err(SlabError::DoubleFree));
+}
+
+#[test]
 fn a_group_pays_for_its_clone_only_once_that_is_made() {
     let mut machine = machine(with(SlabAccounting::PerGroupCaches));
     let cache = machine.create_cache(spec("thing", 128)).unwrap();

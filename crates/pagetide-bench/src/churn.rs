@@ -1,0 +1,63 @@
+//! How much memory a cache holds for its objects after a burst, and when others have come and gone.
+//!
+//! Objects are allocated, nine in ten are freed at random, and then, a hundred times, a tenth of those in
+//! use is freed at random and as many are allocated. What a cache keeps depends on which slab it fills
+//! first. (Also a test: crates/pagetide-core/tests/slab_held.rs.)
+//!
+//! Invariant: after the burst a tenth of the objects is in use at the end of every round.
+
+use crate::objects::Kernel;
+use pagetide_core::config::{Config, SlubPolicy};
+use pagetide_core::memcg::ROOT;
+use pagetide_core::units::Cpu;
+
+/// Rounds after the burst.
+const ROUNDS: usize = 100;
+const CPU: Cpu = Cpu(0);
+
+/// Bytes of slabs for a byte of live objects.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Held {
+    /// When most have been freed.
+    pub burst: f64,
+    /// After the last round.
+    pub churned: f64,
+}
+
+/// Numbers of the generator of our workloads.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+/// What a cache of `count` objects of `size` bytes holds, on a machine of `memory` bytes.
+pub fn held(memory: u64, size: u32, count: usize, slub: SlubPolicy) -> Held {
+    let mut kernel = Kernel::new(memory, size, Config { slub, ..Config::default() });
+    let payer = kernel.task(ROOT);
+    let mut random = Random(1);
+    let mut live: Vec<_> = (0..count).map(|_| kernel.alloc(payer, CPU)).collect();
+    let ratio = |kernel: &Kernel| {
+        let usage = kernel.machine.slab_usage(kernel.cache);
+        assert_eq!(usage.active_objs, (count / 10) as u64);
+        usage.bytes as f64 / usage.active_bytes as f64
+    };
+    while live.len() > count / 10 {
+        let object = live.swap_remove(random.below(live.len()));
+        kernel.free(object, CPU);
+    }
+    let burst = ratio(&kernel);
+    for _ in 0..ROUNDS {
+        let some = live.len() / 10;
+        for _ in 0..some {
+            let object = live.swap_remove(random.below(live.len()));
+            kernel.free(object, CPU);
+        }
+        live.extend((0..some).map(|_| kernel.alloc(payer, CPU)));
+    }
+    Held { burst, churned: ratio(&kernel) }
+}

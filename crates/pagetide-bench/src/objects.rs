@@ -1,0 +1,84 @@
+//! A machine with one cache of small objects, asked as a world would ask it.
+//!
+//! Linux: whoever calls `kmem_cache_alloc` with `GFP_KERNEL`. The path that needs nothing is tried first; a
+//! call takes pages and charges.
+//!
+//! Invariant: the machine is large enough, so that an object is always to be had.
+
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::config::Config;
+use pagetide_core::effect::Step;
+use pagetide_core::gfp::Gfp;
+use pagetide_core::machine::Machine;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::slab::{CacheSpec, Object};
+use pagetide_core::units::{CacheId, Cpu, MemcgId, MmId, NodeId};
+
+/// A task and its group.
+#[derive(Clone, Copy, Debug)]
+pub struct Payer {
+    mm: MmId,
+    memcg: MemcgId,
+}
+
+/// A machine of one node and one CPU.
+pub struct Kernel {
+    /// The machine.
+    pub machine: Machine,
+    /// Its cache.
+    pub cache: CacheId,
+}
+
+impl Kernel {
+    /// A machine with so many bytes, and a cache of objects of `size` bytes, charged to whoever wants them.
+    pub fn new(memory: u64, size: u32, config: Config) -> Kernel {
+        let nodes = [NodeSpec::x86_64(memory, 0, 0)];
+        let mut machine = Machine::new(&nodes, 1, config).expect("the machine is valid");
+        let name = String::from("object");
+        let spec = CacheSpec { name, object_size: size, reclaimable: false, account: true };
+        let cache = machine.create_cache(spec).expect("the cache is possible");
+        Kernel { machine, cache }
+    }
+
+    /// A task in a new group.
+    pub fn group(&mut self) -> Payer {
+        let memcg = self.machine.create_memcg("group".into(), ROOT).expect("there is room");
+        self.task(memcg)
+    }
+
+    /// A task of a group.
+    pub fn task(&mut self, memcg: MemcgId) -> Payer {
+        Payer { mm: self.machine.create_mm(memcg), memcg }
+    }
+
+    /// An object, for which the group of `payer` pays.
+    #[inline(always)]
+    pub fn alloc(&mut self, payer: Payer, cpu: Cpu) -> Object {
+        match self.machine.kmem_cache_alloc(self.cache, payer.memcg, false, cpu) {
+            Some(object) => object,
+            None => self.alloc_slow(payer.mm, cpu),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(&mut self, mm: MmId, cpu: Cpu) -> Object {
+        let mut call = Call::kmem_alloc(mm, NodeId(0), self.cache, false, Gfp::KERNEL);
+        loop {
+            let (step, effects) = self.machine.step(&mut call, cpu, 0);
+            effects.discard();
+            match step {
+                Step::Done(Outcome::Object(object)) => return object,
+                Step::Done(other) => panic!("the machine is too small: {other:?}"),
+                Step::Continue | Step::Wait(_) => {}
+            }
+        }
+    }
+
+    /// Gives an object back.
+    #[inline(always)]
+    pub fn free(&mut self, object: Object, cpu: Cpu) {
+        self.machine.kmem_cache_free(self.cache, object, cpu).expect("it was allocated");
+    }
+}

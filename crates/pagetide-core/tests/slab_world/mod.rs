@@ -1,0 +1,518 @@
+//! Operations on caches and groups, and a naive model of what they must do. Property tests and the fuzz
+//! target `slab-ops` run the same ones.
+//!
+//! Invariant: the machine's audit passes after every operation; each cache has as many objects in use as
+//! the model knows, each of them with the owner that the model expects.
+
+use pagetide_core::call::{Call, Outcome};
+use pagetide_core::config::{Config, SlabAccounting};
+use pagetide_core::control::Errno;
+use pagetide_core::effect::{Effect, Step, Wait};
+use pagetide_core::gfp::Gfp;
+use pagetide_core::machine::Machine;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::slab::cached::{CachedId, CachedKind};
+use pagetide_core::slab::{CacheSpec, CacheTuning, Object, SlabError};
+use pagetide_core::units::{CacheId, Cpu, MemcgId, MmId, NodeId};
+use pagetide_core::zone::ZONE_NORMAL;
+
+const NR_CPUS: u16 = 2;
+const NR_NODES: u8 = 2;
+
+/// Sizes of objects: many to a slab, some, one, and one to several pages.
+const SIZES: [u32; 8] = [8, 32, 104, 192, 600, 1024, 4096, 9000];
+
+/// One operation. Whatever is chosen by number is chosen among what there is.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    CreateCache { size: u8, reclaimable: bool, account: bool },
+    CreateGroup { parent: u8 },
+    RemoveGroup { group: u8 },
+    Alloc { cache: u8, group: u8, cpu: u8, account: bool, nr: u8 },
+    Free { nth: u8, cpu: u8, nr: u8 },
+    FreeTwice { nth: u8, cpu: u8, again: u8 },
+    FreeToWrong { nth: u8, cache: u8 },
+    Keep { nth: u8, holds: Option<u8>, kind: CachedKind },
+    FreeKept { nth: u8, cpu: u8 },
+    UseKept { nth: u8 },
+    TakeBack { nth: u8 },
+    Shrink { cache: u8, cpu: u8 },
+    DropCaches { cpu: u8 },
+    Kworker { steps: u8, cpu: u8 },
+    KmemLimit { group: u8, pages: u8 },
+    MemoryMax { group: u8, pages: u8 },
+    Tune { cache: u8, order: Option<u8>, min_partial: Option<u8>, cpu_partial: Option<u8> },
+}
+
+impl Op {
+    /// Every four bytes are an operation.
+    pub fn from_bytes([what, a, b, c]: [u8; 4]) -> Op {
+        let cpu = c & 1;
+        let some = |bit: u8, value: u8| (c >> bit & 1 == 1).then_some(value);
+        match what % 32 {
+            0 => Op::CreateCache { size: a, reclaimable: b & 1 == 1, account: b & 2 == 2 },
+            1 | 2 => Op::CreateGroup { parent: a },
+            3 => Op::RemoveGroup { group: a },
+            4..=11 => Op::Alloc { cache: a, group: b, cpu, account: c & 2 == 2, nr: c >> 2 },
+            12..=17 => Op::Free { nth: a, cpu, nr: b },
+            18 => Op::FreeTwice { nth: a, cpu, again: c >> 1 & 1 },
+            19 => Op::FreeToWrong { nth: a, cache: b },
+            20..=22 => {
+                let kind = if c & 2 == 2 { CachedKind::Inode } else { CachedKind::Dentry };
+                Op::Keep { nth: a, holds: some(0, b), kind }
+            }
+            23 => Op::FreeKept { nth: a, cpu },
+            24 => Op::UseKept { nth: a },
+            25 => Op::TakeBack { nth: a },
+            26 => Op::Shrink { cache: a, cpu },
+            27 => Op::DropCaches { cpu },
+            28 | 29 => Op::Kworker { steps: a, cpu },
+            30 if c & 1 == 1 => Op::KmemLimit { group: a, pages: b },
+            30 => Op::MemoryMax { group: a, pages: b },
+            _ => Op::Tune {
+                cache: a,
+                order: some(0, b % 5),
+                min_partial: some(1, b % 7),
+                cpu_partial: some(2, b),
+            },
+        }
+    }
+}
+
+/// A group, or one that was.
+struct Group {
+    id: MemcgId,
+    parent: usize,
+    mm: MmId,
+    online: bool,
+}
+
+/// An object in use.
+#[derive(Clone, Copy)]
+struct Live {
+    object: Object,
+    /// Number of its cache.
+    cache: usize,
+    /// Number of the group that pays.
+    payer: usize,
+}
+
+/// Objects left to the kernel.
+struct Kept {
+    id: CachedId,
+    live: Live,
+    holds: Option<Live>,
+}
+
+pub struct SlabWorld {
+    machine: Machine,
+    accounting: SlabAccounting,
+    caches: Vec<(CacheId, CacheSpec)>,
+    groups: Vec<Group>,
+    live: Vec<Live>,
+    kept: Vec<Kept>,
+    /// The highest id that a cache has had.
+    highest: u32,
+    now: u64,
+}
+
+impl SlabWorld {
+    pub fn new(config: Config) -> SlabWorld {
+        let mut node = NodeSpec::default();
+        node.zones[ZONE_NORMAL] = ZoneSpec::all_free(2048);
+        let nodes = vec![node; usize::from(NR_NODES)];
+        let accounting = config.slab_accounting;
+        let mut machine = Machine::new(&nodes, NR_CPUS, config).expect("the machine is valid");
+        let mm = machine.create_mm(ROOT);
+        let highest = machine.kmem_caches().map(|(id, _)| id.0).max().unwrap_or(0);
+        let groups = vec![Group { id: ROOT, parent: 0, mm, online: true }];
+        let mut world = SlabWorld {
+            machine,
+            accounting,
+            caches: Vec::new(),
+            groups,
+            live: Vec::new(),
+            kept: Vec::new(),
+            highest,
+            now: 0,
+        };
+        for size in [1, 3, 5] {
+            world.create_cache(size, size == 3, size != 1);
+        }
+        world
+    }
+
+    /// Performs an operation and compares everything with the model.
+    pub fn step(&mut self, op: Op) {
+        match op {
+            Op::CreateCache { size, reclaimable, account } => {
+                self.create_cache(size, reclaimable, account);
+            }
+            Op::CreateGroup { parent } => {
+                let parent = self.online(parent);
+                self.create_group(parent);
+            }
+            Op::RemoveGroup { group } => {
+                let group = self.online(group);
+                self.remove_group(group);
+            }
+            Op::Alloc { cache, group, cpu, account, nr } => {
+                for _ in 0..=nr {
+                    self.alloc(cache, group, Cpu(cpu.into()), account);
+                }
+            }
+            Op::Free { nth, cpu, nr } => {
+                for at in 0..=nr / 4 {
+                    let Some(live) = self.take_live(nth.wrapping_add(at.wrapping_mul(7))) else {
+                        break;
+                    };
+                    let cache = self.caches[live.cache].0;
+                    let freed = self.machine.kmem_cache_free(cache, live.object, Cpu(cpu.into()));
+                    assert_eq!(freed, Ok(()));
+                }
+            }
+            Op::FreeTwice { nth, cpu, again } => self.free_twice(nth, cpu, again),
+            Op::FreeToWrong { nth, cache } => {
+                let Some(live) = self.take_live(nth) else { return };
+                self.live.push(live);
+                let wrong = usize::from(cache) % self.caches.len();
+                if wrong != live.cache {
+                    let wrong = self.caches[wrong].0;
+                    self.refused(wrong, live.object, Cpu(0), SlabError::WrongCache);
+                }
+                self.refused(CacheId(54_321), live.object, Cpu(1), SlabError::UnknownCache);
+            }
+            Op::Keep { nth, holds, kind } => self.keep(nth, holds, kind),
+            Op::FreeKept { nth, cpu } => {
+                self.forget_pruned();
+                let Some(at) = nth_of(nth, self.kept.len()) else { return };
+                let Kept { live, holds, .. } = self.kept[at];
+                for it in [Some(live), holds].into_iter().flatten() {
+                    let cache = self.caches[it.cache].0;
+                    self.refused(cache, it.object, Cpu(cpu.into()), SlabError::IsCached);
+                }
+            }
+            Op::UseKept { nth } => {
+                if let Some(at) = nth_of(nth, self.kept.len()) {
+                    self.machine.use_cached(self.kept[at].id);
+                }
+            }
+            Op::TakeBack { nth } => {
+                self.forget_pruned();
+                let Some(at) = nth_of(nth, self.kept.len()) else { return };
+                self.take_back(at);
+            }
+            Op::Shrink { cache, cpu } => {
+                let cache = self.caches[usize::from(cache) % self.caches.len()].0;
+                self.machine.shrink_cache(cache, Cpu(cpu.into()));
+                let usage = self.machine.slab_usage(cache);
+                assert_eq!(usage.active_slabs, usage.num_slabs, "no slab is empty");
+            }
+            Op::DropCaches { cpu } => self.machine.drop_slab(Cpu(cpu.into())),
+            Op::Kworker { steps, cpu } => {
+                for _ in 0..steps % 8 {
+                    self.machine.step_kworker(Cpu(cpu.into()), self.now).1.discard();
+                    self.audit(op);
+                }
+            }
+            Op::KmemLimit { group, pages } => {
+                self.limit(group, "memory.kmem.limit_in_bytes", pages);
+            }
+            Op::MemoryMax { group, pages } => self.limit(group, "memory.max", pages),
+            Op::Tune { cache, order, min_partial, cpu_partial } => {
+                let cache = self.caches[usize::from(cache) % self.caches.len()].0;
+                let tuning = CacheTuning {
+                    order,
+                    min_partial: min_partial.map(u32::from),
+                    cpu_partial: cpu_partial.map(u32::from),
+                };
+                let before = self.machine.digest();
+                if self.machine.tune_cache(cache, tuning).is_err() {
+                    assert_eq!(self.machine.digest(), before, "nothing has changed");
+                }
+            }
+        }
+        self.forget_pruned();
+        let highest = self.machine.kmem_caches().map(|(id, _)| id.0).max();
+        self.highest = self.highest.max(highest.unwrap_or(0));
+        self.audit(op);
+        self.compare(op);
+    }
+
+    /// Gives everything back: nothing may be left.
+    pub fn finish(mut self) {
+        self.forget_pruned();
+        while !self.kept.is_empty() {
+            self.take_back(0);
+        }
+        while let Some(live) = self.take_live(0) {
+            let cache = self.caches[live.cache].0;
+            assert_eq!(self.machine.kmem_cache_free(cache, live.object, Cpu(0)), Ok(()));
+        }
+        let groups = self.machine.memcgs().len();
+        for group in (1..self.groups.len()).rev() {
+            if self.groups[group].online {
+                self.remove_group(group);
+            }
+        }
+        while self.machine.has_deferred_slab_work() {
+            self.machine.step_kworker(Cpu(0), self.now).1.discard();
+        }
+        self.machine.audit().expect("all is given back");
+        let ids: Vec<CacheId> = self.machine.kmem_caches().map(|(id, _)| id).collect();
+        // Owners' vectors and the memory of clones are objects of the kernel's own caches.
+        for &id in ids.iter().chain(&ids) {
+            self.machine.shrink_cache(id, Cpu(1));
+        }
+        self.machine.audit().expect("all is given back");
+        assert_eq!(self.machine.total_slab_usage(), Default::default());
+        assert!(self.machine.kmem_caches().all(|(_, cache)| cache.nr_slabs == 0));
+        assert_eq!(self.machine.memcg_ids().count(), 1, "no group is left");
+        // Stocks remember owners that are gone, and a page each at most.
+        let stocks = match self.accounting {
+            SlabAccounting::PerObject => {
+                u64::from(NR_CPUS) * u64::from(self.machine.config.objcg_stock_slots)
+            }
+            _ => 0,
+        };
+        assert!(self.machine.memcgs()[0].kernel_pages <= stocks);
+        if groups > 1 {
+            self.machine.create_memcg("again".into(), ROOT).expect("there is room");
+            assert_eq!(self.machine.memcgs().len(), groups, "an id is used again");
+        }
+        let cache = self.machine.create_cache(spec(32, false, true)).expect("it is possible");
+        assert!(cache.0 <= self.highest + 1, "ids of caches that are gone are used again");
+    }
+
+    fn audit(&self, op: Op) {
+        if let Err(violation) = self.machine.audit() {
+            panic!("after {op:?}: {violation}");
+        }
+    }
+
+    /// The machine and the model agree.
+    fn compare(&self, op: Op) {
+        let kept = self.kept.iter().flat_map(|kept| [Some(kept.live), kept.holds]).flatten();
+        let all: Vec<Live> = self.live.iter().copied().chain(kept).collect();
+        for (at, (id, spec)) in self.caches.iter().enumerate() {
+            let known = all.iter().filter(|live| live.cache == at).count() as u64;
+            let usage = self.machine.slab_usage(*id);
+            assert_eq!(usage.active_objs, known, "{op:?}: {id:?}");
+            let size = u64::from(spec.object_size).next_multiple_of(8);
+            assert_eq!(usage.active_bytes, known * size);
+            assert!(usage.bytes >= usage.num_objs * size);
+        }
+        for live in &all {
+            assert_eq!(self.machine.cache_of_object(live.object), self.caches[live.cache].0);
+            let owner = self.machine.memcg_of_object(live.object);
+            assert_eq!(owner, self.groups[self.owner(live.payer)].id, "{op:?}: {:?}", live.object);
+        }
+    }
+
+    /// Who owns what a group paid for: if it is gone, the nearest above that is not; or itself, for ever.
+    fn owner(&self, payer: usize) -> usize {
+        let mut at = payer;
+        while self.accounting != SlabAccounting::PerGroupCaches && !self.groups[at].online {
+            at = self.groups[at].parent;
+        }
+        at
+    }
+
+    /// Number of an existing group.
+    fn online(&self, nth: u8) -> usize {
+        let online: Vec<usize> =
+            (0..self.groups.len()).filter(|&at| self.groups[at].online).collect();
+        online[usize::from(nth) % online.len()]
+    }
+
+    fn create_cache(&mut self, size: u8, reclaimable: bool, account: bool) {
+        let number = self.caches.len();
+        if number == 12 {
+            return;
+        }
+        let size = SIZES[usize::from(size) % SIZES.len()];
+        let mut spec = spec(size, reclaimable, account);
+        spec.name = format!("cache-{number}");
+        let id = self.machine.create_cache(spec.clone()).expect("it is possible");
+        assert_eq!(self.machine.create_cache(spec.clone()), Err(SlabError::DuplicateName));
+        self.highest = self.highest.max(id.0);
+        self.caches.push((id, spec));
+    }
+
+    fn create_group(&mut self, parent: usize) {
+        let id = self.machine.create_memcg("g".into(), self.groups[parent].id).expect("room");
+        let mm = self.machine.create_mm(id);
+        assert!(
+            !self.groups.iter().any(|group| group.online && group.id == id),
+            "{id:?} is given out twice"
+        );
+        self.groups.push(Group { id, parent, mm, online: true });
+    }
+
+    fn remove_group(&mut self, group: usize) {
+        let id = self.groups[group].id;
+        let has_children = (1..self.groups.len())
+            .any(|at| self.groups[at].online && self.groups[at].parent == group);
+        if group == 0 || has_children {
+            assert_eq!(self.machine.remove_memcg(id), Err(Errno::Ebusy));
+            return;
+        }
+        if !self.machine.is_exited(self.groups[group].mm) {
+            assert_eq!(self.machine.remove_memcg(id), Err(Errno::Ebusy), "it has a task");
+            self.machine.exit_mm(self.groups[group].mm, Cpu(0)).discard();
+        }
+        assert_eq!(self.machine.remove_memcg(id), Ok(()));
+        self.groups[group].online = false;
+    }
+
+    fn alloc(&mut self, cache: u8, group: u8, cpu: Cpu, account: bool) {
+        let cache = usize::from(cache) % self.caches.len();
+        let group = self.online(group);
+        let (id, is_accounted) = (self.caches[cache].0, account || self.caches[cache].1.account);
+        let memcg = self.groups[group].id;
+        let fast = self.machine.kmem_cache_alloc(id, memcg, account, cpu);
+        let Some(object) = fast.or_else(|| self.alloc_slow(id, group, cpu, account)) else {
+            return;
+        };
+        assert!(
+            !self.live.iter().any(|live| live.object == object),
+            "{object:?} was handed out twice"
+        );
+        // Nobody pays as long as the group has no clone, or if there was no memory for owners.
+        let owner = self.machine.memcg_of_object(object);
+        let payer = if owner == memcg { group } else { 0 };
+        assert!(owner == memcg || owner == ROOT, "{object:?} is {owner:?}'s, not {memcg:?}'s");
+        assert!(is_accounted || owner == ROOT, "{object:?} is not accounted");
+        self.live.push(Live { object, cache, payer });
+    }
+
+    fn alloc_slow(
+        &mut self,
+        cache: CacheId,
+        group: usize,
+        cpu: Cpu,
+        account: bool,
+    ) -> Option<Object> {
+        if self.machine.is_exited(self.groups[group].mm) {
+            self.groups[group].mm = self.machine.create_mm(self.groups[group].id);
+        }
+        let node = NodeId((cpu.0 % u16::from(NR_NODES)) as u8);
+        let mm = self.groups[group].mm;
+        let mut call = Call::kmem_alloc(mm, node, cache, account, Gfp::KERNEL);
+        for _ in 0..100_000 {
+            self.now += 1000;
+            let mut effects = Vec::new();
+            let (step, more) = self.machine.step(&mut call, cpu, self.now);
+            more.drain_into(&mut effects);
+            for effect in effects {
+                match effect {
+                    Effect::OomKill(mm) => self.machine.exit_mm(mm, cpu).discard(),
+                    Effect::Submit(_) | Effect::CopyPage { .. } => {
+                        panic!("there are no user pages: {effect:?}")
+                    }
+                    _ => {}
+                }
+            }
+            match step {
+                Step::Continue => {}
+                Step::Wait(Wait::Throttled { node, reason, timeout }) => {
+                    self.now += timeout.min(100_000_000);
+                    self.machine.throttle_ended(node, reason);
+                }
+                Step::Wait(Wait::Page(page)) => panic!("a wait for {page:?}"),
+                Step::Done(Outcome::Object(object)) => return Some(object),
+                Step::Done(Outcome::NoObject) => return None,
+                Step::Done(outcome) => panic!("an allocation ends as {outcome:?}"),
+            }
+        }
+        panic!("an allocation does not end");
+    }
+
+    fn take_live(&mut self, nth: u8) -> Option<Live> {
+        // Objects are more than a byte can count.
+        let at = usize::from(nth) * 37;
+        (!self.live.is_empty()).then(|| self.live.swap_remove(at % self.live.len()))
+    }
+
+    /// A free that must fail and change nothing.
+    fn refused(&mut self, cache: CacheId, object: Object, cpu: Cpu, error: SlabError) {
+        let before = self.machine.digest();
+        assert_eq!(self.machine.kmem_cache_free(cache, object, cpu), Err(error), "{object:?}");
+        assert_eq!(self.machine.digest(), before, "nothing has changed");
+    }
+
+    fn free_twice(&mut self, nth: u8, cpu: u8, again: u8) {
+        let Some(live) = self.take_live(nth) else { return };
+        let cache = self.caches[live.cache].0;
+        assert_eq!(self.machine.kmem_cache_free(cache, live.object, Cpu(cpu.into())), Ok(()));
+        let again = Cpu(again.into());
+        if self.machine.cache_of_object(live.object) == cache {
+            self.refused(cache, live.object, again, SlabError::DoubleFree);
+            let kept = self.machine.cache_object(live.object, None, CachedKind::Inode);
+            assert_eq!(kept, Err(SlabError::DoubleFree));
+        } else {
+            // It was the last of a clone whose group is gone.
+            assert!(self.machine.kmem_cache_free(cache, live.object, again).is_err());
+        }
+    }
+
+    fn keep(&mut self, nth: u8, holds: Option<u8>, kind: CachedKind) {
+        let Some(live) = self.take_live(nth) else { return };
+        let holds = holds.and_then(|nth| self.take_live(nth));
+        let held = holds.map(|holds| holds.object);
+        let twice = self.machine.cache_object(live.object, Some(live.object), kind);
+        assert_eq!(twice, Err(SlabError::IsCached));
+        let id = self.machine.cache_object(live.object, held, kind).expect("both are in use");
+        let again = self.machine.cache_object(live.object, None, kind);
+        assert_eq!(again, Err(SlabError::IsCached));
+        self.kept.push(Kept { id, live, holds });
+    }
+
+    fn take_back(&mut self, at: usize) {
+        let Kept { id, live, holds } = self.kept.swap_remove(at);
+        let expected = (live.object, holds.map(|holds| holds.object));
+        assert_eq!(self.machine.uncache(id), Some(expected));
+        assert_eq!(self.machine.uncache(id), None);
+        self.live.extend([Some(live), holds].into_iter().flatten());
+    }
+
+    /// What the kernel has freed in the meantime. Whatever a freed object held is the kernel's still, under
+    /// a name that nobody knows: `drop_slab` frees it, too.
+    fn forget_pruned(&mut self) {
+        let machine = &self.machine;
+        let before = self.kept.len();
+        self.kept.retain(|kept| machine.is_kept(kept.id));
+        if self.kept.len() < before {
+            while !self.kept.is_empty() {
+                self.take_back(0);
+            }
+            for _ in 0..4 {
+                self.machine.drop_slab(Cpu(0));
+            }
+        }
+    }
+
+    fn limit(&mut self, group: u8, control: &str, pages: u8) {
+        let group = self.online(group);
+        let text = match pages {
+            200.. => "max".to_string(),
+            pages => format!("{}K", u64::from(pages) * 4),
+        };
+        let text = if control != "memory.max" && text == "max" { "-1".into() } else { text };
+        let memcg = self.groups[group].id;
+        let write = self.machine.write_group_control(memcg, control, &text);
+        // What is over a limit already would be reclaimed by a call; a limit of kernel memory below what is
+        // in use is refused.
+        let may_fail = group == 0 || control != "memory.max";
+        assert!(write.is_ok() || may_fail, "{write:?}");
+    }
+}
+
+fn nth_of(nth: u8, len: usize) -> Option<usize> {
+    (len > 0).then(|| usize::from(nth) % len)
+}
+
+fn spec(object_size: u32, reclaimable: bool, account: bool) -> CacheSpec {
+    CacheSpec { name: "last".into(), object_size, reclaimable, account }
+}
