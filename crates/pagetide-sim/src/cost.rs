@@ -292,6 +292,10 @@ mod tests {
         syscalls: 0,
         compact_scanned: 0,
         pages_migrated: 0,
+        slab_refills: 0,
+        objcg_drains: 0,
+        caches_created: 0,
+        objects_scanned: 0,
         fs_requests: 0,
     };
 
