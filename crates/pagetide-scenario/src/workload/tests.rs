@@ -8,7 +8,8 @@ mod objects;
 
 fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
     let node = Node { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };
-    let machine = Machine { cpus: 1, nodes: vec![node], disks: Vec::new(), swap: None };
+    let machine =
+        Machine { cpus: 1, nodes: vec![node], disks: Vec::new(), swap: None, caches: Vec::new() };
     Setup {
         machine,
         sysctls: Vec::new(),

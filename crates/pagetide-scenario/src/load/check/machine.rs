@@ -19,7 +19,13 @@ const ZONE_DMA_PAGES_MAX: u64 = 4096;
 /// The machine, and the names of its disks.
 pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (Machine, Names<'a>) {
     let mut disks = Names::new("disk");
-    let empty = || Machine { cpus: 1, nodes: Vec::new(), disks: Vec::new(), swap: None };
+    let empty = || Machine {
+        cpus: 1,
+        nodes: Vec::new(),
+        disks: Vec::new(),
+        swap: None,
+        caches: Vec::new(),
+    };
     let example = "write [machine] and then memory = \"2GiB\"";
     let Some(machine) = &raw.machine else {
         if raw.bad.is_empty() {
