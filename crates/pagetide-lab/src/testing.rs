@@ -18,6 +18,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
             nodes: vec![Node { memory: 2 << 30, reserved: 0, movable: 0, zones: vec![] }],
             disks: vec![],
             swap: None,
+            caches: vec![],
         },
         sysctls: vec![],
         policies: Default::default(),

@@ -301,9 +301,8 @@ fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<CacheId>, SimEr
 
 /// Tunes a cache key by key, so that a refusal says which.
 fn tune_cache(machine: &mut Machine, model: &model::CacheTuning) -> Result<(), SimError> {
-    let refused = |what: String, hint: String| {
-        Err(SimError::Tuning { name: model.name.clone(), what, hint })
-    };
+    let refused =
+        |what: String, hint: String| Err(SimError::Tuning { name: model.name.clone(), what, hint });
     let Some(cache) = machine.find_cache(&model.name) else {
         let hint = match machine.similar_cache(&model.name) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -315,7 +314,8 @@ fn tune_cache(machine: &mut Machine, model: &model::CacheTuning) -> Result<(), S
     let none = CacheTuning::default();
     if let Err(errno) = machine.tune_cache(cache, CacheTuning { order, ..none }) {
         let (least, most) = machine.order_bounds(cache).unwrap_or_default();
-        let hint = format!("in [[machine.cache]], its slabs may have an order from {least} to {most}");
+        let hint =
+            format!("in [[machine.cache]], its slabs may have an order from {least} to {most}");
         return refused(format!("order = {} ({errno})", order.unwrap_or_default()), hint);
     }
     if let Err(errno) = machine.tune_cache(cache, CacheTuning { cpu_partial, ..none }) {

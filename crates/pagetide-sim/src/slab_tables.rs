@@ -34,7 +34,8 @@ pub(crate) fn files(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> Vec
 fn groups(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> String {
     let rows = machine.slabs_by_group();
     let name = |row: &GroupSlabs| {
-        let path = paths.get(&row.memcg).map_or("", |path| path.trim_start_matches("/sys/fs/cgroup"));
+        let path =
+            paths.get(&row.memcg).map_or("", |path| path.trim_start_matches("/sys/fs/cgroup"));
         let path = if path.is_empty() { "/" } else { path };
         if row.removed {
             format!("{path} (removed)")

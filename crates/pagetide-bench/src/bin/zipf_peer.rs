@@ -185,6 +185,7 @@ fn setup(requests: u64, percent: u64) -> Setup {
             nodes: vec![model::Node { memory: 0, reserved: 0, movable: 0, zones: vec![zone] }],
             disks: vec![disk],
             swap: None,
+            caches: Vec::new(),
         },
         sysctls: Vec::new(),
         policies: Default::default(),
