@@ -557,7 +557,9 @@ fn slabinfo_reads_as_the_kernels() {
         alloc(&mut machine, mm, cache);
     }
     let text = machine.slabinfo();
-    assert!(text.starts_with("slabinfo - version: 2.1\n# name "));
+    let real = include_str!("../../../pagetide-linux/tests/data/linux-6.1/proc/slabinfo");
+    let head = |text: &'static str| text.lines().take(2).collect::<Vec<_>>();
+    assert_eq!(text.lines().take(2).collect::<Vec<_>>(), head(real));
     let row = text.lines().find(|line| line.starts_with("thing ")).unwrap();
     assert_eq!(
         row,

@@ -120,7 +120,7 @@ pub(super) fn check_write(
     what: &str,
     sink: &mut Sink,
 ) -> Option<&'static Knob> {
-    let is_machine_s = std::ptr::eq(table, SYSCTLS);
+    let is_machine_s = table == SYSCTLS;
     let found = if is_machine_s { find_sysctl(&name.value) } else { find_knob(table, &name.value) };
     let Some(knob) = found else {
         if let Some((_, file)) = cache_and_file(&name.value).filter(|_| is_machine_s) {
