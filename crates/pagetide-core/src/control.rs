@@ -4,7 +4,8 @@
 //! mm/page-writeback.c, mm/compaction.c, fs/drop_caches.c), `fault_around_bytes` (mm/memory.c,
 //! debugfs), `read_ahead_kb` (block/blk-sysfs.c, one for all disks here) and the files of
 //! transparent huge pages (mm/huge_memory.c, mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are
-//! Satoru Moriya's patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. Policies,
+//! Satoru Moriya's patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. The files of caches
+//! have a cache in their names (control/cache.rs). Policies,
 //! which the kernel does not have, are set by name next to them ([`Machine::set_policy`]).
 //!
 //! Differences from Linux, all of them stricter: control/parse.rs names two in reading numbers;
@@ -14,6 +15,7 @@
 //!
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 
+mod cache;
 mod error;
 mod group;
 mod handlers;
@@ -27,12 +29,13 @@ pub use group::GroupWrite;
 
 use crate::machine::Machine;
 use crate::page_size::PageSize;
-use crate::units::HPAGE_PMD_NR;
+use crate::units::{CacheId, HPAGE_PMD_NR};
 use crate::watermark::{self, WatermarkInputs};
 use crate::zone::MAX_NR_ZONES;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use cache::{is_of_cache, CacheWrite};
 use error::quoted;
 use marks::MarksWrite;
 use parse::Malformed;
@@ -260,15 +263,21 @@ impl Control {
 enum Change {
     Write(Control, Numbers),
     Marks(MarksWrite),
+    Cache(CacheId, CacheWrite),
 }
 
 /// Checks every text and gathers the writes to the three marks where the last of them stands.
-fn plan(writes: &[(&str, &str)], page_size: PageSize) -> Result<Vec<Change>, ControlError> {
+fn plan(machine: &Machine, writes: &[(&str, &str)]) -> Result<Vec<Change>, ControlError> {
     let mut changes = Vec::with_capacity(writes.len());
     let mut marks = MarksWrite::default();
     for (name, text) in writes {
+        if is_of_cache(name) {
+            let (cache, write) = machine.check_cache_write(name, text)?;
+            changes.push(Change::Cache(cache, write));
+            continue;
+        }
         let control = Control::find(name)?;
-        let numbers = control.parse(text, page_size)?;
+        let numbers = control.parse(text, machine.mem.page_size)?;
         match marks.field(control) {
             Some(field) => {
                 *field = Some(u64_of(numbers.values[0]));
@@ -301,7 +310,7 @@ fn write_inputs(inputs: &mut WatermarkInputs, control: Control, value: i128) -> 
 }
 
 impl Machine {
-    /// Names of all control files, in the order of the documentation.
+    /// Names of all control files but those of caches, in the order of the documentation.
     pub fn control_names() -> impl Iterator<Item = &'static str> {
         Control::ALL.iter().map(|control| control.name())
     }
@@ -348,7 +357,7 @@ impl Machine {
     {
         let writes: Vec<(&str, &str)> =
             writes.iter().map(|(name, text)| (name.as_ref(), text.as_ref())).collect();
-        let changes = plan(&writes, self.mem.page_size)?;
+        let changes = plan(self, &writes)?;
         self.check_marks(&changes)?;
         for change in changes {
             match change {
@@ -357,6 +366,7 @@ impl Machine {
                     marks.apply(&mut self.config.watermarks)?;
                     self.mem.setup_watermarks(&self.config.watermarks);
                 }
+                Change::Cache(cache, write) => self.apply_cache_write(cache, write)?,
             }
         }
         Ok(())
@@ -388,6 +398,7 @@ impl Machine {
                     marks.apply(&mut inputs)?;
                     watermark::setup(&mut nodes, &inputs, page_size);
                 }
+                Change::Cache(..) => {}
             }
         }
         Ok(())
@@ -469,6 +480,9 @@ impl Machine {
     /// # Errors
     /// ENOENT if there is none of this name, EACCES if it can only be written.
     pub fn read_control(&self, name: &str) -> Result<String, ControlError> {
+        if is_of_cache(name) {
+            return self.read_cache_control(name);
+        }
         let control = Control::find(name)?;
         let config = &self.config;
         let inputs = &config.watermarks;

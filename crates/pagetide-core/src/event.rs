@@ -228,6 +228,38 @@ trace_events! {
         /// Page cache, or else anonymous memory.
         file: bool,
     }
+    /// The shrinker of kept objects begins with a group, which has some.
+    MmShrinkSlabStart = "mm_shrink_slab_start" {
+        /// The node.
+        nid: NodeId,
+        /// The group whose objects they are.
+        memcg: MemcgId,
+        /// Objects put off by earlier calls.
+        nr_objects_to_shrink: u64,
+        /// Objects that could be freed, as `vm.vfs_cache_pressure` makes them.
+        cache_items: u64,
+        /// Objects that this call adds for its priority.
+        delta: u64,
+        /// Objects to be looked at now.
+        total_scan: u64,
+        /// Priority of the reclaim; 0 for `vm.drop_caches`.
+        priority: i8,
+    }
+    /// ... and ends.
+    MmShrinkSlabEnd = "mm_shrink_slab_end" {
+        /// The node.
+        nid: NodeId,
+        /// The group.
+        memcg: MemcgId,
+        /// Objects put off when it began.
+        unused_scan: u64,
+        /// Objects put off now.
+        new_scan: u64,
+        /// Objects freed.
+        retval: u64,
+        /// Objects that were to be looked at now and were not.
+        total_scan: u64,
+    }
     /// A reclaimer is put to sleep.
     MmVmscanThrottled = "mm_vmscan_throttled" {
         /// The node.

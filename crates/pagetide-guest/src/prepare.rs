@@ -11,6 +11,7 @@ use crate::report::line;
 use crate::sys::memory::{Mapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
 use pagetide_scenario::model::Setup;
+use pagetide_scenario::names::cache_and_file;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -116,7 +117,10 @@ fn special_knob(name: &str) -> Option<Vec<PathBuf>> {
         _ if name.starts_with("transparent_hugepage.") => {
             Some(vec![Path::new("/sys/kernel/mm").join(name.replace('.', "/"))])
         }
-        _ => None,
+        _ => {
+            let (cache, file) = cache_and_file(name)?;
+            Some(vec![Path::new("/sys/kernel/slab").join(cache).join(file)])
+        }
     }
 }
 

@@ -20,6 +20,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
             disks: vec![],
             swap: None,
             kmem_accounting: true,
+            caches: vec![],
         },
         sysctls: vec![],
         policies: Default::default(),

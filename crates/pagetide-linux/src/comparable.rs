@@ -91,6 +91,9 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     if machine.nodes.iter().any(|node| node.reserved > 0) {
         found.push("machine.reserved: the kernel reserves what it needs".to_owned());
     }
+    if !machine.caches.is_empty() {
+        found.push("machine.cache: the kernel's caches are as it makes them".to_owned());
+    }
     let phases = || setup.tasks.iter().flat_map(|task| &task.phases);
     let mut long = phases().filter(|phase| match phase.workload {
         Workload::FileRead { block, .. } | Workload::FileWrite { block, .. } => block > BLOCK_MAX,

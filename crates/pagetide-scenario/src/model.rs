@@ -92,6 +92,8 @@ pub struct Machine {
     /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
     /// `cgroup.memory=nokmem`.
     pub kmem_accounting: bool,
+    /// Caches of kernel objects that are not as the kernel makes them.
+    pub caches: Vec<CacheTuning>,
 }
 
 impl Default for Machine {
@@ -103,8 +105,22 @@ impl Default for Machine {
             disks: Vec::new(),
             swap: None,
             kmem_accounting: true,
+            caches: Vec::new(),
         }
     }
+}
+
+/// How a cache of kernel objects is tuned; `None` leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheTuning {
+    /// Its name, unique.
+    pub name: String,
+    /// log2 of the pages of a slab.
+    pub order: Option<u8>,
+    /// Slabs that a node keeps though they are empty.
+    pub min_partial: Option<u32>,
+    /// Free objects that may wait on a CPU's chain of slabs.
+    pub cpu_partial: Option<u32>,
 }
 
 /// A NUMA node.
@@ -579,8 +595,9 @@ pub struct WorkingSet {
 }
 
 /// Control files that only cgroup version 1 has, and the two patches made for it.
-const VERSION_1: [&str; 4] = [
+const VERSION_1: [&str; 5] = [
     "memory.limit_in_bytes",
+    "memory.kmem.limit_in_bytes",
     "memory.soft_limit_in_bytes",
     "memory.swappiness",
     "memory.global_shrink_priority",

@@ -2,8 +2,10 @@
 //! they stand for. The loader checks against them, the schema and the documentation are made
 //! from them, and a world that meets another name has a bug.
 
+mod caches;
 mod knobs;
 
+pub use caches::{cache_and_file, find_sysctl, kernel_caches, CACHE_CONTROLS};
 pub use knobs::{find_knob, listed, Knob, KnobForm, GROUP_CONTROLS, SYSCTLS};
 
 /// A closed set of names.
@@ -488,7 +490,7 @@ mod tests {
         check::<ZoneName>();
         assert_eq!(listed(&["a"]), "a");
         assert_eq!(listed(&["a", "b", "c"]), "a, b or c");
-        for table in [SYSCTLS, GROUP_CONTROLS] {
+        for table in [SYSCTLS, GROUP_CONTROLS, CACHE_CONTROLS] {
             let names: BTreeSet<&str> = table.iter().map(|knob| knob.name).collect();
             assert_eq!(names.len(), table.len());
         }

@@ -4,7 +4,7 @@
 //! cannot say everything that the loader checks: names that must exist, sums, orders of marks.
 
 use crate::load::raw::Scenario;
-use crate::names::{Knob, KnobForm};
+use crate::names::{Knob, KnobForm, CACHE_CONTROLS};
 use crate::page_size::PageSize;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{transform_subschemas, Transform};
@@ -55,12 +55,32 @@ fn lasting(table: &[Knob]) -> Vec<Knob> {
     table.iter().copied().filter(|knob| !knob.form.is_action()).collect()
 }
 
-/// A table that takes the lasting knobs of `table`, flat or nested by the parts of their names.
+/// A table that takes the lasting knobs of `table` and of caches, flat or nested by the parts of their
+/// names.
 pub(crate) fn knobs(table: &[Knob]) -> Schema {
+    let of_caches = lasting(CACHE_CONTROLS);
+    let flat: Map<String, Value> = of_caches
+        .iter()
+        .map(|knob| (format!("^slab\\..+\\.{}$", knob.name), knob_schema(knob)))
+        .collect();
+    let mut properties = knob_properties(&lasting(table));
+    properties.insert(
+        "slab".into(),
+        json!({
+            "type": "object",
+            "description": "Caches of kernel objects, by their names.",
+            "additionalProperties": {
+                "type": "object",
+                "properties": knob_properties(&of_caches),
+                "additionalProperties": false,
+            },
+        }),
+    );
     json_schema!({
         "type": "object",
         "description": "Control files by the kernel's names, with the text to write.",
-        "properties": knob_properties(&lasting(table)),
+        "properties": properties,
+        "patternProperties": flat,
         "additionalProperties": false,
     })
 }
@@ -181,6 +201,11 @@ mod tests {
             }
             assert_eq!(nested["description"].is_string(), is_key, "{}", knob.name);
         }
+        let of_caches = &schema["$defs"]["Sysctls"]["patternProperties"];
+        assert!(of_caches["^slab\\..+\\.min_partial$"]["description"].is_string());
+        assert!(of_caches["^slab\\..+\\.shrink$"].is_null());
+        let nested = &sysctls["slab"]["additionalProperties"]["properties"];
+        assert!(nested["cpu_partial"]["description"].is_string());
         let words = &sysctls["transparent_hugepage.enabled"]["enum"];
         assert_eq!(*words, json!(["always", "madvise", "never"]));
         let group = &schema["$defs"]["Group"]["properties"];

@@ -6,11 +6,12 @@ use pagetide_core::node::NodeSpec;
 use pagetide_core::page_size::PageSize;
 use pagetide_scenario::model;
 use pagetide_scenario::names::{
-    find_knob, BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy,
-    DirectReclaimPolicy, GroupWalkPolicy, KnobForm, KswapdPolicy, LruPolicy, Named,
-    ObjcgStockPolicy, PerCpuListsPolicy, ShrinkPriorityPolicy, SlabAccountingPolicy,
+    find_knob, kernel_caches, BackgroundCompactionPolicy, CompactionCapturePolicy,
+    CompactionPolicy, DirectReclaimPolicy, GroupWalkPolicy, KnobForm, KswapdPolicy, LruPolicy,
+    Named, ObjcgStockPolicy, PerCpuListsPolicy, ShrinkPriorityPolicy, SlabAccountingPolicy,
     SlabOwnersPolicy, SlubPolicy, SoftLimitDirectPolicy, SoftLimitNodePolicy, SoftLimitPolicy,
-    SoftLimitRootPolicy, ThpDefragPolicy, ThpPolicy, WatermarksPolicy, GROUP_CONTROLS, SYSCTLS,
+    SoftLimitRootPolicy, ThpDefragPolicy, ThpPolicy, WatermarksPolicy, CACHE_CONTROLS,
+    GROUP_CONTROLS, SYSCTLS,
 };
 
 fn machine() -> Machine {
@@ -133,5 +134,38 @@ fn the_files_of_a_group_are_the_core_s() {
             _ => "64M",
         };
         machine.write_group_control(group, knob.name, text).unwrap();
+    }
+}
+
+/// The largest of kmalloc's caches are there where pages are larger.
+#[test]
+fn the_kernel_s_caches_are_the_core_s() {
+    let machine = machine();
+    let known: Vec<String> = kernel_caches().collect();
+    for (_, cache) in machine.kmem_caches() {
+        assert!(known.contains(&cache.name), "{} is not known", cache.name);
+    }
+    for name in known.iter().filter(|name| !name.ends_with("6k") && !name.ends_with("2k")) {
+        let is_large = name.ends_with("64k") || name.ends_with("128k");
+        assert!(is_large || machine.find_cache(name).is_some(), "no {name}");
+    }
+}
+
+#[test]
+fn the_files_of_a_cache_are_the_core_s() {
+    for knob in CACHE_CONTROLS {
+        assert!(Machine::cache_control_names().any(|name| name == knob.name), "{}", knob.name);
+        let write = |value: i64| {
+            let name = format!("slab.kmalloc-64.{}", knob.name);
+            machine().write_control(&name, &value.to_string()).is_ok()
+        };
+        match knob.form {
+            KnobForm::Integer { min, max } => {
+                assert!(write(min) && write(max), "{} refuses its bounds", knob.name);
+                assert!(!write(min - 1) && !write(max + 1), "{} takes more", knob.name);
+            }
+            KnobForm::Trigger { max: 1 } => assert!(write(1) && !write(0) && !write(2)),
+            form => panic!("{form:?}"),
+        }
     }
 }

@@ -11,6 +11,7 @@ pub mod event_queue;
 pub mod histogram;
 pub mod run;
 pub mod scheduler;
+mod slab_tables;
 pub mod task;
 pub mod world;
 

@@ -4,6 +4,7 @@
 //! by how much of a timer tick each task starts late. It decides nothing else.
 
 use crate::disk::Disk;
+use crate::slab_tables;
 use crate::task::{PhaseRun, Task, Usage};
 use crate::world::groups::{counts_of, make_group, GroupError};
 use crate::world::names::ThingCaches;
@@ -16,7 +17,7 @@ use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_size::PageSize;
-use pagetide_core::slab::{CacheSpec, SlabError};
+use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::{CacheId, MemcgId, Nanos};
 use pagetide_core::vmstat::Event;
 use pagetide_scenario::model::{self, Setup, Variant, Workload};
@@ -35,6 +36,14 @@ pub(crate) const FILE_GAP: u64 = 64 << 30;
 /// Files of every group in a record with files.
 const GROUP_FILES: [&str; 4] =
     ["memory.current", "memory.stat", "memory.events", "memory.pressure"];
+/// Those that groups of version 1 have besides.
+const LEGACY_GROUP_FILES: [&str; 5] = [
+    "memory.kmem.limit_in_bytes",
+    "memory.kmem.usage_in_bytes",
+    "memory.kmem.max_usage_in_bytes",
+    "memory.kmem.failcnt",
+    "memory.kmem.slabinfo",
+];
 
 /// What a caller may want besides the record.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +89,16 @@ pub enum SimError {
         /// Why.
         error: SlabError,
     },
+    /// A cache cannot be tuned.
+    #[error("cache `{name}` cannot be tuned: {what}")]
+    Tuning {
+        /// The cache.
+        name: String,
+        /// What was refused, with the errno.
+        what: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -105,6 +124,7 @@ impl SimError {
             SimError::World(WorldError::Events { .. }) => Some(
                 "is the disk full, or has the reader of a pipe gone? the run ended there".into(),
             ),
+            SimError::Tuning { hint, .. } => Some(hint.clone()),
             SimError::Group { .. }
             | SimError::Cache { .. }
             | SimError::Program(_)
@@ -181,7 +201,7 @@ pub fn run(
         digest: world.machine.digest(),
         elapsed_ns: world.now,
         notes,
-        files: if options.want_files { files(&world) } else { Vec::new() },
+        files: if options.want_files { files(&world, setup) } else { Vec::new() },
         timeline: world.take_timeline(),
     })
 }
@@ -200,6 +220,13 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     }
     if !setup.machine.kmem_accounting {
         machine.set_policy("kmem_accounting", "off").map_err(SimError::Control)?;
+    }
+    let caches = caches_of(&mut machine, setup)?;
+    let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
+    let things = setup.has_objects().then(|| ThingCaches::new(&mut machine).map_err(failed));
+    let caches = (caches, things.transpose()?);
+    for tuning in &setup.machine.caches {
+        tune_cache(&mut machine, tuning)?;
     }
     let controls: Vec<(&str, &str)> =
         setup.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -242,10 +269,6 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         file_base.push((file.disk, next_base[file.disk]));
         next_base[file.disk] += page_size.pages_for(file.size) + page_size.pages_in(FILE_GAP);
     }
-    let caches = caches_of(&mut machine, setup)?;
-    let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
-    let things = setup.has_objects().then(|| ThingCaches::new(&mut machine).map_err(failed));
-    let caches = (caches, things.transpose()?);
     let mut tasks = Vec::new();
     let mut jitter = Vec::new();
     for (id, task) in setup.tasks.iter().enumerate() {
@@ -286,6 +309,36 @@ fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<CacheId>, SimEr
         });
     }
     Ok(caches)
+}
+
+/// Tunes a cache key by key, so that a refusal says which.
+fn tune_cache(machine: &mut Machine, model: &model::CacheTuning) -> Result<(), SimError> {
+    let refused =
+        |what: String, hint: String| Err(SimError::Tuning { name: model.name.clone(), what, hint });
+    let Some(cache) = machine.find_cache(&model.name) else {
+        let hint = match machine.similar_cache(&model.name) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`pagetide inspect FILE slab-caches` lists them".into(),
+        };
+        return refused("there is no such cache (ENOENT)".into(), hint);
+    };
+    let model::CacheTuning { name: _, order, min_partial, cpu_partial } = *model;
+    let none = CacheTuning::default();
+    if let Err(errno) = machine.tune_cache(cache, CacheTuning { order, ..none }) {
+        let (least, most) = machine.order_bounds(cache).unwrap_or_default();
+        let hint =
+            format!("in [[machine.cache]], its slabs may have an order from {least} to {most}");
+        return refused(format!("order = {} ({errno})", order.unwrap_or_default()), hint);
+    }
+    if let Err(errno) = machine.tune_cache(cache, CacheTuning { cpu_partial, ..none }) {
+        let objects = cpu_partial.unwrap_or_default();
+        let hint = "in [[machine.cache]], write cpu_partial = 0: policy slub has no chains";
+        return refused(format!("cpu_partial = {objects} ({errno})"), hint.into());
+    }
+    if let Err(errno) = machine.tune_cache(cache, CacheTuning { min_partial, ..none }) {
+        return refused(format!("min_partial ({errno})"), "look at [[machine.cache]]".into());
+    }
+    Ok(())
 }
 
 /// Min, low and high mark of every zone with memory when the run starts, in pages, by node and then
@@ -546,8 +599,9 @@ fn time_and_bytes(put: &mut impl FnMut(String, f64, Unit), key: &str, usage: &Us
     put(format!("{key}.bytes"), usage.bytes as f64, Unit::Bytes);
 }
 
-fn files(world: &World) -> Vec<(String, String)> {
+fn files(world: &World, setup: &Setup) -> Vec<(String, String)> {
     let machine = &world.machine;
+    let legacy = if setup.cgroup_version() == 1 { &LEGACY_GROUP_FILES[..] } else { &[] };
     let mut files = vec![
         ("/proc/zoneinfo".to_owned(), machine.proc_zoneinfo()),
         ("/proc/buddyinfo".to_owned(), machine.proc_buddyinfo()),
@@ -567,11 +621,12 @@ fn files(world: &World) -> Vec<(String, String)> {
             let path = format!("{parent}/{}", group.name);
             paths.insert(memcg, path);
         }
-        for name in GROUP_FILES {
+        for name in GROUP_FILES.iter().chain(legacy) {
             if let Ok(text) = machine.read_group_control(memcg, name, world.now) {
                 files.push((format!("{}/{name}", paths[&memcg]), text));
             }
         }
     }
+    files.extend(slab_tables::files(machine, &paths));
     files
 }

@@ -7,14 +7,17 @@
 //! setup is printed by `cargo test --test storm show -- --ignored --nocapture`.
 
 use pagetide_scenario::model::{
-    Advice, BlockRequest, Disk, DiskFaults, File, Group, HighOrder, KernelMemory, Machine, Node,
-    Order, PageSize, Phase, Setup, Start, Swap, Task, Variant, WorkingSet, Workload,
+    Advice, BlockRequest, CacheTuning, Disk, DiskFaults, File, Group, HighOrder, KernelCache,
+    KernelMemory, KernelObjects, Machine, Node, Order, PageSize, Phase, Setup, Start, Swap, Task,
+    Variant, WorkingSet, Workload,
 };
+use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::prng::SplitMix64;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = 4096;
@@ -78,6 +81,7 @@ fn machine(draw: &mut Draw) -> Machine {
         disks,
         swap,
         kmem_accounting: true,
+        caches: Vec::new(),
     }
 }
 
@@ -381,10 +385,109 @@ fn enlarge_pages(setup: &mut Setup, seed: u64) {
     }
 }
 
+/// Objects of four caches: names and inodes, that are left to the kernel, buffers that come and go, and large
+/// ones.
+fn small_mix() -> ObjectMix {
+    let row = |name: &str, object_size, reclaimable, account, allocs, lifetimes| ObjectRow {
+        cache: KernelCache { name: name.into(), object_size, reclaimable },
+        account,
+        allocs_thousandths: allocs,
+        lifetimes,
+    };
+    let left = Lifetimes { unit: 2000, cached: 7000, kept: 1000, ..Lifetimes::default() };
+    let short = Lifetimes { within: [5000, 3000, 1000], unit: 1000, ..Lifetimes::default() };
+    ObjectMix {
+        recorded: "drawn".into(),
+        unit: "a gust".into(),
+        start: None,
+        rows: vec![
+            row("dentry", 192, true, true, 20_500, left),
+            row("ext4_inode_cache", 1176, true, true, 9_250, left),
+            row("kmalloc-cg-512", 512, false, true, 30_000, short),
+            row("kmalloc-64", 64, false, false, 12_000, short),
+            row("task_struct", 9792, false, true, 2_000, short),
+        ],
+        start_rows: Vec::new(),
+    }
+}
+
+/// Puts a task that makes kernel objects into half of the setups, in some group, and writes that drop them,
+/// with draws of its own, too.
+fn add_objects(setup: &mut Setup, seed: u64) {
+    if seed % 4 == 0 || seed % 4 == 3 {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x6f62_6a65_6374_7321));
+    let mix = Arc::new(small_mix());
+    setup.caches = mix.caches();
+    for (policy, values) in [
+        ("slab_accounting", ["per-object", "per-group-caches", "per-group-caches-reparent", "off"]),
+        ("slub", ["linux-6.1", "linux-5.5", "fullest", "lowest"]),
+        ("slab_owners", ["pointers", "ids", "pointers", "ids"]),
+        ("objcg_stock", ["1", "1", "4", "64"]),
+    ] {
+        setup.policies.entry(policy.into()).or_insert_with(|| draw.of(&values).into());
+    }
+    if draw.one_in(2) {
+        setup.machine.caches.push(CacheTuning {
+            name: draw.of(&["dentry", "kmalloc-64", "task_struct"]).into(),
+            order: Some(draw.of(&[2, 3, 5])),
+            min_partial: draw.of(&[None, Some(0), Some(100)]),
+            cpu_partial: draw.of(&[None, Some(0)]),
+        });
+    }
+    if draw.one_in(2) {
+        let pressure = draw.of(&["0", "10", "1000", "100000"]);
+        setup.sysctls.push(("vm.vfs_cache_pressure".into(), pressure.into()));
+    }
+    let there = (0..setup.groups.len()).filter(|&group| setup.groups[group].at_start);
+    let there: Vec<usize> = there.collect();
+    let group = (!there.is_empty()).then(|| there[draw.below(there.len() as u64) as usize]);
+    let mut phases = Vec::new();
+    for number in 0..1 + draw.below(3) {
+        let workload = Workload::KernelObjects(KernelObjects {
+            mix: Arc::clone(&mix),
+            units: 1 + draw.below(60) as u32,
+            interval_ns: draw.of(&[0, 0, 1_000_000]),
+            compute_ns: draw.of(&[0, 100_000]),
+            start: false,
+        });
+        phases.push(Phase { name: format!("objects{number}"), workload });
+        let (control, text) = draw.of(&[
+            ("vm.drop_caches", "2"),
+            ("vm.drop_caches", "3"),
+            ("slab.dentry.shrink", "1"),
+            ("slab.dentry.min_partial", "0"),
+            ("slab.kmalloc-64.cpu_partial", "0"),
+        ]);
+        let workload =
+            Workload::WriteControl { group: None, control: control.into(), text: text.into() };
+        phases.push(Phase { name: format!("write{number}"), workload });
+    }
+    if let (Some(group), true) = (group, draw.one_in(3)) {
+        let text = draw.of(&["0", "200K", "1M", "-1"]);
+        let control = "memory.kmem.limit_in_bytes".into();
+        let workload = Workload::WriteControl { group: Some(group), control, text: text.into() };
+        let at = draw.below(phases.len() as u64 + 1) as usize;
+        phases.insert(at, Phase { name: "limit".into(), workload });
+    }
+    setup.tasks.push(Task {
+        name: "objects".into(),
+        group,
+        start: Start { delay_ns: draw.below(20_000_000), after: None },
+        background: false,
+        until: None,
+        nice: 0,
+        loops: 1 + draw.below(3) as u32,
+        phases,
+    });
+}
+
 fn setup(seed: u64) -> Setup {
     let mut setup = setup_without_groups(seed);
     add_groups(&mut setup, seed);
     add_blocks(&mut setup, seed);
+    add_objects(&mut setup, seed);
     enlarge_pages(&mut setup, seed);
     setup
 }

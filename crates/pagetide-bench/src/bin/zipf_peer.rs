@@ -187,6 +187,7 @@ fn setup(requests: u64, percent: u64) -> Setup {
             disks: vec![disk],
             swap: None,
             kmem_accounting: true,
+            caches: Vec::new(),
         },
         sysctls: Vec::new(),
         policies: Default::default(),

@@ -63,7 +63,8 @@ group_controls! {
 }
 
 /// Files of a group that can only be read.
-const READ_ONLY: [&str; 14] = [
+const READ_ONLY: [&str; 15] = [
+    "memory.kmem.slabinfo",
     "memory.kmem.usage_in_bytes",
     "memory.kmem.max_usage_in_bytes",
     "memory.kmem.failcnt",
@@ -486,6 +487,7 @@ impl Machine {
             "memory.kmem.usage_in_bytes" => legacy(group.kmem.usage),
             "memory.kmem.max_usage_in_bytes" => legacy(group.kmem.peak),
             "memory.kmem.failcnt" => format!("{}\n", group.kmem.failcnt),
+            "memory.kmem.slabinfo" => self.slabinfo_of_group(memcg),
             "memory.swap.current" => legacy(group.swap.usage),
             "memory.failcnt" => format!("{}\n", group.memory.failcnt),
             "memory.stat" => self.memory_stat(memcg),

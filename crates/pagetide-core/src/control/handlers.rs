@@ -47,8 +47,8 @@ impl Machine {
         }
     }
 
-    /// `echo N >/proc/sys/vm/drop_caches`: 1 drops page cache, 2 slab objects, 4 is to be silent
-    /// about it. There are no slab objects yet.
+    /// `echo N >/proc/sys/vm/drop_caches`: 1 drops page cache, 2 the names and inodes that the
+    /// kernel keeps, 4 is to be silent about it.
     pub(super) fn drop_caches(&mut self, what: u32) {
         if what & 1 != 0 {
             // Effects, if there are any, stay queued for the next call.

@@ -288,10 +288,9 @@ impl Machine {
                 }
                 Stage::Slab(at, slab) => {
                     let position = *at;
-                    if self.at_position(position).is_some() {
-                        if !self.shrink_slab_step(slab, ctx.cpu) {
-                            return NodeStep::Continue;
-                        }
+                    let is_there = self.at_position(position).is_some();
+                    if is_there && !self.shrink_slab_step(slab, ctx.cpu) {
+                        return NodeStep::Continue;
                     }
                     pass.stage = Stage::After(position);
                 }

@@ -245,7 +245,8 @@ impl KmemCache {
     pub(crate) fn set_cpu_partial(&mut self, objects: u32) {
         self.cpu_partial = objects;
         let per_slab = u64::from(self.objects_per_slab());
-        self.cpu_partial_slabs = (2 * u64::from(objects)).div_ceil(per_slab) as u32;
+        let slabs = (2 * u64::from(objects)).div_ceil(per_slab);
+        self.cpu_partial_slabs = u32::try_from(slabs).unwrap_or(u32::MAX);
     }
 
     /// Sets the order of the slabs to come. There must be none yet.

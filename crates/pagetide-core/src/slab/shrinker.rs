@@ -10,6 +10,7 @@
 
 use super::cached::CachedKind;
 use crate::digest::Digest;
+use crate::event::TraceEvent;
 use crate::machine::Machine;
 use crate::units::{Cpu, MemcgId, NodeId};
 use crate::vmstat::Event;
@@ -29,6 +30,8 @@ pub(crate) struct ShrinkSlab {
     total_scan: u64,
     /// What was put off before, and what this time adds.
     owed: u64,
+    /// What was put off before.
+    deferred: u64,
     scanned: u64,
     /// Objects freed.
     pub freed: u64,
@@ -36,9 +39,9 @@ pub(crate) struct ShrinkSlab {
 
 impl ShrinkSlab {
     pub fn digest(&self, digest: &mut Digest) {
-        let ShrinkSlab { memcg, node, freeable, total_scan, owed, scanned, freed } = self;
+        let ShrinkSlab { memcg, node, freeable, total_scan, owed, deferred, scanned, freed } = self;
         digest.write_all(&[u64::from(memcg.0), u64::from(node.0), *freeable, *total_scan]);
-        digest.write_all(&[*owed, *scanned, *freed]);
+        digest.write_all(&[*owed, *deferred, *scanned, *freed]);
     }
 }
 
@@ -58,11 +61,21 @@ impl Machine {
             return None;
         }
         let deferred = core::mem::take(&mut lists.deferred);
-        let priority = priority.clamp(0, 63) as u32;
-        let delta = (freeable >> priority) * 4 / SEEKS;
-        let total_scan = ((deferred >> priority) + delta).min(2 * freeable);
+        let shift = priority.clamp(0, 63) as u32;
+        let delta = (freeable >> shift) * 4 / SEEKS;
+        let total_scan = ((deferred >> shift) + delta).min(2 * freeable);
         let owed = deferred + delta;
-        Some(ShrinkSlab { memcg, node, freeable, total_scan, owed, scanned: 0, freed: 0 })
+        self.events.record(TraceEvent::MmShrinkSlabStart {
+            nid: node,
+            memcg,
+            nr_objects_to_shrink: deferred,
+            cache_items: freeable,
+            delta,
+            total_scan,
+            priority,
+        });
+        let (scanned, freed) = (0, 0);
+        Some(ShrinkSlab { memcg, node, freeable, total_scan, owed, deferred, scanned, freed })
     }
 
     /// Looks at one batch. Says if that was the last.
@@ -79,7 +92,16 @@ impl Machine {
             return false;
         }
         let owed = state.owed.saturating_sub(state.scanned).min(2 * state.freeable);
-        self.memcgs[state.memcg.idx()].cached[state.node.idx()].deferred += owed;
+        let lists = &mut self.memcgs[state.memcg.idx()].cached[state.node.idx()];
+        lists.deferred += owed;
+        self.events.record(TraceEvent::MmShrinkSlabEnd {
+            nid: state.node,
+            memcg: state.memcg,
+            unused_scan: state.deferred,
+            new_scan: lists.deferred,
+            retval: state.freed,
+            total_scan: state.total_scan,
+        });
         true
     }
 

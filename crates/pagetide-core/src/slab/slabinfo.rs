@@ -1,13 +1,15 @@
-//! /proc/slabinfo, and what of it belongs to whom.
+//! /proc/slabinfo, and what of it belongs to a group.
 //!
-//! Linux: `slab_show`, `get_slabinfo` (mm/slab_common.c, mm/slub.c, 6.1; version 2.1 of the format).
+//! Linux: `slab_show`, `get_slabinfo` (mm/slab_common.c, mm/slub.c, 6.1; version 2.1 of the format). A group's
+//! memory.kmem.slabinfo has the rows of its own caches, under the names of those that they are clones of; without
+//! such caches it is empty, as it is since 5.9.
 //!
 //! Differs from Linux: there every object of a slab that a CPU has counts as active, for the kernel does not
 //! know better; here the objects that are in use are counted.
 
 use super::KmemCache;
 use crate::machine::Machine;
-use crate::units::CacheId;
+use crate::units::{CacheId, MemcgId};
 use alloc::string::String;
 use core::fmt::Write;
 
@@ -29,7 +31,7 @@ pub struct SlabUsage {
 }
 
 impl SlabUsage {
-    fn of(cache: &KmemCache) -> SlabUsage {
+    pub(super) fn of(cache: &KmemCache) -> SlabUsage {
         let empty = cache.nr_empty_slabs();
         let active_objs = cache.nr_in_use();
         SlabUsage {
@@ -50,6 +52,24 @@ impl SlabUsage {
         self.active_bytes += other.active_bytes;
         self.bytes += other.bytes;
     }
+}
+
+const HEADER: &str = "slabinfo - version: 2.1\n\
+    # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> \
+    : tunables <limit> <batchcount> <sharedfactor> \
+    : slabdata <active_slabs> <num_slabs> <sharedavail>\n";
+
+/// Adds the row of a cache; its tunables are those of another allocator.
+fn put_row(out: &mut String, name: &str, it: &KmemCache, usage: SlabUsage) {
+    let SlabUsage { active_objs, num_objs, active_slabs, num_slabs, .. } = usage;
+    let (size, per_slab, pages) = (it.size, it.objects_per_slab(), 1 << it.order);
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        out,
+        "{name:<17} {active_objs:>6} {num_objs:>6} {size:>6} {per_slab:>4} {pages:>4} \
+         : tunables {0:>4} {0:>4} {0:>4} : slabdata {active_slabs:>6} {num_slabs:>6} {0:>6}",
+        0
+    );
 }
 
 impl Machine {
@@ -73,39 +93,29 @@ impl Machine {
 
     /// The text of /proc/slabinfo.
     pub fn slabinfo(&self) -> String {
-        let mut out = String::from("slabinfo - version: 2.1\n");
-        out.push_str(
-            "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> \
-             : tunables <limit> <batchcount> <sharedfactor> \
-             : slabdata <active_slabs> <num_slabs> <sharedavail>\n",
-        );
+        let mut out = String::from(HEADER);
         let usages = self.usages_by_root();
         for (id, it) in self.kmem_caches().filter(|(id, it)| it.root == *id) {
-            let usage = usages[id.idx()];
-            // Writing to a string does not fail.
-            let _ = writeln!(
-                out,
-                "{:<17} {:>6} {:>6} {:>6} {:>4} {:>4} : tunables {:>4} {:>4} {:>4} \
-                 : slabdata {:>6} {:>6} {:>6}",
-                it.name,
-                usage.active_objs,
-                usage.num_objs,
-                it.size,
-                it.objects_per_slab(),
-                1 << it.order,
-                0,
-                0,
-                0,
-                usage.active_slabs,
-                usage.num_slabs,
-                0
-            );
+            put_row(&mut out, &it.name, it, usages[id.idx()]);
+        }
+        out
+    }
+
+    /// The text of a group's memory.kmem.slabinfo (version 1).
+    pub(crate) fn slabinfo_of_group(&self, memcg: MemcgId) -> String {
+        let mut out = String::new();
+        for clone in &self.memcgs[memcg.idx()].clones {
+            let it = &self.slabs.caches[clone.idx()];
+            if out.is_empty() {
+                out.push_str(HEADER);
+            }
+            put_row(&mut out, &self.slabs.caches[it.root.idx()].name, it, SlabUsage::of(it));
         }
         out
     }
 
     /// Usage by the id of the root cache.
-    fn usages_by_root(&self) -> alloc::vec::Vec<SlabUsage> {
+    pub(super) fn usages_by_root(&self) -> alloc::vec::Vec<SlabUsage> {
         let mut usages = alloc::vec![SlabUsage::default(); self.slabs.caches.len()];
         for (_, it) in self.kmem_caches() {
             usages[it.root.idx()].add(SlabUsage::of(it));

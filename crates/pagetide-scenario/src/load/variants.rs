@@ -171,7 +171,7 @@ impl Column {
 impl Set {
     fn apply(self, root: &mut Node, sink: &mut Sink) {
         // A knob by its own name: `vm.swappiness` for `sysctl.vm.swappiness`.
-        let is_knob = ["vm.", "block.", "transparent_hugepage."]
+        let is_knob = ["vm.", "block.", "transparent_hugepage.", "slab."]
             .iter()
             .any(|directory| self.path.starts_with(directory));
         let text = if is_knob { format!("sysctl.{}", self.path) } else { self.path };

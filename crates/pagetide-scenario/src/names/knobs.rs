@@ -79,7 +79,7 @@ impl Knob {
     }
 }
 
-const fn knob(
+pub(super) const fn knob(
     name: &'static str,
     form: KnobForm,
     unit: &'static str,
@@ -177,7 +177,7 @@ pub const SYSCTLS: &[Knob] = &[
         from(0),
         "per cent",
         "100",
-        "How hard caches of inodes and directory entries are reclaimed.",
+        "How hard kept inodes and directory entries are reclaimed, against page cache; 0 is never.",
     ),
     knob(
         "vm.page-cluster",
@@ -248,7 +248,8 @@ pub const SYSCTLS: &[Knob] = &[
         KnobForm::Trigger { max: 4 },
         "",
         "none, it is written only",
-        "1 drops clean page cache, 2 slab objects, 3 both (workload write-control only).",
+        "1 drops clean page cache, 2 kept inodes and directory entries, 3 both (workload write-control \
+         only).",
     ),
     knob(
         "vm.compact_memory",
@@ -377,6 +378,13 @@ pub const GROUP_CONTROLS: &[Knob] = &[
         "bytes",
         "-1",
         "The limit (version 1).",
+    ),
+    knob(
+        "memory.kmem.limit_in_bytes",
+        KnobForm::BytesOrMinusOne,
+        "bytes",
+        "-1",
+        "The limit of kernel memory (version 1, until Linux 5.15).",
     ),
     knob(
         "memory.soft_limit_in_bytes",

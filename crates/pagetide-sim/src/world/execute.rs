@@ -381,7 +381,13 @@ impl World {
             }
             Op::Compute { ns } => self.tasks[id].compute_left = ns,
             Op::Sleep { ns } => return Some(self.sleep_until(id, self.now + *elapsed + ns)),
-            Op::Group { phase } => return self.group_op(id, op, phase, node, elapsed),
+            Op::Group { phase } => {
+                let at = self.now + *elapsed;
+                let after = self.group_op(id, op, phase, node, elapsed);
+                // A write to vm.drop_caches shrinks at once, without a call.
+                self.note_events(Thread::Task(id), cpu, at);
+                return after;
+            }
             Op::PhaseBegin { phase } => {
                 let vmstat = snapshot(&self.machine.mem.vmstat);
                 let task = &mut self.tasks[id];

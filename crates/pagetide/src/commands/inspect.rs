@@ -10,8 +10,12 @@ use pagetide_lab::execute::{execute, Outcome};
 use pagetide_lab::timeline;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
+use pagetide_scenario::names::cache_and_file;
 use pagetide_scenario::record::RunRecord;
 use std::num::NonZeroUsize;
+
+/// Where caches have their files.
+const CACHES: &str = "/sys/kernel/slab/";
 
 /// Runs one variant once and prints its final files, or its timeline.
 pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
@@ -64,7 +68,7 @@ pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, C
 fn with_headings(record: &RunRecord, names: &[String]) -> Result<String, CliError> {
     let mut files: Vec<&(String, String)> = Vec::new();
     if names.is_empty() {
-        files.extend(&record.files);
+        files.extend(record.files.iter().filter(|(name, _)| !is_one_of_many(name)));
     }
     for name in names {
         files.extend(pick(record, name)?);
@@ -90,6 +94,8 @@ fn only(record: &RunRecord, name: &str) -> Result<String, CliError> {
 
 /// The files that `name` means: its full path, or the end of it.
 fn pick<'a>(record: &'a RunRecord, name: &str) -> Result<Vec<&'a (String, String)>, CliError> {
+    let of_cache = cache_and_file(name).map(|(cache, file)| format!("{CACHES}{cache}/{file}"));
+    let name = of_cache.as_deref().unwrap_or(name);
     let exact = record.files.iter().filter(|(file, _)| file == name || path_of(file) == name);
     let exact: Vec<_> = exact.collect();
     if !exact.is_empty() {
@@ -101,11 +107,17 @@ fn pick<'a>(record: &'a RunRecord, name: &str) -> Result<Vec<&'a (String, String
     if !loose.is_empty() {
         return Ok(loose);
     }
-    let known: Vec<&str> = record.files.iter().map(|(file, _)| file.as_str()).collect();
+    let known = record.files.iter().map(|(file, _)| file.as_str());
+    let known: Vec<&str> = known.filter(|file| !is_one_of_many(file)).collect();
     Err(CliError::bad_input(
         format!("there is no file `{name}` to print"),
-        format!("choose from {}", known.join(", ")),
+        format!("choose from {}, and the files of {CACHES}", known.join(", ")),
     ))
+}
+
+/// Whether a file is printed only if it is named: every cache has a few.
+fn is_one_of_many(name: &str) -> bool {
+    name.starts_with(CACHES)
 }
 
 /// Where the kernel has the file: bare names are those of /proc.

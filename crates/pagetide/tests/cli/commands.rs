@@ -71,7 +71,19 @@ fn inspect_prints_the_kernels_files() {
 
     let seeded = inspect(&["--seed", "8", "--set", "machine.memory=128MiB", "--only", "meminfo"]);
     assert_ne!(seeded.stdout.lines().next(), Some(total));
-    inspect(&["slabinfo"]).fails(2, &["slabinfo", "hint: choose from"]);
+    inspect(&["slabsinfo"]).fails(2, &["slabsinfo", "hint: choose from", "slab-groups"]);
+    let slabinfo = inspect(&["--only", "slabinfo"]).stdout;
+    assert!(slabinfo.starts_with("slabinfo - version: 2.1\n# name            <active_objs> "));
+    let groups = inspect(&["slab-groups"]).stdout;
+    assert!(groups.starts_with("==> /pagetide/slab-groups <==\ngroup "), "{groups}");
+    assert!(groups.contains("\n/ "), "{groups}");
+    let caches = inspect(&["--only", "slab-caches"]).stdout;
+    assert!(caches.lines().any(|row| row.starts_with("radix_tree_node ")), "{caches}");
+    // Files of caches are printed if they are named.
+    assert!(!inspect(&[]).stdout.contains("/sys/kernel/slab/"));
+    for name in ["slab.kmalloc-64.objs_per_slab", "kmalloc-64/objs_per_slab"] {
+        assert_eq!(inspect(&["--only", name]).stdout, "64\n");
+    }
     inspect(&["--variant", "late"]).fails(2, &["late"]);
 }
 

@@ -8,7 +8,7 @@ use crate::load::raw;
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::show_size;
 use crate::model::{Group, Workload};
-use crate::names::{find_knob, GROUP_CONTROLS, SYSCTLS};
+use crate::names::{find_knob, find_sysctl, GROUP_CONTROLS, SYSCTLS};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Deepest nesting of groups: every charge and every count walks up the path.
@@ -269,7 +269,7 @@ impl Groups<'_> {
         let name = At { value: control.value.0.clone(), span: control.span };
         let text = At { value: text.value.0.clone(), span: text.span };
         let is_group_s = find_knob(GROUP_CONTROLS, &name.value).is_some();
-        let is_machine_s = find_knob(SYSCTLS, &name.value).is_some();
+        let is_machine_s = find_sysctl(&name.value).is_some();
         let shown = clip(&name.value);
         match (&keys.target, keys.bad.contains(&"target")) {
             (None, true) => {}

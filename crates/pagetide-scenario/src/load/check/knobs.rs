@@ -6,8 +6,9 @@ use crate::load::raw::{self, Knobs, Write};
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::parse_size;
 use crate::names::{
-    find_knob, listed, BackgroundCompactionPolicy, DirectReclaimPolicy, Knob, KnobForm,
-    KswapdPolicy, Named, PerCpuListsPolicy, WatermarksPolicy, SYSCTLS,
+    cache_and_file, find_knob, find_sysctl, listed, BackgroundCompactionPolicy,
+    DirectReclaimPolicy, Knob, KnobForm, KswapdPolicy, Named, PerCpuListsPolicy, WatermarksPolicy,
+    CACHE_CONTROLS, SYSCTLS,
 };
 use crate::page_size::PageSize;
 use std::collections::BTreeMap;
@@ -103,7 +104,8 @@ pub(super) fn check_writes(
     for write in writes {
         let Some(knob) = check_write(&write.name, &write.text, table, what, sink) else { continue };
         if knob.form.is_action() {
-            let message = format!("{} cannot be written before anything runs", knob.name);
+            let name = &write.name.value;
+            let message = format!("{} cannot be written before anything runs", clip(name));
             let hint = "let a task write it: workload = \"write-control\"";
             sink.hinted(write.name.span, message, hint);
         }
@@ -119,7 +121,15 @@ pub(super) fn check_write(
     what: &str,
     sink: &mut Sink,
 ) -> Option<&'static Knob> {
-    let Some(knob) = find_knob(table, &name.value) else {
+    let is_machine_s = table == SYSCTLS;
+    let found = if is_machine_s { find_sysctl(&name.value) } else { find_knob(table, &name.value) };
+    let Some(knob) = found else {
+        if let Some((_, file)) = cache_and_file(&name.value).filter(|_| is_machine_s) {
+            let names: Vec<&str> = CACHE_CONTROLS.iter().map(|knob| knob.name).collect();
+            let hint = format!("those that can be written are {}", names.join(", "));
+            sink.hinted(name.span, format!("unknown file of a cache `{}`", clip(file)), hint);
+            return None;
+        }
         let known = table.iter().map(|knob| knob.name);
         let hint = match sink.suggest(&name.value, known) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -129,7 +139,8 @@ pub(super) fn check_write(
         return None;
     };
     if let Err(hint) = check_text(knob, &text.value, sink.page_size) {
-        let message = format!("`{}` would be refused by {} (EINVAL)", clip(&text.value), knob.name);
+        let (shown, name) = (clip(&text.value), clip(&name.value));
+        let message = format!("`{shown}` would be refused by {name} (EINVAL)");
         sink.hinted(text.span, message, hint);
     }
     Some(knob)

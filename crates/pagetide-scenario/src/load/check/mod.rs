@@ -3,6 +3,7 @@
 
 mod blocks;
 mod build;
+mod caches;
 mod files;
 mod groups;
 mod holes;
@@ -36,7 +37,7 @@ const DEFAULT_TIME_LIMIT_NS: u64 = 3600 * 1_000_000_000;
 
 /// The setup that the tables describe. It counts only if nothing was reported.
 pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut Sink) -> Setup {
-    let (machine, disks) = machine::check(raw, at, sink);
+    let (mut machine, disks) = machine::check(raw, at, sink);
     let mut files = files::check(raw, &disks, sink);
     let policies = knobs::policies(raw.policy.as_ref(), sink);
     let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
@@ -46,6 +47,8 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     let scene =
         tasks::Scene { groups: &groups, policies: &policies, base_dir, memory, mixes: &mixes };
     let tasks = tasks::check(raw, scene, &mut files, at, sink);
+    let mixes = mixes.into_inner();
+    machine.caches = caches::check(raw, &mixes, sink);
     let measure = report::measure(raw, &tasks, sink);
     let limit = raw.time_limit.as_ref();
     if let Some(limit) = limit.filter(|limit| limit.value.0 == 0) {
@@ -57,7 +60,7 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
         policies,
         groups: groups.list,
         files: files.list,
-        caches: mixes.into_inner().into_caches(),
+        caches: mixes.into_caches(),
         tasks,
         measure,
         time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),

@@ -29,6 +29,16 @@ impl Mixes {
         self.caches.into_iter().map(|(cache, _)| cache).collect()
     }
 
+    /// Names of their caches.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.caches.iter().map(|(cache, _)| cache.name.as_str())
+    }
+
+    /// One of them could not be read, so that a missing cache proves nothing.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.read.iter().any(|(_, mix)| mix.is_err())
+    }
+
     pub(super) fn load(
         &mut self,
         path: &At<String>,

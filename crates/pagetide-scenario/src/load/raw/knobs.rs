@@ -10,7 +10,7 @@ use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy}
 use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
 use crate::names::{ObjcgStockPolicy, SlabAccountingPolicy, SlabOwnersPolicy, SlubPolicy};
 use crate::names::{ThpDefragPolicy, ThpPolicy};
-use crate::names::{GROUP_CONTROLS, SYSCTLS};
+use crate::names::{CACHE_CONTROLS, GROUP_CONTROLS, SYSCTLS};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -151,7 +151,9 @@ impl JsonSchema for ControlName {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let names: Vec<&str> = SYSCTLS.iter().chain(GROUP_CONTROLS).map(|knob| knob.name).collect();
-        json_schema!({ "type": "string", "enum": names })
+        let files: Vec<&str> = CACHE_CONTROLS.iter().map(|knob| knob.name).collect();
+        let of_caches = format!("^slab\\..+\\.({})$", files.join("|"));
+        json_schema!({ "type": "string", "anyOf": [{ "enum": names }, { "pattern": of_caches }] })
     }
 }
 

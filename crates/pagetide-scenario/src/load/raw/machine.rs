@@ -37,6 +37,23 @@ table! {
         /// Kernel objects are charged to groups; false: as if booted with cgroup.memory=nokmem
         /// (default true).
         kmem_accounting: At<bool>,
+        /// Caches of kernel objects that are not as the kernel makes them.
+        cache: Vec<Cache>,
+    }
+}
+
+table! {
+    /// How a cache of kernel objects is tuned: at least one of the keys besides its name.
+    Cache {
+        /// The cache, as /proc/slabinfo spells it.
+        #[schemars(required)]
+        name: At<String>,
+        /// log2 of the pages of a slab (default: by the size of an object and the number of CPUs).
+        order: At<Int<0, 10>>,
+        /// Slabs that a node keeps though they are empty (default: by the size of an object).
+        min_partial: At<Int<0, { u32::MAX as i64 }>>,
+        /// Free objects that may wait on a CPU's chain of slabs (default: by the size of an object).
+        cpu_partial: At<Int<0, { u32::MAX as i64 }>>,
     }
 }
 

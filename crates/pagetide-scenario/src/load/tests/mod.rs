@@ -3,6 +3,7 @@
 
 mod blocks;
 mod build;
+mod caches;
 mod defaults;
 mod groups;
 mod knobs;

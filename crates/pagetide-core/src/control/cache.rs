@@ -1,0 +1,271 @@
+//! The control files of a cache of kernel objects: `slab.CACHE.FILE`.
+//!
+//! Linux: /sys/kernel/slab/CACHE/FILE, the `slab_attribute`s of mm/slub.c (6.1). Three can be written. A write
+//! to a cache goes to the groups' clones of it as well, as it did while there were clones (until 5.8); those
+//! whose group is gone keep what that left them.
+//!
+//! Differs from Linux: `min_partial` is a 32-bit number; a CPU's slab counts in `objects` by what is in
+//! use of it, where the kernel takes it for full.
+//!
+//! Invariant: a refused write changes nothing.
+
+use super::error::{quoted, ControlError, Errno};
+use super::parse::{self, Malformed};
+use crate::config::SlubPolicy;
+use crate::machine::Machine;
+use crate::slab::kmem_cache::Seat;
+use crate::slab::{CacheTuning, KmemCache};
+use crate::units::{CacheId, Cpu};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+/// What all of these names begin with.
+const PREFIX: &str = "slab.";
+
+macro_rules! cache_controls {
+    ($($variant:ident = $name:literal;)*) => {
+        /// A file of a cache.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        enum CacheControl { $($variant,)* }
+
+        impl CacheControl {
+            const ALL: &'static [CacheControl] = &[$(CacheControl::$variant),*];
+
+            const fn name(self) -> &'static str {
+                match self { $(CacheControl::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+cache_controls! {
+    MinPartial = "min_partial";
+    CpuPartial = "cpu_partial";
+    Shrink = "shrink";
+    Order = "order";
+    ObjsPerSlab = "objs_per_slab";
+    Slabs = "slabs";
+    Objects = "objects";
+    Partial = "partial";
+    CpuSlabs = "cpu_slabs";
+}
+
+/// A write that has passed the checks of its file.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CacheWrite {
+    Tune(CacheTuning),
+    Shrink,
+}
+
+/// Whether a name is that of a file of some cache.
+pub(super) fn is_of_cache(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// Sums over a node each.
+type ByNode = Vec<u64>;
+
+/// The distance of two names, in letters to be added, left out or exchanged (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut diagonal = core::mem::replace(&mut row[0], at + 1);
+        for (column, &letter_there) in other.iter().enumerate() {
+            let exchanged = diagonal + usize::from(letter != letter_there);
+            diagonal = row[column + 1];
+            row[column + 1] = exchanged.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+impl Machine {
+    /// The cache whose name is nearest to one that there is not, if it is near.
+    pub fn similar_cache(&self, name: &str) -> Option<&str> {
+        const NAME_MAX: usize = 64;
+        if name.len() > NAME_MAX {
+            return None;
+        }
+        let near = name.chars().count() / 3;
+        let names = self.slabs.roots().map(|id| self.slabs.caches[id.idx()].name.as_str());
+        let measured = names.map(|known| (distance(name, known), known));
+        measured.min().filter(|&(distance, _)| distance <= near).map(|(_, known)| known)
+    }
+
+    /// Names of the files that every cache has, the last part of `slab.CACHE.FILE`.
+    pub fn cache_control_names() -> impl Iterator<Item = &'static str> {
+        CacheControl::ALL.iter().map(|control| control.name())
+    }
+
+    fn find_cache_control(&self, name: &str) -> Result<(CacheId, CacheControl), ControlError> {
+        let refuse = |message| ControlError::new(Errno::Enoent, name, message);
+        let rest = name.strip_prefix(PREFIX).unwrap_or(name);
+        let Some((cache, file)) = rest.rsplit_once('.') else {
+            let message = format!("{} names no file of a cache: slab.CACHE.FILE", quoted(name));
+            return Err(refuse(message));
+        };
+        let Some(&control) = CacheControl::ALL.iter().find(|control| control.name() == file) else {
+            let names: Vec<&str> = Machine::cache_control_names().collect();
+            let message =
+                format!("a cache has no file {}; it has {}", quoted(file), names.join(", "));
+            return Err(refuse(message));
+        };
+        let Some(id) = self.find_cache(cache) else {
+            let hint = match self.similar_cache(cache) {
+                Some(near) => format!("; did you mean slab.{near}.{file}?"),
+                None => String::new(),
+            };
+            return Err(refuse(format!("there is no cache {}{hint}", quoted(cache))));
+        };
+        Ok((id, control))
+    }
+
+    /// Checks a write to a file of a cache.
+    pub(super) fn check_cache_write(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> Result<(CacheId, CacheWrite), ControlError> {
+        let (id, control) = self.find_cache_control(name)?;
+        let refuse = |what: &str, takes: &str| {
+            let message = format!("{} {what} for {name}; it takes {takes}", quoted(text));
+            ControlError::new(Errno::Einval, name, message)
+        };
+        let number = || {
+            const TAKES: &str = "a decimal number from 0 to 4294967295";
+            let value = parse::kstrtoull(text, 10).map_err(|malformed| match malformed {
+                Malformed::TooLarge => refuse("is out of range", TAKES),
+                Malformed::NotANumber | Malformed::TooMany => refuse("is not a number", TAKES),
+            })?;
+            u32::try_from(value).map_err(|_| refuse("is out of range", TAKES))
+        };
+        let write = match control {
+            CacheControl::MinPartial => {
+                CacheWrite::Tune(CacheTuning { min_partial: Some(number()?), ..Default::default() })
+            }
+            CacheControl::CpuPartial => {
+                let objects = number()?;
+                let policy = self.slabs.caches[id.idx()].policy;
+                let has_chains = matches!(policy, SlubPolicy::Linux61 | SlubPolicy::Linux55);
+                if objects > 0 && !has_chains {
+                    return Err(refuse("is out of range", "0 where policy slub has no chains"));
+                }
+                CacheWrite::Tune(CacheTuning { cpu_partial: Some(objects), ..Default::default() })
+            }
+            // Whatever follows the digit is not looked at.
+            CacheControl::Shrink if text.starts_with('1') => CacheWrite::Shrink,
+            CacheControl::Shrink => return Err(refuse("is no order", "1")),
+            CacheControl::Order
+            | CacheControl::ObjsPerSlab
+            | CacheControl::Slabs
+            | CacheControl::Objects
+            | CacheControl::Partial
+            | CacheControl::CpuSlabs => {
+                let message = format!("{name} can only be read");
+                return Err(ControlError::new(Errno::Eacces, name, message));
+            }
+        };
+        Ok((id, write))
+    }
+
+    /// Makes a write that was checked.
+    pub(super) fn apply_cache_write(
+        &mut self,
+        id: CacheId,
+        write: CacheWrite,
+    ) -> Result<(), ControlError> {
+        let tuning = match write {
+            CacheWrite::Shrink => {
+                self.shrink_cache(id, Cpu(0));
+                return Ok(());
+            }
+            CacheWrite::Tune(tuning) => tuning,
+        };
+        let all = self.kmem_caches().filter(|(_, it)| it.root == id && !it.dying);
+        let all: Vec<CacheId> = all.map(|(id, _)| id).collect();
+        for id in all {
+            // It was checked, and a clone is as its cache is.
+            self.tune_cache(id, tuning).map_err(|errno| {
+                let name = &self.slabs.caches[id.idx()].name;
+                ControlError::new(errno, name, format!("cache {} refused it", quoted(name)))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads a file of a cache, of its groups' clones as well where it counts.
+    pub(super) fn read_cache_control(&self, name: &str) -> Result<String, ControlError> {
+        let (id, control) = self.find_cache_control(name)?;
+        let it = &self.slabs.caches[id.idx()];
+        Ok(match control {
+            CacheControl::MinPartial => format!("{}\n", it.min_partial),
+            CacheControl::CpuPartial => format!("{}\n", it.cpu_partial),
+            CacheControl::Shrink => String::new(),
+            CacheControl::Order => format!("{}\n", it.order),
+            CacheControl::ObjsPerSlab => format!("{}\n", it.objects_per_slab()),
+            CacheControl::Slabs
+            | CacheControl::Objects
+            | CacheControl::Partial
+            | CacheControl::CpuSlabs => {
+                let mut sums = alloc::vec![0; self.nodes.len()];
+                for (_, it) in self.kmem_caches().filter(|(_, it)| it.root == id) {
+                    count(it, control, &mut sums);
+                }
+                by_node(&sums)
+            }
+        })
+    }
+
+    /// What the memory of a cache is tuned to, for the message about a tuning that was refused.
+    pub fn order_bounds(&self, cache: CacheId) -> Option<(u8, u8)> {
+        let it = self.kmem_cache(cache)?;
+        let orders = it.min_order..=crate::units::MAX_PAGE_ORDER;
+        let most = |order: &u8| {
+            (it.page_size() << order) / u64::from(it.size) <= crate::slab::order::MAX_OBJECTS
+        };
+        let last = orders.take_while(most).last().unwrap_or(it.min_order);
+        Some((it.min_order, last))
+    }
+}
+
+/// Adds what a cache has of what the file counts.
+fn count(it: &KmemCache, control: CacheControl, sums: &mut ByNode) {
+    for (slot, slab) in it.slabs.iter().enumerate() {
+        let held = |slot: usize| {
+            let mine = it.cpus.iter().filter(move |cpu| cpu.slot as usize == slot);
+            mine.map(|cpu| cpu.word.count_ones()).sum::<u32>()
+        };
+        let of_cpu = matches!(slab.seat, Seat::Active(_) | Seat::CpuPartial);
+        let nr = match control {
+            _ if slab.seat == Seat::Gone => 0,
+            CacheControl::Slabs => 1,
+            CacheControl::Objects => {
+                u64::from(slab.objects) - u64::from(slab.free) - u64::from(held(slot))
+            }
+            CacheControl::Partial => u64::from(slab.seat == Seat::Partial),
+            CacheControl::CpuSlabs => u64::from(of_cpu),
+            CacheControl::MinPartial
+            | CacheControl::CpuPartial
+            | CacheControl::Shrink
+            | CacheControl::Order
+            | CacheControl::ObjsPerSlab => 0,
+        };
+        sums[slab.node.idx()] += nr;
+    }
+}
+
+/// The sum, and what each node has of it.
+fn by_node(sums: &ByNode) -> String {
+    let mut text = format!("{}", sums.iter().sum::<u64>());
+    for (node, sum) in sums.iter().enumerate().filter(|(_, &sum)| sum > 0) {
+        // Writing to a string does not fail.
+        let _ = write!(text, " N{node}={sum}");
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests;

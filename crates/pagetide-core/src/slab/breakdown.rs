@@ -1,0 +1,148 @@
+//! Who has what of the slabs: by group and by cache.
+//!
+//! Linux has no file of the kind; tools/cgroup/memcg_slabinfo.py and slabtop(1) come near.
+//!
+//! What groups that are gone have left behind is told apart, below the nearest group that is there: objects
+//! that they once paid for, and the clones that still wait for their last object.
+//!
+//! Invariant: every object in use is in exactly one row of either table.
+
+use super::cached::CachedKind;
+use super::objcg::NO_OWNER;
+use super::slabinfo::SlabUsage;
+use crate::config::SlabAccounting;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::units::{CacheId, MemcgId, PAGE_SIZE};
+use alloc::vec::Vec;
+
+/// Slabs of a group itself, or of groups below it that are gone. Sizes are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSlabs {
+    /// The group; one that is there.
+    pub memcg: MemcgId,
+    /// What is left of groups that were removed, not what it has itself.
+    pub removed: bool,
+    /// Kernel memory charged to the group and those below.
+    pub kmem: u64,
+    /// Bytes of objects that shrinkers can free, or of the slabs of its own caches of them.
+    pub reclaimable: u64,
+    /// The same, of those that they cannot free.
+    pub unreclaimable: u64,
+    /// Objects in use.
+    pub objects: u64,
+    /// Caches of its own.
+    pub clones: u64,
+    /// Names that the kernel keeps.
+    pub dentries: u64,
+    /// Inodes that the kernel keeps.
+    pub inodes: u64,
+    /// Groups that are gone but for their caches.
+    pub dying_groups: u64,
+}
+
+impl GroupSlabs {
+    fn new(memcg: MemcgId, removed: bool) -> GroupSlabs {
+        GroupSlabs {
+            memcg,
+            removed,
+            kmem: 0,
+            reclaimable: 0,
+            unreclaimable: 0,
+            objects: 0,
+            clones: 0,
+            dentries: 0,
+            inodes: 0,
+            dying_groups: 0,
+        }
+    }
+
+    fn add(&mut self, objects: u64, bytes: u64, reclaimable: bool) {
+        self.objects += objects;
+        match reclaimable {
+            true => self.reclaimable += bytes,
+            false => self.unreclaimable += bytes,
+        }
+    }
+
+    /// Whether there is nothing to tell.
+    fn is_empty(&self) -> bool {
+        *self == GroupSlabs::new(self.memcg, self.removed)
+    }
+}
+
+impl Machine {
+    /// The slabs of each group, in the order of a walk over the tree; what removed groups left follows the
+    /// group that has it now. The root's are those that nobody pays for. O(objects).
+    pub fn slabs_by_group(&self) -> Vec<GroupSlabs> {
+        let both = |id| [GroupSlabs::new(id, false), GroupSlabs::new(id, true)];
+        let mut rows: Vec<[GroupSlabs; 2]> =
+            (0..self.memcgs.len()).map(|id| both(MemcgId(id as u16))).collect();
+        for (_, it) in self.kmem_caches() {
+            let usage = SlabUsage::of(it);
+            if it.memcg.is_some() {
+                let (memcg, gone) = self.nearest_online(it.memcg);
+                let row = &mut rows[memcg.idx()][usize::from(gone || it.dying)];
+                row.add(usage.active_objs, usage.bytes, it.reclaimable);
+                row.clones += 1;
+                continue;
+            }
+            let mut owned = 0;
+            for &owner in it.owners.iter().filter(|&&owner| owner != NO_OWNER) {
+                let (memcg, gone) = self.nearest_online(self.slabs.objcgs.memcg_of(owner));
+                let removed = gone || self.memcgs[memcg.idx()].objcg != owner;
+                rows[memcg.idx()][usize::from(removed)].add(
+                    1,
+                    it.charge_size.into(),
+                    it.reclaimable,
+                );
+                owned += 1;
+            }
+            let nobodys = usage.active_objs - owned;
+            let bytes = match self.slabs.accounting {
+                SlabAccounting::PerObject => nobodys * u64::from(it.size),
+                SlabAccounting::Off
+                | SlabAccounting::PerGroupCaches
+                | SlabAccounting::PerGroupCachesReparent => usage.bytes,
+            };
+            rows[ROOT.idx()][0].add(nobodys, bytes, it.reclaimable);
+        }
+        for id in self.memcg_ids() {
+            let group = &self.memcgs[id.idx()];
+            let (memcg, gone) = self.nearest_online(id);
+            let row = &mut rows[memcg.idx()][usize::from(gone)];
+            row.dying_groups += u64::from(gone);
+            // A group's counter has those below it.
+            if !gone || self.memcgs[group.parent.idx()].online {
+                row.kmem += group.kmem.usage * PAGE_SIZE;
+            }
+            if !gone {
+                row.dentries = self.nr_cached(id, CachedKind::Dentry);
+                row.inodes = self.nr_cached(id, CachedKind::Inode);
+            }
+        }
+        let there = self.memcg_ids().filter(|&id| self.memcg_is_online(id));
+        there.flat_map(|id| rows[id.idx()]).filter(|row| !row.removed || !row.is_empty()).collect()
+    }
+
+    /// The nearest group that is there, from `memcg` upwards, and whether that is another.
+    fn nearest_online(&self, memcg: MemcgId) -> (MemcgId, bool) {
+        let mut at = memcg;
+        while !self.memcgs[at.idx()].online {
+            at = self.memcgs[at.idx()].parent;
+        }
+        (at, at != memcg)
+    }
+
+    /// Every cache, its clones included: the one with the largest slabs first, then by name.
+    pub fn slabs_by_cache(&self) -> Vec<(CacheId, SlabUsage)> {
+        let usages = self.usages_by_root();
+        let mut rows: Vec<(CacheId, SlabUsage)> =
+            self.slabs.roots().map(|id| (id, usages[id.idx()])).collect();
+        let name = |id: CacheId| self.slabs.caches[id.idx()].name.as_str();
+        rows.sort_by(|(one, a), (other, b)| {
+            b.bytes.cmp(&a.bytes).then_with(|| name(*one).cmp(name(*other)))
+        });
+        rows
+    }
+}

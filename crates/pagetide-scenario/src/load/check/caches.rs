@@ -1,0 +1,84 @@
+//! `[[machine.cache]]`, and the caches that writes to `slab.CACHE.FILE` name: they are the kernel's own, or of
+//! the mixes of the scenario.
+
+use super::names::{need, Names};
+use super::objects::Mixes;
+use crate::load::raw;
+use crate::load::span::{clip, Sink, Span};
+use crate::model::CacheTuning;
+use crate::names::{cache_and_file, kernel_caches};
+
+/// Names of caches that a machine may have.
+struct Known<'m> {
+    own: Vec<String>,
+    mixes: &'m Mixes,
+}
+
+impl Known<'_> {
+    /// Reports a cache that there cannot be.
+    fn check(&self, name: &str, span: Span, sink: &mut Sink) {
+        // A cache of a mix whose objects have another size than the kernel's has that in its name.
+        let plain = match name.rsplit_once(':') {
+            Some((plain, size)) if size.bytes().all(|byte| byte.is_ascii_digit()) => plain,
+            _ => name,
+        };
+        let names = || self.own.iter().map(String::as_str).chain(self.mixes.names());
+        if self.mixes.is_incomplete() || names().any(|known| known == plain) {
+            return;
+        }
+        let hint = match sink.suggest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "there are the kernel's own, such as `kmalloc-64`, and those of the mixes of \
+                     workload kernel-objects"
+                .to_owned(),
+        };
+        sink.hinted(span, format!("there is no cache `{}`", clip(name)), hint);
+    }
+}
+
+/// The tuned caches; every cache that is named anywhere is one that there may be.
+pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<CacheTuning> {
+    let known = Known { own: kernel_caches().collect(), mixes };
+    let list = raw.machine.as_ref().and_then(|machine| machine.cache.as_deref());
+    let mut names = Names::new("cache");
+    let mut tuned = Vec::new();
+    for cache in list.unwrap_or_default() {
+        let place = (cache.at, cache.bad.as_slice());
+        let name = need(&cache.name, "name", place, "the cache", "\"dentry\"", sink);
+        let Some(name) = name else { continue };
+        names.insert(&name.value, name.span, tuned.len(), sink);
+        known.check(&name.value, name.span, sink);
+        let tuning = CacheTuning {
+            name: name.value.clone(),
+            order: cache.order.as_ref().map(|order| order.value.0 as u8),
+            min_partial: cache.min_partial.as_ref().map(|slabs| slabs.value.0 as u32),
+            cpu_partial: cache.cpu_partial.as_ref().map(|objects| objects.value.0 as u32),
+        };
+        let is_empty = tuning == CacheTuning { name: name.value.clone(), ..Default::default() };
+        if is_empty && cache.bad.is_empty() {
+            let message = format!("nothing is tuned of the cache `{}`", clip(&name.value));
+            sink.hinted(name.span, message, "add order, min_partial or cpu_partial");
+        }
+        tuned.push(tuning);
+    }
+    let writes = raw.sysctl.as_ref().map_or(&[][..], |sysctl| sysctl.writes.as_slice());
+    for write in writes {
+        check_write(&write.name.value, write.name.span, &known, sink);
+    }
+    let tasks = raw.task.as_deref().unwrap_or_default();
+    let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
+    let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
+    for workload in phases.filter_map(|phase| phase.workload.as_ref()).chain(inline) {
+        if let raw::Workload::WriteControl(keys) = workload {
+            let Some(control) = &keys.control else { continue };
+            check_write(&control.value.0, control.span, &known, sink);
+        }
+    }
+    tuned
+}
+
+fn check_write(name: &str, span: Span, known: &Known<'_>, sink: &mut Sink) {
+    if let Some((cache, _)) = cache_and_file(name) {
+        known.check(cache, span, sink);
+    }
+}

@@ -1,0 +1,156 @@
+//! Caches of kernel objects that are tuned: `[[machine.cache]]`, and their control files.
+
+use super::*;
+use crate::model::CacheTuning;
+
+#[test]
+fn a_cache_is_tuned_key_by_key() {
+    let text = "\
+[[machine.cache]]
+name = \"kmalloc-64\"
+order = 1
+min_partial = 0
+[[machine.cache]]
+name = \"radix_tree_node\"
+cpu_partial = 7
+[sysctl]
+\"slab.kmalloc-64.min_partial\" = 3
+[sysctl.slab.kmem_cache]
+cpu_partial = \"0\"
+[[variant]]
+name = \"as-it-is\"
+[[variant]]
+name = \"other\"
+set = { \"machine.cache.kmalloc-64.order\" = 2, \"slab.kmalloc-64.min_partial\" = 9 }
+";
+    let scenario = sound(&format!("{SOUND}{text}"));
+    let [first, second] = &scenario.variants[..] else { panic!() };
+    let tuned = |order| {
+        [
+            CacheTuning {
+                name: "kmalloc-64".into(),
+                order: Some(order),
+                min_partial: Some(0),
+                cpu_partial: None,
+            },
+            CacheTuning {
+                name: "radix_tree_node".into(),
+                cpu_partial: Some(7),
+                ..CacheTuning::default()
+            },
+        ]
+    };
+    assert_eq!(first.setup.machine.caches, tuned(1));
+    assert_eq!(second.setup.machine.caches, tuned(2));
+    let write = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let other = write("slab.kmem_cache.cpu_partial", "0");
+    let of = |text| vec![write("slab.kmalloc-64.min_partial", text), other.clone()];
+    assert_eq!(first.setup.sysctls, of("3"));
+    assert_eq!(second.setup.sysctls, of("9"));
+}
+
+#[test]
+fn mistakes_in_caches_are_told() {
+    let cache = |keys: &str| format!("[[machine.cache]]\n{keys}\n");
+    let known =
+        "there are the kernel's own, such as `kmalloc-64`, and those of the mixes of workload \
+                 kernel-objects";
+    for (keys, line, column, text, message, hint) in [
+        (
+            "name = \"kmaloc-64\"\norder = 1",
+            2,
+            8,
+            "\"kmaloc-64\"",
+            "there is no cache `kmaloc-64`",
+            "did you mean `kmalloc-64`?",
+        ),
+        ("name = \"dentry\"\norder = 1", 2, 8, "\"dentry\"", "there is no cache `dentry`", known),
+        (
+            "name = \"kmalloc-8\"",
+            2,
+            8,
+            "\"kmalloc-8\"",
+            "nothing is tuned of the cache `kmalloc-8`",
+            "add order, min_partial or cpu_partial",
+        ),
+        (
+            "order = 1",
+            1,
+            1,
+            "[[machine.cache]]",
+            "the cache has no `name`",
+            "add name = \"dentry\"",
+        ),
+    ] {
+        expect(&cache(keys), line, column, text, message, hint);
+    }
+    let twice = cache("name = \"kmalloc-8\"\norder = 1").repeat(2);
+    let found = told(&format!("{SOUND}{twice}"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].3, "the cache `kmalloc-8` is named twice");
+    let found = told(&format!("{SOUND}{}", cache("name = \"kmalloc-8\"\norder = 11")));
+    assert!(found[0].3.contains("11") && found.len() == 1, "{found:?}");
+}
+
+#[test]
+fn mistakes_in_files_of_caches_are_told() {
+    expect(
+        "[sysctl]\n\"slab.kmalloc-64.order\" = 1\n",
+        2,
+        1,
+        "\"slab.kmalloc-64.order\"",
+        "unknown file of a cache `order`",
+        "those that can be written are min_partial, cpu_partial, shrink",
+    );
+    expect(
+        "[sysctl]\n\"slab.kmalloc-64.min_partial\" = -1\n",
+        2,
+        33,
+        "-1",
+        "`-1` would be refused by slab.kmalloc-64.min_partial (EINVAL)",
+        "it takes 0 or more",
+    );
+    expect(
+        "[sysctl]\n\"slab.kmaloc-64.min_partial\" = 1\n",
+        2,
+        1,
+        "\"slab.kmaloc-64.min_partial\"",
+        "there is no cache `kmaloc-64`",
+        "did you mean `kmalloc-64`?",
+    );
+    expect(
+        "[sysctl]\n\"slab.kmalloc-64.shrink\" = 1\n",
+        2,
+        1,
+        "\"slab.kmalloc-64.shrink\"",
+        "slab.kmalloc-64.shrink cannot be written before anything runs",
+        "let a task write it: workload = \"write-control\"",
+    );
+    let task = "[[task]]\nname = \"w\"\nworkload = \"write-control\"\ntext = 1\n";
+    sound(&format!("{SOUND}{task}control = \"slab.kmalloc-64.shrink\"\n"));
+    expect(
+        &format!("{task}control = \"slab.kmaloc-64.shrink\"\n"),
+        5,
+        11,
+        "\"slab.kmaloc-64.shrink\"",
+        "there is no cache `kmaloc-64`",
+        "did you mean `kmalloc-64`?",
+    );
+}
+
+#[test]
+fn kernel_memory_has_a_limit_in_version_1() {
+    let group = "[[group]]\nname = \"g\"\nmemory.kmem.limit_in_bytes = ";
+    let scenario = sound(&format!("{SOUND}{group}\"8M\"\n"));
+    let setup = &scenario.variants[0].setup;
+    assert_eq!(setup.cgroup_version(), 1);
+    assert_eq!(setup.groups[0].controls, [("memory.kmem.limit_in_bytes".into(), "8M".into())]);
+    expect(
+        &format!("{group}\"max\"\n"),
+        3,
+        30,
+        "\"max\"",
+        "`max` would be refused by memory.kmem.limit_in_bytes (EINVAL)",
+        "it takes bytes like 300M, or -1 for no limit",
+    );
+}

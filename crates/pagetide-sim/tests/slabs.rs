@@ -1,0 +1,214 @@
+//! What a user sets and sees of kernel objects: tuned caches, their files, limits of kernel memory, tables.
+
+use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::record::RunRecord;
+use pagetide_sim::{run, EventSink, RunOptions, SimError};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+const MIX: &str = "\
+recorded = \"by hand\"
+unit = \"a unit\"
+[[cache]]
+name = \"dentry\"
+object_size = 192
+account = true
+reclaimable = true
+allocs = 50
+lifetimes = { unit = 0.2, cached = 0.8 }
+[[cache]]
+name = \"filp\"
+object_size = 256
+account = true
+reclaimable = false
+allocs = 20
+lifetimes = { unit = 0.5, kept = 0.5 }
+";
+
+const SCENARIO: &str = r#"
+[machine]
+memory = "64MiB"
+
+[[group]]
+name = "g"
+memory.swappiness = 60
+
+[[task]]
+name = "worker"
+group = "g"
+
+[[task.phase]]
+name = "work"
+workload = "kernel-objects"
+mix = "mix.toml"
+units = 40
+interval = "1ms"
+"#;
+
+struct Run {
+    record: Result<RunRecord, SimError>,
+    events: String,
+}
+
+impl Run {
+    #[track_caller]
+    fn file(&self, name: &str) -> &str {
+        let record = self.record.as_ref().unwrap();
+        let found = record.files.iter().find(|(file, _)| file == name);
+        &found.unwrap_or_else(|| panic!("no {name}")).1
+    }
+
+    fn notes(&self) -> String {
+        self.record.as_ref().unwrap().notes.join("\n")
+    }
+}
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs the scenario with `more` behind it.
+fn run_with(name: &str, more: &str) -> Run {
+    let name = format!("pagetide-slabs-{}-{name}", std::process::id());
+    let directory: PathBuf = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("mix.toml"), MIX).unwrap();
+    let file = directory.join("case.toml");
+    std::fs::write(&file, format!("{SCENARIO}{more}")).unwrap();
+    let loaded = load(&file, &Overrides::default());
+    std::fs::remove_dir_all(&directory).unwrap();
+    let loaded = loaded.unwrap_or_else(|errors| panic!("{errors}"));
+    let buffer = Buffer::default();
+    let options = RunOptions {
+        want_files: true,
+        audit_every: 100,
+        events: Some(EventSink::new(buffer.clone())),
+        ..RunOptions::default()
+    };
+    let record = run("slabs", &loaded.variants[0], 1, &options);
+    let events = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+    Run { record, events }
+}
+
+fn phase(name: &str, control: &str, text: &str) -> String {
+    format!(
+        "[[task.phase]]\nname = \"{name}\"\nworkload = \"write-control\"\ncontrol = \"{control}\"\n\
+         text = \"{text}\"\n"
+    )
+}
+
+#[test]
+fn caches_are_tuned_before_anything_runs() {
+    let plain = run_with("plain", "");
+    assert_eq!(plain.file("/sys/kernel/slab/dentry/order"), "0\n");
+    let tuned = run_with(
+        "tuned",
+        "[[machine.cache]]\nname = \"dentry\"\norder = 2\nmin_partial = 1\ncpu_partial = 0\n\
+         [sysctl]\n\"slab.dentry.min_partial\" = 3\n",
+    );
+    for (file, text) in
+        [("order", "2"), ("objs_per_slab", "85"), ("min_partial", "3"), ("cpu_partial", "0")]
+    {
+        assert_eq!(tuned.file(&format!("/sys/kernel/slab/dentry/{file}")).trim(), text, "{file}");
+    }
+    let row = tuned.file("/proc/slabinfo").lines().find(|row| row.starts_with("dentry ")).unwrap();
+    let columns: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(columns[3..6], ["192", "85", "4"]);
+}
+
+#[test]
+fn a_tuning_that_cannot_be_is_refused_with_a_hint() {
+    for (name, keys, said, hint) in [
+        ("large", "name = \"kmalloc-8\"\norder = 10", "order = 10 (EINVAL)", "from 0 to 5"),
+        (
+            "absent",
+            "name = \"kmalloc-64k\"\norder = 6",
+            "cache `kmalloc-64k` cannot be tuned: there is no such cache (ENOENT)",
+            "did you mean `kmalloc-4k`?",
+        ),
+        (
+            "chains",
+            "name = \"dentry\"\ncpu_partial = 3\n[policy]\nslub = \"fullest\"",
+            "cpu_partial = 3 (EINVAL)",
+            "cpu_partial = 0",
+        ),
+    ] {
+        let error = run_with(name, &format!("[[machine.cache]]\n{keys}\n")).record.unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+        assert!(error.hint().unwrap().contains(hint), "{:?}", error.hint());
+    }
+}
+
+#[test]
+fn files_of_caches_are_written_while_it_runs() {
+    let writes = [
+        phase("keep", "slab.dentry.min_partial", "44"),
+        phase("drop", "vm.drop_caches", "2"),
+        phase("shrink", "slab.dentry.shrink", "1"),
+    ];
+    let ran = run_with("writes", &writes.concat());
+    assert_eq!(ran.notes(), "");
+    assert_eq!(ran.file("/sys/kernel/slab/dentry/min_partial"), "44\n");
+    let vmstat = ran.file("/proc/vmstat");
+    for (name, at_least) in [("drop_slab", 1), ("slabs_scanned", 1), ("nr_slab_unreclaimable", 1)] {
+        let line = vmstat.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
+        let value: u64 = line.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(value >= at_least, "{line}");
+    }
+    assert_eq!(ran.file("/sys/kernel/slab/dentry/objects"), "0\n");
+    let of = |name: &str| ran.events.lines().filter(|line| line.contains(name)).count();
+    let starts =
+        of("\"mm_shrink_slab_start\",\"nid\":0,\"memcg\":\"/g\",\"nr_objects_to_shrink\":0");
+    assert!(starts > 0, "{}", ran.events);
+    assert_eq!(of("mm_shrink_slab_start"), of("mm_shrink_slab_end"));
+}
+
+#[test]
+fn kernel_memory_is_limited_and_told() {
+    let ran = run_with("limit", "[[group]]\nname = \"h\"\nmemory.kmem.limit_in_bytes = \"64K\"\n");
+    let path = |group: &str, file: &str| format!("/sys/fs/cgroup/{group}/memory.kmem.{file}");
+    assert_eq!(ran.file(&path("h", "limit_in_bytes")), "65536\n");
+    assert_eq!(ran.file(&path("h", "failcnt")), "0\n");
+    let peak: u64 = ran.file(&path("g", "max_usage_in_bytes")).trim().parse().unwrap();
+    assert!(peak > 0);
+    assert_eq!(ran.file(&path("g", "slabinfo")), "", "objects have owners, groups no caches");
+    let busy = "[[task.phase]]\nname = \"l\"\nworkload = \"write-control\"\ntarget = \"g\"\n\
+                control = \"memory.kmem.limit_in_bytes\"\ntext = \"4K\"\n";
+    let refused = run_with("busy", busy);
+    assert!(refused.notes().contains("EBUSY"), "{}", refused.notes());
+    let own = run_with("own", "[policy]\nslab_accounting = \"per-group-caches\"\n");
+    assert!(own.file(&path("g", "slabinfo")).contains("\ndentry "), "the group's own cache");
+}
+
+#[test]
+fn tables_add_up() {
+    for accounting in ["per-object", "per-group-caches", "per-group-caches-reparent", "off"] {
+        let ran = run_with(accounting, &format!("[policy]\nslab_accounting = \"{accounting}\"\n"));
+        let column = |file: &str, name: &str| -> Vec<u64> {
+            let mut lines = ran.file(file).lines();
+            let from_end = lines.next().unwrap().split_whitespace().rev().position(|it| it == name);
+            let from_end = from_end.unwrap();
+            let cell = |line: &str| line.split_whitespace().rev().nth(from_end).unwrap().parse();
+            lines.map(|line| cell(line).unwrap()).collect()
+        };
+        let by_group: u64 = column("/pagetide/slab-groups", "objects").iter().sum();
+        let by_cache: u64 = column("/pagetide/slab-caches", "objects").iter().sum();
+        let rows = ran.file("/proc/slabinfo").lines().skip(2);
+        let by_slabinfo: u64 =
+            rows.map(|row| row.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!((by_group, by_cache), (by_slabinfo, by_slabinfo), "{accounting}");
+        assert!(column("/pagetide/slab-caches", "bytes").is_sorted_by(|a, b| a >= b));
+        let dentries: u64 = column("/pagetide/slab-groups", "dentries").iter().sum();
+        assert!(dentries > 1000, "{accounting}: {dentries}");
+    }
+}
