@@ -21,7 +21,9 @@ fn owner_share(size: u32, slab_owners: SlabOwners) -> f64 {
 }
 
 fn main() {
-    println!("bytes of slabs for a byte of live objects, of {COUNT}: nine in ten freed, and churned");
+    println!(
+        "bytes of slabs for a byte of live objects, of {COUNT}: nine in ten freed, and churned"
+    );
     for (name, slub) in [
         ("linux-6.1", SlubPolicy::Linux61),
         ("linux-5.5", SlubPolicy::Linux55),
