@@ -13,6 +13,7 @@
 //! Invariant: an object is free exactly if its bit is set, in its slab's words or in the word of the
 //! CPU whose active slab it is; a slab's `free` counts the former. A slab is in exactly one [`Seat`].
 
+use super::cpu_slab::{kept_bits, low_bits, CpuSlab};
 use super::partial::NodePartial;
 use super::{Discard, Object, SlabError};
 use crate::config::SlubPolicy;
@@ -59,66 +60,6 @@ pub(crate) struct Slab {
     pub next: u32,
     /// Where the owners of its objects are kept, if that takes memory of its own.
     pub owner_vector: Object,
-}
-
-/// What a CPU has of a cache: a cache line.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-pub(crate) struct CpuSlab {
-    /// Free objects that the CPU has taken out of its active slab.
-    pub word: u64,
-    /// Objects of that word that the CPU may take back without a further question: they exist, the kernel
-    /// does not keep them, and no other CPU has freed them.
-    pub returnable: u64,
-    /// Number of the first object of that word.
-    pub base: u32,
-    /// The active slab's objects may have owners.
-    pub has_owners: bool,
-    /// The active slab.
-    pub slot: u32,
-    /// Its chain of partial slabs, the last first.
-    pub partial: u32,
-    pub nr_partial: u32,
-    /// Free objects on the chain, as they were counted when their slabs came (policy of 5.5).
-    pub partial_objects: u32,
-}
-
-impl CpuSlab {
-    const EMPTY: CpuSlab = CpuSlab {
-        word: 0,
-        returnable: 0,
-        base: u32::MAX,
-        has_owners: false,
-        slot: NO_SLAB,
-        partial: NO_SLAB,
-        nr_partial: 0,
-        partial_objects: 0,
-    };
-
-    /// The next object of the word, if it has one: the path without a list.
-    #[inline(always)]
-    pub(crate) fn hand_out(&mut self) -> Option<u32> {
-        if self.word == 0 {
-            return None;
-        }
-        // A word ends before the last number.
-        let number = self.base.wrapping_add(self.word.trailing_zeros());
-        self.word &= self.word - 1;
-        Some(number)
-    }
-
-    /// Makes an object of the word free. Says if it has; otherwise the object is of another word, or there
-    /// is something wrong with it.
-    #[inline(always)]
-    pub(crate) fn take_back(&mut self, number: u32) -> bool {
-        let index = number.wrapping_sub(self.base);
-        // The base of no word is never near: what is not of a word has no bit in `returnable`.
-        if index >= u64::BITS || (self.returnable & !self.word) >> index & 1 == 0 {
-            return false;
-        }
-        self.word |= 1 << index;
-        true
-    }
 }
 
 /// What somebody wants of a cache.
@@ -716,22 +657,6 @@ impl Slab {
             owner_vector: Object::NONE,
         }
     }
-}
-
-/// The lowest `count` bits, or all.
-pub(crate) const fn low_bits(count: u32) -> u64 {
-    if count >= 64 {
-        u64::MAX
-    } else {
-        (1 << count) - 1
-    }
-}
-
-/// Objects of the word from `base` on that the kernel keeps, by their `entries`.
-pub(crate) fn kept_bits(entries: &[u32], base: u32, word_shift: u32) -> u64 {
-    let entries = entries.get(base as usize..).unwrap_or(&[]);
-    let word = entries.iter().take(1 << word_shift).enumerate();
-    word.fold(0, |bits, (at, &entry)| bits | u64::from(entry != u32::MAX) << at)
 }
 
 fn seat_cpu(seat: Seat) -> Option<Cpu> {

@@ -1,6 +1,6 @@
 //! Small objects: caches of slabs, and who pays for what is in them.
 //!
-//! Linux: mm/slub.c, mm/slab_common.c and the slab part of mm/memcontrol.c. [`kmem_cache`] is one cache,
+//! Linux: mm/slub.c, mm/slab_common.c and the slab part of mm/memcontrol.c. [`kmem_cache`] is one cache, [`cpu_slab`] a CPU's part of it,
 //! [`order`] how large its slabs are, [`partial`] which slab is refilled next; [`allocate`] is the way to an
 //! object, with pages and charges, [`call`] the same for a task that may sleep; [`objcg`] charges groups by
 //! object (since 5.9), [`per_group`] gives each group caches of its own (until 5.8); [`cached`] and
@@ -12,6 +12,7 @@ pub(crate) mod allocate;
 pub mod breakdown;
 pub mod cached;
 pub mod call;
+pub(crate) mod cpu_slab;
 pub mod kmem_cache;
 pub mod objcg;
 pub mod order;

@@ -1,0 +1,7 @@
+//! See ../slab_functions.rs.
+#![no_main]
+
+#[path = "../slab_functions.rs"]
+mod slab_functions;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| slab_functions::slab_ops(bytes));

@@ -1,0 +1,41 @@
+//! What is run on arbitrary bytes of the core: by the fuzz target `slab-ops`, and by the ordinary test
+//! crates/pagetide-core/tests/corpus.rs over the stored corpus.
+//!
+//! No sequence of operations may break the audit or disagree with the model.
+
+#[path = "../crates/pagetide-core/tests/slab_world/mod.rs"]
+mod slab_world;
+
+use pagetide_core::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
+use slab_world::{Op, SlabWorld};
+
+/// Operations on slab caches and groups: a byte says under which policies, every four that follow are an
+/// operation.
+pub fn slab_ops(bytes: &[u8]) {
+    const OPS: usize = 500;
+    let Some((&policies, bytes)) = bytes.split_first() else { return };
+    let slab_accounting = match policies & 3 {
+        0 => SlabAccounting::PerObject,
+        1 => SlabAccounting::PerGroupCaches,
+        2 => SlabAccounting::PerGroupCachesReparent,
+        _ => SlabAccounting::Off,
+    };
+    let slub = match policies >> 2 & 3 {
+        0 => SlubPolicy::Linux61,
+        1 => SlubPolicy::Linux55,
+        2 => SlubPolicy::Fullest,
+        _ => SlubPolicy::Lowest,
+    };
+    let slab_owners = match policies >> 4 & 1 {
+        0 => SlabOwners::Pointers,
+        _ => SlabOwners::Ids,
+    };
+    let objcg_stock_slots = 1 << (policies >> 5 & 3);
+    let config =
+        Config { slab_accounting, slub, slab_owners, objcg_stock_slots, ..Config::default() };
+    let mut world = SlabWorld::new(config);
+    for op in bytes.chunks_exact(4).take(OPS) {
+        world.step(Op::from_bytes([op[0], op[1], op[2], op[3]]));
+    }
+    world.finish();
+}
