@@ -109,6 +109,7 @@ impl World for Simulator {
                 | SimError::Control(_)
                 | SimError::Group { .. }
                 | SimError::Cache { .. }
+                | SimError::Tuning { .. }
                 | SimError::Program(_) => Cause::Scenario,
                 SimError::World(_) | SimError::Cancelled => Cause::Run,
             },
