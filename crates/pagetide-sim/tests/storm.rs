@@ -414,7 +414,7 @@ fn small_mix() -> ObjectMix {
 /// Puts a task that makes kernel objects into half of the setups, in some group, and writes that drop them,
 /// with draws of its own, too.
 fn add_objects(setup: &mut Setup, seed: u64) {
-    if seed % 4 == 0 || seed % 4 == 3 {
+    if matches!(seed % 4, 0 | 3) {
         return;
     }
     let mut draw = Draw(SplitMix64::new(seed ^ 0x6f62_6a65_6374_7321));
