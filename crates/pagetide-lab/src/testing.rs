@@ -20,6 +20,8 @@ pub fn scenario(variants: &[&str]) -> Scenario {
             disks: vec![],
             swap: None,
             kmem_accounting: true,
+            boot_objects: Default::default(),
+            call_times: Default::default(),
         },
         sysctls: vec![],
         policies: Default::default(),

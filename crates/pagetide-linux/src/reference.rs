@@ -3,10 +3,10 @@
 //! One JSON file a variant, `SCENARIO.VARIANT.json`: where it comes from, the memory with which the
 //! kernel began, and every metric with a value a run.
 
-use crate::disk_times;
 use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
 use crate::start::{Start, StartZone};
+use crate::{disk_times, slab_start};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde::{Deserialize, Serialize};
@@ -112,6 +112,7 @@ impl Reference {
     pub fn apply(&self, setup: &mut Setup) {
         self.origin.start.apply(setup);
         disk_times::apply(&self.metrics, setup);
+        slab_start::apply(&self.metrics, setup);
     }
 
     /// The records of its runs.

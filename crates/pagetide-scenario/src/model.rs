@@ -6,6 +6,7 @@
 //!
 //! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
 
+use crate::kernel_objects::{BootObjects, CallTimes};
 use crate::object_mix::ObjectMix;
 pub use crate::page_size::PageSize;
 use std::collections::BTreeMap;
@@ -92,6 +93,10 @@ pub struct Machine {
     /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
     /// `cgroup.memory=nokmem`.
     pub kmem_accounting: bool,
+    /// Kernel objects that boot has left behind, if that is known.
+    pub boot_objects: BootObjects,
+    /// How long system calls on names and pipes take, if that is known.
+    pub call_times: CallTimes,
 }
 
 impl Default for Machine {
@@ -103,6 +108,8 @@ impl Default for Machine {
             disks: Vec::new(),
             swap: None,
             kmem_accounting: true,
+            boot_objects: BootObjects::default(),
+            call_times: CallTimes::default(),
         }
     }
 }

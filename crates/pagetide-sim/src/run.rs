@@ -3,6 +3,7 @@
 //! The seed decides disk latencies, the draws of generators that name no seed of their own, and
 //! by how much of a timer tick each task starts late. It decides nothing else.
 
+use crate::boot_objects;
 use crate::disk::Disk;
 use crate::task::{PhaseRun, Task, Usage};
 use crate::world::groups::{counts_of, make_group, GroupError};
@@ -151,6 +152,7 @@ pub fn run(
     }
     world.machine.psi_flush(world.now);
     world.finish_slab_samples();
+    world.note_shrunk_slabs();
     let mut notes = Vec::new();
     if !finished {
         notes.push(format!("cut by the time limit at {} s", world.now as f64 / 1e9));
@@ -246,6 +248,8 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
     let things = setup.has_objects().then(|| ThingCaches::new(&mut machine).map_err(failed));
     let caches = (caches, things.transpose()?);
+    boot_objects::populate(&mut machine, &setup.machine.boot_objects)
+        .map_err(|(name, error)| SimError::Cache { name, error })?;
     let mut tasks = Vec::new();
     let mut jitter = Vec::new();
     for (id, task) in setup.tasks.iter().enumerate() {
@@ -425,6 +429,7 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
                 put(format!("{key}.{level}"), pages as f64, Unit::Pages);
             }
             time_and_bytes(&mut put, &key, &run.usage);
+            run.slabs.put(&mut put, &format!("{key}."));
             for &(extra, value) in &run.extra {
                 put(format!("{key}.{extra}"), value as f64, Unit::Pages);
             }
@@ -452,6 +457,13 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             metrics.entry(key).or_insert(Metric { value: value as f64, unit });
         }
     }
+    let mut put = |key: String, value, unit| {
+        metrics.insert(key, Metric { value, unit });
+    };
+    for (prefix, levels) in [("idle.", &world.idle_slabs), ("shrunk.", &world.shrunk_slabs)] {
+        levels.put(&mut put, prefix);
+    }
+    world.slab_levels().put(&mut put, "");
     let samples = &world.slab_samples;
     let page_size = world.machine.page_size();
     let bytes = |pages: u64| page_size.bytes_of(pages) as f64;

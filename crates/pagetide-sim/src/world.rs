@@ -18,6 +18,7 @@ mod grace;
 pub(crate) mod groups;
 pub(crate) mod names;
 mod objects;
+pub(crate) mod slab_levels;
 mod slab_samples;
 mod threads;
 mod timeline;
@@ -38,6 +39,7 @@ use pagetide_core::effect::{Effect, Io, Throttle};
 use pagetide_core::machine::Machine;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use pagetide_scenario::model;
+use slab_levels::SlabLevels;
 use slab_samples::SlabSamples;
 use std::collections::BTreeMap;
 use threads::{kernel_threads, Thread};
@@ -161,6 +163,9 @@ pub struct World {
     grace: GracePeriod,
     /// What slabs have cost so far.
     pub(crate) slab_samples: SlabSamples,
+    /// What caches had before the first task, and what they have when all is settled.
+    pub(crate) idle_slabs: SlabLevels,
+    pub(crate) shrunk_slabs: SlabLevels,
     setup: model::Setup,
     /// How much later than its scenario says each task starts.
     start_jitter: Vec<Nanos>,
@@ -260,6 +265,8 @@ impl World {
             thing_caches,
             grace: GracePeriod::default(),
             slab_samples: SlabSamples::new(setup.groups.len()),
+            idle_slabs: SlabLevels::default(),
+            shrunk_slabs: SlabLevels::default(),
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
@@ -278,6 +285,7 @@ impl World {
             world.flusher.timer = Some(world.queue.push(interval, Event::Timer(Thread::Flusher)));
         }
         world.start_huge_page_daemons();
+        world.idle_slabs = world.slab_levels();
         world
     }
 
@@ -331,7 +339,7 @@ impl World {
                 Event::Disk(disk) => self.disk_event(disk),
                 Event::Timer(thread) => self.timer_event(thread),
                 Event::Start(task) => self.start_task(task),
-                Event::GracePeriod => self.end_grace_period(),
+                Event::GracePeriod => self.grace_period_tick(),
             }
         }
         Ok(true)

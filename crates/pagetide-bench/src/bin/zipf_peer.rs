@@ -187,6 +187,8 @@ fn setup(requests: u64, percent: u64) -> Setup {
             disks: vec![disk],
             swap: None,
             kmem_accounting: true,
+            boot_objects: Default::default(),
+            call_times: Default::default(),
         },
         sysctls: Vec::new(),
         policies: Default::default(),

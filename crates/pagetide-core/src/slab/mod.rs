@@ -4,11 +4,13 @@
 //! [`order`] how large its slabs are, [`partial`] which slab is refilled next; [`allocate`] is the way to an
 //! object, with pages and charges, [`call`] the same for a task that may sleep; [`objcg`] charges groups by
 //! object (since 5.9), [`per_group`] gives each group caches of its own (until 5.8); [`cached`] and
-//! [`shrinker`] are the objects that the kernel keeps for later and frees under pressure; [`slabinfo`] prints.
+//! [`shrinker`] are the objects that the kernel keeps for later and frees under pressure; [`slabinfo`] prints, [`at_boot`]
+//! is what was there before the first task.
 //!
 //! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB), its `mapping` is the cache and its `index` the slot.
 
 pub(crate) mod allocate;
+pub mod at_boot;
 pub mod cached;
 pub mod call;
 pub mod kmem_cache;

@@ -5,6 +5,7 @@
 //! throttled, or waits for a page that was in the working set.
 
 use super::blocks::gfp_of;
+use super::slab_levels::SlabLevels;
 use super::{After, Event, Thread, World, WorldError};
 use crate::run::FILE_GAP;
 use crate::task::{difference, snapshot, Blocked, PhaseRun, PIECE_NS};
@@ -393,6 +394,7 @@ impl World {
                     usage: task.usage.clone(),
                     vmstat,
                     levels: Vec::new(),
+                    slabs: SlabLevels::default(),
                     extra: Vec::new(),
                     groups: Vec::new(),
                 });
@@ -444,6 +446,7 @@ impl World {
     pub(super) fn end_phase(&mut self, id: usize, phase: u32) {
         let extra = self.residency(id, phase);
         let levels = self.machine.levels();
+        let slabs = self.slab_levels();
         let groups = self.group_counts();
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
@@ -453,6 +456,7 @@ impl World {
             run.usage = usage.since(&run.usage);
             run.vmstat = difference(vmstat, &run.vmstat);
             run.levels = levels;
+            run.slabs = slabs;
             run.extra = extra;
             let before = std::mem::replace(&mut run.groups, groups);
             run.groups.iter_mut().for_each(|group| group.since(&before));
