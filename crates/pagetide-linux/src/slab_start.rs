@@ -1,5 +1,5 @@
 //! The kernel objects with which a real kernel began, and how long its calls on names and pipes took,
-//! so that the simulator begins with the same objects and as much is freed late during a call.
+//! and its reports between two phases, so that the simulator begins with the same objects and as much is freed late during a call.
 //!
 //! A kernel that has booted has ten thousand names and inodes. They are in slabs with holes, which new
 //! objects fill. What is read is /proc/slabinfo after all caches were shrunk (`idle.slabinfo.` in a record).
@@ -79,7 +79,28 @@ fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
         (calls >= 1.0 && seconds > 0.0).then(|| (seconds / calls * 1e9) as u64)
     };
     let [file, missing, pipe] = sums.map(mean_ns);
-    CallTimes { file, missing, pipe }
+    CallTimes { file, missing, pipe, report: report_time(metrics, setup) }
+}
+
+/// Mean time between two phases of a task: what its life has more than its phases.
+fn report_time(metrics: &Metrics, setup: &Setup) -> Option<u64> {
+    let sum = |key: String| -> Option<f64> {
+        let (_, values) = metrics.get(&format!("{key}.walltime"))?;
+        values.iter().copied().sum()
+    };
+    let (mut seconds, mut gaps) = (0.0, 0);
+    for task in setup.tasks.iter().filter(|task| task.phases.len() > 1) {
+        let phases = task.phases.iter().map(|of| sum(format!("{}.{}", task.name, of.name)));
+        // A task that was cut says nothing.
+        let (Some(life), Some(phases)) = (sum(task.name.clone()), phases.sum::<Option<f64>>())
+        else {
+            continue;
+        };
+        let runs = metrics.get(&format!("{}.walltime", task.name)).map_or(0, |of| of.1.len());
+        seconds += life - phases;
+        gaps += (task.phases.len() - 1) * runs;
+    }
+    (gaps > 0 && seconds > 0.0).then(|| (seconds / gaps as f64 * 1e9) as u64)
 }
 
 #[cfg(test)]

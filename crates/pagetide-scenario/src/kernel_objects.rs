@@ -56,7 +56,7 @@ pub struct BootObjects {
     pub unreclaimable_pages: u64,
 }
 
-/// How long a system call on a thing takes, in nanoseconds; `None` leaves that to the world.
+/// How long system calls take, in nanoseconds; `None` leaves that to the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTimes {
     /// On a file: to open it, to close it, to remove it.
@@ -65,6 +65,8 @@ pub struct CallTimes {
     pub missing: Option<u64>,
     /// On a pipe: to open both ends, to close one.
     pub pipe: Option<u64>,
+    /// Not on a thing: what a task does between two phases, to report the first of them.
+    pub report: Option<u64>,
 }
 
 #[cfg(test)]

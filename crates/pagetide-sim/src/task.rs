@@ -163,6 +163,8 @@ pub struct Task {
     pub call_page_wait: Nanos,
     /// When the present wait began.
     pub wait_began: Nanos,
+    /// The phase that it reports at the moment, and when that ended.
+    pub(crate) reporting: Option<(u32, Nanos)>,
     /// CPU time left of a compute operation.
     pub compute_left: Nanos,
     /// Why it does not run.
@@ -245,6 +247,7 @@ impl Task {
             compacting_since: None,
             call_page_wait: 0,
             wait_began: 0,
+            reporting: None,
             compute_left: 0,
             blocked: Blocked::Sleeping,
             stalled: false,

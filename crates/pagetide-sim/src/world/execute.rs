@@ -160,6 +160,14 @@ impl World {
                 elapsed += ns;
                 continue;
             }
+            if let Some((phase, ended)) = self.tasks[id].reporting.take() {
+                self.report_phase(id, phase, elapsed);
+                if let Some(run) = self.tasks[id].phases.last_mut() {
+                    run.ended = Some(ended);
+                }
+                self.tasks[id].compute_left = self.report_ns() / 2;
+                continue;
+            }
             if let Some(step) = self.tasks[id].steps.pop_front() {
                 self.object_step(id, step, cpu, &mut elapsed);
                 continue;
@@ -404,14 +412,29 @@ impl World {
                 }
             }
             Op::PhaseEnd { phase } => {
-                // Wall time up to the end of what this piece has done so far.
-                let now = self.now;
-                self.now += *elapsed;
-                self.end_phase(id, phase);
-                self.now = now;
+                // Who reports takes time to do so: levels are those in the middle of it.
+                if self.report_ns() > 0 {
+                    self.tasks[id].reporting = Some((phase, self.now + *elapsed));
+                    self.tasks[id].compute_left = self.report_ns() / 2;
+                } else {
+                    self.report_phase(id, phase, *elapsed);
+                }
             }
         }
         None
+    }
+
+    /// How long a task needs between two phases to say what the first has counted.
+    fn report_ns(&self) -> Nanos {
+        self.setup.machine.call_times.report.unwrap_or(0)
+    }
+
+    /// Ends a phase, with wall time up to the end of what this piece has done so far.
+    fn report_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+        let now = self.now;
+        self.now += elapsed;
+        self.end_phase(id, phase);
+        self.now = now;
     }
 
     pub(super) fn sleep_until(&mut self, id: usize, at: Nanos) -> After {
