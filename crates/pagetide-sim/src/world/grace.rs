@@ -63,17 +63,17 @@ impl World {
     /// A timer tick while something waits.
     pub(super) fn grace_period_tick(&mut self) {
         let period = if self.cpus.len() == 1 { TICK } else { 2 * TICK };
-        for (object, cpu) in std::mem::take(&mut self.grace.done) {
-            self.give_object_back(object, cpu);
-            self.cpus[cpu.idx()].debt +=
-                self.cost.cost(&self.machine.take_work()) + self.cost.object_ns;
-        }
         let now = self.now;
         let GracePeriod { next, waiting, until, done } = &mut self.grace;
         if now >= *until {
             *done = std::mem::take(waiting);
             *waiting = std::mem::take(next);
             *until = now + period;
+        }
+        for (object, cpu) in std::mem::take(&mut self.grace.done) {
+            self.give_object_back(object, cpu);
+            self.cpus[cpu.idx()].debt +=
+                self.cost.cost(&self.machine.take_work()) + self.cost.object_ns;
         }
         if !self.grace.is_empty() {
             self.await_tick();
