@@ -248,6 +248,9 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
     let things = setup.has_objects().then(|| ThingCaches::new(&mut machine).map_err(failed));
     let caches = (caches, things.transpose()?);
+    if setup.has_objects() {
+        machine.free_shrunk_late();
+    }
     boot_objects::populate(&mut machine, &setup.machine.boot_objects)
         .map_err(|(name, error)| SimError::Cache { name, error })?;
     let mut tasks = Vec::new();

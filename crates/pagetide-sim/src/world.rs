@@ -341,6 +341,9 @@ impl World {
                 Event::Start(task) => self.start_task(task),
                 Event::GracePeriod => self.grace_period_tick(),
             }
+            for (object, cpu) in self.machine.take_shrunk() {
+                self.give_back_late(object, cpu);
+            }
         }
         Ok(true)
     }

@@ -133,6 +133,9 @@ pub(crate) struct Slabs {
     pub discarded: Vec<Discard>,
     /// Owner vectors on their way back: a buffer.
     pub spare: Vec<Object>,
+    /// Whether what shrinkers free waits for a grace period, and what does ([`Machine::free_shrunk_late`]).
+    pub shrunk_wait: bool,
+    pub shrunk: Vec<(Object, Cpu)>,
     /// Pages that caches have returned since boot, for reclaim to see what its shrinkers brought.
     pub pages_returned: u64,
     policy: SlubPolicy,
@@ -161,6 +164,8 @@ impl Slabs {
             deferred: VecDeque::new(),
             discarded: Vec::new(),
             spare: Vec::new(),
+            shrunk_wait: false,
+            shrunk: Vec::new(),
             pages_returned: 0,
             policy: config.slub,
             nr_cpus,
@@ -266,6 +271,8 @@ impl Slabs {
             deferred,
             discarded: _, // empty between two steps
             spare: _,
+            shrunk_wait,
+            shrunk,
             pages_returned: _,
             policy,
             nr_cpus: _,
@@ -274,6 +281,9 @@ impl Slabs {
         } = self;
         digest.write_all(&[*accounting as u64, *owners as u64, *policy as u64]);
         digest.write_all(&[caches.len() as u64, free_ids.len() as u64, deferred.len() as u64]);
+        if *shrunk_wait {
+            digest.write_u64(shrunk.len() as u64);
+        }
         for cache in caches {
             cache.digest(digest);
         }
