@@ -21,6 +21,8 @@ pub fn scenario(variants: &[&str]) -> Scenario {
             swap: None,
             kmem_accounting: true,
             caches: vec![],
+            boot_objects: Default::default(),
+            call_times: Default::default(),
         },
         sysctls: vec![],
         policies: Default::default(),

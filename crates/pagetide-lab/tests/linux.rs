@@ -41,9 +41,18 @@ const OVERLAP: &[&str] = &[
     "inactive_anon",
 ];
 
+/// What objects that wait for a grace period are counted in.
+const WAITING: &[&str] = &[
+    "slab",
+    "slab_reclaimable",
+    "slab_unreclaimable",
+    "slabinfo.filp.active_objs",
+    "slabinfo.shmem_inode_cache.active_objs",
+];
+
 /// Counters that may be off by more than half although the runs tell the worlds apart: (case,
 /// variant, counters). Each has its reason in docs/fidelity.md, "What is off".
-const NAMED: [(&str, &str, &[&str]); 10] = [
+const NAMED: [(&str, &str, &[&str]); 12] = [
     // kswapd passes over the pages of other zones for the sake of zone DMA: chance on both sides,
     // and a working set that begins from other lists afterwards.
     ("file", "2cpus", PASSED_OVER),
@@ -64,14 +73,15 @@ const NAMED: [(&str, &str, &[&str]); 10] = [
     ("huge", "always-2cpus", &["compact_free_scanned", "nr_free_blocks_0"]),
     // The last of eight faults for which there may be a block or not.
     ("huge", "full", &["compact_free_scanned", "compact_migrate_scanned"]),
+    // Several CPUs are emulated by the host's clock: calls take from 20 to 140 microseconds, and in one run
+    // tasks that should follow each other overlap. What waits for RCU goes by that.
+    ("objects", "accounted-2cpus", WAITING),
+    ("objects", "nokmem-2cpus", WAITING),
 ];
 
 fn experiments() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments/verify")
 }
-
-/// Cases that the simulator does not perform yet: recorded, not judged.
-const NOT_YET: [&str; 1] = ["objects"];
 
 /// Huge pages that a phase got may differ by so many.
 const HUGE_PAGES: f64 = 2.0;
@@ -108,7 +118,6 @@ fn every_case_is_close_to_the_kernel() {
         .unwrap()
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".toml").map(str::to_owned))
-        .filter(|case| !NOT_YET.contains(&case.as_str()))
         .collect();
     cases.sort();
     assert!(cases.len() >= 10, "{cases:?}");

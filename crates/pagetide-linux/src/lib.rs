@@ -6,7 +6,8 @@
 //! [`console`] (what the guest says), [`counts`] and [`group_counts`] (what that means as a run
 //! record).
 //! [`comparable`] says what of a scenario a real kernel cannot be asked, [`start`] takes over the
-//! memory with which it began, [`disk_times`] the speed of its disks, and [`reference`](mod@reference) keeps it all for later. [`host`] reads a live system.
+//! memory with which it began, [`slab_start`] the objects that
+//! were there, [`disk_times`] the speed of its disks, and [`reference`](mod@reference) keeps it all for later. [`host`] reads a live system.
 //!
 //! The guest's side is the crate `pagetide-guest`.
 
@@ -25,4 +26,5 @@ pub mod qemu;
 pub mod reference;
 pub mod session;
 pub mod slab_counts;
+pub mod slab_start;
 pub mod start;

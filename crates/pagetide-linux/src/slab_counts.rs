@@ -8,21 +8,13 @@
 
 use crate::console::Snapshot;
 use crate::host::slabinfo::SlabCache;
+use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, Unit};
 use std::collections::BTreeMap;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Caches of the objects that names and pipes are made of.
-const OBJECTS: [&str; 6] =
-    ["dentry", "inode_cache", "shmem_inode_cache", "filp", "lsm_inode_cache", "lsm_file_cache"];
-/// And those of what a pipe has by size: with accounting the first, else the second.
-const OF_PIPES: [[&str; 2]; 2] =
-    [["kmalloc-cg-192", "kmalloc-192"], ["kmalloc-cg-1k", "kmalloc-1k"]];
-/// Where the kernel keeps whose each object of a slab is: a vector a slab, an object of these caches.
-const OWNERS: [&str; 4] = ["kmalloc-64", "kmalloc-96", "kmalloc-128", "kmalloc-192"];
-
 /// Adds `PREFIXslab`, `PREFIXslabinfo.CACHE.active_objs` and so on; `prefix` ends with its dot. Nothing
 /// where the guest was not asked for its caches.
 pub fn put_slabs(
@@ -46,19 +38,15 @@ pub fn put_slabs(
     put("slab".into(), reclaimable + unreclaimable, Unit::Bytes);
     put("slab_reclaimable".into(), reclaimable, Unit::Bytes);
     put("slab_unreclaimable".into(), unreclaimable, Unit::Bytes);
-    let accounting = setup.machine.kmem_accounting;
-    let of_pipes = OF_PIPES.map(|[accounted, plain]| if accounting { accounted } else { plain });
-    let owners = if accounting { &OWNERS[..] } else { &[] };
-    let objects = OBJECTS.iter().chain(&of_pipes).map(|name| (*name, true));
     let (mut used, mut held) = (0u64, 0u64);
-    for (name, is_object) in objects.chain(owners.iter().map(|name| (*name, false))) {
+    for ReportedCache { name, is_of_things } in reported_caches(setup.machine.kmem_accounting) {
         let Some(cache) = snapshot.slabs.iter().find(|cache| cache.name == name) else { continue };
         let SlabCache { active_objects, objects, object_bytes, slabs, .. } = cache;
         let counts = [("active_objs", active_objects), ("num_objs", objects), ("num_slabs", slabs)];
         for (what, count) in counts {
             put(format!("slabinfo.{name}.{what}"), *count as f64, Unit::Count);
         }
-        if is_object {
+        if is_of_things {
             used = used.saturating_add(active_objects.saturating_mul(*object_bytes));
             held = held.saturating_add(cache.pages().saturating_mul(PAGE));
         }

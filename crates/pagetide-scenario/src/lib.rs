@@ -2,6 +2,7 @@
 //! run records and timelines.
 
 pub mod diagnostic;
+pub mod kernel_objects;
 pub mod load;
 pub mod model;
 pub mod names;

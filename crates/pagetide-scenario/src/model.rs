@@ -6,6 +6,7 @@
 //!
 //! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
 
+use crate::kernel_objects::{BootObjects, CallTimes};
 use crate::object_mix::ObjectMix;
 pub use crate::page_size::PageSize;
 use std::collections::BTreeMap;
@@ -94,6 +95,10 @@ pub struct Machine {
     pub kmem_accounting: bool,
     /// Caches of kernel objects that are not as the kernel makes them.
     pub caches: Vec<CacheTuning>,
+    /// Kernel objects that boot has left behind, if that is known.
+    pub boot_objects: BootObjects,
+    /// How long system calls on names and pipes take, if that is known.
+    pub call_times: CallTimes,
 }
 
 impl Default for Machine {
@@ -106,6 +111,8 @@ impl Default for Machine {
             swap: None,
             kmem_accounting: true,
             caches: Vec::new(),
+            boot_objects: BootObjects::default(),
+            call_times: CallTimes::default(),
         }
     }
 }

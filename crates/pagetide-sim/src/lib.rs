@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod boot_objects;
 pub mod cost;
 pub mod disk;
 pub mod event_queue;

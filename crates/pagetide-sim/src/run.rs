@@ -3,12 +3,13 @@
 //! The seed decides disk latencies, the draws of generators that name no seed of their own, and
 //! by how much of a timer tick each task starts late. It decides nothing else.
 
+use crate::boot_objects;
 use crate::disk::Disk;
 use crate::slab_tables;
 use crate::task::{PhaseRun, Task, Usage};
 use crate::world::groups::{counts_of, make_group, GroupError};
 use crate::world::names::ThingCaches;
-use crate::world::{EventSink, World, WorldError};
+use crate::world::{Belongings, EventSink, World, WorldError};
 use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::boot::SetupError;
 use pagetide_core::config::Config;
@@ -171,6 +172,7 @@ pub fn run(
     }
     world.machine.psi_flush(world.now);
     world.finish_slab_samples();
+    world.note_shrunk_slabs();
     let mut notes = Vec::new();
     if !finished {
         notes.push(format!("cut by the time limit at {} s", world.now as f64 / 1e9));
@@ -224,10 +226,15 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let caches = caches_of(&mut machine, setup)?;
     let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
     let things = setup.has_objects().then(|| ThingCaches::new(&mut machine).map_err(failed));
-    let caches = (caches, things.transpose()?);
+    let thing_caches = things.transpose()?;
     for tuning in &setup.machine.caches {
         tune_cache(&mut machine, tuning)?;
     }
+    if setup.has_objects() {
+        machine.free_shrunk_late();
+    }
+    boot_objects::populate(&mut machine, &setup.machine.boot_objects)
+        .map_err(|(name, error)| SimError::Cache { name, error })?;
     let controls: Vec<(&str, &str)> =
         setup.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     machine.write_controls(&controls).map_err(SimError::Control)?;
@@ -280,7 +287,8 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         let mut prng = SplitMix64::new(sub_seed(task_seed, "start"));
         jitter.push(prng.below(START_JITTER_NS));
     }
-    Ok(World::new(machine, setup, tasks, disks, file_base, &jitter, groups, caches))
+    let has = Belongings { disks, file_base, groups, caches, thing_caches };
+    Ok(World::new(machine, setup, tasks, &jitter, has))
 }
 
 /// The machine's caches for those of the setup: the kernel's own, or new ones.
@@ -478,6 +486,7 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
                 put(format!("{key}.{level}"), pages as f64, Unit::Pages);
             }
             time_and_bytes(&mut put, &key, &run.usage);
+            run.slabs.put(&mut put, &format!("{key}."));
             for &(extra, value) in &run.extra {
                 put(format!("{key}.{extra}"), value as f64, Unit::Pages);
             }
@@ -505,6 +514,13 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
             metrics.entry(key).or_insert(Metric { value: value as f64, unit });
         }
     }
+    let mut put = |key: String, value, unit| {
+        metrics.insert(key, Metric { value, unit });
+    };
+    for (prefix, levels) in [("idle.", &world.idle_slabs), ("shrunk.", &world.shrunk_slabs)] {
+        levels.put(&mut put, prefix);
+    }
+    world.slab_levels().put(&mut put, "");
     let samples = &world.slab_samples;
     let page_size = world.machine.page_size();
     let bytes = |pages: u64| page_size.bytes_of(pages) as f64;

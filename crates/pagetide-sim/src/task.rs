@@ -5,6 +5,8 @@
 //! carried out, when the task has to wait, or after [`PIECE_NS`].
 
 use crate::histogram::LatencyHistogram;
+use crate::world::names::OpenFiles;
+use crate::world::slab_levels::SlabLevels;
 use pagetide_core::call::Call;
 use pagetide_core::page_table::VmaId;
 use pagetide_core::readahead::ReadaheadState;
@@ -56,6 +58,8 @@ pub struct PhaseRun {
     pub vmstat: Vec<u64>,
     /// Levels of the machine when it ended, such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
+    /// What the kernel's caches had when it ended, where tasks make objects.
+    pub slabs: SlabLevels,
     /// Extra results, such as residency.
     pub extra: Vec<(&'static str, u64)>,
     /// The groups' counters when it began; afterwards the difference, with the levels at its end.
@@ -150,6 +154,8 @@ pub struct Task {
     pub things: BTreeMap<ThingKey, Object>,
     /// What is left to do of a system call on one of them.
     pub steps: VecDeque<ObjectStep>,
+    /// Its table of open files.
+    pub(crate) open_files: OpenFiles,
     /// Whose object the call in progress is to bring.
     pub step_of: Option<ThingKey>,
     /// When the phase's last pause ended ([`Op::Pace`]), or would have, had there been need of one.
@@ -166,6 +172,8 @@ pub struct Task {
     pub call_page_wait: Nanos,
     /// When the present wait began.
     pub wait_began: Nanos,
+    /// The phase that it reports at the moment, and when that ended.
+    pub(crate) reporting: Option<(u32, Nanos)>,
     /// CPU time left of a compute operation.
     pub compute_left: Nanos,
     /// Why it does not run.
@@ -239,6 +247,7 @@ impl Task {
             objects: Vec::new(),
             things: BTreeMap::new(),
             steps: VecDeque::new(),
+            open_files: OpenFiles::default(),
             step_of: None,
             paced: None,
             readahead: vec![ReadaheadState::default(); nr_files],
@@ -247,6 +256,7 @@ impl Task {
             compacting_since: None,
             call_page_wait: 0,
             wait_began: 0,
+            reporting: None,
             compute_left: 0,
             blocked: Blocked::Sleeping,
             stalled: false,

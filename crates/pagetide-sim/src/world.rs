@@ -18,6 +18,7 @@ mod grace;
 pub(crate) mod groups;
 pub(crate) mod names;
 mod objects;
+pub(crate) mod slab_levels;
 mod slab_samples;
 mod threads;
 mod timeline;
@@ -38,6 +39,7 @@ use pagetide_core::effect::{Effect, Io, Throttle};
 use pagetide_core::machine::Machine;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use pagetide_scenario::model;
+use slab_levels::SlabLevels;
 use slab_samples::SlabSamples;
 use std::collections::BTreeMap;
 use threads::{kernel_threads, Thread};
@@ -161,6 +163,9 @@ pub struct World {
     grace: GracePeriod,
     /// What slabs have cost so far.
     pub(crate) slab_samples: SlabSamples,
+    /// What caches had before the first task, and what they have when all is settled.
+    pub(crate) idle_slabs: SlabLevels,
+    pub(crate) shrunk_slabs: SlabLevels,
     setup: model::Setup,
     /// How much later than its scenario says each task starts.
     start_jitter: Vec<Nanos>,
@@ -169,6 +174,19 @@ pub struct World {
     events: Option<EventWriter>,
     /// Samples of levels and counters, if anybody wants them.
     sampler: Option<Sampler>,
+}
+
+/// What a machine has when a run begins, by index in the setup.
+pub(crate) struct Belongings {
+    pub disks: Vec<Disk>,
+    /// First page of each file on its disk.
+    pub file_base: Vec<(usize, u64)>,
+    /// Groups, as far as they are there.
+    pub groups: Vec<Option<MemcgId>>,
+    /// Caches of the setup's mixes.
+    pub caches: Vec<CacheId>,
+    /// Those of names and pipes, if there are any.
+    pub thing_caches: Option<ThingCaches>,
 }
 
 /// Why a run cannot go on.
@@ -212,12 +230,10 @@ impl World {
         machine: Machine,
         setup: &model::Setup,
         tasks: Vec<Task>,
-        disks: Vec<Disk>,
-        file_base: Vec<(usize, u64)>,
         start_jitter: &[Nanos],
-        groups: Vec<Option<MemcgId>>,
-        (caches, thing_caches): (Vec<CacheId>, Option<ThingCaches>),
+        has: Belongings,
     ) -> World {
+        let Belongings { disks, file_base, groups, caches, thing_caches } = has;
         let cpus = setup.machine.cpus;
         let mut scheduler = Scheduler::new(cpus);
         for (id, task) in setup.tasks.iter().enumerate() {
@@ -260,6 +276,8 @@ impl World {
             thing_caches,
             grace: GracePeriod::default(),
             slab_samples: SlabSamples::new(setup.groups.len()),
+            idle_slabs: SlabLevels::default(),
+            shrunk_slabs: SlabLevels::default(),
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
@@ -278,6 +296,7 @@ impl World {
             world.flusher.timer = Some(world.queue.push(interval, Event::Timer(Thread::Flusher)));
         }
         world.start_huge_page_daemons();
+        world.idle_slabs = world.slab_levels();
         world
     }
 
@@ -331,7 +350,10 @@ impl World {
                 Event::Disk(disk) => self.disk_event(disk),
                 Event::Timer(thread) => self.timer_event(thread),
                 Event::Start(task) => self.start_task(task),
-                Event::GracePeriod => self.end_grace_period(),
+                Event::GracePeriod => self.grace_period_tick(),
+            }
+            for (object, cpu) in self.machine.take_shrunk() {
+                self.give_back_late(object, cpu);
             }
         }
         Ok(true)

@@ -80,8 +80,7 @@ fn machine(draw: &mut Draw) -> Machine {
         nodes,
         disks,
         swap,
-        kmem_accounting: true,
-        caches: Vec::new(),
+        ..Machine::default()
     }
 }
 

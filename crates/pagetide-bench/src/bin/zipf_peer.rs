@@ -188,6 +188,8 @@ fn setup(requests: u64, percent: u64) -> Setup {
             swap: None,
             kmem_accounting: true,
             caches: Vec::new(),
+            boot_objects: Default::default(),
+            call_times: Default::default(),
         },
         sysctls: Vec::new(),
         policies: Default::default(),

@@ -305,7 +305,10 @@ impl Machine {
                 continue;
             }
             let (object, holds) = self.take_entry(at);
-            self.free_known(object, cpu);
+            match self.slabs.shrunk_wait {
+                true => self.slabs.shrunk.push((object, cpu)),
+                false => self.free_known(object, cpu),
+            }
             freed += 1;
             if holds.is_some() {
                 let kept = self.cache_object(holds, None, CachedKind::Inode);
@@ -313,6 +316,18 @@ impl Machine {
             }
         }
         (seen, freed)
+    }
+
+    /// From now on what shrinkers free stays allocated, and charged, until the world has taken it with
+    /// [`Self::take_shrunk`] and freed it (Linux: names and inodes go by `call_rcu`). Reclaim that finds
+    /// nothing else then makes no progress, and a group at its limit may run out of memory.
+    pub fn free_shrunk_late(&mut self) {
+        self.slabs.shrunk_wait = true;
+    }
+
+    /// What shrinkers have freed since the last time, and on which CPU: to be freed by the caller.
+    pub fn take_shrunk(&mut self) -> Vec<(Object, Cpu)> {
+        core::mem::take(&mut self.slabs.shrunk)
     }
 
     /// Frees an object that is known to be one.

@@ -209,32 +209,6 @@ impl KmemCache {
         ((self.page_size << self.order) / u64::from(self.size)) as u32
     }
 
-    /// Objects that are handed out, those of CPUs' words not among them.
-    pub fn nr_in_use(&self) -> u64 {
-        let in_slabs: u64 = self.slabs.iter().map(|slab| u64::from(slab.free)).sum();
-        let in_words: u64 = self.cpus.iter().map(|cpu| u64::from(cpu.word.count_ones())).sum();
-        self.nr_objects - in_slabs - in_words
-    }
-
-    /// Slabs without an object in use.
-    pub fn nr_empty_slabs(&self) -> u64 {
-        let held = |slot: usize| {
-            let mine = self.cpus.iter().filter(move |cpu| cpu.slot as usize == slot);
-            mine.map(|cpu| cpu.word.count_ones()).sum::<u32>()
-        };
-        let slabs = self.slabs.iter().enumerate();
-        slabs
-            .filter(|(slot, slab)| {
-                let free = u32::from(slab.free);
-                match slab.seat {
-                    Seat::Gone => false,
-                    Seat::Active(_) => free + held(*slot) == u32::from(slab.objects),
-                    _ => free == u32::from(slab.objects),
-                }
-            })
-            .count() as u64
-    }
-
     /// Whether the kernel keeps an object ([`super::cached`]).
     #[inline]
     pub(crate) fn is_cached(&self, number: u32) -> bool {

@@ -4,11 +4,13 @@
 //! [`order`] how large its slabs are, [`partial`] which slab is refilled next; [`allocate`] is the way to an
 //! object, with pages and charges, [`call`] the same for a task that may sleep; [`objcg`] charges groups by
 //! object (since 5.9), [`per_group`] gives each group caches of its own (until 5.8); [`cached`] and
-//! [`shrinker`] are the objects that the kernel keeps for later and frees under pressure; [`slabinfo`] prints, [`breakdown`] says who has what.
+//! [`shrinker`] are the objects that the kernel keeps for later and frees under pressure; [`slabinfo`] prints, [`breakdown`] says
+//! who has what, [`at_boot`] is what was there before the first task.
 //!
 //! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB), its `mapping` is the cache and its `index` the slot.
 
 pub(crate) mod allocate;
+pub mod at_boot;
 pub mod breakdown;
 pub mod cached;
 pub mod call;
@@ -135,6 +137,9 @@ pub(crate) struct Slabs {
     pub discarded: Vec<Discard>,
     /// Owner vectors on their way back: a buffer.
     pub spare: Vec<Object>,
+    /// Whether what shrinkers free waits for a grace period, and what does ([`Machine::free_shrunk_late`]).
+    pub shrunk_wait: bool,
+    pub shrunk: Vec<(Object, Cpu)>,
     /// Pages that caches have returned since boot, for reclaim to see what its shrinkers brought.
     pub pages_returned: u64,
     policy: SlubPolicy,
@@ -164,6 +169,8 @@ impl Slabs {
             deferred: VecDeque::new(),
             discarded: Vec::new(),
             spare: Vec::new(),
+            shrunk_wait: false,
+            shrunk: Vec::new(),
             pages_returned: 0,
             policy: config.slub,
             nr_cpus,
@@ -274,6 +281,8 @@ impl Slabs {
             deferred,
             discarded: _, // empty between two steps
             spare: _,
+            shrunk_wait,
+            shrunk,
             pages_returned: _,
             policy,
             nr_cpus: _,
@@ -282,6 +291,9 @@ impl Slabs {
         } = self;
         digest.write_all(&[*accounting as u64, *owners as u64, *policy as u64]);
         digest.write_all(&[caches.len() as u64, free_ids.len() as u64, deferred.len() as u64]);
+        if *shrunk_wait {
+            digest.write_u64(shrunk.len() as u64);
+        }
         for cache in caches {
             cache.digest(digest);
         }

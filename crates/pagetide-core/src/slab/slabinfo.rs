@@ -5,8 +5,10 @@
 //! such caches it is empty, as it is since 5.9.
 //!
 //! Differs from Linux: there every object of a slab that a CPU has counts as active, for the kernel does not
-//! know better; here the objects that are in use are counted.
+//! know better; here the objects that are in use are counted ([`SlabUsage::counted_active_objs`] is the
+//! kernel's number, to compare with it).
 
+use super::kmem_cache::Seat;
 use super::KmemCache;
 use crate::machine::Machine;
 use crate::units::{CacheId, MemcgId};
@@ -18,6 +20,8 @@ use core::fmt::Write;
 pub struct SlabUsage {
     /// Objects in use.
     pub active_objs: u64,
+    /// The same as Linux counts it: with the free ones of slabs that CPUs have at hand.
+    pub counted_active_objs: u64,
     /// Objects that fit in its slabs.
     pub num_objs: u64,
     /// Slabs with objects in use.
@@ -36,6 +40,7 @@ impl SlabUsage {
         let active_objs = cache.nr_in_use();
         SlabUsage {
             active_objs,
+            counted_active_objs: cache.nr_counted_in_use(),
             num_objs: cache.nr_objects,
             active_slabs: u64::from(cache.nr_slabs) - empty,
             num_slabs: cache.nr_slabs.into(),
@@ -46,6 +51,7 @@ impl SlabUsage {
 
     fn add(&mut self, other: SlabUsage) {
         self.active_objs += other.active_objs;
+        self.counted_active_objs += other.counted_active_objs;
         self.num_objs += other.num_objs;
         self.active_slabs += other.active_slabs;
         self.num_slabs += other.num_slabs;
@@ -70,6 +76,41 @@ fn put_row(out: &mut String, name: &str, it: &KmemCache, usage: SlabUsage) {
          : tunables {0:>4} {0:>4} {0:>4} : slabdata {active_slabs:>6} {num_slabs:>6} {0:>6}",
         0
     );
+}
+
+impl KmemCache {
+    /// Objects that are handed out, those of CPUs' words not among them.
+    pub fn nr_in_use(&self) -> u64 {
+        let in_slabs: u64 = self.slabs.iter().map(|slab| u64::from(slab.free)).sum();
+        let in_words: u64 = self.cpus.iter().map(|cpu| u64::from(cpu.word.count_ones())).sum();
+        self.nr_objects - in_slabs - in_words
+    }
+
+    /// Objects that Linux's slabinfo calls active: all but the free ones on nodes' lists, for it does not
+    /// look into slabs that a CPU has.
+    pub fn nr_counted_in_use(&self) -> u64 {
+        let listed = self.slabs.iter().filter(|slab| slab.seat == Seat::Partial);
+        self.nr_objects - listed.map(|slab| u64::from(slab.free)).sum::<u64>()
+    }
+
+    /// Slabs without an object in use.
+    pub fn nr_empty_slabs(&self) -> u64 {
+        let held = |slot: usize| {
+            let mine = self.cpus.iter().filter(move |cpu| cpu.slot as usize == slot);
+            mine.map(|cpu| cpu.word.count_ones()).sum::<u32>()
+        };
+        let slabs = self.slabs.iter().enumerate();
+        slabs
+            .filter(|(slot, slab)| {
+                let free = u32::from(slab.free);
+                match slab.seat {
+                    Seat::Gone => false,
+                    Seat::Active(_) => free + held(*slot) == u32::from(slab.objects),
+                    _ => free == u32::from(slab.objects),
+                }
+            })
+            .count() as u64
+    }
 }
 
 impl Machine {

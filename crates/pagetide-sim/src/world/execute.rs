@@ -5,6 +5,7 @@
 //! throttled, or waits for a page that was in the working set.
 
 use super::blocks::gfp_of;
+use super::slab_levels::SlabLevels;
 use super::{After, Event, Thread, World, WorldError};
 use crate::run::FILE_GAP;
 use crate::task::{difference, snapshot, Blocked, PhaseRun, PIECE_NS};
@@ -157,6 +158,14 @@ impl World {
                 task.compute_left -= ns;
                 task.usage.user_ns += ns;
                 elapsed += ns;
+                continue;
+            }
+            if let Some((phase, ended)) = self.tasks[id].reporting.take() {
+                self.report_phase(id, phase, elapsed);
+                if let Some(run) = self.tasks[id].phases.last_mut() {
+                    run.ended = Some(ended);
+                }
+                self.tasks[id].compute_left = self.report_ns() / 2;
                 continue;
             }
             if let Some(step) = self.tasks[id].steps.pop_front() {
@@ -399,6 +408,7 @@ impl World {
                     usage: task.usage.clone(),
                     vmstat,
                     levels: Vec::new(),
+                    slabs: SlabLevels::default(),
                     extra: Vec::new(),
                     groups: Vec::new(),
                 });
@@ -408,14 +418,29 @@ impl World {
                 }
             }
             Op::PhaseEnd { phase } => {
-                // Wall time up to the end of what this piece has done so far.
-                let now = self.now;
-                self.now += *elapsed;
-                self.end_phase(id, phase);
-                self.now = now;
+                // Who reports takes time to do so: levels are those in the middle of it.
+                if self.report_ns() > 0 {
+                    self.tasks[id].reporting = Some((phase, self.now + *elapsed));
+                    self.tasks[id].compute_left = self.report_ns() / 2;
+                } else {
+                    self.report_phase(id, phase, *elapsed);
+                }
             }
         }
         None
+    }
+
+    /// How long a task needs between two phases to say what the first has counted.
+    fn report_ns(&self) -> Nanos {
+        self.setup.machine.call_times.report.unwrap_or(0)
+    }
+
+    /// Ends a phase, with wall time up to the end of what this piece has done so far.
+    fn report_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
+        let now = self.now;
+        self.now += elapsed;
+        self.end_phase(id, phase);
+        self.now = now;
     }
 
     pub(super) fn sleep_until(&mut self, id: usize, at: Nanos) -> After {
@@ -450,6 +475,7 @@ impl World {
     pub(super) fn end_phase(&mut self, id: usize, phase: u32) {
         let extra = self.residency(id, phase);
         let levels = self.machine.levels();
+        let slabs = self.slab_levels();
         let groups = self.group_counts();
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
@@ -459,6 +485,7 @@ impl World {
             run.usage = usage.since(&run.usage);
             run.vmstat = difference(vmstat, &run.vmstat);
             run.levels = levels;
+            run.slabs = slabs;
             run.extra = extra;
             let before = std::mem::replace(&mut run.groups, groups);
             run.groups.iter_mut().for_each(|group| group.since(&before));

@@ -202,7 +202,18 @@ pub(crate) fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> Grou
         ("memory.current", page_size.bytes_of(machine.memcg_usage(memcg))),
         ("memory.swap.current", page_size.bytes_of(it.swap.usage)),
     ];
-    let reported = ["anon", "file", "inactive_anon", "active_anon", "inactive_file", "active_file"];
+    let reported = [
+        "anon",
+        "file",
+        "inactive_anon",
+        "active_anon",
+        "inactive_file",
+        "active_file",
+        "kernel",
+        "slab",
+        "slab_reclaimable",
+        "slab_unreclaimable",
+    ];
     let sizes = machine.memory_stat_sizes(memcg);
     levels.extend(sizes.into_iter().filter(|(name, _)| reported.contains(name)));
     let mut counts = machine.memcg_events(memcg).rows();

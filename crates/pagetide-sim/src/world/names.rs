@@ -4,8 +4,8 @@
 //! objects"). One system call allocates and frees several objects, each of which may have to reclaim, so
 //! a call is a row of steps that the task takes one after the other.
 //!
-//! Differs from Linux: the first look into a directory reads nothing; the table of open files does not
-//! grow.
+//! Differs from Linux: the first look into a directory reads nothing; a table of more than 1024 open files,
+//! which is no object, takes nothing, and a process has no open files but its pipes.
 //!
 //! Invariant: a thing's object is in `things` exactly while it is in use. Files outlive their task, pipes
 //! end with it.
@@ -42,7 +42,22 @@ pub(crate) struct ThingCaches {
     /// What the pipe itself is, and its ring of 16 buffers.
     pipe: Part,
     pipe_ring: Part,
+    /// What a table of open files consists of, by its size ([`TABLE_SIZES`]).
+    tables: [[Part; TABLE_PARTS]; TABLE_SIZES.len()],
 }
+
+/// Places in a table of open files, beyond the 64 that a process has to begin with. It grows to the next
+/// when all are taken (Linux `alloc_fdtable`).
+const TABLE_SIZES: [u32; 4] = [128, 256, 512, 1024];
+/// Objects of a table: itself, its pointers, its bits.
+const TABLE_PARTS: usize = 3;
+/// The caches, by kmalloc's names, for each of the sizes: 56 bytes; 8 a place; 2 bits a place and one for 64.
+const TABLES: [[&str; TABLE_PARTS]; TABLE_SIZES.len()] =
+    [["64", "1k", "64"], ["64", "2k", "96"], ["64", "4k", "192"], ["64", "8k", "512"]];
+/// Places in the table that is part of a process.
+const PLACES_AT_FIRST: u32 = 64;
+/// The number of a "pipe" that is a table of the first size; the others follow below.
+const TABLE_NUMBER: u32 = u32::MAX;
 
 impl ThingCaches {
     /// Finds the caches, or makes them.
@@ -70,7 +85,23 @@ impl ThingCaches {
             Ok::<_, SlabError>(Part { cache, account: true })
         };
         let (pipe, pipe_ring) = (kmalloc("192")?, kmalloc("1k")?);
-        Ok(ThingCaches { dentry, inode, shmem_inode, filp, lsm_inode, lsm_file, pipe, pipe_ring })
+        let mut tables = [[pipe; TABLE_PARTS]; TABLE_SIZES.len()];
+        for (table, sizes) in tables.iter_mut().zip(TABLES) {
+            for (part, size) in table.iter_mut().zip(sizes) {
+                *part = kmalloc(size)?;
+            }
+        }
+        Ok(ThingCaches {
+            dentry,
+            inode,
+            shmem_inode,
+            filp,
+            lsm_inode,
+            lsm_file,
+            pipe,
+            pipe_ring,
+            tables,
+        })
     }
 
     /// Parts of a file on tmpfs; the last two only while it is open.
@@ -98,13 +129,42 @@ impl ThingCaches {
 
 /// How many parts of a file are gone once it is closed.
 const OPEN_PARTS: usize = 2;
+/// Parts that are freed after a grace period: all of a file but `lsm_file_cache`; of a pipe, whose name and
+/// inode nobody finds by a path, `lsm_inode_cache` and the open files.
+const LATE_OF_FILES: [bool; 5] = [true, false, true, true, true];
+const LATE_OF_PIPES: [bool; 9] = [false, true, false, false, false, true, false, true, false];
+
+/// Whether an object waits for a grace period when it is freed: of a table of open files if another takes
+/// its place.
+fn is_late(key: ThingKey) -> bool {
+    let part = usize::from(key.part);
+    match key.is_pipe {
+        true if is_table(key) => true,
+        true => LATE_OF_PIPES[part],
+        false => LATE_OF_FILES[part],
+    }
+}
+
+fn is_table(key: ThingKey) -> bool {
+    key.is_pipe && key.number > TABLE_NUMBER - TABLE_SIZES.len() as u32
+}
 
 impl World {
     /// A system call on a name or a pipe: the steps that it takes.
     pub(super) fn on_thing(&mut self, id: usize, op: Op, elapsed: &mut Nanos) {
-        self.spend_in_kernel(id, self.cost.syscall_ns, elapsed);
+        let times = &self.setup.machine.call_times;
+        // A file is opened and closed, a pipe has two ends to close.
+        let (calls, known) = match op {
+            Op::MakeName { missing: true, .. } => (1, times.missing),
+            Op::MakeName { .. } => (2, times.file),
+            Op::RemoveName { .. } => (1, times.file),
+            Op::ClosePipe { .. } => (2, times.pipe),
+            _ => (1, times.pipe),
+        };
+        self.spend_in_kernel(id, calls * known.unwrap_or(self.cost.syscall_ns), elapsed);
         let Some(caches) = self.thing_caches else { return };
-        let steps = &mut self.tasks[id].steps;
+        let task = &mut self.tasks[id];
+        let (steps, table) = (&mut task.steps, &mut task.open_files);
         let key = |is_pipe, number, part: usize| ThingKey { is_pipe, number, part: part as u8 };
         match op {
             Op::MakeName { name, missing: true } => {
@@ -129,8 +189,28 @@ impl World {
                 for (part, cache) in caches.pipe().into_iter().enumerate() {
                     steps.push_back(ObjectStep::Alloc(key(true, slot, part), cache));
                 }
+                for _end in 0..2 {
+                    table.open += 1;
+                    if table.open <= table.places {
+                        continue;
+                    }
+                    table.places *= 2;
+                    let nth = |places| TABLE_SIZES.iter().position(|&size| size == places);
+                    let (new, old) = (nth(table.places), nth(table.places / 2));
+                    for (part, &cache) in
+                        new.iter().flat_map(|&at| caches.tables[at].iter().enumerate())
+                    {
+                        let number = TABLE_NUMBER - new.unwrap_or(0) as u32;
+                        steps.push_back(ObjectStep::Alloc(key(true, number, part), cache));
+                    }
+                    for part in old.iter().flat_map(|_| 0..TABLE_PARTS) {
+                        let number = TABLE_NUMBER - old.unwrap_or(0) as u32;
+                        steps.push_back(ObjectStep::Free(key(true, number, part)));
+                    }
+                }
             }
             Op::ClosePipe { slot } => {
+                table.open = table.open.saturating_sub(2);
                 for part in (0..caches.pipe().len()).rev() {
                     steps.push_back(ObjectStep::Free(key(true, slot, part)));
                 }
@@ -165,7 +245,10 @@ impl World {
             }
             ObjectStep::Free(key) => {
                 if let Some(object) = self.tasks[id].things.remove(&key) {
-                    self.give_back_late(object, cpu);
+                    match is_late(key) {
+                        true => self.give_back_late(object, cpu),
+                        false => self.give_object_back(object, cpu),
+                    }
                     let cost = self.cost.cost(&self.machine.take_work()) + self.cost.object_ns;
                     self.spend_in_kernel(id, cost, elapsed);
                 }
@@ -196,8 +279,24 @@ impl World {
         for (key, object) in std::mem::take(&mut self.tasks[id].things) {
             // What is open of a file is closed, too.
             if key.is_pipe || usize::from(key.part) < OPEN_PARTS {
-                self.give_back_late(object, cpu);
+                match is_late(key) && !is_table(key) {
+                    true => self.give_back_late(object, cpu),
+                    false => self.give_object_back(object, cpu),
+                }
             }
         }
+    }
+}
+
+/// A process's table of open files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenFiles {
+    open: u32,
+    places: u32,
+}
+
+impl Default for OpenFiles {
+    fn default() -> OpenFiles {
+        OpenFiles { open: 0, places: PLACES_AT_FIRST }
     }
 }

@@ -1,0 +1,82 @@
+//! Objects that were there before the first task.
+//!
+//! Linux: what booting leaves behind, names and inodes of /sys and of the first file system above all.
+//! Where it lies is not known, only how much; new objects fill the holes in its slabs.
+//!
+//! Their slabs take the place of frames that the machine's description holds for the kernel
+//! ([`free_lists`](crate::boot::free_lists)), so that what is free stays free. An object of boot is nobody's to be
+//! charged for, and is not freed. Holes lie evenly.
+//!
+//! Invariant: free pages, and all frames that are not held for the kernel, are as before.
+
+use super::allocate::slab_stat;
+use super::KmemCache;
+use crate::machine::Machine;
+use crate::page::{PageFlags, Place};
+use crate::units::{CacheId, Cpu, Order, Pfn};
+use alloc::vec::Vec;
+
+impl Machine {
+    /// Gives a cache so many slabs, `active` of whose objects are in use; all others are free, and the
+    /// cache was shrunk since. To be called before anything is allocated. Fewer, if the kernel does not
+    /// hold enough frames side by side: returns how many slabs there are now.
+    pub fn populate_cache(&mut self, cache: CacheId, slabs: u64, active: u64) -> u64 {
+        let Some(order) = self.kmem_cache(cache).map(|it| it.order) else { return 0 };
+        let cpu = Cpu(0);
+        let frames = self.frames_held_by_kernel(order, slabs);
+        let mut objects = Vec::new();
+        for &pfn in &frames {
+            let node = self.mem.pages[pfn.idx()].node();
+            for tail in 1..1 << order {
+                let page = &mut self.mem.pages[pfn.idx() + tail];
+                page.place = Place::BuddyTail;
+            }
+            let page = &mut self.mem.pages[pfn.idx()];
+            page.order = order;
+            page.set(PageFlags::SLAB);
+            page.mapping = cache.0;
+            let it = &mut self.slabs.caches[cache.idx()];
+            it.deactivate(cpu, &mut self.slabs.discarded);
+            let slot = it.install(cpu, pfn, order, node);
+            self.mem.pages[pfn.idx()].index = slot;
+            let stat = slab_stat(it.reclaimable);
+            self.nodes[node.idx()].stats[stat as usize] += 1 << order;
+            let it: &mut KmemCache = &mut self.slabs.caches[cache.idx()];
+            for _ in 0..it.objects_per_slab() {
+                let next = it.alloc_fast(cpu).or_else(|| it.alloc_slow(cpu, node));
+                objects.extend(next);
+            }
+        }
+        let nr_free = (objects.len() as u64).saturating_sub(active);
+        let it = &mut self.slabs.caches[cache.idx()];
+        for hole in 0..nr_free {
+            let at = (hole * objects.len() as u64 / nr_free) as usize;
+            let freed = it.free(objects[at], cpu, &mut self.slabs.discarded);
+            debug_assert_eq!(freed, Ok(()));
+        }
+        if !self.slabs.discarded.is_empty() {
+            self.return_discarded(cpu, cache);
+        }
+        self.shrink_cache(cache, cpu);
+        self.slabs.caches[cache.idx()].nr_slabs.into()
+    }
+
+    /// Up to `wanted` aligned blocks of frames that are neither free nor anybody's, lowest first.
+    fn frames_held_by_kernel(&self, order: Order, wanted: u64) -> Vec<Pfn> {
+        let pages = &self.mem.pages;
+        let is_held = |pfn: usize| {
+            let page = &pages[pfn];
+            page.place == Place::Allocated && page.flags == PageFlags::EMPTY && page.order == 0
+        };
+        let size = 1usize << order;
+        (0..pages.len() / size)
+            .map(|block| block * size)
+            .filter(|&first| {
+                let node = pages[first].node();
+                (first..first + size).all(|pfn| is_held(pfn) && pages[pfn].node() == node)
+            })
+            .take(wanted as usize)
+            .map(|pfn| Pfn(pfn as u32))
+            .collect()
+    }
+}

@@ -1,0 +1,136 @@
+//! The kernel objects with which a real kernel began, and how long its calls on names and pipes took,
+//! and its reports between two phases, so that the simulator begins with the same objects and as much is freed late during a call.
+//!
+//! A kernel that has booted has ten thousand names and inodes. They are in slabs with holes, which new
+//! objects fill. What is read is /proc/slabinfo after all caches were shrunk (`idle.slabinfo.` in a record).
+//! Times go the way of those of disks ([`crate::disk_times`]): how fast an emulated processor is, is the host's
+//! matter, but what waits for a grace period of RCU meanwhile is the kernel's.
+//!
+//! Invariant: nothing is taken over where the tasks make neither names nor pipes.
+
+use pagetide_scenario::kernel_objects::{reported_caches, BootCache, BootObjects, CallTimes};
+use pagetide_scenario::model::{is_kept, Setup, Workload};
+use pagetide_scenario::record::Unit;
+use std::collections::BTreeMap;
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+type Metrics = BTreeMap<String, (Unit, Vec<Option<f64>>)>;
+
+/// Gives `setup` what these metrics say.
+pub fn apply(metrics: &Metrics, setup: &mut Setup) {
+    if !setup.has_objects() {
+        return;
+    }
+    // All runs begin from one copy of the machine.
+    let level = |name: &str| {
+        let (_, values) = metrics.get(&format!("idle.{name}"))?;
+        values.iter().flatten().next().map(|value| *value as u64)
+    };
+    let cache = |name: &str| {
+        Some(BootCache {
+            name: name.to_owned(),
+            active: level(&format!("slabinfo.{name}.active_objs"))?,
+            slabs: level(&format!("slabinfo.{name}.num_slabs"))?,
+        })
+    };
+    let reported = reported_caches(setup.machine.kmem_accounting);
+    let mut caches: Vec<BootCache> = reported.iter().filter_map(|of| cache(of.name)).collect();
+    // A cache may be there twice: for what pipes are made of and for vectors.
+    caches.sort_by(|a, b| a.name.cmp(&b.name));
+    caches.dedup_by(|a, b| a.name == b.name);
+    let pages = |name: &str| level(name).unwrap_or(0) / PAGE;
+    setup.machine.boot_objects = BootObjects {
+        caches,
+        reclaimable_pages: pages("slab_reclaimable"),
+        unreclaimable_pages: pages("slab_unreclaimable"),
+    };
+    setup.machine.call_times = call_times(metrics, setup);
+}
+
+/// Mean time of a call on each kind of thing, over all phases that make it.
+fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
+    let mut sums = [(0.0, 0.0); 3];
+    for task in &setup.tasks {
+        for phase in &task.phases {
+            let removed = |make: u32, keep: u32| (0..make).filter(|&n| !is_kept(n, keep)).count();
+            let (kind, calls) = match &phase.workload {
+                Workload::Names(of) if of.missing => (1, of.make as usize),
+                // Opened and closed, and some of them removed.
+                Workload::Names(of) => {
+                    (0, 2 * of.make as usize + removed(of.make, of.keep_percent))
+                }
+                // Opened, and both ends of some closed.
+                Workload::Pipes(of) => {
+                    (2, of.make as usize + 2 * removed(of.make, of.keep_percent))
+                }
+                _ => continue,
+            };
+            let key = format!("{}.{}.walltime", task.name, phase.name);
+            let Some((_, times)) = metrics.get(&key) else { continue };
+            for seconds in times.iter().flatten() {
+                sums[kind].0 += seconds;
+                sums[kind].1 += calls as f64;
+            }
+        }
+    }
+    let mean_ns = |(seconds, calls): (f64, f64)| {
+        (calls >= 1.0 && seconds > 0.0).then(|| (seconds / calls * 1e9) as u64)
+    };
+    let [file, missing, pipe] = sums.map(mean_ns);
+    CallTimes { file, missing, pipe, report: report_time(metrics, setup) }
+}
+
+/// Mean time between two phases of a task: what its life has more than its phases.
+fn report_time(metrics: &Metrics, setup: &Setup) -> Option<u64> {
+    let sum = |key: String| -> Option<f64> {
+        let (_, values) = metrics.get(&format!("{key}.walltime"))?;
+        values.iter().copied().sum()
+    };
+    let (mut seconds, mut gaps) = (0.0, 0);
+    for task in setup.tasks.iter().filter(|task| task.phases.len() > 1) {
+        let phases = task.phases.iter().map(|of| sum(format!("{}.{}", task.name, of.name)));
+        // A task that was cut says nothing.
+        let (Some(life), Some(phases)) = (sum(task.name.clone()), phases.sum::<Option<f64>>())
+        else {
+            continue;
+        };
+        let runs = metrics.get(&format!("{}.walltime", task.name)).map_or(0, |of| of.1.len());
+        seconds += life - phases;
+        gaps += (task.phases.len() - 1) * runs;
+    }
+    (gaps > 0 && seconds > 0.0).then(|| (seconds / gaps as f64 * 1e9) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_scenario::load::{load_str, Overrides};
+    use std::path::Path;
+
+    #[test]
+    fn what_boot_left_and_how_long_calls_take() {
+        let text = "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n\
+                    phase = [{ name = \"f\", workload = \"names\", make = 10, keep = \"10 %\" },\n\
+                    { name = \"s\", workload = \"sleep\", duration = \"1s\" }]\n";
+        let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
+        let mut setup = loaded.unwrap().variants.remove(0).setup;
+        let mut metrics = Metrics::new();
+        let mut put = |key: &str, values: &[Option<f64>]| {
+            metrics.insert(key.to_owned(), (Unit::Count, values.to_vec()));
+        };
+        put("idle.slabinfo.dentry.active_objs", &[None, Some(40.0)]);
+        put("idle.slabinfo.dentry.num_slabs", &[None, Some(2.0)]);
+        put("idle.slab_reclaimable", &[Some(12288.0)]);
+        put("t.f.walltime", &[Some(0.000_029), Some(0.000_058)]);
+        apply(&metrics, &mut setup);
+        let dentry = BootCache { name: "dentry".to_owned(), active: 40, slabs: 2 };
+        let expected =
+            BootObjects { caches: vec![dentry], reclaimable_pages: 3, unreclaimable_pages: 0 };
+        assert_eq!(setup.machine.boot_objects, expected);
+        // Ten opened, ten closed, nine removed.
+        assert_eq!(setup.machine.call_times.file, Some(1500));
+        assert_eq!(setup.machine.call_times.pipe, None);
+    }
+}

@@ -1,0 +1,86 @@
+//! What the machine's caches of objects have at a moment, under the keys of a real kernel's record.
+//!
+//! Linux: /proc/slabinfo and `nr_slab_*`. SLUB counts every object of a slab that a CPU has at hand as
+//! active, and so do these keys, to be held against the kernel's; what is in use and nothing else is in
+//! [`Machine::slabinfo`](pagetide_core::machine::Machine::slabinfo). Invariant: nothing is reported where
+//! tasks make neither names nor pipes.
+
+use super::World;
+use pagetide_core::units::Cpu;
+use pagetide_core::vmstat::NodeStat;
+use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
+use pagetide_scenario::record::Unit;
+
+/// Levels by key; empty if there is nothing to report.
+#[derive(Clone, Debug, Default)]
+pub struct SlabLevels(Vec<(String, f64, Unit)>);
+
+impl SlabLevels {
+    /// Adds all of it to a record, under a prefix that ends with its dot.
+    pub(crate) fn put(&self, put: &mut impl FnMut(String, f64, Unit), prefix: &str) {
+        for (key, value, unit) in &self.0 {
+            put(format!("{prefix}{key}"), *value, *unit);
+        }
+    }
+}
+
+impl World {
+    /// What the caches have now.
+    pub fn slab_levels(&self) -> SlabLevels {
+        if !self.setup.has_objects() {
+            return SlabLevels::default();
+        }
+        let machine = &self.machine;
+        let bytes = |stat| machine.page_size().bytes_of(machine.global_node_stat(stat)) as f64;
+        let reclaimable = bytes(NodeStat::NrSlabReclaimable);
+        let unreclaimable = bytes(NodeStat::NrSlabUnreclaimable);
+        let mut levels = Vec::from([
+            ("slab".to_owned(), reclaimable + unreclaimable, Unit::Bytes),
+            ("slab_reclaimable".to_owned(), reclaimable, Unit::Bytes),
+            ("slab_unreclaimable".to_owned(), unreclaimable, Unit::Bytes),
+        ]);
+        let (mut used, mut held) = (0, 0);
+        for ReportedCache { name, is_of_things } in
+            reported_caches(self.setup.machine.kmem_accounting)
+        {
+            let Some(id) = machine.find_cache(name) else { continue };
+            let usage = machine.slab_usage(id);
+            for (what, count) in [
+                ("active_objs", usage.counted_active_objs),
+                ("num_objs", usage.num_objs),
+                ("num_slabs", usage.num_slabs),
+            ] {
+                levels.push((format!("slabinfo.{name}.{what}"), count as f64, Unit::Count));
+            }
+            if is_of_things {
+                let size = machine.kmem_cache(id).map_or(0, |cache| u64::from(cache.size));
+                used += usage.counted_active_objs * size;
+                held += usage.bytes;
+            }
+        }
+        if held > 0 {
+            let share = used as f64 / held as f64;
+            levels.push(("slab_utilisation".to_owned(), share, Unit::Ratio));
+        }
+        SlabLevels(levels)
+    }
+
+    /// Notes what the caches have once all that waits is free and they are shrunk, as if the run went on
+    /// that long.
+    pub(crate) fn note_shrunk_slabs(&mut self) {
+        if !self.setup.has_objects() {
+            return;
+        }
+        // On a copy: what follows is no part of the run.
+        let before = self.machine.clone();
+        let waiting = self.grace.take_all();
+        for &(object, cpu) in &waiting {
+            self.give_object_back(object, cpu);
+        }
+        for id in self.machine.kmem_caches().map(|(id, _)| id).collect::<Vec<_>>() {
+            self.machine.shrink_cache(id, Cpu(0));
+        }
+        self.shrunk_slabs = self.slab_levels();
+        self.machine = before;
+    }
+}
