@@ -195,6 +195,35 @@ fn defrag_mode() {
 }
 
 #[test]
+fn slab_boot() {
+    check("slab-boot");
+}
+
+#[test]
+fn slab_sysbench() {
+    // check("slab-sysbench")
+    check_with("slab-sysbench", &[("task.thread.units", "200"), ("time_limit", "9s")]);
+}
+
+#[test]
+fn slab_build() {
+    // check("slab-build")
+    check_with("slab-build", &[("task.job.units", "1"), ("task.job.copies", "16")]);
+}
+
+#[test]
+fn slab_zombies() {
+    // check("slab-zombies")
+    check_with("slab-zombies", &[("task.maker.loops", "100")]);
+}
+
+#[test]
+fn slab_coupling() {
+    // check("slab-coupling")
+    check_with("slab-coupling", &[("time_limit", "5s")]);
+}
+
+#[test]
 fn compiler_trace() {
     check("compiler-trace");
 }

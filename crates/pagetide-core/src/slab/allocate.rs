@@ -188,7 +188,12 @@ impl Machine {
     }
 
     /// An object of this very cache.
-    fn alloc_object(&mut self, cache: CacheId, gfp: Gfp, ctx: &Ctx) -> Result<Object, Lack> {
+    pub(super) fn alloc_object(
+        &mut self,
+        cache: CacheId,
+        gfp: Gfp,
+        ctx: &Ctx,
+    ) -> Result<Object, Lack> {
         let it = &mut self.slabs.caches[cache.idx()];
         if let Some(number) = it.alloc_fast(ctx.cpu) {
             return Ok(Object { cache, number });
@@ -308,7 +313,7 @@ impl Machine {
     }
 
     /// Writes down who owns an object. Says if there was memory to do so.
-    fn set_owner(&mut self, object: Object, owner: u16, ctx: &Ctx) -> bool {
+    pub(super) fn set_owner(&mut self, object: Object, owner: u16, ctx: &Ctx) -> bool {
         let it = &mut self.slabs.caches[object.cache.idx()];
         if it.owners.is_empty() {
             it.owners.resize(it.slabs.len() << it.shift, NO_OWNER);

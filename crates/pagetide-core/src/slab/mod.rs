@@ -12,6 +12,7 @@
 pub(crate) mod allocate;
 pub mod at_boot;
 pub mod breakdown;
+pub mod bulk;
 pub mod cached;
 pub mod call;
 pub(crate) mod cpu_slab;

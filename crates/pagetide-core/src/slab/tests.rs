@@ -735,7 +735,7 @@ fn the_audit_finds_what_is_spoilt() {
     let slot = |machine: &Machine, object: Object| {
         machine.slabs.caches[object.cache.idx()].place_of(object.number).0
     };
-    fn at<'m>(machine: &'m mut Machine, cache: CacheId) -> &'m mut KmemCache {
+    fn at(machine: &mut Machine, cache: CacheId) -> &mut KmemCache {
         &mut machine.slabs.caches[cache.idx()]
     }
     let frame = |machine: &Machine, object: Object| {
@@ -797,4 +797,46 @@ fn the_audit_finds_what_is_spoilt() {
         let found = found(spoil);
         assert!(found.contains(expected), "{expected:?}: {found}");
     }
+}
+
+#[test]
+fn many_at_once_are_charged_in_one_go() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 96)).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    let (_, other) = group(&mut machine, "h");
+    let mut objects = Vec::new();
+    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 100, &mut objects), 100);
+    machine.audit().unwrap();
+    assert_eq!(machine.memcgs[memcg.idx()].kernel_pages, 3, "10 400 bytes");
+    assert_eq!(machine.kmem_cache_alloc_bulk(cache, other, true, CPU, 50, &mut objects), 50);
+    machine.audit().unwrap();
+    let before = machine.digest();
+    let none = machine.kmem_cache_alloc_bulk(CacheId(9999), mm, true, CPU, 9, &mut objects);
+    assert_eq!((none, objects.len()), (0, 150));
+    assert_eq!(machine.digest(), before);
+    // The same twice: the first ten are gone, the others are as they were.
+    let mut twice = objects[..10].to_vec();
+    twice.extend([objects[3], objects[20]]);
+    let refused = machine.kmem_cache_free_bulk(cache, &twice, CPU);
+    assert_eq!(refused, Err((10, SlabError::DoubleFree)));
+    machine.audit().unwrap();
+    assert_eq!(machine.memcg_of_object(objects[20]), memcg);
+    machine.kmem_cache_free_bulk(cache, &objects[10..], OTHER).unwrap();
+    machine.audit().unwrap();
+    assert_eq!(machine.slab_usage(cache).active_objs, 0);
+}
+
+#[test]
+fn many_at_once_stop_at_a_limit_and_leave_no_charge() {
+    let mut machine = machine(Config::default());
+    let cache = machine.create_cache(spec("thing", 1024)).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    machine.write_group_control(memcg, "memory.max", "16K").unwrap();
+    let mut objects = Vec::new();
+    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 100, &mut objects), 0);
+    machine.audit().unwrap();
+    assert_eq!(machine.memcgs[memcg.idx()].kernel_pages, 0);
+    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 10, &mut objects), 10);
+    machine.audit().unwrap();
 }

@@ -1,0 +1,126 @@
+//! Many objects at once, charged and uncharged in one go.
+//!
+//! Linux: `kmem_cache_alloc_bulk`, `kmem_cache_free_bulk` (mm/slub.c), `memcg_slab_pre_alloc_hook` with a count (6.1).
+//! There objects are charged together and uncharged one by one; here they are uncharged together, too, as
+//! long as one after the other belongs to the same owner.
+//!
+//! Invariant: what is charged is what was handed out.
+
+use super::objcg::NO_OWNER;
+use super::{Object, SlabError};
+use crate::call::Ctx;
+use crate::config::SlabAccounting;
+use crate::gfp::Gfp;
+use crate::machine::Machine;
+use crate::memcg::ROOT;
+use crate::units::{CacheId, Cpu, MmId};
+use alloc::vec::Vec;
+
+impl Machine {
+    /// Allocates up to `nr` objects for `mm` and adds them to `objects`, as far as that goes without reclaim.
+    /// Returns how many; none if there is no such cache.
+    pub fn kmem_cache_alloc_bulk(
+        &mut self,
+        cache: CacheId,
+        mm: MmId,
+        account: bool,
+        cpu: Cpu,
+        nr: usize,
+        objects: &mut Vec<Object>,
+    ) -> usize {
+        let Some(it) = self.kmem_cache(cache) else { return 0 };
+        let (size, reclaimable) = (it.charge_size, it.reclaimable);
+        let account = account || it.account;
+        let memcg = self.mms[mm.idx()].memcg;
+        let ctx = Ctx { cpu, node: self.mem.cpu_node(cpu), now: 0, mm, memcg };
+        let owned = account && memcg != ROOT && self.slabs.accounting == SlabAccounting::PerObject;
+        if !owned {
+            let mut got = 0;
+            while got < nr {
+                match self.kmem_alloc_now(cache, account, Gfp::NOWAIT, &ctx) {
+                    Ok(object) => objects.push(object),
+                    Err(_) => break,
+                }
+                got += 1;
+            }
+            return got;
+        }
+        let owner = self.memcgs[memcg.idx()].objcg;
+        let Ok(bytes) = u32::try_from(nr as u64 * u64::from(size)) else { return 0 };
+        if self.obj_charge(&ctx, owner, bytes, reclaimable).is_err() {
+            return 0;
+        }
+        let (mut got, mut owned) = (0, 0);
+        while got < nr {
+            match self.alloc_object(cache, Gfp::NOWAIT, &ctx) {
+                Ok(object) => {
+                    owned += u32::from(self.set_owner(object, owner, &ctx));
+                    objects.push(object);
+                }
+                Err(_) => break,
+            }
+            got += 1;
+        }
+        let unused = bytes - owned * size;
+        if unused > 0 {
+            self.obj_uncharge(cpu, owner, unused, reclaimable);
+        }
+        got
+    }
+
+    /// Frees objects of a cache.
+    ///
+    /// # Errors
+    /// Number and error of the first that is refused ([`Machine::kmem_cache_free`]). Those before it are
+    /// free, it and those behind it are as they were.
+    pub fn kmem_cache_free_bulk(
+        &mut self,
+        cache: CacheId,
+        objects: &[Object],
+        cpu: Cpu,
+    ) -> Result<(), (usize, SlabError)> {
+        let (mut owner, mut bytes) = (NO_OWNER, 0);
+        let (size, reclaimable) = match self.kmem_cache(cache) {
+            Some(it) => (it.charge_size, it.reclaimable),
+            None if objects.is_empty() => return Ok(()),
+            None => return Err((0, SlabError::UnknownCache)),
+        };
+        let mut result = Ok(());
+        for (at, &object) in objects.iter().enumerate() {
+            let owner_of_this = self.disown(object);
+            if let Err(error) = self.kmem_cache_free(cache, object, cpu) {
+                self.own_again(object, owner_of_this);
+                result = Err((at, error));
+                break;
+            }
+            if owner_of_this == NO_OWNER {
+                continue;
+            }
+            if owner_of_this != owner || bytes + size > self.slabs.page_size as u32 {
+                if bytes > 0 {
+                    self.obj_uncharge(cpu, owner, bytes, reclaimable);
+                }
+                (owner, bytes) = (owner_of_this, 0);
+            }
+            bytes += size;
+        }
+        if bytes > 0 {
+            self.obj_uncharge(cpu, owner, bytes, reclaimable);
+        }
+        result
+    }
+
+    /// Takes the owner off an object whose bytes are uncharged later.
+    fn disown(&mut self, object: Object) -> u16 {
+        let it = self.slabs.caches.get_mut(object.cache.idx());
+        let owner = it.and_then(|it| it.owners.get_mut(object.number as usize));
+        owner.map_or(NO_OWNER, |owner| core::mem::replace(owner, NO_OWNER))
+    }
+
+    fn own_again(&mut self, object: Object, owner: u16) {
+        let it = self.slabs.caches.get_mut(object.cache.idx());
+        if let Some(place) = it.and_then(|it| it.owners.get_mut(object.number as usize)) {
+            *place = owner;
+        }
+    }
+}
