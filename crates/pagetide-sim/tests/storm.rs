@@ -78,6 +78,8 @@ fn machine(draw: &mut Draw) -> Machine {
         disks,
         swap,
         kmem_accounting: true,
+        boot_objects: Default::default(),
+        call_times: Default::default(),
     }
 }
 
