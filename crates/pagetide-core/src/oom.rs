@@ -10,7 +10,7 @@
 use crate::effect::Effect;
 use crate::event::TraceEvent;
 use crate::machine::Machine;
-use crate::memcg::MemoryEvent;
+use crate::memcg::{MemoryEvent, ROOT};
 use crate::units::{MemcgId, MmId};
 use crate::vmstat::Event;
 
@@ -38,7 +38,9 @@ impl Machine {
                 continue;
             }
             let points = badness(mm);
-            if points > 0 && victim.is_none_or(|(most, _)| points > most) {
+            // Of a task that only has kernel objects, a real process still has its program and stack.
+            let may_die = points > 0 || scope != ROOT;
+            if may_die && victim.is_none_or(|(most, _)| points > most) {
                 victim = Some((points, id));
             }
         }
