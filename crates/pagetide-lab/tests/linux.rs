@@ -52,11 +52,14 @@ const WAITING: &[&str] = &[
 
 /// Counters that may be off by more than half although the runs tell the worlds apart: (case,
 /// variant, counters). Each has its reason in docs/fidelity.md, "What is off".
-const NAMED: [(&str, &str, &[&str]); 12] = [
+const NAMED: [(&str, &str, &[&str]); 14] = [
     // kswapd passes over the pages of other zones for the sake of zone DMA: chance on both sides,
     // and a working set that begins from other lists afterwards.
     ("file", "2cpus", PASSED_OVER),
     ("mixed", "sw150-2cpus", PASSED_OVER),
+    // The phase in which swapping gives way to dropping page cache.
+    ("mixed", "sw150", &["pgscan_file", "pgsteal_file"]),
+    ("mixed", "sw60-2cpus", &["workingset_restore_file"]),
     // The moment at which a few thousand pages change from the active to the inactive list.
     ("anon", "1.5x-2cpus", &["pgactivate", "pgdeactivate", "pswpout", "nr_active_anon"]),
     // How often kswapd falls asleep between two faults.

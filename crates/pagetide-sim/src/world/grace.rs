@@ -7,8 +7,8 @@
 //! All that happens at timer ticks. At one a CPU says that it has new callbacks, and a period begins if none is
 //! under way; at the next, having switched to RCU's own thread in between, it says that it holds on to nothing, and
 //! with one CPU the period is over. Idle CPUs say nothing: the thread looks at them after a timer of one
-//! tick, which rounds up to two. At the tick after the end what waited is freed. So it takes two to three
-//! ticks with one CPU and three to five with more, and the next period, for what came meanwhile, follows at once.
+//! tick, which rounds up to two. At the tick that ends the period what waited is freed: two ticks after it was put
+//! off with one CPU and more with several; the next period, for what came meanwhile, follows at once.
 //! The softirq frees ten at a time but comes back until all is done.
 //!
 //! Differs from Linux: a CPU with other work is not asked later than an idle one; other users of RCU
