@@ -336,6 +336,10 @@ mod tests {
             Work { syscalls: 1, ..NOTHING },
             Work { compact_scanned: 1, ..NOTHING },
             Work { pages_migrated: 1, ..NOTHING },
+            Work { slab_refills: 1, ..NOTHING },
+            Work { objcg_drains: 1, ..NOTHING },
+            Work { caches_created: 1, ..NOTHING },
+            Work { objects_scanned: 1, ..NOTHING },
             Work { fs_requests: 1, ..NOTHING },
         ];
         assert_eq!(alone.len(), NOTHING.fields().len(), "a new kind of work needs its line");
