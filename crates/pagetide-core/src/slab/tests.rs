@@ -1,5 +1,8 @@
 //! Caches, owners, clones and kept objects on a small machine, with the audit after every step.
 
+mod kept;
+mod spoilt;
+
 use super::cached::CachedKind;
 use super::objcg::NO_OWNER;
 use super::slabinfo::SlabUsage;
@@ -510,75 +513,6 @@ fn owners_take_memory_of_their_own_or_the_end_of_the_slab() {
 }
 
 #[test]
-fn kept_objects_are_freed_under_pressure_unless_used() {
-    let mut machine = machine(Config::default());
-    let dentry =
-        machine.create_cache(CacheSpec { reclaimable: true, ..spec("dentry", 192) }).unwrap();
-    let inode = machine
-        .create_cache(CacheSpec { reclaimable: true, ..spec("ext4_inode_cache", 1080) })
-        .unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
-    let mut kept = Vec::new();
-    for _ in 0..3000 {
-        let (name, node) = (alloc(&mut machine, mm, dentry), alloc(&mut machine, mm, inode));
-        kept.push(machine.cache_object(name, Some(node), CachedKind::Dentry).unwrap());
-        for object in [name, node] {
-            let root = machine.cache_of_object(object);
-            assert_eq!(machine.kmem_cache_free(root, object, CPU), Err(SlabError::IsCached));
-        }
-    }
-    machine.audit().unwrap();
-    assert_eq!(machine.nr_cached(memcg, CachedKind::Dentry), 3000);
-    assert!(machine.use_cached(kept[0]));
-    let before = slab_pages(&machine);
-    let mut state = machine.begin_shrink_slab(memcg, NodeId(0), 1).unwrap();
-    while !machine.shrink_slab_step(&mut state, CPU) {
-        machine.audit().unwrap();
-    }
-    // 3000 >> 1, times 4 / 2: all; 2 batches of 1024, the rest is put off.
-    assert_eq!(machine.mem.vmstat.get(Event::SlabsScanned), 2048);
-    assert_eq!(machine.memcgs[memcg.idx()].cached[0].deferred, 3000 - 2048);
-    assert!(machine.use_cached(kept[0]), "it was used, and is passed over once");
-    assert!(!machine.use_cached(kept[1]));
-    assert!(machine.nr_cached(memcg, CachedKind::Inode) > 0, "inodes wait on a list of their own");
-    assert!(slab_pages(&machine) < before);
-    machine.drop_slab(CPU);
-    machine.drop_slab(CPU);
-    machine.audit().unwrap();
-    assert_eq!(machine.nr_cached(memcg, CachedKind::Dentry), 0);
-    assert_eq!(machine.nr_cached(memcg, CachedKind::Inode), 0);
-}
-
-#[test]
-fn what_a_group_kept_is_its_parents() {
-    for accounting in [
-        SlabAccounting::PerObject,
-        SlabAccounting::PerGroupCaches,
-        SlabAccounting::PerGroupCachesReparent,
-    ] {
-        let mut machine = machine(with(accounting));
-        let dentry =
-            machine.create_cache(CacheSpec { reclaimable: true, ..spec("dentry", 192) }).unwrap();
-        let (memcg, mm) = group(&mut machine, "g");
-        let early = alloc(&mut machine, mm, dentry);
-        work_off(&mut machine);
-        let late = alloc(&mut machine, mm, dentry);
-        for object in [early, late] {
-            machine.cache_object(object, None, CachedKind::Dentry).unwrap();
-        }
-        machine.audit().unwrap();
-        leave(&mut machine, memcg, mm);
-        work_off(&mut machine);
-        machine.audit().unwrap();
-        assert_eq!(machine.nr_cached(ROOT, CachedKind::Dentry), 2, "{accounting:?}");
-        machine.drop_slab(CPU);
-        machine.audit().unwrap();
-        assert_eq!(machine.nr_cached(ROOT, CachedKind::Dentry), 0);
-        assert_eq!(machine.memcg_ids().count(), 1, "{accounting:?}: nothing holds the group now");
-    }
-}
-
-#[test]
 fn slabinfo_reads_as_the_kernels() {
     let mut machine = machine(Config::default());
     let cache = machine.create_cache(spec("thing", 192)).unwrap();
@@ -596,60 +530,6 @@ fn slabinfo_reads_as_the_kernels() {
         "thing                 30     42    192   21    1 : tunables    0    0    0 \
          : slabdata      2      2      0"
     );
-}
-
-#[test]
-fn a_shrinker_says_what_it_does() {
-    use crate::event::TraceEvent;
-    let mut machine = machine(Config::default());
-    let dentry =
-        machine.create_cache(CacheSpec { reclaimable: true, ..spec("dentry", 192) }).unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
-    for _ in 0..3000 {
-        let object = alloc(&mut machine, mm, dentry);
-        machine.cache_object(object, None, CachedKind::Dentry).unwrap();
-    }
-    machine.record_events(true);
-    let nid = NodeId(0);
-    let mut state = machine.begin_shrink_slab(memcg, nid, 1).unwrap();
-    while !machine.shrink_slab_step(&mut state, CPU) {}
-    let mut events = Vec::new();
-    machine.take_events(&mut events);
-    let [start, end] = events[..] else { panic!("{events:?}") };
-    assert_eq!(
-        start,
-        TraceEvent::MmShrinkSlabStart {
-            nid,
-            memcg,
-            nr_objects_to_shrink: 0,
-            cache_items: 3000,
-            delta: 3000,
-            total_scan: 3000,
-            priority: 1,
-        }
-    );
-    let retval = state.freed;
-    assert_eq!(3000 - machine.nr_cached(memcg, CachedKind::Dentry), retval);
-    let left = 3000 - 2048;
-    assert_eq!(
-        end,
-        TraceEvent::MmShrinkSlabEnd {
-            nid,
-            memcg,
-            unused_scan: 0,
-            new_scan: left,
-            retval,
-            total_scan: left,
-        }
-    );
-    // What was put off is told the next time.
-    let next = machine.begin_shrink_slab(memcg, nid, 12);
-    assert_eq!(next.is_some(), machine.nr_cached(memcg, CachedKind::Dentry) > 0);
-    machine.take_events(&mut events);
-    let TraceEvent::MmShrinkSlabStart { nr_objects_to_shrink, .. } = events[2] else {
-        panic!("{events:?}")
-    };
-    assert_eq!(nr_objects_to_shrink, left);
 }
 
 #[test]
@@ -712,90 +592,6 @@ fn every_object_is_in_one_row() {
         let kept = of(&machine, ROOT, false).unwrap().dentries;
         assert_eq!(kept, 30, "{accounting:?}");
         assert!(of(&machine, stays, true).is_none());
-    }
-}
-
-/// What the audit says of a machine in use after somebody has spoilt something.
-fn found(spoil: impl Fn(&mut Machine, CacheId, Object)) -> std::string::String {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 96)).unwrap();
-    let (_, mm) = group(&mut machine, "g");
-    let objects: Vec<Object> = (0..200).map(|_| alloc(&mut machine, mm, cache)).collect();
-    for &object in objects.iter().step_by(3) {
-        free(&mut machine, cache, object);
-    }
-    machine.audit().unwrap();
-    // In the first slab, of which no CPU allocates any more.
-    spoil(&mut machine, cache, objects[1]);
-    machine.audit().expect_err("it is not found").0
-}
-
-#[test]
-fn the_audit_finds_what_is_spoilt() {
-    let slot = |machine: &Machine, object: Object| {
-        machine.slabs.caches[object.cache.idx()].place_of(object.number).0
-    };
-    fn at(machine: &mut Machine, cache: CacheId) -> &mut KmemCache {
-        &mut machine.slabs.caches[cache.idx()]
-    }
-    let frame = |machine: &Machine, object: Object| {
-        machine.slabs.caches[object.cache.idx()].slabs[slot(machine, object)].pfn.idx()
-    };
-    let free_bit = |machine: &mut Machine, cache, object: Object| {
-        let it = at(machine, cache);
-        let bit = object.number & ((1 << it.word_shift) - 1);
-        it.free_bits[(object.number >> it.word_shift) as usize] ^= 1 << bit;
-    };
-    type Spoil<'a> = &'a dyn Fn(&mut Machine, CacheId, Object);
-    let spoilt: &[(&str, Spoil)] = &[
-        ("slab 0: 14 free", &free_bit),
-        ("is owned and not in use", &|machine, cache, object| {
-            free_bit(machine, cache, object);
-            at(machine, cache).slabs[0].free += 1;
-        }),
-        ("an object is free twice", &|machine, cache, _| {
-            let it = at(machine, cache);
-            let (slot, word) = (it.cpus[0].slot as usize, it.cpus[0].base >> it.word_shift);
-            let bits = it.cpus[0].word & it.cpus[0].word.wrapping_neg();
-            it.free_bits[word as usize] |= bits;
-            it.slabs[slot].free += 1;
-        }),
-        ("may take back", &|machine, cache, _| at(machine, cache).cpus[0].returnable ^= 1),
-        ("not written down", &|machine, cache, object| {
-            at(machine, cache).owners[object.number as usize] = NO_OWNER;
-        }),
-        ("an owner that is none", &|machine, cache, object| {
-            // As many bytes as before, and those of one more.
-            at(machine, cache).owners[object.number as usize] = 7;
-            machine.slabs.objcgs.stock_of(CPU, 0).take(0, false);
-            let size = at(machine, cache).charge_size;
-            machine.slabs.objcgs.stock_of(CPU, 0).slab_bytes[0] -= i64::from(size);
-        }),
-        ("pages charged for slabs", &|machine, _, _| {
-            machine.slabs.objcgs.stock_of(CPU, 0).nr_bytes += 8;
-        }),
-        ("has no room for owners", &|machine, cache, object| {
-            let slot = slot(machine, object);
-            at(machine, cache).slabs[slot].has_owners = false;
-        }),
-        ("slab frames", &|machine, _, _| {
-            machine.mem.pages[0].set(crate::page::PageFlags::SLAB);
-        }),
-        ("slab 0: pfn", &|machine, _, object| {
-            let frame = frame(machine, object);
-            machine.mem.pages[frame].clear(crate::page::PageFlags::SLAB);
-        }),
-        ("slab 0: pfn", &|machine, _, object| {
-            let frame = frame(machine, object);
-            machine.mem.pages[frame].index += 1;
-        }),
-        ("slabs, pages and objects", &|machine, cache, _| at(machine, cache).nr_slabs += 1),
-        ("slabs, pages and objects", &|machine, cache, _| at(machine, cache).nr_pages -= 1),
-        ("on a chain and Full", &|machine, cache, _| at(machine, cache).slabs[0].seat = Seat::Full),
-    ];
-    for (expected, spoil) in spoilt {
-        let found = found(spoil);
-        assert!(found.contains(expected), "{expected:?}: {found}");
     }
 }
 
