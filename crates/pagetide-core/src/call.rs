@@ -42,6 +42,8 @@ pub enum Outcome {
     Object(Object),
     /// No object of a cache is to be had.
     NoObject,
+    /// There is no such cache, or it is a group's own, from which only the group's tasks get objects.
+    NoCache,
     /// A write to a group's control file was refused, and has changed nothing.
     Refused(Errno),
 }
@@ -116,7 +118,8 @@ impl Call {
     }
 
     /// A request for an object of `cache` on behalf of `mm`, whose group is to pay for it if `account` says
-    /// so or the cache does. Ends as [`Outcome::Object`] or [`Outcome::NoObject`]. Whoever gets it frees
+    /// so or the cache does. Ends as [`Outcome::Object`],
+    /// [`Outcome::NoObject`] or [`Outcome::NoCache`]. Whoever gets it frees
     /// it ([`Machine::kmem_cache_free`]); it does not end with `mm`.
     pub fn kmem_alloc(mm: MmId, node: NodeId, cache: CacheId, account: bool, gfp: Gfp) -> Call {
         Call::new(Kind::KmemAlloc(KmemAlloc::new(cache, account, gfp)), mm, node)
@@ -173,7 +176,9 @@ pub(crate) enum Alloc {
 
 impl Machine {
     pub(crate) fn call_step(&mut self, call: &mut Call, cpu: Cpu, now: Nanos) -> Step<Outcome> {
-        let memcg = self.mms[call.mm.idx()].memcg;
+        let mm = &mut self.mms[call.mm.idx()];
+        mm.begun = true;
+        let memcg = mm.memcg;
         let ctx = Ctx { cpu, node: call.node, now, mm: call.mm, memcg };
         if let Some((outcome, paying)) = &mut call.over_high {
             return match self.over_high_step(paying, &ctx) {

@@ -471,7 +471,7 @@ impl Machine {
             return Step::Done(false);
         }
         self.memory_event(over, MemoryEvent::Oom);
-        if !self.out_of_memory(over) {
+        if !self.out_of_memory(over, ctx.mm) {
             return Step::Done(false);
         }
         path.retries_left = MAX_RECLAIM_RETRIES;

@@ -71,6 +71,8 @@ pub struct Mm {
     pub kernel_blocks: Vec<Pfn>,
     /// Pages charged while a group on its path was above `memory.high`, not paid for yet.
     pub nr_over_high: u64,
+    /// Its task has asked for something.
+    pub(crate) begun: bool,
     /// Chosen by the OOM killer: may use reserves, and is not chosen again.
     pub oom_victim: bool,
     /// Gone.
@@ -196,6 +198,7 @@ impl Machine {
             vmas: Vec::new(),
             kernel_blocks: Vec::new(),
             nr_over_high: 0,
+            begun: false,
             oom_victim: false,
             exited: false,
         });

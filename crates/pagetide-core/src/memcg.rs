@@ -136,7 +136,8 @@ pub struct Memcg {
     pub name: String,
     /// It exists: not removed.
     pub online: bool,
-    /// Removed, but still held by its caches ([`crate::slab`], per_group): it has no name, and walks meet it.
+    /// Removed, but still held by its caches ([`crate::slab`], per_group): nobody finds it by name, but
+    /// walks meet it.
     pub dying: bool,
     /// How many groups had this id before: tells a position in a walk that its group is gone.
     pub(crate) generation: u32,
@@ -308,6 +309,7 @@ impl Machine {
             self.swap.reparent(id, parent);
         }
         self.forget_soft_limit(id);
+        self.memcgs[id.idx()].soft_limit = UNLIMITED;
         self.reparent_kernel_memory(id, parent);
         let group = &mut self.memcgs[id.idx()];
         debug_assert!(group.charged == 0, "{} pages left in a removed group", group.charged);
@@ -513,6 +515,12 @@ impl Machine {
 
     /// The group of a position, unless it was removed meanwhile.
     pub(crate) fn at_position(&self, position: Position) -> Option<MemcgId> {
+        let group = &self.memcgs[position.id.idx()];
+        (group.online && group.generation == position.generation).then_some(position.id)
+    }
+
+    /// The same for a walk, which meets removed groups as long as their caches hold them.
+    pub(crate) fn at_position_in_walk(&self, position: Position) -> Option<MemcgId> {
         let group = &self.memcgs[position.id.idx()];
         let exists = group.online || group.dying;
         (exists && group.generation == position.generation).then_some(position.id)

@@ -10,14 +10,14 @@
 use crate::effect::Effect;
 use crate::event::TraceEvent;
 use crate::machine::Machine;
-use crate::memcg::{MemoryEvent, ROOT};
+use crate::memcg::MemoryEvent;
 use crate::units::{MemcgId, MmId};
 use crate::vmstat::Event;
 
 impl Machine {
     /// Kills somebody of a group or below it; of anybody, for the root. Returns whether memory can be
     /// expected: a victim was chosen or is dying.
-    pub(crate) fn out_of_memory(&mut self, scope: MemcgId) -> bool {
+    pub(crate) fn out_of_memory(&mut self, scope: MemcgId, asker: MmId) -> bool {
         let in_scope = |mm: &crate::machine::Mm| self.is_descendant(mm.memcg, scope);
         if self.mms.iter().any(|mm| mm.oom_victim && !mm.exited && in_scope(mm)) {
             return true;
@@ -38,12 +38,20 @@ impl Machine {
                 continue;
             }
             let points = badness(mm);
-            // Of a task that only has kernel objects, a real process still has its program and stack.
-            let may_die = points > 0 || scope != ROOT;
-            if may_die && victim.is_none_or(|(most, _)| points > most) {
+            if points > 0 && victim.is_none_or(|(most, _)| points > most) {
                 victim = Some((points, id));
             }
         }
+        // Who has nothing but kernel memory would be a process with a program and a stack. Of several the
+        // one that asks is meant, or the first that has ever asked for anything.
+        let mut asked = core::iter::once(asker.idx()).chain(0..self.mms.len());
+        let victim = victim.or_else(|| {
+            let id = asked.find(|&id| {
+                let mm = self.mms.get(id);
+                mm.is_some_and(|mm| mm.begun && !mm.exited && !mm.oom_victim && in_scope(mm))
+            })?;
+            Some((0, id))
+        });
         let Some((_, id)) = victim else { return false };
         self.mms[id].oom_victim = true;
         self.mem.vmstat.count(Event::OomKill);

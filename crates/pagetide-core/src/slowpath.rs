@@ -431,7 +431,7 @@ impl Machine {
             return Step::Done(Some(pfn));
         }
         // A huge request, or one that can do without, is nobody's death.
-        if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !self.out_of_memory(ROOT) {
+        if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !self.out_of_memory(ROOT, ctx.mm) {
             return Step::Done(None);
         }
         state.no_progress_loops = 0;

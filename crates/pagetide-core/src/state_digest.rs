@@ -364,7 +364,8 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
 }
 
 fn digest_mm(mm: &Mm, digest: &mut Digest) {
-    let Mm { memcg, vmas, kernel_blocks, nr_over_high, oom_victim, exited } = mm;
+    let Mm { memcg, vmas, kernel_blocks, nr_over_high, begun, oom_victim, exited } = mm;
+    digest.write_u64((*begun).into());
     digest.write_all(&[memcg.0.into(), *nr_over_high, u64::from(*oom_victim), u64::from(*exited)]);
     digest.write_u64(vmas.len() as u64);
     for vma in vmas {

@@ -189,6 +189,11 @@ pub fn run(
             let of = of.unwrap_or_default();
             notes.push(format!("task `{}`{of} was killed: out of memory", task.name));
         }
+        let refused = task.usage.objects_asked - task.usage.objects_got;
+        if refused > 0 {
+            notes
+                .push(format!("task `{}`: {refused} kernel objects were not to be had", task.name));
+        }
         if task.io_errors > 0 {
             notes.push(format!("task `{}`: {} calls failed with EIO", task.name, task.io_errors));
         }
@@ -536,6 +541,9 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
     for (group, memcg) in world.groups() {
         let name = &setup.groups[group].name;
         let it = &world.machine.memcgs()[memcg.idx()];
+        let kmem = world.machine.page_size().bytes_of(it.kmem.peak) as f64;
+        let metric = Metric { value: kmem, unit: Unit::Bytes };
+        metrics.insert(format!("{name}.memory.kmem.peak"), metric);
         let peak = world.machine.page_size().bytes_of(it.memory.peak) as f64;
         metrics.insert(format!("{name}.memory.peak"), Metric { value: peak, unit: Unit::Bytes });
         for (kind, ns) in [("some", it.psi.some_ns), ("full", it.psi.full_ns)] {

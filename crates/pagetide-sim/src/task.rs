@@ -230,6 +230,13 @@ impl Usage {
 }
 
 impl Task {
+    /// What is left to do of a call that cannot make a thing: to free what it has made of it.
+    pub(crate) fn undo_thing(&mut self, unmade: ThingKey) {
+        self.steps.clear();
+        let is_of = |key: &&ThingKey| (key.is_pipe, key.number) == (unmade.is_pipe, unmade.number);
+        self.steps.extend(self.things.keys().filter(is_of).copied().map(ObjectStep::Free));
+    }
+
     /// A task that has not begun.
     pub fn new(
         name: String,

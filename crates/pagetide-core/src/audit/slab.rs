@@ -202,7 +202,8 @@ impl Machine {
                 bytes[at]
             );
             let group = self.memcgs.get(owner.memcg.idx());
-            let is_listed = group.is_some_and(|group| group.objcgs.contains(&id));
+            let is_listed =
+                group.is_some_and(|group| group.objcgs.get(owner.at as usize) == Some(&id));
             check!(is_listed, "owner {id} is not one of {:?}", owner.memcg);
             total[owner.memcg.idx()] += bytes[at] as u64 + u64::from(owner.nr_charged_bytes);
             bytes[at] = 0;
@@ -268,7 +269,8 @@ impl Machine {
                 self.audit_in_use(*part, "a part of a clone")?;
             }
             if cache.memcg.is_some() {
-                let has = self.memcgs[cache.memcg.idx()].clones.contains(&id);
+                let clones = &self.memcgs[cache.memcg.idx()].clones;
+                let has = clones.get(cache.memcg_at as usize) == Some(&id);
                 check!(has, "{id:?} is not one of {:?}'s caches", cache.memcg);
                 let kind = self.slabs.accounting;
                 let may = matches!(

@@ -428,7 +428,7 @@ impl Machine {
             Kind::Limit(_) => None,
             Kind::Max => {
                 self.memory_event(memcg, MemoryEvent::Oom);
-                if !self.out_of_memory(memcg) {
+                if !self.out_of_memory(memcg, ctx.mm) {
                     return Some(Step::Done(Outcome::Minor));
                 }
                 let (node, reason) = (ctx.node, Throttle::NoProgress);

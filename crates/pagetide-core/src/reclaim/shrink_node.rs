@@ -253,7 +253,7 @@ impl Machine {
                 },
                 Stage::At(at) => {
                     let position = *at;
-                    let Some(memcg) = self.at_position(position) else {
+                    let Some(memcg) = self.at_position_in_walk(position) else {
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };
                     if visits == VISITS_A_STEP {
@@ -288,14 +288,14 @@ impl Machine {
                 }
                 Stage::Slab(at, slab) => {
                     let position = *at;
-                    let is_there = self.at_position(position).is_some();
+                    let is_there = self.at_position_in_walk(position).is_some();
                     if is_there && !self.shrink_slab_step(slab, ctx.cpu) {
                         return NodeStep::Continue;
                     }
                     pass.stage = Stage::After(position);
                 }
                 Stage::After(at) => {
-                    let Some(memcg) = self.at_position(*at) else {
+                    let Some(memcg) = self.at_position_in_walk(*at) else {
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };
                     if let Some(done) = self.next_of_walk(pass, memcg, sc) {
@@ -304,7 +304,7 @@ impl Machine {
                 }
                 Stage::Shrink(at, lruvec) => {
                     // A group that goes takes its lists to its parent.
-                    let Some(memcg) = self.at_position(*at) else {
+                    let Some(memcg) = self.at_position_in_walk(*at) else {
                         sc.nr_reclaimed += lruvec.nr_reclaimed;
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };

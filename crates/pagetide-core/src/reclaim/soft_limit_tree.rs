@@ -182,7 +182,10 @@ impl Machine {
         if !self.soft_limit_trees.in_use || self.config.soft_limit != SoftLimitPolicy::Tree {
             return;
         }
-        for id in (1..self.memcgs.len()).map(|id| MemcgId(id as u16)) {
+        // A group that was removed is on no tree, though caches of its own may hold it.
+        let ids = (1..self.memcgs.len()).map(|id| MemcgId(id as u16));
+        let there: alloc::vec::Vec<_> = ids.filter(|&id| self.memcg_is_online(id)).collect();
+        for id in there {
             let excess = self.memcgs[id.idx()].soft_limit_excess();
             for node in 0..self.memcgs[id.idx()].lruvecs.len() {
                 if self.memcgs[id.idx()].lruvecs[node].soft_limit_key.is_none() {

@@ -252,6 +252,10 @@ impl Machine {
     ) -> Result<(), Lack> {
         let nr = 1u64 << order;
         let memcg = self.slabs.caches[cache.idx()].memcg;
+        if !self.slabs.caches[cache.idx()].has_room() {
+            self.mem.free_page(ctx.cpu, pfn, order);
+            return Err(Lack::Denied);
+        }
         if memcg.is_some() {
             if let Err(lack) = self.charge_kernel_pages(ctx, memcg, nr) {
                 self.mem.free_page(ctx.cpu, pfn, order);

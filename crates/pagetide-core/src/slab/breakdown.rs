@@ -13,7 +13,7 @@ use super::slabinfo::SlabUsage;
 use crate::config::SlabAccounting;
 use crate::machine::Machine;
 use crate::memcg::ROOT;
-use crate::units::{CacheId, MemcgId, PAGE_SIZE};
+use crate::units::{CacheId, MemcgId};
 use alloc::vec::Vec;
 
 /// Slabs of a group itself, or of groups below it that are gone. Sizes are in bytes.
@@ -114,7 +114,7 @@ impl Machine {
             row.dying_groups += u64::from(gone);
             // A group's counter has those below it.
             if !gone || self.memcgs[group.parent.idx()].online {
-                row.kmem += group.kmem.usage * PAGE_SIZE;
+                row.kmem += self.mem.page_size.bytes_of(group.kmem.usage);
             }
             if !gone {
                 row.dentries = self.nr_cached(id, CachedKind::Dentry);

@@ -9,6 +9,7 @@
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
 use crate::call::Ctx;
+use crate::charge::MEMCG_CHARGE_BATCH;
 use crate::config::SlabAccounting;
 use crate::gfp::Gfp;
 use crate::machine::Machine;
@@ -17,8 +18,11 @@ use crate::units::{CacheId, Cpu, MmId};
 use alloc::vec::Vec;
 
 impl Machine {
-    /// Allocates up to `nr` objects for `mm` and adds them to `objects`, as far as that goes without reclaim.
-    /// Returns how many; none if there is no such cache.
+    /// Allocates up to `nr` objects for `mm` and adds them to `objects`, as far as that goes without reclaim
+    /// and with what the group may be charged for all of them. Returns how many.
+    ///
+    /// # Errors
+    /// [`SlabError::UnknownCache`]: there is no such cache, or it is a group's own.
     pub fn kmem_cache_alloc_bulk(
         &mut self,
         cache: CacheId,
@@ -27,34 +31,71 @@ impl Machine {
         cpu: Cpu,
         nr: usize,
         objects: &mut Vec<Object>,
-    ) -> usize {
-        let Some(it) = self.kmem_cache(cache) else { return 0 };
-        let (size, reclaimable) = (it.charge_size, it.reclaimable);
-        let account = account || it.account;
-        let memcg = self.mms[mm.idx()].memcg;
+    ) -> Result<usize, SlabError> {
+        if !self.is_root_cache(cache) {
+            return Err(SlabError::UnknownCache);
+        }
+        let Some(owner) = self.mms.get(mm.idx()).filter(|mm| !mm.exited) else { return Ok(0) };
+        let memcg = owner.memcg;
+        let it = &self.slabs.caches[cache.idx()];
+        let (size, account) = (u64::from(it.charge_size), account || it.account);
         let ctx = Ctx { cpu, node: self.mem.cpu_node(cpu), now: 0, mm, memcg };
         let owned = account && memcg != ROOT && self.slabs.accounting == SlabAccounting::PerObject;
         if !owned {
-            let mut got = 0;
-            while got < nr {
-                match self.kmem_alloc_now(cache, account, Gfp::NOWAIT, &ctx) {
-                    Ok(object) => objects.push(object),
-                    Err(_) => break,
-                }
-                got += 1;
-            }
-            return got;
+            return Ok(self.alloc_unowned(cache, account, &ctx, nr, objects));
         }
-        let owner = self.memcgs[memcg.idx()].objcg;
-        let Ok(bytes) = u32::try_from(nr as u64 * u64::from(size)) else { return 0 };
-        if self.obj_charge(&ctx, owner, bytes, reclaimable).is_err() {
+        // Not more at a time than a batch of pages, as one charge.
+        let chunk = (MEMCG_CHARGE_BATCH * self.slabs.page_size / size).max(1) as usize;
+        let mut got = 0;
+        while got < nr {
+            let wanted = chunk.min(nr - got);
+            let now = self.alloc_owned(cache, &ctx, wanted, objects);
+            got += now;
+            if now < wanted {
+                break;
+            }
+        }
+        Ok(got)
+    }
+
+    /// Objects that nobody is charged for, or whose slabs are charged.
+    fn alloc_unowned(
+        &mut self,
+        cache: CacheId,
+        account: bool,
+        ctx: &Ctx,
+        nr: usize,
+        objects: &mut Vec<Object>,
+    ) -> usize {
+        for got in 0..nr {
+            match self.kmem_alloc_now(cache, account, Gfp::NOWAIT, ctx) {
+                Ok(object) => objects.push(object),
+                Err(_) => return got,
+            }
+        }
+        nr
+    }
+
+    /// Objects that are charged together, all or none, in so far as there is memory for them.
+    fn alloc_owned(
+        &mut self,
+        cache: CacheId,
+        ctx: &Ctx,
+        nr: usize,
+        objects: &mut Vec<Object>,
+    ) -> usize {
+        let it = &self.slabs.caches[cache.idx()];
+        let (size, reclaimable) = (it.charge_size, it.reclaimable);
+        let owner = self.memcgs[ctx.memcg.idx()].objcg;
+        let bytes = size * nr as u32;
+        if self.obj_charge(ctx, owner, bytes, reclaimable).is_err() {
             return 0;
         }
         let (mut got, mut owned) = (0, 0);
         while got < nr {
-            match self.alloc_object(cache, Gfp::NOWAIT, &ctx) {
+            match self.alloc_object(cache, Gfp::NOWAIT, ctx) {
                 Ok(object) => {
-                    owned += u32::from(self.set_owner(object, owner, &ctx));
+                    owned += u32::from(self.set_owner(object, owner, ctx));
                     objects.push(object);
                 }
                 Err(_) => break,
@@ -63,7 +104,7 @@ impl Machine {
         }
         let unused = bytes - owned * size;
         if unused > 0 {
-            self.obj_uncharge(cpu, owner, unused, reclaimable);
+            self.obj_uncharge(ctx.cpu, owner, unused, reclaimable);
         }
         got
     }

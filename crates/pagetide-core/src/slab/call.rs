@@ -37,7 +37,10 @@ impl Machine {
         slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        if self.kmem_cache(wanted.cache).is_none() || self.mms[ctx.mm.idx()].exited {
+        if !self.is_root_cache(wanted.cache) {
+            return Step::Done(Outcome::NoCache);
+        }
+        if self.mms[ctx.mm.idx()].exited {
             return Step::Done(Outcome::NoObject);
         }
         loop {
@@ -57,7 +60,8 @@ impl Machine {
                         };
                         // A clone may have gone with its group meanwhile.
                         let is_there = self.kmem_cache(cache).is_some_and(|it| {
-                            !it.dying && it.root == wanted.cache && it.min_order == order
+                            let is_ours = it.memcg.is_none() || it.memcg == ctx.memcg;
+                            is_ours && !it.dying && it.root == wanted.cache && it.min_order == order
                         });
                         if !is_there {
                             self.mem.free_page(ctx.cpu, pfn, order);

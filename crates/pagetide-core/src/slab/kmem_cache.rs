@@ -127,6 +127,8 @@ pub struct KmemCache {
     pub(crate) clones: Vec<CacheId>,
     /// Whose clone it is.
     pub(crate) memcg: MemcgId,
+    /// Its place among the clones of that group.
+    pub(crate) memcg_at: u32,
     /// Its group is gone: it keeps nothing and goes with its last slab.
     pub(crate) dying: bool,
     /// Memory of the clone itself.
@@ -168,6 +170,7 @@ impl KmemCache {
             root: CacheId::NONE,
             clones: Vec::new(),
             memcg: MemcgId::NONE,
+            memcg_at: 0,
             dying: false,
             self_objects: Vec::new(),
             policy,
@@ -371,6 +374,12 @@ impl KmemCache {
         let mine = &mut self.cpus[cpu.idx()];
         mine.slot = slot;
         mine.has_owners = self.slabs[slot as usize].has_owners;
+    }
+
+    /// Whether numbers are left for the objects of another slab.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free_slots.is_empty()
+            || (self.slabs.len() as u64 + 1) << self.shift <= u32::MAX.into()
     }
 
     /// Adds a slab, from which the CPU then allocates.

@@ -251,12 +251,6 @@ impl Slabs {
         }
     }
 
-    /// A cache is gone: nothing is left to be done for it.
-    pub fn forget_work(&mut self, clone: CacheId) {
-        self.deferred
-            .retain(|work| !matches!(work, DeferredWork::Shrink { clone: gone } if *gone == clone));
-    }
-
     /// The cache from which `kmalloc` serves so many bytes.
     pub fn kmalloc_cache(&self, bytes: u64) -> Option<CacheId> {
         self.kmalloc.iter().copied().find(|id| u64::from(self.caches[id.idx()].size) >= bytes)
@@ -388,6 +382,11 @@ impl Machine {
         self.slabs.roots().find(|id| self.slabs.caches[id.idx()].name == name)
     }
 
+    /// Whether there is such a cache, and it is nobody's clone.
+    pub(crate) fn is_root_cache(&self, cache: CacheId) -> bool {
+        self.kmem_cache(cache).is_some_and(|it| it.root == cache)
+    }
+
     /// A cache.
     pub fn kmem_cache(&self, cache: CacheId) -> Option<&KmemCache> {
         self.slabs.caches.get(cache.idx()).filter(|cache| !cache.name.is_empty())
@@ -406,7 +405,7 @@ impl Machine {
     /// any block, or if the policy has no chains; EBUSY if the cache has slabs of another order. Nothing
     /// has changed then.
     pub fn tune_cache(&mut self, cache: CacheId, tuning: CacheTuning) -> Result<(), Errno> {
-        let policy = self.slabs.policy;
+        let (policy, owner_bytes) = (self.slabs.policy, self.slabs.owner_bytes());
         let Some(it) = self.slabs.caches.get_mut(cache.idx()).filter(|it| !it.name.is_empty())
         else {
             return Err(Errno::Enoent);
@@ -415,7 +414,10 @@ impl Machine {
             if order < it.min_order || order > crate::units::MAX_PAGE_ORDER {
                 return Err(Errno::Einval);
             }
-            if (it.page_size() << order) / u64::from(it.size) > order::MAX_OBJECTS {
+            // The owners of a slab's objects must fit in the largest object of kmalloc.
+            let objects = (it.page_size() << order) / u64::from(it.size);
+            let owners = objects * u64::from(owner_bytes);
+            if objects > order::MAX_OBJECTS || owners > 2 * it.page_size() {
                 return Err(Errno::Einval);
             }
             if !it.slabs.is_empty() && order != it.order {

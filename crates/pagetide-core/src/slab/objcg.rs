@@ -91,7 +91,7 @@ pub(crate) struct ObjCgroup {
     /// Bytes of its objects, but for what stocks have not written down.
     pub bytes: i64,
     /// Position in its group's list.
-    at: u32,
+    pub at: u32,
 }
 
 /// All owners.

@@ -78,9 +78,12 @@ impl Machine {
                         self.create_clone(root, group, cpu, now);
                     }
                     DeferredWork::Shrink { clone } => {
+                        // It may have gone by itself, and its id be used again.
                         let it = &mut self.slabs.caches[clone.idx()];
-                        it.shrink(&mut self.slabs.discarded);
-                        self.return_discarded(cpu, clone);
+                        if it.dying {
+                            it.shrink(&mut self.slabs.discarded);
+                            self.return_discarded(cpu, clone);
+                        }
                     }
                 }
                 Step::Continue
@@ -141,7 +144,9 @@ impl Machine {
         let id = self.slabs.insert(clone);
         self.slabs.caches[id.idx()].root = root;
         self.slabs.caches[root.idx()].clones[memcg.idx()] = id;
-        self.memcgs[memcg.idx()].clones.push(id);
+        let clones = &mut self.memcgs[memcg.idx()].clones;
+        self.slabs.caches[id.idx()].memcg_at = clones.len() as u32;
+        clones.push(id);
     }
 
     fn free_parts(&mut self, parts: alloc::vec::Vec<Object>, cpu: Cpu) {
@@ -171,7 +176,9 @@ impl Machine {
             if reparents {
                 let it = &mut self.slabs.caches[clone.idx()];
                 it.memcg = parent;
-                self.memcgs[parent.idx()].clones.push(clone);
+                let clones = &mut self.memcgs[parent.idx()].clones;
+                it.memcg_at = clones.len() as u32;
+                clones.push(clone);
             }
         }
         if reparents {
@@ -185,15 +192,14 @@ impl Machine {
         if !it.dying || it.nr_slabs > 0 {
             return;
         }
-        // Work for it that is still to be done finds nothing to do.
-        let memcg = it.memcg;
+        let (memcg, at) = (it.memcg, it.memcg_at as usize);
         let parts = core::mem::take(&mut it.self_objects);
         it.retire();
-        self.slabs.forget_work(clone);
         self.slabs.free_ids.push(clone.0);
         let clones = &mut self.memcgs[memcg.idx()].clones;
-        if let Some(at) = clones.iter().position(|&id| id == clone) {
-            clones.swap_remove(at);
+        clones.swap_remove(at);
+        if let Some(moved) = clones.get(at) {
+            self.slabs.caches[moved.idx()].memcg_at = at as u32;
         }
         self.free_parts(parts, cpu);
         self.release_memcg_if_unused(memcg);

@@ -55,12 +55,13 @@ impl Machine {
     ) -> Option<ShrinkSlab> {
         let pressure = u64::from(self.config.vfs_cache_pressure);
         // A group that is gone has none.
-        let lists = self.memcgs[memcg.idx()].cached.get_mut(node.idx())?;
+        let lists = self.memcgs[memcg.idx()].cached.get(node.idx())?;
         let freeable = lists.len() * pressure / 100;
         if freeable == 0 {
             return None;
         }
-        let deferred = core::mem::take(&mut lists.deferred);
+        // It stays there until the end: who is killed on the way has put off nothing and lost nothing.
+        let deferred = lists.deferred;
         let shift = priority.clamp(0, 63) as u32;
         let delta = (freeable >> shift) * 4 / SEEKS;
         let total_scan = ((deferred >> shift) + delta).min(2 * freeable);
@@ -93,7 +94,7 @@ impl Machine {
         }
         let owed = state.owed.saturating_sub(state.scanned).min(2 * state.freeable);
         let lists = &mut self.memcgs[state.memcg.idx()].cached[state.node.idx()];
-        lists.deferred += owed;
+        lists.deferred = lists.deferred.saturating_sub(state.deferred) + owed;
         self.events.record(TraceEvent::MmShrinkSlabEnd {
             nid: state.node,
             memcg: state.memcg,

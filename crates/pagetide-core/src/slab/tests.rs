@@ -602,14 +602,14 @@ fn many_at_once_are_charged_in_one_go() {
     let (memcg, mm) = group(&mut machine, "g");
     let (_, other) = group(&mut machine, "h");
     let mut objects = Vec::new();
-    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 100, &mut objects), 100);
+    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 100, &mut objects), Ok(100));
     machine.audit().unwrap();
     assert_eq!(machine.memcgs[memcg.idx()].kernel_pages, 3, "10 400 bytes");
-    assert_eq!(machine.kmem_cache_alloc_bulk(cache, other, true, CPU, 50, &mut objects), 50);
+    assert_eq!(machine.kmem_cache_alloc_bulk(cache, other, true, CPU, 50, &mut objects), Ok(50));
     machine.audit().unwrap();
     let before = machine.digest();
     let none = machine.kmem_cache_alloc_bulk(CacheId(9999), mm, true, CPU, 9, &mut objects);
-    assert_eq!((none, objects.len()), (0, 150));
+    assert_eq!((none, objects.len()), (Err(SlabError::UnknownCache), 150));
     assert_eq!(machine.digest(), before);
     // The same twice: the first ten are gone, the others are as they were.
     let mut twice = objects[..10].to_vec();
@@ -630,9 +630,51 @@ fn many_at_once_stop_at_a_limit_and_leave_no_charge() {
     let (memcg, mm) = group(&mut machine, "g");
     machine.write_group_control(memcg, "memory.max", "16K").unwrap();
     let mut objects = Vec::new();
-    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 100, &mut objects), 0);
+    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 100, &mut objects), Ok(0));
     machine.audit().unwrap();
     assert_eq!(machine.memcgs[memcg.idx()].kernel_pages, 0);
-    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 10, &mut objects), 10);
+    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 10, &mut objects), Ok(10));
+    machine.audit().unwrap();
+}
+
+#[test]
+fn a_removed_group_is_on_no_soft_limit_tree_whatever_holds_it() {
+    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
+    let cache = machine.create_cache(spec("thing", 2048)).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    machine.write_group_control(memcg, "memory.soft_limit_in_bytes", "4K").unwrap();
+    alloc(&mut machine, mm, cache);
+    work_off(&mut machine);
+    let objects: Vec<Object> = (0..40).map(|_| alloc(&mut machine, mm, cache)).collect();
+    leave(&mut machine, memcg, mm);
+    work_off(&mut machine);
+    assert!(machine.memcgs[memcg.idx()].dying);
+    // As when somebody is killed for want of memory.
+    machine.restore_soft_limits();
+    machine.audit().unwrap();
+    for object in objects {
+        free(&mut machine, cache, object);
+    }
+    machine.audit().unwrap();
+    assert_eq!(machine.memcg_ids().count(), 1);
+}
+
+#[test]
+fn a_clone_is_no_cache_to_ask_for() {
+    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
+    let cache = machine.create_cache(spec("thing", 128)).unwrap();
+    let (_, mm) = group(&mut machine, "g");
+    alloc(&mut machine, mm, cache);
+    work_off(&mut machine);
+    let clone = alloc(&mut machine, mm, cache).cache;
+    assert_ne!(clone, cache);
+    for wrong in [clone, CacheId(9999)] {
+        let mut call = Call::kmem_alloc(mm, NodeId(0), wrong, false, Gfp::KERNEL);
+        let (step, effects) = machine.step(&mut call, CPU, 0);
+        effects.discard();
+        assert_eq!(step, Step::Done(Outcome::NoCache));
+        let bulk = machine.kmem_cache_alloc_bulk(wrong, mm, true, CPU, 3, &mut Vec::new());
+        assert_eq!(bulk, Err(SlabError::UnknownCache));
+    }
     machine.audit().unwrap();
 }

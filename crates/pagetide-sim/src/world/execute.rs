@@ -298,11 +298,11 @@ impl World {
                 self.block_allocated(id, op, outcome);
                 None
             }
-            Outcome::Object(_) | Outcome::NoObject if task.step_of.is_some() => {
+            Outcome::Object(_) | Outcome::NoObject | Outcome::NoCache if task.step_of.is_some() => {
                 self.thing_allocated(id, outcome);
                 None
             }
-            Outcome::Object(_) | Outcome::NoObject => {
+            Outcome::Object(_) | Outcome::NoObject | Outcome::NoCache => {
                 self.object_allocated(id, op, outcome);
                 None
             }

@@ -262,20 +262,37 @@ impl World {
         }
     }
 
-    /// A step's object is there, or is not to be had: then the thing lacks it.
+    /// A step's object is there. If it is not to be had, the call fails as a whole: what it has made goes.
     pub(super) fn thing_allocated(&mut self, id: usize, outcome: Outcome) {
         let task = &mut self.tasks[id];
         let Some(key) = task.step_of.take() else { return };
+        task.usage.objects_asked += 1;
         if let Outcome::Object(object) = outcome {
+            task.usage.objects_got += 1;
             let before = task.things.insert(key, object);
             assert!(before.is_none(), "{key:?} is made once");
+        } else {
+            task.undo_thing(key);
         }
     }
 
     /// A task ends: its pipes are closed, its files stay.
     pub(super) fn close_all_pipes(&mut self, id: usize, cpu: Cpu) {
-        self.tasks[id].steps.clear();
-        self.tasks[id].step_of = None;
+        // A call in the middle ends first: what was to be freed is, what was being made is not.
+        let task = &mut self.tasks[id];
+        let unmade = task.step_of.take().or_else(|| {
+            task.steps.iter().find_map(|step| match step {
+                ObjectStep::Alloc(key, _) => Some(*key),
+                ObjectStep::Free(_) | ObjectStep::Keep(_) => None,
+            })
+        });
+        if let Some(key) = unmade {
+            task.undo_thing(key);
+        }
+        let mut elapsed = 0;
+        while let Some(step) = self.tasks[id].steps.pop_front() {
+            self.object_step(id, step, cpu, &mut elapsed);
+        }
         for (key, object) in std::mem::take(&mut self.tasks[id].things) {
             // What is open of a file is closed, too.
             if key.is_pipe || usize::from(key.part) < OPEN_PARTS {
