@@ -40,7 +40,7 @@ pub(crate) struct ObjStock {
 impl ObjStock {
     const EMPTY: ObjStock = ObjStock { objcg: NO_OWNER, nr_bytes: 0, slab_bytes: [0; 2] };
 
-    // Checks for overflow would cost as much as the sums: an object has less than 2^23 bytes, a stock less
+    // Checks for overflow would cost as much as the sums: an object has less than 2^27 bytes, a stock less
     // than a page more, and no machine has 2^63.
 
     /// Pays for an object; there must be enough.
