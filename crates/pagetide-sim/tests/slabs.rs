@@ -79,12 +79,16 @@ impl Write for Buffer {
 
 /// Runs the scenario with `more` behind it.
 fn run_with(name: &str, more: &str) -> Run {
+    run_text(name, &format!("{SCENARIO}{more}"))
+}
+
+fn run_text(name: &str, text: &str) -> Run {
     let name = format!("pagetide-slabs-{}-{name}", std::process::id());
     let directory: PathBuf = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("mix.toml"), MIX).unwrap();
     let file = directory.join("case.toml");
-    std::fs::write(&file, format!("{SCENARIO}{more}")).unwrap();
+    std::fs::write(&file, text).unwrap();
     let loaded = load(&file, &Overrides::default());
     std::fs::remove_dir_all(&directory).unwrap();
     let loaded = loaded.unwrap_or_else(|errors| panic!("{errors}"));
@@ -211,4 +215,61 @@ fn tables_add_up() {
         let dentries: u64 = column("/pagetide/slab-groups", "dentries").iter().sum();
         assert!(dentries > 1000, "{accounting}: {dentries}");
     }
+}
+
+/// Objects in use of a cache at the end, by the table of the kernel.
+fn active(ran: &Run, cache: &str) -> u64 {
+    let slabinfo = ran.file("/proc/slabinfo");
+    let row = slabinfo.lines().find(|line| line.split_whitespace().next() == Some(cache));
+    row.map_or(0, |row| row.split_whitespace().nth(1).unwrap().parse().unwrap())
+}
+
+/// A task with one workload of names or pipes, in a group with a limit.
+fn limited(name: &str, control: &str, workload: &str) -> Run {
+    let text = format!(
+        "[machine]\nmemory = \"64MiB\"\n[[group]]\nname = \"g\"\n{control}\n[[task]]\nname = \"maker\"\n\
+         group = \"g\"\n{workload}\n[[task]]\nname = \"late\"\ngroup = \"g\"\nstart = \"20s\"\n\
+         workload = \"compute\"\nduration = \"1ms\"\n"
+    );
+    run_text(name, &text)
+}
+
+#[test]
+fn a_call_that_meets_a_limit_leaves_nothing_half_made() {
+    let kmem = "memory.kmem.limit_in_bytes = \"1M\"";
+    let files = "workload = \"names\"\nmake = 3000\nkeep = \"100 %\"";
+    let ran = limited("half-files", kmem, files);
+    assert!(ran.notes().contains("kernel objects were not to be had"), "{}", ran.notes());
+    let made = active(&ran, "shmem_inode_cache");
+    assert!((500..2000).contains(&made), "{made}");
+    assert_eq!(active(&ran, "dentry"), made);
+    assert_eq!(active(&ran, "lsm_inode_cache"), made);
+    assert_eq!((active(&ran, "filp"), active(&ran, "lsm_file_cache")), (0, 0));
+    let pipes = "workload = \"pipes\"\nmake = 3000\nkeep = \"100 %\"";
+    let ran = limited("half-pipes", kmem, pipes);
+    assert!(ran.notes().contains("kernel objects were not to be had"), "{}", ran.notes());
+    for cache in ["filp", "lsm_file_cache", "inode_cache", "dentry", "lsm_inode_cache"] {
+        assert_eq!(active(&ran, cache), 0, "{cache}: pipes end with their task");
+    }
+}
+
+#[test]
+fn who_is_killed_in_the_middle_of_a_call_leaves_nothing_half_made() {
+    let max = "memory.max = \"1M\"";
+    let files = "workload = \"names\"\nmake = 30000\nkeep = \"100 %\"";
+    let ran = limited("killed", max, files);
+    let notes = ran.notes();
+    assert!(notes.contains("task `maker` of group `g` was killed"), "{notes}");
+    assert!(!notes.contains("task `late`"), "it had not begun: {notes}");
+    let made = active(&ran, "shmem_inode_cache");
+    assert!(made > 500, "{made}");
+    assert_eq!(active(&ran, "dentry"), made);
+    assert_eq!(active(&ran, "lsm_inode_cache"), made);
+}
+
+#[test]
+fn a_machine_full_of_kernel_objects_kills_who_asks_for_more() {
+    let files = "workload = \"names\"\nmake = 200000\nkeep = \"100 %\"";
+    let ran = limited("full", "", files);
+    assert!(ran.notes().contains("was killed: out of memory"), "{}", ran.notes());
 }
