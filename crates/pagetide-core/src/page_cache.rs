@@ -280,7 +280,7 @@ impl FileCache {
             }
         }
         for node in nodes.iter().flatten() {
-            digest.write_u64(node.number.into());
+            digest.write_all(&[node.cache.0.into(), node.number.into()]);
         }
         for vma in mappings {
             digest.write_u64(vma.0.into());

@@ -90,9 +90,15 @@ pub(crate) struct CachedObjects {
 impl CachedObjects {
     pub fn digest(&self, digest: &mut Digest) {
         digest.write_all(&[self.entries.len() as u64, self.free.len() as u64]);
-        for entry in self.entries.iter().filter(|entry| entry.object.is_some()) {
+        self.free.iter().for_each(|&at| digest.write_u64(at.into()));
+        for (at, entry) in self.entries.iter().enumerate() {
+            if !entry.object.is_some() {
+                continue;
+            }
+            digest.write_u64(at as u64);
             let Entry { object, holds, prev, next, generation, kind, referenced } = entry;
             digest.write_all(&[object.number.into(), object.cache.0.into(), holds.number.into()]);
+            digest.write_u64(holds.cache.0.into());
             digest.write_all(&[u64::from(*prev), u64::from(*next), u64::from(*generation)]);
             digest.write_all(&[*kind as u64, u64::from(*referenced)]);
         }

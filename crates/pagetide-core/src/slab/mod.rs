@@ -286,8 +286,12 @@ impl Slabs {
         } = self;
         digest.write_all(&[*accounting as u64, *owners as u64, *policy as u64]);
         digest.write_all(&[caches.len() as u64, free_ids.len() as u64, deferred.len() as u64]);
+        free_ids.iter().for_each(|&id| digest.write_u64(id.into()));
         if *shrunk_wait {
             digest.write_u64(shrunk.len() as u64);
+            for (Object { cache, number }, _) in shrunk {
+                digest.write_all(&[cache.0.into(), (*number).into()]);
+            }
         }
         for cache in caches {
             cache.digest(digest);
@@ -318,8 +322,12 @@ impl KmemCache {
                 Seat::Full => 3,
             };
             digest.write_all(&[pfn.0.into(), seat, (*free).into(), (*order).into()]);
-            digest.write_all(&[(*next).into(), owner_vector.number.into()]);
+            let Object { cache, number } = owner_vector;
+            digest.write_all(&[(*next).into(), cache.0.into(), (*number).into()]);
         }
+        // Which of them is used next decides where objects come to lie.
+        self.free_slots.iter().for_each(|&slot| digest.write_u64(slot.into()));
+        self.clones.iter().for_each(|clone| digest.write_u64(clone.0.into()));
         for (at, &bits) in self.free_bits.iter().enumerate().filter(|(_, &bits)| bits != 0) {
             digest.write_all(&[at as u64, bits]);
         }

@@ -171,6 +171,7 @@ impl ObjCgroups {
         let ObjCgroups { table, free, stocks, nr_cpus: _, mask } = self;
         let slots = usize::from(*mask) + 1;
         digest.write_all(&[table.len() as u64, free.len() as u64, slots as u64]);
+        free.iter().for_each(|&id| digest.write_u64(id.into()));
         for ObjCgroup { memcg, online, exists, nr_charged_bytes, bytes, at } in table {
             digest.write_all(&[memcg.0.into(), u64::from(*online), u64::from(*exists)]);
             digest.write_all(&[u64::from(*nr_charged_bytes), *bytes as u64, u64::from(*at)]);
