@@ -239,7 +239,10 @@ impl Reference {
 /// lines of ten would be such.
 fn is_nothing(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
     let is_of_phase = key.split('.').count() > 2;
-    is_of_phase && unit == Unit::Count && values.iter().all(|value| *value == Some(0.0))
+    // Of these a comparison makes sums, for which both parts must be there.
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let is_part = name.starts_with("pgscan_") || name.starts_with("pgsteal_");
+    is_of_phase && !is_part && unit == Unit::Count && values.iter().all(|value| *value == Some(0.0))
 }
 
 /// Whether a kernel can have begun with this: zones in order, and as much of everything as fits
