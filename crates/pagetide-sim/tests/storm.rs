@@ -428,9 +428,11 @@ fn add_objects(setup: &mut Setup, seed: u64) {
         setup.policies.entry(policy.into()).or_insert_with(|| draw.of(&values).into());
     }
     if draw.one_in(2) {
+        // Owners of the objects of a slab must fit in the largest object of kmalloc.
+        let (name, largest) = draw.of(&[("dentry", 5), ("kmalloc-64", 3), ("task_struct", 5)]);
         setup.machine.caches.push(CacheTuning {
-            name: draw.of(&["dentry", "kmalloc-64", "task_struct"]).into(),
-            order: Some(draw.of(&[2, 3, 5])),
+            name: name.into(),
+            order: Some(draw.of(&[2, 3, largest])),
             min_partial: draw.of(&[None, Some(0), Some(100)]),
             cpu_partial: draw.of(&[None, Some(0)]),
         });
