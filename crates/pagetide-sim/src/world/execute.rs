@@ -481,7 +481,8 @@ impl World {
         let task = &mut self.tasks[id];
         let usage = task.usage.clone();
         if let Some(run) = task.phases.iter_mut().rev().find(|run| run.phase == phase) {
-            run.ended = Some(self.now);
+            // Who is killed may have begun it further on in a piece that others have not seen yet.
+            run.ended = Some(self.now.max(run.began));
             run.usage = usage.since(&run.usage);
             run.vmstat = difference(vmstat, &run.vmstat);
             run.levels = levels;
