@@ -17,9 +17,9 @@ busybox mount -t tmpfs none /tmp
 busybox ip link set lo up
 trace=/sys/kernel/tracing
 mkdir -p /run/result /dev/shm
-mkdir /sys/fs/cgroup/work
+mkdir /sys/fs/cgroup/recorded
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
-echo $$ >/sys/fs/cgroup/work/cgroup.procs
+echo $$ >/sys/fs/cgroup/recorded/cgroup.procs
 mkfifo /tmp/never
 exec 3>$trace/trace_marker 4<>/tmp/never
 
@@ -136,7 +136,7 @@ echo 1 >$trace/events/kprobes/enable
 cat $trace/events/kmem/*/format >/run/result/formats
 echo 1 >$trace/tracing_on
 # Who is there already: the trace shows only how others come.
-while read -r task; do mark "member $task"; done </sys/fs/cgroup/work/cgroup.threads
+while read -r task; do mark "member $task"; done </sys/fs/cgroup/recorded/cgroup.threads
 mark "driver $$"
 count before
 

@@ -93,12 +93,9 @@ impl Machine {
         if let Some(it) = self.slabs.caches.get_mut(home.idx()) {
             let mine = it.cpus.get_mut(cpu.idx());
             if it.root == cache && mine.is_some_and(|mine| mine.take_back(number)) {
-                if let Some(owner) = it.owners.get_mut(number as usize) {
-                    let owner = core::mem::replace(owner, NO_OWNER);
-                    if owner != NO_OWNER {
-                        let (size, reclaimable) = (it.charge_size, it.reclaimable);
-                        self.obj_uncharge(cpu, owner, size, reclaimable);
-                    }
+                if let Some(owner) = it.take_owner(number) {
+                    let (size, reclaimable) = (it.charge_size, it.reclaimable);
+                    self.obj_uncharge(cpu, owner, size, reclaimable);
                 }
                 return Ok(());
             }
@@ -128,12 +125,9 @@ impl Machine {
             return Err(SlabError::IsCached);
         }
         it.free_slow(number, cpu, &mut self.slabs.discarded)?;
-        let (size, reclaimable) = (it.charge_size, it.reclaimable);
-        if let Some(owner) = it.owners.get_mut(number as usize) {
-            let owner = core::mem::replace(owner, NO_OWNER);
-            if owner != NO_OWNER {
-                self.obj_uncharge(cpu, owner, size, reclaimable);
-            }
+        if let Some(owner) = it.take_owner(number) {
+            let (size, reclaimable) = (it.charge_size, it.reclaimable);
+            self.obj_uncharge(cpu, owner, size, reclaimable);
         }
         if !self.slabs.discarded.is_empty() {
             self.return_discarded(cpu, home);

@@ -154,8 +154,7 @@ impl Machine {
     /// Takes the owner off an object whose bytes are uncharged later.
     fn disown(&mut self, object: Object) -> u16 {
         let it = self.slabs.caches.get_mut(object.cache.idx());
-        let owner = it.and_then(|it| it.owners.get_mut(object.number as usize));
-        owner.map_or(NO_OWNER, |owner| core::mem::replace(owner, NO_OWNER))
+        it.and_then(|it| it.take_owner(object.number)).unwrap_or(NO_OWNER)
     }
 
     fn own_again(&mut self, object: Object, owner: u16) {

@@ -14,6 +14,7 @@
 //! CPU whose active slab it is; a slab's `free` counts the former. A slab is in exactly one [`Seat`].
 
 use super::cpu_slab::{kept_bits, low_bits, CpuSlab};
+use super::objcg::NO_OWNER;
 use super::partial::NodePartial;
 use super::{Discard, Object, SlabError};
 use crate::config::SlubPolicy;
@@ -376,6 +377,13 @@ impl KmemCache {
         mine.has_owners = self.slabs[slot as usize].has_owners;
     }
 
+    /// Takes the owner off an object, if it has one.
+    #[inline(always)]
+    pub(crate) fn take_owner(&mut self, number: u32) -> Option<u16> {
+        let owner = core::mem::replace(self.owners.get_mut(number as usize)?, NO_OWNER);
+        (owner != NO_OWNER).then_some(owner)
+    }
+
     /// Whether numbers are left for the objects of another slab.
     pub(crate) fn has_room(&self) -> bool {
         !self.free_slots.is_empty()
@@ -392,7 +400,7 @@ impl KmemCache {
                 let words = self.slabs.len() * self.words_per_slot();
                 self.free_bits.resize(words, 0);
                 if !self.owners.is_empty() {
-                    self.owners.resize(self.slabs.len() << self.shift, super::objcg::NO_OWNER);
+                    self.owners.resize(self.slabs.len() << self.shift, NO_OWNER);
                 }
                 slot
             }
