@@ -7,7 +7,7 @@ use criterion::{criterion_group, criterion_main, Criterion};
 use pagetide_bench::clock::CpuTime;
 use pagetide_bench::driver::{one_zone, Driver};
 use pagetide_core::config::Config;
-use pagetide_core::page_table::Advice;
+use pagetide_core::process::page_table::Advice;
 use std::hint::black_box;
 
 /// Touches of pages that are there, in an order that no prefetcher knows.

@@ -7,9 +7,9 @@
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::config::Config;
 use pagetide_core::effect::{Effect, Step, Wait};
-use pagetide_core::machine::{Machine, Touch};
 use pagetide_core::node::{NodeSpec, ZoneSpec};
-use pagetide_core::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::{Machine, Touch};
 use pagetide_core::reclaim::kswapd::KswapdIdle;
 use pagetide_core::units::{Cpu, MmId, NodeId, PAGE_SIZE};
 use pagetide_core::work::Work;

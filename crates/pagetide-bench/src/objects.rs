@@ -9,9 +9,9 @@ use pagetide_core::call::{Call, Outcome};
 use pagetide_core::config::Config;
 use pagetide_core::effect::Step;
 use pagetide_core::gfp::Gfp;
-use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, Object};
 use pagetide_core::units::{CacheId, Cpu, MemcgId, MmId, NodeId};
 

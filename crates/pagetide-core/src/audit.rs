@@ -9,9 +9,9 @@ mod huge;
 mod slab;
 
 use crate::lruvec::{Lru, NR_LRU_LISTS};
-use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
-use crate::page_table::Backing;
+use crate::process::page_table::Backing;
+use crate::process::Machine;
 use crate::units::{FileId, MemcgId, NodeId, Pfn};
 use crate::vmstat::NodeStat;
 use alloc::format;

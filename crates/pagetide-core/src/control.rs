@@ -27,8 +27,8 @@ mod words;
 pub use error::{ControlError, Errno};
 pub use group::GroupWrite;
 
-use crate::machine::Machine;
 use crate::page_size::PageSize;
+use crate::process::Machine;
 use crate::units::{CacheId, HPAGE_PMD_NR};
 use crate::watermark::{self, WatermarkInputs};
 use crate::zone::MAX_NR_ZONES;

@@ -8,7 +8,7 @@ use crate::units::{FileId, MmId, NodeId, Pfn, SwapSlot};
 use alloc::vec::Vec;
 
 /// One I/O request. The world carries it out and reports with
-/// [`Machine::io_done`](crate::machine::Machine::io_done).
+/// [`Machine::io_done`](crate::process::Machine::io_done).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
     /// Read `nr` pages of a file from page `index` on. They are locked in the page cache.
@@ -51,7 +51,7 @@ pub enum Effect {
     /// Start this I/O.
     Submit(Io),
     /// Copy the bytes of one frame to another, then say how it went with
-    /// [`Machine::copy_done`](crate::machine::Machine::copy_done). Nobody can reach `from` meanwhile.
+    /// [`Machine::copy_done`](crate::process::Machine::copy_done). Nobody can reach `from` meanwhile.
     CopyPage {
         /// Where the page is.
         from: Pfn,
@@ -64,14 +64,14 @@ pub enum Effect {
     WakeKswapd(NodeId),
     /// Wake kcompactd of the node; its state already knows why.
     WakeKcompactd(NodeId),
-    /// Wake the worker that does what was put off ([`Machine::step_kworker`](crate::machine::Machine::step_kworker)).
+    /// Wake the worker that does what was put off ([`Machine::step_kworker`](crate::process::Machine::step_kworker)).
     WakeKworker,
     /// Wake the writeback thread.
     WakeFlusher,
     /// Wake the tasks that sleep in this queue ([`Wait::Throttled`]).
     WakeThrottled(NodeId, Throttle),
     /// Memory ran out: kill the owner of this address space, then call
-    /// [`Machine::exit_mm`](crate::machine::Machine::exit_mm).
+    /// [`Machine::exit_mm`](crate::process::Machine::exit_mm).
     OomKill(MmId),
 }
 

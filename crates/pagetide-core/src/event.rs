@@ -13,7 +13,7 @@
 
 use crate::effect::Throttle;
 use crate::gfp::Gfp;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::units::{MemcgId, MmId, NodeId, Order};
 use alloc::vec::Vec;
 

@@ -21,9 +21,9 @@
 use crate::config::{CompactionPolicy, Thp, ThpDefrag};
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
-use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
-use crate::page_table::{Advice, Backing, Pte, Vma, VmaId};
+use crate::process::page_table::{Advice, Backing, Pte, Vma, VmaId};
+use crate::process::Machine;
 use crate::units::{Cpu, MemcgId, Pfn, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 

@@ -9,9 +9,9 @@
 //! BATCHED page is in exactly one activate or rotate batch.
 
 use crate::lruvec::Lru;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page::{PageFlags, Place};
+use crate::process::Machine;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;

@@ -11,8 +11,8 @@ use crate::call::Ctx;
 use crate::charge::{MAX_RECLAIM_RETRIES, MEMCG_CHARGE_BATCH};
 use crate::effect::{Step, Throttle, Wait};
 use crate::gfp::Gfp;
-use crate::machine::Machine;
 use crate::memcg::{MemoryEvent, Position};
+use crate::process::Machine;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{MemcgId, SWAP_CLUSTER_MAX};
 

@@ -18,8 +18,8 @@ mod meminfo;
 mod memory_stat;
 mod zones;
 
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::units::{MemcgId, Nanos, NR_PAGE_ORDERS};
 use crate::vmstat::{Event, NodeStat};
 use alloc::string::String;

@@ -14,8 +14,8 @@ use crate::charge::CpuEvents;
 use crate::config::{Config, Khugepaged};
 use crate::digest::Digest;
 use crate::lruvec::Lruvec;
-use crate::machine::{Machine, Mm, NodeState};
 use crate::memcg::{Memcg, MemcgEvents};
+use crate::process::{Machine, Mm, NodeState};
 use crate::reclaim::old_balance::ReclaimStat;
 use crate::slab::cached::CachedLists;
 use crate::units::Pfn;
@@ -380,7 +380,7 @@ mod tests {
     use crate::call::{Call, Outcome};
     use crate::effect::{Effect, Step, Wait};
     use crate::node::NodeSpec;
-    use crate::page_table::{Advice, Backing, VmaId};
+    use crate::process::page_table::{Advice, Backing, VmaId};
     use crate::units::{Cpu, MmId, NodeId};
     use alloc::vec::Vec;
 

@@ -8,9 +8,9 @@
 //! shrinker enforces; 39 bits of clock instead of what is left of a word.
 
 use crate::config::LruPolicy;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page::PageFlags;
+use crate::process::Machine;
 use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 

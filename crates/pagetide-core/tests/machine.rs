@@ -8,9 +8,9 @@ use pagetide_core::config::{
     KswapdPolicy, Thp, ThpDefrag,
 };
 use pagetide_core::gfp::Gfp;
-use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
-use pagetide_core::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::Machine;
 use pagetide_core::units::{MmId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use proptest::prelude::*;

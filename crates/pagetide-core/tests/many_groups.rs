@@ -8,10 +8,10 @@
 mod world;
 
 use pagetide_core::config::Config;
-use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
-use pagetide_core::page_table::{Advice, Backing};
+use pagetide_core::process::page_table::{Advice, Backing};
+use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 use pagetide_core::work::Work;

@@ -5,12 +5,12 @@ mod world;
 
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::config::Config;
-use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_counter::UNLIMITED;
 use pagetide_core::page_size::PageSize;
-use pagetide_core::page_table::{Advice, Backing};
+use pagetide_core::process::page_table::{Advice, Backing};
+use pagetide_core::process::Machine;
 use pagetide_core::units::NodeId;
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::{default_min_free_kbytes, MIN_FREE_KBYTES_MAX};

@@ -1,9 +1,9 @@
 //! The names that a scenario may use are those that the core knows, with the same bounds.
 
 use pagetide_core::config::Config;
-use pagetide_core::machine::Machine;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_size::PageSize;
+use pagetide_core::process::Machine;
 use pagetide_scenario::model;
 use pagetide_scenario::names::{
     find_knob, kernel_caches, BackgroundCompactionPolicy, CompactionCapturePolicy,

@@ -5,7 +5,7 @@
 //!
 //! Invariant: afterwards the machine has the slab pages that were asked for, and as much free as before.
 
-use pagetide_core::machine::Machine;
+use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, SlabError};
 use pagetide_core::units::CacheId;
 use pagetide_scenario::kernel_objects::{BootCache, BootObjects};

@@ -4,7 +4,7 @@
 //!
 //! Invariant: a table's objects add up to those of all caches.
 
-use pagetide_core::machine::Machine;
+use pagetide_core::process::Machine;
 use pagetide_core::slab::breakdown::GroupSlabs;
 use pagetide_core::units::MemcgId;
 use std::collections::BTreeMap;

@@ -36,7 +36,7 @@ use grace::GracePeriod;
 use names::ThingCaches;
 use pagetide_core::audit::Violation;
 use pagetide_core::effect::{Effect, Io, Throttle};
-use pagetide_core::machine::Machine;
+use pagetide_core::process::Machine;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use pagetide_scenario::model;
 use slab_levels::SlabLevels;

@@ -18,7 +18,7 @@ use pagetide_bench::driver::Driver;
 use pagetide_bench::stream;
 use pagetide_core::config::Config;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
-use pagetide_core::page_table::Advice;
+use pagetide_core::process::page_table::Advice;
 use pagetide_core::units::PAGE_SIZE;
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::zone::ZONE_DMA32;

@@ -4,8 +4,8 @@
 
 use super::Violation;
 use crate::lruvec::{Lru, NR_LRU_LISTS};
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::units::MemcgId;
 use alloc::format;
 use alloc::vec;

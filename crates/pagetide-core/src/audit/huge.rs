@@ -3,9 +3,9 @@
 //! Linux: what `VM_BUG_ON_PAGE` checks about compound pages here and there.
 
 use super::Violation;
-use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
-use crate::page_table::Pte;
+use crate::process::page_table::Pte;
+use crate::process::Machine;
 use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 use alloc::format;
 

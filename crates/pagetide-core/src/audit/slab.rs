@@ -4,9 +4,9 @@
 
 use super::Violation;
 use crate::config::SlabAccounting;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page::{PageFlags, Place};
+use crate::process::Machine;
 use crate::slab::cpu_slab::{kept_bits, low_bits};
 use crate::slab::kmem_cache::{KmemCache, Seat, NO_SLAB};
 use crate::slab::objcg::NO_OWNER;

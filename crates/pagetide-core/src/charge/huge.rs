@@ -16,8 +16,8 @@ use super::Slow;
 use crate::call::Ctx;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::slowpath::SlowPath;
 use crate::units::{Cpu, MemcgId, Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 

@@ -10,8 +10,8 @@
 use super::ChargePath;
 use crate::call::Ctx;
 use crate::gfp::Gfp;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::slab::allocate::Lack;
 use crate::units::MemcgId;
 

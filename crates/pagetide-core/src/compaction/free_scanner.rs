@@ -12,8 +12,8 @@ use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, COMPACT_CLUSTER_MAX};
 use crate::config::CompactionPolicy;
 use crate::gfp::MigrateType;
-use crate::machine::Machine;
 use crate::page::Place;
+use crate::process::Machine;
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::vmstat::Event;
 

@@ -19,9 +19,9 @@ use super::CompactControl;
 use crate::buddy::clear_page;
 use crate::config::CompactionPolicy;
 use crate::effect::{Effect, Effects};
-use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
-use crate::page_table::{Pte, VmaId};
+use crate::process::page_table::{Pte, VmaId};
+use crate::process::Machine;
 use crate::units::{Cpu, FileId, Pfn, SwapSlot};
 use crate::vmstat::Event;
 

@@ -14,8 +14,8 @@ use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, Compactor, FastStart, COMPACT_CLUSTER_MAX};
 use crate::config::CompactionPolicy;
 use crate::gfp::{Gfp, MigrateType};
-use crate::machine::Machine;
 use crate::page::{Page, PageFlags, Place};
+use crate::process::Machine;
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use crate::vmstat::{Event, NodeStat};
 

@@ -10,8 +10,8 @@ use super::{CompactMode, Compactor, Goal};
 use crate::call::{Ctx, Outcome};
 use crate::effect::Step;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
-use crate::machine::Machine;
 use crate::node::ZoneRef;
+use crate::process::Machine;
 use crate::units::NodeId;
 
 /// The write in progress.

@@ -12,7 +12,7 @@
 use super::error::{quoted, ControlError, Errno};
 use super::parse::{self, Malformed};
 use crate::config::SlubPolicy;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::slab::kmem_cache::Seat;
 use crate::slab::{CacheTuning, KmemCache};
 use crate::units::{CacheId, Cpu};

@@ -6,7 +6,7 @@
 //! (fs/drop_caches.c), and `enabled_store` (mm/huge_memory.c).
 
 use crate::config::Thp;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::units::Cpu;
 use crate::vmstat::{Event, NodeStat};
 use crate::watermark;

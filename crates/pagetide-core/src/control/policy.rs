@@ -10,8 +10,8 @@ use crate::config::{
     SlabAccounting, SlabOwners, SlubPolicy, SoftLimitDirect, SoftLimitNode, SoftLimitPolicy,
     SoftLimitRoot, Thp, ThpDefrag,
 };
-use crate::machine::Machine;
 use crate::pcp::PcpPolicy;
+use crate::process::Machine;
 use crate::watermark::WatermarkPolicy;
 use alloc::format;
 use alloc::string::String;

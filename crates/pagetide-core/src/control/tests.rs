@@ -5,7 +5,7 @@ use super::*;
 use crate::config::Config;
 use crate::effect::Effect;
 use crate::node::{NodeSpec, ZoneSpec};
-use crate::page_table::{Advice, Backing};
+use crate::process::page_table::{Advice, Backing};
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
 use crate::vmstat::Event;
 use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};

@@ -6,7 +6,7 @@
 use super::put;
 use super::zones::put_zone_head;
 use crate::compaction::fragmentation::{fragmentation_index, unusable_index};
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::units::{Order, MAX_PAGE_ORDER};
 use crate::zone::Zone;
 use alloc::string::String;

@@ -5,8 +5,8 @@
 
 use super::put;
 use crate::gfp::Watermark;
-use crate::machine::Machine;
-use crate::page_table::Backing;
+use crate::process::page_table::Backing;
+use crate::process::Machine;
 use crate::units::HPAGE_PMD_NR;
 use crate::vmstat::NodeStat;
 use crate::zone::Zone;

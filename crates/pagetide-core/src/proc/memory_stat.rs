@@ -4,9 +4,9 @@
 //! those of the machine.
 
 use super::{put, Row};
-use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page::{Page, PageFlags};
+use crate::process::Machine;
 use crate::units::{MemcgId, NodeId, HPAGE_PMD_NR};
 use crate::vmstat::NodeStat;
 use alloc::string::String;

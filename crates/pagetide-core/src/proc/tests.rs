@@ -6,7 +6,7 @@ use crate::call::{Call, Outcome};
 use crate::config::Config;
 use crate::effect::{Effect, Step};
 use crate::node::NodeSpec;
-use crate::page_table::{Advice, Backing};
+use crate::process::page_table::{Advice, Backing};
 use crate::units::{Cpu, MemcgId, NodeId, PAGE_SIZE};
 use alloc::collections::BTreeMap;
 use alloc::string::ToString;

@@ -7,9 +7,9 @@
 
 use super::{is_node_counter, put, Row};
 use crate::gfp::{MigrateType, Watermark};
-use crate::machine::Machine;
 use crate::node::Node;
 use crate::page::PageFlags;
+use crate::process::Machine;
 use crate::reclaim::kswapd::MAX_RECLAIM_RETRIES;
 use crate::units::{NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::vmstat::NodeStat;

@@ -10,8 +10,8 @@
 use super::group_policy::{GroupPolicy, Plan, Visit};
 use super::ScanControl;
 use crate::config::SoftLimitPolicy;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 
 /// The policy.
 pub(crate) struct Graded;

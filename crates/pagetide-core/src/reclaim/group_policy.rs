@@ -18,8 +18,8 @@ use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY};
 
 /// The group that a walk has come to.

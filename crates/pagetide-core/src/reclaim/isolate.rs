@@ -8,8 +8,8 @@
 
 use super::ScanControl;
 use crate::lruvec::Lru;
-use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
+use crate::process::Machine;
 use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::Event;
 use alloc::vec::Vec;

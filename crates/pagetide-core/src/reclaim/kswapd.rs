@@ -17,9 +17,9 @@ use crate::effect::{Effect, Effects, Step, Throttle, Wait};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::lruvec::Lru;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page_alloc::Memory;
+use crate::process::Machine;
 use crate::units::{
     Cpu, MemcgId, MmId, Nanos, NodeId, Order, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
 };

@@ -14,7 +14,7 @@ use super::ScanControl;
 use crate::config::LruPolicy;
 use crate::gfp::Watermark;
 use crate::lruvec::Lru;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::units::{MemcgId, NodeId};
 use crate::vmstat::NodeStat;
 

@@ -11,9 +11,9 @@
 use super::group_policy::{GroupPolicy, Plan, Visit};
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
-use crate::machine::Machine;
 use crate::memcg::{MemoryEvent, ROOT};
 use crate::page_counter::effective_protection;
+use crate::process::Machine;
 use crate::units::MemcgId;
 
 /// The policy.

@@ -9,8 +9,8 @@ use super::group_policy::Plan;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::config::LruPolicy;
 use crate::lruvec::Lru;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 use crate::vmstat::NodeStat;
 

@@ -17,10 +17,10 @@ use crate::effect::{Effect, Io};
 use crate::event::TraceEvent;
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
-use crate::machine::Machine;
 use crate::memcg::MemoryEvent;
 use crate::page::{Page, PageFlags, Place};
-use crate::page_table::Pte;
+use crate::process::page_table::Pte;
+use crate::process::Machine;
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
@@ -451,7 +451,7 @@ impl Machine {
                 self.vmas[mapping].ptes[index].test_clear_young()
             };
             let vma = &self.vmas[mapping];
-            let counts = vma.advice != crate::page_table::Advice::Sequential;
+            let counts = vma.advice != crate::process::page_table::Advice::Sequential;
             return (u32::from(young && counts), vma.executable);
         }
         let mut referenced = 0;
@@ -469,7 +469,7 @@ impl Machine {
                 continue;
             }
             if !foreign && pte.test_clear_young() {
-                if vma.advice != crate::page_table::Advice::Sequential {
+                if vma.advice != crate::process::page_table::Advice::Sequential {
                     referenced += 1;
                 }
                 executable |= vma.executable;

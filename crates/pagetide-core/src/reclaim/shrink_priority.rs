@@ -12,7 +12,7 @@
 use super::group_policy::{GroupPolicy, Plan, Visit};
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::units::{MemcgId, DEF_PRIORITY};
 
 /// The policy.

@@ -16,9 +16,9 @@ use super::group_policy::{GroupPolicy, Plan, Visit, Walk};
 use super::ScanControl;
 use crate::config::{SoftLimitDirect, SoftLimitNode, SoftLimitPolicy, SoftLimitRoot};
 use crate::lruvec::Lru;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page_counter::UNLIMITED;
+use crate::process::Machine;
 use crate::units::{MemcgId, NodeId};
 
 /// The policy.

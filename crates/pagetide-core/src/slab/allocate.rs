@@ -14,9 +14,9 @@ use super::{Object, SlabError};
 use crate::call::Ctx;
 use crate::config::SlabAccounting;
 use crate::gfp::{AllocFlags, Gfp};
-use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page::{PageFlags, Place};
+use crate::process::Machine;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
 use crate::vmstat::NodeStat;
 

@@ -11,8 +11,8 @@
 
 use super::allocate::slab_stat;
 use super::KmemCache;
-use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
+use crate::process::Machine;
 use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::vec::Vec;
 

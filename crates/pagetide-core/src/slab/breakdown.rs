@@ -11,8 +11,8 @@ use super::cached::CachedKind;
 use super::objcg::NO_OWNER;
 use super::slabinfo::SlabUsage;
 use crate::config::SlabAccounting;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::units::{CacheId, MemcgId};
 use alloc::vec::Vec;
 

@@ -12,8 +12,8 @@ use crate::call::Ctx;
 use crate::charge::MEMCG_CHARGE_BATCH;
 use crate::config::SlabAccounting;
 use crate::gfp::Gfp;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::units::{CacheId, Cpu, MmId};
 use alloc::vec::Vec;
 

@@ -13,7 +13,7 @@
 
 use super::{Object, SlabError};
 use crate::digest::Digest;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId};
 use alloc::vec::Vec;
 

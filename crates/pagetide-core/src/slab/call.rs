@@ -10,7 +10,7 @@ use crate::call::{Ctx, Outcome};
 use crate::charge::Slow;
 use crate::effect::Step;
 use crate::gfp::Gfp;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::slowpath::SlowPath;
 use crate::units::{CacheId, Order};
 

@@ -30,7 +30,7 @@ mod tests;
 use crate::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::control::Errno;
 use crate::digest::Digest;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::format;

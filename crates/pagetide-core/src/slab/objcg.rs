@@ -15,8 +15,8 @@
 use super::allocate::Lack;
 use crate::call::Ctx;
 use crate::digest::Digest;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::units::{Cpu, MemcgId};
 use alloc::vec::Vec;
 

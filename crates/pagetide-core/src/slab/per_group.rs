@@ -15,8 +15,8 @@ use crate::config::SlabAccounting;
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step};
 use crate::gfp::Gfp;
-use crate::machine::Machine;
 use crate::memcg::{Position, ROOT};
+use crate::process::Machine;
 use crate::units::{CacheId, Cpu, MemcgId, MmId, Nanos};
 use alloc::format;
 

@@ -11,7 +11,7 @@
 use super::cached::CachedKind;
 use crate::digest::Digest;
 use crate::event::TraceEvent;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::units::{Cpu, MemcgId, NodeId};
 use crate::vmstat::Event;
 

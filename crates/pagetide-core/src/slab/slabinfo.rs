@@ -10,7 +10,7 @@
 
 use super::kmem_cache::Seat;
 use super::KmemCache;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::units::{CacheId, MemcgId};
 use alloc::string::String;
 use core::fmt::Write;

@@ -3,9 +3,9 @@
 
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::effect::{Effect, Io, Step, Wait};
-use pagetide_core::khugepaged::KhugepagedIdle;
-use pagetide_core::machine::{Machine, Touch};
-use pagetide_core::page_table::VmaId;
+use pagetide_core::process::khugepaged::KhugepagedIdle;
+use pagetide_core::process::page_table::VmaId;
+use pagetide_core::process::{Machine, Touch};
 use pagetide_core::reclaim::kswapd::KswapdIdle;
 use pagetide_core::units::{Cpu, MmId, NodeId, Pfn};
 

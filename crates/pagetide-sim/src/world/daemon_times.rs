@@ -6,7 +6,7 @@
 //!
 //! Invariant: a span that is open began at or before now.
 
-use pagetide_core::machine::Machine;
+use pagetide_core::process::Machine;
 use pagetide_core::units::{Nanos, NodeId};
 use pagetide_core::vmstat::Event;
 

@@ -6,7 +6,7 @@ use super::{After, Event, Thread, World};
 use pagetide_core::compaction::kcompactd::KcompactdIdle;
 use pagetide_core::config::Thp;
 use pagetide_core::effect::{Step, Wait};
-use pagetide_core::khugepaged::KhugepagedIdle;
+use pagetide_core::process::khugepaged::KhugepagedIdle;
 use pagetide_core::reclaim::kswapd::KswapdIdle;
 use pagetide_core::units::{Cpu, Nanos, NodeId};
 

@@ -10,8 +10,8 @@
 use super::{Thread, World, WorldError};
 use crate::task::Task;
 use pagetide_core::event::{Field, TraceEvent};
-use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
+use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, MemcgId, MmId, Nanos};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};

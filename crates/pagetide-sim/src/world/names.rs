@@ -14,7 +14,7 @@ use super::World;
 use crate::task::{ObjectStep, Part, ThingKey};
 use pagetide_core::call::{Call, Outcome};
 use pagetide_core::gfp::Gfp;
-use pagetide_core::machine::Machine;
+use pagetide_core::process::Machine;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::{CacheSpec, SlabError};
 use pagetide_core::units::{CacheId, Cpu, Nanos};

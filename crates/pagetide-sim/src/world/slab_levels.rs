@@ -2,7 +2,7 @@
 //!
 //! Linux: /proc/slabinfo and `nr_slab_*`. SLUB counts every object of a slab that a CPU has at hand as
 //! active, and so do these keys, to be held against the kernel's; what is in use and nothing else is in
-//! [`Machine::slabinfo`](pagetide_core::machine::Machine::slabinfo). Invariant: nothing is reported where
+//! [`Machine::slabinfo`](pagetide_core::process::Machine::slabinfo). Invariant: nothing is reported where
 //! tasks make neither names nor pipes.
 
 use super::World;

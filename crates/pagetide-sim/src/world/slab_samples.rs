@@ -6,7 +6,7 @@
 //! Invariant: sampling only reads the machine and puts nothing in the queue: a run with it and a run
 //! without it are the same run.
 
-use pagetide_core::machine::Machine;
+use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, Nanos};
 use pagetide_core::vmstat::NodeStat;
 

@@ -12,9 +12,9 @@
 
 use super::World;
 use pagetide_core::compaction::fragmentation::FreeBlocks;
-use pagetide_core::machine::Machine;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::Node;
+use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, Nanos, PAGEBLOCK_ORDER};
 use pagetide_core::vmstat::Event;
 use pagetide_scenario::model::Setup;

@@ -10,7 +10,7 @@
 
 use crate::digest::Digest;
 use crate::page_size::PageSize;
-use crate::page_table::VmaId;
+use crate::process::page_table::VmaId;
 use crate::slab::Object;
 use crate::units::Pfn;
 use crate::workingset::Shadow;

@@ -14,9 +14,9 @@
 use crate::buddy::clear_tails;
 use crate::effect::Effects;
 use crate::huge_memory::region_of;
-use crate::machine::Machine;
 use crate::page::PageFlags;
-use crate::page_table::{Advice, Backing, Pte, VmaId};
+use crate::process::page_table::{Advice, Backing, Pte, VmaId};
+use crate::process::Machine;
 use crate::units::{Cpu, Pfn, SwapSlot, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 use crate::vmstat::NodeStat;
 

@@ -7,7 +7,7 @@
 //! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped
 //! again belongs to the swap cache alone, or to nobody.
 //!
-//! [`SwapReadahead`]: crate::readahead::SwapReadahead
+//! [`SwapReadahead`]: crate::process::readahead::SwapReadahead
 
 use super::{Fault, Stage, SwapWindow, SwapinHistory};
 use crate::call::{Alloc, Ctx, Outcome};
@@ -15,9 +15,9 @@ use crate::charge::Slow;
 use crate::config::LruPolicy;
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::gfp::Gfp;
-use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
-use crate::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
+use crate::process::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
+use crate::process::Machine;
 use crate::reclaim::shrink_node::TICK;
 use crate::units::{MemcgId, Pfn, SwapSlot};
 use crate::vmstat::Event;
@@ -308,8 +308,8 @@ mod tests {
     use crate::call::Call;
     use crate::config::Config;
     use crate::node::NodeSpec;
-    use crate::page_table::{Advice, Backing, VmaId};
-    use crate::readahead::SwapReadahead;
+    use crate::process::page_table::{Advice, Backing, VmaId};
+    use crate::process::readahead::SwapReadahead;
     use crate::units::{Cpu, MmId, NodeId};
     use alloc::vec::Vec;
 

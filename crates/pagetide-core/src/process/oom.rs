@@ -9,8 +9,8 @@
 
 use crate::effect::Effect;
 use crate::event::TraceEvent;
-use crate::machine::Machine;
 use crate::memcg::MemoryEvent;
+use crate::process::Machine;
 use crate::units::{MemcgId, MmId};
 use crate::vmstat::Event;
 
@@ -18,11 +18,11 @@ impl Machine {
     /// Kills somebody of a group or below it; of anybody, for the root. Returns whether memory can be
     /// expected: a victim was chosen or is dying.
     pub(crate) fn out_of_memory(&mut self, scope: MemcgId, asker: MmId) -> bool {
-        let in_scope = |mm: &crate::machine::Mm| self.is_descendant(mm.memcg, scope);
+        let in_scope = |mm: &crate::process::Mm| self.is_descendant(mm.memcg, scope);
         if self.mms.iter().any(|mm| mm.oom_victim && !mm.exited && in_scope(mm)) {
             return true;
         }
-        let badness = |mm: &crate::machine::Mm| -> u64 {
+        let badness = |mm: &crate::process::Mm| -> u64 {
             mm.vmas
                 .iter()
                 .map(|vma| {

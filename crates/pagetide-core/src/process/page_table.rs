@@ -214,11 +214,11 @@ pub struct Vma {
     /// Entries that are swapped out.
     pub nr_swapped: u64,
     /// Read-ahead state of the mapping's open file.
-    pub readahead: crate::readahead::ReadaheadState,
+    pub readahead: crate::process::readahead::ReadaheadState,
     /// Faults without read-ahead hits (Linux `mmap_miss`).
     pub mmap_miss: u32,
     /// How useful reading ahead from swap has been.
-    pub swap_readahead: crate::readahead::SwapReadahead,
+    pub swap_readahead: crate::process::readahead::SwapReadahead,
     /// How many of its pages there are so far; fewer than there will be only in a heap that grows.
     pub grown: u64,
     /// Whether the mapping still exists.

@@ -11,9 +11,9 @@ use crate::call::{Alloc, Ctx, Outcome};
 use crate::charge::Slow;
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::gfp::Gfp;
-use crate::machine::Machine;
 use crate::page::PageFlags;
-use crate::readahead::{ReadaheadState, Window};
+use crate::process::readahead::{ReadaheadState, Window};
+use crate::process::Machine;
 use crate::units::{Cpu, FileId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 
@@ -421,7 +421,7 @@ mod tests {
     use crate::call::Call;
     use crate::config::Config;
     use crate::node::NodeSpec;
-    use crate::page_table::{Advice, Backing};
+    use crate::process::page_table::{Advice, Backing};
     use crate::units::{Cpu, PAGE_SIZE};
     use alloc::vec::Vec;
 

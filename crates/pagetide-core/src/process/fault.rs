@@ -18,11 +18,11 @@ use crate::config::LruPolicy;
 use crate::digest::Digest;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
 use crate::page::PageFlags;
-use crate::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD};
-use crate::readahead::Window;
+use crate::process::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD};
+use crate::process::readahead::Window;
+use crate::process::Machine;
 use crate::units::{FileId, MemcgId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 

@@ -14,8 +14,8 @@
 
 use crate::call::Ctx;
 use crate::gfp::Gfp;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::slab::Object;
 use crate::units::{Cpu, FileId};
 

@@ -12,7 +12,7 @@ use crate::call::{Alloc, Ctx, Outcome};
 use crate::charge::Slow;
 use crate::effect::Step;
 use crate::gfp::Gfp;
-use crate::machine::Machine;
+use crate::process::Machine;
 use crate::slowpath::SlowPath;
 use crate::units::{Cpu, MmId, Order, Pfn, MAX_PAGE_ORDER};
 

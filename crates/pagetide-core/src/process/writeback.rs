@@ -13,10 +13,10 @@
 use crate::call::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
-use crate::filemap::BIO_MAX_PAGES;
-use crate::machine::Machine;
 use crate::page::PageFlags;
 use crate::page_size::PageSize;
+use crate::process::filemap::BIO_MAX_PAGES;
+use crate::process::Machine;
 use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 use alloc::collections::VecDeque;

@@ -6,6 +6,19 @@
 //!
 //! Invariant: see [`crate::audit`].
 
+pub mod fault;
+pub mod filemap;
+pub mod kernel_block;
+pub mod khugepaged;
+pub mod oom;
+pub mod page_cache;
+pub mod page_table;
+pub mod psi;
+pub mod readahead;
+mod tree_nodes;
+pub mod writeback;
+mod zap;
+
 use crate::boot::SetupError;
 use crate::call::{Call, Outcome};
 use crate::charge::Stock;
@@ -14,16 +27,17 @@ use crate::compaction::Compactions;
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
 use crate::event::EventLog;
-use crate::khugepaged::KhugepagedScan;
 use crate::lru::LruBatches;
 use crate::lruvec::NR_LRU_LISTS;
 use crate::memcg::{Memcg, ROOT};
 use crate::node::NodeSpec;
 use crate::page::{Page, PageFlags, Place};
 use crate::page_alloc::Memory;
-use crate::page_cache::FileCache;
 use crate::page_size::PageSize;
-use crate::page_table::{Backing, Pte, Vma, VmaId};
+use crate::process::khugepaged::KhugepagedScan;
+use crate::process::page_cache::FileCache;
+use crate::process::page_table::{Backing, Pte, Vma, VmaId};
+use crate::process::writeback::Writeback;
 use crate::reclaim::kswapd::Kswapd;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
@@ -31,7 +45,6 @@ use crate::swap::SwapArea;
 use crate::units::{Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Pfn, MAX_PAGES};
 use crate::vmstat::NodeStat;
 use crate::work::Work;
-use crate::writeback::Writeback;
 use crate::zone::MAX_NR_ZONES;
 use alloc::vec::Vec;
 
@@ -117,7 +130,7 @@ pub struct Machine {
     pub need_resched: bool,
     pub(crate) effects: Vec<Effect>,
     pub(crate) events: EventLog,
-    pub(crate) swapin: crate::fault::SwapinHistory,
+    pub(crate) swapin: crate::process::fault::SwapinHistory,
     pub(crate) khugepaged: KhugepagedScan,
     /// Buffers reused between steps, so that none allocates.
     pub(crate) scratch: Vec<Pfn>,
@@ -265,7 +278,7 @@ impl Machine {
         mm: MmId,
         backing: Backing,
         pages: u64,
-        advice: crate::page_table::Advice,
+        advice: crate::process::page_table::Advice,
         executable: bool,
     ) -> VmaId {
         let id = VmaId(self.vmas.len() as u32);

@@ -10,8 +10,8 @@
 //! swap never that of the mapping or of the page of page table.
 
 use crate::digest::Digest;
-use crate::page_cache::FileCache;
 use crate::page_size::PageSize;
+use crate::process::page_cache::FileCache;
 use crate::units::FileId;
 use core::ops::Range;
 

@@ -13,8 +13,8 @@ use crate::charge::Slow;
 use crate::config::CompactionPolicy;
 use crate::effect::Step;
 use crate::huge_memory::region_of;
-use crate::machine::Machine;
-use crate::page_table::Pte;
+use crate::process::page_table::Pte;
+use crate::process::Machine;
 use crate::units::HPAGE_PMD_NR;
 use crate::vmstat::Event;
 

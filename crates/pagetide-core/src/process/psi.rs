@@ -8,8 +8,8 @@
 //! Difference from Linux: no per-CPU weighting, and no running averages; totals only.
 
 use crate::digest::Digest;
-use crate::machine::Machine;
 use crate::memcg::ROOT;
+use crate::process::Machine;
 use crate::units::{MemcgId, MmId, Nanos};
 
 /// Totals of stalled time.
