@@ -4,14 +4,16 @@
 //! I/O ends at once. While kswapd is awake it does one batch for each step of the task, as if
 //! both ran side by side.
 
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::config::Config;
 use pagetide_core::effect::{Effect, Step, Wait};
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::Call;
+use pagetide_core::process::MmId;
 use pagetide_core::process::{Machine, Touch};
 use pagetide_core::reclaim::kswapd::KswapdIdle;
-use pagetide_core::units::{Cpu, MmId, NodeId, PAGE_SIZE};
+use pagetide_core::units::{Cpu, NodeId, PAGE_SIZE};
 use pagetide_core::work::Work;
 
 const TASK_CPU: Cpu = Cpu(0);

@@ -9,10 +9,10 @@ mod huge;
 mod slab;
 
 use crate::lruvec::{Lru, NR_LRU_LISTS};
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
-use crate::process::page_table::Backing;
-use crate::process::Machine;
-use crate::units::{FileId, MemcgId, NodeId, Pfn};
+use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::NodeStat;
 use alloc::format;
 use alloc::string::String;
@@ -34,12 +34,13 @@ impl core::error::Error for Violation {}
 macro_rules! check {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {
-            return Err(Violation(format!($($message)+)));
+            return Err($crate::audit::Violation(alloc::format!($($message)+)));
         }
     };
 }
+pub(crate) use check;
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Checks everything. O(frames + entries + cached pages).
     ///
     /// # Errors
@@ -47,10 +48,8 @@ impl Machine {
     pub fn audit(&self) -> Result<(), Violation> {
         self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
         self.audit_lists()?;
-        self.audit_mappings()?;
+        O::audit(self)?;
         self.audit_huge_pages()?;
-        self.audit_kernel_blocks()?;
-        self.audit_page_cache()?;
         self.audit_swap()?;
         self.audit_counts()?;
         self.audit_slabs()?;
@@ -154,139 +153,6 @@ impl Machine {
         Ok(isolated)
     }
 
-    /// Page-table entries against page descriptors.
-    fn audit_mappings(&self) -> Result<(), Violation> {
-        let pages = &self.mem.pages;
-        let mut mapcounts = vec![0u32; pages.len()];
-        for (id, vma) in self.vmas.iter().enumerate() {
-            let (mut present, mut swapped) = (0, 0);
-            for (at, &pte) in vma.ptes.iter().enumerate() {
-                if let Some(slot) = pte.swap_slot() {
-                    swapped += 1;
-                    check!(self.swap.is_mapped(slot), "vma {id} page {at}: {slot:?} is not mapped");
-                } else if let Some((pfn, _)) = pte.migrating() {
-                    let page = &pages[pfn.idx()];
-                    check!(
-                        page.has(PageFlags::MIGRATING) && page.index as usize == at,
-                        "vma {id} page {at}: waits for {pfn:?}, which is {page:?}"
-                    );
-                } else if pte.is_present() && !pte.is_zero_page() {
-                    present += 1;
-                    let pfn = pte.pfn();
-                    let page = &pages[pfn.idx()];
-                    // Of a huge page the first entry counts; the others are checked with it.
-                    if page.place == Place::HugeTail {
-                        continue;
-                    }
-                    mapcounts[pfn.idx()] += 1;
-                    check!(
-                        page.index as usize == at,
-                        "vma {id} page {at}: {pfn:?} has another index"
-                    );
-                    match vma.backing {
-                        Backing::Anon => check!(
-                            page.has(PageFlags::ANON) && page.mapping as usize == id,
-                            "vma {id} page {at}: {pfn:?} belongs to somebody else"
-                        ),
-                        Backing::File(file) => check!(
-                            self.files[file.idx()].get(at as u32) == Some(pfn),
-                            "vma {id} page {at}: {pfn:?} is not the cached page"
-                        ),
-                    }
-                }
-            }
-            check!(
-                vma.nr_present == present,
-                "vma {id}: {} present, {present} found",
-                vma.nr_present
-            );
-            check!(
-                vma.nr_swapped == swapped,
-                "vma {id}: {} swapped, {swapped} found",
-                vma.nr_swapped
-            );
-        }
-        for (at, page) in pages.iter().enumerate() {
-            let mapcount = u32::from(page.mapcount);
-            check!(
-                mapcount == mapcounts[at],
-                "pfn{at}: mapcount {mapcount}, {} entries",
-                mapcounts[at]
-            );
-        }
-        Ok(())
-    }
-
-    /// Blocks of kernel memory against their descriptors.
-    fn audit_kernel_blocks(&self) -> Result<(), Violation> {
-        for (id, mm) in self.mms.iter().enumerate() {
-            check!(
-                !mm.exited || mm.kernel_blocks.is_empty(),
-                "mm{id} is gone and holds kernel memory"
-            );
-            for (at, pfn) in mm.kernel_blocks.iter().enumerate() {
-                let page = &self.mem.pages[pfn.idx()];
-                check!(
-                    page.mapping as usize == id && page.index as usize == at,
-                    "mm{id} block {at}: {pfn:?} belongs to somebody else"
-                );
-                check!(
-                    page.place == Place::Allocated && page.flags == PageFlags::EMPTY,
-                    "mm{id} block {at}: {pfn:?} is {page:?}"
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// Page-cache slots and dirty tags against page descriptors.
-    fn audit_page_cache(&self) -> Result<(), Violation> {
-        let pages = &self.mem.pages;
-        let mut nr_file = 0;
-        for (id, file) in self.files.iter().enumerate() {
-            let mut found = 0;
-            let mut wrong = None;
-            file.for_each_cached(|index, pfn| {
-                found += 1;
-                let page = &pages[pfn.idx()];
-                let matches =
-                    page.has(PageFlags::FILE) && page.mapping as usize == id && page.index == index;
-                if !matches {
-                    wrong = Some((index, pfn));
-                }
-            });
-            if let Some((index, pfn)) = wrong {
-                return Err(Violation(format!("file{id} page {index}: {pfn:?} disagrees")));
-            }
-            check!(found == file.nr_pages, "file{id}: {} pages, {found} found", file.nr_pages);
-            nr_file += found;
-            let (mut at, mut dirty) = (0, 0);
-            while let Some(index) = file.next_dirty(at) {
-                at = index + 1;
-                dirty += 1;
-                let marked =
-                    file.get(index).is_some_and(|pfn| pages[pfn.idx()].has(PageFlags::DIRTY));
-                check!(marked, "file{id} page {index} is tagged dirty, its page is not");
-            }
-            check!(dirty == file.nr_dirty, "file{id}: {} dirty, {dirty} found", file.nr_dirty);
-            let queued = self.writeback.nr_queued(FileId(id as u32));
-            check!(queued <= 1, "file{id} is queued for writeback {queued} times");
-            check!(dirty == 0 || queued == 1, "file{id} is dirty, not queued for writeback");
-        }
-        let by_page = pages.iter().filter(|page| page.has(PageFlags::FILE)).count() as u64;
-        check!(by_page == nr_file, "{by_page} file pages, {nr_file} in page caches");
-        for (at, page) in pages.iter().enumerate() {
-            if page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY) {
-                let file = &self.files[FileId(page.mapping).idx()];
-                check!(
-                    file.next_dirty(page.index) == Some(page.index),
-                    "pfn{at} is dirty, untagged"
-                );
-            }
-        }
-        Ok(())
-    }
-
     /// Swap slots against the swap cache.
     fn audit_swap(&self) -> Result<(), Violation> {
         let (used, cached) = self.swap.count();
@@ -342,16 +208,13 @@ impl Machine {
             let huge = page.has(PageFlags::HEAD) && page.mapcount > 0;
             stat[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
         }
-        for vma in &self.vmas {
-            for table in vma.tables.iter().filter(|table| table.is_some()) {
-                let node = self.mem.pages[table.idx()].node();
-                stats[node.idx()][NodeStat::NrPageTablePages as usize] += 1;
-                check!(
-                    self.mem.pages[table.idx()].memcg.is_some(),
-                    "{table:?}: a page table that nobody pays for"
-                );
-            }
-        }
+        let mut unpaid = None;
+        self.owners.for_each_own_frame(&mut |table| {
+            let page = &self.mem.pages[table.idx()];
+            stats[page.node().idx()][NodeStat::NrPageTablePages as usize] += 1;
+            unpaid = unpaid.or(page.memcg.is_none().then_some(table));
+        });
+        check!(unpaid.is_none(), "{unpaid:?}: a page table that nobody pays for");
         self.count_slab_pages(&mut stats);
         for (id, memcg) in self.memcgs.iter().enumerate() {
             check!(

@@ -1,4 +1,5 @@
-//! What a task asks of the memory manager: a fault, a read(), a write(), as resumable state.
+//! What is asked of the memory manager, as resumable state: memory of the kernel's, objects, a write to a
+//! control file, and what the owners of pages ask for (a process: a fault, a read(), a write()).
 //!
 //! Linux runs these on the task's stack and sleeps in the middle. Here the middle is a value: a
 //! [`Call`] is stepped until done, and every step does a bounded amount of work, so a world may
@@ -9,18 +10,15 @@
 use crate::charge::Slow;
 use crate::compaction::CompactMemory;
 use crate::control::{Errno, GroupWrite};
+use crate::ctx::Ctx;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
+use crate::manager::Manager;
 use crate::memory_high::OverHigh;
-use crate::process::fault::Fault;
-use crate::process::filemap::{FileRead, FileWrite};
-use crate::process::kernel_block::KernelAlloc;
-use crate::process::page_table::VmaId;
-use crate::process::readahead::ReadaheadState;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::slab::call::KmemAlloc;
 use crate::slab::Object;
-use crate::units::{CacheId, Cpu, FileId, MemcgId, MmId, Nanos, NodeId, Order, Pfn};
+use crate::units::{Asker, CacheId, Cpu, Nanos, NodeId, Pfn};
 use alloc::boxed::Box;
 
 /// How a call ended.
@@ -48,98 +46,67 @@ pub enum Outcome {
     Refused(Errno),
 }
 
-/// Who asks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ctx {
-    pub cpu: Cpu,
-    pub node: NodeId,
-    pub now: Nanos,
-    pub mm: MmId,
-    pub memcg: MemcgId,
-}
-
 /// A request in progress.
 #[derive(Clone, Debug)]
-pub struct Call {
-    pub(crate) kind: Kind,
+pub struct Call<R> {
+    pub(crate) kind: Kind<R>,
     /// The allocation that is reclaiming at the moment.
     pub(crate) slow: Option<Slow>,
     /// The call itself is done; its task pays for being above `memory.high` before it goes on.
     over_high: Option<(Outcome, OverHigh)>,
-    mm: MmId,
+    asker: Asker,
     node: NodeId,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    Fault(Fault),
-    Read(FileRead),
-    Write(FileWrite),
+pub(crate) enum Kind<R> {
+    Owner(R),
     GroupWrite(Box<GroupWrite>),
-    KernelAlloc(KernelAlloc),
     KmemAlloc(KmemAlloc),
     CompactMemory(CompactMemory),
 }
 
-impl Call {
-    /// A page fault of `mm` on a page of one of its mappings, for a task that runs on `node`.
-    pub fn fault(mm: MmId, node: NodeId, vma: VmaId, page: u64, write: bool) -> Call {
-        Call::new(Kind::Fault(Fault::new(vma, page, write)), mm, node)
+impl<R> Call<R> {
+    /// What only these owners' askers ask for.
+    pub fn of_owner(asker: Asker, node: NodeId, request: R) -> Call<R> {
+        Call::new(Kind::Owner(request), asker, node)
     }
 
-    /// A read() of `len` bytes at `offset`. `readahead` is the open file's state; take it back
-    /// with [`Call::readahead`] when the call is done.
-    pub fn read(
-        mm: MmId,
-        node: NodeId,
-        file: FileId,
-        offset: u64,
-        len: u64,
-        readahead: ReadaheadState,
-    ) -> Call {
-        Call::new(Kind::Read(FileRead::new(file, offset, len, readahead)), mm, node)
-    }
-
-    /// A write() of `len` bytes at `offset`.
-    pub fn write(mm: MmId, node: NodeId, file: FileId, offset: u64, len: u64) -> Call {
-        Call::new(Kind::Write(FileWrite::new(file, offset, len)), mm, node)
+    /// The request of the owner's kind, if it is one.
+    pub fn owners_request(&self) -> Option<&R> {
+        match &self.kind {
+            Kind::Owner(request) => Some(request),
+            _ => None,
+        }
     }
 
     /// A write to a group's control file that has to reclaim: what
     /// [`Machine::write_group_control`] gave.
-    pub fn group_write(mm: MmId, node: NodeId, write: GroupWrite) -> Call {
-        Call::new(Kind::GroupWrite(Box::new(write)), mm, node)
+    pub fn group_write(asker: Asker, node: NodeId, write: GroupWrite) -> Call<R> {
+        Call::new(Kind::GroupWrite(Box::new(write)), asker, node)
     }
 
-    /// A request for 2^`order` contiguous frames of kernel memory, which `mm` holds until it frees them
-    /// ([`Machine::free_kernel_block`]) or ends. Ends as [`Outcome::Block`] or [`Outcome::NoBlock`].
-    pub fn alloc_pages(mm: MmId, node: NodeId, order: Order, gfp: Gfp) -> Call {
-        Call::new(Kind::KernelAlloc(KernelAlloc::new(order, gfp)), mm, node)
-    }
-
-    /// A request for an object of `cache` on behalf of `mm`, whose group is to pay for it if `account` says
+    /// A request for an object of `cache` on behalf of `asker`, whose group is to pay for it if `account` says
     /// so or the cache does. Ends as [`Outcome::Object`],
     /// [`Outcome::NoObject`] or [`Outcome::NoCache`]. Whoever gets it frees
-    /// it ([`Machine::kmem_cache_free`]); it does not end with `mm`.
-    pub fn kmem_alloc(mm: MmId, node: NodeId, cache: CacheId, account: bool, gfp: Gfp) -> Call {
-        Call::new(Kind::KmemAlloc(KmemAlloc::new(cache, account, gfp)), mm, node)
+    /// it ([`Machine::kmem_cache_free`]); it does not end with `asker`.
+    pub fn kmem_alloc(
+        asker: Asker,
+        node: NodeId,
+        cache: CacheId,
+        account: bool,
+        gfp: Gfp,
+    ) -> Call<R> {
+        Call::new(Kind::KmemAlloc(KmemAlloc::new(cache, account, gfp)), asker, node)
     }
 
     /// A write of 1 to `vm.compact_memory`: all that can be moved is, before the call is done.
-    pub fn compact_memory(mm: MmId, node: NodeId) -> Call {
-        Call::new(Kind::CompactMemory(CompactMemory::default()), mm, node)
+    pub fn compact_memory(asker: Asker, node: NodeId) -> Call<R> {
+        Call::new(Kind::CompactMemory(CompactMemory::default()), asker, node)
     }
 
-    fn new(kind: Kind, mm: MmId, node: NodeId) -> Call {
-        Call { kind, slow: None, over_high: None, mm, node }
-    }
-
-    /// The open file's read-ahead state after a read.
-    pub fn readahead(&self) -> Option<ReadaheadState> {
-        match &self.kind {
-            Kind::Read(read) => Some(read.readahead),
-            _ => None,
-        }
+    fn new(kind: Kind<R>, asker: Asker, node: NodeId) -> Call<R> {
+        Call { kind, slow: None, over_high: None, asker, node }
     }
 
     /// Whether the call is inside direct reclaim at the moment.
@@ -156,7 +123,7 @@ impl Call {
     }
 
     /// Whether a fault waits for a page that was in the working set (thrashing).
-    pub fn is_thrashing(&self, machine: &Machine, wait: Wait) -> bool {
+    pub fn is_thrashing<O: Owners>(&self, machine: &Manager<O>, wait: Wait) -> bool {
         match wait {
             Wait::Page(pfn) => machine.mem.pages[pfn.idx()].has(crate::page::PageFlags::WORKINGSET),
             _ => false,
@@ -164,22 +131,15 @@ impl Call {
     }
 }
 
-/// Result of asking for a page.
-pub(crate) enum Alloc {
-    /// Here it is.
-    Page(Pfn),
-    /// Not yet: hand this to the world.
-    Pending(Step<Outcome>),
-    /// There is none.
-    Failed,
-}
-
-impl Machine {
-    pub(crate) fn call_step(&mut self, call: &mut Call, cpu: Cpu, now: Nanos) -> Step<Outcome> {
-        let mm = &mut self.mms[call.mm.idx()];
-        mm.begun = true;
-        let memcg = mm.memcg;
-        let ctx = Ctx { cpu, node: call.node, now, mm: call.mm, memcg };
+impl<O: Owners> Manager<O> {
+    pub(crate) fn call_step(
+        &mut self,
+        call: &mut Call<O::Request>,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> Step<Outcome> {
+        let memcg = self.owners.asks(call.asker);
+        let ctx = Ctx { cpu, node: call.node, now, asker: call.asker, memcg };
         if let Some((outcome, paying)) = &mut call.over_high {
             return match self.over_high_step(paying, &ctx) {
                 Step::Continue => Step::Continue,
@@ -188,13 +148,10 @@ impl Machine {
             };
         }
         let step = match &mut call.kind {
-            Kind::Fault(fault) => self.fault_step(fault, &mut call.slow, &ctx),
-            Kind::Read(read) => self.read_step(read, &mut call.slow, &ctx),
-            Kind::Write(write) => self.write_step(write, &mut call.slow, &ctx),
+            Kind::Owner(request) => O::request_step(self, request, &mut call.slow, &ctx),
             Kind::GroupWrite(write) => self.group_write_step(write, &ctx),
             Kind::CompactMemory(state) => self.compact_memory_step(state, &ctx),
             Kind::KmemAlloc(wanted) => self.kmem_alloc_step(wanted, &mut call.slow, &ctx),
-            Kind::KernelAlloc(wanted) => self.kernel_alloc_step(*wanted, &mut call.slow, &ctx),
         };
         let Step::Done(outcome) = step else { return step };
         match self.begin_over_high(&ctx) {

@@ -14,12 +14,13 @@
 pub(crate) mod huge;
 mod kernel;
 
-use crate::call::{Alloc, Ctx};
+use crate::ctx::{Alloc, Ctx};
 use crate::digest::Digest;
 use crate::effect::{Step, Throttle, Wait};
 use crate::gfp::Gfp;
+use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position, ROOT};
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
 use crate::reclaim::shrink_node::TICK;
 use crate::slowpath::SlowPath;
@@ -95,7 +96,7 @@ pub(crate) struct ChargePath {
     oom_wait: bool,
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Asks for an order-0 page that `memcg` pays for. The page comes with its charge: hand both to
     /// [`Machine::charge`] or to [`Machine::discard_charged`].
     #[inline]
@@ -422,7 +423,7 @@ impl Machine {
     /// One bounded step. Done: whether there is room now.
     pub(crate) fn charge_step(&mut self, path: &mut ChargePath, ctx: &Ctx) -> Step<bool> {
         let Some(over) = self.at_position(path.over) else { return Step::Done(true) };
-        let is_victim = self.mms.get(ctx.mm.idx()).is_some_and(|mm| mm.oom_victim);
+        let is_victim = self.owners.is_dying(ctx.asker);
         if is_victim || !path.gfp.has(Gfp::DIRECT_RECLAIM) {
             return Step::Done(false);
         }
@@ -471,7 +472,7 @@ impl Machine {
             return Step::Done(false);
         }
         self.memory_event(over, MemoryEvent::Oom);
-        if !self.out_of_memory(over, ctx.mm) {
+        if !O::out_of_memory(self, over, ctx.asker) {
             return Step::Done(false);
         }
         path.retries_left = MAX_RECLAIM_RETRIES;

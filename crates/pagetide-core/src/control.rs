@@ -27,8 +27,9 @@ mod words;
 pub use error::{ControlError, Errno};
 pub use group::GroupWrite;
 
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::page_size::PageSize;
-use crate::process::Machine;
 use crate::units::{CacheId, HPAGE_PMD_NR};
 use crate::watermark::{self, WatermarkInputs};
 use crate::zone::MAX_NR_ZONES;
@@ -267,7 +268,10 @@ enum Change {
 }
 
 /// Checks every text and gathers the writes to the three marks where the last of them stands.
-fn plan(machine: &Machine, writes: &[(&str, &str)]) -> Result<Vec<Change>, ControlError> {
+fn plan<O: Owners>(
+    machine: &Manager<O>,
+    writes: &[(&str, &str)],
+) -> Result<Vec<Change>, ControlError> {
     let mut changes = Vec::with_capacity(writes.len());
     let mut marks = MarksWrite::default();
     for (name, text) in writes {
@@ -309,7 +313,7 @@ fn write_inputs(inputs: &mut WatermarkInputs, control: Control, value: i128) -> 
     true
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Names of all control files but those of caches, in the order of the documentation.
     pub fn control_names() -> impl Iterator<Item = &'static str> {
         Control::ALL.iter().map(|control| control.name())

@@ -4,7 +4,7 @@
 //! [`Effects`], which borrows the machine: nothing else can be asked of it until they are
 //! drained, and dropping undrained effects is a bug that panics.
 
-use crate::units::{FileId, MmId, NodeId, Pfn, SwapSlot};
+use crate::units::{Asker, FileId, NodeId, Pfn, SwapSlot};
 use alloc::vec::Vec;
 
 /// One I/O request. The world carries it out and reports with
@@ -72,7 +72,7 @@ pub enum Effect {
     WakeThrottled(NodeId, Throttle),
     /// Memory ran out: kill the owner of this address space, then call
     /// [`Machine::exit_mm`](crate::process::Machine::exit_mm).
-    OomKill(MmId),
+    OomKill(Asker),
 }
 
 /// Why a task sleeps inside reclaim (Linux `enum vmscan_throttle_state`, plus the reserve).

@@ -13,8 +13,9 @@
 
 use crate::effect::Throttle;
 use crate::gfp::Gfp;
-use crate::process::Machine;
-use crate::units::{MemcgId, MmId, NodeId, Order};
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::units::{Asker, MemcgId, NodeId, Order};
 use alloc::vec::Vec;
 
 /// The value of a field, for whoever prints events.
@@ -33,7 +34,7 @@ pub enum Field {
     /// A group. It may have been removed since.
     Group(MemcgId),
     /// An address space.
-    Mm(MmId),
+    Mm(Asker),
 }
 
 macro_rules! fields_from {
@@ -55,7 +56,7 @@ fields_from! {
     bool => |flag| Field::Flag(flag);
     Gfp => |gfp| Field::Gfp(gfp);
     MemcgId => |memcg| Field::Group(memcg);
-    MmId => |mm| Field::Mm(mm);
+    Asker => |mm| Field::Mm(mm);
     Throttle => |reason| Field::Name(reason_name(reason));
 }
 
@@ -272,7 +273,7 @@ trace_events! {
     /// The out-of-memory killer has chosen.
     MarkVictim = "mark_victim" {
         /// The victim.
-        victim: MmId,
+        victim: Asker,
         /// Its group.
         memcg: MemcgId,
         /// The group that ran out of memory; the root: the machine did.
@@ -306,7 +307,7 @@ impl EventLog {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Turns the log of events on, or off and empty.
     pub fn record_events(&mut self, enabled: bool) {
         self.events = EventLog { enabled, ..EventLog::default() };

@@ -9,9 +9,10 @@
 //! BATCHED page is in exactly one activate or rotate batch.
 
 use crate::lruvec::Lru;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
+use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
-use crate::process::Machine;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
@@ -41,7 +42,7 @@ impl LruBatches {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Adds a page that just became somebody's to the LRU, by way of the CPU's batch.
     pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
         debug_assert_eq!(self.mem.pages[pfn.idx()].place, Place::Allocated);

@@ -16,12 +16,13 @@ use crate::charge::CpuEvents;
 use crate::config::SlabAccounting;
 use crate::control::Errno;
 use crate::lruvec::{Lru, Lruvec};
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::page_counter::{PageCounter, UNLIMITED};
 use crate::process::psi::Psi;
-use crate::process::Machine;
 use crate::slab::cached::CachedLists;
 use crate::slab::objcg::NO_OWNER;
-use crate::units::{CacheId, MemcgId, MmId, NodeId, DEF_PRIORITY};
+use crate::units::{CacheId, MemcgId, NodeId, DEF_PRIORITY};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -242,7 +243,34 @@ pub(crate) struct Position {
     pub generation: u32,
 }
 
-impl Machine {
+/// The groups that reclaim is for: all of them, or one and what is below it.
+#[derive(Clone, Copy, Debug)]
+pub struct Within<'m> {
+    memcgs: &'m [Memcg],
+    target: Option<MemcgId>,
+}
+
+impl<'m> Within<'m> {
+    pub(crate) fn new(memcgs: &'m [Memcg], target: Option<MemcgId>) -> Within<'m> {
+        Within { memcgs, target }
+    }
+
+    /// Whether a group is one of them; it is asked for only if that makes a difference.
+    #[inline]
+    pub fn contains(&self, memcg: impl FnOnce() -> MemcgId) -> bool {
+        let Some(target) = self.target else { return true };
+        let mut at = memcg();
+        while at.is_some() {
+            if at == target {
+                return true;
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+        false
+    }
+}
+
+impl<O: Owners> Manager<O> {
     /// Adds a group under `parent` (mkdir).
     ///
     /// # Errors
@@ -438,34 +466,15 @@ impl Machine {
         if self.memcgs[id.idx()].charged == 0 {
             return;
         }
-        for vma in &self.vmas {
-            for table in vma.tables.iter().filter(|table| table.is_some()) {
-                let page = &mut self.mem.pages[table.idx()];
-                if page.memcg == id {
-                    page.memcg = parent;
-                    self.memcgs[id.idx()].charged -= 1;
-                    self.memcgs[parent.idx()].charged += 1;
-                }
+        let (pages, memcgs) = (&mut self.mem.pages, &mut self.memcgs);
+        self.owners.for_each_own_frame(&mut |table| {
+            let page = &mut pages[table.idx()];
+            if page.memcg == id {
+                page.memcg = parent;
+                memcgs[id.idx()].charged -= 1;
+                memcgs[parent.idx()].charged += 1;
             }
-        }
-    }
-
-    /// The address space moves to another group; what it has stays charged where it is, as in
-    /// version 2.
-    ///
-    /// # Errors
-    /// ENOENT if there is no such group.
-    pub fn move_mm(&mut self, mm: MmId, memcg: MemcgId) -> Result<(), Errno> {
-        if !self.memcg_is_online(memcg) {
-            return Err(Errno::Enoent);
-        }
-        if self.mms[mm.idx()].exited {
-            return Ok(());
-        }
-        let from = core::mem::replace(&mut self.mms[mm.idx()].memcg, memcg);
-        self.memcgs[from.idx()].nr_tasks -= 1;
-        self.memcgs[memcg.idx()].nr_tasks += 1;
-        Ok(())
+        });
     }
 
     /// Whether there is such a group.
@@ -498,14 +507,7 @@ impl Machine {
 
     /// Whether `memcg` is `ancestor` or below it.
     pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
-        let mut at = memcg;
-        while at.is_some() {
-            if at == ancestor {
-                return true;
-            }
-            at = self.memcgs[at.idx()].parent;
-        }
-        false
+        Within::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
     }
 
     /// A position at a group that is there now.

@@ -7,12 +7,13 @@
 //!
 //! Invariant: a task owes at most what it charged since it last paid.
 
-use crate::call::Ctx;
 use crate::charge::{MAX_RECLAIM_RETRIES, MEMCG_CHARGE_BATCH};
+use crate::ctx::Ctx;
 use crate::effect::{Step, Throttle, Wait};
 use crate::gfp::Gfp;
+use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position};
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{MemcgId, SWAP_CLUSTER_MAX};
 
@@ -40,16 +41,14 @@ pub(crate) struct OverHigh {
     slept: bool,
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Notes what a task has charged while a group on its path was above `memory.high`.
     pub(crate) fn note_over_high(&mut self, ctx: &Ctx, memcg: MemcgId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
             let counter = &self.memcgs[at.idx()].memory;
             if counter.usage > counter.high {
-                if let Some(mm) = self.mms.get_mut(ctx.mm.idx()) {
-                    mm.nr_over_high += nr;
-                }
+                self.owners.note_over_high(ctx.asker, nr);
                 return;
             }
             at = self.memcgs[at.idx()].parent;
@@ -58,9 +57,8 @@ impl Machine {
 
     /// What the task of `ctx` has to pay before it goes on, if anything.
     pub(crate) fn begin_over_high(&mut self, ctx: &Ctx) -> Option<OverHigh> {
-        let mm = &mut self.mms[ctx.mm.idx()];
-        let nr_pages = core::mem::take(&mut mm.nr_over_high);
-        if nr_pages == 0 || mm.oom_victim {
+        let nr_pages = self.owners.take_over_high(ctx.asker);
+        if nr_pages == 0 || self.owners.is_dying(ctx.asker) {
             return None;
         }
         let memcg = self.position_of(ctx.memcg);
@@ -88,7 +86,7 @@ impl Machine {
                 }
             }
         }
-        let is_victim = self.mms[ctx.mm.idx()].oom_victim;
+        let is_victim = self.owners.is_dying(ctx.asker);
         let Some(memcg) = self.at_position(state.memcg).filter(|_| !state.slept && !is_victim)
         else {
             return Step::Done(());

@@ -18,8 +18,9 @@ mod meminfo;
 mod memory_stat;
 mod zones;
 
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::{Owners, OwnersReport};
 use crate::units::{MemcgId, Nanos, NR_PAGE_ORDERS};
 use crate::vmstat::{Event, NodeStat};
 use alloc::string::String;
@@ -228,7 +229,7 @@ const FREE_BLOCKS: [&str; NR_PAGE_ORDERS] = [
     "nr_free_blocks_10",
 ];
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Every counter under its name: those of [`Machine::proc_vmstat`] in the same order. Sizes
     /// are in pages, `pgpgin` and `pgpgout` in kB.
     ///
@@ -242,15 +243,15 @@ impl Machine {
             ("nr_zone_active_file", NodeStat::NrActiveFile),
             ("nr_zone_unevictable", NodeStat::NrUnevictable),
         ];
-        let (background, threshold) = self.dirty_limits();
+        let OwnersReport { nr_shadows, dirty_limits, .. } = O::report(self);
+        let (background, threshold) = dirty_limits;
         let mut rows: Vec<Row> = Vec::with_capacity(VMSTAT_ORDER.len());
         rows.push(("nr_free_pages", self.nr_free_pages()));
         rows.extend(zones.map(|(name, stat)| (name, self.global_node_stat(stat))));
         rows.push(("nr_zone_write_pending", self.write_pending()));
         rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat))));
         // Linux counts tree nodes that hold shadows; we count the shadows.
-        let shadows = self.files.iter().map(|file| file.nr_shadows).sum();
-        rows.push(("workingset_nodes", shadows));
+        rows.push(("workingset_nodes", nr_shadows));
         rows.push(("nr_dirty_threshold", threshold));
         rows.push(("nr_dirty_background_threshold", background));
         rows.extend(Event::ALL.map(|event| (event.name(), self.mem.vmstat.get(event))));

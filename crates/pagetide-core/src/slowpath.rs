@@ -5,15 +5,16 @@
 //! try again, drain, and in the end kill somebody. Every stage may stop and sleep; the state is part of
 //! the task's [`Call`](crate::call::Call).
 
-use crate::call::Ctx;
 use crate::compaction::direct::{CompactPriority, DirectCompacted, DirectCompaction};
 use crate::compaction::{CompactResult, RunId};
 use crate::config::{CompactionPolicy, DirectReclaimPolicy};
+use crate::ctx::Ctx;
 use crate::effect::{Step, Throttle, Wait};
 use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{NodeId, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use alloc::boxed::Box;
@@ -115,7 +116,7 @@ impl SlowPath {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// One bounded step. Done: the block, or `None` if there is none to be had.
     pub(crate) fn slowpath_step(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         match &mut state.stage {
@@ -147,7 +148,7 @@ impl Machine {
         if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
             return Step::Done(Some(pfn));
         }
-        if self.mms.get(ctx.mm.idx()).is_some_and(|mm| mm.oom_victim) {
+        if self.owners.is_dying(ctx.asker) {
             // A dying task may dip into the reserves to get out of the way.
             let flags = AllocFlags { watermark: Watermark::None, ..state.flags };
             return Step::Done(self.try_freelists(state, flags, ctx));
@@ -431,7 +432,7 @@ impl Machine {
             return Step::Done(Some(pfn));
         }
         // A huge request, or one that can do without, is nobody's death.
-        if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !self.out_of_memory(ROOT, ctx.mm) {
+        if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !O::out_of_memory(self, ROOT, ctx.asker) {
             return Step::Done(None);
         }
         state.no_progress_loops = 0;

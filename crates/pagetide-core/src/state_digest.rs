@@ -14,15 +14,17 @@ use crate::charge::CpuEvents;
 use crate::config::{Config, Khugepaged};
 use crate::digest::Digest;
 use crate::lruvec::Lruvec;
+use crate::manager::Manager;
 use crate::memcg::{Memcg, MemcgEvents};
-use crate::process::{Machine, Mm, NodeState};
+use crate::owners::Owners;
+use crate::pgdat::NodeState;
 use crate::reclaim::old_balance::ReclaimStat;
 use crate::slab::cached::CachedLists;
 use crate::units::Pfn;
 use crate::watermark::{WatermarkInputs, WmarkKbytes};
 use crate::zone::digest_list;
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Hash of all state. O(frames + page-table entries + pages of files).
     pub fn digest(&self) -> u64 {
         let mut digest = Digest::new();
@@ -34,15 +36,7 @@ impl Machine {
         for memcg in &self.memcgs {
             digest_memcg(memcg, &mut digest);
         }
-        for mm in &self.mms {
-            digest_mm(mm, &mut digest);
-        }
-        for vma in &self.vmas {
-            vma.digest(&mut digest);
-        }
-        for file in &self.files {
-            file.digest(&mut digest);
-        }
+        self.owners.digest(&mut digest, 0);
         for id in &self.free_memcgs {
             digest.write_u64(id.0.into());
         }
@@ -53,10 +47,9 @@ impl Machine {
         digest.write_option(self.legacy_wait.map(|pfn| pfn.0.into()));
         self.slabs.digest(&mut digest);
         self.swap.digest(&mut digest);
-        self.swapin.digest(&mut digest);
-        self.writeback.digest(&mut digest);
+        self.owners.digest(&mut digest, 1);
         self.compactions.digest(&mut digest);
-        self.khugepaged.digest(&mut digest);
+        self.owners.digest(&mut digest, 2);
         for batches in &self.lru_batches {
             for batch in [&batches.add, &batches.activate, &batches.rotate] {
                 digest_pfns(batch, &mut digest);
@@ -363,25 +356,17 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
     digest.write_all(&[excess, arrival]);
 }
 
-fn digest_mm(mm: &Mm, digest: &mut Digest) {
-    let Mm { memcg, vmas, kernel_blocks, nr_over_high, begun, oom_victim, exited } = mm;
-    digest.write_u64((*begun).into());
-    digest.write_all(&[memcg.0.into(), *nr_over_high, u64::from(*oom_victim), u64::from(*exited)]);
-    digest.write_u64(vmas.len() as u64);
-    for vma in vmas {
-        digest.write_u64(vma.0.into());
-    }
-    digest_pfns(kernel_blocks, digest);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{Call, Outcome};
+    use crate::call::Outcome;
     use crate::effect::{Effect, Step, Wait};
     use crate::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing, VmaId};
-    use crate::units::{Cpu, MmId, NodeId};
+    use crate::process::Call;
+    use crate::process::Machine;
+    use crate::process::MmId;
+    use crate::units::{Cpu, NodeId};
     use alloc::vec::Vec;
 
     fn machine() -> Machine {
@@ -458,13 +443,13 @@ mod tests {
         run(&mut machine, mm, vma, 1);
         changed(&machine, "a fault");
         // Fresh pages are young already.
-        let mut pte = machine.vmas[vma.idx()].ptes[0];
+        let mut pte = machine.owners.vmas[vma.idx()].ptes[0];
         assert!(pte.test_clear_young());
-        machine.vmas[vma.idx()].ptes[0] = pte;
+        machine.owners.vmas[vma.idx()].ptes[0] = pte;
         changed(&machine, "a reference bit");
         let file = machine.create_file(1 << 20, true);
         changed(&machine, "a file");
-        machine.files[file.idx()].writeback_index = 5;
+        machine.owners.files[file.idx()].writeback_index = 5;
         changed(&machine, "where writeback goes on");
         machine.memcgs[0].psi.stall_begin(5);
         changed(&machine, "a stalled task");

@@ -90,8 +90,9 @@ id!(
     MemcgId, u16, "memcg"
 );
 id!(
-    /// Address space (Linux `mm_struct`), an index into the machine's table of them.
-    MmId, u32, "mm"
+    /// Who asks for memory, as its owners number them: an address space of a simulated machine (Linux
+    /// `mm_struct`), a tenant of a pool.
+    Asker, u32, "mm"
 );
 id!(
     /// File whose pages the page cache holds (Linux `address_space` of an inode).

@@ -8,9 +8,10 @@
 //! shrinker enforces; 39 bits of clock instead of what is left of a word.
 
 use crate::config::LruPolicy;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
+use crate::owners::Owners;
 use crate::page::PageFlags;
-use crate::process::Machine;
 use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 
@@ -82,7 +83,7 @@ impl Shadow {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Advances the clock of a lruvec and of those above it (Linux `workingset_age_nonresident`).
     pub(crate) fn workingset_age_nonresident(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         let mut at = memcg;
@@ -135,7 +136,8 @@ impl Machine {
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
         // The space the page competes for: everything except its own kind's inactive list. A
         // file page may push out anonymous memory only if that can be swapped.
-        let size = |machine: &Machine, stat| machine.lruvec_page_state(evicted_memcg, node, stat);
+        let size =
+            |machine: &Manager<O>, stat| machine.lruvec_page_state(evicted_memcg, node, stat);
         let mut workingset_size = size(self, NodeStat::NrActiveFile);
         if !file {
             workingset_size += size(self, NodeStat::NrInactiveFile);

@@ -2,7 +2,7 @@
 
 mod world;
 
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, Thp};
 use pagetide_core::effect::{Effect, Step};
 use pagetide_core::gfp::Gfp;
@@ -10,8 +10,10 @@ use pagetide_core::node::NodeSpec;
 use pagetide_core::page::PageFlags;
 use pagetide_core::page::Place;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
-use pagetide_core::units::{MmId, NodeId, Pfn, PAGE_SIZE};
+use pagetide_core::process::MmId;
+use pagetide_core::units::{NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use world::{World, CPU};
 

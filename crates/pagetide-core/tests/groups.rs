@@ -3,15 +3,17 @@
 
 mod world;
 
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::config::Config;
 use pagetide_core::control::Errno;
 use pagetide_core::effect::{Effect, Step};
 use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::node::NodeSpec;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
-use pagetide_core::units::{MemcgId, MmId, NodeId, PAGE_SIZE};
+use pagetide_core::process::MmId;
+use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 use proptest::prelude::*;
 use world::{World, CPU};

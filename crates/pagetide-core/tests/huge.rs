@@ -2,15 +2,17 @@
 
 mod world;
 
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::config::{CompactionPolicy, Config, Khugepaged, Thp, ThpDefrag};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page::{PageFlags, Place};
 use pagetide_core::process::khugepaged::KhugepagedIdle;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
-use pagetide_core::units::{MemcgId, MmId, NodeId, Pfn, PAGE_SIZE};
+use pagetide_core::process::MmId;
+use pagetide_core::units::{MemcgId, NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::WatermarkInputs;
 use proptest::prelude::*;

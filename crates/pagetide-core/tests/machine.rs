@@ -2,7 +2,7 @@
 
 mod world;
 
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::config::{
     BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
     KswapdPolicy, Thp, ThpDefrag,
@@ -10,8 +10,10 @@ use pagetide_core::config::{
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
-use pagetide_core::units::{MmId, NodeId, PAGE_SIZE};
+use pagetide_core::process::MmId;
+use pagetide_core::units::{NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use proptest::prelude::*;
 use world::{World, CPU};

@@ -3,13 +3,14 @@
 
 mod world;
 
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_counter::UNLIMITED;
 use pagetide_core::page_size::PageSize;
 use pagetide_core::process::page_table::{Advice, Backing};
+use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::units::NodeId;
 use pagetide_core::vmstat::{Event, NodeStat};

@@ -7,11 +7,12 @@
 use crate::histogram::LatencyHistogram;
 use crate::world::names::OpenFiles;
 use crate::world::slab_levels::SlabLevels;
-use pagetide_core::call::Call;
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
+use pagetide_core::process::Call;
+use pagetide_core::process::MmId;
 use pagetide_core::slab::Object;
-use pagetide_core::units::{CacheId, MmId, Nanos, NodeId, Pfn};
+use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn};
 use pagetide_core::vmstat::{Event, Vmstat};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::Program;

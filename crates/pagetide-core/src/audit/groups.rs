@@ -2,24 +2,16 @@
 //!
 //! Linux: what `page_counter_uncharge` warns of, and what nobody checks.
 
-use super::Violation;
+use super::{check, Violation};
 use crate::lruvec::{Lru, NR_LRU_LISTS};
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::MemcgId;
-use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-macro_rules! check {
-    ($condition:expr, $($message:tt)+) => {
-        if !$condition {
-            return Err(Violation(format!($($message)+)));
-        }
-    };
-}
-
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Links, counters against pages, slots and stocks, and list sizes summed over subtrees.
     pub(super) fn audit_groups(&self) -> Result<(), Violation> {
         let ids: Vec<MemcgId> = self.memcg_ids().collect();
@@ -28,8 +20,6 @@ impl Machine {
         let gone = self.memcgs.len() - online;
         check!(self.free_memcgs.len() == gone, "{gone} ids are free, not {:?}", self.free_memcgs);
 
-        let mut tasks = vec![0u32; self.memcgs.len()];
-        self.mms.iter().filter(|mm| !mm.exited).for_each(|mm| tasks[mm.memcg.idx()] += 1);
         let mut stocked = vec![0u64; self.memcgs.len()];
         for stock in self.stocks.iter().filter(|stock| stock.memcg.is_some()) {
             stocked[stock.memcg.idx()] += stock.nr_pages;
@@ -49,12 +39,6 @@ impl Machine {
         let mut lists = vec![vec![[0u64; NR_LRU_LISTS]; self.nodes.len()]; self.memcgs.len()];
         for &id in ids.iter().rev() {
             let (at, group) = (id.idx(), &self.memcgs[id.idx()]);
-            check!(
-                group.nr_tasks == tasks[at],
-                "{id:?}: {} tasks, not {}",
-                tasks[at],
-                group.nr_tasks
-            );
             if id == ROOT {
                 check!(stocked[at] == 0, "a stock of the root");
             } else {
@@ -105,12 +89,15 @@ impl Machine {
             // A dying group has slabs, and nothing else.
             let usage = if group.dying { 0 } else { group.memory.usage };
             let holds = [group.charged, usage, group.swap.usage, stocked[at], slots[at]];
-            check!(holds == [0; 5] && tasks[at] == 0, "memcg{at} was removed and holds {holds:?}");
+            check!(
+                holds == [0; 5] && group.nr_tasks == 0,
+                "memcg{at} was removed and holds {holds:?}"
+            );
         }
         let mut tables = vec![0u64; self.memcgs.len()];
-        for table in self.vmas.iter().flat_map(|vma| &vma.tables).filter(|table| table.is_some()) {
+        self.owners.for_each_own_frame(&mut |table| {
             tables[self.mem.pages[table.idx()].memcg.idx()] += 1;
-        }
+        });
         self.audit_kmem(&ids, &tables)?;
         self.audit_soft_limits()
     }

@@ -2,11 +2,12 @@
 //!
 //! Linux: what `slub_debug=FZPU` and `kmem_cache_sanity_check` look for, and what nobody checks.
 
-use super::Violation;
+use super::{check, Violation};
 use crate::config::SlabAccounting;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
+use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
-use crate::process::Machine;
 use crate::slab::cpu_slab::{kept_bits, low_bits};
 use crate::slab::kmem_cache::{KmemCache, Seat, NO_SLAB};
 use crate::slab::objcg::NO_OWNER;
@@ -14,19 +15,10 @@ use crate::slab::partial::chain;
 use crate::slab::Object;
 use crate::units::{CacheId, MemcgId, NodeId};
 use crate::vmstat::NodeStat;
-use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-macro_rules! check {
-    ($condition:expr, $($message:tt)+) => {
-        if !$condition {
-            return Err(Violation(format!($($message)+)));
-        }
-    };
-}
-
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Caches, owners, kept objects, clones. O(objects).
     pub(super) fn audit_slabs(&self) -> Result<(), Violation> {
         check!(self.slabs.discarded.is_empty(), "slabs were given up and are not returned");
@@ -43,11 +35,6 @@ impl Machine {
         self.audit_owners()?;
         self.audit_cached()?;
         self.audit_clones()?;
-        for (id, file) in self.files.iter().enumerate() {
-            for node in file.node_objects() {
-                self.audit_in_use(node, &format!("a tree node of file{id}"))?;
-            }
-        }
         Ok(())
     }
 
@@ -152,7 +139,7 @@ impl Machine {
         Ok(())
     }
 
-    fn audit_in_use(&self, object: Object, what: &str) -> Result<(), Violation> {
+    pub(crate) fn audit_in_use(&self, object: Object, what: &str) -> Result<(), Violation> {
         let cache = self.kmem_cache(object.cache);
         let state = cache.map(|cache| cache.check_in_use(object.number));
         check!(state == Some(Ok(())), "{what}, {object:?}, is not in use: {state:?}");

@@ -13,11 +13,12 @@
 //! Invariant: between two steps the request holds neither page nor charge.
 
 use super::Slow;
-use crate::call::Ctx;
+use crate::ctx::Ctx;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::slowpath::SlowPath;
 use crate::units::{Cpu, MemcgId, Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 
@@ -44,7 +45,7 @@ pub(crate) enum Asks {
     Once,
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Asks for a huge page that `memcg` pays for. Hand it to [`Machine::charge`] or to
     /// [`Machine::discard_huge`].
     pub(crate) fn alloc_huge(

@@ -8,14 +8,15 @@
 //! its page tables, and those of the groups below.
 
 use super::ChargePath;
-use crate::call::Ctx;
+use crate::ctx::Ctx;
 use crate::gfp::Gfp;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::slab::allocate::Lack;
 use crate::units::MemcgId;
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Charges a group for pages of slabs.
     ///
     /// # Errors

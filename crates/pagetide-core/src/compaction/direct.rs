@@ -9,12 +9,13 @@
 
 use super::run::RunId;
 use super::{CompactMode, CompactResult, Compactor, Goal};
-use crate::call::Ctx;
 use crate::config::CompactionPolicy;
+use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
+use crate::manager::Manager;
 use crate::node::ZoneRef;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::{Order, Pfn};
 use crate::vmstat::Event;
 use crate::watermark::zone_watermark_ok;
@@ -78,7 +79,7 @@ impl DirectCompaction {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// One batch. Done: whether there is a block, and how compaction went.
     pub(crate) fn direct_compact_step(
         &mut self,

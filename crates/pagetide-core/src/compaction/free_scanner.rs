@@ -12,12 +12,13 @@ use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, COMPACT_CLUSTER_MAX};
 use crate::config::CompactionPolicy;
 use crate::gfp::MigrateType;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::page::Place;
-use crate::process::Machine;
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::vmstat::Event;
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Fills the run's list with as many frames as it has pages to move, if there are any.
     pub(super) fn isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
         let old = self.config.compaction == CompactionPolicy::Linux45;

@@ -13,14 +13,15 @@
 
 use super::run::{RunEnd, RunId};
 use super::{CompactMode, CompactResult, Compactor, Goal};
-use crate::call::Ctx;
 use crate::config::{BackgroundCompaction, CompactionPolicy, Config};
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step};
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::manager::Manager;
 use crate::node::ZoneRef;
-use crate::process::Machine;
-use crate::units::{Cpu, MemcgId, MmId, Nanos, NodeId, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
+use crate::owners::Owners;
+use crate::units::{Asker, Cpu, MemcgId, Nanos, NodeId, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
 use crate::vmstat::Event;
 use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::zone::{Zone, MAX_NR_ZONES};
@@ -126,7 +127,7 @@ pub(crate) fn fragmentation_score_wmark(config: &Config, low: bool) -> u64 {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Whether there is a kcompactd.
     fn has_kcompactd(&self) -> bool {
         match self.config.background_compaction {
@@ -231,7 +232,7 @@ impl Machine {
         cpu: Cpu,
         now: Nanos,
     ) -> (Step<KcompactdIdle>, Effects<'_>) {
-        let ctx = Ctx { cpu, node, now, mm: MmId::NONE, memcg: MemcgId(0) };
+        let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
         self.nodes[node.idx()].kcompactd.sleeping = false;
         let step = self.kcompactd_work(&ctx);
         (step, Effects::new(&mut self.effects))

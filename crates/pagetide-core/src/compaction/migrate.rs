@@ -19,13 +19,14 @@ use super::CompactControl;
 use crate::buddy::clear_page;
 use crate::config::CompactionPolicy;
 use crate::effect::{Effect, Effects};
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::owners::{Gone, Slot};
 use crate::page::{PageFlags, Place};
-use crate::process::page_table::{Pte, VmaId};
-use crate::process::Machine;
-use crate::units::{Cpu, FileId, Pfn, SwapSlot};
+use crate::units::{Cpu, Pfn, SwapSlot};
 use crate::vmstat::Event;
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Begins to move what a run has isolated, as far as there are frames to move it to.
     pub(super) fn migrate_pages(&mut self, id: RunId, run: &mut CompactControl) {
         let mut pages = core::mem::take(&mut run.migratepages);
@@ -55,7 +56,13 @@ impl Machine {
                 self.putback_isolated(pfn);
                 continue;
             };
-            self.begin_migration(id, pfn, frame);
+            if !self.begin_migration(id, pfn, frame) {
+                run.freepages.push_front(frame);
+                self.putback_isolated(pfn);
+                run.nr_failed += 1;
+                self.mem.vmstat.count(Event::PgmigrateFail);
+                continue;
+            }
             run.in_flight.push((pfn, frame));
         }
         run.migratepages = pages;
@@ -71,82 +78,42 @@ impl Machine {
         !self.mem.pages[pfn.idx()].flags.any(busy)
     }
 
-    fn begin_migration(&mut self, id: RunId, pfn: Pfn, frame: Pfn) {
+    /// Takes the page from its owner and asks the world to copy it. `false`: somebody has pinned it, and
+    /// nothing has changed.
+    fn begin_migration(&mut self, id: RunId, pfn: Pfn, frame: Pfn) -> bool {
+        debug_assert_eq!(self.mem.pages[pfn.idx()].place, Place::Isolated);
+        let Some(young) = self.unmap_for_migration(pfn) else { return false };
         let page = &mut self.mem.pages[pfn.idx()];
-        debug_assert_eq!(page.place, Place::Isolated);
         page.set(PageFlags::LOCKED.with(PageFlags::MIGRATING));
         page.next = frame;
         page.prev = Pfn(id.0);
-        let young = self.unmap_for_migration(pfn);
         self.mem.pages[frame.idx()].private = u32::from(young);
         self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
         self.mem.work.pages_migrated += 1;
         self.effects.push(Effect::CopyPage { from: pfn, to: frame });
+        true
     }
 
-    /// Replaces the page's entries by migration entries. Whether one was young.
-    fn unmap_for_migration(&mut self, pfn: Pfn) -> bool {
+    /// Has the owner say that the page is on its way. Whether an entry was young; `None` if the page is
+    /// pinned.
+    fn unmap_for_migration(&mut self, pfn: Pfn) -> Option<bool> {
         let page = &self.mem.pages[pfn.idx()];
-        if page.mapcount == 0 {
-            return false;
+        let (at, mapcount) = (Slot::of(page), page.mapcount);
+        if mapcount == 0 {
+            return Some(false);
         }
-        let mut young = false;
-        for at in 0..self.nr_mappings(pfn) {
-            let Some((vma, index)) = self.mapping_of(pfn, at) else { continue };
-            let entry = &mut self.vmas[vma.idx()].ptes[index];
-            if entry.is_present() && !entry.is_zero_page() && entry.pfn() == pfn {
-                young |= entry.is_young();
-                let dirty = entry.is_dirty();
-                *entry = Pte::migration(pfn, dirty);
-                self.vmas[vma.idx()].nr_present -= 1;
-                self.page_remove_rmap(pfn);
-                self.mem.work.rmap_walks += 1;
-                self.mem.work.ptes_set += 1;
-            }
+        let unmapped = self.owners.unmap(at, mapcount, Gone::Moving(pfn));
+        if unmapped.nr < mapcount {
+            self.owners.moved(at, pfn, pfn, unmapped.young);
+            return None;
         }
+        for _ in 0..unmapped.nr {
+            self.page_remove_rmap(pfn);
+        }
+        self.mem.work.rmap_walks += unmapped.nr_looked_at;
+        self.mem.work.ptes_set += u32::from(unmapped.nr);
         self.mem.work.tlb_flushes += 1;
-        young
-    }
-
-    /// Mappings that may have an entry for the page.
-    fn nr_mappings(&self, pfn: Pfn) -> usize {
-        let page = &self.mem.pages[pfn.idx()];
-        if page.has(PageFlags::FILE) {
-            self.files[page.mapping as usize].mappings.len()
-        } else {
-            1
-        }
-    }
-
-    /// One of them, and where in it the entry would be.
-    fn mapping_of(&self, pfn: Pfn, at: usize) -> Option<(VmaId, usize)> {
-        let page = &self.mem.pages[pfn.idx()];
-        let vma = if page.has(PageFlags::FILE) {
-            *self.files[page.mapping as usize].mappings.get(at)?
-        } else {
-            VmaId(page.mapping)
-        };
-        let index = page.index as usize;
-        let mapped = self.vmas.get(vma.idx()).is_some_and(|vma| index < vma.ptes.len());
-        mapped.then_some((vma, index))
-    }
-
-    /// Points what is left of the page's migration entries at `frame`, where it is now.
-    fn remove_migration_ptes(&mut self, pfn: Pfn, frame: Pfn, young: bool) {
-        for at in 0..self.nr_mappings(frame) {
-            let Some((vma, index)) = self.mapping_of(frame, at) else { continue };
-            let entry = &mut self.vmas[vma.idx()].ptes[index];
-            if let Some((_, dirty)) = entry.migrating().filter(|&(old, _)| old == pfn) {
-                *entry = Pte::map(frame, dirty);
-                if !young {
-                    entry.test_clear_young();
-                }
-                self.vmas[vma.idx()].nr_present += 1;
-                self.page_add_rmap(frame);
-                self.mem.work.rmap_walks += 1;
-                self.mem.work.ptes_set += 1;
-            }
-        }
+        Some(unmapped.young)
     }
 
     /// The world has copied a frame ([`Effect::CopyPage`]), or could not: the page lives in its new
@@ -176,7 +143,12 @@ impl Machine {
             self.take_over(from, frame);
         }
         self.mem.pages[home.idx()].place = Place::Allocated;
-        self.remove_migration_ptes(from, home, young);
+        let nr = self.owners.moved(Slot::of(&self.mem.pages[home.idx()]), from, home, young);
+        for _ in 0..nr {
+            self.page_add_rmap(home);
+        }
+        self.mem.work.rmap_walks += u32::from(nr);
+        self.mem.work.ptes_set += u32::from(nr);
         let unused = self.compactions.copy_ended(run, from, (!ok).then_some(frame));
         self.lruvec_add(home);
         if ok {
@@ -204,9 +176,6 @@ impl Machine {
         page.flags = old.flags;
         page.place = Place::Isolated;
         clear_page(&mut self.mem.pages[from.idx()], Place::Allocated);
-        if old.has(PageFlags::FILE) {
-            self.files[FileId(old.mapping).idx()].replace(old.index, to);
-        }
         if old.has(PageFlags::SWAPCACHE) {
             self.swap.replace_cached(SwapSlot(old.private), to);
         }

@@ -14,8 +14,9 @@ use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, Compactor, FastStart, COMPACT_CLUSTER_MAX};
 use crate::config::CompactionPolicy;
 use crate::gfp::{Gfp, MigrateType};
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::page::{Page, PageFlags, Place};
-use crate::process::Machine;
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use crate::vmstat::{Event, NodeStat};
 
@@ -26,7 +27,7 @@ pub(super) const fn freelist_scan_limit(run: &CompactControl) -> u32 {
     (COMPACT_CLUSTER_MAX >> shift) + 1
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Isolates pages of the next pageblock that may have some. May find none.
     pub(super) fn isolate_migratepages(&mut self, run: &mut CompactControl) {
         let searched = run.migrate_pfn;

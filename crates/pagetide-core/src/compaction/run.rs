@@ -13,15 +13,16 @@ use super::{
     CompactControl, CompactMode, CompactResult, Compactor, FastStart, Goal, Stage,
     COMPACT_CLUSTER_MAX,
 };
-use crate::call::Ctx;
 use crate::config::{CompactionCapture, CompactionPolicy};
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Step, Wait};
 use crate::gfp::{MigrateType, Watermark};
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::page::PageFlags;
 use crate::page_alloc::Memory;
-use crate::process::Machine;
-use crate::units::{Cpu, MmId, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::units::{Asker, Cpu, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::watermark::zone_watermark_ok;
 use crate::zone::Zone;
 use alloc::boxed::Box;
@@ -58,11 +59,11 @@ impl RunEnd {
 /// All runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Compactions {
-    runs: Vec<Option<(MmId, Box<CompactControl>)>>,
+    runs: Vec<Option<(Asker, Box<CompactControl>)>>,
 }
 
 impl Compactions {
-    fn insert(&mut self, owner: MmId, run: CompactControl) -> RunId {
+    fn insert(&mut self, owner: Asker, run: CompactControl) -> RunId {
         let free = self.runs.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {
             self.runs.push(None);
@@ -218,7 +219,7 @@ pub(super) const fn block_start(pfn: u32, order: Order) -> u32 {
     pfn & !((1 << order) - 1)
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// The zone of a run.
     pub(super) fn compact_zone_of(&mut self, goal: &Goal) -> &mut Zone {
         &mut self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)]
@@ -269,14 +270,14 @@ impl Machine {
         run.update_cached = goal.mode == CompactMode::Async
             && zone.compaction.cached_migrate[0] == zone.compaction.cached_migrate[1];
         self.lru_add_drain(ctx.cpu);
-        Ok(self.compactions.insert(ctx.mm, run))
+        Ok(self.compactions.insert(ctx.asker, run))
     }
 
     /// One batch of a run. Done: the run is gone, and all it had is given back but a captured block.
     pub(crate) fn compact_step(&mut self, id: RunId, ctx: &Ctx) -> Step<RunEnd> {
         let entry = self.compactions.runs.get_mut(id.0 as usize).and_then(Option::take);
         let Some((owner, mut run)) = entry else { return Step::Done(RunEnd::GIVEN_UP) };
-        if owner != ctx.mm || run.abandoned {
+        if owner != ctx.asker || run.abandoned {
             // Its owner was killed and its place taken by another.
             self.compactions.runs[id.0 as usize] = Some((owner, run));
             return Step::Done(RunEnd::GIVEN_UP);
@@ -493,7 +494,7 @@ impl Machine {
     }
 
     /// The owner of runs is gone: they give back what they have, or will when their copies are over.
-    pub(crate) fn abandon_compactions(&mut self, owner: MmId, cpu: Cpu) {
+    pub(crate) fn abandon_compactions(&mut self, owner: Asker, cpu: Cpu) {
         for at in 0..self.compactions.runs.len() {
             let entry = self.compactions.runs[at].as_ref();
             if entry.is_some_and(|(mm, run)| *mm == owner && !run.abandoned) {

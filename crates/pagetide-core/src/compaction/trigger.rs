@@ -7,11 +7,13 @@
 
 use super::run::RunId;
 use super::{CompactMode, Compactor, Goal};
-use crate::call::{Ctx, Outcome};
+use crate::call::Outcome;
+use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::manager::Manager;
 use crate::node::ZoneRef;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::NodeId;
 
 /// The write in progress.
@@ -23,7 +25,7 @@ pub struct CompactMemory {
     run: Option<RunId>,
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     pub(crate) fn compact_memory_step(
         &mut self,
         state: &mut CompactMemory,

@@ -12,7 +12,8 @@
 use super::error::{quoted, ControlError, Errno};
 use super::parse::{self, Malformed};
 use crate::config::SlubPolicy;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::slab::kmem_cache::Seat;
 use crate::slab::{CacheTuning, KmemCache};
 use crate::units::{CacheId, Cpu};
@@ -82,7 +83,7 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// The cache whose name is nearest to one that there is not, if it is near.
     pub fn similar_cache(&self, name: &str) -> Option<&str> {
         const NAME_MAX: usize = 64;
@@ -108,7 +109,7 @@ impl Machine {
             return Err(refuse(message));
         };
         let Some(&control) = CacheControl::ALL.iter().find(|control| control.name() == file) else {
-            let names: Vec<&str> = Machine::cache_control_names().collect();
+            let names: Vec<&str> = Self::cache_control_names().collect();
             let message =
                 format!("a cache has no file {}; it has {}", quoted(file), names.join(", "));
             return Err(refuse(message));

@@ -11,15 +11,17 @@
 //! Invariant: a refused write changes nothing.
 
 use super::error::{quoted, ControlError, Errno};
-use crate::call::{Ctx, Outcome};
+use crate::call::Outcome;
 use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::config::ShrinkPriorityPolicy;
+use crate::ctx::Ctx;
 use crate::effect::{Step, Throttle, Wait};
 use crate::gfp::Gfp;
+use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position, ROOT};
+use crate::owners::Owners;
 use crate::page_counter::UNLIMITED;
 use crate::page_size::PageSize;
-use crate::process::Machine;
 use crate::reclaim::direct::DirectReclaim;
 use crate::reclaim::shrink_node::TICK;
 use crate::units::MemcgId;
@@ -168,7 +170,7 @@ impl GroupControl {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Writes a text to a control file of a group. If more is in use than the text allows, the caller
     /// gets what is left to do.
     ///
@@ -428,7 +430,7 @@ impl Machine {
             Kind::Limit(_) => None,
             Kind::Max => {
                 self.memory_event(memcg, MemoryEvent::Oom);
-                if !self.out_of_memory(memcg, ctx.mm) {
+                if !O::out_of_memory(self, memcg, ctx.asker) {
                     return Some(Step::Done(Outcome::Minor));
                 }
                 let (node, reason) = (ctx.node, Throttle::NoProgress);
@@ -442,7 +444,7 @@ impl Machine {
         &mut self,
         memcg: MemcgId,
         swappiness: Option<u32>,
-        work: impl FnOnce(&mut Machine) -> T,
+        work: impl FnOnce(&mut Manager<O>) -> T,
     ) -> T {
         let Some(swappiness) = swappiness else { return work(self) };
         let mut before = alloc::vec::Vec::new();

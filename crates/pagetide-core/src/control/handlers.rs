@@ -6,12 +6,13 @@
 //! (fs/drop_caches.c), and `enabled_store` (mm/huge_memory.c).
 
 use crate::config::Thp;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::units::Cpu;
 use crate::vmstat::{Event, NodeStat};
 use crate::watermark;
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// The factor is looked at when a zone is boosted: marks, and a boost that is there, stay.
     pub(super) fn set_watermark_boost_factor(&mut self, factor: u32) {
         self.config.watermarks.watermark_boost_factor = factor;
@@ -43,7 +44,7 @@ impl Machine {
         // With nothing to write and a timer that runs, the next round sees the new interval.
         let needs_waking = old == 0 || self.global_node_stat(NodeStat::NrDirty) > 0;
         if interval != 0 && interval != old && needs_waking {
-            self.wakeup_flusher_threads();
+            O::wake_writeback(self);
         }
     }
 
@@ -52,7 +53,7 @@ impl Machine {
     pub(super) fn drop_caches(&mut self, what: u32) {
         if what & 1 != 0 {
             // Effects, if there are any, stay queued for the next call.
-            core::mem::forget(self.drop_pagecache(Cpu(0)));
+            O::drop_caches(self, Cpu(0));
             self.mem.vmstat.count(Event::DropPagecache);
         }
         if what & 2 != 0 {

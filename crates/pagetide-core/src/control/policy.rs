@@ -10,8 +10,9 @@ use crate::config::{
     SlabAccounting, SlabOwners, SlubPolicy, SoftLimitDirect, SoftLimitNode, SoftLimitPolicy,
     SoftLimitRoot, Thp, ThpDefrag,
 };
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::pcp::PcpPolicy;
-use crate::process::Machine;
 use crate::watermark::WatermarkPolicy;
 use alloc::format;
 use alloc::string::String;
@@ -151,7 +152,7 @@ fn no_such(name: &str) -> ControlError {
     ControlError::new(Errno::Enoent, name, message)
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Puts a policy in force, by its name and its variant's (the tables in this file; what they stand
     /// for is in [`crate::config`] and docs/scenario.md). A new policy for watermarks computes them
     /// again.

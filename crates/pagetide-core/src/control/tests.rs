@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::effect::Effect;
 use crate::node::{NodeSpec, ZoneSpec};
 use crate::process::page_table::{Advice, Backing};
+use crate::process::Machine;
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
 use crate::vmstat::Event;
 use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
@@ -412,7 +413,7 @@ fn dirty_limits_in_bytes_and_per_cent_exclude_each_other() {
 #[test]
 fn a_new_interval_wakes_the_writeback_thread_when_it_matters() {
     let wakes = |machine: &mut Machine| {
-        let vma = machine.mmap(crate::units::MmId(0), Backing::Anon, 1, Advice::Normal, false);
+        let vma = machine.mmap(crate::process::MmId(0), Backing::Anon, 1, Advice::Normal, false);
         let mut effects: Vec<Effect> = Vec::new();
         machine.munmap(vma, Cpu(0)).drain_into(&mut effects);
         effects.contains(&Effect::WakeFlusher)
@@ -429,8 +430,9 @@ fn a_new_interval_wakes_the_writeback_thread_when_it_matters() {
 
 #[test]
 fn drop_caches_drops_clean_page_cache() {
-    use crate::call::{Call, Outcome};
+    use crate::call::Outcome;
     use crate::effect::Step;
+    use crate::process::Call;
 
     let mut machine = machine();
     let mm = machine.create_mm(Machine::ROOT);

@@ -6,13 +6,14 @@
 use super::put;
 use super::zones::put_zone_head;
 use crate::compaction::fragmentation::{fragmentation_index, unusable_index};
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::units::{Order, MAX_PAGE_ORDER};
 use crate::zone::Zone;
 use alloc::string::String;
 use core::fmt::Write;
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// extfrag_index: why a request of each order would fail.
     pub fn debugfs_extfrag_index(&self) -> String {
         self.index_text(2, fragmentation_index)

@@ -5,8 +5,8 @@
 
 use super::put;
 use crate::gfp::Watermark;
-use crate::process::page_table::Backing;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::units::HPAGE_PMD_NR;
 use crate::vmstat::NodeStat;
 use crate::zone::Zone;
@@ -21,7 +21,7 @@ fn put_kb(out: &mut String, label: &str, kb: u64) {
     put!(out, "{label:<16}{kb:>8} kB\n");
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// /proc/meminfo.
     pub fn proc_meminfo(&self) -> String {
         let mut out = String::new();
@@ -88,7 +88,7 @@ impl Machine {
         // vm.overcommit_ratio is 50.
         let managed: u64 = self.mem.nodes.iter().map(|node| node.managed_pages()).sum();
         pages("CommitLimit:", managed / 2 + u64::from(self.swap.usable()));
-        pages("Committed_AS:", self.committed_pages());
+        pages("Committed_AS:", O::report(self).nr_committed);
         put_kb(out, "VmallocTotal:", VMALLOC_TOTAL_KB);
         for label in ["VmallocUsed:", "VmallocChunk:", "Percpu:"] {
             put_kb(out, label, 0);
@@ -113,11 +113,5 @@ impl Machine {
         let slab = self.global_node_stat(NodeStat::NrSlabReclaimable);
         let slab = slab - low.min(slab / 2);
         (self.nr_free_pages() + file + slab).saturating_sub(reserve)
-    }
-
-    /// Pages of anonymous mappings, touched or not (Linux `vm_committed_as`).
-    fn committed_pages(&self) -> u64 {
-        let mapped = self.vmas.iter().filter(|vma| vma.alive && vma.backing == Backing::Anon);
-        mapped.map(|vma| vma.len()).sum()
     }
 }

@@ -4,9 +4,10 @@
 //! those of the machine.
 
 use super::{put, Row};
+use crate::manager::Manager;
 use crate::memcg::ROOT;
+use crate::owners::Owners;
 use crate::page::{Page, PageFlags};
-use crate::process::Machine;
 use crate::units::{MemcgId, NodeId, HPAGE_PMD_NR};
 use crate::vmstat::NodeStat;
 use alloc::string::String;
@@ -27,7 +28,7 @@ struct Usage {
     slabs: u64,
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// memory.stat of a group. Empty if there is no such group.
     pub fn memory_stat(&self, memcg: MemcgId) -> String {
         let mut out = String::new();

@@ -2,11 +2,13 @@
 //! has the file, on the host's own.
 
 use super::*;
-use crate::call::{Call, Outcome};
+use crate::call::Outcome;
 use crate::config::Config;
 use crate::effect::{Effect, Step};
 use crate::node::NodeSpec;
 use crate::process::page_table::{Advice, Backing};
+use crate::process::Call;
+use crate::process::Machine;
 use crate::units::{Cpu, MemcgId, NodeId, PAGE_SIZE};
 use alloc::collections::BTreeMap;
 use alloc::string::ToString;
@@ -546,6 +548,6 @@ fn memory_stat_sums_a_group_and_those_below_it() {
 fn workingset_nodes_are_the_shadows_of_files() {
     let machine = used_machine();
     let nodes = machine.metrics().find(|(name, _)| *name == "workingset_nodes").unwrap().1;
-    assert_eq!(nodes, machine.files.iter().map(|file| file.nr_shadows).sum::<u64>());
+    assert_eq!(nodes, machine.owners.files.iter().map(|file| file.nr_shadows).sum::<u64>());
     assert!(nodes > 0, "no page cache was evicted");
 }

@@ -7,9 +7,10 @@
 
 use super::{is_node_counter, put, Row};
 use crate::gfp::{MigrateType, Watermark};
+use crate::manager::Manager;
 use crate::node::Node;
+use crate::owners::Owners;
 use crate::page::PageFlags;
-use crate::process::Machine;
 use crate::reclaim::kswapd::MAX_RECLAIM_RETRIES;
 use crate::units::{NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::vmstat::NodeStat;
@@ -31,7 +32,7 @@ pub(super) fn put_zone_head(out: &mut String, zone: &Zone) {
     put!(out, "Node {}, zone {:>8}", zone.node.0, zone.name());
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// /proc/zoneinfo.
     pub fn proc_zoneinfo(&self) -> String {
         let mut out = String::new();

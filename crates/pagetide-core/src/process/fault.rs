@@ -12,9 +12,9 @@
 mod huge;
 mod swap_in;
 
-use crate::call::{Alloc, Ctx, Outcome};
+use crate::call::Outcome;
 use crate::charge::Slow;
-use crate::config::LruPolicy;
+use crate::ctx::{Alloc, Ctx};
 use crate::digest::Digest;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
@@ -159,17 +159,17 @@ impl Machine {
         self.mem.work.faults += 1;
         fault.dropped_lock = false;
         fault.read_alone = false;
-        if !self.vmas[fault.vma.idx()].alive {
+        if !self.owners.vmas[fault.vma.idx()].alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
-        let vma = &mut self.vmas[fault.vma.idx()];
+        let vma = &mut self.owners.vmas[fault.vma.idx()];
         if fault.page >= vma.grown {
             // Linux: brk() or another mmap() that is merged with this one, just before.
             let pad = self.mem.page_size.pages_in(HEAP_TOP_PAD);
             vma.grown = (fault.page + 1 + pad).min(vma.len());
         }
         let table = self.mem.page_size.table_of(fault.page);
-        if self.vmas[fault.vma.idx()].tables[table].is_none() {
+        if self.owners.vmas[fault.vma.idx()].tables[table].is_none() {
             fault.stage = Stage::PageTable;
             fault.huge = self.wants_huge(fault);
             return None;
@@ -182,7 +182,7 @@ impl Machine {
     }
 
     fn fault_dispatch(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
-        let vma = &mut self.vmas[fault.vma.idx()];
+        let vma = &mut self.owners.vmas[fault.vma.idx()];
         let pte = vma.ptes[fault.page as usize];
         if let Some(touched) = pte.touched(fault.write) {
             // Somebody else was faster.
@@ -206,7 +206,7 @@ impl Machine {
                 return Some(fault.outcome());
             }
             Backing::Anon if !fault.write => {
-                self.vmas[fault.vma.idx()].ptes[fault.page as usize] = Pte::ZERO_PAGE;
+                self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize] = Pte::ZERO_PAGE;
                 self.mem.work.ptes_set += 1;
                 return Some(fault.outcome());
             }
@@ -239,7 +239,7 @@ impl Machine {
             Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
         };
         let table = self.mem.page_size.table_of(fault.page);
-        let vma = &mut self.vmas[fault.vma.idx()];
+        let vma = &mut self.owners.vmas[fault.vma.idx()];
         if !vma.alive || vma.tables[table].is_some() {
             self.discard_charged(ctx.cpu, pfn, payer);
         } else {
@@ -249,7 +249,7 @@ impl Machine {
             self.mem.work.pages_zeroed += 1;
             self.stat_inc(pfn, NodeStat::NrPageTablePages);
         }
-        if !self.vmas[fault.vma.idx()].alive {
+        if !self.owners.vmas[fault.vma.idx()].alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
         if fault.huge {
@@ -270,14 +270,14 @@ impl Machine {
     }
 
     fn set_pte(&mut self, vma: VmaId, page: u64, pte: Pte) {
-        self.vmas[vma.idx()].ptes[page as usize] = pte;
+        self.owners.vmas[vma.idx()].ptes[page as usize] = pte;
         self.mem.work.ptes_set += 1;
     }
 
     /// Maps `pfn` where nothing or a swap entry was.
     fn map_page(&mut self, vma: VmaId, page: u64, pfn: Pfn, dirty: bool) {
         self.set_pte(vma, page, Pte::map(pfn, dirty));
-        self.vmas[vma.idx()].nr_present += 1;
+        self.owners.vmas[vma.idx()].nr_present += 1;
         self.page_add_rmap(pfn);
         self.mem.work.rmap_walks += 1;
     }
@@ -294,7 +294,7 @@ impl Machine {
                 Alloc::Pending(step) => return Some(step),
                 Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
             };
-        let vma = &self.vmas[fault.vma.idx()];
+        let vma = &self.owners.vmas[fault.vma.idx()];
         let changed = !vma.alive || {
             let pte = vma.ptes[fault.page as usize];
             !(pte.is_empty() || pte.is_zero_page())
@@ -314,17 +314,10 @@ impl Machine {
         Some(fault.outcome())
     }
 
-    /// Before 5.9 new anonymous pages, and those from swap, were taken to be in use.
-    pub(crate) fn begin_anon_page(&mut self, pfn: Pfn) {
-        if self.config.lru != LruPolicy::Linux61 {
-            self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
-        }
-    }
-
     // ---- files ----
 
     fn fault_file(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
-        let (file, advice) = match &self.vmas[fault.vma.idx()] {
+        let (file, advice) = match &self.owners.vmas[fault.vma.idx()] {
             vma if !vma.alive => return Some(Step::Done(Outcome::NoMemory)),
             vma => match vma.backing {
                 Backing::File(file) => (file, vma.advice),
@@ -341,7 +334,7 @@ impl Machine {
         }
         self.mem.work.cache_ops += 1;
         let max = self.config.read_ahead_pages;
-        let cached = self.files[file.idx()].get(index);
+        let cached = self.owners.files[file.idx()].get(index);
         match cached {
             Some(pfn) => {
                 if !fault.tried && !fault.dropped_lock {
@@ -361,19 +354,24 @@ impl Machine {
                         Advice::Random => None,
                         _ if max == 0 => None,
                         Advice::Sequential => {
-                            let vma = &mut self.vmas[fault.vma.idx()];
-                            let file_cache = &self.files[file.idx()];
+                            let vma = &mut self.owners.vmas[fault.vma.idx()];
+                            let file_cache = &self.owners.files[file.idx()];
                             vma.readahead.ondemand(file, file_cache, index, false, max, max)
                         }
                         Advice::Normal | Advice::Huge | Advice::NoHuge => {
-                            let vma = &mut self.vmas[fault.vma.idx()];
+                            let vma = &mut self.owners.vmas[fault.vma.idx()];
                             if vma.mmap_miss < MMAP_LOTSAMISS * 10 {
                                 vma.mmap_miss += 1;
                             }
                             if vma.mmap_miss > MMAP_LOTSAMISS {
                                 None
                             } else {
-                                vma.readahead.around(file, &self.files[file.idx()], index, max)
+                                vma.readahead.around(
+                                    file,
+                                    &self.owners.files[file.idx()],
+                                    index,
+                                    max,
+                                )
                             }
                         }
                     };
@@ -401,7 +399,7 @@ impl Machine {
         if advice == Advice::Random || max == 0 {
             return None;
         }
-        let vma = &mut self.vmas[fault.vma.idx()];
+        let vma = &mut self.owners.vmas[fault.vma.idx()];
         vma.mmap_miss = vma.mmap_miss.saturating_sub(1);
         let page = &mut self.mem.pages[pfn.idx()];
         if !page.has(PageFlags::READAHEAD) {
@@ -412,7 +410,14 @@ impl Machine {
             return None;
         }
         page.clear(PageFlags::READAHEAD);
-        vma.readahead.ondemand(file, &self.files[file.idx()], fault.page as u32, true, max, max)
+        vma.readahead.ondemand(
+            file,
+            &self.owners.files[file.idx()],
+            fault.page as u32,
+            true,
+            max,
+            max,
+        )
     }
 
     fn fault_file_cached(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
@@ -472,7 +477,7 @@ impl Machine {
         slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let Backing::File(file) = self.vmas[fault.vma.idx()].backing else {
+        let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
             unreachable!("a file stage on anonymous memory")
         };
         let index = fault.page as u32;
@@ -509,7 +514,8 @@ impl Machine {
     /// `filemap_map_pages`). Returns whether the page itself was among them.
     fn fault_around(&mut self, vma: VmaId, file: FileId, index: u32) -> bool {
         let nr = self.config.fault_around_pages;
-        let len = self.vmas[vma.idx()].len().min(self.files[file.idx()].nr_file_pages());
+        let len =
+            self.owners.vmas[vma.idx()].len().min(self.owners.files[file.idx()].nr_file_pages());
         // Aligned to the window, inside one page of page table.
         let ptrs_per_pte = self.mem.page_size.ptrs_per_pte();
         let table_start = index & !(ptrs_per_pte as u32 - 1);
@@ -519,8 +525,8 @@ impl Machine {
             .min(len) as u32;
         let mut mapped = false;
         for at in start..end {
-            let Some(pfn) = self.files[file.idx()].get(at) else { continue };
-            let mapping = &mut self.vmas[vma.idx()];
+            let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
+            let mapping = &mut self.owners.vmas[vma.idx()];
             // A cached neighbour speaks for reading around, whether it was mapped before or not.
             // Most are, and were read then; this spares loading their descriptors.
             if !mapping.ptes[at as usize].is_empty() {
@@ -551,13 +557,13 @@ impl Machine {
         ctx: &Ctx,
         refault: bool,
     ) -> bool {
-        if self.files[file.idx()].get(index).is_some() {
+        if self.owners.files[file.idx()].get(index).is_some() {
             return false;
         }
         self.init_user_page(pfn, file.0, index, PageFlags::FILE.with(PageFlags::LOCKED));
         self.charge(ctx.cpu, pfn, ctx.memcg);
-        let nodes = self.files[file.idx()].nr_nodes;
-        let shadow = self.files[file.idx()].insert(index, pfn);
+        let nodes = self.owners.files[file.idx()].nr_nodes;
+        let shadow = self.owners.files[file.idx()].insert(index, pfn);
         self.tree_grew(file, index, nodes, ctx);
         self.stat_inc(pfn, NodeStat::NrFilePages);
         self.mem.work.cache_ops += 1;
@@ -569,17 +575,17 @@ impl Machine {
     }
 
     /// Group of an address space.
-    pub fn mm_memcg(&self, mm: crate::units::MmId) -> MemcgId {
-        self.mms[mm.idx()].memcg
+    pub fn mm_memcg(&self, mm: crate::process::MmId) -> MemcgId {
+        self.owners.mms[mm.idx()].memcg
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Call;
     use crate::config::Config;
     use crate::node::NodeSpec;
+    use crate::process::Call;
     use crate::units::{Cpu, NodeId, PAGE_SIZE};
 
     #[test]
@@ -602,9 +608,9 @@ mod tests {
         for page in (0..16).filter(|&page| page != 7) {
             fault(&mut machine, page);
         }
-        machine.vmas[map.idx()].mmap_miss = 50;
+        machine.owners.vmas[map.idx()].mmap_miss = 50;
         fault(&mut machine, 7);
         // 15 neighbours in the first attempt; they and the page itself when it is tried again.
-        assert_eq!(machine.vmas[map.idx()].mmap_miss, 50 - 15 - 16);
+        assert_eq!(machine.owners.vmas[map.idx()].mmap_miss, 50 - 15 - 16);
     }
 }

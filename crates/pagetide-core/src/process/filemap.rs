@@ -7,8 +7,9 @@
 //!
 //! Invariant: a page is [`PageFlags::LOCKED`] from its insertion until its read ends.
 
-use crate::call::{Alloc, Ctx, Outcome};
+use crate::call::Outcome;
 use crate::charge::Slow;
+use crate::ctx::{Alloc, Ctx};
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::gfp::Gfp;
 use crate::page::PageFlags;
@@ -108,7 +109,7 @@ impl Machine {
                 }
                 read.window = None;
             }
-            let end = read.end.min(self.files[read.file.idx()].size);
+            let end = read.end.min(self.owners.files[read.file.idx()].size);
             if read.pos >= end {
                 return Step::Done(if read.major { Outcome::Major } else { Outcome::Minor });
             }
@@ -135,9 +136,9 @@ impl Machine {
         let max = self.config.read_ahead_pages;
         let file = read.file;
         self.mem.work.cache_ops += 1;
-        let Some(pfn) = self.files[file.idx()].get(index) else {
+        let Some(pfn) = self.owners.files[file.idx()].get(index) else {
             if slow.is_none() && read.read_ahead_for != Some(index) {
-                let cache = &self.files[file.idx()];
+                let cache = &self.owners.files[file.idx()];
                 read.window = read.readahead.ondemand(file, cache, index, false, last - index, max);
                 // A window that does not hold the page itself would be read again and again.
                 let holds = |window: &Window| (window.next..window.end).contains(&index);
@@ -155,7 +156,7 @@ impl Machine {
             return Ok(());
         };
         if self.mem.pages[pfn.idx()].test_clear(PageFlags::READAHEAD) {
-            let cache = &self.files[file.idx()];
+            let cache = &self.owners.files[file.idx()];
             read.window = read.readahead.ondemand(file, cache, index, true, last - index, max);
             return Ok(());
         }
@@ -218,7 +219,7 @@ impl Machine {
         if !write.entered {
             write.entered = true;
             self.mem.work.syscalls += 1;
-            self.files[write.file.idx()].extend(write.end);
+            self.owners.files[write.file.idx()].extend(write.end);
         }
         for _ in 0..PAGES_PER_STEP {
             if write.pos >= write.end {
@@ -261,7 +262,7 @@ impl Machine {
         let whole = write.pos == page_start && write.end >= page_end;
         let file = write.file;
         self.mem.work.cache_ops += 1;
-        let pfn = match self.files[file.idx()].get(index) {
+        let pfn = match self.owners.files[file.idx()].get(index) {
             Some(pfn) if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) => {
                 write.waiting = Some(pfn);
                 return Ok(());
@@ -274,10 +275,10 @@ impl Machine {
                     return Ok(());
                 };
                 // A partial write of a page that exists on disk has to read it first.
-                let on_disk = !self.files[file.idx()].sparse
-                    && page_start < self.files[file.idx()].size
+                let on_disk = !self.owners.files[file.idx()].sparse
+                    && page_start < self.owners.files[file.idx()].size
                     && !whole
-                    && write.end < self.files[file.idx()].size;
+                    && write.end < self.owners.files[file.idx()].size;
                 if on_disk {
                     write.major = true;
                     write.waiting = Some(pfn);
@@ -310,7 +311,7 @@ impl Machine {
         let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
         while window.next < window.end {
             let index = window.next;
-            if self.files[window.file.idx()].get(index).is_some() {
+            if self.owners.files[window.file.idx()].get(index).is_some() {
                 self.submit_file_read(window.file, window.run_start, index);
                 window.next += 1;
                 window.run_start = window.next;
@@ -360,13 +361,13 @@ impl Machine {
         if start >= end {
             return;
         }
-        if self.files[file.idx()].sparse {
+        if self.owners.files[file.idx()].sparse {
             // The file system is entered once for the run, as for one with blocks; then it looks up
             // every page's block, and finds a hole (Linux `ext4_mpage_readpages`).
             self.mem.work.fs_requests += 1;
             self.mem.work.cache_ops += end - start;
             for index in start..end {
-                if let Some(pfn) = self.files[file.idx()].get(index) {
+                if let Some(pfn) = self.owners.files[file.idx()].get(index) {
                     let page = &mut self.mem.pages[pfn.idx()];
                     page.set(PageFlags::UPTODATE);
                     page.clear(PageFlags::LOCKED);
@@ -408,8 +409,8 @@ impl Machine {
         debug_assert_eq!(page.mapcount, 0);
         page.clear(PageFlags::FILE);
         let (file, index) = (page.mapping, page.index);
-        let nodes = self.files[file as usize].nr_nodes;
-        self.files[file as usize].remove(index, shadow);
+        let nodes = self.owners.files[file as usize].nr_nodes;
+        self.owners.files[file as usize].remove(index, shadow);
         self.tree_shrank(FileId(file), index, nodes, cpu);
         self.stat_dec(pfn, NodeStat::NrFilePages);
     }
@@ -418,10 +419,10 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Call;
     use crate::config::Config;
     use crate::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing};
+    use crate::process::Call;
     use crate::units::{Cpu, PAGE_SIZE};
     use alloc::vec::Vec;
 

@@ -8,13 +8,15 @@
 //! Invariant: block i of `Mm::kernel_blocks` has that number in `index`, its owner in `mapping`, its
 //! order in `order`, and no flag.
 
-use crate::call::{Alloc, Ctx, Outcome};
+use crate::call::Outcome;
 use crate::charge::Slow;
+use crate::ctx::{Alloc, Ctx};
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::process::Machine;
+use crate::process::MmId;
 use crate::slowpath::SlowPath;
-use crate::units::{Cpu, MmId, Order, Pfn, MAX_PAGE_ORDER};
+use crate::units::{Cpu, Order, Pfn, MAX_PAGE_ORDER};
 
 /// An allocation of kernel memory in progress.
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +45,12 @@ impl Machine {
         }
         match self.alloc_uncharged(ctx, slow, order, gfp) {
             // Its task was killed while it waited.
-            Alloc::Page(pfn) if self.mms[ctx.mm.idx()].exited => {
+            Alloc::Page(pfn) if self.owners.mms[ctx.asker.idx()].exited => {
                 self.mem.free_page(ctx.cpu, pfn, order);
                 Step::Done(Outcome::NoBlock)
             }
             Alloc::Page(pfn) => {
-                self.hold_kernel_block(ctx.mm, pfn);
+                self.hold_kernel_block(ctx.asker, pfn);
                 Step::Done(Outcome::Block(pfn))
             }
             Alloc::Pending(step) => step,
@@ -82,7 +84,7 @@ impl Machine {
     }
 
     fn hold_kernel_block(&mut self, mm: MmId, pfn: Pfn) {
-        let blocks = &mut self.mms[mm.idx()].kernel_blocks;
+        let blocks = &mut self.owners.mms[mm.idx()].kernel_blocks;
         let page = &mut self.mem.pages[pfn.idx()];
         page.mapping = mm.0;
         page.index = blocks.len() as u32;
@@ -94,7 +96,7 @@ impl Machine {
     pub fn free_kernel_block(&mut self, mm: MmId, pfn: Pfn, cpu: Cpu) -> bool {
         let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
         let (at, order) = (page.index as usize, Order::from(page.order));
-        let blocks = &mut self.mms[mm.idx()].kernel_blocks;
+        let blocks = &mut self.owners.mms[mm.idx()].kernel_blocks;
         if blocks.get(at) != Some(&pfn) {
             return false;
         }
@@ -108,11 +110,11 @@ impl Machine {
 
     /// Blocks of kernel memory that an address space holds.
     pub fn kernel_blocks(&self, mm: MmId) -> &[Pfn] {
-        &self.mms[mm.idx()].kernel_blocks
+        &self.owners.mms[mm.idx()].kernel_blocks
     }
 
     pub(crate) fn free_all_kernel_blocks(&mut self, mm: MmId, cpu: Cpu) {
-        for pfn in core::mem::take(&mut self.mms[mm.idx()].kernel_blocks) {
+        for pfn in core::mem::take(&mut self.owners.mms[mm.idx()].kernel_blocks) {
             let order = self.mem.pages[pfn.idx()].order;
             self.mem.free_page(cpu, pfn, order);
         }

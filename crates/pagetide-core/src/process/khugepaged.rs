@@ -14,10 +14,10 @@
 //! Invariant: between two steps the daemon holds nothing. What it wants to collapse is judged again when
 //! the huge page is there.
 
-use crate::call::Ctx;
 use crate::charge::huge::{Asks, HugeAlloc};
 use crate::charge::Slow;
 use crate::config::Thp;
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effects, Step};
 use crate::gfp::Gfp;
@@ -25,8 +25,9 @@ use crate::node::MAX_NODES;
 use crate::page::{Page, PageFlags};
 use crate::process::page_table::{Pte, VmaId};
 use crate::process::Machine;
+use crate::process::MmId;
 use crate::reclaim::shrink_node::TICK;
-use crate::units::{Cpu, MmId, Nanos, NodeId, Pfn, HPAGE_PMD_NR};
+use crate::units::{Cpu, Nanos, NodeId, Pfn, HPAGE_PMD_NR};
 use crate::vmstat::Event;
 
 /// Mappings that a step passes over at most.
@@ -119,7 +120,7 @@ impl Machine {
     /// One bounded step of khugepaged, which runs on `cpu`: one region, or a part of the allocation
     /// for it.
     pub fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> (Step<KhugepagedIdle>, Effects<'_>) {
-        let mut state = core::mem::take(&mut self.khugepaged);
+        let mut state = core::mem::take(&mut self.owners.khugepaged);
         let step = if self.config.thp == Thp::Never {
             self.give_up_collapse(&state, cpu);
             state = KhugepagedScan { at: state.at, ..Default::default() };
@@ -127,7 +128,7 @@ impl Machine {
         } else {
             self.khugepaged_work(&mut state, cpu, now)
         };
-        self.khugepaged = state;
+        self.owners.khugepaged = state;
         self.finish_wakeups();
         (step, Effects::new(&mut self.effects))
     }
@@ -148,7 +149,8 @@ impl Machine {
 
     /// Whether khugepaged is compacting for a huge page.
     pub fn khugepaged_is_compacting(&self) -> bool {
-        let slow = self.khugepaged.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref());
+        let slow =
+            self.owners.khugepaged.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref());
         slow.is_some_and(Slow::is_compacting)
     }
 
@@ -212,7 +214,7 @@ impl Machine {
 
     /// Moves the position on, by one region or over one mapping.
     fn next_region(&self, at: &mut ScanPosition) -> Next {
-        while let Some(mm) = self.mms.get(at.mm as usize) {
+        while let Some(mm) = self.owners.mms.get(at.mm as usize) {
             let Some(&vma) = mm.vmas.iter().find(|vma| vma.0 >= at.vma) else {
                 *at = ScanPosition { mm: at.mm + 1, vma: 0, page: 0 };
                 continue;
@@ -220,7 +222,7 @@ impl Machine {
             if vma.0 != at.vma {
                 (at.vma, at.page) = (vma.0, 0);
             }
-            let mapping = &self.vmas[vma.idx()];
+            let mapping = &self.owners.vmas[vma.idx()];
             if !self.may_be_huge(mapping) || !mapping.has_region(at.page) {
                 (at.vma, at.page) = (vma.0 + 1, 0);
                 return Next::Skipped;
@@ -236,7 +238,7 @@ impl Machine {
     /// Whether a region is worth a huge page; the node that most of its pages are on (Linux
     /// `hpage_collapse_scan_pmd`).
     fn may_collapse(&mut self, vma: VmaId, start: u64) -> Option<NodeId> {
-        let mapping = &self.vmas[vma.idx()];
+        let mapping = &self.owners.vmas[vma.idx()];
         let exists = mapping.alive && self.may_be_huge(mapping) && mapping.has_region(start);
         if !exists || mapping.tables[self.mem.page_size.table_of(start)].is_none() {
             return None;
@@ -247,7 +249,7 @@ impl Machine {
         let mut nr_none = 0;
         let (mut writable, mut referenced) = (false, false);
         let mut nodes = [0u32; MAX_NODES];
-        for &pte in self.vmas[vma.idx()].region(start) {
+        for &pte in self.owners.vmas[vma.idx()].region(start) {
             if pte.is_empty() || pte.is_zero_page() {
                 nr_none += 1;
                 if nr_none > self.config.khugepaged.max_ptes_none {
@@ -277,12 +279,12 @@ impl Machine {
     fn collapse_step(&mut self, collapse: &mut Collapse, cpu: Cpu, now: Nanos) -> Collapsing {
         let Collapse { vma, start, node, slow } = collapse;
         let (vma, start, node) = (*vma, *start, *node);
-        if !self.vmas[vma.idx()].alive {
+        if !self.owners.vmas[vma.idx()].alive {
             self.give_up_allocation(slow.as_ref(), cpu);
             return Collapsing::Over;
         }
-        let memcg = self.mms[self.vmas[vma.idx()].mm.idx()].memcg;
-        let ctx = Ctx { cpu, node, now, mm: MmId::NONE, memcg };
+        let memcg = self.owners.mms[self.owners.vmas[vma.idx()].mm.idx()].memcg;
+        let ctx = Ctx { cpu, node, now, asker: MmId::NONE, memcg };
         let defrag = self.config.khugepaged.defrag;
         let gfp = if defrag { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT };
         match self.alloc_huge(&ctx, slow, gfp, memcg, Asks::Once) {
@@ -314,7 +316,7 @@ impl Machine {
     /// Copies a region into a huge page, frees what was there, and maps it.
     fn collapse(&mut self, vma: VmaId, start: u64, head: Pfn, ctx: &Ctx) {
         for at in start..start + HPAGE_PMD_NR {
-            let mapping = &mut self.vmas[vma.idx()];
+            let mapping = &mut self.owners.vmas[vma.idx()];
             let pte = core::mem::replace(&mut mapping.ptes[at as usize], Pte::EMPTY);
             if pte.is_empty() || pte.is_zero_page() {
                 self.mem.work.pages_zeroed += 1;

@@ -7,33 +7,34 @@
 //!
 //! Difference from Linux: no `oom_score_adj`.
 
+use super::MmId;
 use crate::effect::Effect;
 use crate::event::TraceEvent;
 use crate::memcg::MemoryEvent;
 use crate::process::Machine;
-use crate::units::{MemcgId, MmId};
+use crate::units::MemcgId;
 use crate::vmstat::Event;
 
 impl Machine {
     /// Kills somebody of a group or below it; of anybody, for the root. Returns whether memory can be
     /// expected: a victim was chosen or is dying.
-    pub(crate) fn out_of_memory(&mut self, scope: MemcgId, asker: MmId) -> bool {
-        let in_scope = |mm: &crate::process::Mm| self.is_descendant(mm.memcg, scope);
-        if self.mms.iter().any(|mm| mm.oom_victim && !mm.exited && in_scope(mm)) {
+    pub(crate) fn oom_kill_process(&mut self, scope: MemcgId, asker: MmId) -> bool {
+        let in_scope = |mm: &super::Mm| self.is_descendant(mm.memcg, scope);
+        if self.owners.mms.iter().any(|mm| mm.oom_victim && !mm.exited && in_scope(mm)) {
             return true;
         }
-        let badness = |mm: &crate::process::Mm| -> u64 {
+        let badness = |mm: &super::Mm| -> u64 {
             mm.vmas
                 .iter()
                 .map(|vma| {
-                    let vma = &self.vmas[vma.idx()];
+                    let vma = &self.owners.vmas[vma.idx()];
                     let tables = vma.tables.iter().filter(|table| table.is_some()).count() as u64;
                     vma.nr_present + vma.nr_swapped + tables
                 })
                 .sum()
         };
         let mut victim: Option<(u64, usize)> = None;
-        for (id, mm) in self.mms.iter().enumerate() {
+        for (id, mm) in self.owners.mms.iter().enumerate() {
             if mm.exited || mm.oom_victim || !in_scope(mm) {
                 continue;
             }
@@ -44,18 +45,18 @@ impl Machine {
         }
         // Who has nothing but kernel memory would be a process with a program and a stack. Of several the
         // one that asks is meant, or the first that has ever asked for anything.
-        let mut asked = core::iter::once(asker.idx()).chain(0..self.mms.len());
+        let mut asked = core::iter::once(asker.idx()).chain(0..self.owners.mms.len());
         let victim = victim.or_else(|| {
             let id = asked.find(|&id| {
-                let mm = self.mms.get(id);
+                let mm = self.owners.mms.get(id);
                 mm.is_some_and(|mm| mm.begun && !mm.exited && !mm.oom_victim && in_scope(mm))
             })?;
             Some((0, id))
         });
         let Some((_, id)) = victim else { return false };
-        self.mms[id].oom_victim = true;
+        self.owners.mms[id].oom_victim = true;
         self.mem.vmstat.count(Event::OomKill);
-        let (victim, memcg) = (MmId(id as u32), self.mms[id].memcg);
+        let (victim, memcg) = (MmId(id as u32), self.owners.mms[id].memcg);
         self.memory_event(memcg, MemoryEvent::OomKill);
         self.events.record(TraceEvent::MarkVictim { victim, memcg, oom_memcg: scope });
         self.effects.push(Effect::OomKill(victim));

@@ -11,7 +11,8 @@
 
 use crate::digest::Digest;
 use crate::page_size::PageSize;
-use crate::units::{FileId, MmId, Pfn, SwapSlot};
+use crate::process::MmId;
+use crate::units::{FileId, Pfn, SwapSlot};
 use alloc::vec;
 use alloc::vec::Vec;
 

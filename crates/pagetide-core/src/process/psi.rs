@@ -10,7 +10,8 @@
 use crate::digest::Digest;
 use crate::memcg::ROOT;
 use crate::process::Machine;
-use crate::units::{MemcgId, MmId, Nanos};
+use crate::process::MmId;
+use crate::units::{MemcgId, Nanos};
 
 /// Totals of stalled time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,7 +113,7 @@ impl Machine {
     }
 
     fn psi_each(&mut self, mm: MmId, mut f: impl FnMut(&mut Psi)) {
-        let mut at: MemcgId = self.mms[mm.idx()].memcg;
+        let mut at: MemcgId = self.owners.mms[mm.idx()].memcg;
         while at.is_some() {
             f(&mut self.memcgs[at.idx()].psi);
             at = self.memcgs[at.idx()].parent;

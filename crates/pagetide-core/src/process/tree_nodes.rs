@@ -12,7 +12,7 @@
 //! Invariant: a node of a file has an object exactly while one of its slots is in use, unless there was
 //! no memory for it.
 
-use crate::call::Ctx;
+use crate::ctx::Ctx;
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::process::Machine;
@@ -23,11 +23,11 @@ impl Machine {
     /// A page was put into a file's tree, which had `before` nodes.
     #[inline]
     pub(crate) fn tree_grew(&mut self, file: FileId, index: u32, before: u64, ctx: &Ctx) {
-        if self.files[file.idx()].nr_nodes != before {
+        if self.owners.files[file.idx()].nr_nodes != before {
             for level in 0..2 {
-                if self.files[file.idx()].lacks_node(level, index) {
+                if self.owners.files[file.idx()].lacks_node(level, index) {
                     let node = self.alloc_tree_node(ctx);
-                    self.files[file.idx()].set_node(level, index, node);
+                    self.owners.files[file.idx()].set_node(level, index, node);
                 }
             }
         }
@@ -36,9 +36,9 @@ impl Machine {
     /// A page was taken out of a file's tree, which had `before` nodes.
     #[inline]
     pub(crate) fn tree_shrank(&mut self, file: FileId, index: u32, before: u64, cpu: Cpu) {
-        if self.files[file.idx()].nr_nodes != before {
+        if self.owners.files[file.idx()].nr_nodes != before {
             for level in 0..2 {
-                let node = self.files[file.idx()].take_empty_node(level, index);
+                let node = self.owners.files[file.idx()].take_empty_node(level, index);
                 if node.is_some() {
                     self.free_known(node, cpu);
                 }

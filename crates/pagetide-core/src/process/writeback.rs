@@ -10,7 +10,7 @@
 //! Invariant: `files[f].nr_dirty` pages of a file are tagged; a file with dirty pages is in
 //! `dirty_files` exactly once.
 
-use crate::call::Ctx;
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::page::PageFlags;
@@ -91,6 +91,16 @@ impl Writeback {
         }
     }
 
+    /// Whether disks are too busy writing to take more.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.congested
+    }
+
+    /// A page was written.
+    pub(crate) fn note_written(&mut self) {
+        self.window_written += 1;
+    }
+
     /// How often a file is among the dirty ones, for the audit.
     pub(crate) fn nr_queued(&self, file: FileId) -> usize {
         self.dirty_files.iter().filter(|&&queued| queued == file).count()
@@ -159,7 +169,7 @@ impl Machine {
 
     /// Marks a file page dirty, at an unknown time (mapped writes).
     pub(crate) fn set_page_dirty(&mut self, pfn: Pfn) {
-        let now = self.writeback.window_start;
+        let now = self.owners.writeback.window_start;
         self.set_page_dirty_at(pfn, now);
     }
 
@@ -174,24 +184,24 @@ impl Machine {
             return;
         }
         let (file, index) = (FileId(page.mapping), page.index);
-        let cache = &mut self.files[file.idx()];
+        let cache = &mut self.owners.files[file.idx()];
         if cache.nr_dirty == 0 {
             cache.dirtied_when = now;
-            if !self.writeback.dirty_files.contains(&file) {
-                self.writeback.dirty_files.push_back(file);
+            if !self.owners.writeback.dirty_files.contains(&file) {
+                self.owners.writeback.dirty_files.push_back(file);
             }
         }
         cache.set_dirty(index);
         self.stat_inc(pfn, NodeStat::NrDirty);
         self.mem.vmstat.count(Event::NrDirtied);
-        self.writeback.window_dirtied += 1;
-        self.writeback.nr_dirtied += 1;
+        self.owners.writeback.window_dirtied += 1;
+        self.owners.writeback.nr_dirtied += 1;
     }
 
     /// After a write dirtied a page: wake the writeback thread if need be, and say how long the
     /// writer must pause (Linux `balance_dirty_pages`).
     pub(crate) fn balance_dirty_pages_ratelimited(&mut self, ctx: &Ctx) -> Option<Nanos> {
-        if self.writeback.nr_dirtied < self.mem.page_size.pages_in(DIRTY_POLL_BYTES) {
+        if self.owners.writeback.nr_dirtied < self.mem.page_size.pages_in(DIRTY_POLL_BYTES) {
             return None;
         }
         self.update_bandwidth(ctx.now);
@@ -203,22 +213,22 @@ impl Machine {
         }
         let freerun = (background + thresh) / 2;
         if all <= freerun {
-            self.writeback.nr_dirtied = 0;
+            self.owners.writeback.nr_dirtied = 0;
             return None;
         }
         self.wake_flusher();
         let pos_ratio = position_ratio(all, freerun, thresh);
-        let rate = ((self.writeback.dirty_ratelimit * pos_ratio) >> 10).max(1);
-        let pause = self.writeback.nr_dirtied.saturating_mul(1_000_000_000) / rate;
+        let rate = ((self.owners.writeback.dirty_ratelimit * pos_ratio) >> 10).max(1);
+        let pause = self.owners.writeback.nr_dirtied.saturating_mul(1_000_000_000) / rate;
         if pause < MIN_PAUSE && pos_ratio > 0 {
             return None;
         }
-        self.writeback.nr_dirtied = 0;
+        self.owners.writeback.nr_dirtied = 0;
         Some(pause.min(MAX_PAUSE))
     }
 
-    fn update_bandwidth(&mut self, now: Nanos) {
-        let writeback = &self.writeback;
+    pub(super) fn update_bandwidth(&mut self, now: Nanos) {
+        let writeback = &self.owners.writeback;
         let elapsed = now.saturating_sub(writeback.window_start);
         if elapsed < BANDWIDTH_INTERVAL {
             return;
@@ -226,7 +236,7 @@ impl Machine {
         let (background, thresh) = self.dirty_limits();
         let all =
             self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback);
-        let writeback = &mut self.writeback;
+        let writeback = &mut self.owners.writeback;
         let per_second =
             |pages: u64| (u128::from(pages) * 1_000_000_000 / u128::from(elapsed)) as u64;
         // Idle windows say nothing about the disk.
@@ -249,15 +259,15 @@ impl Machine {
     }
 
     pub(crate) fn wake_flusher(&mut self) {
-        if self.writeback.idle {
-            self.writeback.idle = false;
+        if self.owners.writeback.idle {
+            self.owners.writeback.idle = false;
             self.effects.push(Effect::WakeFlusher);
         }
     }
 
     /// Reclaim met nothing but dirty pages: write everything (Linux `wakeup_flusher_threads`).
     pub(crate) fn wakeup_flusher_threads(&mut self) {
-        self.writeback.wanted = true;
+        self.owners.writeback.wanted = true;
         self.wake_flusher();
     }
 
@@ -272,9 +282,9 @@ impl Machine {
     }
 
     fn flusher_work(&mut self, _cpu: Cpu, now: Nanos) -> Step<FlusherIdle> {
-        self.writeback.idle = false;
+        self.owners.writeback.idle = false;
         self.update_bandwidth(now);
-        if self.writeback.inflight_bios >= MAX_INFLIGHT_BIOS {
+        if self.owners.writeback.inflight_bios >= MAX_INFLIGHT_BIOS {
             return Step::Wait(Wait::Throttled {
                 node: NodeId(0),
                 reason: Throttle::Requests,
@@ -282,43 +292,45 @@ impl Machine {
             });
         }
         let interval = u64::from(self.config.dirty_writeback_centisecs) * 10_000_000;
-        if interval > 0 && now >= self.writeback.last_periodic + interval {
-            self.writeback.last_periodic = now;
-            self.writeback.periodic = true;
+        if interval > 0 && now >= self.owners.writeback.last_periodic + interval {
+            self.owners.writeback.last_periodic = now;
+            self.owners.writeback.periodic = true;
         }
         let (background, _) = self.dirty_limits();
         let over = self.global_node_stat(NodeStat::NrDirty) > background;
         let expire = u64::from(self.config.dirty_expire_centisecs) * 10_000_000;
-        let all = over || self.writeback.wanted;
-        let position = self.writeback.dirty_files.iter().position(|file| {
-            let cache = &self.files[file.idx()];
-            all || (self.writeback.periodic && now >= cache.dirtied_when + expire)
+        let all = over || self.owners.writeback.wanted;
+        let position = self.owners.writeback.dirty_files.iter().position(|file| {
+            let cache = &self.owners.files[file.idx()];
+            all || (self.owners.writeback.periodic && now >= cache.dirtied_when + expire)
         });
-        let Some(file) = position.and_then(|at| self.writeback.dirty_files.remove(at)) else {
+        let Some(file) = position.and_then(|at| self.owners.writeback.dirty_files.remove(at))
+        else {
             return self.flusher_sleep(interval);
         };
         let nr_begun =
             self.write_file_pages(file, self.mem.page_size.pages_in(MAX_WRITEBACK_BYTES) as u32);
-        if self.files[file.idx()].nr_dirty > 0 {
-            self.writeback.dirty_files.push_back(file);
-            self.files[file.idx()].dirtied_when = now;
-        } else if self.writeback.dirty_files.is_empty() {
-            self.writeback.wanted = false;
+        if self.owners.files[file.idx()].nr_dirty > 0 {
+            self.owners.writeback.dirty_files.push_back(file);
+            self.owners.files[file.idx()].dirtied_when = now;
+        } else if self.owners.writeback.dirty_files.is_empty() {
+            self.owners.writeback.wanted = false;
         }
         // Pages dirtied again while they are written have to wait; so may the thread, once it has
         // met nothing else in any file.
-        self.writeback.fruitless = if nr_begun == 0 { self.writeback.fruitless + 1 } else { 0 };
-        if self.writeback.fruitless as usize > self.writeback.dirty_files.len() {
+        self.owners.writeback.fruitless =
+            if nr_begun == 0 { self.owners.writeback.fruitless + 1 } else { 0 };
+        if self.owners.writeback.fruitless as usize > self.owners.writeback.dirty_files.len() {
             return self.flusher_sleep(interval);
         }
         Step::Continue
     }
 
     fn flusher_sleep(&mut self, interval: Nanos) -> Step<FlusherIdle> {
-        self.writeback.wanted = false;
-        self.writeback.periodic = false;
-        self.writeback.fruitless = 0;
-        self.writeback.idle = true;
+        self.owners.writeback.wanted = false;
+        self.owners.writeback.periodic = false;
+        self.owners.writeback.fruitless = 0;
+        self.owners.writeback.idle = true;
         Step::Done(FlusherIdle { timeout: if interval == 0 { u64::MAX } else { interval } })
     }
 
@@ -327,11 +339,11 @@ impl Machine {
     fn write_file_pages(&mut self, file: FileId, max: u32) -> u32 {
         let mut left = max;
         let mut nr_begun = 0;
-        let mut from = self.files[file.idx()].writeback_index;
+        let mut from = self.owners.files[file.idx()].writeback_index;
         let mut wrapped = from == 0;
         let mut run = (0, 0);
         while left > 0 {
-            let Some(index) = self.files[file.idx()].next_dirty(from) else {
+            let Some(index) = self.owners.files[file.idx()].next_dirty(from) else {
                 if wrapped {
                     break;
                 }
@@ -340,7 +352,7 @@ impl Machine {
                 continue;
             };
             from = index + 1;
-            let Some(pfn) = self.files[file.idx()].get(index) else {
+            let Some(pfn) = self.owners.files[file.idx()].get(index) else {
                 unreachable!("a dirty page is cached")
             };
             left -= 1;
@@ -358,7 +370,7 @@ impl Machine {
             run.1 = index + 1;
         }
         self.submit_file_write(file, run.0, run.1);
-        self.files[file.idx()].writeback_index = from;
+        self.owners.files[file.idx()].writeback_index = from;
         nr_begun
     }
 
@@ -368,13 +380,13 @@ impl Machine {
         page.clear(PageFlags::DIRTY);
         page.set(PageFlags::WRITEBACK);
         let (file, index, mapcount) = (page.mapping as usize, page.index, page.mapcount);
-        self.files[file].clear_dirty(index);
+        self.owners.files[file].clear_dirty(index);
         self.stat_dec(pfn, NodeStat::NrDirty);
         self.stat_inc(pfn, NodeStat::NrWriteback);
         if mapcount > 0 {
-            for i in 0..self.files[file].mappings.len() {
-                let vma = self.files[file].mappings[i];
-                if let Some(pte) = self.vmas[vma.idx()].ptes.get_mut(index as usize) {
+            for i in 0..self.owners.files[file].mappings.len() {
+                let vma = self.owners.files[file].mappings[i];
+                if let Some(pte) = self.owners.vmas[vma.idx()].ptes.get_mut(index as usize) {
                     if pte.is_present() {
                         pte.clean();
                         self.mem.work.rmap_walks += 1;
@@ -388,8 +400,8 @@ impl Machine {
         if start < end {
             self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of((end - start).into()));
             self.mem.work.bios += 1;
-            self.writeback.inflight_bios += 1;
-            self.writeback.congested |= self.writeback.inflight_bios >= CONGESTION_ON;
+            self.owners.writeback.inflight_bios += 1;
+            self.owners.writeback.congested |= self.owners.writeback.inflight_bios >= CONGESTION_ON;
             self.effects.push(Effect::Submit(Io::WriteFile {
                 file,
                 index: start,
@@ -398,18 +410,12 @@ impl Machine {
         }
     }
 
-    /// The world reports that an I/O request ended.
-    pub fn io_done(
-        &mut self,
-        io: Io,
-        ok: bool,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> crate::effect::Effects<'_> {
+    /// An I/O request for a file ended.
+    pub(super) fn file_io_done(&mut self, io: Io, ok: bool, cpu: Cpu) {
         match io {
             Io::ReadFile { file, index, nr } => {
                 for at in index..index + nr {
-                    if let Some(pfn) = self.files[file.idx()].get(at) {
+                    if let Some(pfn) = self.owners.files[file.idx()].get(at) {
                         self.end_read(pfn, ok);
                     }
                 }
@@ -417,7 +423,7 @@ impl Machine {
             Io::WriteFile { file, index, nr } => {
                 self.end_write_request();
                 for at in index..index + nr {
-                    if let Some(pfn) = self.files[file.idx()].get(at) {
+                    if let Some(pfn) = self.owners.files[file.idx()].get(at) {
                         if !ok {
                             // Linux records the error for fsync and drops the dirty state.
                             self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
@@ -426,75 +432,26 @@ impl Machine {
                     }
                 }
             }
-            Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
-            Io::SwapOut { pfn, .. } => {
-                if !ok {
-                    let page = &mut self.mem.pages[pfn.idx()];
-                    page.set(PageFlags::DIRTY);
-                    page.clear(PageFlags::RECLAIM);
-                }
-                self.end_writeback(pfn, cpu);
-            }
+            Io::SwapIn { .. } | Io::SwapOut { .. } => {}
         }
-        self.update_bandwidth(now);
-        crate::effect::Effects::new(&mut self.effects)
     }
 
     /// Write requests for files that the world has not finished.
     pub fn nr_file_writes_in_flight(&self) -> u32 {
-        self.writeback.inflight_bios
-    }
-
-    /// Whether disks are too busy writing to take more.
-    pub(crate) fn is_write_congested(&self) -> bool {
-        self.writeback.congested
+        self.owners.writeback.inflight_bios
     }
 
     /// One write request less is in flight: the writeback thread may go on, and those who wait
     /// for the congestion to end.
     fn end_write_request(&mut self) {
-        self.writeback.inflight_bios -= 1;
-        if self.writeback.inflight_bios + 1 == MAX_INFLIGHT_BIOS {
+        self.owners.writeback.inflight_bios -= 1;
+        if self.owners.writeback.inflight_bios + 1 == MAX_INFLIGHT_BIOS {
             self.wake_throttled(NodeId(0), Throttle::Requests);
         }
-        if self.writeback.congested && self.writeback.inflight_bios < CONGESTION_OFF {
-            self.writeback.congested = false;
+        if self.owners.writeback.congested && self.owners.writeback.inflight_bios < CONGESTION_OFF {
+            self.owners.writeback.congested = false;
             for node in 0..self.nodes.len() {
                 self.wake_throttled(NodeId(node as u8), Throttle::CongestionWait);
-            }
-        }
-    }
-
-    fn end_read(&mut self, pfn: Pfn, ok: bool) {
-        let page = &mut self.mem.pages[pfn.idx()];
-        if ok {
-            page.set(PageFlags::UPTODATE);
-        }
-        page.clear(PageFlags::LOCKED);
-        self.wake_page(pfn);
-    }
-
-    fn end_writeback(&mut self, pfn: Pfn, cpu: Cpu) {
-        let page = &mut self.mem.pages[pfn.idx()];
-        if !page.test_clear(PageFlags::WRITEBACK) {
-            return;
-        }
-        let node = page.node();
-        let rotate = page.test_clear(PageFlags::RECLAIM);
-        self.stat_dec(pfn, NodeStat::NrWriteback);
-        self.mem.vmstat.count(Event::NrWritten);
-        self.writeback.window_written += 1;
-        if rotate {
-            self.rotate_reclaimable(cpu, pfn);
-        }
-        self.wake_page(pfn);
-        let state = &mut self.nodes[node.idx()];
-        if state.nr_writeback_throttled > 0 {
-            state.nr_written_while_throttled += 1;
-            let enough = crate::units::SWAP_CLUSTER_MAX * u64::from(state.nr_writeback_throttled);
-            if state.nr_written_while_throttled > enough {
-                state.nr_written_while_throttled = 0;
-                self.wake_throttled(node, Throttle::Writeback);
             }
         }
     }

@@ -11,13 +11,12 @@
 //! Invariant: a table outlives its entries, except that of a huge page, which goes with it if all
 //! entries of the table are the huge page's (pages of 4 KiB).
 
-use crate::buddy::clear_tails;
+use super::huge_memory::region_of;
 use crate::effect::Effects;
-use crate::huge_memory::region_of;
 use crate::page::PageFlags;
 use crate::process::page_table::{Advice, Backing, Pte, VmaId};
 use crate::process::Machine;
-use crate::units::{Cpu, Pfn, SwapSlot, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
+use crate::units::{Cpu, Pfn, SwapSlot, HPAGE_PMD_NR};
 use crate::vmstat::NodeStat;
 
 impl Machine {
@@ -26,13 +25,13 @@ impl Machine {
     /// that somebody holds and that is not discarded whole stays.
     pub fn discard(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Effects<'_> {
         // A mapping that is gone has no entries.
-        let end = first.saturating_add(nr).min(self.vmas[vma.idx()].len());
+        let end = first.saturating_add(nr).min(self.owners.vmas[vma.idx()].len());
         self.zap_range(vma, first, end, cpu);
         Effects::new(&mut self.effects)
     }
 
     fn zap_range(&mut self, vma: VmaId, first: u64, end: u64, cpu: Cpu) {
-        let sequential = self.vmas[vma.idx()].advice == Advice::Sequential;
+        let sequential = self.owners.vmas[vma.idx()].advice == Advice::Sequential;
         let mut nr_zapped = 0;
         let mut at = first;
         while at < end {
@@ -50,7 +49,7 @@ impl Machine {
                     }
                 }
             }
-            let mapping = &mut self.vmas[vma.idx()];
+            let mapping = &mut self.owners.vmas[vma.idx()];
             let pte = core::mem::replace(&mut mapping.ptes[at as usize], Pte::EMPTY);
             mapping.nr_swapped -= u64::from(pte.swap_slot().is_some());
             mapping.nr_present -= u64::from(pte.is_present() && !pte.is_zero_page());
@@ -64,7 +63,7 @@ impl Machine {
 
     /// A huge page is no longer mapped, and its table of entries no longer needed.
     fn zap_huge(&mut self, vma: VmaId, start: u64, head: Pfn, cpu: Cpu) {
-        let mapping = &mut self.vmas[vma.idx()];
+        let mapping = &mut self.owners.vmas[vma.idx()];
         mapping.ptes[start as usize..(start + HPAGE_PMD_NR) as usize].fill(Pte::EMPTY);
         mapping.nr_present -= HPAGE_PMD_NR;
         // A larger page's table has other regions' entries, too, and stays.
@@ -103,11 +102,11 @@ impl Machine {
 
     /// Takes a whole mapping down.
     pub(crate) fn unmap_vma(&mut self, vma: VmaId, cpu: Cpu) {
-        if !self.vmas[vma.idx()].alive {
+        if !self.owners.vmas[vma.idx()].alive {
             return;
         }
-        let sequential = self.vmas[vma.idx()].advice == Advice::Sequential;
-        let ptes = core::mem::take(&mut self.vmas[vma.idx()].ptes);
+        let sequential = self.owners.vmas[vma.idx()].advice == Advice::Sequential;
+        let ptes = core::mem::take(&mut self.owners.vmas[vma.idx()].ptes);
         let mut at = 0;
         while let Some(&pte) = ptes.get(at) {
             // The first entry of a huge page speaks for all of them.
@@ -117,18 +116,18 @@ impl Machine {
             self.zap_pte(pte, sequential, cpu);
             at += if huge { HPAGE_PMD_NR as usize } else { 1 };
         }
-        let tables = core::mem::take(&mut self.vmas[vma.idx()].tables);
+        let tables = core::mem::take(&mut self.owners.vmas[vma.idx()].tables);
         for table in tables.into_iter().filter(|table| table.is_some()) {
             self.free_table(table, cpu);
         }
-        let dead = &mut self.vmas[vma.idx()];
+        let dead = &mut self.owners.vmas[vma.idx()];
         dead.alive = false;
         dead.nr_present = 0;
         dead.nr_swapped = 0;
         let (mm, backing) = (dead.mm, dead.backing);
-        self.mms[mm.idx()].vmas.retain(|&other| other != vma);
+        self.owners.mms[mm.idx()].vmas.retain(|&other| other != vma);
         if let Backing::File(file) = backing {
-            self.files[file.idx()].mappings.retain(|&other| other != vma);
+            self.owners.files[file.idx()].mappings.retain(|&other| other != vma);
         }
     }
 
@@ -138,27 +137,6 @@ impl Machine {
         self.mem.free_page(cpu, table, 0);
     }
 
-    /// Frees an anonymous page nobody maps, with its swap slot, unless I/O still holds it: then
-    /// reclaim gets it later (as Linux leaves it to the last reference).
-    pub(crate) fn free_anon_page(&mut self, pfn: Pfn, cpu: Cpu) {
-        let page = &self.mem.pages[pfn.idx()];
-        debug_assert_eq!(page.mapcount, 0);
-        if page.flags.any(PageFlags::WRITEBACK.with(PageFlags::LOCKED)) {
-            return;
-        }
-        if page.has(PageFlags::SWAPCACHE) {
-            self.delete_from_swap_cache(pfn, Default::default());
-        }
-        self.free_user_page(pfn, cpu);
-    }
-
-    /// An entry no longer refers to a slot.
-    pub(crate) fn swap_unmap(&mut self, slot: SwapSlot) {
-        if let Some(memcg) = self.swap.unmap(slot) {
-            self.uncharge_swap(memcg);
-        }
-    }
-
     /// Frees the swap-cache page of a slot that no entry refers to any more.
     fn free_cached_swap_page(&mut self, slot: SwapSlot, cpu: Cpu) {
         if let Some(pfn) = self.swap.cached(slot) {
@@ -166,16 +144,5 @@ impl Machine {
                 self.free_anon_page(pfn, cpu);
             }
         }
-    }
-
-    /// Gives a page that left its owner back to the allocator, a huge one whole.
-    pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
-        let huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
-        self.lru_forget(pfn);
-        self.uncharge(cpu, pfn);
-        if huge {
-            clear_tails(&mut self.mem.pages, pfn, HPAGE_PMD_ORDER);
-        }
-        self.mem.free_page(cpu, pfn, if huge { HPAGE_PMD_ORDER } else { 0 });
     }
 }

@@ -9,15 +9,16 @@
 
 use super::shrink_node::{NodeStep, ShrinkNode, TICK};
 use super::{Reclaimer, ScanControl};
-use crate::call::Ctx;
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::config::{DirectReclaimPolicy, GroupWalkPolicy};
+use crate::ctx::Ctx;
 use crate::effect::{Step, Throttle, Wait};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
+use crate::manager::Manager;
 use crate::memcg::Position;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::{NodeId, Order, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
 use crate::vmstat::Event;
 use crate::watermark::zone_watermark_ok;
@@ -60,7 +61,7 @@ impl DirectReclaim {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Counts the entry into direct reclaim.
     pub(crate) fn direct_reclaim_begin(&mut self, gfp: Gfp) {
         let event = [
@@ -97,7 +98,7 @@ impl Machine {
     }
 
     fn direct_reclaim_batch(&mut self, state: &mut DirectReclaim, ctx: &Ctx) -> Step<u64> {
-        let node_order = |at: usize, machine: &Machine| -> Option<NodeId> {
+        let node_order = |at: usize, machine: &Manager<O>| -> Option<NodeId> {
             // The own node first, then the others by number.
             (0..machine.nodes.len())
                 .map(|i| NodeId(((ctx.node.idx() + i) % machine.nodes.len()) as u8))
@@ -235,7 +236,7 @@ impl Machine {
             DirectReclaimPolicy::Linux61 => false,
             // `wait_iff_congested`: a disk is congested and the lists have shown it.
             DirectReclaimPolicy::Linux2637 => {
-                self.nodes[node.idx()].congested && self.is_write_congested()
+                self.nodes[node.idx()].congested && self.owners.is_write_congested()
             }
             // `congestion_wait`: always.
             DirectReclaimPolicy::Linux2635 => true,

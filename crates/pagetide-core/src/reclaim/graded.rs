@@ -10,14 +10,20 @@
 use super::group_policy::{GroupPolicy, Plan, Visit};
 use super::ScanControl;
 use crate::config::SoftLimitPolicy;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::Owners;
 
 /// The policy.
 pub(crate) struct Graded;
 
 impl GroupPolicy for Graded {
-    fn plan(machine: &mut Machine, visit: Visit, sc: &mut ScanControl, plan: &mut Plan) {
+    fn plan<O: Owners>(
+        machine: &mut Manager<O>,
+        visit: Visit,
+        sc: &mut ScanControl,
+        plan: &mut Plan,
+    ) {
         if machine.config.soft_limit != SoftLimitPolicy::Graded {
             return;
         }

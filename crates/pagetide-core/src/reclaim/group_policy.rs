@@ -18,8 +18,9 @@ use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY};
 
 /// The group that a walk has come to.
@@ -56,17 +57,22 @@ pub(crate) struct Walk {
 /// A rule about who is reclaimed from.
 pub(crate) trait GroupPolicy {
     /// Changes the plan for one group. Not called for a group that is skipped already.
-    fn plan(machine: &mut Machine, visit: Visit, sc: &mut ScanControl, plan: &mut Plan);
+    fn plan<O: Owners>(
+        machine: &mut Manager<O>,
+        visit: Visit,
+        sc: &mut ScanControl,
+        plan: &mut Plan,
+    );
 
     /// Whether, after this walk, everybody is to be visited once more.
-    fn another_walk(_machine: &Machine, _walk: Walk, _sc: &ScanControl) -> bool {
+    fn another_walk<O: Owners>(_machine: &Manager<O>, _walk: Walk, _sc: &ScanControl) -> bool {
         false
     }
 }
 
 macro_rules! policies {
     ($($policy:ty),+ $(,)?) => {
-        impl Machine {
+        impl<O: Owners> Manager<O> {
             /// The plan for one group.
             #[inline]
             pub(crate) fn plan_group(&mut self, visit: Visit, sc: &mut ScanControl) -> Plan {

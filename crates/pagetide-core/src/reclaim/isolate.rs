@@ -8,8 +8,9 @@
 
 use super::ScanControl;
 use crate::lruvec::Lru;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
-use crate::process::Machine;
 use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::Event;
 use alloc::vec::Vec;
@@ -26,7 +27,7 @@ pub(super) struct Isolated {
 /// Frames of a zone whose pages are looked for by frame.
 const SMALL_ZONE: u32 = 4096;
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Takes pages of usable zones off the tail, oldest first, until it has at least `nr`; a huge page is
     /// one entry and counts all it has. Gives the number looked at, those of too high zones included,
     /// and the number taken (Linux `isolate_lru_folios`).

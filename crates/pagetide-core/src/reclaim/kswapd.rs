@@ -10,18 +10,19 @@
 use super::kswapd_4_5::Balance;
 use super::shrink_node::{NodeStep, ShrinkNode};
 use super::{Reclaimer, ScanControl};
-use crate::call::Ctx;
 use crate::config::{BackgroundCompaction, KswapdPolicy, LruPolicy};
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step, Throttle, Wait};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::lruvec::Lru;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
+use crate::owners::Owners;
 use crate::page_alloc::Memory;
-use crate::process::Machine;
 use crate::units::{
-    Cpu, MemcgId, MmId, Nanos, NodeId, Order, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
+    Asker, Cpu, MemcgId, Nanos, NodeId, Order, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
 };
 use crate::vmstat::Event;
 use crate::zone::MAX_NR_ZONES;
@@ -166,7 +167,7 @@ impl Kswapd {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Somebody is short of memory on this node (Linux `wakeup_kswapd`).
     pub(crate) fn wakeup_kswapd(
         &mut self,
@@ -262,7 +263,7 @@ impl Machine {
         cpu: Cpu,
         now: Nanos,
     ) -> (Step<KswapdIdle>, Effects<'_>) {
-        let ctx = Ctx { cpu, node, now, mm: MmId::NONE, memcg: MemcgId(0) };
+        let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
         let step = self.kswapd_work(&ctx);
         self.finish_wakeups();
         (step, Effects::new(&mut self.effects))

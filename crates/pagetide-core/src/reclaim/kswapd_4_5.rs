@@ -19,14 +19,15 @@
 
 use super::kswapd::Kswapd;
 use super::shrink_node::{NodeStep, ShrinkNode};
-use crate::call::Ctx;
 use crate::compaction::{CompactMode, CompactResult, Compactor, Goal, RunId};
 use crate::config::BackgroundCompaction;
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Step, Throttle};
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::manager::Manager;
 use crate::node::ZoneRef;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 use crate::vmstat::Event;
 use crate::watermark::zone_watermark_ok;
@@ -104,7 +105,7 @@ impl Balance {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     fn kswapd_compacts(&self) -> bool {
         self.config.background_compaction == BackgroundCompaction::Kswapd
     }
@@ -394,11 +395,13 @@ mod tests {
     use crate::config::{CompactionPolicy, Config, KswapdPolicy};
     use crate::gfp::Gfp;
     use crate::node::NodeSpec;
+    use crate::process::Machine;
+    use crate::process::MmId;
     use crate::reclaim::direct::DirectReclaim;
-    use crate::units::{Cpu, MemcgId, MmId};
+    use crate::units::{Cpu, MemcgId};
 
     const NODE: NodeId = NodeId(0);
-    const CTX: Ctx = Ctx { cpu: Cpu(0), node: NODE, now: 0, mm: MmId::NONE, memcg: MemcgId(0) };
+    const CTX: Ctx = Ctx { cpu: Cpu(0), node: NODE, now: 0, asker: MmId::NONE, memcg: MemcgId(0) };
 
     fn machine(kswapd: KswapdPolicy, mib: u64) -> Machine {
         let config = Config {

@@ -14,7 +14,8 @@ use super::ScanControl;
 use crate::config::LruPolicy;
 use crate::gfp::Watermark;
 use crate::lruvec::Lru;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::units::{MemcgId, NodeId};
 use crate::vmstat::NodeStat;
 
@@ -27,7 +28,7 @@ pub struct ReclaimStat {
     pub recent_rotated: [u64; 2],
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Pages of a kind were looked at, and some of them found in use.
     pub(crate) fn note_recent(
         &mut self,

@@ -11,16 +11,22 @@
 use super::group_policy::{GroupPolicy, Plan, Visit};
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
+use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, ROOT};
+use crate::owners::Owners;
 use crate::page_counter::effective_protection;
-use crate::process::Machine;
 use crate::units::MemcgId;
 
 /// The policy.
 pub(crate) struct Protection;
 
 impl GroupPolicy for Protection {
-    fn plan(machine: &mut Machine, visit: Visit, sc: &mut ScanControl, plan: &mut Plan) {
+    fn plan<O: Owners>(
+        machine: &mut Manager<O>,
+        visit: Visit,
+        sc: &mut ScanControl,
+        plan: &mut Plan,
+    ) {
         let target = sc.target.unwrap_or(ROOT);
         if visit.memcg == target {
             return;
@@ -55,7 +61,7 @@ impl GroupPolicy for Protection {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Effective protection of a group under reclaim of `root` (Linux
     /// `mem_cgroup_calculate_protection`).
     pub(super) fn calculate_protection(&mut self, root: MemcgId, memcg: MemcgId) {

@@ -9,8 +9,9 @@ use super::group_policy::Plan;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::config::LruPolicy;
 use crate::lruvec::Lru;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 use crate::vmstat::NodeStat;
 
@@ -25,7 +26,7 @@ pub(crate) enum Balance {
     File,
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Whether the inactive list is too small for its active one (Linux `inactive_is_low`): the
     /// ratio grows with the square root of ten times the size in GiB.
     pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {

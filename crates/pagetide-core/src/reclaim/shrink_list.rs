@@ -11,16 +11,17 @@
 
 use super::isolate::Isolated;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
-use crate::call::Ctx;
 use crate::config::{CgroupVersion, KswapdPolicy, LruPolicy};
+use crate::ctx::Ctx;
 use crate::effect::{Effect, Io};
 use crate::event::TraceEvent;
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
-use crate::memcg::MemoryEvent;
-use crate::page::{Page, PageFlags, Place};
-use crate::process::page_table::Pte;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::memcg::{MemoryEvent, Within};
+use crate::owners::Owners;
+use crate::owners::{Gone, References, Slot, Store};
+use crate::page::{PageFlags, Place};
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
@@ -38,9 +39,9 @@ struct ReclaimStat {
     ref_keep: u64,
 }
 
-/// What the reference check says.
+/// What the reference check says (Linux `enum folio_references`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum References {
+enum Judged {
     Reclaim,
     ReclaimClean,
     Keep,
@@ -54,7 +55,7 @@ enum Verdict {
     Activate,
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Shrinks one list by up to `nr` pages; returns how many were freed (Linux `shrink_list`).
     pub(crate) fn shrink_list(
         &mut self,
@@ -90,29 +91,15 @@ impl Machine {
         for &pfn in taken {
             let page = &self.mem.pages[pfn.idx()];
             if page.mapcount > 0 {
-                loaded ^= self.first_pte(page).map_or(0, Pte::bits);
+                loaded ^= self.owners.prefetch(Slot::of(page));
             }
         }
         core::hint::black_box(loaded);
         for &pfn in taken {
             let page = &self.mem.pages[pfn.idx()];
-            let young = page.mapcount > 0 && self.first_pte(page).is_some_and(Pte::is_young);
-            if page.has(PageFlags::FILE) && !young {
-                loaded ^= u32::from(self.files[page.mapping as usize].get(page.index).is_some());
-            }
+            loaded ^= self.owners.prefetch_eviction(Slot::of(page), page.mapcount > 0);
         }
         core::hint::black_box(loaded);
-    }
-
-    /// An entry that maps the page, or might: that of the file's first mapping.
-    #[inline]
-    fn first_pte(&self, page: &Page) -> Option<Pte> {
-        let vma = if page.has(PageFlags::ANON) {
-            page.mapping as usize
-        } else {
-            self.files[page.mapping as usize].mappings.first()?.idx()
-        };
-        self.vmas.get(vma)?.ptes.get(page.index as usize).copied()
     }
 
     fn shrink_inactive_list(
@@ -191,7 +178,7 @@ impl Machine {
         self.lru_note_cost(memcg, node, file, stat.pageout);
         self.note_recent(memcg, node, file, nr_taken, stat.activate);
         if stat.unqueued_dirty == nr_taken {
-            self.wakeup_flusher_threads();
+            O::wake_writeback(self);
         }
         self.events.record(TraceEvent::MmVmscanLruShrinkInactive {
             nid: node,
@@ -304,8 +291,11 @@ impl Machine {
             stat.unqueued_dirty += 1;
         }
         let old = self.is_old_reclaim(sc);
-        let congested =
-            if old { dirty && self.is_write_congested() } else { page.has(PageFlags::RECLAIM) };
+        let congested = if old {
+            dirty && self.owners.is_write_congested()
+        } else {
+            page.has(PageFlags::RECLAIM)
+        };
         if congested && file && (old || writeback) {
             stat.congested += 1;
         }
@@ -332,12 +322,12 @@ impl Machine {
         }
         let references = self.check_references(pfn, sc);
         match references {
-            References::Activate => return Verdict::Activate,
-            References::Keep => {
+            Judged::Activate => return Verdict::Activate,
+            Judged::Keep => {
                 stat.ref_keep += self.mem.pages[pfn.idx()].nr_pages();
                 return Verdict::Keep;
             }
-            References::Reclaim | References::ReclaimClean => {}
+            Judged::Reclaim | Judged::ReclaimClean => {}
         }
         if self.mem.pages[pfn.idx()].has(PageFlags::ANON)
             && !self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE)
@@ -359,6 +349,10 @@ impl Machine {
         }
         if self.mem.pages[pfn.idx()].mapcount > 0 {
             self.try_to_unmap(pfn);
+            // Pinned by who uses it.
+            if self.mem.pages[pfn.idx()].mapcount > 0 {
+                return Verdict::Activate;
+            }
         }
         if self.mem.pages[pfn.idx()].has(PageFlags::DIRTY) {
             if file && !self.may_write_file_page(pfn, sc) {
@@ -368,11 +362,11 @@ impl Machine {
                 return Verdict::Activate;
             }
             let may_enter_fs = sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO));
-            if references == References::ReclaimClean || !may_enter_fs || !sc.may_writepage {
+            if references == Judged::ReclaimClean || !may_enter_fs || !sc.may_writepage {
                 return Verdict::Keep;
             }
             // Only kswapd may write to a congested disk (2.6.37; later nobody gets here).
-            if file && !sc.is_kswapd() && self.is_write_congested() {
+            if file && !sc.is_kswapd() && self.owners.is_write_congested() {
                 return Verdict::Keep;
             }
             self.pageout(pfn);
@@ -388,7 +382,7 @@ impl Machine {
         if self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE) {
             self.delete_from_swap_cache(pfn, shadow);
         } else if self.mem.pages[pfn.idx()].has(PageFlags::FILE) {
-            self.remove_from_page_cache(pfn, shadow, ctx.cpu);
+            O::evict(self, pfn, shadow, ctx.cpu);
         }
         Verdict::Freed
     }
@@ -418,9 +412,7 @@ impl Machine {
         self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
         let page = &mut self.mem.pages[pfn.idx()];
         if page.has(PageFlags::FILE) {
-            let (file, index) = (crate::units::FileId(page.mapping), page.index);
-            self.begin_file_writeback(pfn);
-            self.submit_file_write(file, index, index + 1);
+            O::write_page(self, pfn);
         } else {
             page.clear(PageFlags::DIRTY);
             page.set(PageFlags::WRITEBACK);
@@ -438,52 +430,19 @@ impl Machine {
     /// group heeds only references from within it.
     fn page_referenced(&mut self, pfn: Pfn, sc: &ScanControl) -> (u32, bool) {
         let page = &self.mem.pages[pfn.idx()];
-        let (mapping, index, mut left) =
-            (page.mapping as usize, page.index as usize, page.mapcount);
-        if left == 0 {
+        if page.mapcount == 0 {
             return (0, false);
         }
-        if page.has(PageFlags::ANON) {
-            self.mem.work.rmap_walks += 1;
-            let young = if page.has(PageFlags::HEAD) {
-                self.test_clear_young_huge(pfn)
-            } else {
-                self.vmas[mapping].ptes[index].test_clear_young()
-            };
-            let vma = &self.vmas[mapping];
-            let counts = vma.advice != crate::process::page_table::Advice::Sequential;
-            return (u32::from(young && counts), vma.executable);
-        }
-        let mut referenced = 0;
-        let mut executable = false;
-        for i in 0..self.files[mapping].mappings.len() {
-            let id = self.files[mapping].mappings[i].idx();
-            let foreign = sc.target.is_some_and(|target| {
-                let memcg = self.mms[self.vmas[id].mm.idx()].memcg;
-                !self.is_descendant(memcg, target)
-            });
-            let vma = &mut self.vmas[id];
-            self.mem.work.rmap_walks += 1;
-            let Some(pte) = vma.ptes.get_mut(index) else { continue };
-            if !pte.is_present() {
-                continue;
-            }
-            if !foreign && pte.test_clear_young() {
-                if vma.advice != crate::process::page_table::Advice::Sequential {
-                    referenced += 1;
-                }
-                executable |= vma.executable;
-            }
-            left -= 1;
-            if left == 0 {
-                break;
-            }
-        }
-        (referenced, executable)
+        let within = Within::new(&self.memcgs, sc.target);
+        let (at, huge) = (Slot::of(page), page.has(PageFlags::HEAD));
+        let References { nr, executable, nr_looked_at } =
+            self.owners.referenced(at, page.mapcount, huge, within);
+        self.mem.work.rmap_walks += nr_looked_at;
+        (nr, executable)
     }
 
     /// Linux `folio_check_references`.
-    fn check_references(&mut self, pfn: Pfn, sc: &ScanControl) -> References {
+    fn check_references(&mut self, pfn: Pfn, sc: &ScanControl) -> Judged {
         let (referenced_ptes, executable) = self.page_referenced(pfn, sc);
         let page = &mut self.mem.pages[pfn.idx()];
         let referenced_page = page.test_clear(PageFlags::REFERENCED);
@@ -495,50 +454,38 @@ impl Machine {
                 || (executable && page.is_file_lru())
                 || first_is_enough
             {
-                return References::Activate;
+                return Judged::Activate;
             }
-            return References::Keep;
+            return Judged::Keep;
         }
         if referenced_page && page.is_file_lru() {
-            References::ReclaimClean
+            Judged::ReclaimClean
         } else {
-            References::Reclaim
+            Judged::Reclaim
         }
     }
 
     /// Takes every entry of a page away; an anonymous page's becomes a swap entry.
     fn try_to_unmap(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
-        let (mapping, index) = (page.mapping as usize, page.index as usize);
-        if page.has(PageFlags::ANON) {
-            let slot = SwapSlot(page.private);
-            let pte = core::mem::replace(self.anon_pte(pfn), Pte::swapped(slot));
-            if pte.is_dirty() {
-                self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
-            }
+        let (at, mapcount, slot) = (Slot::of(page), page.mapcount, SwapSlot(page.private));
+        let to = match at.store {
+            Store::Swap => Gone::Swapped(slot),
+            Store::Own => Gone::Unmapped,
+        };
+        let unmapped = self.owners.unmap(at, mapcount, to);
+        self.mem.work.rmap_walks += unmapped.nr_looked_at;
+        self.mem.work.ptes_set += u32::from(unmapped.nr);
+        if at.store == Store::Swap && unmapped.nr > 0 {
             self.swap.map(slot);
-            self.vmas[mapping].nr_present -= 1;
-            self.vmas[mapping].nr_swapped += 1;
-            self.mem.work.rmap_walks += 1;
-            self.mem.work.ptes_set += 1;
-            self.page_remove_rmap(pfn);
-            return;
         }
-        for i in 0..self.files[mapping].mappings.len() {
-            if self.mem.pages[pfn.idx()].mapcount == 0 {
-                break;
-            }
-            let vma = &mut self.vmas[self.files[mapping].mappings[i].idx()];
-            self.mem.work.rmap_walks += 1;
-            let Some(pte) = vma.ptes.get_mut(index).filter(|pte| pte.is_present()) else {
-                continue;
-            };
-            let old = core::mem::replace(pte, Pte::EMPTY);
-            vma.nr_present -= 1;
-            self.mem.work.ptes_set += 1;
+        for _ in 0..unmapped.nr {
             self.page_remove_rmap(pfn);
-            if old.is_dirty() {
-                self.set_page_dirty(pfn);
+        }
+        if unmapped.dirty {
+            match at.store {
+                Store::Swap => self.mem.pages[pfn.idx()].set(PageFlags::DIRTY),
+                Store::Own => O::dirtied(self, pfn),
             }
         }
     }

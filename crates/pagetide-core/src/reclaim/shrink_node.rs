@@ -15,18 +15,19 @@
 use super::group_policy::{Plan, Visit, Walk};
 use super::soft_limit_tree::SoftReclaim;
 use super::ScanControl;
-use crate::call::Ctx;
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::config::{CgroupVersion, CompactionPolicy, DirectReclaimPolicy, GroupWalkPolicy};
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Throttle, Wait};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Watermark};
 use crate::lruvec::Lru;
+use crate::manager::Manager;
 use crate::memcg::{Position, ROOT};
+use crate::owners::Owners;
 use crate::page::PageFlags;
-use crate::process::Machine;
 use crate::slab::shrinker::ShrinkSlab;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
@@ -166,7 +167,7 @@ impl ShrinkNode {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// One step of a pass. A pass for a block of high order goes on with the node while that promises to
     /// give compaction what it needs.
     pub(crate) fn shrink_node_step(

@@ -12,14 +12,20 @@
 use super::group_policy::{GroupPolicy, Plan, Visit};
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::units::{MemcgId, DEF_PRIORITY};
 
 /// The policy.
 pub(crate) struct ShrinkPriority;
 
 impl GroupPolicy for ShrinkPriority {
-    fn plan(machine: &mut Machine, visit: Visit, sc: &mut ScanControl, plan: &mut Plan) {
+    fn plan<O: Owners>(
+        machine: &mut Manager<O>,
+        visit: Visit,
+        sc: &mut ScanControl,
+        plan: &mut Plan,
+    ) {
         if !sc.is_global() || sc.ignore_shrink_priority {
             return;
         }
@@ -38,7 +44,7 @@ impl GroupPolicy for ShrinkPriority {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// The value that counts for a group.
     pub(crate) fn shrink_priority(&self, memcg: MemcgId) -> i8 {
         let own = self.memcgs[memcg.idx()].shrink_priority;

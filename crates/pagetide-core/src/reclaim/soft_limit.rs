@@ -16,16 +16,22 @@ use super::group_policy::{GroupPolicy, Plan, Visit, Walk};
 use super::ScanControl;
 use crate::config::{SoftLimitDirect, SoftLimitNode, SoftLimitPolicy, SoftLimitRoot};
 use crate::lruvec::Lru;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
+use crate::owners::Owners;
 use crate::page_counter::UNLIMITED;
-use crate::process::Machine;
 use crate::units::{MemcgId, NodeId};
 
 /// The policy.
 pub(crate) struct SoftLimit;
 
 impl GroupPolicy for SoftLimit {
-    fn plan(machine: &mut Machine, visit: Visit, sc: &mut ScanControl, plan: &mut Plan) {
+    fn plan<O: Owners>(
+        machine: &mut Manager<O>,
+        visit: Visit,
+        sc: &mut ScanControl,
+        plan: &mut Plan,
+    ) {
         match machine.config.soft_limit {
             SoftLimitPolicy::Off | SoftLimitPolicy::Tree | SoftLimitPolicy::Graded => {}
             SoftLimitPolicy::Hierarchical => {
@@ -44,14 +50,14 @@ impl GroupPolicy for SoftLimit {
         }
     }
 
-    fn another_walk(machine: &Machine, walk: Walk, _sc: &ScanControl) -> bool {
+    fn another_walk<O: Owners>(machine: &Manager<O>, walk: Walk, _sc: &ScanControl) -> bool {
         machine.config.soft_limit == SoftLimitPolicy::TwoPass
             && walk.number == 0
             && walk.scanned == 0
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// The priority for groups over their soft limit; `None`: this reclaimer does not heed it.
     pub(crate) fn soft_limit_priority(&self, sc: &ScanControl) -> Option<i8> {
         if sc.is_kswapd() {
@@ -118,6 +124,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::node::NodeSpec;
+    use crate::process::Machine;
 
     /// "4 G soft, 2 G node: 4 G group -> 2 G; 5 G -> 1.6 G; 16 G -> 512 M", a thousandth of it.
     #[test]

@@ -15,12 +15,13 @@
 
 use super::shrink_node::ShrinkLruvec;
 use super::{Reclaimer, ScanControl};
-use crate::call::Ctx;
 use crate::config::{KswapdPolicy, SoftLimitPolicy};
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::event::TraceEvent;
+use crate::manager::Manager;
 use crate::memcg::{Position, ROOT};
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::{Cpu, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -136,7 +137,7 @@ impl SoftReclaim {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Counts charges of a group on a CPU; every 1024 its place in the tree is brought up to date
     /// (Linux `memcg_check_events`).
     pub(crate) fn soft_limit_event(&mut self, cpu: Cpu, memcg: MemcgId, node: NodeId, nr: u64) {

@@ -11,12 +11,13 @@
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
-use crate::call::Ctx;
 use crate::config::SlabAccounting;
+use crate::ctx::Ctx;
 use crate::gfp::{AllocFlags, Gfp};
+use crate::manager::Manager;
 use crate::memcg::ROOT;
+use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
-use crate::process::Machine;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
 use crate::vmstat::NodeStat;
 
@@ -31,7 +32,7 @@ pub(crate) enum Lack {
     Denied,
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// An object, if the CPU has one at hand and, for one that `memcg` is to pay for, enough charged in
     /// advance. Otherwise make a [`Call::kmem_alloc`](crate::call::Call::kmem_alloc).
     #[inline(always)]

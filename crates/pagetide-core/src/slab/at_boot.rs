@@ -11,12 +11,13 @@
 
 use super::allocate::slab_stat;
 use super::KmemCache;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
-use crate::process::Machine;
 use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::vec::Vec;
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Gives a cache so many slabs, `active` of whose objects are in use; all others are free, and the
     /// cache was shrunk since. To be called before anything is allocated. Fewer, if the kernel does not
     /// hold enough frames side by side: returns how many slabs there are now.

@@ -11,8 +11,9 @@ use super::cached::CachedKind;
 use super::objcg::NO_OWNER;
 use super::slabinfo::SlabUsage;
 use crate::config::SlabAccounting;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::{CacheId, MemcgId};
 use alloc::vec::Vec;
 
@@ -71,7 +72,7 @@ impl GroupSlabs {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// The slabs of each group, in the order of a walk over the tree; what removed groups left follows the
     /// group that has it now. The root's are those that nobody pays for. O(objects).
     pub fn slabs_by_group(&self) -> Vec<GroupSlabs> {

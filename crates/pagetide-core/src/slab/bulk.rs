@@ -8,17 +8,18 @@
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
-use crate::call::Ctx;
 use crate::charge::MEMCG_CHARGE_BATCH;
 use crate::config::SlabAccounting;
+use crate::ctx::Ctx;
 use crate::gfp::Gfp;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
-use crate::units::{CacheId, Cpu, MmId};
+use crate::owners::Owners;
+use crate::units::{Asker, CacheId, Cpu};
 use alloc::vec::Vec;
 
-impl Machine {
-    /// Allocates up to `nr` objects for `mm` and adds them to `objects`, as far as that goes without reclaim
+impl<O: Owners> Manager<O> {
+    /// Allocates up to `nr` objects for `asker` and adds them to `objects`, as far as that goes without reclaim
     /// and with what the group may be charged for all of them. Returns how many.
     ///
     /// # Errors
@@ -26,7 +27,7 @@ impl Machine {
     pub fn kmem_cache_alloc_bulk(
         &mut self,
         cache: CacheId,
-        mm: MmId,
+        asker: Asker,
         account: bool,
         cpu: Cpu,
         nr: usize,
@@ -35,11 +36,10 @@ impl Machine {
         if !self.is_root_cache(cache) {
             return Err(SlabError::UnknownCache);
         }
-        let Some(owner) = self.mms.get(mm.idx()).filter(|mm| !mm.exited) else { return Ok(0) };
-        let memcg = owner.memcg;
+        let Some(memcg) = self.owners.payer(asker) else { return Ok(0) };
         let it = &self.slabs.caches[cache.idx()];
         let (size, account) = (u64::from(it.charge_size), account || it.account);
-        let ctx = Ctx { cpu, node: self.mem.cpu_node(cpu), now: 0, mm, memcg };
+        let ctx = Ctx { cpu, node: self.mem.cpu_node(cpu), now: 0, asker, memcg };
         let owned = account && memcg != ROOT && self.slabs.accounting == SlabAccounting::PerObject;
         if !owned {
             return Ok(self.alloc_unowned(cache, account, &ctx, nr, objects));

@@ -13,7 +13,8 @@
 
 use super::{Object, SlabError};
 use crate::digest::Digest;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId};
 use alloc::vec::Vec;
 
@@ -173,7 +174,7 @@ impl CachedObjects {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Leaves an object to the kernel, which frees it when memory is short and `holds` after it: a name
     /// that nobody has open any more, and its inode.
     ///

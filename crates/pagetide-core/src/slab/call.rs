@@ -6,11 +6,13 @@
 //! Invariant: between two steps the task holds neither pages nor a charge.
 
 use super::allocate::Lack;
-use crate::call::{Ctx, Outcome};
+use crate::call::Outcome;
 use crate::charge::Slow;
+use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::Gfp;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::slowpath::SlowPath;
 use crate::units::{CacheId, Order};
 
@@ -30,7 +32,7 @@ impl KmemAlloc {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     pub(crate) fn kmem_alloc_step(
         &mut self,
         wanted: &mut KmemAlloc,
@@ -40,7 +42,7 @@ impl Machine {
         if !self.is_root_cache(wanted.cache) {
             return Step::Done(Outcome::NoCache);
         }
-        if self.mms[ctx.mm.idx()].exited {
+        if self.owners.payer(ctx.asker).is_none() {
             return Step::Done(Outcome::NoObject);
         }
         loop {

@@ -30,7 +30,8 @@ mod tests;
 use crate::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::control::Errno;
 use crate::digest::Digest;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -358,7 +359,7 @@ pub struct CacheTuning {
     pub cpu_partial: Option<u32>,
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Whether there is no object yet, no cache but the kernel's own, and no group.
     pub(crate) fn slabs_are_as_at_boot(&self) -> bool {
         let none = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);

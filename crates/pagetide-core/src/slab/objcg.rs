@@ -13,10 +13,11 @@
 //! objects, times the page size. An owner that is not `online` lives as long as a byte or a stock needs it.
 
 use super::allocate::Lack;
-use crate::call::Ctx;
+use crate::ctx::Ctx;
 use crate::digest::Digest;
+use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::process::Machine;
+use crate::owners::Owners;
 use crate::units::{Cpu, MemcgId};
 use alloc::vec::Vec;
 
@@ -185,7 +186,7 @@ impl ObjCgroups {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Makes a group's owner. There must be room for one.
     pub(crate) fn create_objcg(&mut self, memcg: MemcgId) {
         let group = &mut self.memcgs[memcg.idx()];

@@ -10,14 +10,15 @@
 //! a clone is in its group's list. A group that is `dying` has clones, or groups below it that have.
 
 use super::{CacheSpec, KmemCache, Object, Shape};
-use crate::call::Ctx;
 use crate::config::SlabAccounting;
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step};
 use crate::gfp::Gfp;
+use crate::manager::Manager;
 use crate::memcg::{Position, ROOT};
-use crate::process::Machine;
-use crate::units::{CacheId, Cpu, MemcgId, MmId, Nanos};
+use crate::owners::Owners;
+use crate::units::{Asker, CacheId, Cpu, MemcgId, Nanos};
 use alloc::format;
 
 /// A clone that is being made.
@@ -43,7 +44,7 @@ impl DeferredWork {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// A group's clone of a cache, if it is there.
     pub(crate) fn clone_of(&self, root: CacheId, memcg: MemcgId) -> Option<CacheId> {
         let clone = *self.slabs.caches[root.idx()].clones.get(memcg.idx())?;
@@ -105,7 +106,7 @@ impl Machine {
             return;
         };
         let node = self.mem.cpu_node(cpu);
-        let ctx = Ctx { cpu, node, now, mm: MmId::NONE, memcg: ROOT };
+        let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: ROOT };
         let nr_nodes = self.nodes.len();
         let mut parts = alloc::vec::Vec::with_capacity(1 + nr_nodes);
         let [cache_part, node_part] = self.slabs.clone_parts;

@@ -11,7 +11,8 @@
 use super::cached::CachedKind;
 use crate::digest::Digest;
 use crate::event::TraceEvent;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::units::{Cpu, MemcgId, NodeId};
 use crate::vmstat::Event;
 
@@ -45,7 +46,7 @@ impl ShrinkSlab {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// Begins to shrink what a group keeps on a node, if it keeps anything.
     pub(crate) fn begin_shrink_slab(
         &mut self,

@@ -10,7 +10,8 @@
 
 use super::kmem_cache::Seat;
 use super::KmemCache;
-use crate::process::Machine;
+use crate::manager::Manager;
+use crate::owners::Owners;
 use crate::units::{CacheId, MemcgId};
 use alloc::string::String;
 use core::fmt::Write;
@@ -113,7 +114,7 @@ impl KmemCache {
     }
 }
 
-impl Machine {
+impl<O: Owners> Manager<O> {
     /// What a cache has, its clones included.
     pub fn slab_usage(&self, cache: CacheId) -> SlabUsage {
         let mut usage = SlabUsage::default();

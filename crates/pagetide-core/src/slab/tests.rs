@@ -7,14 +7,17 @@ use super::cached::CachedKind;
 use super::objcg::NO_OWNER;
 use super::slabinfo::SlabUsage;
 use super::*;
-use crate::call::{Call, Outcome};
+use crate::call::Outcome;
 use crate::config::Config;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::node::NodeSpec;
+use crate::process::Call;
+use crate::process::Machine;
+use crate::process::MmId;
 use crate::units::PAGE_SIZE;
-use crate::units::{MemcgId, MmId, NodeId};
+use crate::units::{MemcgId, NodeId};
 use crate::vmstat::{Event, NodeStat};
 use std::vec::Vec;
 
@@ -35,7 +38,7 @@ fn spec(name: &str, object_size: u32) -> CacheSpec {
 
 /// An object for a task, with whatever that takes.
 fn alloc_on(machine: &mut Machine, mm: MmId, cache: CacheId, cpu: Cpu) -> Option<Object> {
-    let memcg = machine.mms[mm.idx()].memcg;
+    let memcg = machine.owners.mms[mm.idx()].memcg;
     if let Some(object) = machine.kmem_cache_alloc(cache, memcg, false, cpu) {
         return Some(object);
     }

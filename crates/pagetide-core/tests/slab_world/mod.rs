@@ -4,17 +4,19 @@
 //! Invariant: the machine's audit passes after every operation; each cache has as many objects in use as
 //! the model knows, each of them with the owner that the model expects.
 
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::config::{Config, SlabAccounting};
 use pagetide_core::control::Errno;
 use pagetide_core::effect::{Effect, Step, Wait};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
+use pagetide_core::process::MmId;
 use pagetide_core::slab::cached::{CachedId, CachedKind};
 use pagetide_core::slab::{CacheSpec, CacheTuning, Object, SlabError};
-use pagetide_core::units::{CacheId, Cpu, MemcgId, MmId, NodeId};
+use pagetide_core::units::{CacheId, Cpu, MemcgId, NodeId};
 use pagetide_core::zone::ZONE_NORMAL;
 
 const NR_CPUS: u16 = 2;

@@ -1,13 +1,15 @@
 //! A minimal world for tests: one CPU, I/O that ends when the test says so, an audit after every
 //! step.
 
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::effect::{Effect, Io, Step, Wait};
 use pagetide_core::process::khugepaged::KhugepagedIdle;
 use pagetide_core::process::page_table::VmaId;
+use pagetide_core::process::Call;
+use pagetide_core::process::MmId;
 use pagetide_core::process::{Machine, Touch};
 use pagetide_core::reclaim::kswapd::KswapdIdle;
-use pagetide_core::units::{Cpu, MmId, NodeId, Pfn};
+use pagetide_core::units::{Cpu, NodeId, Pfn};
 
 pub const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);

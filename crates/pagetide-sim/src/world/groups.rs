@@ -7,10 +7,10 @@
 
 use super::{After, Thread, World};
 use crate::task::GroupCounts;
-use pagetide_core::call::Call;
 use pagetide_core::config::Thp;
 use pagetide_core::control::{ControlError, Errno};
 use pagetide_core::memcg::ROOT;
+use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, Nanos, NodeId};
 use pagetide_scenario::model::{self, Workload};

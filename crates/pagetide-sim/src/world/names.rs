@@ -12,8 +12,9 @@
 
 use super::World;
 use crate::task::{ObjectStep, Part, ThingKey};
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::gfp::Gfp;
+use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::{CacheSpec, SlabError};

@@ -4,8 +4,9 @@
 //! is the machine's.
 
 use super::{After, World};
-use pagetide_core::call::{Call, Outcome};
+use pagetide_core::call::Outcome;
 use pagetide_core::gfp::Gfp;
+use pagetide_core::process::Call;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Cpu, Nanos};

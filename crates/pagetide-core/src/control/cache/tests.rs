@@ -1,14 +1,17 @@
 //! What the files of a cache take, what they refuse with which errno, and that a refusal changes nothing.
 
 use super::*;
-use crate::call::{Call, Outcome};
+use crate::call::Outcome;
 use crate::config::{Config, SlabAccounting};
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::node::NodeSpec;
+use crate::process::Call;
+use crate::process::Machine;
+use crate::process::MmId;
 use crate::slab::{CacheSpec, Object};
-use crate::units::{MmId, NodeId};
+use crate::units::NodeId;
 
 fn machine(config: Config) -> Machine {
     let mut machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 2, config).unwrap();

@@ -4,6 +4,7 @@
 use super::*;
 use crate::config::Config;
 use crate::node::NodeSpec;
+use crate::process::Machine;
 
 fn machine() -> (Machine, MemcgId) {
     let mut machine =

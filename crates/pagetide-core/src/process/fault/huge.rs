@@ -7,12 +7,13 @@
 //! Invariant: a huge page is mapped only where every entry of the region is still empty.
 
 use super::Fault;
-use crate::call::{Ctx, Outcome};
+use crate::call::Outcome;
 use crate::charge::huge::{Asks, HugeAlloc};
 use crate::charge::Slow;
 use crate::config::CompactionPolicy;
+use crate::ctx::Ctx;
 use crate::effect::Step;
-use crate::huge_memory::region_of;
+use crate::process::huge_memory::region_of;
 use crate::process::page_table::Pte;
 use crate::process::Machine;
 use crate::units::HPAGE_PMD_NR;
@@ -21,7 +22,7 @@ use crate::vmstat::Event;
 impl Machine {
     /// Whether a fault on a region without page table asks for a huge page.
     pub(super) fn wants_huge(&self, fault: &Fault) -> bool {
-        let vma = &self.vmas[fault.vma.idx()];
+        let vma = &self.owners.vmas[fault.vma.idx()];
         fault.write && self.may_be_huge(vma) && vma.has_region(fault.page)
     }
 
@@ -35,7 +36,7 @@ impl Machine {
 
     fn region_is_empty(&self, fault: &Fault) -> bool {
         let start = region_of(fault.page);
-        self.vmas[fault.vma.idx()].region(start).iter().copied().all(Pte::is_empty)
+        self.owners.vmas[fault.vma.idx()].region(start).iter().copied().all(Pte::is_empty)
     }
 
     pub(super) fn fault_huge(
@@ -59,7 +60,7 @@ impl Machine {
             }
         };
         let start = region_of(fault.page);
-        let vma = &self.vmas[fault.vma.idx()];
+        let vma = &self.owners.vmas[fault.vma.idx()];
         if !vma.alive || !vma.region(start).iter().copied().all(Pte::is_empty) {
             // Somebody else was faster, or the mapping is gone.
             self.discard_huge(ctx.cpu, pfn, ctx.memcg);
@@ -78,7 +79,7 @@ impl Machine {
     }
 
     fn begin_pte_fault(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
-        if !self.vmas[fault.vma.idx()].alive {
+        if !self.owners.vmas[fault.vma.idx()].alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
         self.fault_dispatch(fault)

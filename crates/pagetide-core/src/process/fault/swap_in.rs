@@ -10,9 +10,10 @@
 //! [`SwapReadahead`]: crate::process::readahead::SwapReadahead
 
 use super::{Fault, Stage, SwapWindow, SwapinHistory};
-use crate::call::{Alloc, Ctx, Outcome};
+use crate::call::Outcome;
 use crate::charge::Slow;
 use crate::config::LruPolicy;
+use crate::ctx::{Alloc, Ctx};
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::gfp::Gfp;
 use crate::page::{PageFlags, Place};
@@ -58,7 +59,7 @@ impl SwapinHistory {
 
 impl Machine {
     pub(super) fn fault_swap(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
-        let slot = match &self.vmas[fault.vma.idx()] {
+        let slot = match &self.owners.vmas[fault.vma.idx()] {
             vma if !vma.alive => return Some(Step::Done(Outcome::NoMemory)),
             vma => vma.ptes[fault.page as usize].swap_slot(),
         };
@@ -88,9 +89,9 @@ impl Machine {
             self.mem.vmstat.count(Event::SwapRaHit);
         }
         if !self.config.swap_rotational {
-            self.vmas[fault.vma.idx()].swap_readahead.hit(fault.page, ahead);
+            self.owners.vmas[fault.vma.idx()].swap_readahead.hit(fault.page, ahead);
         } else if ahead {
-            self.swapin.hit();
+            self.owners.swapin.hit();
         }
     }
 
@@ -100,10 +101,10 @@ impl Machine {
         let page_cluster = self.config.page_cluster;
         let page_size = self.mem.page_size;
         let (at, window) = if by_slot {
-            let window = self.swapin.miss(slot, self.swap.usable(), page_cluster);
+            let window = self.owners.swapin.miss(slot, self.swap.usable(), page_cluster);
             (u64::from(slot.0), window)
         } else {
-            let vma = &mut self.vmas[fault.vma.idx()];
+            let vma = &mut self.owners.vmas[fault.vma.idx()];
             let len = vma.len();
             (fault.page, vma.swap_readahead.miss(fault.page, len, page_cluster, page_size))
         };
@@ -121,14 +122,14 @@ impl Machine {
         // Neighbours first, as they lie; then the page itself is in the cache or is read alone.
         while fault.swap_window.next < fault.swap_window.end {
             let at = fault.swap_window.next;
-            if !self.vmas[fault.vma.idx()].alive {
+            if !self.owners.vmas[fault.vma.idx()].alive {
                 return Some(Step::Done(Outcome::NoMemory));
             }
-            let own = self.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
+            let own = self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
             let slot = if fault.swap_window.by_slot {
                 Some(SwapSlot(at as u32)).filter(|&slot| self.swap.is_mapped(slot))
             } else {
-                self.vmas[fault.vma.idx()].ptes[at as usize].swap_slot()
+                self.owners.vmas[fault.vma.idx()].ptes[at as usize].swap_slot()
             };
             let wanted = slot.is_some() && own == slot;
             match slot {
@@ -149,7 +150,7 @@ impl Machine {
             // What was read ahead is on its list at once, not when the batch is full.
             self.lru_add_drain(ctx.cpu);
         }
-        let slot = self.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
+        let slot = self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
         let Some(slot) = slot else {
             fault.stage = Stage::Start;
             return None;
@@ -244,7 +245,7 @@ impl Machine {
             return self.retry(fault);
         }
         fault.stage = Stage::Swap;
-        let slot = self.vmas[fault.vma.idx()]
+        let slot = self.owners.vmas[fault.vma.idx()]
             .ptes
             .get(fault.page as usize)
             .and_then(|pte| pte.swap_slot());
@@ -282,7 +283,7 @@ impl Machine {
         let give_up_slot = (fault.write || self.swap.is_half_full())
             && !page.has(PageFlags::WRITEBACK)
             && page.place != Place::LruBatch;
-        self.vmas[fault.vma.idx()].nr_swapped -= 1;
+        self.owners.vmas[fault.vma.idx()].nr_swapped -= 1;
         self.map_page(fault.vma, fault.page, pfn, fault.write);
         self.swap_unmap(slot);
         if give_up_slot {
@@ -305,12 +306,13 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Call;
     use crate::config::Config;
     use crate::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing, VmaId};
     use crate::process::readahead::SwapReadahead;
-    use crate::units::{Cpu, MmId, NodeId};
+    use crate::process::Call;
+    use crate::process::MmId;
+    use crate::units::{Cpu, NodeId};
     use alloc::vec::Vec;
 
     const CPU: Cpu = Cpu(0);
@@ -365,7 +367,7 @@ mod tests {
         }
 
         fn slot(&self, page: u64) -> SwapSlot {
-            self.machine.vmas[self.vma.idx()].ptes[page as usize].swap_slot().unwrap()
+            self.machine.owners.vmas[self.vma.idx()].ptes[page as usize].swap_slot().unwrap()
         }
 
         /// Frame of a page in the swap cache; panics if it is mapped.
@@ -417,7 +419,7 @@ mod tests {
             assert_eq!(page.place, Place::InactiveAnon);
         }
         assert_eq!((world.cached(96), world.cached(105)), (None, None));
-        let own = world.machine.vmas[world.vma.idx()].ptes[100].pfn();
+        let own = world.machine.owners.vmas[world.vma.idx()].ptes[100].pfn();
         assert!(!world.machine.mem.pages[own.idx()].has(PageFlags::READAHEAD));
     }
 
@@ -462,8 +464,11 @@ mod tests {
         // Hits count for the machine; the mapping remembers nothing.
         assert_eq!(world.majors(ahead.iter().copied()), []);
         assert_eq!(world.count(Event::SwapRaHit), ahead.len() as u64);
-        assert_eq!(world.machine.swapin.hits, ahead.len() as u32);
-        assert_eq!(world.machine.vmas[world.vma.idx()].swap_readahead, SwapReadahead::default());
+        assert_eq!(world.machine.owners.swapin.hits, ahead.len() as u32);
+        assert_eq!(
+            world.machine.owners.vmas[world.vma.idx()].swap_readahead,
+            SwapReadahead::default()
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the audit must find.
 
 use super::*;
+use crate::process::Machine;
 
 /// What the audit says of a machine in use after somebody has spoilt something.
 fn found(spoil: impl Fn(&mut Machine, CacheId, Object)) -> std::string::String {

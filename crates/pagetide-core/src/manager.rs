@@ -1,0 +1,212 @@
+//! The manager: owner of the ground floor's tables, and the door to it.
+//!
+//! Linux has no such thing; its tables are global. Frames, groups, lists, slabs and daemons are here; those
+//! who use the frames are behind one trait ([`Owners`]). A world asks with a [`Call`], steps it until it is
+//! done, and steps the daemons the same way. Every step returns its result together with [`Effects`], which
+//! must be drained first.
+//!
+//! Invariant: see [`crate::audit`].
+
+use crate::boot::SetupError;
+use crate::call::Call;
+use crate::call::Outcome;
+use crate::charge::Stock;
+use crate::compaction::Compactions;
+use crate::config::Config;
+use crate::effect::{Effect, Effects, Step, Throttle};
+use crate::event::EventLog;
+use crate::lru::LruBatches;
+use crate::memcg::{Memcg, ROOT};
+use crate::node::NodeSpec;
+use crate::owners::Owners;
+use crate::page::PageFlags;
+use crate::page_alloc::Memory;
+use crate::page_size::PageSize;
+use crate::pgdat::NodeState;
+use crate::reclaim::soft_limit_tree::SoftLimitTrees;
+use crate::slab::Slabs;
+use crate::swap::SwapArea;
+use crate::units::{Cpu, MemcgId, Nanos, NodeId, Pfn, MAX_PAGES};
+use crate::vmstat::NodeStat;
+use crate::work::Work;
+use alloc::vec::Vec;
+
+/// The memory manager, for one kind of owners.
+#[derive(Clone, Debug)]
+pub struct Manager<O> {
+    /// Those who use the frames.
+    pub owners: O,
+    /// Frames, zones, counters.
+    pub mem: Memory,
+    /// Tunables and policies.
+    pub config: Config,
+    pub(crate) nodes: Vec<NodeState>,
+    pub(crate) memcgs: Vec<Memcg>,
+    /// Ids of removed groups, to be used again.
+    pub(crate) free_memcgs: Vec<MemcgId>,
+    /// Charges in advance, by CPU.
+    pub(crate) stocks: Vec<Stock>,
+    pub(crate) soft_limit_trees: SoftLimitTrees,
+    /// A page whose write reclaim for a group of version 1 must await.
+    pub(crate) legacy_wait: Option<Pfn>,
+    pub(crate) slabs: Slabs,
+    pub(crate) swap: SwapArea,
+    pub(crate) lru_batches: Vec<LruBatches>,
+    pub(crate) compactions: Compactions,
+    /// Somebody else wants the CPU that steps next: asynchronous compaction gives up. The world's to
+    /// set; nothing else heeds it.
+    pub need_resched: bool,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) events: EventLog,
+    /// Buffers reused between steps, so that none allocates.
+    pub(crate) scratch: Vec<Pfn>,
+    pub(crate) scratch_free: Vec<Pfn>,
+}
+
+impl<O: Owners> Manager<O> {
+    /// The root group.
+    pub const ROOT: MemcgId = ROOT;
+
+    /// A machine with the given nodes and CPUs, nothing mapped, nothing cached. The nodes are counted in
+    /// pages of [`Config::page_size`].
+    ///
+    /// # Errors
+    /// When the geometry is impossible: no memory, too many nodes, pages or CPUs.
+    pub fn with_owners(
+        owners: O,
+        nodes: &[NodeSpec],
+        nr_cpus: u16,
+        mut config: Config,
+    ) -> Result<Manager<O>, SetupError> {
+        let mut mem = Memory::of_pages(nodes, nr_cpus, config.page_size)?;
+        let page_size = mem.page_size;
+        crate::watermark::boot(&mut mem.nodes, &mut config.watermarks, page_size);
+        mem.defrag_mode = config.defrag_mode;
+        let has_thp = config.thp.is_on();
+        let inputs = &mut config.watermarks;
+        crate::watermark::switch_thp(&mut mem.nodes, inputs, false, has_thp, page_size);
+        debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
+        let nr_nodes = nodes.len();
+        let slabs = Slabs::new(&config, nr_cpus, nr_nodes);
+        Ok(Manager {
+            owners,
+            mem,
+            config,
+            nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),
+            memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
+            free_memcgs: Vec::new(),
+            stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
+            soft_limit_trees: SoftLimitTrees::new(nr_nodes),
+            legacy_wait: None,
+            slabs,
+            swap: SwapArea::default(),
+            lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
+            compactions: Compactions::default(),
+            need_resched: false,
+            effects: Vec::with_capacity(64),
+            events: EventLog::default(),
+            scratch: Vec::with_capacity(64),
+            scratch_free: Vec::with_capacity(64),
+        })
+    }
+
+    /// Writes `vm.defrag_mode`.
+    pub(crate) fn set_defrag_mode(&mut self, on: bool) {
+        self.config.defrag_mode = on;
+        self.mem.defrag_mode = on;
+    }
+
+    /// How large its pages are.
+    #[inline]
+    pub fn page_size(&self) -> PageSize {
+        self.mem.page_size
+    }
+
+    /// The groups, by id; those that were removed are not `online`.
+    pub fn memcgs(&self) -> &[Memcg] {
+        &self.memcgs
+    }
+
+    /// Sets up swap of `pages` slots that pretends to be full at `limit`.
+    pub fn swapon(&mut self, pages: u32, limit: u32, rotational: bool) {
+        assert!(self.swap.used() == 0, "swap is in use");
+        self.swap = SwapArea::new(pages, limit);
+        self.config.swap_rotational = rotational;
+    }
+
+    /// The swap area.
+    pub fn swap(&self) -> &SwapArea {
+        &self.swap
+    }
+
+    /// Statistic of a node, in pages.
+    pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
+        self.nodes[node.idx()].stats[stat as usize]
+    }
+
+    /// Statistic summed over nodes, in pages.
+    pub fn global_node_stat(&self, stat: NodeStat) -> u64 {
+        self.nodes.iter().map(|node| node.stats[stat as usize]).sum()
+    }
+
+    /// Number of nodes.
+    pub fn nr_nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Free pages of the machine.
+    pub fn nr_free_pages(&self) -> u64 {
+        self.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
+    }
+
+    /// Runs one bounded step of a task's call.
+    pub fn step(
+        &mut self,
+        call: &mut Call<O::Request>,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> (Step<Outcome>, Effects<'_>) {
+        let step = self.call_step(call, cpu, now);
+        self.finish_wakeups();
+        (step, Effects::new(&mut self.effects))
+    }
+
+    /// Turns the allocator's pending kswapd requests into wake-ups.
+    pub(crate) fn finish_wakeups(&mut self) {
+        while !self.mem.wakeups.is_empty() {
+            let wakeup = self.mem.wakeups.remove(0);
+            self.wakeup_kswapd(wakeup.node, wakeup.order, wakeup.highest_zoneidx, true);
+        }
+    }
+
+    /// Counts of the work done since the last call of this function.
+    pub fn take_work(&mut self) -> Work {
+        self.mem.work.take()
+    }
+
+    /// Adds to a node statistic of the page's node.
+    #[inline]
+    pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
+        let node = self.mem.pages[pfn.idx()].node();
+        self.nodes[node.idx()].stats[stat as usize] += 1;
+    }
+
+    /// Takes from a node statistic of the page's node.
+    #[inline]
+    pub(crate) fn stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
+        let node = self.mem.pages[pfn.idx()].node();
+        self.nodes[node.idx()].stats[stat as usize] -= 1;
+    }
+
+    /// Wakes whoever waits for the page.
+    pub(crate) fn wake_page(&mut self, pfn: Pfn) {
+        if self.mem.pages[pfn.idx()].test_clear(PageFlags::WAITERS) {
+            self.effects.push(Effect::WakePage(pfn));
+        }
+    }
+
+    /// Wakes the tasks that sleep on a node for a reason.
+    pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
+        self.effects.push(Effect::WakeThrottled(node, reason));
+    }
+}

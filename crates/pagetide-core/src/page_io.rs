@@ -1,0 +1,69 @@
+//! The end of I/O on a page: what waits for it, and what reclaim makes of a page that was written.
+//!
+//! Linux: `folio_end_read`, `folio_end_writeback`, mm/page_io.c (6.1). The swap area's I/O ends here; that
+//! of an owner's own store is the owner's to take apart ([`Owners::io_done`]).
+//!
+//! Invariant: a page under I/O is LOCKED (reads) or WRITEBACK (writes), and is so for one request.
+
+use crate::effect::{Effects, Io, Throttle};
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::page::PageFlags;
+use crate::units::{Cpu, Nanos, Pfn, SWAP_CLUSTER_MAX};
+use crate::vmstat::{Event, NodeStat};
+
+impl<O: Owners> Manager<O> {
+    /// The world reports that an I/O request ended.
+    pub fn io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
+        match io {
+            Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
+            Io::SwapOut { pfn, .. } => {
+                if !ok {
+                    let page = &mut self.mem.pages[pfn.idx()];
+                    page.set(PageFlags::DIRTY);
+                    page.clear(PageFlags::RECLAIM);
+                }
+                self.end_writeback(pfn, cpu);
+            }
+            Io::ReadFile { .. } | Io::WriteFile { .. } => O::io_done(self, io, ok, cpu),
+        }
+        O::tick(self, now);
+        Effects::new(&mut self.effects)
+    }
+
+    /// A page was read, or could not be.
+    pub(crate) fn end_read(&mut self, pfn: Pfn, ok: bool) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if ok {
+            page.set(PageFlags::UPTODATE);
+        }
+        page.clear(PageFlags::LOCKED);
+        self.wake_page(pfn);
+    }
+
+    /// A page's write has ended.
+    pub(crate) fn end_writeback(&mut self, pfn: Pfn, cpu: Cpu) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if !page.test_clear(PageFlags::WRITEBACK) {
+            return;
+        }
+        let node = page.node();
+        let rotate = page.test_clear(PageFlags::RECLAIM);
+        self.stat_dec(pfn, NodeStat::NrWriteback);
+        self.mem.vmstat.count(Event::NrWritten);
+        self.owners.note_written();
+        if rotate {
+            self.rotate_reclaimable(cpu, pfn);
+        }
+        self.wake_page(pfn);
+        let state = &mut self.nodes[node.idx()];
+        if state.nr_writeback_throttled > 0 {
+            state.nr_written_while_throttled += 1;
+            let enough = SWAP_CLUSTER_MAX * u64::from(state.nr_writeback_throttled);
+            if state.nr_written_while_throttled > enough {
+                state.nr_written_while_throttled = 0;
+                self.wake_throttled(node, Throttle::Writeback);
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What reclaim and compaction know of a node, beside its zones.
+//!
+//! Linux: the fields of `pg_data_t` (include/linux/mmzone.h) that mm/vmscan.c and mm/compaction.c use.
+
+use crate::compaction::kcompactd::Kcompactd;
+use crate::lruvec::NR_LRU_LISTS;
+use crate::reclaim::kswapd::Kswapd;
+use crate::vmstat::NodeStat;
+use crate::zone::MAX_NR_ZONES;
+
+/// What reclaim and writeback know of a node.
+#[derive(Clone, Debug)]
+pub struct NodeState {
+    /// Counters, indexed by [`NodeStat`].
+    pub stats: [u64; NodeStat::COUNT],
+    /// Pages of each LRU list by zone, all groups together.
+    pub zone_lru: [[u64; NR_LRU_LISTS]; MAX_NR_ZONES],
+    /// kswapd's state.
+    pub kswapd: Kswapd,
+    /// kcompactd's state.
+    pub kcompactd: Kcompactd,
+    /// The tail of the lists is all dirty: kswapd may write (Linux `PGDAT_DIRTY`).
+    pub dirty: bool,
+    /// The tail is all under writeback: kswapd should wait (Linux `PGDAT_WRITEBACK`).
+    pub writeback: bool,
+    /// Direct reclaimers should wait (Linux `LRUVEC_CONGESTED` of the root).
+    pub congested: bool,
+    /// Tasks sleeping for writeback, and pages written since the first of them fell asleep.
+    pub nr_writeback_throttled: u32,
+    /// See above.
+    pub nr_written_while_throttled: u64,
+    /// Tasks sleeping until reserves recover.
+    pub nr_reserve_throttled: u32,
+}
+
+impl NodeState {
+    pub(crate) fn new() -> NodeState {
+        NodeState {
+            stats: [0; NodeStat::COUNT],
+            zone_lru: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
+            kswapd: Kswapd::new(),
+            kcompactd: Kcompactd::new(),
+            dirty: false,
+            writeback: false,
+            congested: false,
+            nr_writeback_throttled: 0,
+            nr_written_while_throttled: 0,
+            nr_reserve_throttled: 0,
+        }
+    }
+}

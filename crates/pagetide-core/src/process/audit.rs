@@ -1,0 +1,215 @@
+//! The audit of processes and files against the pages that they have.
+//!
+//! Linux: `check_mm`, `VM_BUG_ON_PAGE` on mapcounts, and what nobody checks.
+
+use super::page_table::{Backing, Pte};
+use super::Machine;
+use crate::audit::{check, Violation};
+use crate::page::{PageFlags, Place};
+use crate::units::{FileId, Pfn, HPAGE_PMD_NR};
+use alloc::format;
+use alloc::vec;
+
+impl Machine {
+    /// Entries, blocks of kernel memory, page caches, tasks of groups.
+    pub(super) fn audit_processes(&self) -> Result<(), Violation> {
+        self.audit_mappings()?;
+        self.audit_huge_mappings()?;
+        self.audit_kernel_blocks()?;
+        self.audit_page_cache()?;
+        self.audit_tree_nodes()?;
+        self.audit_tasks()
+    }
+
+    /// Groups know how many tasks they have.
+    fn audit_tasks(&self) -> Result<(), Violation> {
+        let mut tasks = vec![0u32; self.memcgs.len()];
+        let alive = self.owners.mms.iter().filter(|mm| !mm.exited);
+        alive.for_each(|mm| tasks[mm.memcg.idx()] += 1);
+        for (id, (group, found)) in self.memcgs.iter().zip(tasks).enumerate() {
+            check!(group.nr_tasks == found, "memcg{id}: {found} tasks, not {}", group.nr_tasks);
+        }
+        Ok(())
+    }
+
+    /// The nodes of files' trees are objects in use.
+    fn audit_tree_nodes(&self) -> Result<(), Violation> {
+        for (id, file) in self.owners.files.iter().enumerate() {
+            for node in file.node_objects() {
+                self.audit_in_use(node, &format!("a tree node of file{id}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries of a huge page are those of its region, all of them, in order; and no entry is for a
+    /// page behind another first page.
+    fn audit_huge_mappings(&self) -> Result<(), Violation> {
+        let mut heads = 0;
+        for (at, page) in
+            self.mem.pages.iter().enumerate().filter(|(_, page)| page.has(PageFlags::HEAD))
+        {
+            heads += 1;
+            let head = Pfn(at as u32);
+            let (vma, start) = (&self.owners.vmas[page.mapping as usize], u64::from(page.index));
+            check!(start.is_multiple_of(HPAGE_PMD_NR), "{head:?}: at page {start} of a mapping");
+            check!(vma.has_region(start), "{head:?}: reaches out of its mapping");
+            for (pte, pfn) in vma.region(start).iter().zip(head.0..) {
+                check!(
+                    pte.is_present() && pte.is_dirty() && pte.pfn() == Pfn(pfn),
+                    "{head:?}: the entry of pfn{pfn} is {pte:?}"
+                );
+            }
+            let table = vma.tables[self.mem.page_size.table_of(start)];
+            check!(table.is_some(), "{head:?}: no table to split with");
+        }
+        let entries: u64 = self.owners.vmas.iter().map(|vma| self.nr_huge_entries(&vma.ptes)).sum();
+        let found = heads * HPAGE_PMD_NR;
+        check!(entries == found, "{entries} entries for {heads} huge pages");
+        Ok(())
+    }
+
+    fn nr_huge_entries(&self, ptes: &[Pte]) -> u64 {
+        let is_huge = |pte: &&Pte| {
+            let present = pte.is_present() && !pte.is_zero_page();
+            present && {
+                let page = &self.mem.pages[pte.pfn().idx()];
+                page.place == Place::HugeTail || page.has(PageFlags::HEAD)
+            }
+        };
+        ptes.iter().filter(is_huge).count() as u64
+    }
+
+    /// Page-table entries against page descriptors.
+    fn audit_mappings(&self) -> Result<(), Violation> {
+        let pages = &self.mem.pages;
+        let mut mapcounts = vec![0u32; pages.len()];
+        for (id, vma) in self.owners.vmas.iter().enumerate() {
+            let (mut present, mut swapped) = (0, 0);
+            for (at, &pte) in vma.ptes.iter().enumerate() {
+                if let Some(slot) = pte.swap_slot() {
+                    swapped += 1;
+                    check!(self.swap.is_mapped(slot), "vma {id} page {at}: {slot:?} is not mapped");
+                } else if let Some((pfn, _)) = pte.migrating() {
+                    let page = &pages[pfn.idx()];
+                    check!(
+                        page.has(PageFlags::MIGRATING) && page.index as usize == at,
+                        "vma {id} page {at}: waits for {pfn:?}, which is {page:?}"
+                    );
+                } else if pte.is_present() && !pte.is_zero_page() {
+                    present += 1;
+                    let pfn = pte.pfn();
+                    let page = &pages[pfn.idx()];
+                    // Of a huge page the first entry counts; the others are checked with it.
+                    if page.place == Place::HugeTail {
+                        continue;
+                    }
+                    mapcounts[pfn.idx()] += 1;
+                    check!(
+                        page.index as usize == at,
+                        "vma {id} page {at}: {pfn:?} has another index"
+                    );
+                    match vma.backing {
+                        Backing::Anon => check!(
+                            page.has(PageFlags::ANON) && page.mapping as usize == id,
+                            "vma {id} page {at}: {pfn:?} belongs to somebody else"
+                        ),
+                        Backing::File(file) => check!(
+                            self.owners.files[file.idx()].get(at as u32) == Some(pfn),
+                            "vma {id} page {at}: {pfn:?} is not the cached page"
+                        ),
+                    }
+                }
+            }
+            check!(
+                vma.nr_present == present,
+                "vma {id}: {} present, {present} found",
+                vma.nr_present
+            );
+            check!(
+                vma.nr_swapped == swapped,
+                "vma {id}: {} swapped, {swapped} found",
+                vma.nr_swapped
+            );
+        }
+        for (at, page) in pages.iter().enumerate() {
+            let mapcount = u32::from(page.mapcount);
+            check!(
+                mapcount == mapcounts[at],
+                "pfn{at}: mapcount {mapcount}, {} entries",
+                mapcounts[at]
+            );
+        }
+        Ok(())
+    }
+
+    /// Blocks of kernel memory against their descriptors.
+    fn audit_kernel_blocks(&self) -> Result<(), Violation> {
+        for (id, mm) in self.owners.mms.iter().enumerate() {
+            check!(
+                !mm.exited || mm.kernel_blocks.is_empty(),
+                "mm{id} is gone and holds kernel memory"
+            );
+            for (at, pfn) in mm.kernel_blocks.iter().enumerate() {
+                let page = &self.mem.pages[pfn.idx()];
+                check!(
+                    page.mapping as usize == id && page.index as usize == at,
+                    "mm{id} block {at}: {pfn:?} belongs to somebody else"
+                );
+                check!(
+                    page.place == Place::Allocated && page.flags == PageFlags::EMPTY,
+                    "mm{id} block {at}: {pfn:?} is {page:?}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Page-cache slots and dirty tags against page descriptors.
+    fn audit_page_cache(&self) -> Result<(), Violation> {
+        let pages = &self.mem.pages;
+        let mut nr_file = 0;
+        for (id, file) in self.owners.files.iter().enumerate() {
+            let mut found = 0;
+            let mut wrong = None;
+            file.for_each_cached(|index, pfn| {
+                found += 1;
+                let page = &pages[pfn.idx()];
+                let matches =
+                    page.has(PageFlags::FILE) && page.mapping as usize == id && page.index == index;
+                if !matches {
+                    wrong = Some((index, pfn));
+                }
+            });
+            if let Some((index, pfn)) = wrong {
+                return Err(Violation(format!("file{id} page {index}: {pfn:?} disagrees")));
+            }
+            check!(found == file.nr_pages, "file{id}: {} pages, {found} found", file.nr_pages);
+            nr_file += found;
+            let (mut at, mut dirty) = (0, 0);
+            while let Some(index) = file.next_dirty(at) {
+                at = index + 1;
+                dirty += 1;
+                let marked =
+                    file.get(index).is_some_and(|pfn| pages[pfn.idx()].has(PageFlags::DIRTY));
+                check!(marked, "file{id} page {index} is tagged dirty, its page is not");
+            }
+            check!(dirty == file.nr_dirty, "file{id}: {} dirty, {dirty} found", file.nr_dirty);
+            let queued = self.owners.writeback.nr_queued(FileId(id as u32));
+            check!(queued <= 1, "file{id} is queued for writeback {queued} times");
+            check!(dirty == 0 || queued == 1, "file{id} is dirty, not queued for writeback");
+        }
+        let by_page = pages.iter().filter(|page| page.has(PageFlags::FILE)).count() as u64;
+        check!(by_page == nr_file, "{by_page} file pages, {nr_file} in page caches");
+        for (at, page) in pages.iter().enumerate() {
+            if page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY) {
+                let file = &self.owners.files[FileId(page.mapping).idx()];
+                check!(
+                    file.next_dirty(page.index) == Some(page.index),
+                    "pfn{at} is dirty, untagged"
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Transparent huge pages of anonymous memory: eligibility and mapping.
+//!
+//! Linux: mm/huge_memory.c (6.1; where the policy for compaction is that of 4.5, its request flags). The
+//! entries that map a huge page are 512 present ones for consecutive frames, so that an access is the same
+//! load and store as ever. Together they are what Linux has as one entry of the second level: it is
+//! referenced if one of them is, it is written because all of them are, and `mapcount` is 1. The page of
+//! page table is there as it is in Linux, which deposits one to split with. What the ground floor knows of
+//! a huge page is in [`crate::huge_page`].
+//!
+//! Differences from Linux: a read of untouched memory maps the page of zeroes of 4 KiB, where Linux
+//! may map a huge one, which a write breaks up again: reads fault once a page instead of once a region.
+//! The page of page table is taken before the huge page, not after it.
+
+use super::page_table::{Advice, Backing, Pte, Vma, VmaId};
+use super::Machine;
+use crate::config::{CompactionPolicy, Thp, ThpDefrag};
+use crate::gfp::Gfp;
+use crate::page::{PageFlags, Place};
+use crate::units::{Cpu, MemcgId, Pfn, HPAGE_PMD_NR};
+
+/// First page of the region that a page of a mapping is in.
+pub(crate) const fn region_of(page: u64) -> u64 {
+    page / HPAGE_PMD_NR * HPAGE_PMD_NR
+}
+
+impl Vma {
+    /// Whether the whole region that `page` is in belongs to the mapping, as far as it has grown.
+    pub(crate) fn has_region(&self, page: u64) -> bool {
+        region_of(page) + HPAGE_PMD_NR <= self.grown.min(self.len())
+    }
+
+    /// The entries of the region from `start` on.
+    pub(crate) fn region(&self, start: u64) -> &[Pte] {
+        &self.ptes[start as usize..(start + HPAGE_PMD_NR) as usize]
+    }
+
+    fn region_mut(&mut self, start: u64) -> &mut [Pte] {
+        &mut self.ptes[start as usize..(start + HPAGE_PMD_NR) as usize]
+    }
+
+    /// Whether a huge page's mapping was used since it was last asked; forgets it.
+    pub(crate) fn test_clear_young_huge(&mut self, start: u64) -> bool {
+        let ptes = self.region_mut(start).iter_mut();
+        ptes.fold(false, |young, pte| pte.test_clear_young() | young)
+    }
+
+    /// What one entry of the second level said, its 512 entries say from now on.
+    pub(crate) fn split_region(&mut self, start: u64) {
+        let ptes = self.region_mut(start);
+        if ptes.iter().any(|pte| pte.is_young()) {
+            for pte in ptes {
+                // What `touched` gives for a read of what is there: the entry, young.
+                *pte = pte.touched(false).unwrap_or(*pte);
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// Whether a mapping may have huge pages (Linux `hugepage_vma_check`).
+    pub(crate) fn may_be_huge(&self, vma: &Vma) -> bool {
+        vma.backing == Backing::Anon
+            && match (self.config.thp, vma.advice) {
+                (Thp::Never, _) | (_, Advice::NoHuge) => false,
+                (Thp::Always, _) | (Thp::Madvise, Advice::Huge) => true,
+                (Thp::Madvise, Advice::Normal | Advice::Random | Advice::Sequential) => false,
+            }
+    }
+
+    /// What a fault may do for a huge page (Linux `vma_thp_gfp_mask`; 4.5: `alloc_hugepage_gfpmask`).
+    pub(crate) fn thp_gfp(&self, vma: VmaId) -> Gfp {
+        let madvised = self.owners.vmas[vma.idx()].advice == Advice::Huge;
+        let light = Gfp::TRANSHUGE_LIGHT;
+        let if_madvised = |gfp: Gfp, other: Gfp| light.with(if madvised { gfp } else { other });
+        if self.config.compaction == CompactionPolicy::Linux45 {
+            let works = match self.config.thp_defrag {
+                ThpDefrag::Always => true,
+                ThpDefrag::Madvise | ThpDefrag::DeferMadvise => madvised,
+                ThpDefrag::Defer | ThpDefrag::Never => false,
+            };
+            // `GFP_TRANSHUGE` of 4.4 to 4.6 left kswapd asleep.
+            let gfp = if works { Gfp::DIRECT_RECLAIM } else { Gfp::EMPTY };
+            return light.with(Gfp::NORETRY).with(gfp);
+        }
+        match self.config.thp_defrag {
+            ThpDefrag::Always => if_madvised(Gfp::EMPTY, Gfp::NORETRY).with(Gfp::DIRECT_RECLAIM),
+            ThpDefrag::Defer => light.with(Gfp::KSWAPD_RECLAIM),
+            ThpDefrag::DeferMadvise => if_madvised(Gfp::DIRECT_RECLAIM, Gfp::KSWAPD_RECLAIM),
+            ThpDefrag::Madvise => if_madvised(Gfp::DIRECT_RECLAIM, Gfp::EMPTY),
+            ThpDefrag::Never => light,
+        }
+    }
+
+    /// The huge page that maps a page of a mapping, if one does.
+    pub(crate) fn huge_page_at(&self, vma: VmaId, page: u64) -> Option<Pfn> {
+        let pte = self.owners.vmas[vma.idx()].ptes.get(region_of(page) as usize)?;
+        if !pte.is_present() || pte.is_zero_page() {
+            return None;
+        }
+        Some(pte.pfn()).filter(|pfn| self.mem.pages[pfn.idx()].has(PageFlags::HEAD))
+    }
+
+    /// Makes an allocated and cleared block the huge page of a region in which nothing is mapped, and
+    /// puts it on the LRU. It was allocated with its charge to `memcg`.
+    pub(crate) fn map_huge(&mut self, vma: VmaId, start: u64, head: Pfn, memcg: MemcgId, cpu: Cpu) {
+        debug_assert!(
+            start.is_multiple_of(HPAGE_PMD_NR) && head.0.is_multiple_of(HPAGE_PMD_NR as u32)
+        );
+        let first = head.idx();
+        for page in &mut self.mem.pages[first + 1..first + HPAGE_PMD_NR as usize] {
+            page.place = Place::HugeTail;
+        }
+        let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY);
+        self.init_user_page(head, vma.0, start as u32, flags.with(PageFlags::HEAD));
+        self.begin_anon_page(head);
+        self.charge(cpu, head, memcg);
+        let mapping = &mut self.owners.vmas[vma.idx()];
+        for (pte, pfn) in mapping.region_mut(start).iter_mut().zip(head.0..) {
+            *pte = Pte::map(Pfn(pfn), true);
+        }
+        mapping.nr_present += HPAGE_PMD_NR;
+        self.page_add_rmap(head);
+        self.mem.work.ptes_set += 1;
+        self.mem.work.rmap_walks += 1;
+        self.folio_add_lru(cpu, head);
+    }
+}

@@ -1,0 +1,120 @@
+//! A user page's life between its allocation and its end: whose it is, how often it is mapped, its slot of
+//! swap, and how it is given back.
+//!
+//! Linux: mm/rmap.c (`page_add_anon_rmap`, `page_remove_rmap`), mm/swap_state.c, `folio_put` of a user page.
+//!
+//! Invariant: a page that is mapped is counted once on its node, as anonymous or as mapped file memory; a
+//! SWAPCACHE page has its slot in `private`.
+
+use crate::buddy::clear_tails;
+use crate::config::LruPolicy;
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::page::{Page, PageFlags, Place};
+use crate::units::{Cpu, NodeId, Pfn, SwapSlot, HPAGE_PMD_ORDER};
+use crate::vmstat::NodeStat;
+use crate::workingset::Shadow;
+
+impl<O: Owners> Manager<O> {
+    /// Marks a freshly allocated page as user memory of its kind.
+    pub(crate) fn init_user_page(&mut self, pfn: Pfn, mapping: u32, index: u32, flags: PageFlags) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        debug_assert_eq!(page.place, Place::Allocated);
+        page.mapping = mapping;
+        page.index = index;
+        page.flags = flags;
+    }
+
+    /// Before 5.9 new anonymous pages, and those from swap, were taken to be in use.
+    pub(crate) fn begin_anon_page(&mut self, pfn: Pfn) {
+        if self.config.lru != LruPolicy::Linux61 {
+            self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+        }
+    }
+
+    /// One more entry maps the page, small or huge.
+    pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.mapcount += 1;
+        if page.mapcount == 1 {
+            let (node, stat, nr, huge) = mapped_as(page);
+            let stats = &mut self.nodes[node.idx()].stats;
+            stats[stat as usize] += nr;
+            stats[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
+        }
+    }
+
+    /// One entry less maps the page, small or huge.
+    pub(crate) fn page_remove_rmap(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.mapcount -= 1;
+        if page.mapcount == 0 {
+            let (node, stat, nr, huge) = mapped_as(page);
+            let stats = &mut self.nodes[node.idx()].stats;
+            stats[stat as usize] -= nr;
+            stats[NodeStat::NrAnonTransparentHugepages as usize] -= u64::from(huge);
+        }
+    }
+
+    /// Puts a page in the swap cache of `slot`, which already points at it.
+    pub(crate) fn mark_swap_cached(&mut self, pfn: Pfn, slot: SwapSlot) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.set(PageFlags::SWAPCACHE);
+        page.private = slot.0;
+        self.stat_inc(pfn, NodeStat::NrFilePages);
+        self.stat_inc(pfn, NodeStat::NrSwapcached);
+    }
+
+    /// Removes a page from the swap cache, leaving `shadow` in its slot.
+    pub(crate) fn delete_from_swap_cache(&mut self, pfn: Pfn, shadow: Shadow) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        debug_assert!(page.has(PageFlags::SWAPCACHE));
+        page.clear(PageFlags::SWAPCACHE);
+        let slot = SwapSlot(page.private);
+        page.private = 0;
+        if let Some(memcg) = self.swap.remove_from_cache(slot, shadow) {
+            self.uncharge_swap(memcg);
+        }
+        self.stat_dec(pfn, NodeStat::NrFilePages);
+        self.stat_dec(pfn, NodeStat::NrSwapcached);
+    }
+
+    /// An entry no longer refers to a slot.
+    pub(crate) fn swap_unmap(&mut self, slot: SwapSlot) {
+        if let Some(memcg) = self.swap.unmap(slot) {
+            self.uncharge_swap(memcg);
+        }
+    }
+
+    /// Frees an anonymous page nobody maps, with its swap slot, unless I/O still holds it: then
+    /// reclaim gets it later (as Linux leaves it to the last reference).
+    pub(crate) fn free_anon_page(&mut self, pfn: Pfn, cpu: Cpu) {
+        let page = &self.mem.pages[pfn.idx()];
+        debug_assert_eq!(page.mapcount, 0);
+        if page.flags.any(PageFlags::WRITEBACK.with(PageFlags::LOCKED)) {
+            return;
+        }
+        if page.has(PageFlags::SWAPCACHE) {
+            self.delete_from_swap_cache(pfn, Default::default());
+        }
+        self.free_user_page(pfn, cpu);
+    }
+
+    /// Gives a page that left its owner back to the allocator, a huge one whole.
+    pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
+        let huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
+        self.lru_forget(pfn);
+        self.uncharge(cpu, pfn);
+        if huge {
+            clear_tails(&mut self.mem.pages, pfn, HPAGE_PMD_ORDER);
+        }
+        self.mem.free_page(cpu, pfn, if huge { HPAGE_PMD_ORDER } else { 0 });
+    }
+}
+
+/// How a page counts while it is mapped: where, as what, so many pages, and as a huge page.
+#[inline]
+fn mapped_as(page: &Page) -> (NodeId, NodeStat, u64, bool) {
+    let stat = if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };
+    (page.node(), stat, page.nr_pages(), page.has(PageFlags::HEAD))
+}
