@@ -6,7 +6,6 @@
 //! a group's limit, is part of the call's state, and so is what its task owes for being above
 //! `memory.high`.
 
-use crate::charge::Slow;
 use crate::compaction::CompactMemory;
 use crate::control::{Errno, GroupWrite};
 use crate::effect::{Step, Wait};
@@ -16,6 +15,7 @@ use crate::gfp::Gfp;
 use crate::kernel_block::KernelAlloc;
 use crate::machine::Machine;
 use crate::memory_high::OverHigh;
+use crate::page_request::SlowRequest;
 use crate::page_table::VmaId;
 use crate::readahead::ReadaheadState;
 use crate::slab::call::KmemAlloc;
@@ -62,8 +62,8 @@ pub(crate) struct Ctx {
 #[derive(Clone, Debug)]
 pub struct Call {
     pub(crate) kind: Kind,
-    /// The allocation that is reclaiming at the moment.
-    pub(crate) slow: Option<Slow>,
+    /// The request for a page that did not succeed at once.
+    pub(crate) slow: Option<SlowRequest>,
     /// The call itself is done; its task pays for being above `memory.high` before it goes on.
     over_high: Option<(Outcome, OverHigh)>,
     mm: MmId,
@@ -144,14 +144,14 @@ impl Call {
 
     /// Whether the call is inside direct reclaim at the moment.
     pub fn is_reclaiming(&self) -> bool {
-        self.slow.as_ref().is_some_and(Slow::is_reclaiming)
+        self.slow.as_ref().is_some_and(SlowRequest::is_reclaiming)
             || self.over_high.is_some()
             || matches!(self.kind, Kind::GroupWrite(_))
     }
 
     /// Whether the call is compacting for its task at the moment.
     pub fn is_compacting(&self) -> bool {
-        self.slow.as_ref().is_some_and(Slow::is_compacting)
+        self.slow.as_ref().is_some_and(SlowRequest::is_compacting)
             || matches!(self.kind, Kind::CompactMemory(_))
     }
 
@@ -162,16 +162,6 @@ impl Call {
             _ => false,
         }
     }
-}
-
-/// Result of asking for a page.
-pub(crate) enum Alloc {
-    /// Here it is.
-    Page(Pfn),
-    /// Not yet: hand this to the world.
-    Pending(Step<Outcome>),
-    /// There is none.
-    Failed,
 }
 
 impl Machine {

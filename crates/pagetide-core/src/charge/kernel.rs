@@ -7,12 +7,10 @@
 //! Invariant: `kernel_pages` of a group are those charged to it for slabs; its kernel counter has them,
 //! its page tables, and those of the groups below.
 
-use super::ChargePath;
 use crate::call::Ctx;
-use crate::gfp::Gfp;
 use crate::machine::Machine;
 use crate::memcg::ROOT;
-use crate::slab::allocate::Lack;
+use crate::slab::allocate::SlabLack;
 use crate::units::MemcgId;
 
 impl Machine {
@@ -25,12 +23,12 @@ impl Machine {
         ctx: &Ctx,
         memcg: MemcgId,
         nr: u64,
-    ) -> Result<(), Lack> {
+    ) -> Result<(), SlabLack> {
         if let Some(over) = self.over_kernel_limit(memcg, nr) {
             self.memcgs[over.idx()].kmem.failcnt += 1;
-            return Err(Lack::Denied);
+            return Err(SlabLack::Denied);
         }
-        self.try_charge(ctx, memcg, nr).map_err(|over| Lack::Charge(over, nr))?;
+        self.try_charge(ctx, memcg, nr).map_err(|over| SlabLack::Charge(over, nr))?;
         self.account_kernel_pages(memcg, nr as i64);
         Ok(())
     }
@@ -75,12 +73,5 @@ impl Machine {
             at = group.parent;
         }
         None
-    }
-
-    /// Goes on for a limit that is in the way still, or again.
-    pub(crate) fn charge_again(&mut self, path: &mut ChargePath, over: MemcgId, nr: u64, gfp: Gfp) {
-        path.over = self.position_of(over);
-        path.nr = nr;
-        path.reclaim = self.begin_limit_reclaim(over, nr, gfp);
     }
 }

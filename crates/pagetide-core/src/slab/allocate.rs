@@ -22,7 +22,7 @@ use crate::vmstat::NodeStat;
 
 /// What an allocation lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lack {
+pub(crate) enum SlabLack {
     /// A block for a slab of this cache.
     Pages(CacheId, Order),
     /// Room for so many pages under the limit of a group.
@@ -142,7 +142,7 @@ impl Machine {
         account: bool,
         gfp: Gfp,
         ctx: &Ctx,
-    ) -> Result<Object, Lack> {
+    ) -> Result<Object, SlabLack> {
         let it = &self.slabs.caches[cache.idx()];
         let accounting = match ctx.memcg != ROOT && (account || it.account) {
             true => self.slabs.accounting,
@@ -187,7 +187,7 @@ impl Machine {
         cache: CacheId,
         gfp: Gfp,
         ctx: &Ctx,
-    ) -> Result<Object, Lack> {
+    ) -> Result<Object, SlabLack> {
         let it = &mut self.slabs.caches[cache.idx()];
         if let Some(number) = it.alloc_fast(ctx.cpu) {
             return Ok(Object { cache, number });
@@ -200,7 +200,7 @@ impl Machine {
         let (order, min_order) = (it.order, it.min_order);
         let gfp = gfp.with(if it.reclaimable { Gfp::RECLAIMABLE } else { Gfp::EMPTY });
         let Some((pfn, order)) = self.slab_pages(order, min_order, gfp, ctx) else {
-            return Err(Lack::Pages(cache, min_order));
+            return Err(SlabLack::Pages(cache, min_order));
         };
         self.add_slab(cache, pfn, order, ctx)?;
         let it = &mut self.slabs.caches[cache.idx()];
@@ -243,12 +243,12 @@ impl Machine {
         pfn: Pfn,
         order: Order,
         ctx: &Ctx,
-    ) -> Result<(), Lack> {
+    ) -> Result<(), SlabLack> {
         let nr = 1u64 << order;
         let memcg = self.slabs.caches[cache.idx()].memcg;
         if !self.slabs.caches[cache.idx()].has_room() {
             self.mem.free_page(ctx.cpu, pfn, order);
-            return Err(Lack::Denied);
+            return Err(SlabLack::Denied);
         }
         if memcg.is_some() {
             if let Err(lack) = self.charge_kernel_pages(ctx, memcg, nr) {
