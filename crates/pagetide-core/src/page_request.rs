@@ -137,7 +137,7 @@ pub(crate) enum Again {
 impl Machine {
     /// One bounded step of asking for a page with its charge: hand both to [`Machine::charge`], if it has a
     /// payer, or to [`Machine::discard_charged`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn request_page(
         &mut self,
         ctx: &Ctx,
