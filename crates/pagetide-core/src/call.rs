@@ -7,7 +7,6 @@
 //! a group's limit, is part of the call's state, and so is what its task owes for being above
 //! `memory.high`.
 
-use crate::charge::Slow;
 use crate::compaction::CompactMemory;
 use crate::control::{Errno, GroupWrite};
 use crate::ctx::Ctx;
@@ -16,6 +15,7 @@ use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memory_high::OverHigh;
 use crate::owners::Owners;
+use crate::page_request::SlowRequest;
 use crate::slab::call::KmemAlloc;
 use crate::slab::Object;
 use crate::units::{Asker, CacheId, Cpu, Nanos, NodeId, Pfn};
@@ -50,8 +50,8 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Call<R> {
     pub(crate) kind: Kind<R>,
-    /// The allocation that is reclaiming at the moment.
-    pub(crate) slow: Option<Slow>,
+    /// The request for a page that did not succeed at once.
+    pub(crate) slow: Option<SlowRequest>,
     /// The call itself is done; its task pays for being above `memory.high` before it goes on.
     over_high: Option<(Outcome, OverHigh)>,
     asker: Asker,
@@ -81,7 +81,7 @@ impl<R> Call<R> {
     }
 
     /// A write to a group's control file that has to reclaim: what
-    /// [`Machine::write_group_control`] gave.
+    /// [`Manager::write_group_control`] gave.
     pub fn group_write(asker: Asker, node: NodeId, write: GroupWrite) -> Call<R> {
         Call::new(Kind::GroupWrite(Box::new(write)), asker, node)
     }
@@ -89,7 +89,7 @@ impl<R> Call<R> {
     /// A request for an object of `cache` on behalf of `asker`, whose group is to pay for it if `account` says
     /// so or the cache does. Ends as [`Outcome::Object`],
     /// [`Outcome::NoObject`] or [`Outcome::NoCache`]. Whoever gets it frees
-    /// it ([`Machine::kmem_cache_free`]); it does not end with `asker`.
+    /// it ([`Manager::kmem_cache_free`]); it does not end with `asker`.
     pub fn kmem_alloc(
         asker: Asker,
         node: NodeId,
@@ -111,14 +111,14 @@ impl<R> Call<R> {
 
     /// Whether the call is inside direct reclaim at the moment.
     pub fn is_reclaiming(&self) -> bool {
-        self.slow.as_ref().is_some_and(Slow::is_reclaiming)
+        self.slow.as_ref().is_some_and(SlowRequest::is_reclaiming)
             || self.over_high.is_some()
             || matches!(self.kind, Kind::GroupWrite(_))
     }
 
     /// Whether the call is compacting for its task at the moment.
     pub fn is_compacting(&self) -> bool {
-        self.slow.as_ref().is_some_and(Slow::is_compacting)
+        self.slow.as_ref().is_some_and(SlowRequest::is_compacting)
             || matches!(self.kind, Kind::CompactMemory(_))
     }
 

@@ -5,16 +5,13 @@
 //! a limit is met the task reclaims from the group that has it, has the stocks drained, tries
 //! again up to 16 times, and in the end somebody of the group is killed.
 //!
-//! Difference from Linux: there the page is allocated first and held while the charge reclaims; here
-//! a task holds neither a page nor a charge between two steps, so that one that is killed loses
-//! nothing.
+//! Pages are asked for, with their charge, in `page_request`.
 //!
 //! Invariant: a stock's pages are charged to its group's counters and to no page.
 
-pub(crate) mod huge;
 mod kernel;
 
-use crate::ctx::{Alloc, Ctx};
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Step, Throttle, Wait};
 use crate::gfp::Gfp;
@@ -23,7 +20,6 @@ use crate::memcg::{MemoryEvent, Position, ROOT};
 use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
 use crate::reclaim::shrink_node::TICK;
-use crate::slowpath::SlowPath;
 use crate::units::{Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER};
 
 /// Pages charged at a time (Linux `MEMCG_CHARGE_BATCH`; 32 until 6.0).
@@ -57,34 +53,9 @@ pub(crate) struct CpuEvents {
     pub soft_limit_target: u64,
 }
 
-/// An allocation that did not succeed at once: no page, or no room under a limit.
-#[derive(Clone, Debug)]
-pub(crate) enum Slow {
-    Alloc(SlowPath),
-    Charge(ChargePath),
-}
-
-impl Slow {
-    /// Whether the task is compacting.
-    pub fn is_compacting(&self) -> bool {
-        match self {
-            Slow::Alloc(path) => path.is_compacting(),
-            Slow::Charge(_) => false,
-        }
-    }
-
-    /// Whether the task is reclaiming.
-    pub fn is_reclaiming(&self) -> bool {
-        match self {
-            Slow::Alloc(path) => path.is_reclaiming(),
-            Slow::Charge(_) => true,
-        }
-    }
-}
-
 /// A charge that met a limit.
 #[derive(Clone, Debug)]
-pub(crate) struct ChargePath {
+pub struct ChargePath {
     /// The group whose limit it is.
     over: Position,
     /// Pages wanted.
@@ -97,93 +68,6 @@ pub(crate) struct ChargePath {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Asks for an order-0 page that `memcg` pays for. The page comes with its charge: hand both to
-    /// [`Machine::charge`] or to [`Machine::discard_charged`].
-    #[inline]
-    pub(crate) fn alloc_charged(
-        &mut self,
-        ctx: &Ctx,
-        slow: &mut Option<Slow>,
-        gfp: Gfp,
-        memcg: MemcgId,
-    ) -> Alloc {
-        if slow.is_none() {
-            match self.try_charge(ctx, memcg, 1) {
-                Ok(()) => match self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
-                    Some(pfn) => return Alloc::Page(pfn),
-                    None => {
-                        self.cancel_charge(ctx.cpu, memcg, 1);
-                        *slow = Some(Slow::Alloc(SlowPath::new(0, gfp)));
-                    }
-                },
-                Err(over) => *slow = Some(Slow::Charge(self.charge_path(over, 1, gfp))),
-            }
-        }
-        self.alloc_charged_slow(ctx, slow, gfp, memcg)
-    }
-
-    fn alloc_charged_slow(
-        &mut self,
-        ctx: &Ctx,
-        slow: &mut Option<Slow>,
-        gfp: Gfp,
-        memcg: MemcgId,
-    ) -> Alloc {
-        loop {
-            match slow {
-                None => unreachable!("somebody is slow"),
-                Some(Slow::Alloc(path)) => match self.slowpath_step(path, ctx) {
-                    Step::Continue => return Alloc::Pending(Step::Continue),
-                    Step::Wait(wait) => return Alloc::Pending(Step::Wait(wait)),
-                    Step::Done(None) => {
-                        *slow = None;
-                        return Alloc::Failed;
-                    }
-                    Step::Done(Some(pfn)) => {
-                        *slow = None;
-                        match self.try_charge(ctx, memcg, 1) {
-                            Ok(()) => return Alloc::Page(pfn),
-                            Err(over) => {
-                                self.mem.free_page(ctx.cpu, pfn, 0);
-                                *slow = Some(Slow::Charge(self.charge_path(over, 1, gfp)));
-                            }
-                        }
-                    }
-                },
-                Some(Slow::Charge(path)) => match self.charge_step(path, ctx) {
-                    Step::Continue => return Alloc::Pending(Step::Continue),
-                    Step::Wait(wait) => return Alloc::Pending(Step::Wait(wait)),
-                    Step::Done(false) => {
-                        *slow = None;
-                        return Alloc::Failed;
-                    }
-                    // One page this time; what was tried so far counts if somebody was faster.
-                    Step::Done(true) => match self.counter_try_charge(memcg, 1) {
-                        Err(over) => {
-                            path.over = self.position_of(over);
-                            path.reclaim = self.begin_limit_reclaim(over, 1, gfp);
-                        }
-                        Ok(()) => {
-                            self.note_over_high(ctx, memcg, 1);
-                            *slow = None;
-                            if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, 0, gfp) {
-                                return Alloc::Page(pfn);
-                            }
-                            self.cancel_charge(ctx.cpu, memcg, 1);
-                            *slow = Some(Slow::Alloc(SlowPath::new(0, gfp)));
-                        }
-                    },
-                },
-            }
-        }
-    }
-
-    /// Gives back a page and its charge that turned out not to be needed.
-    pub(crate) fn discard_charged(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
-        self.cancel_charge(cpu, memcg, 1);
-        self.mem.free_page(cpu, pfn, 0);
-    }
-
     /// Makes a page, which was allocated with its charge, that of `memcg`.
     pub(crate) fn charge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
         let page = &mut self.mem.pages[pfn.idx()];
@@ -275,7 +159,7 @@ impl<O: Owners> Manager<O> {
 
     /// Charges a group's counter and those above (Linux `page_counter_try_charge`). The root's own
     /// pages are not counted: a task may have moved there since it met a limit.
-    fn counter_try_charge(&mut self, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
+    pub(crate) fn counter_try_charge(&mut self, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
         if memcg == ROOT {
             return Ok(());
         }
@@ -378,8 +262,14 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    fn cancel_charge(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
-        if memcg != ROOT {
+    /// Takes back a charge for which there is no page: more than a stock holds goes past it.
+    pub(crate) fn cancel_charge(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
+        if memcg == ROOT {
+            return;
+        }
+        if nr > MEMCG_CHARGE_BATCH {
+            self.uncharge_counter(memcg, nr);
+        } else {
             self.refill_stock(cpu, memcg, nr);
         }
     }
@@ -413,6 +303,13 @@ impl<O: Owners> Manager<O> {
             reclaim: self.begin_limit_reclaim(over, nr, gfp),
             oom_wait: false,
         }
+    }
+
+    /// Goes on for a limit that is in the way still, or again.
+    pub(crate) fn charge_again(&mut self, path: &mut ChargePath, over: MemcgId, nr: u64, gfp: Gfp) {
+        path.over = self.position_of(over);
+        path.nr = nr;
+        path.reclaim = self.begin_limit_reclaim(over, nr, gfp);
     }
 
     fn begin_limit_reclaim(&mut self, over: MemcgId, nr: u64, gfp: Gfp) -> DirectReclaim {

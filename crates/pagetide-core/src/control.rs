@@ -6,7 +6,7 @@
 //! transparent huge pages (mm/huge_memory.c, mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are
 //! Satoru Moriya's patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. The files of caches
 //! have a cache in their names (control/cache.rs). Policies,
-//! which the kernel does not have, are set by name next to them ([`Machine::set_policy`]).
+//! which the kernel does not have, are set by name next to them ([`Manager::set_policy`]).
 //!
 //! Differences from Linux, all of them stricter: control/parse.rs names two in reading numbers;
 //! `vm.page-cluster` is at most 31, which later kernels check and 6.1 does not;
@@ -322,10 +322,10 @@ impl<O: Owners> Manager<O> {
     /// Writes `text` to a control file, as `echo text >/proc/sys/...` does.
     ///
     /// What the write asks of the world (waking the writeback thread) comes with the effects of
-    /// the next call; what it costs (freed pages) with the next [`Machine::take_work`].
+    /// the next call; what it costs (freed pages) with the next [`Manager::take_work`].
     ///
     /// ```
-    /// # use pagetide_core::{config::Config, control::Errno, machine::Machine, node::NodeSpec};
+    /// # use pagetide_core::{config::Config, control::Errno, node::NodeSpec, process::Machine};
     /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
     /// # let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
     /// machine.write_control("vm.swappiness", "0x64\n").unwrap();

@@ -3,9 +3,7 @@
 //! Linux: `current`, `smp_processor_id()`, `numa_node_id()`, `jiffies`. Here nothing is ambient; a step is
 //! told.
 
-use crate::call::Outcome;
-use crate::effect::Step;
-use crate::units::{Asker, Cpu, MemcgId, Nanos, NodeId, Pfn};
+use crate::units::{Asker, Cpu, MemcgId, Nanos, NodeId};
 
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
@@ -20,14 +18,4 @@ pub struct Ctx {
     pub asker: Asker,
     /// The group that pays.
     pub memcg: MemcgId,
-}
-
-/// Result of asking for a page.
-pub(crate) enum Alloc {
-    /// Here it is.
-    Page(Pfn),
-    /// Not yet: hand this to the world.
-    Pending(Step<Outcome>),
-    /// There is none.
-    Failed,
 }

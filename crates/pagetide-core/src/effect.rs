@@ -8,7 +8,7 @@ use crate::units::{Asker, FileId, NodeId, Pfn, SwapSlot};
 use alloc::vec::Vec;
 
 /// One I/O request. The world carries it out and reports with
-/// [`Machine::io_done`](crate::process::Machine::io_done).
+/// [`Manager::io_done`](crate::process::Machine::io_done).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
     /// Read `nr` pages of a file from page `index` on. They are locked in the page cache.
@@ -51,7 +51,7 @@ pub enum Effect {
     /// Start this I/O.
     Submit(Io),
     /// Copy the bytes of one frame to another, then say how it went with
-    /// [`Machine::copy_done`](crate::process::Machine::copy_done). Nobody can reach `from` meanwhile.
+    /// [`Manager::copy_done`](crate::process::Machine::copy_done). Nobody can reach `from` meanwhile.
     CopyPage {
         /// Where the page is.
         from: Pfn,
@@ -64,7 +64,7 @@ pub enum Effect {
     WakeKswapd(NodeId),
     /// Wake kcompactd of the node; its state already knows why.
     WakeKcompactd(NodeId),
-    /// Wake the worker that does what was put off ([`Machine::step_kworker`](crate::process::Machine::step_kworker)).
+    /// Wake the worker that does what was put off ([`Manager::step_kworker`](crate::process::Machine::step_kworker)).
     WakeKworker,
     /// Wake the writeback thread.
     WakeFlusher,

@@ -4,8 +4,8 @@
 //! their names. A tracepoint of the kernel does not say which group it is about; here `memcg` does.
 //! What differs besides is in docs/events.md.
 //!
-//! The log is off unless [`Machine::record_events`] turns it on; then it grows until
-//! [`Machine::take_events`] empties it, which a world does after each step, for an event says neither
+//! The log is off unless [`Manager::record_events`] turns it on; then it grows until
+//! [`Manager::take_events`] empties it, which a world does after each step, for an event says neither
 //! when it was nor who did it.
 //!
 //! Invariant: nothing in the core reads the log, so recording changes no decision and no digest. While

@@ -28,9 +28,8 @@
 //! ```
 //!
 //! Reading order: `units`, `page_size`, `page`, `list`; then `buddy`, `pcp`, `watermark`, `page_alloc`; then
-//! `page_table`, `page_cache`, `lruvec`, `page_counter`, `memcg`, `charge`, `machine`; then `call`,
-//! `fault`, `filemap`; then
-//! `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `event`, `audit`.
+//! `page_table`, `page_cache`, `lruvec`, `page_counter`, `memcg`, `charge`, `page_request`, `machine`; then
+//! `call`, `fault`, `filemap`; then `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `event`, `audit`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -42,7 +41,7 @@ pub mod audit;
 pub mod boot;
 pub mod buddy;
 pub mod call;
-mod charge;
+pub mod charge;
 pub mod compaction;
 pub mod config;
 pub mod control;
@@ -66,6 +65,7 @@ pub mod page_alloc;
 pub mod page_alloc_audit;
 pub mod page_counter;
 mod page_io;
+pub mod page_request;
 pub mod page_size;
 pub mod pcp;
 pub mod pgdat;

@@ -13,13 +13,13 @@
 
 use crate::audit::Violation;
 use crate::call::Outcome;
-use crate::charge::Slow;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Io, Step};
 use crate::manager::Manager;
 use crate::memcg::Within;
 use crate::page::{Page, PageFlags};
+use crate::page_request::SlowRequest;
 use crate::units::{Asker, Cpu, MemcgId, Nanos, Pfn, SwapSlot};
 use crate::workingset::Shadow;
 use core::fmt::Debug;
@@ -172,7 +172,7 @@ pub trait Owners: Sized {
     fn request_step(
         manager: &mut Manager<Self>,
         request: &mut Self::Request,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome>;
 

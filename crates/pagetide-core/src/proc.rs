@@ -230,7 +230,7 @@ const FREE_BLOCKS: [&str; NR_PAGE_ORDERS] = [
 ];
 
 impl<O: Owners> Manager<O> {
-    /// Every counter under its name: those of [`Machine::proc_vmstat`] in the same order. Sizes
+    /// Every counter under its name: those of [`Manager::proc_vmstat`] in the same order. Sizes
     /// are in pages, `pgpgin` and `pgpgout` in kB.
     ///
     /// Names the kernel does not have: `allocstall` (the sum over zones), `kswapd_wakeup` (times
@@ -262,7 +262,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// What is so now, unlike what happened so far: free pages and the node statistics, by their
-    /// names in /proc/vmstat, in pages, and [`Machine::free_blocks`].
+    /// names in /proc/vmstat, in pages, and [`Manager::free_blocks`].
     pub fn levels(&self) -> Vec<(&'static str, u64)> {
         let stats = NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat)));
         let pages = core::iter::once(("nr_free_pages", self.nr_free_pages()));

@@ -106,6 +106,11 @@ impl SlowPath {
         matches!(self.stage, Stage::Compact(..))
     }
 
+    /// How large a block is asked for.
+    pub(crate) fn order(&self) -> Order {
+        self.order
+    }
+
     /// What the request may do.
     pub(crate) fn gfp(&self) -> Gfp {
         self.gfp

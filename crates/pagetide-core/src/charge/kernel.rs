@@ -7,13 +7,11 @@
 //! Invariant: `kernel_pages` of a group are those charged to it for slabs; its kernel counter has them,
 //! its page tables, and those of the groups below.
 
-use super::ChargePath;
 use crate::ctx::Ctx;
-use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::slab::allocate::Lack;
+use crate::slab::allocate::SlabLack;
 use crate::units::MemcgId;
 
 impl<O: Owners> Manager<O> {
@@ -26,12 +24,12 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
         memcg: MemcgId,
         nr: u64,
-    ) -> Result<(), Lack> {
+    ) -> Result<(), SlabLack> {
         if let Some(over) = self.over_kernel_limit(memcg, nr) {
             self.memcgs[over.idx()].kmem.failcnt += 1;
-            return Err(Lack::Denied);
+            return Err(SlabLack::Denied);
         }
-        self.try_charge(ctx, memcg, nr).map_err(|over| Lack::Charge(over, nr))?;
+        self.try_charge(ctx, memcg, nr).map_err(|over| SlabLack::Charge(over, nr))?;
         self.account_kernel_pages(memcg, nr as i64);
         Ok(())
     }
@@ -76,12 +74,5 @@ impl<O: Owners> Manager<O> {
             at = group.parent;
         }
         None
-    }
-
-    /// Goes on for a limit that is in the way still, or again.
-    pub(crate) fn charge_again(&mut self, path: &mut ChargePath, over: MemcgId, nr: u64, gfp: Gfp) {
-        path.over = self.position_of(over);
-        path.nr = nr;
-        path.reclaim = self.begin_limit_reclaim(over, nr, gfp);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Linux: `migrate_pages`, `unmap_and_move`, `migrate_folio_move`, `remove_migration_ptes`
 //! (mm/migrate.c, 6.1). A page's entries are replaced by migration entries, the world copies its bytes
-//! ([`Effect::CopyPage`]), and when it says that it has ([`Machine::copy_done`]) the page takes over its
+//! ([`Effect::CopyPage`]), and when it says that it has ([`Manager::copy_done`]) the page takes over its
 //! new frame: owner, flags, charge, slots in the page cache or in swap, entries. If the copy failed,
 //! everything is as it was. Whoever touches the page meanwhile waits for it.
 //!

@@ -2,7 +2,7 @@
 //!
 //! Linux: mm/memcontrol.c (6.1), `memory_files` (cgroup version 2) and `mem_cgroup_legacy_files`
 //! (version 1); `memory.global_shrink_priority` is Hui Zhu's patch of December 2019. A write that finds
-//! more in use than it allows reclaims, which takes time: [`Machine::write_group_control`] then gives
+//! more in use than it allows reclaims, which takes time: [`Manager::write_group_control`] then gives
 //! a [`GroupWrite`] to be stepped as a [`Call`](crate::call::Call).
 //!
 //! Differences from Linux, all stricter: a size without digits is refused, where Linux reads 0; a

@@ -13,13 +13,13 @@ mod huge;
 mod swap_in;
 
 use crate::call::Outcome;
-use crate::charge::Slow;
-use crate::ctx::{Alloc, Ctx};
+use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::page::PageFlags;
+use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD};
 use crate::process::readahead::Window;
 use crate::process::Machine;
@@ -129,7 +129,7 @@ impl Machine {
     pub(crate) fn fault_step(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
         loop {
@@ -229,14 +229,16 @@ impl Machine {
     fn fault_page_table(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let payer = if self.config.kmem_accounting { ctx.memcg } else { ROOT };
-        let pfn = match self.alloc_charged(ctx, slow, Gfp::KERNEL.with(Gfp::ZERO), payer) {
-            Alloc::Page(pfn) => pfn,
-            Alloc::Pending(step) => return Some(step),
-            Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
+        let request = PageRequest::page(Gfp::KERNEL.with(Gfp::ZERO), payer);
+        let pfn = match self.request_page(ctx, slow, request) {
+            Step::Continue => return Some(Step::Continue),
+            Step::Wait(wait) => return Some(Step::Wait(wait)),
+            Step::Done(Ok(pfn)) => pfn,
+            Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
         };
         let table = self.mem.page_size.table_of(fault.page);
         let vma = &mut self.owners.vmas[fault.vma.idx()];
@@ -285,15 +287,16 @@ impl Machine {
     fn fault_anon(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let pfn =
-            match self.alloc_charged(ctx, slow, Gfp::HIGHUSER_MOVABLE.with(Gfp::ZERO), ctx.memcg) {
-                Alloc::Page(pfn) => pfn,
-                Alloc::Pending(step) => return Some(step),
-                Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
-            };
+        let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE.with(Gfp::ZERO), ctx.memcg);
+        let pfn = match self.request_page(ctx, slow, request) {
+            Step::Continue => return Some(Step::Continue),
+            Step::Wait(wait) => return Some(Step::Wait(wait)),
+            Step::Done(Ok(pfn)) => pfn,
+            Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
+        };
         let vma = &self.owners.vmas[fault.vma.idx()];
         let changed = !vma.alive || {
             let pte = vma.ptes[fault.page as usize];
@@ -459,7 +462,7 @@ impl Machine {
         &mut self,
         fault: &mut Fault,
         mut window: Window,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let step = self.readahead_step(&mut window, slow, ctx);
@@ -474,18 +477,20 @@ impl Machine {
     fn fault_file_create(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
             unreachable!("a file stage on anonymous memory")
         };
         let index = fault.page as u32;
-        let pfn = match self.alloc_charged(ctx, slow, Gfp::HIGHUSER_MOVABLE, ctx.memcg) {
-            Alloc::Page(pfn) => pfn,
-            Alloc::Pending(step) => return Some(step),
-            Alloc::Failed if fault.dropped_lock => return self.retry(fault),
-            Alloc::Failed => return Some(Step::Done(Outcome::NoMemory)),
+        let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE, ctx.memcg);
+        let pfn = match self.request_page(ctx, slow, request) {
+            Step::Continue => return Some(Step::Continue),
+            Step::Wait(wait) => return Some(Step::Wait(wait)),
+            Step::Done(Ok(pfn)) => pfn,
+            Step::Done(Err(_)) if fault.dropped_lock => return self.retry(fault),
+            Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
         };
         if !self.add_to_page_cache(file, index, pfn, ctx, true) {
             self.discard_charged(ctx.cpu, pfn, ctx.memcg);

@@ -8,11 +8,11 @@
 //! Invariant: a page is [`PageFlags::LOCKED`] from its insertion until its read ends.
 
 use crate::call::Outcome;
-use crate::charge::Slow;
-use crate::ctx::{Alloc, Ctx};
+use crate::ctx::Ctx;
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::gfp::Gfp;
 use crate::page::PageFlags;
+use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::readahead::{ReadaheadState, Window};
 use crate::process::Machine;
 use crate::units::{Cpu, FileId, NodeId, Pfn};
@@ -86,7 +86,7 @@ impl Machine {
     pub(crate) fn read_step(
         &mut self,
         read: &mut FileRead,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
         if !read.entered {
@@ -127,7 +127,7 @@ impl Machine {
         &mut self,
         read: &mut FileRead,
         end: u64,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Result<(), Step<Outcome>> {
         let page_size = self.mem.page_size;
@@ -192,15 +192,16 @@ impl Machine {
         &mut self,
         file: FileId,
         index: u32,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
         gfp: Gfp,
         refault: bool,
     ) -> Result<Option<Pfn>, Step<Outcome>> {
-        let pfn = match self.alloc_charged(ctx, slow, gfp, ctx.memcg) {
-            Alloc::Page(pfn) => pfn,
-            Alloc::Pending(step) => return Err(step),
-            Alloc::Failed => return Err(Step::Done(Outcome::NoMemory)),
+        let pfn = match self.request_page(ctx, slow, PageRequest::page(gfp, ctx.memcg)) {
+            Step::Continue => return Err(Step::Continue),
+            Step::Wait(wait) => return Err(Step::Wait(wait)),
+            Step::Done(Ok(pfn)) => pfn,
+            Step::Done(Err(_)) => return Err(Step::Done(Outcome::NoMemory)),
         };
         if self.add_to_page_cache(file, index, pfn, ctx, refault) {
             Ok(Some(pfn))
@@ -213,7 +214,7 @@ impl Machine {
     pub(crate) fn write_step(
         &mut self,
         write: &mut FileWrite,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
         if !write.entered {
@@ -252,7 +253,7 @@ impl Machine {
     fn write_one_page(
         &mut self,
         write: &mut FileWrite,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Result<(), Step<Outcome>> {
         let page_size = self.mem.page_size;
@@ -305,7 +306,7 @@ impl Machine {
     pub(crate) fn readahead_step(
         &mut self,
         window: &mut Window,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
@@ -322,24 +323,26 @@ impl Machine {
                 window.run_start = index;
                 return Some(Step::Continue);
             }
-            let pfn = match self.alloc_charged(ctx, slow, gfp, ctx.memcg) {
-                Alloc::Page(pfn) => pfn,
-                Alloc::Pending(step) => {
-                    // Do not sleep on pages that nobody is reading yet.
-                    self.submit_file_read(window.file, window.run_start, index);
-                    window.run_start = index;
-                    return Some(step);
+            let step = match self.request_page(ctx, slow, PageRequest::page(gfp, ctx.memcg)) {
+                Step::Continue => Step::Continue,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(Err(_)) => break,
+                Step::Done(Ok(pfn)) => {
+                    if !self.add_to_page_cache(window.file, index, pfn, ctx, true) {
+                        self.discard_charged(ctx.cpu, pfn, ctx.memcg);
+                        continue;
+                    }
+                    if index == window.marker {
+                        self.mem.pages[pfn.idx()].set(PageFlags::READAHEAD);
+                    }
+                    window.next += 1;
+                    continue;
                 }
-                Alloc::Failed => break,
             };
-            if !self.add_to_page_cache(window.file, index, pfn, ctx, true) {
-                self.discard_charged(ctx.cpu, pfn, ctx.memcg);
-                continue;
-            }
-            if index == window.marker {
-                self.mem.pages[pfn.idx()].set(PageFlags::READAHEAD);
-            }
-            window.next += 1;
+            // Do not sleep on pages that nobody is reading yet.
+            self.submit_file_read(window.file, window.run_start, index);
+            window.run_start = index;
+            return Some(step);
         }
         self.submit_file_read(window.file, window.run_start, window.next);
         window.end = window.next;

@@ -9,13 +9,12 @@
 //! order in `order`, and no flag.
 
 use crate::call::Outcome;
-use crate::charge::Slow;
-use crate::ctx::{Alloc, Ctx};
+use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::Gfp;
+use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::Machine;
 use crate::process::MmId;
-use crate::slowpath::SlowPath;
 use crate::units::{Cpu, Order, Pfn, MAX_PAGE_ORDER};
 
 /// An allocation of kernel memory in progress.
@@ -35,7 +34,7 @@ impl Machine {
     pub(crate) fn kernel_alloc_step(
         &mut self,
         wanted: KernelAlloc,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
         let KernelAlloc { order, gfp } = wanted;
@@ -43,43 +42,19 @@ impl Machine {
         if order > MAX_PAGE_ORDER {
             return Step::Done(Outcome::NoBlock);
         }
-        match self.alloc_uncharged(ctx, slow, order, gfp) {
+        match self.request_page(ctx, slow, PageRequest::unpaid(order, gfp)) {
+            Step::Continue => Step::Continue,
+            Step::Wait(wait) => Step::Wait(wait),
             // Its task was killed while it waited.
-            Alloc::Page(pfn) if self.owners.mms[ctx.asker.idx()].exited => {
+            Step::Done(Ok(pfn)) if self.owners.mms[ctx.asker.idx()].exited => {
                 self.mem.free_page(ctx.cpu, pfn, order);
                 Step::Done(Outcome::NoBlock)
             }
-            Alloc::Page(pfn) => {
+            Step::Done(Ok(pfn)) => {
                 self.hold_kernel_block(ctx.asker, pfn);
                 Step::Done(Outcome::Block(pfn))
             }
-            Alloc::Pending(step) => step,
-            Alloc::Failed => Step::Done(Outcome::NoBlock),
-        }
-    }
-
-    /// Asks for a block that nobody pays for.
-    fn alloc_uncharged(
-        &mut self,
-        ctx: &Ctx,
-        slow: &mut Option<Slow>,
-        order: Order,
-        gfp: Gfp,
-    ) -> Alloc {
-        if slow.is_none() {
-            if let Some(pfn) = self.mem.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
-                return Alloc::Page(pfn);
-            }
-            *slow = Some(Slow::Alloc(SlowPath::new(order, gfp)));
-        }
-        let Some(Slow::Alloc(path)) = slow else { return Alloc::Failed };
-        match self.slowpath_step(path, ctx) {
-            Step::Continue => Alloc::Pending(Step::Continue),
-            Step::Wait(wait) => Alloc::Pending(Step::Wait(wait)),
-            Step::Done(found) => {
-                *slow = None;
-                found.map_or(Alloc::Failed, Alloc::Page)
-            }
+            Step::Done(Err(_)) => Step::Done(Outcome::NoBlock),
         }
     }
 

@@ -14,8 +14,6 @@
 //! Invariant: between two steps the daemon holds nothing. What it wants to collapse is judged again when
 //! the huge page is there.
 
-use crate::charge::huge::{Asks, HugeAlloc};
-use crate::charge::Slow;
 use crate::config::Thp;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
@@ -23,6 +21,7 @@ use crate::effect::{Effects, Step};
 use crate::gfp::Gfp;
 use crate::node::MAX_NODES;
 use crate::page::{Page, PageFlags};
+use crate::page_request::{First, Lack, PageRequest, SlowRequest};
 use crate::process::page_table::{Pte, VmaId};
 use crate::process::Machine;
 use crate::process::MmId;
@@ -74,7 +73,7 @@ struct Collapse {
     vma: VmaId,
     start: u64,
     node: NodeId,
-    slow: Option<Slow>,
+    slow: Option<SlowRequest>,
 }
 
 /// How far that is.
@@ -139,11 +138,9 @@ impl Machine {
     }
 
     /// What an allocation has under way goes with it: khugepaged does not end, as a task does.
-    fn give_up_allocation(&mut self, slow: Option<&Slow>, cpu: Cpu) {
-        if let Some(Slow::Alloc(path)) = slow {
-            if let Some(run) = path.compaction_run() {
-                self.abandon_run(run, cpu);
-            }
+    fn give_up_allocation(&mut self, slow: Option<&SlowRequest>, cpu: Cpu) {
+        if let Some(run) = slow.and_then(SlowRequest::compaction_run) {
+            self.abandon_run(run, cpu);
         }
     }
 
@@ -151,7 +148,7 @@ impl Machine {
     pub fn khugepaged_is_compacting(&self) -> bool {
         let slow =
             self.owners.khugepaged.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref());
-        slow.is_some_and(Slow::is_compacting)
+        slow.is_some_and(SlowRequest::is_compacting)
     }
 
     fn khugepaged_work(
@@ -287,26 +284,26 @@ impl Machine {
         let ctx = Ctx { cpu, node, now, asker: MmId::NONE, memcg };
         let defrag = self.config.khugepaged.defrag;
         let gfp = if defrag { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT };
-        match self.alloc_huge(&ctx, slow, gfp, memcg, Asks::Once) {
-            HugeAlloc::Continue => Collapsing::Pending(Step::Continue),
-            HugeAlloc::Wait(wait) => Collapsing::Pending(Step::Wait(wait)),
-            HugeAlloc::NoPage => {
+        match self.request_page(&ctx, slow, PageRequest::huge(gfp, memcg, First::Page)) {
+            Step::Continue => Collapsing::Pending(Step::Continue),
+            Step::Wait(wait) => Collapsing::Pending(Step::Wait(wait)),
+            Step::Done(Err(Lack::Pages(..))) => {
                 self.mem.vmstat.count(Event::ThpCollapseAllocFailed);
                 Collapsing::NoPage
             }
             // There was a page, which counts.
-            HugeAlloc::NoCharge => {
+            Step::Done(Err(Lack::Room(..) | Lack::Denied)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 Collapsing::Over
             }
-            HugeAlloc::Page(head) => {
+            Step::Done(Ok(head)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 self.memcgs[memcg.idx()].events.thp_collapse_alloc += 1;
                 // Much may have happened since the scan; reclaim for the page alone may be to blame.
                 if self.may_collapse(vma, start).is_some() {
                     self.collapse(vma, start, head, &ctx);
                 } else {
-                    self.discard_huge(cpu, head, memcg);
+                    self.discard_charged(cpu, head, memcg);
                 }
                 Collapsing::Over
             }

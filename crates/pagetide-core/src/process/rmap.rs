@@ -11,12 +11,12 @@ use super::request::Request;
 use super::{Machine, Processes};
 use crate::audit::Violation;
 use crate::call::Outcome;
-use crate::charge::Slow;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Io, Step};
 use crate::memcg::Within;
 use crate::owners::{Gone, Owners, OwnersReport, References, Slot, Store, Unmapped};
+use crate::page_request::SlowRequest;
 use crate::units::{Asker, Cpu, FileId, MemcgId, Nanos, Pfn};
 use crate::workingset::Shadow;
 
@@ -224,7 +224,7 @@ impl Owners for Processes {
     fn request_step(
         machine: &mut Machine,
         request: &mut Request,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
         match request {

@@ -1,7 +1,7 @@
 //! The way to an object and back: the CPU's slab, pages, charges.
 //!
 //! Linux: `slab_alloc_node`, `new_slab`, `allocate_slab`, `memcg_slab_pre_alloc_hook`,
-//! `memcg_slab_post_alloc_hook`, `memcg_slab_free_hook`, `discard_slab` (6.1). [`Machine::kmem_cache_alloc`] is
+//! `memcg_slab_post_alloc_hook`, `memcg_slab_free_hook`, `discard_slab` (6.1). [`Manager::kmem_cache_alloc`] is
 //! the path that every allocation tries first: it takes nothing from anybody. The others may take pages and
 //! charges, but do not reclaim; that is for a [`Call`](crate::call::Call).
 //!
@@ -23,7 +23,7 @@ use crate::vmstat::NodeStat;
 
 /// What an allocation lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lack {
+pub(crate) enum SlabLack {
     /// A block for a slab of this cache.
     Pages(CacheId, Order),
     /// Room for so many pages under the limit of a group.
@@ -143,7 +143,7 @@ impl<O: Owners> Manager<O> {
         account: bool,
         gfp: Gfp,
         ctx: &Ctx,
-    ) -> Result<Object, Lack> {
+    ) -> Result<Object, SlabLack> {
         let it = &self.slabs.caches[cache.idx()];
         let accounting = match ctx.memcg != ROOT && (account || it.account) {
             true => self.slabs.accounting,
@@ -188,7 +188,7 @@ impl<O: Owners> Manager<O> {
         cache: CacheId,
         gfp: Gfp,
         ctx: &Ctx,
-    ) -> Result<Object, Lack> {
+    ) -> Result<Object, SlabLack> {
         let it = &mut self.slabs.caches[cache.idx()];
         if let Some(number) = it.alloc_fast(ctx.cpu) {
             return Ok(Object { cache, number });
@@ -201,7 +201,7 @@ impl<O: Owners> Manager<O> {
         let (order, min_order) = (it.order, it.min_order);
         let gfp = gfp.with(if it.reclaimable { Gfp::RECLAIMABLE } else { Gfp::EMPTY });
         let Some((pfn, order)) = self.slab_pages(order, min_order, gfp, ctx) else {
-            return Err(Lack::Pages(cache, min_order));
+            return Err(SlabLack::Pages(cache, min_order));
         };
         self.add_slab(cache, pfn, order, ctx)?;
         let it = &mut self.slabs.caches[cache.idx()];
@@ -244,12 +244,12 @@ impl<O: Owners> Manager<O> {
         pfn: Pfn,
         order: Order,
         ctx: &Ctx,
-    ) -> Result<(), Lack> {
+    ) -> Result<(), SlabLack> {
         let nr = 1u64 << order;
         let memcg = self.slabs.caches[cache.idx()].memcg;
         if !self.slabs.caches[cache.idx()].has_room() {
             self.mem.free_page(ctx.cpu, pfn, order);
-            return Err(Lack::Denied);
+            return Err(SlabLack::Denied);
         }
         if memcg.is_some() {
             if let Err(lack) = self.charge_kernel_pages(ctx, memcg, nr) {

@@ -112,7 +112,7 @@ impl<O: Owners> Manager<O> {
     /// Frees objects of a cache.
     ///
     /// # Errors
-    /// Number and error of the first that is refused ([`Machine::kmem_cache_free`]). Those before it are
+    /// Number and error of the first that is refused ([`Manager::kmem_cache_free`]). Those before it are
     /// free, it and those behind it are as they were.
     pub fn kmem_cache_free_bulk(
         &mut self,

@@ -8,7 +8,7 @@
 //! Differs from Linux: one super block; an object is on the list from the moment it is left, not from
 //! the second.
 //!
-//! Invariant: an object is on the list of the group that owns it ([`Machine::memcg_of_object`]; of the
+//! Invariant: an object is on the list of the group that owns it ([`Manager::memcg_of_object`]; of the
 //! nearest that still exists) and of its node, and its cache's `entries` names its entry.
 
 use super::{Object, SlabError};

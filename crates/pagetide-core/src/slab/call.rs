@@ -5,16 +5,16 @@
 //!
 //! Invariant: between two steps the task holds neither pages nor a charge.
 
-use super::allocate::Lack;
+use super::allocate::SlabLack;
+use super::Object;
 use crate::call::Outcome;
-use crate::charge::Slow;
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::owners::Owners;
-use crate::slowpath::SlowPath;
-use crate::units::{CacheId, Order};
+use crate::page_request::{Again, Given, Lack, SlowRequest};
+use crate::units::{CacheId, Order, Pfn};
 
 /// An allocation of an object in progress.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn kmem_alloc_step(
         &mut self,
         wanted: &mut KmemAlloc,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
         if !self.is_root_cache(wanted.cache) {
@@ -45,70 +45,53 @@ impl<O: Owners> Manager<O> {
         if self.owners.payer(ctx.asker).is_none() {
             return Step::Done(Outcome::NoObject);
         }
-        loop {
-            let lack = match slow {
-                None => match self.kmem_alloc_now(wanted.cache, wanted.account, wanted.gfp, ctx) {
-                    Ok(object) => return Step::Done(Outcome::Object(object)),
-                    Err(lack) => lack,
-                },
-                Some(Slow::Alloc(path)) => match self.slowpath_step(path, ctx) {
-                    Step::Continue => return Step::Continue,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(found) => {
-                        *slow = None;
-                        let (Some(pfn), Some((cache, order))) = (found, wanted.seeking.take())
-                        else {
-                            return Step::Done(Outcome::NoObject);
-                        };
-                        // A clone may have gone with its group meanwhile.
-                        let is_there = self.kmem_cache(cache).is_some_and(|it| {
-                            let is_ours = it.memcg.is_none() || it.memcg == ctx.memcg;
-                            is_ours && !it.dying && it.root == wanted.cache && it.min_order == order
-                        });
-                        if !is_there {
-                            self.mem.free_page(ctx.cpu, pfn, order);
-                            continue;
-                        }
-                        match self.add_slab(cache, pfn, order, ctx) {
-                            Ok(()) => continue,
-                            Err(lack) => lack,
-                        }
-                    }
-                },
-                Some(Slow::Charge(path)) => match self.charge_step(path, ctx) {
-                    Step::Continue => return Step::Continue,
-                    Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(false) => {
-                        *slow = None;
-                        return Step::Done(Outcome::NoObject);
-                    }
-                    Step::Done(true) => {
-                        match self.kmem_alloc_now(wanted.cache, wanted.account, wanted.gfp, ctx) {
-                            Ok(object) => {
-                                *slow = None;
-                                return Step::Done(Outcome::Object(object));
-                            }
-                            // Somebody was faster; what was tried so far counts.
-                            Err(Lack::Charge(over, nr)) => {
-                                let Some(Slow::Charge(path)) = slow else { continue };
-                                self.charge_again(path, over, nr, wanted.gfp);
-                                return Step::Continue;
-                            }
-                            Err(lack) => lack,
-                        }
-                    }
-                },
-            };
-            *slow = Some(match lack {
-                Lack::Denied => return Step::Done(Outcome::NoObject),
-                Lack::Charge(over, nr) => Slow::Charge(self.charge_path(over, nr, wanted.gfp)),
-                Lack::Pages(cache, order) => {
-                    wanted.seeking = Some((cache, order));
-                    let reclaimable = self.slabs.caches[cache.idx()].reclaimable;
-                    let kind = if reclaimable { Gfp::RECLAIMABLE } else { Gfp::EMPTY };
-                    Slow::Alloc(SlowPath::new(order, wanted.gfp.with(kind)))
-                }
-            });
+        let step = self.request_step(ctx, slow, Again::NextStep, |machine, given| {
+            machine.attempt_object(wanted, given, ctx)
+        });
+        match step {
+            Step::Continue => Step::Continue,
+            Step::Wait(wait) => Step::Wait(wait),
+            Step::Done(Ok(object)) => Step::Done(Outcome::Object(object)),
+            Step::Done(Err(_)) => Step::Done(Outcome::NoObject),
         }
+    }
+
+    /// One attempt at an object, without reclaim.
+    fn attempt_object(
+        &mut self,
+        wanted: &mut KmemAlloc,
+        given: Given,
+        ctx: &Ctx,
+    ) -> Result<Object, Lack> {
+        let KmemAlloc { cache, account, gfp, .. } = *wanted;
+        let result = match given {
+            Given::Pages(pfn) => self.use_pages(wanted, pfn, ctx),
+            Given::Nothing | Given::Room => Ok(()),
+        };
+        let result = result.and_then(|()| self.kmem_alloc_now(cache, account, gfp, ctx));
+        result.map_err(|lack| match lack {
+            SlabLack::Denied => Lack::Denied,
+            SlabLack::Charge(over, nr) => Lack::Room(over, nr, gfp),
+            SlabLack::Pages(cache, order) => {
+                wanted.seeking = Some((cache, order));
+                let reclaimable = self.slabs.caches[cache.idx()].reclaimable;
+                let kind = if reclaimable { Gfp::RECLAIMABLE } else { Gfp::EMPTY };
+                Lack::Pages(order, gfp.with(kind))
+            }
+        })
+    }
+
+    /// Gives the pages sought to their cache, or back: a clone may have gone with its group meanwhile.
+    fn use_pages(&mut self, wanted: &mut KmemAlloc, pfn: Pfn, ctx: &Ctx) -> Result<(), SlabLack> {
+        let (cache, order) = wanted.seeking.take().expect("pages are sought for a cache");
+        let is_there = self.kmem_cache(cache).is_some_and(|it| {
+            let is_ours = it.memcg.is_none() || it.memcg == ctx.memcg;
+            is_ours && !it.dying && it.root == wanted.cache && it.min_order == order
+        });
+        if !is_there {
+            self.mem.free_page(ctx.cpu, pfn, order);
+            return Ok(());
+        }
+        self.add_slab(cache, pfn, order, ctx)
     }
 }

@@ -72,7 +72,7 @@ pub enum SlabError {
     NotAnObject,
     /// The object is free.
     DoubleFree,
-    /// The kernel has it: it was left to it with [`Machine::cache_object`].
+    /// The kernel has it: it was left to it with [`Manager::cache_object`].
     IsCached,
     /// No block of pages is large enough for one.
     TooLarge,

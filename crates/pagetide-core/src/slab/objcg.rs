@@ -12,7 +12,7 @@
 //! Invariant: bytes of objects, of stocks and of remainders, of all owners, are the pages charged for
 //! objects, times the page size. An owner that is not `online` lives as long as a byte or a stock needs it.
 
-use super::allocate::Lack;
+use super::allocate::SlabLack;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::manager::Manager;
@@ -205,7 +205,7 @@ impl<O: Owners> Manager<O> {
         objcg: u16,
         bytes: u32,
         reclaimable: bool,
-    ) -> Result<(), Lack> {
+    ) -> Result<(), SlabLack> {
         let stock = self.slabs.objcgs.stock_of(ctx.cpu, objcg);
         if stock.objcg == objcg && stock.nr_bytes >= bytes {
             stock.take(bytes, reclaimable);

@@ -8,11 +8,10 @@
 
 use super::Fault;
 use crate::call::Outcome;
-use crate::charge::huge::{Asks, HugeAlloc};
-use crate::charge::Slow;
 use crate::config::CompactionPolicy;
 use crate::ctx::Ctx;
 use crate::effect::Step;
+use crate::page_request::{First, Lack, PageRequest, SlowRequest};
 use crate::process::huge_memory::region_of;
 use crate::process::page_table::Pte;
 use crate::process::Machine;
@@ -42,19 +41,21 @@ impl Machine {
     pub(super) fn fault_huge(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let asks = match self.config.compaction {
-            CompactionPolicy::Linux61 => Asks::NearFirst,
-            CompactionPolicy::Linux45 => Asks::Once,
+        // Since 4.20 the near node comes first.
+        let first = match self.config.compaction {
+            CompactionPolicy::Linux61 => First::NearPage,
+            CompactionPolicy::Linux45 => First::Page,
         };
-        let pfn = match self.alloc_huge(ctx, slow, self.thp_gfp(fault.vma), ctx.memcg, asks) {
-            HugeAlloc::Page(pfn) => pfn,
-            HugeAlloc::Continue => return Some(Step::Continue),
-            HugeAlloc::Wait(wait) => return Some(Step::Wait(wait)),
-            HugeAlloc::NoPage => return self.huge_fallback(fault),
-            HugeAlloc::NoCharge => {
+        let request = PageRequest::huge(self.thp_gfp(fault.vma), ctx.memcg, first);
+        let pfn = match self.request_page(ctx, slow, request) {
+            Step::Continue => return Some(Step::Continue),
+            Step::Wait(wait) => return Some(Step::Wait(wait)),
+            Step::Done(Ok(pfn)) => pfn,
+            Step::Done(Err(Lack::Pages(..))) => return self.huge_fallback(fault),
+            Step::Done(Err(Lack::Room(..) | Lack::Denied)) => {
                 self.mem.vmstat.count(Event::ThpFaultFallbackCharge);
                 return self.huge_fallback(fault);
             }
@@ -63,7 +64,7 @@ impl Machine {
         let vma = &self.owners.vmas[fault.vma.idx()];
         if !vma.alive || !vma.region(start).iter().copied().all(Pte::is_empty) {
             // Somebody else was faster, or the mapping is gone.
-            self.discard_huge(ctx.cpu, pfn, ctx.memcg);
+            self.discard_charged(ctx.cpu, pfn, ctx.memcg);
             return self.begin_pte_fault(fault);
         }
         self.mem.work.pages_zeroed += HPAGE_PMD_NR as u32;

@@ -11,12 +11,12 @@
 
 use super::{Fault, Stage, SwapWindow, SwapinHistory};
 use crate::call::Outcome;
-use crate::charge::Slow;
 use crate::config::LruPolicy;
-use crate::ctx::{Alloc, Ctx};
+use crate::ctx::Ctx;
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::gfp::Gfp;
 use crate::page::{PageFlags, Place};
+use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
 use crate::process::Machine;
 use crate::reclaim::shrink_node::TICK;
@@ -116,7 +116,7 @@ impl Machine {
     pub(super) fn fault_swap_read(
         &mut self,
         fault: &mut Fault,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         // Neighbours first, as they lie; then the page itself is in the cache or is read alone.
@@ -175,21 +175,23 @@ impl Machine {
         &mut self,
         slot: SwapSlot,
         wanted: bool,
-        slow: &mut Option<Slow>,
+        slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Result<(), Option<Step<Outcome>>> {
         // Whoever paid for the slot pays for the page (Linux `mem_cgroup_swapin_charge_folio`).
         let memcg = self.slot_memcg(slot, ctx);
-        let pfn = match self.alloc_charged(ctx, slow, Gfp::HIGHUSER_MOVABLE, memcg) {
-            Alloc::Page(pfn) => pfn,
-            Alloc::Pending(step) => return Err(Some(step)),
+        let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE, memcg);
+        let pfn = match self.request_page(ctx, slow, request) {
+            Step::Continue => return Err(Some(Step::Continue)),
+            Step::Wait(wait) => return Err(Some(Step::Wait(wait))),
+            Step::Done(Ok(pfn)) => pfn,
             // The slot's group has no room and nobody to kill for it. The fault is tried again, as by
             // the kernel, which kills nobody for another group's page.
-            Alloc::Failed if memcg != ctx.memcg => {
+            Step::Done(Err(_)) if memcg != ctx.memcg => {
                 let (node, reason) = (ctx.node, Throttle::NoProgress);
                 return Err(Some(Step::Wait(Wait::Throttled { node, reason, timeout: TICK })));
             }
-            Alloc::Failed => return Err(None),
+            Step::Done(Err(_)) => return Err(None),
         };
         if !self.swap.is_mapped(slot) || self.swap.cached(slot).is_some() {
             self.discard_charged(ctx.cpu, pfn, memcg);

@@ -1,0 +1,393 @@
+//! Asking for pages that somebody pays for: one state machine for all who do.
+//!
+//! Linux: `__alloc_pages`, and after it `charge_memcg` (faults, files), `__memcg_kmem_charge_page` (page tables),
+//! `mem_cgroup_charge` (huge pages: `__do_huge_pmd_anonymous_page`, `alloc_charge_hpage`), `account_slab`
+//! (slabs) (6.1). Here an *attempt* takes what is at hand. What it lacks, pages or room under a limit, is worked
+//! for step by step, and the next attempt builds on that. What was tried so far counts if somebody was
+//! faster.
+//!
+//! Difference from Linux: there the page is held while its charge reclaims; here a task holds neither
+//! between two steps, so that one that is killed loses nothing.
+//!
+//! Invariant: between two steps a request holds neither pages nor a charge, and an attempt that
+//! lacks something has given back the rest.
+
+use crate::charge::ChargePath;
+use crate::compaction::RunId;
+use crate::ctx::Ctx;
+use crate::effect::Step;
+use crate::gfp::Gfp;
+use crate::manager::Manager;
+use crate::memcg::ROOT;
+use crate::owners::Owners;
+use crate::slowpath::SlowPath;
+use crate::units::{Cpu, MemcgId, Order, Pfn, HPAGE_PMD_ORDER};
+
+/// A block of pages to ask for, and who pays for it. It is said anew at every step: the task may have
+/// moved to another group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageRequest {
+    order: Order,
+    gfp: Gfp,
+    /// The root's pages are charged to nobody.
+    payer: MemcgId,
+    first: First,
+}
+
+/// What the first attempt asks for first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum First {
+    /// The charge: a CPU has those of small pages in stock.
+    Charge,
+    /// The page, from wherever it may come.
+    Page,
+    /// The page, of the near node alone and lightly (`__GFP_THISNODE | __GFP_NORETRY`). If the request may
+    /// reclaim it then asks again, as [`First::Page`]. So does a machine of one node. The reclaim of
+    /// the first attempt looks at all nodes, other than in Linux.
+    NearPage,
+}
+
+impl PageRequest {
+    /// A page that a group pays for.
+    pub fn page(gfp: Gfp, payer: MemcgId) -> PageRequest {
+        PageRequest { order: 0, gfp, payer, first: First::Charge }
+    }
+
+    /// A huge page. It is charged past the stock, and nobody is killed for it: whoever asked can do
+    /// with small pages.
+    pub fn huge(gfp: Gfp, payer: MemcgId, first: First) -> PageRequest {
+        PageRequest { order: HPAGE_PMD_ORDER, gfp, payer, first }
+    }
+
+    /// A block that nobody pays for.
+    pub fn unpaid(order: Order, gfp: Gfp) -> PageRequest {
+        PageRequest { order, gfp, payer: ROOT, first: First::Charge }
+    }
+
+    fn nr_pages(&self) -> u64 {
+        1 << self.order
+    }
+}
+
+/// A request that did not succeed at once: what it works for.
+#[derive(Clone, Debug)]
+pub enum SlowRequest {
+    /// Pages: the allocator's slow path.
+    Pages(SlowPath),
+    /// Room under a group's limit.
+    Room(ChargePath),
+}
+
+impl SlowRequest {
+    /// Whether the task is compacting.
+    pub fn is_compacting(&self) -> bool {
+        match self {
+            SlowRequest::Pages(path) => path.is_compacting(),
+            SlowRequest::Room(_) => false,
+        }
+    }
+
+    /// Whether the task is reclaiming.
+    pub fn is_reclaiming(&self) -> bool {
+        match self {
+            SlowRequest::Pages(path) => path.is_reclaiming(),
+            SlowRequest::Room(_) => true,
+        }
+    }
+
+    /// The compaction in progress, to be given up with the request.
+    pub(crate) fn compaction_run(&self) -> Option<RunId> {
+        match self {
+            SlowRequest::Pages(path) => path.compaction_run(),
+            SlowRequest::Room(_) => None,
+        }
+    }
+}
+
+/// What an attempt lacks, and, once all is tried, what there is none of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lack {
+    /// A block of pages.
+    Pages(Order, Gfp),
+    /// Room for so many pages under the limit of a group.
+    Room(MemcgId, u64, Gfp),
+    /// Room that nobody may wait for, or that reclaim could not provide.
+    Denied,
+}
+
+/// What an attempt may build on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Given {
+    /// Nothing: it is the first.
+    Nothing,
+    /// The block that the last attempt lacked.
+    Pages(Pfn),
+    /// The limit that the last attempt met has room now.
+    Room,
+}
+
+/// When a request goes on that found room and then met a limit again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Again {
+    /// In the same step: its attempt was a look at counters.
+    SameStep,
+    /// In the next: its attempt was work.
+    NextStep,
+}
+
+impl<O: Owners> Manager<O> {
+    /// One bounded step of asking for a page with its charge: hand both to [`Manager::charge`], if it has a
+    /// payer, or to [`Manager::discard_charged`].
+    #[inline(always)]
+    pub(crate) fn request_page(
+        &mut self,
+        ctx: &Ctx,
+        slow: &mut Option<SlowRequest>,
+        request: PageRequest,
+    ) -> Step<Result<Pfn, Lack>> {
+        if slow.is_none() && request.first == First::Charge {
+            match self.attempt_charge_first(ctx, request) {
+                Ok(pfn) => return Step::Done(Ok(pfn)),
+                Err(lack) => self.work_for(slow, lack),
+            }
+        }
+        self.request_page_slow(ctx, slow, request)
+    }
+
+    fn request_page_slow(
+        &mut self,
+        ctx: &Ctx,
+        slow: &mut Option<SlowRequest>,
+        mut request: PageRequest,
+    ) -> Step<Result<Pfn, Lack>> {
+        loop {
+            let step = self.request_step(ctx, slow, Again::SameStep, |machine, given| {
+                machine.attempt_page(ctx, request, given)
+            });
+            match step {
+                Step::Done(Err(Lack::Pages(_, asked)))
+                    if asked.has(Gfp::THISNODE)
+                        && !request.gfp.has(Gfp::THISNODE)
+                        && request.gfp.has(Gfp::DIRECT_RECLAIM) =>
+                {
+                    request.first = First::Page;
+                }
+                step => return step,
+            }
+        }
+    }
+
+    /// One bounded step of any request. Attempts are made until one succeeds or what it lacks has to be
+    /// worked for. Done: what the attempt has made, or what there is none of.
+    pub(crate) fn request_step<T>(
+        &mut self,
+        ctx: &Ctx,
+        slow: &mut Option<SlowRequest>,
+        again: Again,
+        mut attempt: impl FnMut(&mut Self, Given) -> Result<T, Lack>,
+    ) -> Step<Result<T, Lack>> {
+        loop {
+            let given = match slow {
+                None => Given::Nothing,
+                Some(SlowRequest::Pages(path)) => match self.slowpath_step(path, ctx) {
+                    Step::Continue => return Step::Continue,
+                    Step::Wait(wait) => return Step::Wait(wait),
+                    Step::Done(Some(pfn)) => Given::Pages(pfn),
+                    Step::Done(None) => {
+                        let lack = Lack::Pages(path.order(), path.gfp());
+                        *slow = None;
+                        return Step::Done(Err(lack));
+                    }
+                },
+                Some(SlowRequest::Room(path)) => match self.charge_step(path, ctx) {
+                    Step::Continue => return Step::Continue,
+                    Step::Wait(wait) => return Step::Wait(wait),
+                    Step::Done(true) => Given::Room,
+                    Step::Done(false) => {
+                        *slow = None;
+                        return Step::Done(Err(Lack::Denied));
+                    }
+                },
+            };
+            match (attempt(self, given), &mut *slow) {
+                (Ok(got), _) => {
+                    *slow = None;
+                    return Step::Done(Ok(got));
+                }
+                (Err(Lack::Denied), _) => {
+                    *slow = None;
+                    return Step::Done(Err(Lack::Denied));
+                }
+                // Somebody was faster; what was tried so far counts.
+                (Err(Lack::Room(over, nr, gfp)), Some(SlowRequest::Room(path))) => {
+                    self.charge_again(path, over, nr, gfp);
+                    if again == Again::NextStep {
+                        return Step::Continue;
+                    }
+                }
+                (Err(lack), _) => self.work_for(slow, lack),
+            }
+        }
+    }
+
+    /// Begins to work for what an attempt lacks.
+    #[cold]
+    fn work_for(&mut self, slow: &mut Option<SlowRequest>, lack: Lack) {
+        *slow = match lack {
+            Lack::Pages(order, gfp) => Some(SlowRequest::Pages(SlowPath::new(order, gfp))),
+            Lack::Room(over, nr, gfp) => Some(SlowRequest::Room(self.charge_path(over, nr, gfp))),
+            Lack::Denied => None,
+        };
+    }
+
+    /// One attempt at a page with its charge, without reclaim.
+    fn attempt_page(&mut self, ctx: &Ctx, request: PageRequest, given: Given) -> Result<Pfn, Lack> {
+        let PageRequest { order, gfp, payer, first } = request;
+        let nr = request.nr_pages();
+        let near = match (given, first) {
+            (Given::Pages(pfn), _) => return self.charge_for(ctx, request, pfn),
+            (Given::Room, _) => {
+                // The room is for this page alone: no batch is charged for the stock.
+                let charged = self.counter_try_charge(payer, nr);
+                charged.map_err(|over| Lack::Room(over, nr, gfp))?;
+                self.note_over_high(ctx, payer, nr);
+                return self.page_for_charge(ctx, request);
+            }
+            (Given::Nothing, First::Charge) => return self.attempt_charge_first(ctx, request),
+            (Given::Nothing, First::Page) => gfp,
+            (Given::Nothing, First::NearPage) => gfp.with(Gfp::THISNODE).with(Gfp::NORETRY),
+        };
+        let found = self.mem.alloc_fast(ctx.cpu, ctx.node, order, near);
+        let pfn = found.ok_or(Lack::Pages(order, near))?;
+        self.charge_for(ctx, request, pfn)
+    }
+
+    #[inline(always)]
+    fn attempt_charge_first(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Lack> {
+        let nr = request.nr_pages();
+        match self.try_charge(ctx, request.payer, nr) {
+            Ok(()) => self.page_for_charge(ctx, request),
+            Err(over) => Err(Lack::Room(over, nr, request.gfp)),
+        }
+    }
+
+    /// A page for a charge, which goes back if there is none.
+    #[inline(always)]
+    fn page_for_charge(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Lack> {
+        let PageRequest { order, gfp, payer, first: _ } = request;
+        match self.mem.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
+            Some(pfn) => Ok(pfn),
+            None => {
+                self.cancel_charge(ctx.cpu, payer, request.nr_pages());
+                Err(Lack::Pages(order, gfp))
+            }
+        }
+    }
+
+    /// A charge for a page, which goes back if there is no room for it.
+    fn charge_for(&mut self, ctx: &Ctx, request: PageRequest, pfn: Pfn) -> Result<Pfn, Lack> {
+        let PageRequest { order, gfp, payer, first: _ } = request;
+        let nr = request.nr_pages();
+        let Err(over) = self.try_charge(ctx, payer, nr) else { return Ok(pfn) };
+        self.mem.free_page(ctx.cpu, pfn, order);
+        match gfp.has(Gfp::DIRECT_RECLAIM) {
+            true => Err(Lack::Room(over, nr, gfp)),
+            false => Err(Lack::Denied),
+        }
+    }
+
+    /// Gives back a page and its charge that turned out not to be needed.
+    pub(crate) fn discard_charged(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
+        let order = self.mem.pages[pfn.idx()].order;
+        self.cancel_charge(cpu, memcg, 1 << order);
+        self.mem.free_page(cpu, pfn, order);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Call, Outcome};
+    use crate::config::Config;
+    use crate::memcg::MemoryEvent;
+    use crate::node::NodeSpec;
+    use crate::process::Machine;
+    use crate::process::MmId;
+    use crate::units::{NodeId, HPAGE_PMD_NR};
+
+    /// A machine with a group that may have so many pages, and a task in it.
+    fn machine(max: u64) -> (Machine, Ctx) {
+        let mut machine =
+            Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
+        let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
+        machine.memcgs[memcg.idx()].memory.max = max;
+        let mm = machine.create_mm(memcg);
+        (machine, Ctx { cpu: Cpu(0), node: NodeId(0), now: 0, asker: mm, memcg })
+    }
+
+    fn usage(machine: &Machine, ctx: &Ctx) -> u64 {
+        machine.memcgs[ctx.memcg.idx()].memory.usage
+    }
+
+    #[test]
+    fn a_discarded_huge_page_goes_back_whole_and_leaves_the_stock_alone() {
+        let (mut machine, ctx) = machine(4096);
+        let small = PageRequest::page(Gfp::HIGHUSER_MOVABLE, ctx.memcg);
+        let Step::Done(Ok(pfn)) = machine.request_page(&ctx, &mut None, small) else { panic!() };
+        let (free, used) = (machine.nr_free_pages(), usage(&machine, &ctx));
+        let stock = machine.stocks[0].nr_pages;
+        assert_eq!((used, stock), (64, 63), "a batch");
+        let huge = PageRequest::huge(Gfp::TRANSHUGE, ctx.memcg, First::NearPage);
+        let Step::Done(Ok(head)) = machine.request_page(&ctx, &mut None, huge) else { panic!() };
+        assert_eq!(usage(&machine, &ctx), used + HPAGE_PMD_NR);
+        machine.discard_charged(ctx.cpu, head, ctx.memcg);
+        machine.mem.drain_all();
+        assert_eq!((machine.nr_free_pages(), usage(&machine, &ctx)), (free, used));
+        assert_eq!(machine.stocks[0].nr_pages, stock);
+        machine.discard_charged(ctx.cpu, pfn, ctx.memcg);
+        assert_eq!(machine.stocks[0].nr_pages, stock + 1, "a small page's goes to the stock");
+    }
+
+    #[test]
+    fn a_huge_page_that_may_not_wait_meets_a_limit_without_an_event() {
+        let (mut machine, ctx) = machine(100);
+        let free = machine.nr_free_pages();
+        let events = |machine: &Machine| {
+            machine.memcgs[ctx.memcg.idx()].memory_events[MemoryEvent::Max as usize]
+        };
+        let mut slow = None;
+        let light = PageRequest::huge(Gfp::TRANSHUGE_LIGHT, ctx.memcg, First::NearPage);
+        let step = machine.request_page(&ctx, &mut slow, light);
+        assert_eq!(step, Step::Done(Err(Lack::Denied)));
+        assert_eq!((events(&machine), slow.is_some()), (0, false));
+        let hard = PageRequest::huge(Gfp::TRANSHUGE, ctx.memcg, First::Page);
+        let step = machine.request_page(&ctx, &mut slow, hard);
+        assert_eq!(step, Step::Continue);
+        assert!(events(&machine) > 0 && slow.is_some());
+        // The page is not held meanwhile.
+        machine.mem.drain_all();
+        assert_eq!((machine.nr_free_pages(), usage(&machine, &ctx)), (free, 0));
+    }
+
+    #[test]
+    fn what_is_asked_of_one_node_alone_is_asked_once() {
+        let (mut machine, ctx) = machine(0);
+        let gfp = Gfp::KERNEL.with(Gfp::THISNODE).with(Gfp::NORETRY);
+        let mut steps = 0;
+        let mut ask = |machine: &mut Machine, mm: MmId| {
+            let mut call = Call::alloc_pages(mm, NodeId(0), 3, gfp);
+            loop {
+                steps += 1;
+                assert!(steps < 10_000, "it asks for ever");
+                let (step, effects) = machine.step(&mut call, Cpu(0), 0);
+                effects.discard();
+                if let Step::Done(outcome) = step {
+                    return outcome;
+                }
+            }
+        };
+        while ask(&mut machine, ctx.asker) != Outcome::NoBlock {}
+        assert!(machine.nr_free_pages() < 1024, "it gave up early");
+        machine.audit().unwrap();
+    }
+}
