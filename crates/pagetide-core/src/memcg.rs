@@ -443,7 +443,9 @@ impl<O: Owners> Manager<O> {
                     lruvec.remove(pages, pfn, lru);
                     pages[pfn.idx()].memcg = parent;
                     let nr = pages[pfn.idx()].nr_pages();
-                    // The parent's sum over its subtree has them already.
+                    // The parent's sum over its subtree has them already; a group that its caches
+                    // hold is met in walks and must not count them still.
+                    lruvec.subtree[lru as usize] -= nr;
                     self.memcgs[parent.idx()].lruvecs[node].add_tail(pages, pfn);
                     self.memcgs[id.idx()].charged -= nr;
                     self.memcgs[parent.idx()].charged += nr;

@@ -307,10 +307,11 @@ impl<O: Owners> Manager<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{Call, Outcome};
+    use crate::call::Outcome;
     use crate::config::Config;
     use crate::memcg::MemoryEvent;
     use crate::node::NodeSpec;
+    use crate::process::Call;
     use crate::process::Machine;
     use crate::process::MmId;
     use crate::units::{NodeId, HPAGE_PMD_NR};

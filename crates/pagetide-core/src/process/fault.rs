@@ -41,6 +41,9 @@ pub struct Fault {
     tried: bool,
     /// The lock was dropped in this attempt: end it with a retry.
     dropped_lock: bool,
+    /// The page cache was looked at in this attempt. Only the first look reads ahead, so that a page for which
+    /// there is no room then is made, or missed, and not looked for without end.
+    looked: bool,
     /// The page was read alone in this attempt: should that fail in the second, so does the fault.
     read_alone: bool,
     major: bool,
@@ -113,6 +116,7 @@ impl Fault {
             stage: Stage::Start,
             tried: false,
             dropped_lock: false,
+            looked: false,
             read_alone: false,
             major: false,
             huge: false,
@@ -158,6 +162,7 @@ impl Machine {
         self.memcgs[ctx.memcg.idx()].events.pgfault += 1;
         self.mem.work.faults += 1;
         fault.dropped_lock = false;
+        fault.looked = false;
         fault.read_alone = false;
         if !self.owners.vmas[fault.vma.idx()].alive {
             return Some(Step::Done(Outcome::NoMemory));
@@ -338,9 +343,10 @@ impl Machine {
         self.mem.work.cache_ops += 1;
         let max = self.config.read_ahead_pages;
         let cached = self.owners.files[file.idx()].get(index);
+        let looked = core::mem::replace(&mut fault.looked, true);
         match cached {
             Some(pfn) => {
-                if !fault.tried && !fault.dropped_lock {
+                if !fault.tried && !looked {
                     if let Some(window) = self.async_mmap_readahead(fault, file, advice, pfn) {
                         fault.stage = Stage::Readahead(window);
                         return None;
@@ -349,7 +355,7 @@ impl Machine {
                 self.fault_file_cached(fault, pfn)
             }
             None => {
-                if !fault.dropped_lock {
+                if !looked {
                     fault.major = true;
                     self.mem.vmstat.count(Event::Pgmajfault);
                     self.memcgs[ctx.memcg.idx()].events.pgmajfault += 1;
@@ -617,5 +623,35 @@ mod tests {
         fault(&mut machine, 7);
         // 15 neighbours in the first attempt; they and the page itself when it is tried again.
         assert_eq!(machine.owners.vmas[map.idx()].mmap_miss, 50 - 15 - 16);
+    }
+
+    #[test]
+    fn a_fault_that_may_not_be_charged_for_fails_after_one_look() {
+        let mut machine =
+            Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default()).unwrap();
+        let memcg = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
+        let mm = machine.create_mm(memcg);
+        let file = machine.create_file(16 * PAGE_SIZE, true);
+        let map = machine.mmap(mm, Backing::File(file), 16, Advice::Sequential, false);
+        let fault = |machine: &mut Machine, page| {
+            let mut call = Call::fault(mm, NodeId(0), map, page, false);
+            for _ in 0..1000 {
+                let (step, effects) = machine.step(&mut call, Cpu(0), 0);
+                effects.discard();
+                if let Step::Done(outcome) = step {
+                    return outcome;
+                }
+            }
+            panic!("a fault does not end");
+        };
+        // It has its page table.
+        assert_eq!(fault(&mut machine, 0), Outcome::Major);
+        machine.discard(map, 0, 16, Cpu(0)).discard();
+        machine.write_group_control(memcg, "memory.max", "0").unwrap();
+        machine.drop_pagecache(Cpu(0)).discard();
+        machine.drain_all_stock(memcg);
+        // As when somebody else has chosen it, and it does not know yet.
+        machine.owners.mms[mm.idx()].oom_victim = true;
+        assert_eq!(fault(&mut machine, 0), Outcome::NoMemory);
     }
 }

@@ -210,8 +210,11 @@ impl<O: Owners> Manager<O> {
         }
     }
 
+    /// Who is on the tree already stays where it is, as in Linux (`__mem_cgroup_insert_exceeded`): charges may
+    /// have brought back the group that a reclaimer had taken off.
     fn put_on_tree(&mut self, memcg: MemcgId, node: NodeId, excess: u64) {
-        if excess == 0 {
+        let is_on = self.memcgs[memcg.idx()].lruvecs[node.idx()].soft_limit_key.is_some();
+        if excess == 0 || is_on {
             return;
         }
         let trees = &mut self.soft_limit_trees;
@@ -413,5 +416,37 @@ impl<O: Owners> Manager<O> {
             }
         }
         over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::gfp::Gfp;
+    use crate::node::NodeSpec;
+    use crate::process::Machine;
+    use crate::process::MmId;
+
+    #[test]
+    fn a_group_that_charges_bring_back_meanwhile_is_on_the_tree_once() {
+        let node = NodeId(0);
+        let config = Config { soft_limit: SoftLimitPolicy::Tree, ..Config::default() };
+        let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
+        let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
+        machine.memcgs[memcg.idx()].soft_limit = 0;
+        machine.memcgs[memcg.idx()].memory.usage = 8;
+        machine.put_on_tree(memcg, node, 8);
+        let ctx = Ctx { cpu: Cpu(0), node, now: 0, asker: MmId::NONE, memcg: ROOT };
+        let sc = ScanControl::new(Reclaimer::Kswapd, SWAP_CLUSTER_MAX, Gfp::KERNEL, 0);
+        let mut stage = machine.begin_soft_reclaim(node, &sc).unwrap();
+        assert!(!machine.soft_reclaim_step(&mut stage, &ctx));
+        assert_eq!(machine.soft_limit_trees.of_node(0).count(), 0, "taken off to be worked on");
+        // The group has nothing to give, is tried again and again, and put back by each try.
+        machine.put_on_tree(memcg, node, 9);
+        while !machine.soft_reclaim_step(&mut stage, &ctx) {}
+        let on_tree: Vec<_> = machine.soft_limit_trees.of_node(0).map(|(key, _)| key).collect();
+        let known = machine.memcgs[memcg.idx()].lruvecs[0].soft_limit_key;
+        assert_eq!(on_tree, Vec::from_iter(known));
     }
 }

@@ -1,5 +1,6 @@
 //! Caches, owners, clones and kept objects on a small machine, with the audit after every step.
 
+mod held;
 mod kept;
 mod spoilt;
 
@@ -638,28 +639,6 @@ fn many_at_once_stop_at_a_limit_and_leave_no_charge() {
     assert_eq!(machine.memcgs[memcg.idx()].kernel_pages, 0);
     assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 10, &mut objects), Ok(10));
     machine.audit().unwrap();
-}
-
-#[test]
-fn a_removed_group_is_on_no_soft_limit_tree_whatever_holds_it() {
-    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
-    let cache = machine.create_cache(spec("thing", 2048)).unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
-    machine.write_group_control(memcg, "memory.soft_limit_in_bytes", "4K").unwrap();
-    alloc(&mut machine, mm, cache);
-    work_off(&mut machine);
-    let objects: Vec<Object> = (0..40).map(|_| alloc(&mut machine, mm, cache)).collect();
-    leave(&mut machine, memcg, mm);
-    work_off(&mut machine);
-    assert!(machine.memcgs[memcg.idx()].dying);
-    // As when somebody is killed for want of memory.
-    machine.restore_soft_limits();
-    machine.audit().unwrap();
-    for object in objects {
-        free(&mut machine, cache, object);
-    }
-    machine.audit().unwrap();
-    assert_eq!(machine.memcg_ids().count(), 1);
 }
 
 #[test]

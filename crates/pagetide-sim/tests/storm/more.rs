@@ -1,139 +1,17 @@
-//! A storm: small machines with drawn hardware, controls and programs, most of them short of
-//! memory, some with failing disks. Every run must end, pass the audit on its way and at its end,
-//! and come out the same twice.
-//!
-//! `PAGETIDE_STORM=n` runs n seeds instead of 60; `PAGETIDE_STORM_FROM=s` starts at seed s;
-//! `PAGETIDE_STORM_VERBOSE` names each seed before it runs. A seed that takes long is suspect: its
-//! setup is printed by `cargo test --test storm show -- --ignored --nocapture`.
+//! What every second, third or fourth storm has besides, by draws of its own: compaction, groups, kernel
+//! memory, larger pages, objects.
 
+use crate::weather::{Draw, PAGE};
 use pagetide_scenario::model::{
-    Advice, BlockRequest, CacheTuning, Disk, DiskFaults, File, Group, HighOrder, KernelCache,
-    KernelMemory, KernelObjects, Machine, Node, Order, PageSize, Phase, Setup, Start, Swap, Task,
-    Variant, WorkingSet, Workload,
+    BlockRequest, CacheTuning, Group, HighOrder, KernelCache, KernelMemory, KernelObjects,
+    PageSize, Phase, Setup, Start, Task, Workload,
 };
 use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::prng::SplitMix64;
-use pagetide_scenario::record::RunRecord;
-use pagetide_sim::{run, RunOptions};
-use std::collections::BTreeMap;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
-const MIB: u64 = 1 << 20;
-const PAGE: u64 = 4096;
-
-struct Draw(SplitMix64);
-
-impl Draw {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0.below(bound)
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    fn of<T: Clone>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize].clone()
-    }
-}
-
-fn disk(draw: &mut Draw, name: &str) -> Disk {
-    let faulty = draw.one_in(3);
-    let ppm = |draw: &mut Draw| if faulty { draw.of(&[0, 1000, 100_000, 1_000_000]) } else { 0 };
-    Disk {
-        name: name.into(),
-        model: draw.of(&["rotating", "ssd", "nvme", "instant"]).into(),
-        read_latency_ns: None,
-        write_latency_ns: None,
-        read_bandwidth: None,
-        write_bandwidth: draw.of(&[None, None, Some(1 << 20)]),
-        queue_depth: draw.of(&[None, None, Some(1)]),
-        rotational: false,
-        faults: DiskFaults {
-            read_error_ppm: ppm(draw),
-            write_error_ppm: ppm(draw),
-            slow_ppm: ppm(draw),
-            slow_factor: 10,
-        },
-    }
-}
-
-fn machine(draw: &mut Draw) -> Machine {
-    let nr_nodes = if draw.one_in(3) { 2 } else { 1 };
-    let nodes = (0..nr_nodes)
-        .map(|_| {
-            let memory = draw.of(&[2, 3, 4, 6, 8, 12, 17, 24, 32, 64]) * MIB / nr_nodes;
-            let movable = if draw.one_in(5) { memory / 2 / PAGE * PAGE } else { 0 };
-            Node { memory, reserved: 0, movable, zones: Vec::new() }
-        })
-        .collect();
-    let disks = vec![disk(draw, "a"), disk(draw, "b")];
-    let swap = (!draw.one_in(3)).then(|| Swap {
-        disk: draw.below(2) as usize,
-        size: draw.of(&[PAGE, 100 * PAGE, 256 * PAGE, MIB, 16 * MIB, 256 * MIB]),
-        full_after_pages: draw.of(&[None, None, Some(0), Some(1), Some(300)]),
-    });
-    Machine {
-        cpus: 1 + draw.below(4) as u16,
-        page_size: PageSize::Kib4,
-        nodes,
-        disks,
-        swap,
-        ..Machine::default()
-    }
-}
-
-fn sysctls(draw: &mut Draw) -> Vec<(String, String)> {
-    let values: [(&str, &[&str]); 16] = [
-        ("vm.swappiness", &["0", "1", "100", "200"]),
-        ("vm.page-cluster", &["0", "1", "5", "31"]),
-        ("vm.fault_around_bytes", &["4096", "16384", "2097152"]),
-        ("block.read_ahead_kb", &["0", "4", "1024"]),
-        ("vm.dirty_bytes", &["8192", "1048576"]),
-        ("vm.dirty_background_bytes", &["4096", "65536"]),
-        ("vm.dirty_ratio", &["0", "100"]),
-        ("vm.dirty_background_ratio", &["0", "100"]),
-        ("vm.dirty_writeback_centisecs", &["0", "1"]),
-        ("vm.dirty_expire_centisecs", &["0", "1"]),
-        ("vm.laptop_mode", &["1"]),
-        ("vm.watermark_scale_factor", &["1", "3000"]),
-        ("vm.watermark_boost_factor", &["0", "100000"]),
-        ("vm.min_free_kbytes", &["0", "64", "2000"]),
-        ("vm.lowmem_reserve_ratio", &["1 1 1 1", "0 0 0 0"]),
-        ("vm.extra_free_kbytes", &["0", "500"]),
-    ];
-    let mut chosen = Vec::new();
-    for (name, texts) in values {
-        // Two that exclude each other in one file would be the loader's business.
-        if draw.one_in(5) {
-            chosen.push((name.to_owned(), draw.of(texts).to_owned()));
-        }
-    }
-    chosen
-}
-
-fn policies(draw: &mut Draw) -> BTreeMap<String, String> {
-    let mut policies = BTreeMap::new();
-    let mut set = |name: &str, value: &str| policies.insert(name.to_owned(), value.to_owned());
-    if draw.one_in(3) {
-        set("kswapd", "linux-2.6.37");
-    }
-    let direct = draw.of(&["", "", "linux-2.6.37", "linux-2.6.35"]);
-    if !direct.is_empty() {
-        set("direct_reclaim", direct);
-    }
-    if draw.one_in(3) {
-        set("per_cpu_lists", "linux-2.6.37");
-    }
-    if draw.one_in(3) {
-        set("watermarks", "derived");
-    }
-    policies
-}
-
 /// Half of the storms compact and have huge pages, in all ways there are.
-fn compact(setup: &mut Setup, seed: u64) {
+pub fn compact(setup: &mut Setup, seed: u64) {
     if seed % 4 < 2 {
         return;
     }
@@ -176,57 +54,6 @@ fn compact(setup: &mut Setup, seed: u64) {
     });
 }
 
-fn order(draw: &mut Draw) -> Order {
-    draw.of(&[
-        Order::Sequential,
-        Order::Scattered,
-        Order::Random,
-        Order::Zipf { exponent_hundredths: 100 },
-    ])
-}
-
-fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Workload {
-    let file = draw.below(files.len() as u64) as usize;
-    let file_pages = files[file].size / PAGE;
-    let pages = 1 + draw.below(memory / PAGE);
-    let mapped = 1 + draw.below(file_pages);
-    let advice = draw.of(&[Advice::Normal, Advice::Random, Advice::Sequential]);
-    let block = draw.of(&[100, 512, 4096, 65536, 300_000]);
-    match draw.below(9) {
-        0 => Workload::FileWrite { file, bytes: Some(draw.below(block * 100)), block },
-        1 => Workload::FileRead { file, bytes: draw.below(block * 100), block },
-        2 => Workload::MappedRead {
-            file,
-            pages: mapped,
-            order: order(draw),
-            advice,
-            passes: 1 + draw.below(2) as u32,
-            region: format!("map{number}"),
-        },
-        3..=5 => Workload::Touch {
-            region: format!("heap{number}"),
-            pages,
-            passes: 1 + draw.below(2) as u32,
-            write: !draw.one_in(4),
-            order: order(draw),
-            advice: Advice::Normal,
-        },
-        6 => Workload::WorkingSet(WorkingSet {
-            anon: Some((format!("set{number}"), pages)),
-            file: draw.one_in(2).then(|| (file, format!("setmap{number}"), mapped, advice)),
-            populate: draw.one_in(2),
-            accesses: draw.below(20_000),
-            anon_percent: 50,
-            hot_access_percent: 80,
-            hot_page_percent: 20,
-            write_percent: draw.of(&[0, 50, 100]),
-            generator_seed: None,
-        }),
-        7 => Workload::Compute { ns: draw.below(50_000_000) },
-        _ => Workload::Sleep { ns: draw.below(300_000_000) },
-    }
-}
-
 /// Group controls and what to write into them.
 const GROUP_WRITES: [(&str, &[&str]); 9] = [
     ("memory.max", &["0", "1M", "3M", "8M", "max"]),
@@ -242,7 +69,7 @@ const GROUP_WRITES: [(&str, &[&str]); 9] = [
 
 /// Puts groups into every second setup, with draws of their own so that the other half, and the rest
 /// of each setup, is what it always was.
-fn add_groups(setup: &mut Setup, seed: u64) {
+pub fn add_groups(setup: &mut Setup, seed: u64) {
     if seed.is_multiple_of(2) {
         return;
     }
@@ -300,7 +127,7 @@ fn add_groups(setup: &mut Setup, seed: u64) {
 
 /// Puts kernel memory, holes and tasks that end with others into every third setup, with draws of
 /// their own, too.
-fn add_blocks(setup: &mut Setup, seed: u64) {
+pub fn add_blocks(setup: &mut Setup, seed: u64) {
     if !seed.is_multiple_of(3) {
         return;
     }
@@ -359,7 +186,7 @@ fn add_blocks(setup: &mut Setup, seed: u64) {
 
 /// Makes the pages of two setups in five larger, by a draw of their own. What is drawn in pages stays
 /// so; groups and calls keep their bytes, which are then parts of pages.
-fn enlarge_pages(setup: &mut Setup, seed: u64) {
+pub fn enlarge_pages(setup: &mut Setup, seed: u64) {
     if seed % 5 < 3 {
         return;
     }
@@ -412,7 +239,7 @@ fn small_mix() -> ObjectMix {
 
 /// Puts a task that makes kernel objects into half of the setups, in some group, and writes that drop them,
 /// with draws of its own, too.
-fn add_objects(setup: &mut Setup, seed: u64) {
+pub fn add_objects(setup: &mut Setup, seed: u64) {
     if matches!(seed % 4, 0 | 3) {
         return;
     }
@@ -482,121 +309,4 @@ fn add_objects(setup: &mut Setup, seed: u64) {
         loops: 1 + draw.below(3) as u32,
         phases,
     });
-}
-
-fn setup(seed: u64) -> Setup {
-    let mut setup = setup_without_groups(seed);
-    add_groups(&mut setup, seed);
-    add_blocks(&mut setup, seed);
-    add_objects(&mut setup, seed);
-    enlarge_pages(&mut setup, seed);
-    setup
-}
-
-fn setup_without_groups(seed: u64) -> Setup {
-    let mut draw = Draw(SplitMix64::new(seed));
-    let machine = machine(&mut draw);
-    let memory: u64 = machine.nodes.iter().map(|node| node.memory).sum();
-    let files: Vec<File> = (0..3)
-        .map(|i| File {
-            name: format!("file{i}"),
-            size: draw.of(&[PAGE, 100 * PAGE, MIB + 1, memory / 2, memory * 2]),
-            sparse: draw.one_in(3),
-            disk: draw.below(2) as usize,
-        })
-        .collect();
-    let nr_tasks = 1 + draw.below(5) as usize;
-    let tasks = (0..nr_tasks)
-        .map(|id| Task {
-            name: format!("task{id}"),
-            group: None,
-            start: Start {
-                delay_ns: draw.below(20_000_000),
-                after: (id > 0 && draw.one_in(4)).then(|| draw.below(id as u64) as usize),
-            },
-            background: id > 0 && draw.one_in(5),
-            until: None,
-            nice: draw.below(40) as i8 - 20,
-            loops: 1 + draw.below(2) as u32,
-            phases: (0..1 + draw.below(3) as usize)
-                .map(|number| Phase {
-                    name: format!("phase{number}"),
-                    workload: workload(&mut draw, &files, memory, number),
-                })
-                .collect(),
-        })
-        .collect();
-    Setup {
-        machine,
-        sysctls: sysctls(&mut draw),
-        policies: policies(&mut draw),
-        groups: Vec::new(),
-        files,
-        caches: Vec::new(),
-        tasks,
-        measure: None,
-        time_limit_ns: draw.of(&[2_000_000_000, 20_000_000_000, 200_000_000_000]),
-    }
-}
-
-fn storm(seed: u64, audit_every: u64) -> Option<RunRecord> {
-    let mut setup = setup(seed);
-    compact(&mut setup, seed);
-    let variant = Variant { name: "storm".into(), setup };
-    let fail_copies = if seed % 8 == 3 { 5 } else { 0 };
-    let options = RunOptions { audit_every, fail_copies, ..RunOptions::default() };
-    match catch_unwind(AssertUnwindSafe(|| run("storm", &variant, seed, &options))) {
-        Ok(Ok(record)) => Some(record),
-        Ok(Err(
-            pagetide_sim::SimError::Setup(_)
-            | pagetide_sim::SimError::Control(_)
-            | pagetide_sim::SimError::Group { .. },
-        )) => None,
-        Ok(Err(error)) => panic!("seed {seed}: {error}"),
-        Err(_) => panic!("seed {seed} panicked (message above)"),
-    }
-}
-
-/// Seeds that once found a defect.
-#[test]
-fn storms_that_were_weathered_badly() {
-    // Two kswapds waited for a disk with room for one; the one that was woken submitted nothing.
-    storm(1165, 97);
-}
-
-#[test]
-fn small_machines_in_a_storm() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let first = number("PAGETIDE_STORM_FROM").unwrap_or(0);
-    let nr = number("PAGETIDE_STORM").unwrap_or(60);
-    let mut ran = 0;
-    let verbose = std::env::var_os("PAGETIDE_STORM_VERBOSE").is_some();
-    for seed in first..first + nr {
-        if verbose {
-            eprintln!("seed {seed}");
-        }
-        let began = std::time::Instant::now();
-        let Some(record) = storm(seed, 997) else { continue };
-        let took = began.elapsed();
-        if took.as_secs() > 2 {
-            eprintln!("seed {seed} took {took:?}: {:?}", record.notes);
-        }
-        let again = storm(seed, 0).unwrap();
-        assert_eq!(record.digest, again.digest, "seed {seed}");
-        assert_eq!(record.metrics, again.metrics, "seed {seed}");
-        if verbose {
-            eprintln!("{:?} {}", record.notes, record.elapsed_ns);
-        }
-        ran += 1;
-    }
-    assert!(ran * 2 > nr, "only {ran} of {nr} machines could be built");
-}
-
-#[test]
-#[ignore = "prints the drawn setup of PAGETIDE_STORM_FROM"]
-fn show() {
-    let seed = std::env::var("PAGETIDE_STORM_FROM").unwrap().parse().unwrap();
-    let mut setup = setup(seed);
-    compact(&mut setup, seed);
-    println!("{setup:#?}");
 }

@@ -1,0 +1,59 @@
+//! Groups that were removed and that their own caches hold: they have slabs and nothing else.
+
+use super::*;
+use crate::process::page_table::{Advice, Backing};
+
+#[test]
+fn a_removed_group_is_on_no_soft_limit_tree_whatever_holds_it() {
+    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
+    let cache = machine.create_cache(spec("thing", 2048)).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    machine.write_group_control(memcg, "memory.soft_limit_in_bytes", "4K").unwrap();
+    alloc(&mut machine, mm, cache);
+    work_off(&mut machine);
+    let objects: Vec<Object> = (0..40).map(|_| alloc(&mut machine, mm, cache)).collect();
+    leave(&mut machine, memcg, mm);
+    work_off(&mut machine);
+    assert!(machine.memcgs[memcg.idx()].dying);
+    // As when somebody is killed for want of memory.
+    machine.restore_soft_limits();
+    machine.audit().unwrap();
+    for object in objects {
+        free(&mut machine, cache, object);
+    }
+    machine.audit().unwrap();
+    assert_eq!(machine.memcg_ids().count(), 1);
+}
+
+#[test]
+fn a_removed_group_counts_no_pages_whatever_holds_it() {
+    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
+    let cache = machine.create_cache(spec("thing", 2048)).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    let file = machine.create_file(64 * PAGE_SIZE, true);
+    let map = machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false);
+    let mut fault = Call::fault(mm, NodeId(0), map, 0, false);
+    loop {
+        let (step, effects) = machine.step(&mut fault, CPU, 0);
+        effects.discard();
+        if let Step::Done(outcome) = step {
+            assert_eq!(outcome, Outcome::Major);
+            break;
+        }
+    }
+    // From the CPU's batch to the list.
+    machine.lru_add_drain_all();
+    alloc(&mut machine, mm, cache);
+    work_off(&mut machine);
+    let object = alloc(&mut machine, mm, cache);
+    // The page cache outlives the task, and goes to the root.
+    leave(&mut machine, memcg, mm);
+    assert!(machine.memcgs[memcg.idx()].dying);
+    let here = machine.lruvec_page_state(memcg, NodeId(0), NodeStat::NrInactiveFile);
+    assert_eq!(here, 0);
+    assert!(machine.global_node_stat(NodeStat::NrInactiveFile) > 0);
+    machine.audit().unwrap();
+    work_off(&mut machine);
+    free(&mut machine, cache, object);
+    machine.audit().unwrap();
+}
