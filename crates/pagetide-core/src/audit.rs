@@ -8,6 +8,7 @@ mod groups;
 mod huge;
 mod slab;
 
+use crate::era::Era;
 use crate::lruvec::{Lru, NR_LRU_LISTS};
 use crate::machine::Machine;
 use crate::page::{PageFlags, Place};
@@ -46,6 +47,7 @@ impl Machine {
     /// The first violation found, with the frame or table concerned.
     pub fn audit(&self) -> Result<(), Violation> {
         self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
+        check!(self.era == Era::of(&self.config), "the era is another configuration's");
         self.audit_lists()?;
         self.audit_mappings()?;
         self.audit_huge_pages()?;

@@ -21,16 +21,6 @@ pub enum KswapdPolicy {
     Linux45,
 }
 
-impl DirectReclaimPolicy {
-    /// Whether reclaim writes file pages and knows congested disks, as before 3.2.
-    pub const fn is_old(self) -> bool {
-        match self {
-            DirectReclaimPolicy::Linux61 => false,
-            DirectReclaimPolicy::Linux2637 | DirectReclaimPolicy::Linux2635 => true,
-        }
-    }
-}
-
 /// How an allocating task reclaims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DirectReclaimPolicy {

@@ -14,7 +14,6 @@ mod swap_in;
 
 use crate::call::{Alloc, Ctx, Outcome};
 use crate::charge::Slow;
-use crate::config::LruPolicy;
 use crate::digest::Digest;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
@@ -314,9 +313,9 @@ impl Machine {
         Some(fault.outcome())
     }
 
-    /// Before 5.9 new anonymous pages, and those from swap, were taken to be in use.
+    /// A new anonymous page, or one from swap, begins inactive, unless the era takes it to be in use.
     pub(crate) fn begin_anon_page(&mut self, pfn: Pfn) {
-        if self.config.lru != LruPolicy::Linux61 {
+        if self.era.activates_new_anon {
             self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
         }
     }

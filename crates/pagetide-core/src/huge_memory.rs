@@ -1,9 +1,8 @@
 //! Transparent huge pages of anonymous memory: eligibility, mapping, splitting.
 //!
-//! Linux: mm/huge_memory.c (6.1; where the policy for compaction is that of 4.5, its request flags). A
-//! huge page is a block of [`HPAGE_PMD_NR`] frames. Its first descriptor stands for all of it: it is on
-//! one LRU list as one entry, has the group, the owner and the flags. The others are behind it
-//! ([`Place::HugeTail`]) and empty.
+//! Linux: mm/huge_memory.c (6.1). A huge page is a block of [`HPAGE_PMD_NR`] frames. Its first
+//! descriptor stands for all of it: it is on one LRU list as one entry, has the group, the owner and the
+//! flags. The others are behind it ([`Place::HugeTail`]) and empty.
 //!
 //! The entries that map it are 512 present ones for consecutive frames, so that an access is the same
 //! load and store as ever. Together they are what Linux has as one entry of the second level: it is
@@ -18,7 +17,7 @@
 //! `index` that is a multiple of 512, and on an LRU list, in a batch, or isolated; the 511 behind it are
 //! `HugeTail` with empty descriptors.
 
-use crate::config::{CompactionPolicy, Thp, ThpDefrag};
+use crate::config::{Thp, ThpDefrag};
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
 use crate::machine::Machine;
@@ -59,21 +58,14 @@ impl Machine {
             }
     }
 
-    /// What a fault may do for a huge page (Linux `vma_thp_gfp_mask`; 4.5: `alloc_hugepage_gfpmask`).
+    /// What a fault may do for a huge page (Linux `vma_thp_gfp_mask`).
     pub(crate) fn thp_gfp(&self, vma: VmaId) -> Gfp {
         let madvised = self.vmas[vma.idx()].advice == Advice::Huge;
+        if self.era.asks_once_for_huge {
+            return self.thp_gfp_4_5(madvised);
+        }
         let light = Gfp::TRANSHUGE_LIGHT;
         let if_madvised = |gfp: Gfp, other: Gfp| light.with(if madvised { gfp } else { other });
-        if self.config.compaction == CompactionPolicy::Linux45 {
-            let works = match self.config.thp_defrag {
-                ThpDefrag::Always => true,
-                ThpDefrag::Madvise | ThpDefrag::DeferMadvise => madvised,
-                ThpDefrag::Defer | ThpDefrag::Never => false,
-            };
-            // `GFP_TRANSHUGE` of 4.4 to 4.6 left kswapd asleep.
-            let gfp = if works { Gfp::DIRECT_RECLAIM } else { Gfp::EMPTY };
-            return light.with(Gfp::NORETRY).with(gfp);
-        }
         match self.config.thp_defrag {
             ThpDefrag::Always => if_madvised(Gfp::EMPTY, Gfp::NORETRY).with(Gfp::DIRECT_RECLAIM),
             ThpDefrag::Defer => light.with(Gfp::KSWAPD_RECLAIM),

@@ -30,7 +30,8 @@
 //! Reading order: `units`, `page_size`, `page`, `list`; then `buddy`, `pcp`, `watermark`, `page_alloc`; then
 //! `page_table`, `page_cache`, `lruvec`, `page_counter`, `memcg`, `charge`, `machine`; then `call`,
 //! `fault`, `filemap`; then
-//! `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `event`, `audit`.
+//! `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `event`, `audit`. What other
+//! kernels do otherwise: `era`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -48,6 +49,7 @@ pub mod config;
 pub mod control;
 pub mod digest;
 pub mod effect;
+mod era;
 pub mod event;
 pub mod fallback;
 pub mod fault;

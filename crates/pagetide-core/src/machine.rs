@@ -13,6 +13,7 @@ use crate::compaction::kcompactd::Kcompactd;
 use crate::compaction::Compactions;
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
+use crate::era::Era;
 use crate::event::EventLog;
 use crate::khugepaged::KhugepagedScan;
 use crate::lru::LruBatches;
@@ -95,6 +96,8 @@ pub struct Machine {
     pub mem: Memory,
     /// Tunables and policies.
     pub config: Config,
+    /// What the policies stand for.
+    pub(crate) era: Era,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) memcgs: Vec<Memcg>,
     /// Ids of removed groups, to be used again.
@@ -145,9 +148,11 @@ impl Machine {
         debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
         let nr_nodes = nodes.len();
         let slabs = Slabs::new(&config, nr_cpus, nr_nodes);
+        let era = Era::of(&config);
         Ok(Machine {
             mem,
             config,
+            era,
             nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),
             memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
             free_memcgs: Vec::new(),

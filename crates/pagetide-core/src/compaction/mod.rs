@@ -13,6 +13,7 @@
 //! Invariant: every frame that is [`Place::Isolated`](crate::page::Place::Isolated) between two steps
 //! is on a run's list of free frames, or is being migrated, or is where such a page goes.
 
+mod compaction_4_5;
 pub(crate) mod defer;
 pub(crate) mod direct;
 pub mod fragmentation;

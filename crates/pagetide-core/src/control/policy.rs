@@ -10,6 +10,7 @@ use crate::config::{
     SlabAccounting, SlabOwners, SlubPolicy, SoftLimitDirect, SoftLimitNode, SoftLimitPolicy,
     SoftLimitRoot, Thp, ThpDefrag,
 };
+use crate::era::Era;
 use crate::machine::Machine;
 use crate::pcp::PcpPolicy;
 use crate::watermark::WatermarkPolicy;
@@ -226,6 +227,7 @@ impl Machine {
             }
             _ => return Err(no_such(name)),
         }
+        self.era = Era::of(&self.config);
         Ok(())
     }
 

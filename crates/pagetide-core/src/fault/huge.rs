@@ -10,7 +10,6 @@ use super::Fault;
 use crate::call::{Ctx, Outcome};
 use crate::charge::huge::{Asks, HugeAlloc};
 use crate::charge::Slow;
-use crate::config::CompactionPolicy;
 use crate::effect::Step;
 use crate::huge_memory::region_of;
 use crate::machine::Machine;
@@ -44,10 +43,7 @@ impl Machine {
         slow: &mut Option<Slow>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let asks = match self.config.compaction {
-            CompactionPolicy::Linux61 => Asks::NearFirst,
-            CompactionPolicy::Linux45 => Asks::Once,
-        };
+        let asks = if self.era.asks_once_for_huge { Asks::Once } else { Asks::NearFirst };
         let pfn = match self.alloc_huge(ctx, slow, self.thp_gfp(fault.vma), ctx.memcg, asks) {
             HugeAlloc::Page(pfn) => pfn,
             HugeAlloc::Continue => return Some(Step::Continue),

@@ -2,7 +2,7 @@
 //!
 //! Linux: `balance_pgdat`, `kswapd_shrink_zone`, `zone_balanced`, `pgdat_balanced` (mm/vmscan.c) before
 //! and after Vlastimil Babka's "mm, kswapd: replace kswapd compaction with waking up kcompactd" of
-//! March 2016. [`BackgroundCompaction`] says which.
+//! March 2016. [`BackgroundCompaction`](crate::config::BackgroundCompaction) says which.
 //!
 //! Before (`kswapd`): a zone is balanced when it has its high mark *at the order asked for*. A round
 //! reclaims from the zones that are not, at order 0 where compaction could do the rest, and compacts
@@ -21,7 +21,6 @@ use super::kswapd::Kswapd;
 use super::shrink_node::{NodeStep, ShrinkNode};
 use crate::call::Ctx;
 use crate::compaction::{CompactMode, CompactResult, Compactor, Goal, RunId};
-use crate::config::BackgroundCompaction;
 use crate::digest::Digest;
 use crate::effect::{Step, Throttle};
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
@@ -34,6 +33,15 @@ use crate::zone::{Zone, MAX_NR_ZONES};
 
 /// A zone may be above its high mark by its hundredth before pressure on it ends.
 const KSWAPD_ZONE_BALANCE_GAP_RATIO: u64 = 100;
+
+/// What a node's kswapd remembers besides.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Zones {
+    /// Pages of each zone scanned since something was last reclaimed from it.
+    pub pages_scanned: [u64; MAX_NR_ZONES],
+    /// kswapd is compacting.
+    pub compacting: bool,
+}
 
 /// Where a descent is.
 #[derive(Clone, Debug)]
@@ -105,8 +113,9 @@ impl Balance {
 }
 
 impl Machine {
-    fn kswapd_compacts(&self) -> bool {
-        self.config.background_compaction == BackgroundCompaction::Kswapd
+    /// Whether the node's kswapd is compacting.
+    pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
+        self.nodes[node.idx()].kswapd.of_4_5.compacting
     }
 
     /// Whether a zone needs nothing of kswapd. `highorder`: for the waker, who wants a block.
@@ -120,7 +129,7 @@ impl Machine {
     ) -> bool {
         let flags = AllocFlags::at(Watermark::High);
         let mark = zone.wmark(Watermark::High) + gap;
-        if self.kswapd_compacts() {
+        if self.era.kswapd_compacts {
             return zone_watermark_ok(zone, order, mark, classzone, flags)
                 && (order == 0 || self.is_compactable(zone, order, classzone));
         }
@@ -137,6 +146,7 @@ impl Machine {
         crate::compaction::suitable::compaction_suitable(
             zone,
             &self.config,
+            &self.era,
             order,
             flags,
             classzone,
@@ -177,7 +187,7 @@ impl Machine {
 
     /// Whether a zone is worth scanning again.
     fn zone_reclaimable(&self, node: NodeId, zone: usize) -> bool {
-        self.nodes[node.idx()].kswapd.pages_scanned[zone]
+        self.nodes[node.idx()].kswapd.of_4_5.pages_scanned[zone]
             < self.zone_reclaimable_pages(node, zone) * 6
     }
 
@@ -224,7 +234,7 @@ impl Machine {
                 {
                     self.wake_throttled(node, Throttle::Reserves);
                 }
-                let compacts = self.kswapd_compacts();
+                let compacts = self.era.kswapd_compacts;
                 let sc = &mut self.nodes[node.idx()].kswapd.sc;
                 let order = sc.order;
                 if compacts && order > 0 && sc.nr_reclaimed >= 2 << order {
@@ -236,7 +246,7 @@ impl Machine {
                 state.at = if compacts { Place::Compact(0, None) } else { Place::End };
                 if compacts {
                     self.mem.vmstat.count(Event::CompactKswapd);
-                    self.nodes[node.idx()].kswapd.compacting = true;
+                    self.nodes[node.idx()].kswapd.of_4_5.compacting = true;
                 }
             }
             Place::Compact(..) => return self.kswapd_compact_step(state, ctx),
@@ -268,7 +278,7 @@ impl Machine {
         let (order, priority) = (sc.order, sc.priority);
         state.nr_attempted = 0;
         state.raise_priority = true;
-        state.needs_compaction = order > 0 && self.kswapd_compacts();
+        state.needs_compaction = order > 0 && self.era.kswapd_compacts;
         let end = (0..MAX_NR_ZONES).rev().find(|&index| {
             let zone = &self.mem.nodes[node.idx()].zones[index];
             zone.is_populated()
@@ -299,7 +309,8 @@ impl Machine {
             return false;
         }
         let mut order = sc.order;
-        if order > 0 && self.kswapd_compacts() && self.is_compactable(zone, order, state.end_zone) {
+        if order > 0 && self.era.kswapd_compacts && self.is_compactable(zone, order, state.end_zone)
+        {
             order = 0;
         }
         let low = zone.wmark(Watermark::Low);
@@ -324,13 +335,25 @@ impl Machine {
         sc.only_zone = None;
         state.nr_attempted += sc.nr_to_reclaim;
         if sc.nr_reclaimed > state.reclaimed_before {
-            kswapd.pages_scanned[zone] = 0;
+            kswapd.of_4_5.pages_scanned[zone] = 0;
         } else {
-            kswapd.pages_scanned[zone] += sc.nr_scanned;
+            kswapd.of_4_5.pages_scanned[zone] += sc.nr_scanned;
         }
         if sc.nr_scanned >= sc.nr_to_reclaim {
             state.raise_priority = false;
         }
+    }
+
+    /// The end of a descent. It sleeps by what it has balanced, unless somebody wants a larger block by
+    /// now: whether that is so.
+    pub(super) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
+        self.kswapd_end_balance(node);
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if kswapd.order > kswapd.alloc_order {
+            return true;
+        }
+        kswapd.zoneidx = end_zone.min(kswapd.zoneidx);
+        false
     }
 
     /// Compacts the node's zones, asynchronously (Linux `compact_pgdat`).
@@ -375,7 +398,7 @@ impl Machine {
             }
             *zone += 1;
         }
-        self.nodes[node.idx()].kswapd.compacting = false;
+        self.nodes[node.idx()].kswapd.of_4_5.compacting = false;
         state.at = Place::End;
         Step::Continue
     }
@@ -391,7 +414,7 @@ impl Balance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{CompactionPolicy, Config, KswapdPolicy};
+    use crate::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy};
     use crate::gfp::Gfp;
     use crate::node::NodeSpec;
     use crate::reclaim::direct::DirectReclaim;
@@ -426,12 +449,12 @@ mod tests {
             exhaust(&mut machine, Gfp::KERNEL.with(Gfp::DMA32), 1);
             // Without pages to reclaim a zone counts as balanced.
             machine.nodes[0].zone_lru[1][2] = 1000;
-            machine.nodes[0].kswapd.pages_scanned = [0; MAX_NR_ZONES];
+            machine.nodes[0].kswapd.of_4_5.pages_scanned = [0; MAX_NR_ZONES];
             assert!(!machine.pgdat_balanced_4_5(NODE, 0, 1), "{mib} MiB");
             let dma_only = machine.mem.nodes[0].zones[0].free_pages() > 1000;
             assert_eq!(machine.pgdat_balanced_4_5(NODE, 3, 1), enough && dma_only, "{mib} MiB");
             // Since 4.8 one zone is enough for either.
-            machine.config.kswapd = KswapdPolicy::Linux61;
+            machine.set_policy("kswapd", "linux-6.1").unwrap();
             assert_eq!(machine.pgdat_balanced(NODE, 0, 1), dma_only, "{mib} MiB");
         }
     }

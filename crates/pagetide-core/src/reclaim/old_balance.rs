@@ -37,7 +37,7 @@ impl Machine {
         scanned: u64,
         rotated: u64,
     ) {
-        if self.config.lru != LruPolicy::Linux61 {
+        if self.era.balances_by_rotation {
             let recent = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()].recent;
             recent.recent_scanned[usize::from(file)] += scanned;
             recent.recent_rotated[usize::from(file)] += rotated;
