@@ -8,6 +8,7 @@ mod groups;
 mod huge;
 mod slab;
 
+use crate::era::Era;
 use crate::lruvec::{Lru, NR_LRU_LISTS};
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -47,6 +48,7 @@ impl<O: Owners> Manager<O> {
     /// The first violation found, with the frame or table concerned.
     pub fn audit(&self) -> Result<(), Violation> {
         self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
+        check!(self.era == Era::of(&self.config), "the era is another configuration's");
         self.audit_lists()?;
         O::audit(self)?;
         self.audit_huge_pages()?;

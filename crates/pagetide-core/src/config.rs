@@ -1,6 +1,10 @@
 //! The tunables, under their sysctl names, with Linux 6.1's defaults, and the policies.
 //!
-//! Control files parse into these ([`crate::control`]); the core reads them and nothing else.
+//! Control files parse into these ([`crate::control`]). What a policy makes a kernel do is asked of the
+//! era of a machine (`era.rs`), not of the policy.
+//!
+//! The first variant of each policy is the default: Linux 6.1, where that has the thing at all. Where
+//! variants have numbers, these are what the digest of a machine has always held of them.
 
 use crate::page_size::PageSize;
 use crate::watermark::WatermarkInputs;
@@ -19,16 +23,6 @@ pub enum KswapdPolicy {
     /// Linux 4.5 and 4.6: zones are balanced one by one, at the order asked for, each up to its high
     /// mark; a node is balanced for an order above 0 when a quarter of it is.
     Linux45,
-}
-
-impl DirectReclaimPolicy {
-    /// Whether reclaim writes file pages and knows congested disks, as before 3.2.
-    pub const fn is_old(self) -> bool {
-        match self {
-            DirectReclaimPolicy::Linux61 => false,
-            DirectReclaimPolicy::Linux2637 | DirectReclaimPolicy::Linux2635 => true,
-        }
-    }
 }
 
 /// How an allocating task reclaims.
@@ -65,18 +59,18 @@ pub enum LruPolicy {
 /// What a group over its soft limit means to reclaim for others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SoftLimitPolicy {
-    /// Nothing.
-    Off,
     /// Linux since 2.6.31 (cgroup version 1): trees of groups by excess, and a stage of reclaim of
     /// their own before the regular one.
     #[default]
-    Tree,
+    Tree = 1,
+    /// Nothing.
+    Off = 0,
     /// The patch of January 2012: one walk, at priority 0 for a group that is over or below one.
-    Hierarchical,
+    Hierarchical = 2,
     /// The rework of 2013: only groups over their limit; everybody if that looked at nothing.
-    TwoPass,
+    TwoPass = 3,
     /// Pagetide's: the priority falls with the relative excess.
-    Graded,
+    Graded = 4,
 }
 
 /// Whether the group that reclaim is about counts as an ancestor over its soft limit.
@@ -114,16 +108,16 @@ pub enum SoftLimitNode {
 /// What `memory.global_shrink_priority` does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ShrinkPriorityPolicy {
-    /// Nothing.
-    Off,
-    /// The patch of December 2019, as it was.
-    Posted,
-    /// The same, with values from 0, and with a descent that spares nobody when one that spared
-    /// somebody has freed nothing.
+    /// The patch of December 2019 with values from 0, and with a descent that spares nobody when one
+    /// that spared somebody has freed nothing.
     #[default]
-    Guarded,
+    Guarded = 2,
+    /// Nothing.
+    Off = 0,
+    /// The patch as it was posted.
+    Posted = 1,
     /// Guarded, and a group's value is the least on its path to the root.
-    Hierarchical,
+    Hierarchical = 3,
 }
 
 /// Who visits which groups.
@@ -140,16 +134,16 @@ pub enum GroupWalkPolicy {
 /// Who makes blocks of high order in the background.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BackgroundCompaction {
-    /// Nobody.
-    Off,
-    /// kswapd, in the middle of its rounds, as up to Linux 4.5 (needs [`KswapdPolicy::Linux45`]).
-    Kswapd,
-    /// kcompactd, woken when kswapd goes to sleep for good: Vlastimil Babka's patch of March 2016.
-    Kcompactd,
     /// kcompactd, woken before kswapd's nap, so that requests that keep coming cannot starve it
     /// (Linux since 4.6).
     #[default]
-    KcompactdEarly,
+    KcompactdEarly = 3,
+    /// Nobody.
+    Off = 0,
+    /// kswapd, in the middle of its rounds, as up to Linux 4.5 (needs [`KswapdPolicy::Linux45`]).
+    Kswapd = 1,
+    /// kcompactd, woken when kswapd goes to sleep for good: Vlastimil Babka's patch of March 2016.
+    Kcompactd = 2,
 }
 
 /// How compaction is judged worth while, how it scans, and when an allocation resorts to it.
@@ -176,13 +170,13 @@ pub enum CompactionCapture {
 /// When anonymous memory gets huge pages (`transparent_hugepage/enabled`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Thp {
-    /// Wherever it can.
-    Always,
-    /// Where madvise asked for it.
-    Madvise,
     /// Nowhere. Linux has no default of its own; distributions choose `always` or `madvise`.
     #[default]
-    Never,
+    Never = 2,
+    /// Wherever it can.
+    Always = 0,
+    /// Where madvise asked for it.
+    Madvise = 1,
 }
 
 impl Thp {
@@ -198,17 +192,17 @@ impl Thp {
 /// What a fault does for a huge page that is not there (`transparent_hugepage/defrag`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ThpDefrag {
-    /// Reclaims and compacts, once.
-    Always,
-    /// Wakes the daemons.
-    Defer,
-    /// Reclaims and compacts where madvise asked for it, wakes the daemons elsewhere.
-    DeferMadvise,
     /// Reclaims and compacts where madvise asked for it, does nothing elsewhere.
     #[default]
-    Madvise,
+    Madvise = 3,
+    /// Reclaims and compacts, once.
+    Always = 0,
+    /// Wakes the daemons.
+    Defer = 1,
+    /// Reclaims and compacts where madvise asked for it, wakes the daemons elsewhere.
+    DeferMadvise = 2,
     /// Does nothing.
-    Never,
+    Never = 4,
 }
 
 /// khugepaged's tunables (`transparent_hugepage/khugepaged/`).
@@ -244,16 +238,16 @@ impl Default for Khugepaged {
 /// Who pays for small objects of the kernel. Chosen at boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SlabAccounting {
-    /// Nobody (before Linux 3.8, and with `cgroup.memory=nokmem`).
-    Off,
-    /// Each group has caches of its own, and pays for their pages; they hold it when it is gone (Linux 3.8
-    /// to 5.2).
-    PerGroupCaches,
-    /// The same, and its parent takes them over (5.3 to 5.8).
-    PerGroupCachesReparent,
     /// Caches are shared, and every object has an owner: Roman Gushchin's series of 2020 (since 5.9).
     #[default]
-    PerObject,
+    PerObject = 3,
+    /// Nobody (before Linux 3.8, and with `cgroup.memory=nokmem`).
+    Off = 0,
+    /// Each group has caches of its own, and pays for their pages; they hold it when it is gone (Linux 3.8
+    /// to 5.2).
+    PerGroupCaches = 1,
+    /// The same, and its parent takes them over (5.3 to 5.8).
+    PerGroupCachesReparent = 2,
 }
 
 /// How caches use their slabs. Chosen at boot.
@@ -284,11 +278,11 @@ pub enum SlabOwners {
 /// Version of the cgroup interface, which decides a few things that reclaim does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CgroupVersion {
-    /// Reclaim for a group waits for pages under writeback.
-    V1,
-    /// It does not.
+    /// Reclaim for a group does not wait for pages under writeback.
     #[default]
-    V2,
+    V2 = 1,
+    /// It waits for them.
+    V1 = 0,
 }
 
 /// Everything that can be tuned.

@@ -28,8 +28,10 @@
 //! ```
 //!
 //! Reading order: `units`, `page_size`, `page`, `list`; then `buddy`, `pcp`, `watermark`, `page_alloc`; then
-//! `page_table`, `page_cache`, `lruvec`, `page_counter`, `memcg`, `charge`, `page_request`, `machine`; then
-//! `call`, `fault`, `filemap`; then `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `event`, `audit`.
+//! `page_table`, `page_cache`, `lruvec`, `page_counter`, `memcg`, `charge`, `machine`; then `call`,
+//! `fault`, `filemap`; then
+//! `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `event`, `audit`. What other
+//! kernels do otherwise: `era`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -48,6 +50,7 @@ pub mod control;
 pub mod ctx;
 pub mod digest;
 pub mod effect;
+mod era;
 pub mod event;
 pub mod fallback;
 pub mod gfp;

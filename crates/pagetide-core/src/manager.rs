@@ -14,6 +14,7 @@ use crate::charge::Stock;
 use crate::compaction::Compactions;
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
+use crate::era::Era;
 use crate::event::EventLog;
 use crate::lru::LruBatches;
 use crate::memcg::{Memcg, ROOT};
@@ -40,6 +41,8 @@ pub struct Manager<O> {
     pub mem: Memory,
     /// Tunables and policies.
     pub config: Config,
+    /// What the policies stand for.
+    pub(crate) era: Era,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) memcgs: Vec<Memcg>,
     /// Ids of removed groups, to be used again.
@@ -88,8 +91,10 @@ impl<O: Owners> Manager<O> {
         debug_assert!(mem.pages.len() as u64 <= MAX_PAGES);
         let nr_nodes = nodes.len();
         let slabs = Slabs::new(&config, nr_cpus, nr_nodes);
+        let era = Era::of(&config);
         Ok(Manager {
             owners,
+            era,
             mem,
             config,
             nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),

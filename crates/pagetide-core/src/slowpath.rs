@@ -1,13 +1,13 @@
 //! The slow path of an allocation, as an explicit state.
 //!
-//! Linux: `__alloc_pages_slowpath` (6.1; for orders above 0 that of 4.5 under
-//! [`CompactionPolicy::Linux45`]). Wake kswapd, try at the min mark, compact lightly, reclaim, compact,
-//! try again, drain, and in the end kill somebody. Every stage may stop and sleep; the state is part of
-//! the task's [`Call`](crate::call::Call).
+//! Linux: `__alloc_pages_slowpath` (6.1; older ones in slowpath/old.rs). Wake kswapd, try at the min
+//! mark, compact lightly, reclaim, compact, try again, drain, and in the end kill somebody. Every stage
+//! may stop and sleep; the state is part of the task's [`Call`](crate::call::Call).
+
+mod old;
 
 use crate::compaction::direct::{CompactPriority, DirectCompacted, DirectCompaction};
 use crate::compaction::{CompactResult, RunId};
-use crate::config::{CompactionPolicy, DirectReclaimPolicy};
 use crate::ctx::Ctx;
 use crate::effect::{Step, Throttle, Wait};
 use crate::fallback::Force;
@@ -18,9 +18,6 @@ use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{NodeId, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use alloc::boxed::Box;
-
-/// The nap before reclaiming again, before 4.7 (Linux: HZ/50).
-const REBALANCE_NAP: u64 = 20_000_000;
 
 /// Fruitless reclaims in a row before memory is declared exhausted.
 const MAX_RECLAIM_RETRIES: u32 = 16;
@@ -119,6 +116,16 @@ impl SlowPath {
     fn is_costly(&self) -> bool {
         self.order > PAGE_ALLOC_COSTLY_ORDER
     }
+
+    /// The light compaction has made no block. Whether the request gives up: for huge pages, neither a
+    /// zone that was tried in vain lately nor one that needs much reclaim is worth a fault's time.
+    fn light_compaction_failed(&mut self, result: CompactResult) -> bool {
+        if !self.is_costly() || !self.gfp.has(Gfp::NORETRY) {
+            return false;
+        }
+        self.compact_priority = CompactPriority::Async;
+        matches!(result, CompactResult::Skipped | CompactResult::Deferred)
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -174,15 +181,11 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Whether a light compaction comes before reclaim: for costly orders, and for small blocks of
-    /// kernel memory, whose kind gets hard to gather. In 4.5 for every order, every time.
+    /// kernel memory, whose kind gets hard to gather.
     fn compacts_before_reclaim(&self, state: &SlowPath) -> bool {
-        match self.config.compaction {
-            CompactionPolicy::Linux45 => state.order > 0 && state.compact_first,
-            CompactionPolicy::Linux61 => {
-                let movable = state.gfp.migrate_type() == MigrateType::Movable;
-                state.compact_first && (state.is_costly() || state.order > 0 && !movable)
-            }
-        }
+        let movable = state.gfp.migrate_type() == MigrateType::Movable;
+        let any = !movable || self.era.compacts_before_every_reclaim;
+        state.compact_first && (state.is_costly() || state.order > 0 && any)
     }
 
     fn reclaim_or_wait(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
@@ -239,7 +242,7 @@ impl<O: Owners> Manager<O> {
                 return Step::Done(Some(pfn));
             }
             // Freed pages may sit in per-CPU sets, or in the reserve for high orders.
-            if self.config.direct_reclaim != DirectReclaimPolicy::Linux2635 {
+            if !self.era.leaves_cpu_lists {
                 self.unreserve_highatomic(state.gfp, ctx, Force::No);
                 self.lru_add_drain_all();
                 self.mem.drain_all();
@@ -252,23 +255,10 @@ impl<O: Owners> Manager<O> {
         if state.order == 0 {
             return self.judge(state, progress, ctx);
         }
-        let (priority, after) = match self.config.compaction {
-            CompactionPolicy::Linux61 => {
-                (state.compact_priority, AfterCompaction::Judge { progress })
-            }
-            CompactionPolicy::Linux45 => {
-                if progress && !state.is_costly() && !state.gfp.has(Gfp::NORETRY) {
-                    // Once more from the top, with its light compaction.
-                    state.compact_first = true;
-                    return Step::Continue;
-                }
-                if !state.is_costly() && !state.gfp.has(Gfp::NORETRY) {
-                    return self.may_oom(state, false, ctx);
-                }
-                (state.compact_priority, AfterCompaction::Fail)
-            }
-        };
-        self.begin_compaction(state, priority, after);
+        if self.era.starts_over_after_reclaim {
+            return self.after_reclaim_4_5(state, progress, ctx);
+        }
+        self.begin_compaction(state, state.compact_priority, AfterCompaction::Judge { progress });
         Step::Continue
     }
 
@@ -288,29 +278,13 @@ impl<O: Owners> Manager<O> {
             AfterCompaction::Fail => Step::Done(None),
             AfterCompaction::Judge { progress } => self.judge(state, progress, ctx),
             AfterCompaction::Reclaim => {
-                let hopeless =
-                    matches!(done.result, CompactResult::Skipped | CompactResult::Deferred);
-                match self.config.compaction {
-                    // Huge pages: neither a zone that was tried in vain lately nor one that needs much
-                    // reclaim is worth a fault's time.
-                    CompactionPolicy::Linux61 => {
-                        if state.is_costly() && state.gfp.has(Gfp::NORETRY) {
-                            if hopeless {
-                                return Step::Done(None);
-                            }
-                            state.compact_priority = CompactPriority::Async;
-                        }
-                    }
-                    CompactionPolicy::Linux45 => {
-                        let thp = state.gfp.has(Gfp::TRANSHUGE.with(Gfp::NORETRY));
-                        let contended = done.result == CompactResult::Contended;
-                        if thp && (done.result == CompactResult::Deferred || contended) {
-                            return Step::Done(None);
-                        }
-                        if thp {
-                            state.compact_priority = CompactPriority::Async;
-                        }
-                    }
+                let gives_up = if self.era.starts_over_after_reclaim {
+                    state.light_compaction_failed_4_5(done.result)
+                } else {
+                    state.light_compaction_failed(done.result)
+                };
+                if gives_up {
+                    return Step::Done(None);
                 }
                 self.reclaim_or_wait(state, ctx)
             }
@@ -327,7 +301,7 @@ impl<O: Owners> Manager<O> {
             return self.give_up(state, ctx);
         }
         if self.should_reclaim_retry(state, progress, ctx) {
-            if self.config.direct_reclaim.is_old() {
+            if self.era.reclaims_again_at_once {
                 return self.rebalance(state, ctx);
             }
             return Step::Continue;
@@ -352,7 +326,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether another compaction can be expected to help (Linux `should_compact_retry`).
     fn should_compact_retry(&mut self, state: &mut SlowPath, ctx: &Ctx) -> bool {
-        if state.order == 0 || self.config.compaction == CompactionPolicy::Linux45 {
+        if state.order == 0 {
             return false;
         }
         match state.compact_result {
@@ -413,17 +387,6 @@ impl<O: Owners> Manager<O> {
                     )
             })
         })
-    }
-
-    /// Before 4.7: reclaim again without looking at the free lists first, after a wait of up to
-    /// 20 ms for disks to write something.
-    fn rebalance(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
-        self.begin_reclaim(state);
-        if self.waits_for_congestion(ctx.node) {
-            let wait = self.reclaim_throttle(ctx.node, Throttle::CongestionWait, REBALANCE_NAP);
-            return Step::Wait(wait);
-        }
-        Step::Continue
     }
 
     fn unreserve_highatomic(&mut self, gfp: Gfp, ctx: &Ctx, force: Force) -> bool {

@@ -7,7 +7,6 @@
 //! SWAPCACHE page has its slot in `private`.
 
 use crate::buddy::clear_tails;
-use crate::config::LruPolicy;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page::{Page, PageFlags, Place};
@@ -25,9 +24,9 @@ impl<O: Owners> Manager<O> {
         page.flags = flags;
     }
 
-    /// Before 5.9 new anonymous pages, and those from swap, were taken to be in use.
+    /// A new anonymous page, or one from swap, begins inactive, unless the era takes it to be in use.
     pub(crate) fn begin_anon_page(&mut self, pfn: Pfn) {
-        if self.config.lru != LruPolicy::Linux61 {
+        if self.era.activates_new_anon {
             self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
         }
     }

@@ -7,7 +7,6 @@
 //! Difference from Linux: shadows are kept without the bound on tree nodes that Linux's
 //! shrinker enforces; 39 bits of clock instead of what is left of a word.
 
-use crate::config::LruPolicy;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
@@ -97,11 +96,10 @@ impl<O: Owners> Manager<O> {
     /// memory: the root, if the machine is (Linux `workingset_eviction`).
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, target: Option<MemcgId>) -> Shadow {
         let page = &self.mem.pages[pfn.idx()];
-        // Refaults of page cache are known since 3.15, of anonymous memory since 5.9.
-        match self.config.lru {
-            LruPolicy::Linux33 => return Shadow::NONE,
-            LruPolicy::Linux54 if !page.is_file_lru() => return Shadow::NONE,
-            LruPolicy::Linux54 | LruPolicy::Linux61 => {}
+        let forgets =
+            if page.is_file_lru() { self.era.forgets_files } else { self.era.forgets_anon };
+        if forgets {
+            return Shadow::NONE;
         }
         let node = page.node();
         let workingset = page.has(PageFlags::WORKINGSET);

@@ -1,15 +1,14 @@
 //! A task that compacts for its own allocation.
 //!
-//! Linux: `__alloc_pages_direct_compact`, `try_to_compact_pages`, `compact_zone_order` (6.1, and 4.5 by
-//! [`CompactionPolicy`]). The zones that the request may use are compacted one after the other until
-//! one has a block. Then the free lists are tried, or the block is there already, if the run has kept
-//! it (`compaction_capture`).
+//! Linux: `__alloc_pages_direct_compact`, `try_to_compact_pages`, `compact_zone_order` (6.1). The zones
+//! that the request may use are compacted one after the other until one has a block. Then the free lists
+//! are tried, or the block is there already, if the run has kept it (`compaction_capture`).
 //!
 //! Invariant: a request that may not start I/O compacts nothing.
 
+use super::compaction_4_5::has_low_mark;
 use super::run::RunId;
 use super::{CompactMode, CompactResult, Compactor, Goal};
-use crate::config::CompactionPolicy;
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
@@ -18,7 +17,6 @@ use crate::node::ZoneRef;
 use crate::owners::Owners;
 use crate::units::{Order, Pfn};
 use crate::vmstat::Event;
-use crate::watermark::zone_watermark_ok;
 
 /// How hard to try (Linux `enum compact_priority`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -168,10 +166,9 @@ impl<O: Owners> Manager<O> {
         let zones = &self.mem.zonelists[ctx.node.idx()][highest].zones;
         let Some(&at) = zones.get(state.at) else { return true };
         let order = state.order;
-        let old = self.config.compaction == CompactionPolicy::Linux45;
-        let success = if old {
+        let success = if self.era.compacts_to_low_mark {
             let zone = &self.mem.nodes[at.node.idx()].zones[usize::from(at.zone)];
-            zone_watermark_ok(zone, order, zone.wmark(Watermark::Low), highest, state.flags)
+            has_low_mark(zone, order, state.flags, highest)
         } else {
             result == CompactResult::Success
         };
@@ -180,8 +177,8 @@ impl<O: Owners> Manager<O> {
             self.compaction_of(at).defer_reset(order, false);
             return true;
         }
-        let exhausted =
-            result == CompactResult::Complete || !old && result == CompactResult::PartialSkipped;
+        let exhausted = result == CompactResult::Complete
+            || result == CompactResult::PartialSkipped && !self.era.partial_runs_defer_nothing;
         if state.priority != CompactPriority::Async && exhausted {
             // An asynchronous failure proves nothing.
             self.compaction_of(at).defer(order);
@@ -191,8 +188,8 @@ impl<O: Owners> Manager<O> {
 
     fn after_direct_compact(&mut self, state: &mut DirectCompaction, ctx: &Ctx) -> DirectCompacted {
         let result = state.result;
-        let old = self.config.compaction == CompactionPolicy::Linux45;
-        if result == CompactResult::Skipped || old && result == CompactResult::Deferred {
+        let deferred = result == CompactResult::Deferred && self.era.deferred_is_no_stall;
+        if result == CompactResult::Skipped || deferred {
             return DirectCompacted { result, pfn: None };
         }
         self.mem.vmstat.count(Event::CompactStall);
@@ -233,7 +230,8 @@ impl<O: Owners> Manager<O> {
             let reclaimable = self.zone_reclaimable_pages(at.node, at.zone.into());
             let available = reclaimable / u64::from(order).max(1) + zone.free_pages();
             let flags = AllocFlags::at(Watermark::Min);
-            super::suitable::suitable_with(zone, &self.config, order, flags, highest, available)
+            let (config, era) = (&self.config, &self.era);
+            super::suitable::suitable_with(zone, config, era, order, flags, highest, available)
                 == CompactResult::Continue
         })
     }

@@ -1,8 +1,7 @@
 //! The free scanner: finds frames to move pages to, from a zone's end downwards.
 //!
 //! Linux: `isolate_freepages`, `isolate_freepages_block`, `fast_isolate_freepages`,
-//! `fast_isolate_around`, `suitable_migration_target` (mm/compaction.c; 6.1, without the search of the
-//! free lists under [`CompactionPolicy::Linux45`]).
+//! `fast_isolate_around`, `suitable_migration_target` (mm/compaction.c, 6.1).
 //!
 //! Invariant: a frame on a run's list was taken out of the allocator, which keeps its min mark.
 
@@ -10,7 +9,6 @@ use super::migrate_scanner::freelist_scan_limit;
 use super::run::block_end_in;
 use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, COMPACT_CLUSTER_MAX};
-use crate::config::CompactionPolicy;
 use crate::gfp::MigrateType;
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -21,8 +19,8 @@ use crate::vmstat::Event;
 impl<O: Owners> Manager<O> {
     /// Fills the run's list with as many frames as it has pages to move, if there are any.
     pub(super) fn isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
-        let old = self.config.compaction == CompactionPolicy::Linux45;
-        if !old && run.goal.order.is_some_and(|order| order > 0) {
+        let linear = self.era.scans_linearly;
+        if !linear && run.goal.order.is_some_and(|order| order > 0) {
             self.fast_isolate_freepages(run, wanted);
             if !run.freepages.is_empty() {
                 split_map_pages(run);
@@ -33,8 +31,8 @@ impl<O: Owners> Manager<O> {
         let zone_start = self.compact_zone_of(&run.goal).start_pfn.0;
         let mut at = run.free_pfn;
         let mut block = pageblock_start(at);
-        let mut stride =
-            if run.goal.mode == CompactMode::Async && !old { COMPACT_CLUSTER_MAX } else { 1 };
+        let longest = if linear { 1 } else { COMPACT_CLUSTER_MAX };
+        let mut stride = if run.goal.mode == CompactMode::Async { longest } else { 1 };
         while block >= low && block + PAGEBLOCK_NR_PAGES > zone_start {
             let end = block_end_in(self.compact_zone_of(&run.goal), block);
             if at < block || at >= end {
@@ -43,7 +41,7 @@ impl<O: Owners> Manager<O> {
             if self.is_migration_target(run, block.max(zone_start)) {
                 let (stopped, nr) = self.isolate_freepages_block(run, at, end, wanted, stride);
                 at = stopped;
-                if stopped >= end && (!old || nr == 0) {
+                if stopped >= end && (!linear || nr == 0) {
                     self.update_free_skip(run, block.max(zone_start));
                 }
                 if run.freepages.len() as u32 >= wanted {
@@ -57,10 +55,7 @@ impl<O: Owners> Manager<O> {
                     // The zone is too short of memory to take more from it.
                     break;
                 }
-                stride = if nr > 0 { 1 } else { COMPACT_CLUSTER_MAX.min(stride << 1) };
-                if old {
-                    stride = 1;
-                }
+                stride = if nr > 0 { 1 } else { longest.min(stride << 1) };
             }
             let Some(next) = block.checked_sub(PAGEBLOCK_NR_PAGES) else {
                 at = zone_start;
@@ -70,7 +65,7 @@ impl<O: Owners> Manager<O> {
             at = block;
         }
         run.free_pfn = at.max(zone_start);
-        if !old {
+        if !linear {
             split_map_pages(run);
         }
     }
@@ -91,7 +86,7 @@ impl<O: Owners> Manager<O> {
 
     /// The block of `pfn` has been looked through.
     fn update_free_skip(&mut self, run: &CompactControl, pfn: u32) {
-        if self.is_old_compaction() && run.ignore_skip_hint {
+        if self.era.scans_linearly && run.ignore_skip_hint {
             return;
         }
         let zone = self.compact_zone_of(&run.goal);

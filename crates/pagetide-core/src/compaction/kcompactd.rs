@@ -1,19 +1,18 @@
 //! kcompactd: the daemon that makes blocks of high order in the background.
 //!
 //! Linux: `kcompactd`, `wakeup_kcompactd`, `kcompactd_do_work`, `proactive_compact_node`,
-//! `fragmentation_score_*` (mm/compaction.c, 6.1), and as it came into 4.6 in March 2016 under
-//! [`CompactionPolicy::Linux45`]: scanning whatever the skip bits say, no proactive work. kswapd wakes
-//! it with the order that it was itself woken for. Every half second it looks whether a node's free
-//! memory has become too fragmented for huge pages, and compacts before anybody asks
-//! (`vm.compaction_proactiveness`).
+//! `fragmentation_score_*` (mm/compaction.c, 6.1). kswapd wakes it with the order that it was
+//! itself woken for. Every half second it looks whether a node's free memory has become too fragmented
+//! for huge pages, and compacts before anybody asks (`vm.compaction_proactiveness`).
 //!
 //! The patch of 2016 left the highest zone of a request out by mistake; here, as since 4.7, it is in.
 //!
 //! Invariant: `sleeping` is set exactly while the world must not step the daemon.
 
+use super::compaction_4_5::has_low_mark;
 use super::run::{RunEnd, RunId};
 use super::{CompactMode, CompactResult, Compactor, Goal};
-use crate::config::{BackgroundCompaction, CompactionPolicy, Config};
+use crate::config::Config;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step};
@@ -128,23 +127,15 @@ pub(crate) fn fragmentation_score_wmark(config: &Config, low: bool) -> u64 {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Whether there is a kcompactd.
-    fn has_kcompactd(&self) -> bool {
-        match self.config.background_compaction {
-            BackgroundCompaction::Kcompactd | BackgroundCompaction::KcompactdEarly => true,
-            BackgroundCompaction::Kswapd | BackgroundCompaction::Off => false,
-        }
-    }
-
     fn is_proactive(&self) -> bool {
-        self.has_kcompactd()
-            && self.config.compaction == CompactionPolicy::Linux61
+        !self.era.no_kcompactd
+            && !self.era.no_proactive_compaction
             && self.config.compaction_proactiveness > 0
     }
 
     /// Somebody will want a block of `order` (Linux `wakeup_kcompactd`).
     pub(crate) fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest_zoneidx: usize) {
-        if order == 0 || !self.has_kcompactd() {
+        if order == 0 || self.era.no_kcompactd {
             return;
         }
         let kcompactd = &mut self.nodes[node.idx()].kcompactd;
@@ -177,6 +168,7 @@ impl<O: Owners> Manager<O> {
             let suitable = super::suitable::compaction_suitable(
                 zone,
                 &self.config,
+                &self.era,
                 order,
                 flags,
                 highest_zoneidx,
@@ -318,7 +310,6 @@ impl<O: Owners> Manager<O> {
         zone: usize,
         ctx: &Ctx,
     ) -> Option<RunId> {
-        let old = self.config.compaction == CompactionPolicy::Linux45;
         let at = ZoneRef { node, zone: zone as u8 };
         let goal = Goal {
             zone: at,
@@ -350,7 +341,7 @@ impl<O: Owners> Manager<O> {
             }
         };
         let id = self.compact_begin(goal, ctx).ok()?;
-        if old {
+        if self.era.kcompactd_is_plain {
             self.ignore_skip_hints(id);
         }
         Some(id)
@@ -360,18 +351,15 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.add(Event::CompactDaemonMigrateScanned, end.migrate_scanned);
         self.mem.vmstat.add(Event::CompactDaemonFreeScanned, end.free_scanned);
         let Work::Request { order, highest_zoneidx } = work else { return };
-        let old = self.config.compaction == CompactionPolicy::Linux45;
         let exhausted = end.result == CompactResult::Complete
-            || !old && end.result == CompactResult::PartialSkipped;
-        let flags = AllocFlags::at(Watermark::Low);
-        let state = &self.mem.nodes[node.idx()].zones[zone];
-        let low = state.wmark(Watermark::Low);
-        let success = if old {
-            zone_watermark_ok(state, order, low, highest_zoneidx, flags)
+            || end.result == CompactResult::PartialSkipped && !self.era.partial_runs_defer_nothing;
+        let success = if self.era.compacts_to_low_mark {
+            let flags = AllocFlags::at(Watermark::Low);
+            has_low_mark(&self.mem.nodes[node.idx()].zones[zone], order, flags, highest_zoneidx)
         } else {
             end.result == CompactResult::Success
         };
-        if !success && exhausted && !old {
+        if !success && exhausted && !self.era.kcompactd_is_plain {
             // Blocks may be stranded on per-CPU lists.
             for cpu in 0..self.mem.nr_cpus {
                 self.mem.drain_cpu_zone(Cpu(cpu), ZoneRef { node, zone: zone as u8 });

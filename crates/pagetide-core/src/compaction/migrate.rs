@@ -17,7 +17,6 @@ use super::migrate_scanner::isolated_stat;
 use super::run::RunId;
 use super::CompactControl;
 use crate::buddy::clear_page;
-use crate::config::CompactionPolicy;
 use crate::effect::{Effect, Effects};
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -32,8 +31,7 @@ impl<O: Owners> Manager<O> {
         let mut pages = core::mem::take(&mut run.migratepages);
         // As many frames as the batch has pages are looked for each time that there is none left.
         let wanted = pages.len() as u32;
-        let newest_first = self.config.compaction == CompactionPolicy::Linux61;
-        if newest_first {
+        if !self.era.migrates_oldest_first {
             pages.reverse();
         }
         for pfn in pages.drain(..) {

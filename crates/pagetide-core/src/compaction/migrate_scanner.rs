@@ -1,8 +1,7 @@
 //! The migrate scanner: finds pages to move, from a zone's beginning upwards.
 //!
 //! Linux: `isolate_migratepages`, `isolate_migratepages_block`, `fast_find_migrateblock`,
-//! `suitable_migration_source`, `update_cached_migrate` (mm/compaction.c; 6.1, without the search of
-//! the free lists under [`CompactionPolicy::Linux45`]).
+//! `suitable_migration_source`, `update_cached_migrate` (mm/compaction.c, 6.1).
 //!
 //! Differs from Linux: nobody holds a lock, so no batch is cut short by one.
 //!
@@ -12,7 +11,6 @@
 use super::run::block_start;
 use super::zone_state::{pageblock_end, pageblock_start};
 use super::{CompactControl, CompactMode, Compactor, FastStart, COMPACT_CLUSTER_MAX};
-use crate::config::CompactionPolicy;
 use crate::gfp::{Gfp, MigrateType};
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -68,10 +66,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    pub(super) fn is_old_compaction(&self) -> bool {
-        self.config.compaction == CompactionPolicy::Linux45
-    }
-
     /// Whether pages of the block may be moved away for this request (Linux
     /// `suitable_migration_source`): an asynchronous task keeps to its own kind.
     fn is_migration_source(&mut self, run: &CompactControl, pfn: u32) -> bool {
@@ -88,10 +82,10 @@ impl<O: Owners> Manager<O> {
     /// The scanner has reached `end`, the end of a block. The next run begins a block later still: so
     /// does Linux, which takes the end of the block that begins there.
     fn update_cached_migrate(&mut self, run: &CompactControl, end: u32) {
-        if self.is_old_compaction() && run.ignore_skip_hint {
+        if self.era.scans_linearly && run.ignore_skip_hint {
             return;
         }
-        let end = if self.is_old_compaction() { end } else { pageblock_end(end) };
+        let end = if self.era.scans_linearly { end } else { pageblock_end(end) };
         let sync = run.goal.mode != CompactMode::Async;
         let cached = &mut self.compact_zone_of(&run.goal).compaction.cached_migrate;
         cached[0] = cached[0].max(end);
@@ -105,7 +99,7 @@ impl<O: Owners> Manager<O> {
     fn fast_find_migrateblock(&mut self, run: &mut CompactControl) -> u32 {
         let pfn = run.migrate_pfn;
         let Some(order) = run.goal.order else { return pfn };
-        if run.ignore_skip_hint || self.config.compaction == CompactionPolicy::Linux45 {
+        if run.ignore_skip_hint || self.era.scans_linearly {
             return pfn;
         }
         let zone =
@@ -191,7 +185,7 @@ impl<O: Owners> Manager<O> {
         // The block's bit counts once, at its first frame. A search of the free lists has set it already,
         // so that what it finds is passed over: 6.1 is so, since a fix of that was taken back.
         let aligned = start.is_multiple_of(PAGEBLOCK_NR_PAGES);
-        let old = self.is_old_compaction();
+        let linear = self.era.scans_linearly;
         let mut skip_updated = false;
         let mut next_skip = order.map_or(u32::MAX, |order| block_start(low, order) + (1 << order));
         if asynchronous && self.need_resched {
@@ -206,7 +200,7 @@ impl<O: Owners> Manager<O> {
                 next_skip = block_start(low, order) + (1 << order);
             }
             nr_scanned += 1;
-            let heeds_bit = low == start && aligned && !old && !run.ignore_skip_hint;
+            let heeds_bit = low == start && aligned && !linear && !run.ignore_skip_hint;
             if heeds_bit && self.compact_zone_of(&run.goal).compaction.is_skipped(low) {
                 low = end;
                 break;
@@ -225,7 +219,7 @@ impl<O: Owners> Manager<O> {
                 if !core::mem::replace(&mut skip_updated, true)
                     && low.is_multiple_of(PAGEBLOCK_NR_PAGES)
                     && !run.ignore_skip_hint
-                    && !old
+                    && !linear
                 {
                     self.compact_zone_of(&run.goal).compaction.set_skip(low);
                 }
@@ -252,7 +246,8 @@ impl<O: Owners> Manager<O> {
         low = low.min(end);
         // Nothing here for anybody, or nothing more.
         if low == end && (nr_isolated == 0 || run.rescan) {
-            if if old { !run.ignore_skip_hint } else { aligned && !skip_updated } {
+            let marks = if linear { !run.ignore_skip_hint } else { aligned && !skip_updated };
+            if marks {
                 self.compact_zone_of(&run.goal).compaction.set_skip(start);
             }
             self.update_cached_migrate(run, end);
@@ -289,9 +284,10 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         // Only who may wait for writes takes what is being written.
-        let waits = match self.config.compaction {
-            CompactionPolicy::Linux61 => run.goal.mode == CompactMode::Sync,
-            CompactionPolicy::Linux45 => run.goal.mode != CompactMode::Async,
+        let waits = match run.goal.mode {
+            CompactMode::Async => false,
+            CompactMode::SyncLight => self.era.light_runs_take_writeback,
+            CompactMode::Sync => true,
         };
         waits || !page.has(PageFlags::WRITEBACK)
     }

@@ -1,6 +1,6 @@
 //! Compaction: moving pages together so that free memory comes in large blocks.
 //!
-//! Linux: mm/compaction.c (6.1, and 4.5 where [`CompactionPolicy`] says so). Two scanners walk a zone
+//! Linux: mm/compaction.c (6.1; 4.5 in compaction_4_5.rs). Two scanners walk a zone
 //! towards each other: one from its beginning, for pages that can be moved, one from its end, for free
 //! frames to move them to. What a run over one zone knows is a [`CompactControl`]; `migrate_scanner`,
 //! `free_scanner` and `migrate` do its work, `suitable` says whether it is worth while, `defer` for how
@@ -13,6 +13,7 @@
 //! Invariant: every frame that is [`Place::Isolated`](crate::page::Place::Isolated) between two steps
 //! is on a run's list of free frames, or is being migrated, or is where such a page goes.
 
+mod compaction_4_5;
 pub(crate) mod defer;
 pub(crate) mod direct;
 pub mod fragmentation;

@@ -8,12 +8,12 @@
 //! Invariant: a run in the table has a zone of its own goal only; `in_flight` is empty in stage
 //! `Isolate`.
 
+use super::compaction_4_5::has_low_mark;
 use super::zone_state::{pageblock_end, pageblock_start};
 use super::{
     CompactControl, CompactMode, CompactResult, Compactor, FastStart, Goal, Stage,
     COMPACT_CLUSTER_MAX,
 };
-use crate::config::{CompactionCapture, CompactionPolicy};
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Step, Wait};
@@ -23,7 +23,6 @@ use crate::owners::Owners;
 use crate::page::PageFlags;
 use crate::page_alloc::Memory;
 use crate::units::{Asker, Cpu, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
-use crate::watermark::zone_watermark_ok;
 use crate::zone::Zone;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -234,6 +233,7 @@ impl<O: Owners> Manager<O> {
             let suitable = super::suitable::compaction_suitable(
                 zone,
                 &self.config,
+                &self.era,
                 order,
                 goal.flags,
                 goal.highest_zoneidx,
@@ -246,7 +246,7 @@ impl<O: Owners> Manager<O> {
         let Memory { pages, nodes, .. } = &mut self.mem;
         let zone = &mut nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)];
         if goal.order.is_some_and(|order| zone.compaction.is_restarting(order)) {
-            zone.reset_isolation_suitable(pages, self.config.compaction);
+            zone.reset_isolation_suitable(pages, &self.era);
         }
         if !run.whole_zone {
             let (start, end) = (zone.start_pfn.0, zone.end_pfn());
@@ -262,10 +262,8 @@ impl<O: Owners> Manager<O> {
                 run.migrate_pfn = start;
                 zone.compaction.cached_migrate = [start; 2];
             }
-            run.whole_zone = match self.config.compaction {
-                CompactionPolicy::Linux61 => run.migrate_pfn <= zone.compaction.init_migrate,
-                CompactionPolicy::Linux45 => run.migrate_pfn <= start,
-            };
+            let first = if self.era.scans_linearly { start } else { zone.compaction.init_migrate };
+            run.whole_zone = run.migrate_pfn <= first;
         }
         run.update_cached = goal.mode == CompactMode::Async
             && zone.compaction.cached_migrate[0] == zone.compaction.cached_migrate[1];
@@ -382,12 +380,9 @@ impl<O: Owners> Manager<O> {
         self.mem.drain_cpu_zone(ctx.cpu, run.goal.zone);
         let vacated = run.last_migrated.take()?;
         let order = run.goal.order?;
-        let capture = self.config.compaction_capture == CompactionCapture::On
-            && self.config.compaction == CompactionPolicy::Linux61
-            && run.is_direct();
         // A small block out of a movable pageblock would pollute it.
         let polluting = order < PAGEBLOCK_ORDER;
-        if !capture {
+        if self.era.no_capture || !run.is_direct() {
             return None;
         }
         let mut at = block_start(vacated, order);
@@ -434,12 +429,13 @@ impl<O: Owners> Manager<O> {
             return (score <= low).then_some(CompactResult::Success);
         }
         let order = goal.order?;
-        let old = self.config.compaction == CompactionPolicy::Linux45;
         // A pageblock that was begun is finished.
-        if !old && !run.migrate_pfn.is_multiple_of(PAGEBLOCK_NR_PAGES) {
+        if !self.era.leaves_blocks_unfinished && !run.migrate_pfn.is_multiple_of(PAGEBLOCK_NR_PAGES)
+        {
             return None;
         }
         let defrag_mode = self.config.defrag_mode && !run.is_direct();
+        let to_low_mark = self.era.compacts_to_low_mark;
         let zone = self.compact_zone_of(&goal);
         if defrag_mode {
             // Whole free pageblocks count, up to the high mark.
@@ -453,19 +449,11 @@ impl<O: Owners> Manager<O> {
             );
             return done.then_some(CompactResult::Success);
         }
-        if old {
-            let low = zone.wmark(Watermark::Low);
-            if !zone_watermark_ok(zone, order, low, goal.highest_zoneidx, goal.flags) {
-                return None;
-            }
+        if to_low_mark && !has_low_mark(zone, order, goal.flags, goal.highest_zoneidx) {
+            return None;
         }
         let found = (order..=MAX_PAGE_ORDER).any(|order| zone.block_suits(order, goal.mt));
-        // A block that is stolen for kernel memory is emptied first, so that it need not be mixed.
-        let enough = old
-            || goal.mt == MigrateType::Movable
-            || goal.mode == CompactMode::Async
-            || run.migrate_pfn.is_multiple_of(PAGEBLOCK_NR_PAGES);
-        (found && enough).then_some(CompactResult::Success)
+        found.then_some(CompactResult::Success)
     }
 
     fn compact_end(&mut self, mut run: CompactControl, result: CompactResult, ctx: &Ctx) -> RunEnd {

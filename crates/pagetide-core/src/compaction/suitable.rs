@@ -1,12 +1,13 @@
 //! Whether compacting a zone is worth while.
 //!
-//! Linux: `compaction_suitable`, `__compaction_suitable` (mm/compaction.c; 6.1, and 4.5 by
-//! [`CompactionPolicy`]). Pages need free frames to go to, and a zone that is merely short of memory
-//! needs reclaim instead.
+//! Linux: `compaction_suitable`, `__compaction_suitable` (mm/compaction.c, 6.1). Pages need free
+//! frames to go to, and a zone that is merely short of memory needs reclaim instead.
 
+use super::compaction_4_5::suitable_4_5;
 use super::fragmentation::fragmentation_index;
 use super::CompactResult;
-use crate::config::{CompactionPolicy, Config};
+use crate::config::Config;
+use crate::era::Era;
 use crate::gfp::{AllocFlags, Watermark};
 use crate::units::{Order, PAGE_ALLOC_COSTLY_ORDER};
 use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
@@ -22,35 +23,39 @@ pub(crate) const fn compact_gap(order: Order) -> u64 {
 pub(crate) fn compaction_suitable(
     zone: &Zone,
     config: &Config,
+    era: &Era,
     order: Order,
     flags: AllocFlags,
     highest_zoneidx: usize,
 ) -> CompactResult {
-    suitable_with(zone, config, order, flags, highest_zoneidx, zone.free_pages())
+    suitable_with(zone, config, era, order, flags, highest_zoneidx, zone.free_pages())
 }
 
 /// As [`compaction_suitable`], if `free` pages were free.
 pub(crate) fn suitable_with(
     zone: &Zone,
     config: &Config,
+    era: &Era,
     order: Order,
     flags: AllocFlags,
     highest_zoneidx: usize,
     free: u64,
 ) -> CompactResult {
-    let old = config.compaction == CompactionPolicy::Linux45;
-    let mark = zone.wmark(if old { Watermark::Low } else { flags.watermark });
+    if era.compacts_to_low_mark {
+        return suitable_4_5(zone, config, order, flags, highest_zoneidx, free);
+    }
+    let mark = zone.wmark(flags.watermark);
     if zone_watermark_ok(zone, order, mark, highest_zoneidx, flags) {
         return CompactResult::Success;
     }
     let costly = order > PAGE_ALLOC_COSTLY_ORDER;
-    let base = if old || costly { Watermark::Low } else { Watermark::Min };
+    let base = if costly { Watermark::Low } else { Watermark::Min };
     let needed = zone.wmark(base) + compact_gap(order);
-    let order_0 = if old { flags } else { AllocFlags::at(base) };
+    let order_0 = AllocFlags::at(base);
     if !zone_watermark_ok_free(zone, 0, needed, highest_zoneidx, order_0, free) {
         return CompactResult::Skipped;
     }
-    if old || costly {
+    if costly {
         let index = fragmentation_index(zone, order);
         if index >= 0 && index <= config.extfrag_threshold as i32 {
             return CompactResult::Skipped;

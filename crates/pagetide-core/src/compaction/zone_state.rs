@@ -5,8 +5,8 @@
 //! Invariant: cached positions lie in the zone's span; `defer_shift` is at most
 //! [`COMPACT_MAX_DEFER_SHIFT`](super::defer::COMPACT_MAX_DEFER_SHIFT).
 
-use crate::config::CompactionPolicy;
 use crate::digest::Digest;
+use crate::era::Era;
 use crate::gfp::MigrateType;
 use crate::page::{PageArray, Place};
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
@@ -35,7 +35,7 @@ pub struct ZoneCompaction {
     /// A direct run has finished: kswapd clears the skip bits before it sleeps.
     pub(crate) blockskip_flush: bool,
     first_block: u32,
-    skip: Vec<u64>,
+    pub(super) skip: Vec<u64>,
 }
 
 /// First frame of a pageblock.
@@ -126,16 +126,12 @@ impl Zone {
     /// since (Linux `__reset_isolation_suitable`). Looks at every eighth frame of a block from both ends:
     /// a block keeps its bit if it has nothing to move and nothing free. The scanners begin at the
     /// outermost blocks that have.
-    ///
-    /// 4.5: every bit, at once, and the scanners begin at the zone's ends.
-    pub(crate) fn reset_isolation_suitable(&mut self, pages: &PageArray, policy: CompactionPolicy) {
+    pub(crate) fn reset_isolation_suitable(&mut self, pages: &PageArray, era: &Era) {
+        if era.scans_linearly {
+            return self.reset_isolation_suitable_4_5();
+        }
         let (start, end) = (self.start_pfn.0, self.end_pfn());
         let flush = core::mem::take(&mut self.compaction.blockskip_flush);
-        if policy == CompactionPolicy::Linux45 {
-            self.compaction.skip.fill(0);
-            self.compaction.reset_positions(start, end);
-            return;
-        }
         if !flush {
             return;
         }
@@ -211,13 +207,14 @@ mod tests {
             zone.compaction.set_skip(start + block * PAGEBLOCK_NR_PAGES);
         }
         let marked = zone.compaction.nr_skipped();
-        zone.reset_isolation_suitable(pages, CompactionPolicy::Linux61);
+        zone.reset_isolation_suitable(pages, &Era::default());
         assert_eq!(zone.compaction.nr_skipped(), marked, "no task's run has been through");
         zone.compaction.blockskip_flush = true;
-        zone.reset_isolation_suitable(pages, CompactionPolicy::Linux61);
+        zone.reset_isolation_suitable(pages, &Era::default());
         let left = zone.compaction.nr_skipped();
         assert!(0 < left && left < marked, "{left} of {marked}");
-        zone.reset_isolation_suitable(pages, CompactionPolicy::Linux45);
+        let linear = Era { scans_linearly: true, ..Era::default() };
+        zone.reset_isolation_suitable(pages, &linear);
         assert_eq!(zone.compaction.nr_skipped(), 0);
         assert_eq!(zone.compaction.cached_migrate, [start; 2]);
     }

@@ -10,6 +10,7 @@ use crate::config::{
     SlabAccounting, SlabOwners, SlubPolicy, SoftLimitDirect, SoftLimitNode, SoftLimitPolicy,
     SoftLimitRoot, Thp, ThpDefrag,
 };
+use crate::era::Era;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::pcp::PcpPolicy;
@@ -227,6 +228,7 @@ impl<O: Owners> Manager<O> {
             }
             _ => return Err(no_such(name)),
         }
+        self.era = Era::of(&self.config);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Transparent huge pages of anonymous memory: eligibility and mapping.
 //!
-//! Linux: mm/huge_memory.c (6.1; where the policy for compaction is that of 4.5, its request flags). The
+//! Linux: mm/huge_memory.c (6.1). The
 //! entries that map a huge page are 512 present ones for consecutive frames, so that an access is the same
 //! load and store as ever. Together they are what Linux has as one entry of the second level: it is
 //! referenced if one of them is, it is written because all of them are, and `mapcount` is 1. The page of
@@ -13,7 +13,7 @@
 
 use super::page_table::{Advice, Backing, Pte, Vma, VmaId};
 use super::Machine;
-use crate::config::{CompactionPolicy, Thp, ThpDefrag};
+use crate::config::{Thp, ThpDefrag};
 use crate::gfp::Gfp;
 use crate::page::{PageFlags, Place};
 use crate::units::{Cpu, MemcgId, Pfn, HPAGE_PMD_NR};
@@ -67,21 +67,14 @@ impl Machine {
             }
     }
 
-    /// What a fault may do for a huge page (Linux `vma_thp_gfp_mask`; 4.5: `alloc_hugepage_gfpmask`).
+    /// What a fault may do for a huge page (Linux `vma_thp_gfp_mask`).
     pub(crate) fn thp_gfp(&self, vma: VmaId) -> Gfp {
         let madvised = self.owners.vmas[vma.idx()].advice == Advice::Huge;
+        if self.era.asks_once_for_huge {
+            return self.thp_gfp_4_5(madvised);
+        }
         let light = Gfp::TRANSHUGE_LIGHT;
         let if_madvised = |gfp: Gfp, other: Gfp| light.with(if madvised { gfp } else { other });
-        if self.config.compaction == CompactionPolicy::Linux45 {
-            let works = match self.config.thp_defrag {
-                ThpDefrag::Always => true,
-                ThpDefrag::Madvise | ThpDefrag::DeferMadvise => madvised,
-                ThpDefrag::Defer | ThpDefrag::Never => false,
-            };
-            // `GFP_TRANSHUGE` of 4.4 to 4.6 left kswapd asleep.
-            let gfp = if works { Gfp::DIRECT_RECLAIM } else { Gfp::EMPTY };
-            return light.with(Gfp::NORETRY).with(gfp);
-        }
         match self.config.thp_defrag {
             ThpDefrag::Always => if_madvised(Gfp::EMPTY, Gfp::NORETRY).with(Gfp::DIRECT_RECLAIM),
             ThpDefrag::Defer => light.with(Gfp::KSWAPD_RECLAIM),

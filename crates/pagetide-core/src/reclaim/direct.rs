@@ -11,7 +11,6 @@ use super::shrink_node::{NodeStep, ShrinkNode, TICK};
 use super::{Reclaimer, ScanControl};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
-use crate::config::{DirectReclaimPolicy, GroupWalkPolicy};
 use crate::ctx::Ctx;
 use crate::effect::{Step, Throttle, Wait};
 use crate::event::TraceEvent;
@@ -112,17 +111,17 @@ impl<O: Owners> Manager<O> {
         if state.target.is_some_and(|target| self.at_position(target).is_none()) {
             return Step::Done(state.sc.nr_reclaimed);
         }
-        if state.pass.is_none() {
-            match node_order(state.at, self) {
+        let pass = match &mut state.pass {
+            Some(pass) => pass,
+            None => match node_order(state.at, self) {
                 Some(node) if self.is_compaction_ready(node, &mut state.sc) => {
                     state.at += 1;
                     return Step::Continue;
                 }
-                Some(node) => state.pass = Some(ShrinkNode::new(node)),
+                Some(node) => state.pass.insert(ShrinkNode::new(node)),
                 None => return self.direct_reclaim_round_end(state, ctx),
-            }
-        }
-        let Some(pass) = &mut state.pass else { unreachable!("just set") };
+            },
+        };
         match self.shrink_node_step(pass, &mut state.sc, ctx) {
             NodeStep::Continue => Step::Continue,
             NodeStep::Wait(wait) => Step::Wait(wait),
@@ -186,20 +185,26 @@ impl<O: Owners> Manager<O> {
                 continue;
             }
             let flags = AllocFlags::at(Watermark::Min);
-            let ready =
-                match compaction_suitable(zone, &self.config, sc.order, flags, sc.reclaim_idx) {
-                    CompactResult::Success => true,
-                    CompactResult::Skipped => false,
-                    CompactResult::Deferred
-                    | CompactResult::Continue
-                    | CompactResult::Complete
-                    | CompactResult::PartialSkipped
-                    | CompactResult::Contended => {
-                        let mark = zone.wmark(Watermark::High) + compact_gap(sc.order);
-                        let flags = AllocFlags::at(Watermark::High);
-                        zone_watermark_ok(zone, 0, mark, sc.reclaim_idx, flags)
-                    }
-                };
+            let ready = match compaction_suitable(
+                zone,
+                &self.config,
+                &self.era,
+                sc.order,
+                flags,
+                sc.reclaim_idx,
+            ) {
+                CompactResult::Success => true,
+                CompactResult::Skipped => false,
+                CompactResult::Deferred
+                | CompactResult::Continue
+                | CompactResult::Complete
+                | CompactResult::PartialSkipped
+                | CompactResult::Contended => {
+                    let mark = zone.wmark(Watermark::High) + compact_gap(sc.order);
+                    let flags = AllocFlags::at(Watermark::High);
+                    zone_watermark_ok(zone, 0, mark, sc.reclaim_idx, flags)
+                }
+            };
             sc.compaction_ready |= ready;
             all &= ready;
         }
@@ -209,7 +214,7 @@ impl<O: Owners> Manager<O> {
     /// A whole descent has freed nothing: allows the next one something that was spared so far.
     /// Returns whether there was anything.
     fn spares_less(&self, sc: &mut ScanControl) -> bool {
-        if self.config.group_walk == GroupWalkPolicy::Shared && !sc.full_walk {
+        if self.era.shares_walks && !sc.full_walk {
             // Others may have shared the walk in such a way that we saw only empty groups.
             sc.full_walk = true;
         } else if sc.skipped_deactivate {
@@ -228,19 +233,6 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         true
-    }
-
-    /// Whether a direct reclaimer that got little sleeps until a disk has less to do.
-    pub(crate) fn waits_for_congestion(&self, node: NodeId) -> bool {
-        match self.config.direct_reclaim {
-            DirectReclaimPolicy::Linux61 => false,
-            // `wait_iff_congested`: a disk is congested and the lists have shown it.
-            DirectReclaimPolicy::Linux2637 => {
-                self.nodes[node.idx()].congested && self.owners.is_write_congested()
-            }
-            // `congestion_wait`: always.
-            DirectReclaimPolicy::Linux2635 => true,
-        }
     }
 
     /// Whether the reserves allow tasks to reclaim for themselves (Linux

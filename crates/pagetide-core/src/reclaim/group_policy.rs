@@ -17,7 +17,6 @@ use super::protection::Protection;
 use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
 use super::ScanControl;
-use crate::config::ShrinkPriorityPolicy;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
@@ -87,7 +86,7 @@ macro_rules! policies {
                 }
                 // Groups below need what this one is granted, whether it is skipped or not. (The
                 // posted patch gates before that, and leaves it stale.)
-                if self.config.shrink_priority != ShrinkPriorityPolicy::Posted {
+                if !self.era.gates_before_protection {
                     self.calculate_protection(sc.target.unwrap_or(ROOT), visit.memcg);
                 }
                 $(

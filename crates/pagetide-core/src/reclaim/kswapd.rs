@@ -7,10 +7,10 @@
 //!
 //! Invariant: `sleeping` is set exactly while the world must not step the daemon.
 
-use super::kswapd_4_5::Balance;
+use super::kswapd_2_6_37::Descent;
+use super::kswapd_4_5::{Balance, Zones};
 use super::shrink_node::{NodeStep, ShrinkNode};
 use super::{Reclaimer, ScanControl};
-use crate::config::{BackgroundCompaction, KswapdPolicy, LruPolicy};
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step, Throttle, Wait};
@@ -25,7 +25,8 @@ use crate::units::{
     Asker, Cpu, MemcgId, Nanos, NodeId, Order, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
 };
 use crate::vmstat::Event;
-use crate::zone::MAX_NR_ZONES;
+use crate::watermark::zone_watermark_ok_free;
+use crate::zone::{Zone, MAX_NR_ZONES};
 use alloc::boxed::Box;
 
 /// Fruitless descents after which kswapd gives up (Linux 6.1).
@@ -73,12 +74,11 @@ pub struct Kswapd {
     boosts: [u64; MAX_NR_ZONES],
     nr_boost_reclaim: u64,
     round_reclaimed: u64,
-    round_scanned: u64,
     raise_priority: bool,
-    /// Linux 4.5: pages of each zone scanned since something was last reclaimed from it.
-    pub(super) pages_scanned: [u64; MAX_NR_ZONES],
-    /// Linux 4.5: compacting.
-    pub(super) compacting: bool,
+    /// What older kernels remember besides.
+    pub(super) of_2_6_37: Descent,
+    /// See above.
+    pub(super) of_4_5: Zones,
 }
 
 /// What the daemon does after a step.
@@ -107,10 +107,9 @@ impl Kswapd {
             boosts: [0; MAX_NR_ZONES],
             nr_boost_reclaim: 0,
             round_reclaimed: 0,
-            round_scanned: 0,
             raise_priority: true,
-            pages_scanned: [0; MAX_NR_ZONES],
-            compacting: false,
+            of_2_6_37: Descent::default(),
+            of_4_5: Zones::default(),
         }
     }
 }
@@ -132,10 +131,9 @@ impl Kswapd {
             boosts,
             nr_boost_reclaim,
             round_reclaimed,
-            round_scanned,
             raise_priority,
-            pages_scanned,
-            compacting,
+            of_2_6_37: Descent { reclaimed_before },
+            of_4_5: Zones { pages_scanned, compacting },
         } = self;
         digest.write_all(pages_scanned);
         digest.write_u64(*request_zoneidx as u64);
@@ -162,7 +160,7 @@ impl Kswapd {
         sc.digest(digest);
         digest.write_all(boosts);
         digest.write_all(&[u64::from(*failures), u64::from(*sleeping), *zoneidx as u64]);
-        digest.write_all(&[*nr_boost_reclaim, *round_reclaimed, *round_scanned]);
+        digest.write_all(&[*nr_boost_reclaim, *round_reclaimed, *reclaimed_before]);
         digest.write_u64(u64::from(*raise_priority));
     }
 }
@@ -185,15 +183,14 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let hopeless = kswapd.failures >= MAX_RECLAIM_RETRIES;
-        let balanced = match self.config.kswapd {
-            KswapdPolicy::Linux45 => self.node_balanced_for_waker(node, order, highest_zoneidx),
-            KswapdPolicy::Linux61 | KswapdPolicy::Linux2637 => {
-                self.pgdat_balanced(node, order, highest_zoneidx)
-            }
+        let balanced = if self.era.kswapd_by_zone {
+            self.node_balanced_for_waker(node, order, highest_zoneidx)
+        } else {
+            self.pgdat_balanced(node, order, highest_zoneidx)
         };
         if hopeless || (balanced && !self.pgdat_watermark_boosted(node, highest_zoneidx)) {
             // A node that is too fragmented for a caller who cannot compact for himself.
-            if !can_direct_reclaim && self.config.kswapd == KswapdPolicy::Linux61 {
+            if !can_direct_reclaim && !self.era.wakers_spare_kcompactd {
                 self.wakeup_kcompactd(node, order, highest_zoneidx);
             }
             return;
@@ -216,37 +213,33 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether any zone up to `highest_zoneidx` is above its high mark (2.6.37: every zone).
+    /// Whether any zone up to `highest_zoneidx` is above its high mark.
     pub(crate) fn pgdat_balanced(
         &self,
         node: NodeId,
         order: Order,
         highest_zoneidx: usize,
     ) -> bool {
+        if self.era.kswapd_by_zone {
+            return self.pgdat_balanced_4_5(node, order, highest_zoneidx);
+        }
+        if self.era.kswapd_wants_every_zone {
+            return self.pgdat_balanced_2_6_37(node, order, highest_zoneidx);
+        }
         let mut populated = self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
             .iter()
             .filter(|zone| zone.is_populated())
             .peekable();
-        if populated.peek().is_none() {
-            return true;
-        }
-        // Defrag mode counts whole free pageblocks (Linux 6.15).
+        populated.peek().is_none()
+            || populated.any(|zone| self.has_high_mark(zone, order, highest_zoneidx))
+    }
+
+    /// Whether a zone is above its high mark. Defrag mode counts whole free pageblocks (Linux 6.15).
+    pub(super) fn has_high_mark(&self, zone: &Zone, order: Order, classzone: usize) -> bool {
         let in_blocks = self.config.defrag_mode && order > 0;
-        let balanced = |zone: &crate::zone::Zone, classzone: usize| {
-            let mark = zone.wmark(Watermark::High);
-            let free = if in_blocks { zone.free_pages_in_blocks() } else { zone.free_pages() };
-            let flags = AllocFlags::at(Watermark::High);
-            crate::watermark::zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
-        };
-        match self.config.kswapd {
-            KswapdPolicy::Linux61 => populated.any(|zone| balanced(zone, highest_zoneidx)),
-            KswapdPolicy::Linux45 => self.pgdat_balanced_4_5(node, order, highest_zoneidx),
-            // Classzone 0: what a low zone keeps from higher requests does not count against it.
-            // A zone without anything to reclaim is passed over (`all_unreclaimable`).
-            KswapdPolicy::Linux2637 => populated.all(|zone| {
-                balanced(zone, 0) || self.zone_reclaimable_pages(node, zone.index) == 0
-            }),
-        }
+        let free = if in_blocks { zone.free_pages_in_blocks() } else { zone.free_pages() };
+        let (mark, flags) = (zone.wmark(Watermark::High), AllocFlags::at(Watermark::High));
+        zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
     }
 
     fn pgdat_watermark_boosted(&self, node: NodeId, highest_zoneidx: usize) -> bool {
@@ -269,11 +262,6 @@ impl<O: Owners> Manager<O> {
         (step, Effects::new(&mut self.effects))
     }
 
-    /// Whether the node's kswapd is compacting, as it did up to 4.5.
-    pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
-        self.nodes[node.idx()].kswapd.compacting
-    }
-
     /// Whether the node's kswapd is napping or asleep.
     pub fn kswapd_is_sleeping(&self, node: NodeId) -> bool {
         self.nodes[node.idx()].kswapd.sleeping
@@ -281,8 +269,8 @@ impl<O: Owners> Manager<O> {
 
     fn kswapd_work(&mut self, ctx: &Ctx) -> Step<KswapdIdle> {
         let node = ctx.node;
-        // The state is taken out so that the machine can be borrowed beside it; requests that
-        // arrive meanwhile go into the fields of the one left in place, and are merged back.
+        // The stage is taken out so that the machine can be borrowed beside it. All else stays: who
+        // asks for something meanwhile writes it where it belongs.
         let mut stage =
             core::mem::replace(&mut self.nodes[node.idx()].kswapd.stage, Stage::TrySleep);
         let result = loop {
@@ -304,7 +292,7 @@ impl<O: Owners> Manager<O> {
                 }
                 Stage::Begin => {
                     self.kswapd_begin(node);
-                    stage = if self.config.kswapd == KswapdPolicy::Linux45 {
+                    stage = if self.era.kswapd_by_zone {
                         let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
                         Stage::Balance(Box::new(Balance::new(zoneidx)))
                     } else {
@@ -316,7 +304,9 @@ impl<O: Owners> Manager<O> {
                     Step::Wait(wait) => break (stage, Step::Wait(wait)),
                     Step::Done(()) => {
                         let end_zone = balance.end_zoneidx();
-                        break (self.kswapd_end_4_5(node, end_zone), Step::Continue);
+                        let again = self.kswapd_end_4_5(node, end_zone);
+                        let next = if again { Stage::Begin } else { Stage::TrySleep };
+                        break (next, Step::Continue);
                     }
                 },
                 Stage::Round => match self.kswapd_round(ctx) {
@@ -380,7 +370,7 @@ impl<O: Owners> Manager<O> {
             let kswapd = &mut self.nodes[node.idx()].kswapd;
             kswapd.sleeping = true;
             let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
-            if self.config.background_compaction == BackgroundCompaction::KcompactdEarly {
+            if !self.era.kcompactd_after_nap {
                 self.reset_isolation_suitable(node);
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
@@ -402,7 +392,7 @@ impl<O: Owners> Manager<O> {
         if self.prepare_kswapd_sleep(node) {
             self.mem.vmstat.count(Event::MmVmscanKswapdSleep);
             self.events.record(TraceEvent::MmVmscanKswapdSleep { nid: node });
-            if self.config.background_compaction != BackgroundCompaction::KcompactdEarly {
+            if self.era.kcompactd_after_nap {
                 let kswapd = &self.nodes[node.idx()].kswapd;
                 let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
                 self.reset_isolation_suitable(node);
@@ -421,7 +411,7 @@ impl<O: Owners> Manager<O> {
         let Memory { pages, nodes, .. } = &mut self.mem;
         for zone in &mut nodes[node.idx()].zones {
             if zone.is_populated() && zone.compaction.blockskip_flush {
-                zone.reset_isolation_suitable(pages, self.config.compaction);
+                zone.reset_isolation_suitable(pages, &self.era);
             }
         }
     }
@@ -448,7 +438,7 @@ impl<O: Owners> Manager<O> {
         }
         kswapd.nr_boost_reclaim = kswapd.boosts.iter().sum();
         kswapd.round_reclaimed = 0;
-        kswapd.round_scanned = 0;
+        kswapd.of_2_6_37 = Descent::default();
     }
 
     /// Top of a round: done, or the node pass to run.
@@ -475,15 +465,14 @@ impl<O: Owners> Manager<O> {
         }
         kswapd.round_reclaimed = kswapd.sc.nr_reclaimed;
         kswapd.sc.nr_scanned = 0;
-        kswapd.sc.nr_to_reclaim = match self.config.kswapd {
-            KswapdPolicy::Linux61 | KswapdPolicy::Linux45 => self.mem.nodes[node.idx()].zones
-                [..=kswapd.zoneidx]
-                .iter()
-                .filter(|zone| zone.is_populated())
-                .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
-                .sum(),
-            KswapdPolicy::Linux2637 => u64::MAX,
-        };
+        kswapd.sc.nr_to_reclaim = self.mem.nodes[node.idx()].zones[..=kswapd.zoneidx]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
+            .sum();
+        if self.era.kswapd_restarts {
+            kswapd.sc.nr_to_reclaim = u64::MAX;
+        }
         self.kswapd_age_anon(ctx);
         Some(ShrinkNode::new(node))
     }
@@ -491,8 +480,7 @@ impl<O: Owners> Manager<O> {
     /// Keeps the anonymous lists in balance even while only page cache is taken.
     pub(super) fn kswapd_age_anon(&mut self, ctx: &Ctx) {
         let node = ctx.node;
-        // Before 5.8 every group's lists were looked at for themselves.
-        let each = self.config.lru != LruPolicy::Linux61;
+        let each = self.era.ages_by_own_lists;
         if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, false)) {
             return;
         }
@@ -518,12 +506,11 @@ impl<O: Owners> Manager<O> {
         if self.nodes[node.idx()].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
             self.wake_throttled(node, Throttle::Reserves);
         }
-        let policy = self.config.kswapd;
+        if self.era.kswapd_restarts {
+            return self.kswapd_round_end_2_6_37(ctx);
+        }
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let sc = &mut kswapd.sc;
-        if policy == KswapdPolicy::Linux2637 {
-            return self.kswapd_round_end_2637(ctx);
-        }
         if sc.order > 0 && sc.nr_reclaimed >= 2 << sc.order {
             sc.order = 0;
         }
@@ -550,60 +537,19 @@ impl<O: Owners> Manager<O> {
         (false, None)
     }
 
-    /// The 2.6.37 rule: below priority 10 wait for congestion; once 32 pages were freed in a
-    /// descent, begin a new one.
-    fn kswapd_round_end_2637(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
-        let node = ctx.node;
-        // Below a min mark there is no time to wait.
-        let under_min = self.mem.nodes[node.idx()]
-            .zones
-            .iter()
-            .any(|zone| zone.is_populated() && zone.free_pages() <= zone.wmark(Watermark::Min));
+    /// The end of a descent. Satisfied at the order asked for, it goes by the newest request.
+    fn kswapd_end(&mut self, node: NodeId) {
+        self.kswapd_end_balance(node);
         let kswapd = &mut self.nodes[node.idx()].kswapd;
-        let sc = &mut kswapd.sc;
-        let waits = sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2 && !under_min;
-        let wait = waits.then_some(Wait::Throttled {
-            node,
-            reason: Throttle::CongestionWait,
-            timeout: 100_000_000,
-        });
-        let descent = sc.nr_reclaimed - kswapd.round_scanned;
-        if descent >= SWAP_CLUSTER_MAX {
-            sc.priority = DEF_PRIORITY;
-            kswapd.round_scanned = sc.nr_reclaimed;
-            return (true, wait);
+        if kswapd.reclaim_order >= kswapd.alloc_order {
+            kswapd.alloc_order = kswapd.order;
+            kswapd.reclaim_order = kswapd.order;
+            kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
         }
-        sc.priority -= 1;
-        if sc.priority >= 0 {
-            return (true, wait);
-        }
-        if descent == 0 && sc.spares_no_priority() {
-            return (true, wait);
-        }
-        if descent == 0 {
-            kswapd.failures += 1;
-            return (false, wait);
-        }
-        sc.priority = DEF_PRIORITY;
-        kswapd.round_scanned = sc.nr_reclaimed;
-        (true, wait)
-    }
-
-    /// The end of a descent of Linux 4.5. It sleeps by what it has balanced, unless somebody wants a
-    /// larger block by now.
-    fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> Stage {
-        let request = self.nodes[node.idx()].kswapd.zoneidx;
-        self.kswapd_end(node);
-        let kswapd = &mut self.nodes[node.idx()].kswapd;
-        if kswapd.order > kswapd.alloc_order {
-            return Stage::Begin;
-        }
-        kswapd.zoneidx = end_zone.min(request);
-        Stage::TrySleep
     }
 
     /// The tail of `balance_pgdat`: take the boost off that was worked off.
-    fn kswapd_end(&mut self, node: NodeId) {
+    pub(super) fn kswapd_end_balance(&mut self, node: NodeId) {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let boosted = kswapd.boosts.iter().any(|&boost| boost > 0);
         let zoneidx = kswapd.zoneidx;
@@ -613,13 +559,6 @@ impl<O: Owners> Manager<O> {
         {
             zone.reclaim_active = false;
             zone.watermark_boost -= zone.watermark_boost.min(boost);
-        }
-        if kswapd.reclaim_order >= kswapd.alloc_order && self.config.kswapd != KswapdPolicy::Linux45
-        {
-            // Satisfied at the order asked for: go by the newest request.
-            kswapd.alloc_order = kswapd.order;
-            kswapd.reclaim_order = kswapd.order;
-            kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
         }
         if boosted {
             self.wakeup_kcompactd(node, PAGEBLOCK_ORDER, zoneidx);

@@ -2,7 +2,7 @@
 //!
 //! Linux: `balance_pgdat`, `kswapd_shrink_zone`, `zone_balanced`, `pgdat_balanced` (mm/vmscan.c) before
 //! and after Vlastimil Babka's "mm, kswapd: replace kswapd compaction with waking up kcompactd" of
-//! March 2016. [`BackgroundCompaction`] says which.
+//! March 2016. [`BackgroundCompaction`](crate::config::BackgroundCompaction) says which.
 //!
 //! Before (`kswapd`): a zone is balanced when it has its high mark *at the order asked for*. A round
 //! reclaims from the zones that are not, at order 0 where compaction could do the rest, and compacts
@@ -20,7 +20,6 @@
 use super::kswapd::Kswapd;
 use super::shrink_node::{NodeStep, ShrinkNode};
 use crate::compaction::{CompactMode, CompactResult, Compactor, Goal, RunId};
-use crate::config::BackgroundCompaction;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Step, Throttle};
@@ -35,6 +34,15 @@ use crate::zone::{Zone, MAX_NR_ZONES};
 
 /// A zone may be above its high mark by its hundredth before pressure on it ends.
 const KSWAPD_ZONE_BALANCE_GAP_RATIO: u64 = 100;
+
+/// What a node's kswapd remembers besides.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Zones {
+    /// Pages of each zone scanned since something was last reclaimed from it.
+    pub pages_scanned: [u64; MAX_NR_ZONES],
+    /// kswapd is compacting.
+    pub compacting: bool,
+}
 
 /// Where a descent is.
 #[derive(Clone, Debug)]
@@ -106,8 +114,9 @@ impl Balance {
 }
 
 impl<O: Owners> Manager<O> {
-    fn kswapd_compacts(&self) -> bool {
-        self.config.background_compaction == BackgroundCompaction::Kswapd
+    /// Whether the node's kswapd is compacting.
+    pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
+        self.nodes[node.idx()].kswapd.of_4_5.compacting
     }
 
     /// Whether a zone needs nothing of kswapd. `highorder`: for the waker, who wants a block.
@@ -121,7 +130,7 @@ impl<O: Owners> Manager<O> {
     ) -> bool {
         let flags = AllocFlags::at(Watermark::High);
         let mark = zone.wmark(Watermark::High) + gap;
-        if self.kswapd_compacts() {
+        if self.era.kswapd_compacts {
             return zone_watermark_ok(zone, order, mark, classzone, flags)
                 && (order == 0 || self.is_compactable(zone, order, classzone));
         }
@@ -138,6 +147,7 @@ impl<O: Owners> Manager<O> {
         crate::compaction::suitable::compaction_suitable(
             zone,
             &self.config,
+            &self.era,
             order,
             flags,
             classzone,
@@ -178,7 +188,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether a zone is worth scanning again.
     fn zone_reclaimable(&self, node: NodeId, zone: usize) -> bool {
-        self.nodes[node.idx()].kswapd.pages_scanned[zone]
+        self.nodes[node.idx()].kswapd.of_4_5.pages_scanned[zone]
             < self.zone_reclaimable_pages(node, zone) * 6
     }
 
@@ -225,7 +235,7 @@ impl<O: Owners> Manager<O> {
                 {
                     self.wake_throttled(node, Throttle::Reserves);
                 }
-                let compacts = self.kswapd_compacts();
+                let compacts = self.era.kswapd_compacts;
                 let sc = &mut self.nodes[node.idx()].kswapd.sc;
                 let order = sc.order;
                 if compacts && order > 0 && sc.nr_reclaimed >= 2 << order {
@@ -237,7 +247,7 @@ impl<O: Owners> Manager<O> {
                 state.at = if compacts { Place::Compact(0, None) } else { Place::End };
                 if compacts {
                     self.mem.vmstat.count(Event::CompactKswapd);
-                    self.nodes[node.idx()].kswapd.compacting = true;
+                    self.nodes[node.idx()].kswapd.of_4_5.compacting = true;
                 }
             }
             Place::Compact(..) => return self.kswapd_compact_step(state, ctx),
@@ -269,7 +279,7 @@ impl<O: Owners> Manager<O> {
         let (order, priority) = (sc.order, sc.priority);
         state.nr_attempted = 0;
         state.raise_priority = true;
-        state.needs_compaction = order > 0 && self.kswapd_compacts();
+        state.needs_compaction = order > 0 && self.era.kswapd_compacts;
         let end = (0..MAX_NR_ZONES).rev().find(|&index| {
             let zone = &self.mem.nodes[node.idx()].zones[index];
             zone.is_populated()
@@ -300,7 +310,8 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         let mut order = sc.order;
-        if order > 0 && self.kswapd_compacts() && self.is_compactable(zone, order, state.end_zone) {
+        if order > 0 && self.era.kswapd_compacts && self.is_compactable(zone, order, state.end_zone)
+        {
             order = 0;
         }
         let low = zone.wmark(Watermark::Low);
@@ -325,13 +336,25 @@ impl<O: Owners> Manager<O> {
         sc.only_zone = None;
         state.nr_attempted += sc.nr_to_reclaim;
         if sc.nr_reclaimed > state.reclaimed_before {
-            kswapd.pages_scanned[zone] = 0;
+            kswapd.of_4_5.pages_scanned[zone] = 0;
         } else {
-            kswapd.pages_scanned[zone] += sc.nr_scanned;
+            kswapd.of_4_5.pages_scanned[zone] += sc.nr_scanned;
         }
         if sc.nr_scanned >= sc.nr_to_reclaim {
             state.raise_priority = false;
         }
+    }
+
+    /// The end of a descent. It sleeps by what it has balanced, unless somebody wants a larger block by
+    /// now: whether that is so.
+    pub(super) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
+        self.kswapd_end_balance(node);
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if kswapd.order > kswapd.alloc_order {
+            return true;
+        }
+        kswapd.zoneidx = end_zone.min(kswapd.zoneidx);
+        false
     }
 
     /// Compacts the node's zones, asynchronously (Linux `compact_pgdat`).
@@ -376,7 +399,7 @@ impl<O: Owners> Manager<O> {
             }
             *zone += 1;
         }
-        self.nodes[node.idx()].kswapd.compacting = false;
+        self.nodes[node.idx()].kswapd.of_4_5.compacting = false;
         state.at = Place::End;
         Step::Continue
     }
@@ -390,70 +413,4 @@ impl Balance {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{CompactionPolicy, Config, KswapdPolicy};
-    use crate::gfp::Gfp;
-    use crate::node::NodeSpec;
-    use crate::process::Machine;
-    use crate::process::MmId;
-    use crate::reclaim::direct::DirectReclaim;
-    use crate::units::{Cpu, MemcgId};
-
-    const NODE: NodeId = NodeId(0);
-    const CTX: Ctx = Ctx { cpu: Cpu(0), node: NODE, now: 0, asker: MmId::NONE, memcg: MemcgId(0) };
-
-    fn machine(kswapd: KswapdPolicy, mib: u64) -> Machine {
-        let config = Config {
-            kswapd,
-            compaction: CompactionPolicy::Linux45,
-            background_compaction: BackgroundCompaction::Kcompactd,
-            ..Config::default()
-        };
-        Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap()
-    }
-
-    /// Takes single pages of one zone until it has none left.
-    fn exhaust(machine: &mut Machine, gfp: Gfp, zone: usize) {
-        let flags = AllocFlags::at(Watermark::None);
-        while machine.mem.nodes[0].zones[zone].free_pages() > 0 {
-            machine.mem.get_page_from_freelist(Cpu(0), NODE, 0, gfp, flags).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_quarter_of_a_node_is_enough_for_blocks_and_all_of_it_is_wanted_for_pages() {
-        // DMA has a quarter of 64 MiB less the little that boot keeps, and a sixteenth of 256.
-        for (mib, enough) in [(56, true), (256, false)] {
-            let mut machine = machine(KswapdPolicy::Linux45, mib);
-            exhaust(&mut machine, Gfp::KERNEL.with(Gfp::DMA32), 1);
-            // Without pages to reclaim a zone counts as balanced.
-            machine.nodes[0].zone_lru[1][2] = 1000;
-            machine.nodes[0].kswapd.pages_scanned = [0; MAX_NR_ZONES];
-            assert!(!machine.pgdat_balanced_4_5(NODE, 0, 1), "{mib} MiB");
-            let dma_only = machine.mem.nodes[0].zones[0].free_pages() > 1000;
-            assert_eq!(machine.pgdat_balanced_4_5(NODE, 3, 1), enough && dma_only, "{mib} MiB");
-            // Since 4.8 one zone is enough for either.
-            machine.config.kswapd = KswapdPolicy::Linux61;
-            assert_eq!(machine.pgdat_balanced(NODE, 0, 1), dma_only, "{mib} MiB");
-        }
-    }
-
-    #[test]
-    fn kswapd_descends_to_priority_1_and_a_task_to_0() {
-        let mut machine = machine(KswapdPolicy::Linux61, 8);
-        exhaust(&mut machine, Gfp::KERNEL, 0);
-        machine.take_work();
-        let mut reclaim = DirectReclaim::new(0, Gfp::KERNEL);
-        while !matches!(machine.direct_reclaim_step(&mut reclaim, &CTX), Step::Done(_)) {}
-        // The root's lists are visited once a round, of priorities 12 to 0.
-        assert_eq!(machine.take_work().lruvecs_visited, 13);
-        machine.wakeup_kswapd(NODE, 0, 2, true);
-        machine.effects.clear();
-        while machine.nodes[0].kswapd.failures == 0 {
-            let (_, effects) = machine.kswapd_step(NODE, Cpu(0), 0);
-            effects.discard();
-        }
-        assert_eq!(machine.take_work().lruvecs_visited, 12);
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@ mod graded;
 pub(crate) mod group_policy;
 mod isolate;
 pub mod kswapd;
+mod kswapd_2_6_37;
 mod kswapd_4_5;
 pub(crate) mod old_balance;
 mod protection;
@@ -22,6 +23,7 @@ pub mod shrink_node;
 mod shrink_priority;
 mod soft_limit;
 pub(crate) mod soft_limit_tree;
+mod write_2_6_37;
 
 use crate::digest::Digest;
 use crate::gfp::Gfp;

@@ -38,7 +38,7 @@ impl<O: Owners> Manager<O> {
         scanned: u64,
         rotated: u64,
     ) {
-        if self.config.lru != LruPolicy::Linux61 {
+        if self.era.balances_by_rotation {
             let recent = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()].recent;
             recent.recent_scanned[usize::from(file)] += scanned;
             recent.recent_rotated[usize::from(file)] += rotated;

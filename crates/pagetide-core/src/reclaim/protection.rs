@@ -10,7 +10,6 @@
 
 use super::group_policy::{GroupPolicy, Plan, Visit};
 use super::ScanControl;
-use crate::config::ShrinkPriorityPolicy;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, ROOT};
 use crate::owners::Owners;
@@ -31,7 +30,7 @@ impl GroupPolicy for Protection {
         if visit.memcg == target {
             return;
         }
-        if machine.config.shrink_priority == ShrinkPriorityPolicy::Posted {
+        if machine.era.gates_before_protection {
             machine.calculate_protection(target, visit.memcg);
         }
         let counter = &machine.memcgs[visit.memcg.idx()].memory;

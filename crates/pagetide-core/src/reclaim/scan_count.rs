@@ -7,7 +7,6 @@
 
 use super::group_policy::Plan;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
-use crate::config::LruPolicy;
 use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
@@ -105,7 +104,7 @@ impl<O: Owners> Manager<O> {
         lruvec.refaults = lruvec.workingset_activate;
     }
 
-    /// How anonymous memory and page cache share the pressure today.
+    /// How anonymous memory and page cache share the pressure.
     fn balance(&self, memcg: MemcgId, sc: &ScanControl, plan: Plan) -> Balance {
         let swappiness = u64::from(self.memcg_swappiness(memcg));
         let may_swap = sc.may_swap && !(sc.is_for_group() && swappiness == 0);
@@ -152,13 +151,15 @@ impl<O: Owners> Manager<O> {
             };
             size >> plan.priority
         });
-        let balance = match self.config.lru {
+        let balance = if self.era.balances_by_rotation {
+            // Ages what it remembers, whether or not there is anything to scan.
+            self.old_balance(memcg, node, sc, plan)
+        } else if scans == [0; 4] {
             // With many groups most visits end here: at a mild priority a small group has nothing to
             // share out, and how it would be shared takes a walk up the tree to know.
-            LruPolicy::Linux61 if scans == [0; 4] => return scans,
-            LruPolicy::Linux61 => self.balance(memcg, sc, plan),
-            // Ages what it remembers, whether or not there is anything to scan.
-            LruPolicy::Linux54 | LruPolicy::Linux33 => self.old_balance(memcg, node, sc, plan),
+            return scans;
+        } else {
+            self.balance(memcg, sc, plan)
         };
         Lru::EVICTABLE.map(|lru| {
             let scan = scans[lru as usize];

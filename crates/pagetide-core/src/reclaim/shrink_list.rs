@@ -11,7 +11,6 @@
 
 use super::isolate::Isolated;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
-use crate::config::{CgroupVersion, KswapdPolicy, LruPolicy};
 use crate::ctx::Ctx;
 use crate::effect::{Effect, Io};
 use crate::event::TraceEvent;
@@ -68,9 +67,10 @@ impl<O: Owners> Manager<O> {
     ) -> u64 {
         if lru.is_active() {
             let kind = if lru.is_file() { DEACTIVATE_FILE } else { DEACTIVATE_ANON };
-            let aged = match self.config.lru {
-                LruPolicy::Linux61 => sc.may_deactivate & kind != 0,
-                _ => sc.force_deactivate || self.is_to_be_aged(memcg, node, lru.is_file()),
+            let aged = if self.era.ages_by_own_lists {
+                sc.force_deactivate || self.is_to_be_aged(memcg, node, lru.is_file())
+            } else {
+                sc.may_deactivate & kind != 0
             };
             if aged {
                 self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
@@ -290,17 +290,13 @@ impl<O: Owners> Manager<O> {
         if dirty && !writeback {
             stat.unqueued_dirty += 1;
         }
-        let old = self.is_old_reclaim(sc);
-        let congested = if old {
-            dirty && self.owners.is_write_congested()
-        } else {
-            page.has(PageFlags::RECLAIM)
-        };
-        if congested && file && (old || writeback) {
+        if self.writes_files(sc) {
+            stat.congested += u64::from(dirty && self.owners.is_write_congested());
+            if page.has(PageFlags::WRITEBACK) {
+                return Verdict::Keep;
+            }
+        } else if file && writeback && page.has(PageFlags::RECLAIM) {
             stat.congested += 1;
-        }
-        if page.has(PageFlags::WRITEBACK) && old {
-            return Verdict::Keep;
         }
         if page.has(PageFlags::WRITEBACK) {
             let node = page.node();
@@ -308,7 +304,7 @@ impl<O: Owners> Manager<O> {
             if sc.is_kswapd() && marked && self.nodes[node.idx()].writeback {
                 stat.immediate += 1;
             } else if sc.is_for_group()
-                && self.config.cgroup == CgroupVersion::V1
+                && self.era.group_reclaim_awaits_writes
                 && marked
                 && (sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO)))
             {
@@ -365,8 +361,7 @@ impl<O: Owners> Manager<O> {
             if references == Judged::ReclaimClean || !may_enter_fs || !sc.may_writepage {
                 return Verdict::Keep;
             }
-            // Only kswapd may write to a congested disk (2.6.37; later nobody gets here).
-            if file && !sc.is_kswapd() && self.owners.is_write_congested() {
+            if file && !self.may_write_to_queue(sc) {
                 return Verdict::Keep;
             }
             self.pageout(pfn);
@@ -387,20 +382,11 @@ impl<O: Owners> Manager<O> {
         Verdict::Freed
     }
 
-    /// Whether the reclaimer follows 2.6.37 or older.
-    fn is_old_reclaim(&self, sc: &ScanControl) -> bool {
-        if sc.is_kswapd() {
-            self.config.kswapd == KswapdPolicy::Linux2637
-        } else {
-            self.config.direct_reclaim.is_old()
-        }
-    }
-
-    /// Whether reclaim itself may write a dirty file page. Since 3.2 only kswapd may, for a page
-    /// it has met before, on a node whose tail is all dirty.
+    /// Whether reclaim itself may write a dirty file page: only kswapd may, for a page it has met
+    /// before, on a node whose tail is all dirty.
     fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
         let page = &self.mem.pages[pfn.idx()];
-        self.is_old_reclaim(sc)
+        self.writes_files(sc)
             || (sc.is_kswapd()
                 && page.has(PageFlags::RECLAIM)
                 && self.nodes[page.node().idx()].dirty)
@@ -448,7 +434,7 @@ impl<O: Owners> Manager<O> {
         let referenced_page = page.test_clear(PageFlags::REFERENCED);
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
-            let first_is_enough = !page.is_file_lru() && self.config.lru != LruPolicy::Linux61;
+            let first_is_enough = !page.is_file_lru() && self.era.activates_new_anon;
             if referenced_page
                 || referenced_ptes > 1
                 || (executable && page.is_file_lru())

@@ -17,10 +17,10 @@ use super::soft_limit_tree::SoftReclaim;
 use super::ScanControl;
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
-use crate::config::{CgroupVersion, CompactionPolicy, DirectReclaimPolicy, GroupWalkPolicy};
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Throttle, Wait};
+use crate::era::CongestionNap;
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Watermark};
 use crate::lruvec::Lru;
@@ -206,8 +206,7 @@ impl<O: Owners> Manager<O> {
             inactive += stat(NodeStat::NrInactiveAnon);
         }
         let gap = compact_gap(sc.order);
-        // Up to 5.3 what compaction needs was enough, whatever the zone looked like.
-        if self.config.compaction == CompactionPolicy::Linux45 && sc.nr_reclaimed >= gap {
+        if self.era.reclaims_to_gap && sc.nr_reclaimed >= gap {
             return false;
         }
         let flags = AllocFlags::at(Watermark::Min);
@@ -218,8 +217,14 @@ impl<O: Owners> Manager<O> {
         };
         let ready = zones.iter().any(|zone| {
             zone.is_populated()
-                && compaction_suitable(zone, &self.config, sc.order, flags, sc.reclaim_idx)
-                    != CompactResult::Skipped
+                && compaction_suitable(
+                    zone,
+                    &self.config,
+                    &self.era,
+                    sc.order,
+                    flags,
+                    sc.reclaim_idx,
+                ) != CompactResult::Skipped
         });
         !ready && inactive > gap
     }
@@ -349,7 +354,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether this reclaimer shares its walk with others and may leave it early.
     fn walks_in_part(&self, sc: &ScanControl) -> bool {
-        self.config.group_walk == GroupWalkPolicy::Shared && !sc.is_kswapd() && !sc.full_walk
+        self.era.shares_walks && !sc.is_kswapd() && !sc.full_walk
     }
 
     fn first_of_walk(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
@@ -485,7 +490,6 @@ impl<O: Owners> Manager<O> {
     fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Wait> {
         let tally = &sc.tally;
         let node = pass.node;
-        let direct = self.config.direct_reclaim;
         let state = &mut self.nodes[node.idx()];
         let mut wait = None;
         if sc.is_kswapd() {
@@ -507,10 +511,10 @@ impl<O: Owners> Manager<O> {
             None => &mut state.congested,
             Some(lruvec) => &mut lruvec.congested,
         };
-        if is_congested && (sc.target.is_none() || self.config.cgroup == CgroupVersion::V2) {
+        if is_congested && (sc.target.is_none() || !self.era.group_reclaim_awaits_writes) {
             *congested = true;
         }
-        if !sc.is_kswapd() && *congested && direct == DirectReclaimPolicy::Linux61 {
+        if !sc.is_kswapd() && *congested && self.era.congestion_nap == CongestionNap::Never {
             wait = Some((Throttle::Congested, TICK));
         }
         if sc.nr_reclaimed > pass.reclaimed_before {

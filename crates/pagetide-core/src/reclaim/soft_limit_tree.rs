@@ -15,7 +15,7 @@
 
 use super::shrink_node::ShrinkLruvec;
 use super::{Reclaimer, ScanControl};
-use crate::config::{KswapdPolicy, SoftLimitPolicy};
+use crate::config::SoftLimitPolicy;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::event::TraceEvent;
@@ -250,7 +250,7 @@ impl<O: Owners> Manager<O> {
         inner.priority = 0;
         inner.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
         let mut zones_left = 0;
-        if self.config.kswapd == KswapdPolicy::Linux2637 {
+        if self.era.soft_limits_by_zone {
             zones_left = self.small_zones(node);
             inner.only_zone = (zones_left != 0).then(|| zones_left.trailing_zeros() as usize);
             zones_left &= zones_left.saturating_sub(1);

@@ -8,7 +8,6 @@
 
 use super::Fault;
 use crate::call::Outcome;
-use crate::config::CompactionPolicy;
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::page_request::{First, Lack, PageRequest, SlowRequest};
@@ -45,10 +44,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         // Since 4.20 the near node comes first.
-        let first = match self.config.compaction {
-            CompactionPolicy::Linux61 => First::NearPage,
-            CompactionPolicy::Linux45 => First::Page,
-        };
+        let first = if self.era.asks_once_for_huge { First::Page } else { First::NearPage };
         let request = PageRequest::huge(self.thp_gfp(fault.vma), ctx.memcg, first);
         let pfn = match self.request_page(ctx, slow, request) {
             Step::Continue => return Some(Step::Continue),

@@ -11,7 +11,6 @@
 
 use super::{Fault, Stage, SwapWindow, SwapinHistory};
 use crate::call::Outcome;
-use crate::config::LruPolicy;
 use crate::ctx::Ctx;
 use crate::effect::{Effect, Io, Step, Throttle, Wait};
 use crate::gfp::Gfp;
@@ -295,10 +294,7 @@ impl Machine {
         if fault.write {
             self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
         }
-        // Before 5.9 a page that came back was taken to be in use.
-        if self.config.lru != LruPolicy::Linux61
-            && !self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE)
-        {
+        if self.era.activates_new_anon && !self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE) {
             self.activate_page(ctx.cpu, pfn);
         }
         Some(fault.outcome())

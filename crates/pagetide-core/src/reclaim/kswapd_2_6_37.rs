@@ -1,0 +1,78 @@
+//! kswapd as it was in Linux 2.6.37, where it is another one.
+//!
+//! Linux: `sleeping_prematurely`, the end of a round of `balance_pgdat` (mm/vmscan.c). Every zone must
+//! reach its high mark. A descent begins again at priority 12 as soon as it has freed 32 pages; below
+//! priority 10 each round ends with a nap for congested disks.
+//!
+//! Differs from Linux: LRU lists belong to nodes, as since 4.8, so a round is one pass over the node.
+//!
+//! Invariant: called only where the [era](crate::era) says so.
+
+use crate::ctx::Ctx;
+use crate::effect::{Throttle, Wait};
+use crate::gfp::Watermark;
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
+
+/// What a node's kswapd remembers besides.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Descent {
+    /// Pages reclaimed before the present descent began.
+    pub reclaimed_before: u64,
+}
+
+impl<O: Owners> Manager<O> {
+    /// Whether every zone up to `highest_zoneidx` is above its high mark. Classzone 0: what a low zone
+    /// keeps from higher requests does not count against it. A zone without anything to reclaim is
+    /// passed over (`all_unreclaimable`).
+    pub(super) fn pgdat_balanced_2_6_37(
+        &self,
+        node: NodeId,
+        order: Order,
+        highest_zoneidx: usize,
+    ) -> bool {
+        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .all(|zone| {
+                self.has_high_mark(zone, order, 0)
+                    || self.zone_reclaimable_pages(node, zone.index) == 0
+            })
+    }
+
+    /// After a node pass: whether to go on, and a wait.
+    pub(super) fn kswapd_round_end_2_6_37(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
+        let node = ctx.node;
+        // Below a min mark there is no time to wait.
+        let under_min = self.mem.nodes[node.idx()]
+            .zones
+            .iter()
+            .any(|zone| zone.is_populated() && zone.free_pages() <= zone.wmark(Watermark::Min));
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let sc = &mut kswapd.sc;
+        let waits = sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2 && !under_min;
+        let wait = waits.then_some(Wait::Throttled {
+            node,
+            reason: Throttle::CongestionWait,
+            timeout: 100_000_000,
+        });
+        let reclaimed = sc.nr_reclaimed - kswapd.of_2_6_37.reclaimed_before;
+        if reclaimed < SWAP_CLUSTER_MAX {
+            sc.priority -= 1;
+            if sc.priority >= 0 {
+                return (true, wait);
+            }
+            if reclaimed == 0 && sc.spares_no_priority() {
+                return (true, wait);
+            }
+            if reclaimed == 0 {
+                kswapd.failures += 1;
+                return (false, wait);
+            }
+        }
+        sc.priority = DEF_PRIORITY;
+        kswapd.of_2_6_37.reclaimed_before = sc.nr_reclaimed;
+        (true, wait)
+    }
+}

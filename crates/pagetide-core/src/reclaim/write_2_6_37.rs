@@ -1,0 +1,42 @@
+//! Reclaim that writes file pages and naps for disks, as up to Linux 3.1.
+//!
+//! Linux: `shrink_page_list`, `may_write_to_queue`, `wait_iff_congested`, `congestion_wait` (2.6.37, and
+//! 2.6.35). A reclaimer writes what is dirty, a task only to a disk that is not congested. A page under
+//! writeback is passed over. Lists whose dirty pages all wait for a congested disk make tasks nap.
+//!
+//! Invariant: under Linux 6.1 no page is written or passed over for what is here, and nobody naps.
+
+use super::ScanControl;
+use crate::era::CongestionNap;
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::units::NodeId;
+
+impl<O: Owners> Manager<O> {
+    /// Whether this reclaimer is of a kernel that writes any dirty file page.
+    #[inline]
+    pub(super) fn writes_files(&self, sc: &ScanControl) -> bool {
+        if sc.is_kswapd() {
+            self.era.kswapd_writes_files
+        } else {
+            self.era.tasks_write_files
+        }
+    }
+
+    /// Whether a file page may be written now: only kswapd writes to a congested disk (Linux
+    /// `may_write_to_queue`).
+    pub(super) fn may_write_to_queue(&self, sc: &ScanControl) -> bool {
+        sc.is_kswapd() || !self.owners.is_write_congested()
+    }
+
+    /// Whether a direct reclaimer that got little sleeps until a disk has less to do.
+    pub(crate) fn waits_for_congestion(&self, node: NodeId) -> bool {
+        match self.era.congestion_nap {
+            CongestionNap::Never => false,
+            CongestionNap::IfCongested => {
+                self.nodes[node.idx()].congested && self.owners.is_write_congested()
+            }
+            CongestionNap::Always => true,
+        }
+    }
+}

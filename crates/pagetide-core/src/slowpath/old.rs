@@ -1,0 +1,77 @@
+//! The slow path of older kernels, where it is another one.
+//!
+//! Linux 4.5, orders above 0: a light compaction before every reclaim; after a reclaim that has freed
+//! something the whole again; one more compaction, and the end, for requests that may fail. Up to 4.6:
+//! reclaim follows reclaim without a look at the free lists, after a nap if disks are busy.
+//!
+//! Invariant: called only where the [era](crate::era) says so.
+
+use super::{AfterCompaction, SlowPath};
+use crate::compaction::direct::CompactPriority;
+use crate::compaction::CompactResult;
+use crate::config::ThpDefrag;
+use crate::ctx::Ctx;
+use crate::effect::{Step, Throttle};
+use crate::gfp::Gfp;
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::units::Pfn;
+
+/// The nap before reclaiming again (Linux: HZ/50).
+const REBALANCE_NAP: u64 = 20_000_000;
+
+impl SlowPath {
+    /// 4.5: the light compaction has made no block. Whether the request gives up: huge pages do where
+    /// compaction was deferred or contended, and do not compact harder.
+    pub(super) fn light_compaction_failed_4_5(&mut self, result: CompactResult) -> bool {
+        if !self.gfp.has(Gfp::TRANSHUGE.with(Gfp::NORETRY)) {
+            return false;
+        }
+        self.compact_priority = CompactPriority::Async;
+        matches!(result, CompactResult::Deferred | CompactResult::Contended)
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// 4.5: reclaim for a block has not brought one.
+    pub(super) fn after_reclaim_4_5(
+        &mut self,
+        state: &mut SlowPath,
+        progress: bool,
+        ctx: &Ctx,
+    ) -> Step<Option<Pfn>> {
+        let goes_on = !state.is_costly() && !state.gfp.has(Gfp::NORETRY);
+        if goes_on && progress {
+            // Once more from the top, with its light compaction.
+            state.compact_first = true;
+            return Step::Continue;
+        }
+        if goes_on {
+            return self.may_oom(state, false, ctx);
+        }
+        self.begin_compaction(state, state.compact_priority, AfterCompaction::Fail);
+        Step::Continue
+    }
+
+    /// Up to 4.6: reclaim again, after a wait of up to 20 ms for disks to write something.
+    pub(super) fn rebalance(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
+        self.begin_reclaim(state);
+        if self.waits_for_congestion(ctx.node) {
+            let wait = self.reclaim_throttle(ctx.node, Throttle::CongestionWait, REBALANCE_NAP);
+            return Step::Wait(wait);
+        }
+        Step::Continue
+    }
+
+    /// 4.5: what a fault may do for a huge page (Linux `alloc_hugepage_gfpmask`).
+    pub(crate) fn thp_gfp_4_5(&self, madvised: bool) -> Gfp {
+        let works = match self.config.thp_defrag {
+            ThpDefrag::Always => true,
+            ThpDefrag::Madvise | ThpDefrag::DeferMadvise => madvised,
+            ThpDefrag::Defer | ThpDefrag::Never => false,
+        };
+        // `GFP_TRANSHUGE` of 4.4 to 4.6 left kswapd asleep.
+        let gfp = if works { Gfp::DIRECT_RECLAIM } else { Gfp::EMPTY };
+        Gfp::TRANSHUGE_LIGHT.with(Gfp::NORETRY).with(gfp)
+    }
+}
