@@ -7,6 +7,11 @@
 mod groups;
 mod huge;
 mod slab;
+pub(crate) mod violation;
+
+pub use violation::Violation;
+
+pub(crate) use violation::check;
 
 use crate::era::Era;
 use crate::lruvec::{Lru, NR_LRU_LISTS};
@@ -16,30 +21,8 @@ use crate::page::{PageFlags, Place};
 use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::NodeStat;
 use alloc::format;
-use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-
-/// The first violated invariant, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation(pub String);
-
-impl core::fmt::Display for Violation {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl core::error::Error for Violation {}
-
-macro_rules! check {
-    ($condition:expr, $($message:tt)+) => {
-        if !$condition {
-            return Err($crate::audit::Violation(alloc::format!($($message)+)));
-        }
-    };
-}
-pub(crate) use check;
 
 impl<O: Owners> Manager<O> {
     /// Checks everything. O(frames + entries + cached pages).

@@ -12,46 +12,18 @@
 mod kernel;
 
 use crate::ctx::Ctx;
-use crate::digest::Digest;
 use crate::effect::{Step, Throttle, Wait};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position, ROOT};
+use crate::memcg_stock::{Stock, MEMCG_CHARGE_BATCH};
 use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
 use crate::reclaim::shrink_node::TICK;
 use crate::units::{Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER};
 
-/// Pages charged at a time (Linux `MEMCG_CHARGE_BATCH`; 32 until 6.0).
-pub const MEMCG_CHARGE_BATCH: u64 = 64;
-
 /// Fruitless reclaims before the group is out of memory.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
-
-/// Charges of a group that a CPU has in advance.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stock {
-    pub memcg: MemcgId,
-    pub nr_pages: u64,
-}
-
-impl Stock {
-    pub const EMPTY: Stock = Stock { memcg: MemcgId::NONE, nr_pages: 0 };
-
-    pub fn digest(&self, digest: &mut Digest) {
-        let Stock { memcg, nr_pages } = self;
-        digest.write_all(&[memcg.0.into(), *nr_pages]);
-    }
-}
-
-/// How many pages one CPU has charged and uncharged for a group (Linux
-/// `memcg_vmstats_percpu::nr_page_events`), and at what count the soft-limit tree is next updated.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CpuEvents {
-    pub nr_page_events: u64,
-    pub threshold_target: u64,
-    pub soft_limit_target: u64,
-}
 
 /// A charge that met a limit.
 #[derive(Clone, Debug)]

@@ -13,8 +13,6 @@
 
 use crate::effect::Throttle;
 use crate::gfp::Gfp;
-use crate::manager::Manager;
-use crate::owners::Owners;
 use crate::units::{Asker, MemcgId, NodeId, Order};
 use alloc::vec::Vec;
 
@@ -292,6 +290,17 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
+    /// An empty log, on or off.
+    pub(crate) fn new(enabled: bool) -> EventLog {
+        EventLog { enabled, ..EventLog::default() }
+    }
+
+    /// Moves what was recorded to the end of `events`.
+    #[inline]
+    pub(crate) fn take(&mut self, events: &mut Vec<TraceEvent>) {
+        events.append(&mut self.buffer);
+    }
+
     /// Notes an event, if anybody wants to know.
     #[inline]
     pub fn record(&mut self, event: TraceEvent) {
@@ -304,19 +313,6 @@ impl EventLog {
     #[inline(never)]
     fn push(&mut self, event: TraceEvent) {
         self.buffer.push(event);
-    }
-}
-
-impl<O: Owners> Manager<O> {
-    /// Turns the log of events on, or off and empty.
-    pub fn record_events(&mut self, enabled: bool) {
-        self.events = EventLog { enabled, ..EventLog::default() };
-    }
-
-    /// Moves what was recorded since the last call to the end of `events`.
-    #[inline]
-    pub fn take_events(&mut self, events: &mut Vec<TraceEvent>) {
-        events.append(&mut self.events.buffer);
     }
 }
 

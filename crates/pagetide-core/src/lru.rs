@@ -13,34 +13,9 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
+use crate::pagevec::PAGEVEC_SIZE;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
-use alloc::vec::Vec;
-
-/// Pages a batch holds (Linux `PAGEVEC_SIZE`).
-pub const PAGEVEC_SIZE: usize = 15;
-
-/// The batches of one CPU.
-#[derive(Clone, Debug, Default)]
-pub struct LruBatches {
-    /// Pages to add to a list.
-    pub add: Vec<Pfn>,
-    /// Pages to move to their active list.
-    pub activate: Vec<Pfn>,
-    /// Written pages to move to the tail for reclaim.
-    pub rotate: Vec<Pfn>,
-}
-
-impl LruBatches {
-    /// Empty batches with room for a full one.
-    pub fn new() -> LruBatches {
-        LruBatches {
-            add: Vec::with_capacity(PAGEVEC_SIZE),
-            activate: Vec::with_capacity(PAGEVEC_SIZE),
-            rotate: Vec::with_capacity(PAGEVEC_SIZE),
-        }
-    }
-}
 
 impl<O: Owners> Manager<O> {
     /// Adds a page that just became somebody's to the LRU, by way of the CPU's batch.

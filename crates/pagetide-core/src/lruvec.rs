@@ -11,9 +11,17 @@
 
 use crate::list::List;
 use crate::page::{Page, PageArray, PageFlags, Place};
-use crate::reclaim::old_balance::ReclaimStat;
 use crate::units::{MemcgId, Pfn};
 use crate::zone::MAX_NR_ZONES;
+
+/// What reclaim has met lately on the lists of one group: [anonymous, file].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReclaimStat {
+    /// Pages looked at.
+    pub recent_scanned: [u64; 2],
+    /// Pages found in use.
+    pub recent_rotated: [u64; 2],
+}
 
 /// Number of LRU lists, the unevictable one included.
 pub const NR_LRU_LISTS: usize = 5;

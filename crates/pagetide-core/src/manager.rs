@@ -10,19 +10,19 @@
 use crate::boot::SetupError;
 use crate::call::Call;
 use crate::call::Outcome;
-use crate::charge::Stock;
 use crate::compaction::Compactions;
 use crate::config::Config;
 use crate::effect::{Effect, Effects, Step, Throttle};
 use crate::era::Era;
-use crate::event::EventLog;
-use crate::lru::LruBatches;
+use crate::event::{EventLog, TraceEvent};
 use crate::memcg::{Memcg, ROOT};
+use crate::memcg_stock::Stock;
 use crate::node::NodeSpec;
 use crate::owners::Owners;
 use crate::page::PageFlags;
 use crate::page_alloc::Memory;
 use crate::page_size::PageSize;
+use crate::pagevec::LruBatches;
 use crate::pgdat::NodeState;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
@@ -213,5 +213,16 @@ impl<O: Owners> Manager<O> {
     /// Wakes the tasks that sleep on a node for a reason.
     pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
         self.effects.push(Effect::WakeThrottled(node, reason));
+    }
+
+    /// Turns the log of events on, or off and empty.
+    pub fn record_events(&mut self, enabled: bool) {
+        self.events = EventLog::new(enabled);
+    }
+
+    /// Moves what was recorded since the last call to the end of `events`.
+    #[inline]
+    pub fn take_events(&mut self, events: &mut Vec<TraceEvent>) {
+        self.events.take(events);
     }
 }

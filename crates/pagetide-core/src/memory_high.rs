@@ -7,12 +7,13 @@
 //!
 //! Invariant: a task owes at most what it charged since it last paid.
 
-use crate::charge::{MAX_RECLAIM_RETRIES, MEMCG_CHARGE_BATCH};
+use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::ctx::Ctx;
 use crate::effect::{Step, Throttle, Wait};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position};
+use crate::memcg_stock::MEMCG_CHARGE_BATCH;
 use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{MemcgId, SWAP_CLUSTER_MAX};

@@ -11,7 +11,7 @@
 //! Invariant: owners change no page, list or counter of the ground floor from the methods that take
 //! `self`; those that take the whole manager say in their name what they are to do.
 
-use crate::audit::Violation;
+use crate::audit::violation::Violation;
 use crate::call::Outcome;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
@@ -20,8 +20,8 @@ use crate::manager::Manager;
 use crate::memcg::Within;
 use crate::page::{Page, PageFlags};
 use crate::page_request::SlowRequest;
+use crate::shadow::Shadow;
 use crate::units::{Asker, Cpu, MemcgId, Nanos, Pfn, SwapSlot};
-use crate::workingset::Shadow;
 use core::fmt::Debug;
 
 /// Where a page belongs: its owner, and its place there (`Page::{mapping, index}`).

@@ -10,15 +10,15 @@
 //!
 //! [`Memory::digest`]: crate::page_alloc::Memory::digest
 
-use crate::charge::CpuEvents;
 use crate::config::{Config, Khugepaged};
 use crate::digest::Digest;
 use crate::lruvec::Lruvec;
+use crate::lruvec::ReclaimStat;
 use crate::manager::Manager;
 use crate::memcg::{Memcg, MemcgEvents};
+use crate::memcg_stock::CpuEvents;
 use crate::owners::Owners;
 use crate::pgdat::NodeState;
-use crate::reclaim::old_balance::ReclaimStat;
 use crate::slab::cached::CachedLists;
 use crate::units::Pfn;
 use crate::watermark::{WatermarkInputs, WmarkKbytes};

@@ -8,8 +8,8 @@
 //! `private` and [`PageFlags::SWAPCACHE`](crate::page::PageFlags::SWAPCACHE) set.
 
 use crate::digest::Digest;
+use crate::shadow::Shadow;
 use crate::units::{MemcgId, Pfn, SwapSlot};
-use crate::workingset::Shadow;
 use alloc::vec::Vec;
 
 /// Slots in a run that allocation fills before it looks elsewhere (Linux `SWAPFILE_CLUSTER`).

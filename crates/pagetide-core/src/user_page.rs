@@ -10,9 +10,9 @@ use crate::buddy::clear_tails;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page::{Page, PageFlags, Place};
+use crate::shadow::Shadow;
 use crate::units::{Cpu, NodeId, Pfn, SwapSlot, HPAGE_PMD_ORDER};
 use crate::vmstat::NodeStat;
-use crate::workingset::Shadow;
 
 impl<O: Owners> Manager<O> {
     /// Marks a freshly allocated page as user memory of its kind.

@@ -404,7 +404,7 @@ impl Machine {
     pub(crate) fn remove_from_page_cache(
         &mut self,
         pfn: Pfn,
-        shadow: crate::workingset::Shadow,
+        shadow: crate::shadow::Shadow,
         cpu: Cpu,
     ) {
         let page = &mut self.mem.pages[pfn.idx()];

@@ -11,9 +11,9 @@
 use crate::digest::Digest;
 use crate::page_size::PageSize;
 use crate::process::page_table::VmaId;
+use crate::shadow::Shadow;
 use crate::slab::Object;
 use crate::units::Pfn;
-use crate::workingset::Shadow;
 use alloc::vec;
 use alloc::vec::Vec;
 

@@ -17,8 +17,8 @@ use crate::effect::{Io, Step};
 use crate::memcg::Within;
 use crate::owners::{Gone, Owners, OwnersReport, References, Slot, Store, Unmapped};
 use crate::page_request::SlowRequest;
+use crate::shadow::Shadow;
 use crate::units::{Asker, Cpu, FileId, MemcgId, Nanos, Pfn};
-use crate::workingset::Shadow;
 
 impl Processes {
     /// An entry that maps a page, or might: that of the file's first mapping.

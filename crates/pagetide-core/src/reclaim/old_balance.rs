@@ -19,15 +19,6 @@ use crate::owners::Owners;
 use crate::units::{MemcgId, NodeId};
 use crate::vmstat::NodeStat;
 
-/// What reclaim has met lately on the lists of one group: [anonymous, file].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReclaimStat {
-    /// Pages looked at.
-    pub recent_scanned: [u64; 2],
-    /// Pages found in use.
-    pub recent_rotated: [u64; 2],
-}
-
 impl<O: Owners> Manager<O> {
     /// Pages of a kind were looked at, and some of them found in use.
     pub(crate) fn note_recent(

@@ -13,7 +13,7 @@
 //! Invariant: [`ShrinkNode`] holds everything between two batches; a step is one batch.
 
 use super::group_policy::{Plan, Visit, Walk};
-use super::soft_limit_tree::SoftReclaim;
+use super::soft_limit_tree::reclaim::SoftReclaim;
 use super::ScanControl;
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;

@@ -8,12 +8,12 @@
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
-use crate::charge::MEMCG_CHARGE_BATCH;
 use crate::config::SlabAccounting;
 use crate::ctx::Ctx;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
+use crate::memcg_stock::MEMCG_CHARGE_BATCH;
 use crate::owners::Owners;
 use crate::units::{Asker, CacheId, Cpu};
 use alloc::vec::Vec;

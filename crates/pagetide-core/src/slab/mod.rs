@@ -27,10 +27,13 @@ pub mod slabinfo;
 #[cfg(test)]
 mod tests;
 
+mod caches;
+
 use crate::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::control::Errno;
 use crate::digest::Digest;
 use crate::manager::Manager;
+use crate::memcg::Position;
 use crate::owners::Owners;
 use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::collections::VecDeque;
@@ -39,7 +42,6 @@ use alloc::vec::Vec;
 pub use kmem_cache::{CacheSpec, KmemCache};
 use kmem_cache::{Seat, Shape, Slab};
 use objcg::ObjCgroups;
-use per_group::DeferredWork;
 
 /// An object that a cache has handed out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,6 +115,26 @@ const KMALLOC_SIZES: [u32; 13] = [8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2
 /// The three kinds of `kmalloc`: plain, charged to groups, reclaimable. Plain ones come first.
 const KMALLOC_KINDS: [(&str, bool, bool); 3] =
     [("kmalloc-", false, false), ("kmalloc-cg-", true, false), ("kmalloc-rcl-", false, true)];
+
+/// What a worker is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DeferredWork {
+    /// Make a group's clone of a cache.
+    Create { root: CacheId, group: Position },
+    /// Empty a clone whose group is gone.
+    Shrink { clone: CacheId },
+}
+
+impl DeferredWork {
+    pub fn digest(&self, digest: &mut Digest) {
+        match self {
+            DeferredWork::Create { root, group } => {
+                digest.write_all(&[0, root.0.into(), group.id.0.into(), group.generation.into()]);
+            }
+            DeferredWork::Shrink { clone } => digest.write_all(&[1, clone.0.into()]),
+        }
+    }
+}
 
 /// All caches of a machine.
 #[derive(Clone, Debug)]

@@ -9,10 +9,9 @@
 //! Invariant: `clones` of a root cache names, for each group, its clone, none, or that one is being made;
 //! a clone is in its group's list. A group that is `dying` has clones, or groups below it that have.
 
-use super::{CacheSpec, KmemCache, Object, Shape};
+use super::{CacheSpec, DeferredWork, KmemCache, Object, Shape};
 use crate::config::SlabAccounting;
 use crate::ctx::Ctx;
-use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Step};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
@@ -23,26 +22,6 @@ use alloc::format;
 
 /// A clone that is being made.
 const PENDING: CacheId = CacheId(u32::MAX - 1);
-
-/// What a worker is to do.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum DeferredWork {
-    /// Make a group's clone of a cache.
-    Create { root: CacheId, group: Position },
-    /// Empty a clone whose group is gone.
-    Shrink { clone: CacheId },
-}
-
-impl DeferredWork {
-    pub fn digest(&self, digest: &mut Digest) {
-        match self {
-            DeferredWork::Create { root, group } => {
-                digest.write_all(&[0, root.0.into(), group.id.0.into(), group.generation.into()]);
-            }
-            DeferredWork::Shrink { clone } => digest.write_all(&[1, clone.0.into()]),
-        }
-    }
-}
 
 impl<O: Owners> Manager<O> {
     /// A group's clone of a cache, if it is there.

@@ -1,0 +1,25 @@
+//! What an audit finds.
+
+use alloc::string::String;
+
+/// The first violated invariant, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation(pub String);
+
+impl core::fmt::Display for Violation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for Violation {}
+
+/// Ends an audit with a [`Violation`], unless something holds.
+macro_rules! check {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::audit::violation::Violation(alloc::format!($($message)+)));
+        }
+    };
+}
+pub(crate) use check;

@@ -1,0 +1,333 @@
+//! The tree of groups: making and removing them, walking over them, and what a removed one leaves to its
+//! parent.
+//!
+//! Linux: `mem_cgroup_css_alloc`, `mem_cgroup_css_offline` (mm/memcontrol.c), `css_next_descendant_pre`
+//! (kernel/cgroup/cgroup.c, 6.1).
+
+use super::{Memcg, MemcgEvents, MemoryEvent, Position, Within, ROOT};
+use crate::config::SlabAccounting;
+use crate::control::Errno;
+use crate::lruvec::{Lru, Lruvec};
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::page_counter::UNLIMITED;
+use crate::units::{MemcgId, NodeId};
+use alloc::string::String;
+
+impl<O: Owners> Manager<O> {
+    /// Adds a group under `parent` (mkdir).
+    ///
+    /// # Errors
+    /// ENOENT if there is no such parent, ENOSPC if there are 65534 groups already, or 65535 that have or
+    /// had objects which are still there.
+    pub fn create_memcg(&mut self, name: String, parent: MemcgId) -> Result<MemcgId, Errno> {
+        if !self.memcg_is_online(parent) {
+            return Err(Errno::Enoent);
+        }
+        let has_owner = self.slabs.accounting == SlabAccounting::PerObject;
+        if has_owner && !self.slabs.objcgs.has_room() {
+            return Err(Errno::Enospc);
+        }
+        let nr_nodes = self.nodes.len();
+        let mut group = Memcg::new(name, parent, nr_nodes);
+        group.swappiness = self.memcgs[parent.idx()].swappiness;
+        let id = match self.free_memcgs.pop() {
+            Some(id) => {
+                group.generation = self.memcgs[id.idx()].generation;
+                self.memcgs[id.idx()] = group;
+                id
+            }
+            None => {
+                let id = MemcgId(u16::try_from(self.memcgs.len()).unwrap_or(u16::MAX));
+                if id.is_none() {
+                    return Err(Errno::Enospc);
+                }
+                self.memcgs.push(group);
+                id
+            }
+        };
+        let last = core::mem::replace(&mut self.memcgs[parent.idx()].last_child, id);
+        self.memcgs[id.idx()].prev_sibling = last;
+        if last.is_some() {
+            self.memcgs[last.idx()].next_sibling = id;
+        } else {
+            self.memcgs[parent.idx()].first_child = id;
+        }
+        if has_owner {
+            self.create_objcg(id);
+        }
+        Ok(id)
+    }
+
+    /// Removes a group (rmdir). What it holds goes to its parent.
+    ///
+    /// # Errors
+    /// EBUSY if it has tasks or groups of its own, or is the root; ENOENT if there is none.
+    pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), Errno> {
+        if !self.memcg_is_online(id) {
+            return Err(Errno::Enoent);
+        }
+        let group = &self.memcgs[id.idx()];
+        if id == ROOT || group.nr_tasks > 0 || self.children(id).any(|child| child.online) {
+            return Err(Errno::Ebusy);
+        }
+        let parent = group.parent;
+        self.set_protection(id, 0, 0);
+        self.drain_all_stock(id);
+        self.lru_add_drain_all();
+        self.reparent_lists(id, parent);
+        self.reparent_tables(id, parent);
+        if self.memcgs[id.idx()].swap.usage > 0 {
+            self.swap.reparent(id, parent);
+        }
+        self.forget_soft_limit(id);
+        self.memcgs[id.idx()].soft_limit = UNLIMITED;
+        self.reparent_kernel_memory(id, parent);
+        let group = &mut self.memcgs[id.idx()];
+        debug_assert!(group.charged == 0, "{} pages left in a removed group", group.charged);
+        group.online = false;
+        group.dying = true;
+        self.release_memcg_if_unused(id);
+        Ok(())
+    }
+
+    /// Objects and their charges go to the parent, unless caches of the group's own keep them; then they
+    /// keep the group as well. What went is off the group's counters.
+    fn reparent_kernel_memory(&mut self, id: MemcgId, parent: MemcgId) {
+        self.reparent_cached(id, parent);
+        let keeps = match self.slabs.accounting {
+            SlabAccounting::Off => false,
+            SlabAccounting::PerObject => {
+                self.reparent_objcgs(id, parent);
+                false
+            }
+            SlabAccounting::PerGroupCachesReparent => {
+                self.deactivate_clones(id, parent);
+                false
+            }
+            SlabAccounting::PerGroupCaches => {
+                self.deactivate_clones(id, parent);
+                true
+            }
+        };
+        if !keeps {
+            let pages = core::mem::take(&mut self.memcgs[id.idx()].kernel_pages);
+            self.memcgs[parent.idx()].kernel_pages += pages;
+        }
+        // What dying groups below it have stays where it is.
+        let kept = self.memcgs[id.idx()].kernel_pages
+            + self.children(id).map(|child| child.memory.usage).sum::<u64>();
+        let group = &mut self.memcgs[id.idx()];
+        let memory = core::mem::replace(&mut group.memory.usage, kept) - kept;
+        let kmem = core::mem::replace(&mut group.kmem.usage, kept) - kept;
+        let swap = core::mem::take(&mut group.swap.usage);
+        if parent == ROOT {
+            // The root's own pages and slots are charged to nobody.
+            let root = &mut self.memcgs[ROOT.idx()];
+            root.memory.usage -= memory;
+            root.kmem.usage -= kmem;
+            root.swap.usage -= swap;
+        }
+    }
+
+    /// The groups right below one.
+    fn children(&self, id: MemcgId) -> impl Iterator<Item = &Memcg> {
+        let first = self.memcgs[id.idx()].first_child;
+        core::iter::successors(self.memcgs.get(first.idx()), |child| {
+            self.memcgs.get(child.next_sibling.idx())
+        })
+    }
+
+    /// A removed group that nothing holds any more is gone: its id may be used again.
+    pub(crate) fn release_memcg_if_unused(&mut self, id: MemcgId) {
+        let group = &self.memcgs[id.idx()];
+        if !group.dying || !group.clones.is_empty() || group.first_child.is_some() {
+            return;
+        }
+        let parent = group.parent;
+        self.forget_positions(id);
+        self.unlink(id);
+        let group = &mut self.memcgs[id.idx()];
+        debug_assert!(group.kernel_pages == 0 && group.memory.usage == 0, "{id:?} has memory");
+        let mut events = group.events;
+        events.add(&group.removed_events);
+        let generation = group.generation + 1;
+        self.memcgs[id.idx()] =
+            Memcg { online: false, generation, ..Memcg::new(String::new(), MemcgId::NONE, 0) };
+        self.memcgs[parent.idx()].removed_events.add(&events);
+        self.free_memcgs.push(id);
+        self.release_memcg_if_unused(parent);
+    }
+
+    fn unlink(&mut self, id: MemcgId) {
+        let Memcg { parent, prev_sibling, next_sibling, .. } = self.memcgs[id.idx()];
+        if prev_sibling.is_some() {
+            self.memcgs[prev_sibling.idx()].next_sibling = next_sibling;
+        } else {
+            self.memcgs[parent.idx()].first_child = next_sibling;
+        }
+        if next_sibling.is_some() {
+            self.memcgs[next_sibling.idx()].prev_sibling = prev_sibling;
+        } else {
+            self.memcgs[parent.idx()].last_child = prev_sibling;
+        }
+    }
+
+    /// Hands the pages on a group's lists to its parent, as the parent's next to be reclaimed.
+    fn reparent_lists(&mut self, id: MemcgId, parent: MemcgId) {
+        for node in 0..self.nodes.len() {
+            for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
+                loop {
+                    let pages = &mut self.mem.pages;
+                    let lruvec = &mut self.memcgs[id.idx()].lruvecs[node];
+                    let pfn = lruvec.lists[lru as usize].head;
+                    if pfn.is_none() {
+                        break;
+                    }
+                    lruvec.remove(pages, pfn, lru);
+                    pages[pfn.idx()].memcg = parent;
+                    let nr = pages[pfn.idx()].nr_pages();
+                    // The parent's sum over its subtree has them already; a group that its caches
+                    // hold is met in walks and must not count them still.
+                    lruvec.subtree[lru as usize] -= nr;
+                    self.memcgs[parent.idx()].lruvecs[node].add_tail(pages, pfn);
+                    self.memcgs[id.idx()].charged -= nr;
+                    self.memcgs[parent.idx()].charged += nr;
+                }
+            }
+        }
+        // Pages that compaction has off their lists belong to whoever they will come back to.
+        for (pfn, _) in self.compactions.in_flight() {
+            let page = &mut self.mem.pages[pfn.idx()];
+            if page.memcg == id {
+                page.memcg = parent;
+                self.memcgs[id.idx()].charged -= 1;
+                self.memcgs[parent.idx()].charged += 1;
+            }
+        }
+    }
+
+    /// Page tables of a task that moved away stay charged where they were made.
+    fn reparent_tables(&mut self, id: MemcgId, parent: MemcgId) {
+        if self.memcgs[id.idx()].charged == 0 {
+            return;
+        }
+        let (pages, memcgs) = (&mut self.mem.pages, &mut self.memcgs);
+        self.owners.for_each_own_frame(&mut |table| {
+            let page = &mut pages[table.idx()];
+            if page.memcg == id {
+                page.memcg = parent;
+                memcgs[id.idx()].charged -= 1;
+                memcgs[parent.idx()].charged += 1;
+            }
+        });
+    }
+
+    /// Whether there is such a group.
+    pub fn memcg_is_online(&self, id: MemcgId) -> bool {
+        self.memcgs.get(id.idx()).is_some_and(|memcg| memcg.online)
+    }
+
+    /// Ids of the groups that are there, in the order of a walk over the tree, the root first.
+    pub fn memcg_ids(&self) -> impl Iterator<Item = MemcgId> + '_ {
+        core::iter::successors(Some(ROOT), |&id| self.next_memcg(ROOT, id))
+    }
+
+    /// The group after `at` in a walk over `root` and what is below it, parents first (Linux
+    /// `css_next_descendant_pre`).
+    pub(crate) fn next_memcg(&self, root: MemcgId, at: MemcgId) -> Option<MemcgId> {
+        let child = self.memcgs[at.idx()].first_child;
+        if child.is_some() {
+            return Some(child);
+        }
+        let mut at = at;
+        while at != root {
+            let group = &self.memcgs[at.idx()];
+            if group.next_sibling.is_some() {
+                return Some(group.next_sibling);
+            }
+            at = group.parent;
+        }
+        None
+    }
+
+    /// Whether `memcg` is `ancestor` or below it.
+    pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
+        Within::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
+    }
+
+    /// A position at a group that is there now.
+    pub(crate) fn position_of(&self, id: MemcgId) -> Position {
+        Position { id, generation: self.memcgs[id.idx()].generation }
+    }
+
+    /// The group of a position, unless it was removed meanwhile.
+    pub(crate) fn at_position(&self, position: Position) -> Option<MemcgId> {
+        let group = &self.memcgs[position.id.idx()];
+        (group.online && group.generation == position.generation).then_some(position.id)
+    }
+
+    /// The same for a walk, which meets removed groups as long as their caches hold them.
+    pub(crate) fn at_position_in_walk(&self, position: Position) -> Option<MemcgId> {
+        let group = &self.memcgs[position.id.idx()];
+        let exists = group.online || group.dying;
+        (exists && group.generation == position.generation).then_some(position.id)
+    }
+
+    /// Walks that remember their place start anew if they remember a group that goes (Linux
+    /// `invalidate_reclaim_iterators`).
+    fn forget_positions(&mut self, id: MemcgId) {
+        let mut at = id;
+        while at.is_some() {
+            let group = &mut self.memcgs[at.idx()];
+            for lruvec in &mut group.lruvecs {
+                if lruvec.reclaim_position == id {
+                    lruvec.reclaim_position = MemcgId::NONE;
+                }
+            }
+            at = group.parent;
+        }
+    }
+
+    /// Swappiness of a group: its own (version 1), or the machine's.
+    pub(crate) fn memcg_swappiness(&self, memcg: MemcgId) -> u32 {
+        self.memcgs[memcg.idx()].swappiness.unwrap_or(self.config.swappiness)
+    }
+
+    /// Slots that a group may still take (Linux `mem_cgroup_get_nr_swap_pages`).
+    pub(crate) fn memcg_swap_left(&self, memcg: MemcgId) -> u64 {
+        let mut left = u64::from(self.swap.free());
+        let mut at = memcg;
+        while at.is_some() && at != ROOT {
+            left = left.min(self.memcgs[at.idx()].swap.margin());
+            at = self.memcgs[at.idx()].parent;
+        }
+        left
+    }
+
+    /// Counts an event of memory.events in a group and those above.
+    pub(crate) fn memory_event(&mut self, memcg: MemcgId, event: MemoryEvent) {
+        let mut at = memcg;
+        while at.is_some() {
+            self.memcgs[at.idx()].memory_events[event as usize] += 1;
+            at = self.memcgs[at.idx()].parent;
+        }
+    }
+
+    /// Counters of a group and everything below it, removed groups included (memory.stat).
+    pub fn memcg_events(&self, memcg: MemcgId) -> MemcgEvents {
+        let mut sum = MemcgEvents::default();
+        let mut at = Some(memcg);
+        while let Some(id) = at {
+            sum.add(&self.memcgs[id.idx()].events);
+            sum.add(&self.memcgs[id.idx()].removed_events);
+            at = self.next_memcg(memcg, id);
+        }
+        sum
+    }
+
+    /// Sizes of a group's lists on a node.
+    pub(crate) fn lruvec(&self, memcg: MemcgId, node: NodeId) -> &Lruvec {
+        &self.memcgs[memcg.idx()].lruvecs[node.idx()]
+    }
+}

@@ -1,0 +1,36 @@
+//! Charges that a CPU makes in advance, so that most need not climb the tree.
+//!
+//! Linux: `struct memcg_stock_pcp` (mm/memcontrol.c, 6.1).
+//!
+//! Invariant: what is in a stock is in the usage of its group and of those above it.
+
+use crate::digest::Digest;
+use crate::units::MemcgId;
+
+/// Pages charged at a time (Linux `MEMCG_CHARGE_BATCH`; 32 until 6.0).
+pub const MEMCG_CHARGE_BATCH: u64 = 64;
+
+/// Charges of a group that a CPU has in advance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stock {
+    pub memcg: MemcgId,
+    pub nr_pages: u64,
+}
+
+impl Stock {
+    pub const EMPTY: Stock = Stock { memcg: MemcgId::NONE, nr_pages: 0 };
+
+    pub fn digest(&self, digest: &mut Digest) {
+        let Stock { memcg, nr_pages } = self;
+        digest.write_all(&[memcg.0.into(), *nr_pages]);
+    }
+}
+
+/// How many pages one CPU has charged and uncharged for a group (Linux
+/// `memcg_vmstats_percpu::nr_page_events`), and at what count the soft-limit tree is next updated.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CpuEvents {
+    pub nr_page_events: u64,
+    pub threshold_target: u64,
+    pub soft_limit_target: u64,
+}

@@ -1,0 +1,31 @@
+//! Batches of pages on their way to a list, one CPU's.
+//!
+//! Linux: `struct pagevec`, `lru_pvecs` (mm/swap.c, 6.1).
+
+use crate::units::Pfn;
+use alloc::vec::Vec;
+
+/// Pages a batch holds (Linux `PAGEVEC_SIZE`).
+pub const PAGEVEC_SIZE: usize = 15;
+
+/// The batches of one CPU.
+#[derive(Clone, Debug, Default)]
+pub struct LruBatches {
+    /// Pages to add to a list.
+    pub add: Vec<Pfn>,
+    /// Pages to move to their active list.
+    pub activate: Vec<Pfn>,
+    /// Written pages to move to the tail for reclaim.
+    pub rotate: Vec<Pfn>,
+}
+
+impl LruBatches {
+    /// Empty batches with room for a full one.
+    pub fn new() -> LruBatches {
+        LruBatches {
+            add: Vec::with_capacity(PAGEVEC_SIZE),
+            activate: Vec::with_capacity(PAGEVEC_SIZE),
+            rotate: Vec::with_capacity(PAGEVEC_SIZE),
+        }
+    }
+}

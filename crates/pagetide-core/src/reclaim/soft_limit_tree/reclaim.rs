@@ -1,0 +1,399 @@
+//! The stage of reclaim that soft limits have of their own, and who goes onto a tree when.
+//!
+//! Linux: `mem_cgroup_soft_limit_reclaim`, `memcg_check_events`, `mem_cgroup_update_tree` (mm/memcontrol.c,
+//! 6.1).
+
+use crate::config::SoftLimitPolicy;
+use crate::ctx::Ctx;
+use crate::digest::Digest;
+use crate::event::TraceEvent;
+use crate::manager::Manager;
+use crate::memcg::{Position, ROOT};
+use crate::owners::Owners;
+use crate::reclaim::shrink_node::ShrinkLruvec;
+use crate::reclaim::{Reclaimer, ScanControl};
+use crate::units::{Cpu, MemcgId, NodeId, SWAP_CLUSTER_MAX};
+
+/// Charges and uncharges of a group on a CPU between two looks at thresholds.
+const THRESHOLDS_EVENTS_TARGET: u64 = 128;
+
+/// ... and between two updates of the tree.
+const SOFTLIMIT_EVENTS_TARGET: u64 = 1024;
+
+/// Groups tried without result before the stage gives up.
+const MAX_SOFT_LIMIT_RECLAIM_LOOPS: u32 = 2;
+
+/// Turns through one group's subtree.
+const MAX_RECLAIM_LOOPS: u32 = 100;
+
+/// The stage in progress on one node.
+#[derive(Clone, Debug)]
+pub(crate) struct SoftReclaim {
+    node: NodeId,
+    /// The group on top that is worked on, and its excess when that began.
+    top: Option<(Position, u64)>,
+    /// Member of its subtree that is being scanned.
+    victim: Option<(Position, ShrinkLruvec)>,
+    /// Control block of the scan.
+    sc: ScanControl,
+    /// Turns through the subtree that are complete, and what they gave.
+    turns: u32,
+    total: u64,
+    /// Groups that have been on top, and the next one, if the last gave nothing.
+    tried: u32,
+    next: Option<Position>,
+    /// Small zones that still have a stage of their own before the node's, as bits.
+    zones_left: u8,
+    /// Pages freed in the present zone.
+    zone_reclaimed: u64,
+    /// Pages the whole stage has freed, and looked at.
+    pub nr_reclaimed: u64,
+    pub nr_scanned: u64,
+}
+
+impl SoftReclaim {
+    pub fn digest(&self, digest: &mut Digest) {
+        let SoftReclaim {
+            node,
+            top,
+            victim,
+            sc,
+            turns,
+            total,
+            tried,
+            next,
+            zones_left,
+            zone_reclaimed,
+            nr_reclaimed,
+            nr_scanned,
+        } = self;
+        let position = |position: Position| {
+            u64::from(position.id.0) | u64::from(position.generation) << 16 | 1 << 63
+        };
+        digest.write_u64(node.0.into());
+        digest.write_all(&top.map_or([0; 2], |(top, excess)| [position(top), excess]));
+        digest.write_u64(victim.as_ref().map_or(0, |(at, _)| position(*at)));
+        if let Some((_, lruvec)) = victim {
+            lruvec.digest(digest);
+        }
+        sc.digest(digest);
+        digest.write_all(&[u64::from(*turns), *total, u64::from(*tried)]);
+        digest.write_u64(next.map_or(0, position));
+        digest.write_all(&[u64::from(*zones_left), *zone_reclaimed, *nr_reclaimed, *nr_scanned]);
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// Counts charges of a group on a CPU; every 1024 its place in the tree is brought up to date
+    /// (Linux `memcg_check_events`).
+    pub(crate) fn soft_limit_event(&mut self, cpu: Cpu, memcg: MemcgId, node: NodeId, nr: u64) {
+        if self.config.soft_limit != SoftLimitPolicy::Tree {
+            return;
+        }
+        let nr_cpus = self.stocks.len();
+        let events = &mut self.memcgs[memcg.idx()].cpu_events;
+        if events.is_empty() {
+            events.resize(nr_cpus, Default::default());
+        }
+        let events = &mut events[cpu.idx()];
+        events.nr_page_events += nr;
+        let count = events.nr_page_events;
+        if events.threshold_target >= count {
+            return;
+        }
+        events.threshold_target = count + THRESHOLDS_EVENTS_TARGET;
+        if events.soft_limit_target >= count {
+            return;
+        }
+        events.soft_limit_target = count + SOFTLIMIT_EVENTS_TARGET;
+        // The root has no soft limit, whatever is written there.
+        let mut at = memcg;
+        while at != ROOT {
+            let excess = self.memcgs[at.idx()].soft_limit_excess();
+            let on_tree = self.memcgs[at.idx()].lruvecs[node.idx()].soft_limit_key.is_some();
+            if excess > 0 || on_tree {
+                self.take_off_tree(at, node);
+                self.put_on_tree(at, node, excess);
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+    }
+
+    /// A soft limit was set: charges are counted from here on.
+    pub(crate) fn use_soft_limits(&mut self) {
+        self.soft_limit_trees.in_use = true;
+    }
+
+    /// A task was killed, perhaps while it held the worst group off the tree: puts back who is missing.
+    pub(crate) fn restore_soft_limits(&mut self) {
+        if !self.soft_limit_trees.in_use || self.config.soft_limit != SoftLimitPolicy::Tree {
+            return;
+        }
+        // A group that was removed is on no tree, though caches of its own may hold it.
+        let ids = (1..self.memcgs.len()).map(|id| MemcgId(id as u16));
+        let there: alloc::vec::Vec<_> = ids.filter(|&id| self.memcg_is_online(id)).collect();
+        for id in there {
+            let excess = self.memcgs[id.idx()].soft_limit_excess();
+            for node in 0..self.memcgs[id.idx()].lruvecs.len() {
+                if self.memcgs[id.idx()].lruvecs[node].soft_limit_key.is_none() {
+                    self.put_on_tree(id, NodeId(node as u8), excess);
+                }
+            }
+        }
+    }
+
+    /// A group is about to go.
+    pub(crate) fn forget_soft_limit(&mut self, memcg: MemcgId) {
+        for node in 0..self.nodes.len() {
+            self.take_off_tree(memcg, NodeId(node as u8));
+        }
+    }
+
+    fn take_off_tree(&mut self, memcg: MemcgId, node: NodeId) {
+        let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
+        if let Some(key) = lruvec.soft_limit_key.take() {
+            self.soft_limit_trees.trees[node.idx()].remove(&key);
+        }
+    }
+
+    /// Who is on the tree already stays where it is, as in Linux (`__mem_cgroup_insert_exceeded`): charges may
+    /// have brought back the group that a reclaimer had taken off.
+    fn put_on_tree(&mut self, memcg: MemcgId, node: NodeId, excess: u64) {
+        let is_on = self.memcgs[memcg.idx()].lruvecs[node.idx()].soft_limit_key.is_some();
+        if excess == 0 || is_on {
+            return;
+        }
+        let trees = &mut self.soft_limit_trees;
+        trees.arrivals += 1;
+        let key = (excess, trees.arrivals);
+        trees.trees[node.idx()].insert(key, memcg);
+        self.memcgs[memcg.idx()].lruvecs[node.idx()].soft_limit_key = Some(key);
+    }
+
+    /// Takes the group with the largest key off the tree, if it still is over its limit.
+    fn largest_soft_limit(&mut self, node: NodeId) -> Option<MemcgId> {
+        loop {
+            let (_, &memcg) = self.soft_limit_trees.trees[node.idx()].last_key_value()?;
+            self.take_off_tree(memcg, node);
+            if self.memcgs[memcg.idx()].soft_limit_excess() > 0 {
+                return Some(memcg);
+            }
+        }
+    }
+
+    /// The stage that precedes a pass over a node, if there is anything for it to do. High orders
+    /// and reclaim at a group's own limit have none.
+    pub(crate) fn begin_soft_reclaim(&self, node: NodeId, sc: &ScanControl) -> Option<SoftReclaim> {
+        let wanted = self.config.soft_limit == SoftLimitPolicy::Tree
+            && sc.target.is_none()
+            && sc.order == 0
+            && !self.soft_limit_trees.trees[node.idx()].is_empty();
+        if !wanted {
+            return None;
+        }
+        let reclaimer = if sc.is_kswapd() { Reclaimer::Kswapd } else { Reclaimer::Direct };
+        let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.gfp, 0);
+        inner.priority = 0;
+        inner.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
+        let mut zones_left = 0;
+        if self.era.soft_limits_by_zone {
+            zones_left = self.small_zones(node);
+            inner.only_zone = (zones_left != 0).then(|| zones_left.trailing_zeros() as usize);
+            zones_left &= zones_left.saturating_sub(1);
+        }
+        Some(SoftReclaim {
+            node,
+            top: None,
+            victim: None,
+            sc: inner,
+            turns: 0,
+            total: 0,
+            tried: 0,
+            next: None,
+            zones_left,
+            zone_reclaimed: 0,
+            nr_reclaimed: 0,
+            nr_scanned: 0,
+        })
+    }
+
+    /// Zones with memory but the node's largest, whose lists stand for the node's: as bits.
+    fn small_zones(&self, node: NodeId) -> u8 {
+        let zones = &self.mem.nodes[node.idx()].zones;
+        let largest = zones.iter().map(|zone| zone.managed).max().unwrap_or(0);
+        let small = zones.iter().filter(|zone| zone.is_populated() && zone.managed < largest);
+        small.fold(0, |bits, zone| bits | 1 << zone.index)
+    }
+
+    /// One batch of the stage. Returns whether it is over.
+    pub(crate) fn soft_reclaim_step(&mut self, state: &mut SoftReclaim, ctx: &Ctx) -> bool {
+        if !self.soft_reclaim_zone_step(state, ctx) {
+            return false;
+        }
+        state.nr_reclaimed += core::mem::take(&mut state.zone_reclaimed);
+        if state.sc.only_zone.is_none() {
+            return true;
+        }
+        // On to the next zone: the whole search again.
+        let zones = state.zones_left;
+        state.sc.only_zone = (zones != 0).then(|| zones.trailing_zeros() as usize);
+        state.zones_left &= zones.saturating_sub(1);
+        state.top = None;
+        state.next = None;
+        state.tried = 0;
+        false
+    }
+
+    fn soft_reclaim_zone_step(&mut self, state: &mut SoftReclaim, ctx: &Ctx) -> bool {
+        loop {
+            if let Some((at, lruvec)) = &mut state.victim {
+                let Some(victim) = self.at_position(*at) else {
+                    state.total += lruvec.nr_reclaimed;
+                    state.nr_scanned += state.sc.nr_scanned;
+                    let (memcg, nr_reclaimed) = (at.id, lruvec.nr_reclaimed);
+                    self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
+                        memcg,
+                        nr_reclaimed,
+                    });
+                    state.victim = None;
+                    return self.soft_reclaim_of_top_ended(state);
+                };
+                if self.shrink_lruvec_step(lruvec, victim, state.node, &mut state.sc, ctx) {
+                    self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
+                        memcg: victim,
+                        nr_reclaimed: lruvec.nr_reclaimed,
+                    });
+                    state.total += lruvec.nr_reclaimed;
+                    state.nr_scanned += state.sc.nr_scanned;
+                    state.victim = None;
+                    if self.soft_reclaim_victim_ended(state, victim) {
+                        return self.soft_reclaim_of_top_ended(state);
+                    }
+                }
+                return false;
+            }
+            let Some((top, _)) = state.top else {
+                let next = state.next.take().and_then(|next| self.at_position(next));
+                let Some(memcg) = next.or_else(|| self.largest_soft_limit(state.node)) else {
+                    return true;
+                };
+                let excess = self.memcgs[memcg.idx()].soft_limit_excess();
+                state.top = Some((self.position_of(memcg), excess));
+                state.turns = 0;
+                state.total = 0;
+                self.begin_soft_victim(state, memcg);
+                continue;
+            };
+            if self.at_position(top).is_none() {
+                return self.soft_reclaim_of_top_ended(state);
+            }
+            unreachable!("a group on top has a victim");
+        }
+    }
+
+    fn begin_soft_victim(&mut self, state: &mut SoftReclaim, victim: MemcgId) {
+        self.mem.work.lruvecs_visited += 1;
+        let sc = &mut state.sc;
+        // Each member counts as short of memory itself.
+        sc.target = Some(victim);
+        sc.nr_scanned = 0;
+        // Since 5.8 this stage does not look whether lists are to be aged, and never ages them; what
+        // the older policies age they decide list by list.
+        sc.may_deactivate = 0;
+        if let Some((top, excess)) = state.top {
+            self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimBegin {
+                memcg: victim,
+                top: top.id,
+                excess,
+                order: state.sc.order,
+                gfp_flags: state.sc.gfp,
+            });
+        }
+        let sc = &mut state.sc;
+        let plan = crate::reclaim::group_policy::Plan { skip: false, priority: 0, protected: 0 };
+        let counts = self.get_scan_count(victim, state.node, sc, plan);
+        let lruvec = ShrinkLruvec::new(counts, SWAP_CLUSTER_MAX, false, plan);
+        state.victim = Some((self.position_of(victim), lruvec));
+    }
+
+    /// Goes on to the next member of the subtree. Returns whether the group on top is done with.
+    fn soft_reclaim_victim_ended(&mut self, state: &mut SoftReclaim, victim: MemcgId) -> bool {
+        let Some((top, excess)) = state.top else { return true };
+        let Some(top) = self.at_position(top) else { return true };
+        if self.memcgs[top.idx()].soft_limit_excess() == 0 {
+            return true;
+        }
+        let next = self.next_memcg(top, victim);
+        if next.is_none() {
+            state.turns += 1;
+            // The first turn is followed by a second whatever it gave.
+            let enough =
+                state.total == 0 || state.total >= excess >> 2 || state.turns > MAX_RECLAIM_LOOPS;
+            if state.turns >= 2 && enough {
+                return true;
+            }
+        }
+        self.begin_soft_victim(state, next.unwrap_or(top));
+        false
+    }
+
+    /// Puts the group back with what its excess is now. Returns whether the stage is over.
+    fn soft_reclaim_of_top_ended(&mut self, state: &mut SoftReclaim) -> bool {
+        let Some((top, _)) = state.top.take() else { return true };
+        state.zone_reclaimed += state.total;
+        // A group that gave nothing makes way for the next one, for this once.
+        let next = if state.total == 0 { self.largest_soft_limit(state.node) } else { None };
+        state.next = next.map(|next| self.position_of(next));
+        if let Some(top) = self.at_position(top) {
+            self.take_off_tree(top, state.node);
+            let excess = self.memcgs[top.idx()].soft_limit_excess();
+            self.put_on_tree(top, state.node, excess);
+        }
+        state.tried += 1;
+        if state.zone_reclaimed > 0 {
+            return true;
+        }
+        let over = next.is_none() || state.tried > MAX_SOFT_LIMIT_RECLAIM_LOOPS;
+        if over {
+            // The one that was taken off for the next try goes back.
+            if let Some(next) = next {
+                let excess = self.memcgs[next.idx()].soft_limit_excess();
+                self.put_on_tree(next, state.node, excess);
+            }
+        }
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::gfp::Gfp;
+    use crate::node::NodeSpec;
+    use crate::process::Machine;
+    use crate::process::MmId;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_group_that_charges_bring_back_meanwhile_is_on_the_tree_once() {
+        let node = NodeId(0);
+        let config = Config { soft_limit: SoftLimitPolicy::Tree, ..Config::default() };
+        let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
+        let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
+        machine.memcgs[memcg.idx()].soft_limit = 0;
+        machine.memcgs[memcg.idx()].memory.usage = 8;
+        machine.put_on_tree(memcg, node, 8);
+        let ctx = Ctx { cpu: Cpu(0), node, now: 0, asker: MmId::NONE, memcg: ROOT };
+        let sc = ScanControl::new(Reclaimer::Kswapd, SWAP_CLUSTER_MAX, Gfp::KERNEL, 0);
+        let mut stage = machine.begin_soft_reclaim(node, &sc).unwrap();
+        assert!(!machine.soft_reclaim_step(&mut stage, &ctx));
+        assert_eq!(machine.soft_limit_trees.of_node(0).count(), 0, "taken off to be worked on");
+        // The group has nothing to give, is tried again and again, and put back by each try.
+        machine.put_on_tree(memcg, node, 9);
+        while !machine.soft_reclaim_step(&mut stage, &ctx) {}
+        let on_tree: Vec<_> = machine.soft_limit_trees.of_node(0).map(|(key, _)| key).collect();
+        let known = machine.memcgs[memcg.idx()].lruvecs[0].soft_limit_key;
+        assert_eq!(on_tree, Vec::from_iter(known));
+    }
+}

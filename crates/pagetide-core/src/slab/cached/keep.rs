@@ -1,0 +1,197 @@
+//! Leaving objects to the kernel, using them again, and giving them up.
+//!
+//! Linux: `dput`, `iput`, `list_lru_add`, `list_lru_del` (6.1).
+
+use super::{CachedId, CachedKind, Entry, NONE};
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::slab::{Object, SlabError};
+use crate::units::{CacheId, Cpu, MemcgId, NodeId};
+use alloc::vec::Vec;
+
+impl<O: Owners> Manager<O> {
+    /// Leaves an object to the kernel, which frees it when memory is short and `holds` after it: a name
+    /// that nobody has open any more, and its inode.
+    ///
+    /// # Errors
+    /// [`SlabError::NotAnObject`], [`SlabError::DoubleFree`], [`SlabError::UnknownCache`] if one of them is
+    /// not an object in use; [`SlabError::IsCached`] if one is kept already.
+    pub fn cache_object(
+        &mut self,
+        object: Object,
+        holds: Option<Object>,
+        kind: CachedKind,
+    ) -> Result<CachedId, SlabError> {
+        self.check_object(object)?;
+        if let Some(holds) = holds {
+            self.check_object(holds)?;
+            if holds == object {
+                return Err(SlabError::IsCached);
+            }
+        }
+        let at = self.slabs.cached.create(object, holds.unwrap_or(Object::NONE), kind);
+        self.note_entry(object, at);
+        if let Some(holds) = holds {
+            self.note_entry(holds, at);
+        }
+        let (memcg, node) = self.list_of(object);
+        let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[kind as usize];
+        self.slabs.cached.push_back(list, at);
+        Ok(CachedId { entry: at, generation: self.slabs.cached.entries[at as usize].generation })
+    }
+
+    /// Whether a kept object is still there.
+    pub fn is_kept(&self, id: CachedId) -> bool {
+        let entry = self.slabs.cached.entries.get(id.entry as usize);
+        entry.is_some_and(|entry| entry.generation == id.generation && entry.object.is_some())
+    }
+
+    /// Uses a kept object, which stays kept. Says if it is still there.
+    pub fn use_cached(&mut self, id: CachedId) -> bool {
+        let is_there = self.is_kept(id);
+        if is_there {
+            self.slabs.cached.entries[id.entry as usize].referenced = true;
+        }
+        is_there
+    }
+
+    /// Takes a kept object, and what it holds, back from the kernel, if it is still there.
+    pub fn uncache(&mut self, id: CachedId) -> Option<(Object, Option<Object>)> {
+        if !self.is_kept(id) {
+            return None;
+        }
+        let (object, holds) = self.take_entry(id.entry);
+        Some((object, Some(holds).filter(|holds| holds.is_some())))
+    }
+
+    /// Whether an object is in use and not kept.
+    fn check_object(&self, object: Object) -> Result<(), SlabError> {
+        let it = self.slabs.caches.get(object.cache.idx()).ok_or(SlabError::UnknownCache)?;
+        it.check_in_use(object.number)?;
+        match it.is_cached(object.number) {
+            true => Err(SlabError::IsCached),
+            false => Ok(()),
+        }
+    }
+
+    fn note_entry(&mut self, object: Object, at: u32) {
+        let it = &mut self.slabs.caches[object.cache.idx()];
+        let number = object.number as usize;
+        if it.entries.len() <= number {
+            it.entries.resize(number + 1, NONE);
+        }
+        it.entries[number] = at;
+        it.set_returnable(object.number, false);
+    }
+
+    /// Takes an entry off its list and forgets it.
+    fn take_entry(&mut self, at: u32) -> (Object, Object) {
+        let Entry { object, holds, kind, .. } = self.slabs.cached.entries[at as usize];
+        let (memcg, node) = self.list_of(object);
+        let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[kind as usize];
+        self.slabs.cached.remove(list, at);
+        self.slabs.cached.entries[at as usize].object = Object::NONE;
+        self.slabs.cached.free.push(at);
+        for kept in [object, holds].into_iter().filter(|kept| kept.is_some()) {
+            let it = &mut self.slabs.caches[kept.cache.idx()];
+            it.entries[kept.number as usize] = NONE;
+            it.set_returnable(kept.number, true);
+        }
+        (object, holds)
+    }
+
+    /// The group and node whose list an object is on.
+    pub(crate) fn list_of(&self, object: Object) -> (MemcgId, NodeId) {
+        let mut memcg = self.memcg_of_object(object);
+        // The lists of a group that is gone are its parent's, even if its caches are not.
+        while self.memcgs[memcg.idx()].dying {
+            memcg = self.memcgs[memcg.idx()].parent;
+        }
+        (memcg, self.node_of_object(object))
+    }
+
+    /// The kept objects of a group that goes are its parent's.
+    pub(crate) fn reparent_cached(&mut self, memcg: MemcgId, parent: MemcgId) {
+        for node in 0..self.nodes.len() {
+            let mut from = core::mem::take(&mut self.memcgs[memcg.idx()].cached[node]);
+            let to = &mut self.memcgs[parent.idx()].cached[node];
+            for (from, to) in from.lists.iter_mut().zip(&mut to.lists) {
+                self.slabs.cached.splice(from, to);
+            }
+            to.deferred += from.deferred;
+        }
+    }
+
+    /// Looks at up to `nr` objects of a list, oldest first: those used since go to its end, the others
+    /// are freed. Returns how many were looked at and how many freed.
+    pub(crate) fn prune_cached(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        kind: CachedKind,
+        nr: u64,
+        cpu: Cpu,
+    ) -> (u64, u64) {
+        let (mut seen, mut freed) = (0, 0);
+        while seen < nr {
+            let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[kind as usize];
+            let at = list.head;
+            if at == NONE {
+                break;
+            }
+            seen += 1;
+            let entry = &mut self.slabs.cached.entries[at as usize];
+            if core::mem::take(&mut entry.referenced) {
+                self.slabs.cached.remove(list, at);
+                self.slabs.cached.push_back(list, at);
+                continue;
+            }
+            let (object, holds) = self.take_entry(at);
+            match self.slabs.shrunk_wait {
+                true => self.slabs.shrunk.push((object, cpu)),
+                false => self.free_known(object, cpu),
+            }
+            freed += 1;
+            if holds.is_some() {
+                let kept = self.cache_object(holds, None, CachedKind::Inode);
+                debug_assert!(kept.is_ok(), "{holds:?}: {kept:?}");
+            }
+        }
+        (seen, freed)
+    }
+
+    /// From now on what shrinkers free stays allocated, and charged, until the world has taken it with
+    /// [`Self::take_shrunk`] and freed it (Linux: names and inodes go by `call_rcu`). Reclaim that finds
+    /// nothing else then makes no progress, and a group at its limit may run out of memory.
+    pub fn free_shrunk_late(&mut self) {
+        self.slabs.shrunk_wait = true;
+    }
+
+    /// What shrinkers have freed since the last time, and on which CPU: to be freed by the caller.
+    pub fn take_shrunk(&mut self) -> Vec<(Object, Cpu)> {
+        core::mem::take(&mut self.slabs.shrunk)
+    }
+
+    /// Frees an object that is known to be one.
+    pub(crate) fn free_known(&mut self, object: Object, cpu: Cpu) {
+        let root = self.cache_of_object(object);
+        let freed = self.kmem_cache_free(root, object, cpu);
+        debug_assert_eq!(freed, Ok(()), "{object:?}");
+    }
+
+    /// Objects of a kind that are kept for a group itself.
+    pub fn nr_cached(&self, memcg: MemcgId, kind: CachedKind) -> u64 {
+        let lists = self.memcgs[memcg.idx()].cached.iter();
+        lists.map(|lists| lists.lists[kind as usize].len).sum()
+    }
+
+    /// The kind of objects that a cache of this name has, by the names that Linux gives them.
+    pub fn cached_kind(&self, cache: CacheId) -> Option<CachedKind> {
+        let it = self.kmem_cache(cache)?;
+        match it.name.as_str() {
+            "dentry" => Some(CachedKind::Dentry),
+            name if name.ends_with("inode_cache") => Some(CachedKind::Inode),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Charging groups for objects, and what happens to owners when a group goes.
+//!
+//! Linux: `obj_cgroup_charge`, `refill_obj_stock`, `drain_obj_stock`, `memcg_reparent_objcgs`
+//! (mm/memcontrol.c, 6.1).
+
+use super::{ObjStock, MAX_SLOTS, NO_OWNER};
+use crate::ctx::Ctx;
+use crate::manager::Manager;
+use crate::memcg::ROOT;
+use crate::owners::Owners;
+use crate::slab::allocate::SlabLack;
+use crate::units::{Cpu, MemcgId};
+
+impl<O: Owners> Manager<O> {
+    /// Makes a group's owner. There must be room for one.
+    pub(crate) fn create_objcg(&mut self, memcg: MemcgId) {
+        let group = &mut self.memcgs[memcg.idx()];
+        let id = self.slabs.objcgs.create(memcg, group.objcgs.len() as u32);
+        group.objcg = id;
+        group.objcgs.push(id);
+    }
+
+    /// Charges bytes for an object of an owner (Linux `obj_cgroup_charge`).
+    ///
+    /// # Errors
+    /// What there is no room for.
+    pub(crate) fn obj_charge(
+        &mut self,
+        ctx: &Ctx,
+        objcg: u16,
+        bytes: u32,
+        reclaimable: bool,
+    ) -> Result<(), SlabLack> {
+        let stock = self.slabs.objcgs.stock_of(ctx.cpu, objcg);
+        if stock.objcg == objcg && stock.nr_bytes >= bytes {
+            stock.take(bytes, reclaimable);
+        } else {
+            let page_size = self.slabs.page_size as u32;
+            let nr = bytes.div_ceil(page_size);
+            let memcg = self.slabs.objcgs.memcg_of(objcg);
+            self.charge_kernel_pages(ctx, memcg, nr.into())?;
+            self.refill_obj_stock(ctx.cpu, objcg, nr * page_size - bytes, false);
+            self.slabs.objcgs.stock_of(ctx.cpu, objcg).grow(bytes, reclaimable);
+        }
+        Ok(())
+    }
+
+    /// An object of an owner is gone (Linux `obj_cgroup_uncharge`).
+    #[inline(always)]
+    pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
+        let page_size = self.slabs.page_size as u32;
+        let stock = self.slabs.objcgs.stock_of(cpu, objcg);
+        if stock.objcg != objcg || !stock.put(bytes, reclaimable, page_size) {
+            self.refill_obj_stock(cpu, objcg, bytes, true);
+            self.slabs.objcgs.stock_of(cpu, objcg).shrink(bytes, reclaimable);
+        }
+    }
+
+    /// Puts bytes into the stock, which another owner may have to leave. A new owner brings what it has
+    /// left behind. More than a page goes back, if `may_uncharge` or the owner is new.
+    #[cold]
+    fn refill_obj_stock(&mut self, cpu: Cpu, objcg: u16, bytes: u32, may_uncharge: bool) {
+        let mut may_uncharge = may_uncharge;
+        if self.slabs.objcgs.stock_of(cpu, objcg).objcg != objcg {
+            self.drain_obj_stock_of(cpu, objcg);
+            let owner = &mut self.slabs.objcgs.table[usize::from(objcg)];
+            let nr_bytes = core::mem::take(&mut owner.nr_charged_bytes);
+            *self.slabs.objcgs.stock_of(cpu, objcg) =
+                ObjStock { objcg, nr_bytes, slab_bytes: [0; 2] };
+            may_uncharge = true;
+        }
+        let page_size = self.slabs.page_size as u32;
+        let stock = self.slabs.objcgs.stock_of(cpu, objcg);
+        stock.nr_bytes += bytes;
+        if may_uncharge && stock.nr_bytes > page_size {
+            let nr = stock.nr_bytes / page_size;
+            stock.nr_bytes %= page_size;
+            self.uncharge_object_pages(cpu, objcg, nr.into());
+        }
+    }
+
+    /// Pages charged for objects go back through the stock of pages.
+    fn uncharge_object_pages(&mut self, cpu: Cpu, objcg: u16, nr: u64) {
+        let memcg = self.slabs.objcgs.memcg_of(objcg);
+        self.account_kernel_pages(memcg, -(nr as i64));
+        if memcg != ROOT {
+            self.refill_stock(cpu, memcg, nr);
+        }
+    }
+
+    /// Empties the stock that an owner would use (Linux `drain_obj_stock`).
+    fn drain_obj_stock_of(&mut self, cpu: Cpu, objcg: u16) {
+        let stock = core::mem::replace(self.slabs.objcgs.stock_of(cpu, objcg), ObjStock::EMPTY);
+        if stock.objcg == NO_OWNER {
+            return;
+        }
+        self.mem.work.objcg_drains += 1;
+        let page_size = self.slabs.page_size as u32;
+        let nr = stock.nr_bytes / page_size;
+        if nr > 0 {
+            self.uncharge_object_pages(cpu, stock.objcg, nr.into());
+        }
+        let owner = &mut self.slabs.objcgs.table[usize::from(stock.objcg)];
+        owner.nr_charged_bytes += stock.nr_bytes % page_size;
+        owner.bytes += stock.slab_bytes[0] + stock.slab_bytes[1];
+        let group = &mut self.memcgs[owner.memcg.idx()];
+        for (sum, bytes) in group.slab_bytes.iter_mut().zip(stock.slab_bytes) {
+            *sum += bytes;
+        }
+        self.release_objcg_if_unused(cpu, stock.objcg);
+    }
+
+    /// Empties the stocks of all owners that belong to a group or to one below it.
+    pub(crate) fn drain_obj_stocks(&mut self, memcg: MemcgId) {
+        for at in 0..self.slabs.objcgs.stocks.len() {
+            let objcg = self.slabs.objcgs.stocks[at].objcg;
+            if objcg != NO_OWNER && self.is_descendant(self.slabs.objcgs.memcg_of(objcg), memcg) {
+                self.drain_obj_stock_of(Cpu((at / MAX_SLOTS) as u16), objcg);
+            }
+        }
+    }
+
+    /// An owner whose group is gone goes with its last object (Linux `obj_cgroup_release`).
+    fn release_objcg_if_unused(&mut self, cpu: Cpu, objcg: u16) {
+        let owner = self.slabs.objcgs.table[usize::from(objcg)];
+        if owner.online || owner.bytes != 0 {
+            return;
+        }
+        if self.slabs.objcgs.has_stock(objcg) {
+            return;
+        }
+        let page_size = self.slabs.page_size as u32;
+        debug_assert_eq!(owner.nr_charged_bytes % page_size, 0, "bytes without an object");
+        let nr = owner.nr_charged_bytes / page_size;
+        if nr > 0 {
+            self.uncharge_object_pages(cpu, objcg, nr.into());
+        }
+        let list = &mut self.memcgs[owner.memcg.idx()].objcgs;
+        list.swap_remove(owner.at as usize);
+        if let Some(&moved) = list.get(owner.at as usize) {
+            self.slabs.objcgs.table[usize::from(moved)].at = owner.at;
+        }
+        self.slabs.objcgs.table[usize::from(objcg)].exists = false;
+        self.slabs.objcgs.free.push(objcg);
+    }
+
+    /// Hands a group's owners, and with them its objects, to its parent. In the number of owners, not of
+    /// objects (Linux `memcg_reparent_objcgs`). Its stocks must be empty.
+    pub(crate) fn reparent_objcgs(&mut self, memcg: MemcgId, parent: MemcgId) {
+        let group = &mut self.memcgs[memcg.idx()];
+        let owners = core::mem::take(&mut group.objcgs);
+        let own = core::mem::replace(&mut group.objcg, NO_OWNER);
+        let bytes = core::mem::take(&mut group.slab_bytes);
+        // First, for an owner without objects gives back the pages of its remainders below.
+        let pages = core::mem::take(&mut group.kernel_pages);
+        self.memcgs[parent.idx()].kernel_pages += pages;
+        for (sum, bytes) in self.memcgs[parent.idx()].slab_bytes.iter_mut().zip(bytes) {
+            *sum += bytes;
+        }
+        for id in owners {
+            let list = &mut self.memcgs[parent.idx()].objcgs;
+            let owner = &mut self.slabs.objcgs.table[usize::from(id)];
+            owner.memcg = parent;
+            owner.at = list.len() as u32;
+            owner.online &= id != own;
+            list.push(id);
+            self.release_objcg_if_unused(Cpu(0), id);
+        }
+    }
+}
