@@ -104,7 +104,7 @@ struct Task {
     vruntime_remainder: u64,
     /// Place in its queue among equal vruntimes.
     queue_sequence: u64,
-    /// It has been woken before.
+    /// It has been woken before, here or at boot.
     is_placed: bool,
     /// Since when it waits.
     waits_since: Nanos,
@@ -207,6 +207,13 @@ impl Scheduler {
             picked_at: 0,
             stats: TaskStats::default(),
         });
+    }
+
+    /// Makes a task that has run before, as the kernel's threads have when the first program starts:
+    /// it is placed as a sleeper when it first wakes, not as a new task.
+    pub fn add_sleeper(&mut self, task: TaskId, nice: i8, allowed: Option<Range<u16>>) {
+        self.add_task(task, nice, allowed);
+        self.task_mut(task).is_placed = true;
     }
 
     /// Forgets a task, wherever it is; its last counters. If it was running, its CPU must pick.

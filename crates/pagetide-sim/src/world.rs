@@ -241,7 +241,7 @@ impl World {
         }
         let nr_nodes = machine.nr_nodes();
         for (at, (_, nice)) in kernel_threads(nr_nodes).into_iter().enumerate() {
-            scheduler.add_task((tasks.len() + at) as TaskId, nice, None);
+            scheduler.add_sleeper((tasks.len() + at) as TaskId, nice, None);
         }
         let mut world = World {
             cost: CostModel::for_cpus(cpus).with_page_size(machine.page_size()),

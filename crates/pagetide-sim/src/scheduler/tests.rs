@@ -144,6 +144,24 @@ fn a_sleeper_takes_the_cpu_from_a_hog() {
     assert_eq!(scheduler.stats(1).nr_voluntary_switches, 1);
 }
 
+/// kswapd's first wake-up: it slept since boot, and must not queue behind the hog as a new task does.
+#[test]
+fn a_thread_of_boot_takes_the_cpu_at_its_first_wake_up() {
+    for (is_of_boot, takes_over) in [(true, true), (false, false)] {
+        let mut scheduler = Scheduler::new(1);
+        awake(&mut scheduler, 0, 0, None);
+        match is_of_boot {
+            true => scheduler.add_sleeper(1, 0, None),
+            false => scheduler.add_task(1, 0, None),
+        }
+        run_hogs(&mut scheduler, 0, 100 * MS);
+        assert_eq!(scheduler.wake(100 * MS, 1).is_some(), takes_over);
+        let next = scheduler.pick_next(CPU0, 100 * MS);
+        assert_eq!(next, Some(TaskId::from(takes_over)));
+        audit(&scheduler);
+    }
+}
+
 #[test]
 fn time_not_yet_accounted_counts_for_preemption() {
     let mut scheduler = Scheduler::new(1);
