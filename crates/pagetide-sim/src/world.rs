@@ -427,6 +427,7 @@ impl World {
         if let Some(event) = self.cpus[cpu.idx()].event.take() {
             self.queue.cancel(event);
         }
+        self.scheduler.balance(cpu, self.now);
         if self.scheduler.current(cpu).is_none() || self.scheduler.should_resched(cpu, self.now) {
             self.scheduler.pick_next(cpu, self.now);
         }
