@@ -52,7 +52,7 @@ const WAITING: &[&str] = &[
 
 /// Counters that may be off by more than half although the runs tell the worlds apart: (case,
 /// variant, counters). Each has its reason in docs/fidelity.md, "What is off".
-const NAMED: [(&str, &str, &[&str]); 14] = [
+const NAMED: [(&str, &str, &[&str]); 16] = [
     // kswapd passes over the pages of other zones for the sake of zone DMA: chance on both sides,
     // and a working set that begins from other lists afterwards.
     ("file", "2cpus", PASSED_OVER),
@@ -62,11 +62,14 @@ const NAMED: [(&str, &str, &[&str]); 14] = [
     ("mixed", "sw60-2cpus", &["workingset_restore_file"]),
     // The moment at which a few thousand pages change from the active to the inactive list.
     ("anon", "1.5x-2cpus", &["pgactivate", "pgdeactivate", "pswpout", "nr_active_anon"]),
+    // Whether reclaim meets dirty pages before they are written: in one of the kernel's three runs.
+    ("watermarks-long", "default-2cpus", &["pgactivate"]),
     // How often kswapd falls asleep between two faults.
     ("zipf", "default", &["mm_vmscan_kswapd_wake"]),
     // How much the other task overlaps a phase of half a second: our seeds differ in it more than the
     // kernel's runs do.
-    ("groups", "low", &["pgscan_total", "pgactivate"]),
+    ("groups", "equal", &["workingset_activate_anon"]),
+    ("groups", "low", &["pgscan_total", "pgsteal_total", "pgactivate"]),
     ("groups", "low-2cpus", OVERLAP),
     // The phase in which a group only rests while the other task exits.
     ("group-soft-limit", "soft", &["pgscan_anon"]),

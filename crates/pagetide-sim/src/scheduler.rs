@@ -7,7 +7,8 @@
 //! behind it. A task that wakes is placed at most half a latency period behind the queue
 //! (`GENTLE_FAIR_SLEEPERS`), goes to its last CPU if that is idle, else to any idle one, else to
 //! the least loaded, and takes the CPU at once if it is further behind than the wake-up
-//! granularity. A CPU that runs out of work takes a task from the busiest queue.
+//! granularity. A CPU that runs out of work takes a task from the busiest queue, and a busy one evens
+//! out loads from time to time (`balance`).
 //!
 //! Constants, from fair.c (`get_update_sysctl_factor` for the factor): latency 6 ms, minimum
 //! granularity 0.75 ms and wake-up granularity 1 ms, each times `1 + ilog2(min(CPUs, 8))`. Weights
@@ -15,8 +16,8 @@
 //! a second.
 //!
 //! Differs from Linux: one flat domain (no NUMA, SMT or cache sharing), no task groups, no last
-//! buddy, no load averages (a CPU's load is the weight it has to run), no periodic balancing (a CPU
-//! looks for work when it runs out; wake-ups fill idle CPUs), and moving a task costs nothing. When
+//! buddy, no load averages (a CPU's load is the weight it has to run), no periodic look of an idle
+//! CPU (it looks when it runs out of work; wake-ups fill idle CPUs), and moving a task costs nothing. When
 //! nothing is idle a task goes to the least loaded CPU, where Linux weighs only the last CPU
 //! against the waker's. Switching costs are the caller's (see `cost`).
 //!
@@ -24,7 +25,8 @@
 //!
 //! A running task executes in pieces. After each piece the world calls [`Scheduler::account`],
 //! then, if the task goes on, asks [`Scheduler::should_resched`]; if it sleeps,
-//! [`Scheduler::block`]. After a block, a yield or a `true`, and for a CPU that [`Scheduler::wake`]
+//! [`Scheduler::block`]. Before it asks, [`Scheduler::balance`] may bring the CPU another task to
+//! choose from. After a block, a yield or a `true`, and for a CPU that [`Scheduler::wake`]
 //! names, it calls [`Scheduler::pick_next`]. A piece of pure computation should end at
 //! [`next_tick`] at the latest.
 //!
@@ -36,8 +38,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+mod balance;
 #[cfg(test)]
 mod tests;
+
+use balance::Balancing;
 
 /// A task's number, chosen by the caller; small and dense.
 pub type TaskId = u32;
@@ -104,12 +109,14 @@ struct Task {
     vruntime_remainder: u64,
     /// Place in its queue among equal vruntimes.
     queue_sequence: u64,
-    /// It has been woken before.
+    /// It has been woken before, here or at boot.
     is_placed: bool,
     /// Since when it waits.
     waits_since: Nanos,
     /// When it last came to a CPU.
     picked_at: Nanos,
+    /// Until when it has run, as far as accounted.
+    ran_until: Nanos,
     stats: TaskStats,
 }
 
@@ -132,6 +139,7 @@ struct RunQueue {
     next_buddy: Option<TaskId>,
     /// A task that yielded (`cfs_rq->skip`).
     skip_buddy: Option<TaskId>,
+    balancing: Balancing,
 }
 
 impl RunQueue {
@@ -167,6 +175,7 @@ impl Scheduler {
             needs_resched: false,
             next_buddy: None,
             skip_buddy: None,
+            balancing: Balancing::new(cpus),
         };
         Self {
             cpus: vec![idle; usize::from(cpus)],
@@ -205,8 +214,16 @@ impl Scheduler {
             is_placed: false,
             waits_since: 0,
             picked_at: 0,
+            ran_until: 0,
             stats: TaskStats::default(),
         });
+    }
+
+    /// Makes a task that has run before, as the kernel's threads have when the first program starts:
+    /// it is placed as a sleeper when it first wakes, not as a new task.
+    pub fn add_sleeper(&mut self, task: TaskId, nice: i8, allowed: Option<Range<u16>>) {
+        self.add_task(task, nice, allowed);
+        self.task_mut(task).is_placed = true;
     }
 
     /// Forgets a task, wherever it is; its last counters. If it was running, its CPU must pick.
@@ -235,15 +252,23 @@ impl Scheduler {
         if was_idle {
             return Some(cpu);
         }
-        let current = self.rq(cpu).current?;
+        self.check_preempt(task, cpu, now).then_some(cpu)
+    }
+
+    /// Whether a task that has just come to a queue takes the CPU from the running one
+    /// (`check_preempt_wakeup`).
+    fn check_preempt(&mut self, task: TaskId, cpu: Cpu, now: Nanos) -> bool {
+        let Some(current) = self.rq(cpu).current else {
+            return false;
+        };
         let current_vruntime = self.vruntime_now(cpu, current, now);
-        if self.is_far_behind(task, current_vruntime) {
+        let takes_over = self.is_far_behind(task, current_vruntime);
+        if takes_over {
             let rq = self.rq_mut(cpu);
             rq.needs_resched = true;
             rq.next_buddy = Some(task);
-            return Some(cpu);
         }
-        None
+        takes_over
     }
 
     /// Puts the running task, if any, back on its queue and lets the CPU take the task that should
@@ -281,7 +306,10 @@ impl Scheduler {
         let scaled = ran_ns * NICE_0_WEIGHT + charged.vruntime_remainder;
         charged.vruntime += (scaled / charged.weight) as i64;
         charged.vruntime_remainder = scaled % charged.weight;
-        self.rq_mut(cpu).accounted_until += ran_ns;
+        let rq = self.rq_mut(cpu);
+        rq.accounted_until += ran_ns;
+        let ran_until = rq.accounted_until;
+        self.task_mut(task).ran_until = ran_until;
         self.update_min_vruntime(cpu);
     }
 

@@ -241,7 +241,7 @@ impl World {
         }
         let nr_nodes = machine.nr_nodes();
         for (at, (_, nice)) in kernel_threads(nr_nodes).into_iter().enumerate() {
-            scheduler.add_task((tasks.len() + at) as TaskId, nice, None);
+            scheduler.add_sleeper((tasks.len() + at) as TaskId, nice, None);
         }
         let mut world = World {
             cost: CostModel::for_cpus(cpus).with_page_size(machine.page_size()),
@@ -427,6 +427,7 @@ impl World {
         if let Some(event) = self.cpus[cpu.idx()].event.take() {
             self.queue.cancel(event);
         }
+        self.scheduler.balance(cpu, self.now);
         if self.scheduler.current(cpu).is_none() || self.scheduler.should_resched(cpu, self.now) {
             self.scheduler.pick_next(cpu, self.now);
         }

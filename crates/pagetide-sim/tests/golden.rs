@@ -125,6 +125,11 @@ fn tunable_watermarks_4g() {
     check("tunable-watermarks-4g");
 }
 
+#[test]
+fn tunable_watermarks_long() {
+    check("tunable-watermarks-long");
+}
+
 /// A fifth of the files to compile, with larger objects: enough for both builds to be reclaimed from.
 const SHORT_BUILDS: &[(&str, &str)] = &[
     ("task.master.units", "10"),

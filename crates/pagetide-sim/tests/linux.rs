@@ -125,7 +125,9 @@ fn hot_and_cold_anonymous_and_file_memory() {
 
 #[test]
 fn hot_and_cold_anonymous_memory() {
-    check("anon1.5", None, 0.05, 0);
+    // Chance: 2100 pages are deactivated at the end of acc1 or at the beginning of acc2, by seed; the
+    // kernel's deviation is 900, too.
+    check("anon1.5", None, 0.05, 2);
 }
 
 #[test]

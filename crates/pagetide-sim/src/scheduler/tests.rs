@@ -12,6 +12,7 @@ const MS: Nanos = 1_000_000;
 fn run_hogs(scheduler: &mut Scheduler, from: Nanos, end: Nanos) {
     for now in (from..end).step_by(PIECE_NS as usize) {
         for cpu in (0..scheduler.nr_cpus()).map(Cpu) {
+            scheduler.balance(cpu, now);
             let running = match scheduler.current(cpu) {
                 Some(task) if !scheduler.should_resched(cpu, now) => Some(task),
                 _ => scheduler.pick_next(cpu, now),
@@ -66,6 +67,56 @@ fn equal_hogs_share_equally() {
     for task in 0..4 {
         assert!((990..=1010).contains(&exec_ms(&scheduler, task)));
     }
+}
+
+/// Without balancing one of the three has a CPU for itself for ever. The sleeper keeps slices from falling
+/// into step with looks.
+#[test]
+fn three_hogs_on_two_cpus_take_turns() {
+    let mut scheduler = Scheduler::new(2);
+    for task in 0..3 {
+        awake(&mut scheduler, task, 0, Some(0..2));
+    }
+    scheduler.add_sleeper(3, 0, Some(0..1));
+    for now in (0..12_000 * MS).step_by(PIECE_NS as usize) {
+        if now.is_multiple_of(7 * MS) {
+            scheduler.wake(now, 3);
+        }
+        run_hogs(&mut scheduler, now, now + PIECE_NS);
+        if now % (7 * MS) >= MS && scheduler.current(CPU0) == Some(3) {
+            scheduler.block(CPU0);
+        }
+    }
+    for task in 0..3 {
+        let ms = exec_ms(&scheduler, task);
+        assert!((6_000..=10_000).contains(&ms), "task {task}: {ms} ms of 12000");
+    }
+    // Two looks, 28 ms apart at least, move one.
+    let moves: u64 = (0..3).map(|task| scheduler.stats(task).nr_migrations).sum();
+    assert!(moves >= 40, "{moves} moves");
+}
+
+#[test]
+fn equal_numbers_of_hogs_stay_where_they_are() {
+    let mut scheduler = Scheduler::new(2);
+    for task in 0..4 {
+        awake(&mut scheduler, task, 0, None);
+    }
+    run_hogs(&mut scheduler, 0, 2_000 * MS);
+    let moves: u64 = (0..4).map(|task| scheduler.stats(task).nr_migrations).sum();
+    assert!(moves <= 1, "{moves} moves");
+}
+
+#[test]
+fn hogs_move_only_where_they_may() {
+    let mut scheduler = Scheduler::new(2);
+    for task in 0..3 {
+        awake(&mut scheduler, task, 0, Some(0..1));
+    }
+    awake(&mut scheduler, 3, 0, Some(1..2));
+    run_hogs(&mut scheduler, 0, 1_000 * MS);
+    assert_eq!(exec_ms(&scheduler, 3), 1_000);
+    assert_eq!(scheduler.stats(0).nr_migrations, 0);
 }
 
 #[test]
@@ -142,6 +193,24 @@ fn a_sleeper_takes_the_cpu_from_a_hog() {
     assert_eq!(scheduler.pick_next(CPU0, 14_100_000), Some(1));
     assert_eq!(scheduler.task(0).vruntime - scheduler.task(1).vruntime, 3 * MS as i64);
     assert_eq!(scheduler.stats(1).nr_voluntary_switches, 1);
+}
+
+/// kswapd's first wake-up: it slept since boot, and must not queue behind the hog as a new task does.
+#[test]
+fn a_thread_of_boot_takes_the_cpu_at_its_first_wake_up() {
+    for (is_of_boot, takes_over) in [(true, true), (false, false)] {
+        let mut scheduler = Scheduler::new(1);
+        awake(&mut scheduler, 0, 0, None);
+        match is_of_boot {
+            true => scheduler.add_sleeper(1, 0, None),
+            false => scheduler.add_task(1, 0, None),
+        }
+        run_hogs(&mut scheduler, 0, 100 * MS);
+        assert_eq!(scheduler.wake(100 * MS, 1).is_some(), takes_over);
+        let next = scheduler.pick_next(CPU0, 100 * MS);
+        assert_eq!(next, Some(TaskId::from(takes_over)));
+        audit(&scheduler);
+    }
 }
 
 #[test]

@@ -1,0 +1,48 @@
+//! What the patch of 2011 says of watermarks that are set apart, on a stream longer than memory:
+//! experiments/tunable-watermarks-long, some seeds of it. docs/fidelity.md has the kernel's figures.
+
+use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::model::Scenario;
+use pagetide_sim::{run, RunOptions};
+use std::path::Path;
+
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
+
+fn experiment() -> Scenario {
+    let file = "../../experiments/tunable-watermarks-long.toml";
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    load(&file, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// Of each seed, in ascending order.
+fn direct_reclaims(scenario: &Scenario, variant: &str) -> Vec<u64> {
+    let variant = scenario.variants.iter().find(|found| found.name == variant).unwrap();
+    let of_seed = |seed| {
+        let record = run(&scenario.name, variant, seed, &RunOptions::default()).unwrap();
+        record.metrics["mm_vmscan_direct_reclaim_begin"].value as u64
+    };
+    let mut counts: Vec<u64> = SEEDS.map(of_seed).collect();
+    counts.sort_unstable();
+    counts
+}
+
+/// Two CPUs for a stream, a writer and kswapd: the further low is from min, the fewer direct reclaims.
+#[test]
+fn a_wider_gap_means_fewer_direct_reclaims() {
+    let scenario = experiment();
+    let counts = ["default", "case1", "case2"].map(|name| direct_reclaims(&scenario, name));
+    let sum = |at: usize| counts[at].iter().sum::<u64>();
+    assert!(counts[0][0] >= 50, "{counts:?}");
+    assert!(sum(1) * 3 <= sum(0), "{counts:?}");
+    assert!(sum(2) * 10 <= sum(0) && sum(2) <= sum(1), "{counts:?}");
+}
+
+/// One CPU, where whoever wakes kswapd leaves it the CPU: hardly any, whatever the gap.
+#[test]
+fn on_one_cpu_kswapd_is_in_time() {
+    let scenario = experiment();
+    for name in ["default-1cpu", "case1-1cpu", "case2-1cpu"] {
+        let counts = direct_reclaims(&scenario, name);
+        assert!(counts[1] <= 20, "{name}: median of {counts:?}");
+    }
+}
