@@ -14,6 +14,7 @@ pub mod at_boot;
 pub mod breakdown;
 pub mod bulk;
 pub mod cached;
+mod caches;
 pub mod call;
 pub(crate) mod cpu_slab;
 pub mod kmem_cache;
@@ -27,14 +28,9 @@ pub mod slabinfo;
 #[cfg(test)]
 mod tests;
 
-mod caches;
-
 use crate::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
-use crate::control::Errno;
 use crate::digest::Digest;
-use crate::manager::Manager;
 use crate::memcg::Position;
-use crate::owners::Owners;
 use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -379,100 +375,4 @@ pub struct CacheTuning {
     pub min_partial: Option<u32>,
     /// Objects that may wait on a CPU's chain; 0 does without chains.
     pub cpu_partial: Option<u32>,
-}
-
-impl<O: Owners> Manager<O> {
-    /// Whether there is no object yet, no cache but the kernel's own, and no group.
-    pub(crate) fn slabs_are_as_at_boot(&self) -> bool {
-        let none = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
-        self.memcgs.len() == 1
-            && self.slabs.caches.len() == none.caches.len()
-            && self.slabs.caches.iter().all(|cache| cache.slabs.is_empty())
-    }
-
-    /// Begins anew, as the configuration says.
-    pub(crate) fn reset_slabs(&mut self) {
-        self.slabs = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
-    }
-
-    /// Creates a cache (Linux `kmem_cache_create`).
-    ///
-    /// # Errors
-    /// [`SlabError::NoSize`], [`SlabError::TooLarge`], [`SlabError::DuplicateName`].
-    pub fn create_cache(&mut self, spec: CacheSpec) -> Result<CacheId, SlabError> {
-        let shape = self.slabs.shape(spec.object_size)?;
-        if spec.name.is_empty() || self.find_cache(&spec.name).is_some() {
-            return Err(SlabError::DuplicateName);
-        }
-        let (nr_cpus, nr_nodes) = (self.slabs.nr_cpus, self.slabs.nr_nodes);
-        Ok(self.slabs.insert_root(KmemCache::new(spec, shape, nr_cpus, nr_nodes)))
-    }
-
-    /// The cache of a name, groups' clones aside.
-    pub fn find_cache(&self, name: &str) -> Option<CacheId> {
-        self.slabs.roots().find(|id| self.slabs.caches[id.idx()].name == name)
-    }
-
-    /// Whether there is such a cache, and it is nobody's clone.
-    pub(crate) fn is_root_cache(&self, cache: CacheId) -> bool {
-        self.kmem_cache(cache).is_some_and(|it| it.root == cache)
-    }
-
-    /// A cache.
-    pub fn kmem_cache(&self, cache: CacheId) -> Option<&KmemCache> {
-        self.slabs.caches.get(cache.idx()).filter(|cache| !cache.name.is_empty())
-    }
-
-    /// All caches, with the groups' clones.
-    pub fn kmem_caches(&self) -> impl Iterator<Item = (CacheId, &KmemCache)> {
-        let caches = self.slabs.caches.iter().enumerate();
-        caches.filter(|(_, cache)| !cache.name.is_empty()).map(|(id, c)| (CacheId(id as u32), c))
-    }
-
-    /// Tunes a cache.
-    ///
-    /// # Errors
-    /// ENOENT if there is no such cache; EINVAL if the order is too small for an object or larger than
-    /// any block, or if the policy has no chains; EBUSY if the cache has slabs of another order. Nothing
-    /// has changed then.
-    pub fn tune_cache(&mut self, cache: CacheId, tuning: CacheTuning) -> Result<(), Errno> {
-        let (policy, owner_bytes) = (self.slabs.policy, self.slabs.owner_bytes());
-        let Some(it) = self.slabs.caches.get_mut(cache.idx()).filter(|it| !it.name.is_empty())
-        else {
-            return Err(Errno::Enoent);
-        };
-        if let Some(order) = tuning.order {
-            if order < it.min_order || order > crate::units::MAX_PAGE_ORDER {
-                return Err(Errno::Einval);
-            }
-            // The owners of a slab's objects must fit in the largest object of kmalloc.
-            let objects = (it.page_size() << order) / u64::from(it.size);
-            let owners = objects * u64::from(owner_bytes);
-            if objects > order::MAX_OBJECTS || owners > 2 * it.page_size() {
-                return Err(Errno::Einval);
-            }
-            if !it.slabs.is_empty() && order != it.order {
-                return Err(Errno::Ebusy);
-            }
-        }
-        let has_chains = matches!(policy, SlubPolicy::Linux61 | SlubPolicy::Linux55);
-        if tuning.cpu_partial.is_some_and(|objects| objects > 0) && !has_chains {
-            return Err(Errno::Einval);
-        }
-        if let Some(order) = tuning.order {
-            it.set_order(order);
-        }
-        if let Some(min_partial) = tuning.min_partial {
-            it.min_partial = min_partial;
-        }
-        if let Some(objects) = tuning.cpu_partial {
-            it.set_cpu_partial(objects);
-            let discarded = &mut self.slabs.discarded;
-            for cpu in 0..it.cpus.len() {
-                it.flush_cpu(Cpu(cpu as u16), discarded);
-            }
-            self.return_discarded(Cpu(0), cache);
-        }
-        Ok(())
-    }
 }

@@ -10,6 +10,7 @@ use super::slabinfo::SlabUsage;
 use super::*;
 use crate::call::Outcome;
 use crate::config::Config;
+use crate::control::Errno;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
