@@ -83,6 +83,7 @@ pub mod slab;
 pub mod slowpath;
 pub mod state_digest;
 pub mod swap;
+mod swap_in;
 pub mod units;
 mod user_page;
 pub mod vmstat;

@@ -8,10 +8,10 @@
 
 use crate::buddy::clear_tails;
 use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::owners::{Owners, Slot};
 use crate::page::{Page, PageFlags, Place};
 use crate::shadow::Shadow;
-use crate::units::{Cpu, NodeId, Pfn, SwapSlot, HPAGE_PMD_ORDER};
+use crate::units::{Cpu, MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_ORDER};
 use crate::vmstat::NodeStat;
 
 impl<O: Owners> Manager<O> {
@@ -24,11 +24,22 @@ impl<O: Owners> Manager<O> {
         page.flags = flags;
     }
 
-    /// A new anonymous page, or one from swap, begins inactive, unless the era takes it to be in use.
-    pub(crate) fn begin_anon_page(&mut self, pfn: Pfn) {
+    /// A cleared frame, allocated with its charge to `memcg`, becomes the page of a place in swap-backed
+    /// memory. It begins inactive, unless the era takes it to be in use.
+    pub(crate) fn begin_anon_page(
+        &mut self,
+        pfn: Pfn,
+        at: Slot,
+        extra: PageFlags,
+        memcg: MemcgId,
+        cpu: Cpu,
+    ) {
+        let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY).with(extra);
+        self.init_user_page(pfn, at.owner, at.index, flags);
         if self.era.activates_new_anon {
             self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
         }
+        self.charge(cpu, pfn, memcg);
     }
 
     /// One more entry maps the page, small or huge.

@@ -18,6 +18,7 @@ use crate::digest::Digest;
 use crate::effect::{Step, Wait};
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
+use crate::owners::{Slot, Store};
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD};
@@ -313,10 +314,8 @@ impl Machine {
             return None;
         }
         self.mem.work.pages_zeroed += 1;
-        let flags = PageFlags::ANON.with(PageFlags::UPTODATE).with(PageFlags::DIRTY);
-        self.init_user_page(pfn, fault.vma.0, fault.page as u32, flags);
-        self.begin_anon_page(pfn);
-        self.charge(ctx.cpu, pfn, ctx.memcg);
+        let at = Slot { owner: fault.vma.0, index: fault.page as u32, store: Store::Swap };
+        self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
         self.map_page(fault.vma, fault.page, pfn, true);
         self.folio_add_lru(ctx.cpu, pfn);
         Some(fault.outcome())

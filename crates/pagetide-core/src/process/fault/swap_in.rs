@@ -12,14 +12,14 @@
 use super::{Fault, Stage, SwapWindow, SwapinHistory};
 use crate::call::Outcome;
 use crate::ctx::Ctx;
-use crate::effect::{Effect, Io, Step, Throttle, Wait};
-use crate::gfp::Gfp;
-use crate::page::{PageFlags, Place};
-use crate::page_request::{PageRequest, SlowRequest};
+use crate::effect::{Step, Wait};
+use crate::owners::{Slot, Store};
+use crate::page::PageFlags;
+use crate::page_request::SlowRequest;
+use crate::process::page_table::Pte;
 use crate::process::readahead::{swapin_nr_pages, SWAP_RA_FIRST_HITS};
 use crate::process::Machine;
-use crate::reclaim::shrink_node::TICK;
-use crate::units::{MemcgId, Pfn, SwapSlot};
+use crate::units::{Pfn, SwapSlot};
 use crate::vmstat::Event;
 use core::ops::Range;
 
@@ -169,64 +169,6 @@ impl Machine {
         None
     }
 
-    /// Brings one slot's page into the swap cache, locked until the read ends.
-    fn read_swap_page(
-        &mut self,
-        slot: SwapSlot,
-        wanted: bool,
-        slow: &mut Option<SlowRequest>,
-        ctx: &Ctx,
-    ) -> Result<(), Option<Step<Outcome>>> {
-        // Whoever paid for the slot pays for the page (Linux `mem_cgroup_swapin_charge_folio`).
-        let memcg = self.slot_memcg(slot, ctx);
-        let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE, memcg);
-        let pfn = match self.request_page(ctx, slow, request) {
-            Step::Continue => return Err(Some(Step::Continue)),
-            Step::Wait(wait) => return Err(Some(Step::Wait(wait))),
-            Step::Done(Ok(pfn)) => pfn,
-            // The slot's group has no room and nobody to kill for it. The fault is tried again, as by
-            // the kernel, which kills nobody for another group's page.
-            Step::Done(Err(_)) if memcg != ctx.memcg => {
-                let (node, reason) = (ctx.node, Throttle::NoProgress);
-                return Err(Some(Step::Wait(Wait::Throttled { node, reason, timeout: TICK })));
-            }
-            Step::Done(Err(_)) => return Err(None),
-        };
-        if !self.swap.is_mapped(slot) || self.swap.cached(slot).is_some() {
-            self.discard_charged(ctx.cpu, pfn, memcg);
-            return Ok(());
-        }
-        let mut flags = PageFlags::ANON.with(PageFlags::LOCKED);
-        if !wanted {
-            flags = flags.with(PageFlags::READAHEAD);
-            self.mem.vmstat.count(Event::SwapRa);
-        }
-        self.init_user_page(pfn, u32::MAX, 0, flags);
-        self.charge(ctx.cpu, pfn, memcg);
-        let shadow = self.swap.add_to_cache(slot, pfn);
-        self.mark_swap_cached(pfn, slot);
-        self.mem.work.cache_ops += 1;
-        self.workingset_refault(pfn, shadow);
-        self.folio_add_lru(ctx.cpu, pfn);
-        self.mem.vmstat.count(Event::Pswpin);
-        self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
-        self.mem.work.bios += 1;
-        self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
-        Ok(())
-    }
-
-    fn slot_memcg(&self, slot: SwapSlot, ctx: &Ctx) -> MemcgId {
-        if !self.swap.is_mapped(slot) {
-            return ctx.memcg;
-        }
-        let memcg = self.swap.memcg(slot);
-        if self.memcg_is_online(memcg) {
-            memcg
-        } else {
-            ctx.memcg
-        }
-    }
-
     pub(super) fn fault_swap_locked(
         &mut self,
         fault: &mut Fault,
@@ -271,32 +213,11 @@ impl Machine {
         if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) {
             return Some(Step::Done(Outcome::IoError));
         }
-        let slot = SwapSlot(self.mem.pages[pfn.idx()].private);
-        let page = &mut self.mem.pages[pfn.idx()];
-        page.mapping = fault.vma.0;
-        page.index = fault.page as u32;
-        if fault.write && page.place == Place::LruBatch {
-            // The batch's reference would make the page look shared.
-            self.lru_add_drain(ctx.cpu);
-        }
-        // The entry owns the page again; the slot goes when it is of no more use.
-        let page = &self.mem.pages[pfn.idx()];
-        let give_up_slot = (fault.write || self.swap.is_half_full())
-            && !page.has(PageFlags::WRITEBACK)
-            && page.place != Place::LruBatch;
         self.owners.vmas[fault.vma.idx()].nr_swapped -= 1;
-        self.map_page(fault.vma, fault.page, pfn, fault.write);
-        self.swap_unmap(slot);
-        if give_up_slot {
-            self.delete_from_swap_cache(pfn, Default::default());
-            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
-        }
-        if fault.write {
-            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
-        }
-        if self.era.activates_new_anon && !self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE) {
-            self.activate_page(ctx.cpu, pfn);
-        }
+        self.owners.vmas[fault.vma.idx()].nr_present += 1;
+        self.set_pte(fault.vma, fault.page, Pte::map(pfn, fault.write));
+        let at = Slot { owner: fault.vma.0, index: fault.page as u32, store: Store::Swap };
+        self.take_from_swap_cache(pfn, at, fault.write, ctx);
         Some(fault.outcome())
     }
 }
@@ -304,6 +225,8 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+use crate::effect::Effect;
+use crate::page::Place;
     use crate::config::Config;
     use crate::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing, VmaId};

@@ -1,0 +1,109 @@
+//! Bringing a page back from swap: into the swap cache, and from there to its owner.
+//!
+//! Linux: `__read_swap_cache_async`, the second half of `do_swap_page` (6.1). What to read along is the
+//! owner's decision.
+//!
+//! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped
+//! again belongs to the swap cache alone, or to nobody.
+
+use crate::call::Outcome;
+use crate::ctx::Ctx;
+use crate::effect::{Effect, Io, Step, Throttle, Wait};
+use crate::gfp::Gfp;
+use crate::manager::Manager;
+use crate::owners::{Owners, Slot};
+use crate::page::{PageFlags, Place};
+use crate::page_request::{PageRequest, SlowRequest};
+use crate::reclaim::shrink_node::TICK;
+use crate::units::{MemcgId, Pfn, SwapSlot};
+use crate::vmstat::Event;
+
+impl<O: Owners> Manager<O> {
+    /// Brings one slot's page into the swap cache, locked until the read ends.
+    pub(crate) fn read_swap_page(
+        &mut self,
+        slot: SwapSlot,
+        wanted: bool,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Result<(), Option<Step<Outcome>>> {
+        // Whoever paid for the slot pays for the page (Linux `mem_cgroup_swapin_charge_folio`).
+        let memcg = self.slot_memcg(slot, ctx);
+        let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE, memcg);
+        let pfn = match self.request_page(ctx, slow, request) {
+            Step::Continue => return Err(Some(Step::Continue)),
+            Step::Wait(wait) => return Err(Some(Step::Wait(wait))),
+            Step::Done(Ok(pfn)) => pfn,
+            // The slot's group has no room and nobody to kill for it. The fault is tried again, as by
+            // the kernel, which kills nobody for another group's page.
+            Step::Done(Err(_)) if memcg != ctx.memcg => {
+                let (node, reason) = (ctx.node, Throttle::NoProgress);
+                return Err(Some(Step::Wait(Wait::Throttled { node, reason, timeout: TICK })));
+            }
+            Step::Done(Err(_)) => return Err(None),
+        };
+        if !self.swap.is_mapped(slot) || self.swap.cached(slot).is_some() {
+            self.discard_charged(ctx.cpu, pfn, memcg);
+            return Ok(());
+        }
+        let mut flags = PageFlags::ANON.with(PageFlags::LOCKED);
+        if !wanted {
+            flags = flags.with(PageFlags::READAHEAD);
+            self.mem.vmstat.count(Event::SwapRa);
+        }
+        self.init_user_page(pfn, u32::MAX, 0, flags);
+        self.charge(ctx.cpu, pfn, memcg);
+        let shadow = self.swap.add_to_cache(slot, pfn);
+        self.mark_swap_cached(pfn, slot);
+        self.mem.work.cache_ops += 1;
+        self.workingset_refault(pfn, shadow);
+        self.folio_add_lru(ctx.cpu, pfn);
+        self.mem.vmstat.count(Event::Pswpin);
+        self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
+        self.mem.work.bios += 1;
+        self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
+        Ok(())
+    }
+
+    fn slot_memcg(&self, slot: SwapSlot, ctx: &Ctx) -> MemcgId {
+        if !self.swap.is_mapped(slot) {
+            return ctx.memcg;
+        }
+        let memcg = self.swap.memcg(slot);
+        if self.memcg_is_online(memcg) {
+            memcg
+        } else {
+            ctx.memcg
+        }
+    }
+
+    /// A page in the swap cache is its owner's again, whose entry maps it already.
+    pub(crate) fn take_from_swap_cache(&mut self, pfn: Pfn, at: Slot, write: bool, ctx: &Ctx) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        let slot = SwapSlot(page.private);
+        page.mapping = at.owner;
+        page.index = at.index;
+        if write && page.place == Place::LruBatch {
+            // The batch's reference would make the page look shared.
+            self.lru_add_drain(ctx.cpu);
+        }
+        // The entry owns the page again; the slot goes when it is of no more use.
+        let page = &self.mem.pages[pfn.idx()];
+        let give_up_slot = (write || self.swap.is_half_full())
+            && !page.has(PageFlags::WRITEBACK)
+            && page.place != Place::LruBatch;
+        self.page_add_rmap(pfn);
+        self.mem.work.rmap_walks += 1;
+        self.swap_unmap(slot);
+        if give_up_slot {
+            self.delete_from_swap_cache(pfn, Default::default());
+            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        }
+        if write {
+            self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        }
+        if self.era.activates_new_anon && !self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE) {
+            self.activate_page(ctx.cpu, pfn);
+        }
+    }
+}
