@@ -46,6 +46,7 @@ pub mod compaction;
 pub mod config;
 pub mod control;
 pub mod ctx;
+pub mod daemon;
 pub mod digest;
 pub mod effect;
 pub mod event;

@@ -15,6 +15,7 @@
 use crate::charge::CpuEvents;
 use crate::config::SlabAccounting;
 use crate::control::Errno;
+use crate::effect::Effects;
 use crate::lruvec::{Lru, Lruvec};
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -319,7 +320,7 @@ impl<O: Owners> Manager<O> {
     ///
     /// # Errors
     /// EBUSY if it has tasks or groups of its own, or is the root; ENOENT if there is none.
-    pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), Errno> {
+    pub fn remove_memcg(&mut self, id: MemcgId) -> Result<Effects<'_>, Errno> {
         if !self.memcg_is_online(id) {
             return Err(Errno::Enoent);
         }
@@ -344,7 +345,7 @@ impl<O: Owners> Manager<O> {
         group.online = false;
         group.dying = true;
         self.release_memcg_if_unused(id);
-        Ok(())
+        Ok(self.hand_out())
     }
 
     /// Objects and their charges go to the parent, unless caches of the group's own keep them; then they

@@ -3,6 +3,7 @@
 //! The kernel has one mechanism a release; a comparison needs several in one program. Names are
 //! those of scenario files.
 
+use crate::effect::Effects;
 use super::error::{quoted, ControlError, Errno};
 use crate::config::{
     BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, Config,
@@ -160,7 +161,16 @@ impl<O: Owners> Manager<O> {
     /// # Errors
     /// ENOENT for an unknown policy, EINVAL for an unknown variant, EBUSY for one that is chosen at boot
     /// if there are groups or objects. Nothing has changed then.
-    pub fn set_policy(&mut self, name: &str, value: &str) -> Result<(), ControlError> {
+    pub fn set_policy(
+        &mut self,
+        name: &str,
+        value: &str,
+    ) -> Result<Effects<'_>, ControlError> {
+        self.choose_policy(name, value)?;
+        Ok(self.hand_out())
+    }
+
+    fn choose_policy(&mut self, name: &str, value: &str) -> Result<(), ControlError> {
         match name {
             "watermarks" => {
                 let policy = lookup(&WATERMARKS, name, value)?;

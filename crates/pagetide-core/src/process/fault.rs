@@ -15,7 +15,7 @@ mod swap_in;
 use crate::call::Outcome;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
-use crate::effect::{Step, Wait};
+use crate::effect::{Sleep, Step};
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::page::PageFlags;
@@ -220,7 +220,7 @@ impl Machine {
         let page = &mut self.mem.pages[pfn.idx()];
         if page.has(PageFlags::MIGRATING) {
             page.set(PageFlags::WAITERS);
-            return Some(Step::Wait(Wait::Page(pfn)));
+            return Some(Step::Wait(Sleep::on_page(pfn)));
         }
         fault.stage = Stage::Start;
         None
@@ -506,7 +506,7 @@ impl Machine {
     fn fault_file_locked(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
             self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
-            return Some(Step::Wait(Wait::Page(pfn)));
+            return Some(Step::Wait(Sleep::on_page(pfn)));
         }
         if fault.dropped_lock {
             return self.retry(fault);

@@ -13,7 +13,8 @@ use super::{Reclaimer, ScanControl};
 use crate::config::{BackgroundCompaction, KswapdPolicy, LruPolicy};
 use crate::ctx::Ctx;
 use crate::digest::Digest;
-use crate::effect::{Effect, Effects, Step, Throttle, Wait};
+use crate::daemon::{Daemon, Rest};
+use crate::effect::{Effect, Sleep, Step, Throttle, Token};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::lruvec::Lru;
@@ -79,15 +80,6 @@ pub struct Kswapd {
     pub(super) pages_scanned: [u64; MAX_NR_ZONES],
     /// Linux 4.5: compacting.
     pub(super) compacting: bool,
-}
-
-/// What the daemon does after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KswapdIdle {
-    /// Nap: step again after this long, or when woken.
-    Nap(Nanos),
-    /// Sleep until woken.
-    Sleep,
 }
 
 impl Kswapd {
@@ -202,7 +194,7 @@ impl<O: Owners> Manager<O> {
         let zid = highest_zoneidx as u8;
         self.events.record(TraceEvent::MmVmscanWakeupKswapd { nid: node, zid, order });
         self.nodes[node.idx()].kswapd.sleeping = false;
-        self.effects.push(Effect::WakeKswapd(node));
+        self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
     }
 
     /// Reserves are low: kswapd must run, for zones up to Normal.
@@ -212,7 +204,7 @@ impl<O: Owners> Manager<O> {
             let zone = kswapd.highest_zoneidx.unwrap_or(crate::zone::ZONE_NORMAL);
             kswapd.highest_zoneidx = Some(zone.min(crate::zone::ZONE_NORMAL));
             kswapd.sleeping = false;
-            self.effects.push(Effect::WakeKswapd(node));
+            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
         }
     }
 
@@ -255,18 +247,10 @@ impl<O: Owners> Manager<O> {
             .any(|zone| zone.is_populated() && zone.watermark_boost > 0)
     }
 
-    /// One bounded step of a node's kswapd, which runs on `cpu`. Must not be called while it
-    /// sleeps, except to end a nap that timed out.
-    pub fn kswapd_step(
-        &mut self,
-        node: NodeId,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> (Step<KswapdIdle>, Effects<'_>) {
+    /// One bounded step of a node's kswapd, which runs on `cpu`.
+    pub(crate) fn kswapd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
-        let step = self.kswapd_work(&ctx);
-        self.finish_wakeups();
-        (step, Effects::new(&mut self.effects))
+        self.kswapd_work(&ctx)
     }
 
     /// Whether the node's kswapd is compacting, as it did up to 4.5.
@@ -279,7 +263,7 @@ impl<O: Owners> Manager<O> {
         self.nodes[node.idx()].kswapd.sleeping
     }
 
-    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<KswapdIdle> {
+    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<Rest> {
         let node = ctx.node;
         // The state is taken out so that the machine can be borrowed beside it; requests that
         // arrive meanwhile go into the fields of the one left in place, and are merged back.
@@ -374,7 +358,7 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(Stage, Step<KswapdIdle>)> {
+    fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(Stage, Step<Rest>)> {
         let node = ctx.node;
         if self.prepare_kswapd_sleep(node) {
             let kswapd = &mut self.nodes[node.idx()].kswapd;
@@ -384,13 +368,13 @@ impl<O: Owners> Manager<O> {
                 self.reset_isolation_suitable(node);
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
-            return Some((Stage::Nap { until: ctx.now + NAP }, Step::Done(KswapdIdle::Nap(NAP))));
+            return Some((Stage::Nap { until: ctx.now + NAP }, Step::Done(Rest::of(NAP))));
         }
         self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
         None
     }
 
-    fn kswapd_nap_ended(&mut self, ctx: &Ctx, early: bool) -> Option<(Stage, Step<KswapdIdle>)> {
+    fn kswapd_nap_ended(&mut self, ctx: &Ctx, early: bool) -> Option<(Stage, Step<Rest>)> {
         let node = ctx.node;
         if early {
             let kswapd = &mut self.nodes[node.idx()].kswapd;
@@ -409,7 +393,7 @@ impl<O: Owners> Manager<O> {
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
             self.nodes[node.idx()].kswapd.sleeping = true;
-            return Some((Stage::Sleep, Step::Done(KswapdIdle::Sleep)));
+            return Some((Stage::Sleep, Step::Done(Rest::UNTIL_WOKEN)));
         }
         self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
         None
@@ -513,7 +497,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// After a node pass: lower the priority or stop. Returns whether to go on, and a wait.
-    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
+    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (bool, Option<Sleep>) {
         let node = ctx.node;
         if self.nodes[node.idx()].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
             self.wake_throttled(node, Throttle::Reserves);
@@ -552,7 +536,7 @@ impl<O: Owners> Manager<O> {
 
     /// The 2.6.37 rule: below priority 10 wait for congestion; once 32 pages were freed in a
     /// descent, begin a new one.
-    fn kswapd_round_end_2637(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
+    fn kswapd_round_end_2637(&mut self, ctx: &Ctx) -> (bool, Option<Sleep>) {
         let node = ctx.node;
         // Below a min mark there is no time to wait.
         let under_min = self.mem.nodes[node.idx()]
@@ -562,11 +546,7 @@ impl<O: Owners> Manager<O> {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let sc = &mut kswapd.sc;
         let waits = sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2 && !under_min;
-        let wait = waits.then_some(Wait::Throttled {
-            node,
-            reason: Throttle::CongestionWait,
-            timeout: 100_000_000,
-        });
+        let wait = waits.then_some(Sleep::throttled(node, Throttle::CongestionWait, 100_000_000));
         let descent = sc.nr_reclaimed - kswapd.round_scanned;
         if descent >= SWAP_CLUSTER_MAX {
             sc.priority = DEF_PRIORITY;

@@ -392,6 +392,7 @@ impl Balance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::Daemon;
     use crate::config::{CompactionPolicy, Config, KswapdPolicy};
     use crate::gfp::Gfp;
     use crate::node::NodeSpec;
@@ -449,10 +450,9 @@ mod tests {
         // The root's lists are visited once a round, of priorities 12 to 0.
         assert_eq!(machine.take_work().lruvecs_visited, 13);
         machine.wakeup_kswapd(NODE, 0, 2, true);
-        machine.effects.clear();
+        machine.hand_out().discard();
         while machine.nodes[0].kswapd.failures == 0 {
-            let (_, effects) = machine.kswapd_step(NODE, Cpu(0), 0);
-            effects.discard();
+            machine.step_daemon(Daemon::Kswapd(NODE), Cpu(0), 0).1.discard();
         }
         assert_eq!(machine.take_work().lruvecs_visited, 12);
     }

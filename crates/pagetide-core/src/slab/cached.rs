@@ -11,6 +11,7 @@
 //! Invariant: an object is on the list of the group that owns it ([`Manager::memcg_of_object`]; of the
 //! nearest that still exists) and of its node, and its cache's `entries` names its entry.
 
+use crate::effect::Effect;
 use super::{Object, SlabError};
 use crate::digest::Digest;
 use crate::manager::Manager;
@@ -313,7 +314,7 @@ impl<O: Owners> Manager<O> {
             }
             let (object, holds) = self.take_entry(at);
             match self.slabs.shrunk_wait {
-                true => self.slabs.shrunk.push((object, cpu)),
+                true => self.effects.push(Effect::FreeLate { object, cpu }),
                 false => self.free_known(object, cpu),
             }
             freed += 1;
@@ -325,16 +326,11 @@ impl<O: Owners> Manager<O> {
         (seen, freed)
     }
 
-    /// From now on what shrinkers free stays allocated, and charged, until the world has taken it with
-    /// [`Self::take_shrunk`] and freed it (Linux: names and inodes go by `call_rcu`). Reclaim that finds
-    /// nothing else then makes no progress, and a group at its limit may run out of memory.
+    /// From now on what shrinkers free stays allocated, and charged, until the world frees it, which
+    /// [`Effect::FreeLate`] asks for (Linux: names and inodes go by `call_rcu`). Reclaim that finds nothing
+    /// else then makes no progress, and a group at its limit may run out of memory.
     pub fn free_shrunk_late(&mut self) {
         self.slabs.shrunk_wait = true;
-    }
-
-    /// What shrinkers have freed since the last time, and on which CPU: to be freed by the caller.
-    pub fn take_shrunk(&mut self) -> Vec<(Object, Cpu)> {
-        core::mem::take(&mut self.slabs.shrunk)
     }
 
     /// Frees an object that is known to be one.

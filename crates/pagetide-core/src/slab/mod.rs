@@ -139,9 +139,8 @@ pub(crate) struct Slabs {
     pub discarded: Vec<Discard>,
     /// Owner vectors on their way back: a buffer.
     pub spare: Vec<Object>,
-    /// Whether what shrinkers free waits for a grace period, and what does ([`Machine::free_shrunk_late`]).
+    /// Whether what shrinkers free is for the world to free ([`Manager::free_shrunk_late`]).
     pub shrunk_wait: bool,
-    pub shrunk: Vec<(Object, Cpu)>,
     /// Pages that caches have returned since boot, for reclaim to see what its shrinkers brought.
     pub pages_returned: u64,
     policy: SlubPolicy,
@@ -172,7 +171,6 @@ impl Slabs {
             discarded: Vec::new(),
             spare: Vec::new(),
             shrunk_wait: false,
-            shrunk: Vec::new(),
             pages_returned: 0,
             policy: config.slub,
             nr_cpus,
@@ -278,7 +276,6 @@ impl Slabs {
             discarded: _, // empty between two steps
             spare: _,
             shrunk_wait,
-            shrunk,
             pages_returned: _,
             policy,
             nr_cpus: _,
@@ -289,10 +286,7 @@ impl Slabs {
         digest.write_all(&[caches.len() as u64, free_ids.len() as u64, deferred.len() as u64]);
         free_ids.iter().for_each(|&id| digest.write_u64(id.into()));
         if *shrunk_wait {
-            digest.write_u64(shrunk.len() as u64);
-            for (Object { cache, number }, _) in shrunk {
-                digest.write_all(&[cache.0.into(), (*number).into()]);
-            }
+            digest.write_u64(0);
         }
         for cache in caches {
             cache.digest(digest);

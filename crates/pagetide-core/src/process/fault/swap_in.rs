@@ -13,7 +13,7 @@ use super::{Fault, Stage, SwapWindow, SwapinHistory};
 use crate::call::Outcome;
 use crate::config::LruPolicy;
 use crate::ctx::Ctx;
-use crate::effect::{Effect, Io, Step, Throttle, Wait};
+use crate::effect::{Effect, Io, Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::page::{PageFlags, Place};
 use crate::page_request::{PageRequest, SlowRequest};
@@ -188,8 +188,8 @@ impl Machine {
             // The slot's group has no room and nobody to kill for it. The fault is tried again, as by
             // the kernel, which kills nobody for another group's page.
             Step::Done(Err(_)) if memcg != ctx.memcg => {
-                let (node, reason) = (ctx.node, Throttle::NoProgress);
-                return Err(Some(Step::Wait(Wait::Throttled { node, reason, timeout: TICK })));
+                let sleep = Sleep::throttled(ctx.node, Throttle::NoProgress, TICK);
+                return Err(Some(Step::Wait(sleep)));
             }
             Step::Done(Err(_)) => return Err(None),
         };
@@ -241,7 +241,7 @@ impl Machine {
             if !fault.read_alone && !fault.tried {
                 fault.dropped_lock = true;
             }
-            return Some(Step::Wait(Wait::Page(pfn)));
+            return Some(Step::Wait(Sleep::on_page(pfn)));
         }
         if fault.dropped_lock {
             return self.retry(fault);
