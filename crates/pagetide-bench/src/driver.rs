@@ -6,13 +6,13 @@
 
 use pagetide_core::call::Outcome;
 use pagetide_core::config::Config;
-use pagetide_core::effect::{Effect, Step, Wait};
+use pagetide_core::daemon::{Daemon, Rest};
+use pagetide_core::effect::{Effect, Sleep, Step, Token};
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
 use pagetide_core::process::{Machine, Touch};
-use pagetide_core::reclaim::kswapd::KswapdIdle;
 use pagetide_core::units::{Cpu, NodeId, PAGE_SIZE};
 use pagetide_core::work::Work;
 
@@ -113,9 +113,9 @@ impl Driver {
             self.carry_out();
             match step {
                 Step::Continue => self.run_kswapd(),
-                Step::Wait(wait) => {
+                Step::Wait(sleep) => {
                     self.run_kswapd();
-                    self.wait_ended(wait);
+                    self.sleep(sleep);
                 }
                 Step::Done(outcome) => {
                     self.run_kswapd();
@@ -127,10 +127,9 @@ impl Driver {
         }
     }
 
-    fn wait_ended(&mut self, wait: Wait) {
-        if let Wait::Throttled { node, reason, timeout } = wait {
-            self.now += timeout.min(1_000_000);
-            self.machine.throttle_ended(node, reason);
+    fn sleep(&mut self, sleep: Sleep) {
+        if let Token::Throttled(..) = sleep.token {
+            self.now += sleep.timeout.min(1_000_000);
         }
     }
 
@@ -160,15 +159,15 @@ impl Driver {
     fn kswapd_step(&mut self) {
         self.kswapd_awake = true;
         self.nap_ends = u64::MAX;
-        let (step, effects) = self.machine.kswapd_step(NODE, KSWAPD_CPU, self.now);
+        let kswapd = Daemon::Kswapd(NODE);
+        let (step, effects) = self.machine.step_daemon(kswapd, KSWAPD_CPU, self.now);
         effects.drain_into(&mut self.effects);
         match step {
             Step::Continue => {}
-            Step::Wait(wait) => self.wait_ended(wait),
-            Step::Done(KswapdIdle::Sleep) => self.kswapd_awake = false,
-            Step::Done(KswapdIdle::Nap(ns)) => {
+            Step::Wait(sleep) => self.sleep(sleep),
+            Step::Done(Rest { timeout }) => {
                 self.kswapd_awake = false;
-                self.nap_ends = self.now + ns;
+                self.nap_ends = self.now.saturating_add(timeout);
             }
         }
         self.carry_out();
@@ -187,14 +186,10 @@ impl Driver {
                         let effects = self.machine.copy_done(from, true, TASK_CPU);
                         effects.drain_into(&mut self.more);
                     }
-                    Effect::WakeKswapd(_) => self.kswapd_awake = true,
+                    Effect::Wake(Token::Daemon(Daemon::Kswapd(_))) => self.kswapd_awake = true,
                     Effect::OomKill(_) => panic!("the machine is too small for the bench"),
                     // Nobody sleeps here, and nothing is written but swap.
-                    Effect::WakePage(_)
-                    | Effect::WakeKcompactd(_)
-                    | Effect::WakeKworker
-                    | Effect::WakeFlusher
-                    | Effect::WakeThrottled(..) => {}
+                    Effect::Wake(_) | Effect::FreeLate { .. } => {}
                 }
             }
             std::mem::swap(&mut self.effects, &mut self.more);

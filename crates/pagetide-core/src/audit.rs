@@ -13,6 +13,7 @@ pub use violation::Violation;
 
 pub(crate) use violation::check;
 
+use crate::effect::Throttle;
 use crate::era::Era;
 use crate::lruvec::{Lru, NR_LRU_LISTS};
 use crate::manager::Manager;
@@ -32,6 +33,7 @@ impl<O: Owners> Manager<O> {
     pub fn audit(&self) -> Result<(), Violation> {
         self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
         check!(self.era == Era::of(&self.config), "the era is another configuration's");
+        self.audit_door()?;
         self.audit_lists()?;
         O::audit(self)?;
         self.audit_huge_pages()?;
@@ -39,6 +41,24 @@ impl<O: Owners> Manager<O> {
         self.audit_counts()?;
         self.audit_slabs()?;
         self.audit_groups()
+    }
+
+    /// Between two calls the world knows of all that was asked of it, and a queue counts no fewer sleepers
+    /// than there are daemons in it. (How many calls there are only the world knows.)
+    fn audit_door(&self) -> Result<(), Violation> {
+        check!(self.effects.nr_owed() == 0, "{:?} and the world was not told", self.effects);
+        check!(self.mem.wakeups.is_empty(), "{:?} are not passed on", self.mem.wakeups);
+        for node in (0..self.nr_nodes()).map(|node| NodeId(node as u8)) {
+            for reason in [Throttle::Writeback, Throttle::Reserves] {
+                let counted = self.nr_throttled(node, reason);
+                let daemons = self.nr_daemons_throttled(node, reason);
+                check!(
+                    counted >= daemons,
+                    "{node:?} {reason:?}: {counted} asleep, {daemons} daemons"
+                );
+            }
+        }
+        Ok(())
     }
 
     /// LRU lists: links, lengths, places, owners; batches.

@@ -10,11 +10,13 @@
 use crate::compaction::CompactMemory;
 use crate::control::{Errno, GroupWrite};
 use crate::ctx::Ctx;
-use crate::effect::{Step, Wait};
+use crate::daemon::CountedIn;
+use crate::effect::{Sleep, Step, Throttle, Token};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memory_high::OverHigh;
 use crate::owners::Owners;
+use crate::page::PageFlags;
 use crate::page_request::SlowRequest;
 use crate::slab::call::KmemAlloc;
 use crate::slab::Object;
@@ -54,6 +56,8 @@ pub struct Call<R> {
     pub(crate) slow: Option<SlowRequest>,
     /// The call itself is done; its task pays for being above `memory.high` before it goes on.
     over_high: Option<(Outcome, OverHigh)>,
+    /// The queue that it is counted in while it sleeps.
+    counted: CountedIn,
     asker: Asker,
     node: NodeId,
 }
@@ -106,7 +110,7 @@ impl<R> Call<R> {
     }
 
     fn new(kind: Kind<R>, asker: Asker, node: NodeId) -> Call<R> {
-        Call { kind, slow: None, over_high: None, asker, node }
+        Call { kind, slow: None, over_high: None, counted: None, asker, node }
     }
 
     /// Whether the call is inside direct reclaim at the moment.
@@ -123,11 +127,16 @@ impl<R> Call<R> {
     }
 
     /// Whether a fault waits for a page that was in the working set (thrashing).
-    pub fn is_thrashing<O: Owners>(&self, machine: &Manager<O>, wait: Wait) -> bool {
-        match wait {
-            Wait::Page(pfn) => machine.mem.pages[pfn.idx()].has(crate::page::PageFlags::WORKINGSET),
-            _ => false,
+    pub fn is_thrashing<O: Owners>(&self, machine: &Manager<O>, sleep: Sleep) -> bool {
+        match sleep.token {
+            Token::Page(pfn) => machine.mem.pages[pfn.idx()].has(PageFlags::WORKINGSET),
+            Token::Throttled(..) | Token::Daemon(_) => false,
         }
+    }
+
+    /// Whether the call is counted among those who sleep in a node's queue ([`Manager::nr_throttled`]).
+    pub fn is_counted_in(&self, node: NodeId, reason: Throttle) -> bool {
+        self.counted == Some((node, reason))
     }
 }
 
@@ -138,13 +147,27 @@ impl<O: Owners> Manager<O> {
         cpu: Cpu,
         now: Nanos,
     ) -> Step<Outcome> {
+        self.leave_queue(call.counted.take());
+        let step = self.call_work(call, cpu, now);
+        if let Step::Wait(sleep) = step {
+            call.counted = self.enter_queue(sleep);
+        }
+        step
+    }
+
+    #[inline]
+    fn call_work(&mut self, call: &mut Call<O::Request>, cpu: Cpu, now: Nanos) -> Step<Outcome> {
         let memcg = self.owners.asks(call.asker);
         let ctx = Ctx { cpu, node: call.node, now, asker: call.asker, memcg };
         if let Some((outcome, paying)) = &mut call.over_high {
+            let outcome = *outcome;
             return match self.over_high_step(paying, &ctx) {
                 Step::Continue => Step::Continue,
                 Step::Wait(wait) => Step::Wait(wait),
-                Step::Done(()) => Step::Done(*outcome),
+                Step::Done(()) => {
+                    call.over_high = None;
+                    Step::Done(outcome)
+                }
             };
         }
         let step = match &mut call.kind {
@@ -160,6 +183,27 @@ impl<O: Owners> Manager<O> {
                 call.over_high = Some((outcome, paying));
                 Step::Continue
             }
+        }
+    }
+
+    /// What [`Manager::cancel`] does, without its effects.
+    pub(crate) fn call_given_up(&mut self, call: Call<O::Request>, cpu: Cpu) {
+        let Call { kind, slow, over_high, counted, asker, node: _ } = call;
+        self.leave_queue(counted);
+        if let Some(slow) = slow {
+            self.slow_given_up(&slow, asker, cpu);
+        }
+        match kind {
+            Kind::CompactMemory(state) => self.compact_memory_given_up(&state, asker, cpu),
+            // These hold nothing of their own between two steps.
+            Kind::Owner(_) | Kind::GroupWrite(_) | Kind::KmemAlloc(_) => {}
+        }
+        let Some((outcome, paying)) = over_high else { return };
+        // The task pays another time.
+        self.owners.note_over_high(asker, paying.nr_pages());
+        match outcome {
+            Outcome::Object(object) => self.free_known(object, cpu),
+            outcome => O::take_back(self, asker, outcome, cpu),
         }
     }
 }

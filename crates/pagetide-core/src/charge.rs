@@ -12,7 +12,7 @@
 mod kernel;
 
 use crate::ctx::Ctx;
-use crate::effect::{Step, Throttle, Wait};
+use crate::effect::{Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position, ROOT};
@@ -346,6 +346,6 @@ impl<O: Owners> Manager<O> {
         }
         path.retries_left = MAX_RECLAIM_RETRIES;
         path.oom_wait = true;
-        Step::Wait(Wait::Throttled { node: ctx.node, reason: Throttle::NoProgress, timeout: TICK })
+        Step::Wait(Sleep::throttled(ctx.node, Throttle::NoProgress, TICK))
     }
 }

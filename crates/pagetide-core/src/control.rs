@@ -27,6 +27,7 @@ mod words;
 pub use error::{ControlError, Errno};
 pub use group::GroupWrite;
 
+use crate::effect::Effects;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page_size::PageSize;
@@ -321,14 +322,13 @@ impl<O: Owners> Manager<O> {
 
     /// Writes `text` to a control file, as `echo text >/proc/sys/...` does.
     ///
-    /// What the write asks of the world (waking the writeback thread) comes with the effects of
-    /// the next call; what it costs (freed pages) with the next [`Manager::take_work`].
+    /// What it costs (freed pages) comes with the next [`Manager::take_work`].
     ///
     /// ```
     /// # use pagetide_core::{config::Config, control::Errno, node::NodeSpec, process::Machine};
     /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
     /// # let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
-    /// machine.write_control("vm.swappiness", "0x64\n").unwrap();
+    /// machine.write_control("vm.swappiness", "0x64\n").unwrap().discard();
     /// assert_eq!(machine.read_control("vm.swappiness").unwrap(), "100\n");
     ///
     /// let error = machine.write_control("vm.swappiness", "201").unwrap_err();
@@ -341,7 +341,7 @@ impl<O: Owners> Manager<O> {
     ///
     /// # Errors
     /// The kernel's errno and a sentence. Nothing has changed then.
-    pub fn write_control(&mut self, name: &str, text: &str) -> Result<(), ControlError> {
+    pub fn write_control(&mut self, name: &str, text: &str) -> Result<Effects<'_>, ControlError> {
         self.write_controls(&[(name, text)])
     }
 
@@ -354,7 +354,7 @@ impl<O: Owners> Manager<O> {
     ///
     /// # Errors
     /// The first write that is refused, or the three marks if they come out of order.
-    pub fn write_controls<N, T>(&mut self, writes: &[(N, T)]) -> Result<(), ControlError>
+    pub fn write_controls<N, T>(&mut self, writes: &[(N, T)]) -> Result<Effects<'_>, ControlError>
     where
         N: AsRef<str>,
         T: AsRef<str>,
@@ -373,7 +373,7 @@ impl<O: Owners> Manager<O> {
                 Change::Cache(cache, write) => self.apply_cache_write(cache, write)?,
             }
         }
-        Ok(())
+        Ok(self.hand_out())
     }
 
     /// Only the marks depend on what was written before them: makes the writes that move them, on

@@ -1,10 +1,17 @@
-//! What the core asks of its world: I/O, wake-ups, kills.
+//! What the core asks of its world: I/O, copies, wake-ups, kills.
 //!
-//! The core never performs any of it. Every call that may produce effects hands back
-//! [`Effects`], which borrows the machine: nothing else can be asked of it until they are
-//! drained, and dropping undrained effects is a bug that panics.
+//! The core never performs any of it. Every call that may produce effects hands back [`Effects`], which
+//! borrows the machine: nothing else can be asked of it until they are drained. Undrained effects that are
+//! dropped are lost, and the next call that has effects to give panics: not the drop itself, which may be a
+//! part of unwinding.
+//!
+//! Whoever sleeps, a call or a daemon, sleeps on a [`Token`]; [`Effect::Wake`] of that token ends the sleep.
+//!
+//! Invariant: between two calls no effect is waiting.
 
-use crate::units::{Asker, FileId, NodeId, Pfn, SwapSlot};
+use crate::daemon::Daemon;
+use crate::slab::Object;
+use crate::units::{Asker, Cpu, FileId, Nanos, NodeId, Pfn, SwapSlot};
 use alloc::vec::Vec;
 
 /// One I/O request. The world carries it out and reports with
@@ -58,18 +65,18 @@ pub enum Effect {
         /// Where it goes.
         to: Pfn,
     },
-    /// Wake everybody who waits for this page ([`Wait::Page`]).
-    WakePage(Pfn),
-    /// Wake kswapd of the node; its state already knows why.
-    WakeKswapd(NodeId),
-    /// Wake kcompactd of the node; its state already knows why.
-    WakeKcompactd(NodeId),
-    /// Wake the worker that does what was put off ([`Manager::step_kworker`](crate::process::Machine::step_kworker)).
-    WakeKworker,
-    /// Wake the writeback thread.
-    WakeFlusher,
-    /// Wake the tasks that sleep in this queue ([`Wait::Throttled`]).
-    WakeThrottled(NodeId, Throttle),
+    /// Wake everybody who sleeps on this.
+    Wake(Token),
+    /// A shrinker has given this object up: free it, with
+    /// [`Manager::kmem_cache_free`](crate::process::Machine::kmem_cache_free), once no CPU can be looking at it
+    /// (Linux `call_rcu`). Asked only of a world that wants it
+    /// ([`Manager::free_shrunk_late`](crate::process::Machine::free_shrunk_late)).
+    FreeLate {
+        /// The object; it stays allocated, and charged, until then.
+        object: Object,
+        /// The CPU that put it off.
+        cpu: Cpu,
+    },
     /// Memory ran out: kill the owner of this address space, then call
     /// [`Machine::exit_mm`](crate::process::Machine::exit_mm).
     OomKill(Asker),
@@ -98,20 +105,36 @@ pub enum Throttle {
     MemoryHigh,
 }
 
-/// What a step waits for.
+/// What somebody sleeps on, and is woken by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// Until [`Effect::WakePage`] for this page.
+pub enum Token {
+    /// A page: its I/O, or its way to another frame, ends.
     Page(Pfn),
-    /// Until [`Effect::WakeThrottled`] for this node and reason, or so many nanoseconds.
-    Throttled {
-        /// The node.
-        node: NodeId,
-        /// The reason.
-        reason: Throttle,
-        /// The longest sleep.
-        timeout: u64,
-    },
+    /// The queue of a node for a reason.
+    Throttled(NodeId, Throttle),
+    /// A daemon that rests ([`Rest`](crate::daemon::Rest)). Its state knows already why it is woken.
+    Daemon(Daemon),
+}
+
+/// The sleep of a call or a daemon in the middle of its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleep {
+    /// Until [`Effect::Wake`] of this token,
+    pub token: Token,
+    /// or so many nanoseconds; [`Nanos::MAX`]: for as long as it takes.
+    pub timeout: Nanos,
+}
+
+impl Sleep {
+    /// Until a page is there.
+    pub const fn on_page(pfn: Pfn) -> Sleep {
+        Sleep { token: Token::Page(pfn), timeout: Nanos::MAX }
+    }
+
+    /// In a node's queue, for `timeout` at most.
+    pub const fn throttled(node: NodeId, reason: Throttle, timeout: Nanos) -> Sleep {
+        Sleep { token: Token::Throttled(node, reason), timeout }
+    }
 }
 
 /// Result of one bounded step.
@@ -120,39 +143,73 @@ pub enum Step<T> {
     /// More to do: call again.
     Continue,
     /// Call again after this.
-    Wait(Wait),
+    Wait(Sleep),
     /// Finished.
     Done(T),
 }
 
+/// Effects that the present call has asked for so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EffectQueue {
+    queue: Vec<Effect>,
+    /// Effects of earlier calls that were dropped undrained.
+    nr_dropped: usize,
+}
+
+impl EffectQueue {
+    pub fn with_capacity(capacity: usize) -> EffectQueue {
+        EffectQueue { queue: Vec::with_capacity(capacity), nr_dropped: 0 }
+    }
+
+    #[inline]
+    pub fn push(&mut self, effect: Effect) {
+        self.queue.push(effect);
+    }
+
+    pub fn iter(&self) -> core::slice::Iter<'_, Effect> {
+        self.queue.iter()
+    }
+
+    /// How many the world has not been given, or has not carried out.
+    pub fn nr_owed(&self) -> usize {
+        self.queue.len() + self.nr_dropped
+    }
+
+    /// Gives the world what the call has asked for.
+    ///
+    /// # Panics
+    /// If effects of an earlier call were dropped undrained: what they were to bring about is lost.
+    #[inline]
+    pub fn hand_out(&mut self) -> Effects<'_> {
+        let lost = self.nr_dropped;
+        assert!(lost == 0, "{lost} effects of an earlier call were dropped undrained");
+        Effects { effects: self, at: 0 }
+    }
+}
+
 /// The effects of one call, in order. Must be drained before the machine can be used again.
 #[must_use = "effects are things the world has to do"]
+#[derive(Debug)]
 pub struct Effects<'m> {
-    queue: &'m mut Vec<Effect>,
+    effects: &'m mut EffectQueue,
     at: usize,
 }
 
-impl<'m> Effects<'m> {
-    pub(crate) fn new(queue: &'m mut Vec<Effect>) -> Self {
-        Effects { queue, at: 0 }
-    }
-
+impl Effects<'_> {
     /// Moves all effects to the end of `buffer`.
-    pub fn drain_into(self, buffer: &mut Vec<Effect>) {
-        buffer.extend_from_slice(&self.queue[self.at..]);
-        self.queue.clear();
-        core::mem::forget(self);
+    pub fn drain_into(mut self, buffer: &mut Vec<Effect>) {
+        buffer.extend_from_slice(&self.effects.queue[self.at..]);
+        self.at = self.effects.queue.len();
     }
 
     /// Forgets all effects. For tests and benches in which no world exists.
-    pub fn discard(self) {
-        self.queue.clear();
-        core::mem::forget(self);
+    pub fn discard(mut self) {
+        self.at = self.effects.queue.len();
     }
 
     /// Whether there are none left.
     pub fn is_empty(&self) -> bool {
-        self.at == self.queue.len()
+        self.at == self.effects.queue.len()
     }
 }
 
@@ -160,16 +217,16 @@ impl Iterator for Effects<'_> {
     type Item = Effect;
 
     fn next(&mut self) -> Option<Effect> {
-        let effect = self.queue.get(self.at).copied()?;
+        let effect = self.effects.queue.get(self.at).copied()?;
         self.at += 1;
         Some(effect)
     }
 }
 
 impl Drop for Effects<'_> {
+    #[inline]
     fn drop(&mut self) {
-        let left = self.queue.len() - self.at;
-        self.queue.clear();
-        assert!(left == 0, "{left} effects were dropped undrained");
+        self.effects.nr_dropped += self.effects.queue.len() - self.at;
+        self.effects.queue.clear();
     }
 }

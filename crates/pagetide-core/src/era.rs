@@ -224,7 +224,7 @@ mod tests {
             ("shrink_priority", "posted"),
         ] {
             let before = machine.era;
-            machine.set_policy(policy, value).unwrap();
+            machine.set_policy(policy, value).unwrap().discard();
             assert_ne!(machine.era, before, "{policy} = {value} changes nothing");
             machine.audit().unwrap();
         }

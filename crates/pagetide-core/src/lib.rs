@@ -48,6 +48,7 @@ pub mod compaction;
 pub mod config;
 pub mod control;
 pub mod ctx;
+pub mod daemon;
 pub mod digest;
 pub mod effect;
 mod era;

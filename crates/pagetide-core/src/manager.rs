@@ -2,8 +2,8 @@
 //!
 //! Linux has no such thing; its tables are global. Frames, groups, lists, slabs and daemons are here; those
 //! who use the frames are behind one trait ([`Owners`]). A world asks with a [`Call`], steps it until it is
-//! done, and steps the daemons the same way. Every step returns its result together with [`Effects`], which
-//! must be drained first.
+//! done or cancels it, and steps the daemons the same way ([`Manager::step_daemon`]). Every call that may have
+//! effects returns its result together with [`Effects`], which must be drained first.
 //!
 //! Invariant: see [`crate::audit`].
 
@@ -12,7 +12,8 @@ use crate::call::Call;
 use crate::call::Outcome;
 use crate::compaction::Compactions;
 use crate::config::Config;
-use crate::effect::{Effect, Effects, Step, Throttle};
+use crate::daemon::{CountedIn, Daemon};
+use crate::effect::{Effect, EffectQueue, Effects, Step, Throttle, Token};
 use crate::era::Era;
 use crate::event::{EventLog, TraceEvent};
 use crate::memcg::{Memcg, ROOT};
@@ -56,10 +57,11 @@ pub struct Manager<O> {
     pub(crate) swap: SwapArea,
     pub(crate) lru_batches: Vec<LruBatches>,
     pub(crate) compactions: Compactions,
-    /// Somebody else wants the CPU that steps next: asynchronous compaction gives up. The world's to
-    /// set; nothing else heeds it.
-    pub need_resched: bool,
-    pub(crate) effects: Vec<Effect>,
+    /// Somebody else wants the CPU that steps next.
+    pub(crate) need_resched: bool,
+    /// The queues that daemons are counted in, by place among the daemons.
+    pub(crate) daemon_sleeps: Vec<CountedIn>,
+    pub(crate) effects: EffectQueue,
     pub(crate) events: EventLog,
     /// Buffers reused between steps, so that none allocates.
     pub(crate) scratch: Vec<Pfn>,
@@ -108,7 +110,8 @@ impl<O: Owners> Manager<O> {
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
             need_resched: false,
-            effects: Vec::with_capacity(64),
+            daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
+            effects: EffectQueue::with_capacity(64),
             events: EventLog::default(),
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),
@@ -172,12 +175,32 @@ impl<O: Owners> Manager<O> {
         now: Nanos,
     ) -> (Step<Outcome>, Effects<'_>) {
         let step = self.call_step(call, cpu, now);
+        (step, self.hand_out())
+    }
+
+    /// Gives up a call that is not done, or was not asked for its outcome: what it holds half-way goes back,
+    /// and nobody has to end for it. What it has finished stays, as the pages that a read() has brought.
+    pub fn cancel(&mut self, call: Call<O::Request>, cpu: Cpu) -> Effects<'_> {
+        self.call_given_up(call, cpu);
+        self.hand_out()
+    }
+
+    /// Says whether somebody else wants the CPU that steps next: asynchronous compaction gives up then.
+    /// Nothing else heeds it.
+    pub fn set_need_resched(&mut self, wanted: bool) {
+        self.need_resched = wanted;
+    }
+
+    /// The end of every call that may have effects: what it has asked of the world.
+    #[inline]
+    pub(crate) fn hand_out(&mut self) -> Effects<'_> {
         self.finish_wakeups();
-        (step, Effects::new(&mut self.effects))
+        self.effects.hand_out()
     }
 
     /// Turns the allocator's pending kswapd requests into wake-ups.
-    pub(crate) fn finish_wakeups(&mut self) {
+    #[inline]
+    fn finish_wakeups(&mut self) {
         while !self.mem.wakeups.is_empty() {
             let wakeup = self.mem.wakeups.remove(0);
             self.wakeup_kswapd(wakeup.node, wakeup.order, wakeup.highest_zoneidx, true);
@@ -206,13 +229,13 @@ impl<O: Owners> Manager<O> {
     /// Wakes whoever waits for the page.
     pub(crate) fn wake_page(&mut self, pfn: Pfn) {
         if self.mem.pages[pfn.idx()].test_clear(PageFlags::WAITERS) {
-            self.effects.push(Effect::WakePage(pfn));
+            self.effects.push(Effect::Wake(Token::Page(pfn)));
         }
     }
 
     /// Wakes the tasks that sleep on a node for a reason.
     pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
-        self.effects.push(Effect::WakeThrottled(node, reason));
+        self.effects.push(Effect::Wake(Token::Throttled(node, reason)));
     }
 
     /// Turns the log of events on, or off and empty.

@@ -9,7 +9,7 @@
 
 use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::ctx::Ctx;
-use crate::effect::{Step, Throttle, Wait};
+use crate::effect::{Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position};
@@ -40,6 +40,17 @@ pub(crate) struct OverHigh {
     in_retry: bool,
     retries_left: u32,
     slept: bool,
+}
+
+impl OverHigh {
+    /// Pages that are not paid for yet.
+    pub fn nr_pages(&self) -> u64 {
+        if self.slept {
+            0
+        } else {
+            self.nr_pages
+        }
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -119,11 +130,7 @@ impl<O: Owners> Manager<O> {
             return Step::Continue;
         }
         state.slept = true;
-        Step::Wait(Wait::Throttled {
-            node: ctx.node,
-            reason: Throttle::MemoryHigh,
-            timeout: delay * TICK_NS,
-        })
+        Step::Wait(Sleep::throttled(ctx.node, Throttle::MemoryHigh, delay * TICK_NS))
     }
 
     /// How long a task sleeps that charged `nr_pages` above `memory.high`, in ticks.

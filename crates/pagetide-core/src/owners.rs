@@ -14,6 +14,7 @@
 use crate::audit::violation::Violation;
 use crate::call::Outcome;
 use crate::ctx::Ctx;
+use crate::daemon::{Daemon, Rest};
 use crate::digest::Digest;
 use crate::effect::{Io, Step};
 use crate::manager::Manager;
@@ -167,6 +168,29 @@ pub trait Owners: Sized {
     }
 
     // ---- with the whole manager ----
+
+    /// One bounded step of a daemon that works for these owners: [`Daemon::Flusher`],
+    /// [`Daemon::Khugepaged`]. Without a word of the owners' it has nothing to do.
+    fn daemon_step(
+        _manager: &mut Manager<Self>,
+        _daemon: Daemon,
+        _cpu: Cpu,
+        _now: Nanos,
+    ) -> Step<Rest> {
+        Step::Done(Rest::UNTIL_WOKEN)
+    }
+
+    /// How long such a daemon rests before its first step.
+    fn daemon_rest(_manager: &Manager<Self>, _daemon: Daemon) -> Rest {
+        Rest::UNTIL_WOKEN
+    }
+
+    /// Huge pages were switched on.
+    fn huge_pages_on(_manager: &mut Manager<Self>) {}
+
+    /// A call that was given up had ended like this, and nobody has been told: what its asker was to have
+    /// goes back.
+    fn take_back(_manager: &mut Manager<Self>, _asker: Asker, _outcome: Outcome, _cpu: Cpu) {}
 
     /// One bounded step of a request of these owners' own.
     fn request_step(

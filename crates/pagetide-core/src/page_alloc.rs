@@ -44,7 +44,7 @@ pub struct Memory {
     /// Where requests look, by node.
     pub zonelists: Vec<Zonelists>,
     /// kswapd wake-ups asked for by the fast path and not yet taken, in order, each one once.
-    pub wakeups: Vec<Wakeup>,
+    pub(crate) wakeups: Vec<Wakeup>,
     pub(crate) last_freed: LastFreed,
     /// `vm.defrag_mode`: see [`crate::config::Config::defrag_mode`], which this follows.
     pub(crate) defrag_mode: bool,

@@ -28,7 +28,7 @@ impl<O: Owners> Manager<O> {
             Io::ReadFile { .. } | Io::WriteFile { .. } => O::io_done(self, io, ok, cpu),
         }
         O::tick(self, now);
-        Effects::new(&mut self.effects)
+        self.hand_out()
     }
 
     /// A page was read, or could not be.

@@ -13,7 +13,6 @@
 //! lacks something has given back the rest.
 
 use crate::charge::ChargePath;
-use crate::compaction::RunId;
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::Gfp;
@@ -21,7 +20,7 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::slowpath::SlowPath;
-use crate::units::{Cpu, MemcgId, Order, Pfn, HPAGE_PMD_ORDER};
+use crate::units::{Asker, Cpu, MemcgId, Order, Pfn, HPAGE_PMD_ORDER};
 
 /// A block of pages to ask for, and who pays for it. It is said anew at every step: the task may have
 /// moved to another group.
@@ -92,14 +91,6 @@ impl SlowRequest {
         match self {
             SlowRequest::Pages(path) => path.is_reclaiming(),
             SlowRequest::Room(_) => true,
-        }
-    }
-
-    /// The compaction in progress, to be given up with the request.
-    pub(crate) fn compaction_run(&self) -> Option<RunId> {
-        match self {
-            SlowRequest::Pages(path) => path.compaction_run(),
-            SlowRequest::Room(_) => None,
         }
     }
 }
@@ -227,6 +218,15 @@ impl<O: Owners> Manager<O> {
                 }
                 (Err(lack), _) => self.work_for(slow, lack),
             }
+        }
+    }
+
+    /// Whoever asked does not want it any more: what the work holds half-way goes back.
+    pub(crate) fn slow_given_up(&mut self, slow: &SlowRequest, asker: Asker, cpu: Cpu) {
+        match slow {
+            SlowRequest::Pages(path) => self.slowpath_given_up(path, asker, cpu),
+            // Reclaim at a group's limit holds nothing: it has no stage for soft limits.
+            SlowRequest::Room(_) => {}
         }
     }
 

@@ -7,16 +7,16 @@
 mod old;
 
 use crate::compaction::direct::{CompactPriority, DirectCompacted, DirectCompaction};
-use crate::compaction::{CompactResult, RunId};
+use crate::compaction::CompactResult;
 use crate::ctx::Ctx;
-use crate::effect::{Step, Throttle, Wait};
+use crate::effect::{Sleep, Step, Throttle};
 use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
-use crate::units::{NodeId, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
+use crate::units::{Asker, Cpu, NodeId, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use alloc::boxed::Box;
 
 /// Fruitless reclaims in a row before memory is declared exhausted.
@@ -90,14 +90,6 @@ impl SlowPath {
         matches!(self.stage, Stage::Reclaim | Stage::Throttled | Stage::Compact(..))
     }
 
-    /// The compaction in progress, to be given up with the allocation.
-    pub(crate) fn compaction_run(&self) -> Option<RunId> {
-        match &self.stage {
-            Stage::Compact(compaction, _) => compaction.run(),
-            Stage::Start | Stage::Throttled | Stage::Reclaim | Stage::OomWait => None,
-        }
-    }
-
     /// Whether the task is compacting.
     pub fn is_compacting(&self) -> bool {
         matches!(self.stage, Stage::Compact(..))
@@ -129,6 +121,19 @@ impl SlowPath {
 }
 
 impl<O: Owners> Manager<O> {
+    /// Whoever asked does not want the block any more: what its reclaim and its compaction hold goes back.
+    pub(crate) fn slowpath_given_up(&mut self, state: &SlowPath, asker: Asker, cpu: Cpu) {
+        self.direct_reclaim_given_up(&state.reclaim);
+        match &state.stage {
+            Stage::Compact(compaction, _) => {
+                if let Some(run) = compaction.run() {
+                    self.run_given_up(run, asker, cpu);
+                }
+            }
+            Stage::Start | Stage::Throttled | Stage::Reclaim | Stage::OomWait => {}
+        }
+    }
+
     /// One bounded step. Done: the block, or `None` if there is none to be had.
     pub(crate) fn slowpath_step(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         match &mut state.stage {
@@ -405,10 +410,7 @@ impl<O: Owners> Manager<O> {
         }
         state.no_progress_loops = 0;
         state.stage = Stage::OomWait;
-        Step::Wait(Wait::Throttled {
-            node: ctx.node,
-            reason: Throttle::NoProgress,
-            timeout: crate::reclaim::shrink_node::TICK,
-        })
+        let timeout = crate::reclaim::shrink_node::TICK;
+        Step::Wait(Sleep::throttled(ctx.node, Throttle::NoProgress, timeout))
     }
 }

@@ -55,7 +55,12 @@ impl<O: Owners> Manager<O> {
                 digest_pfns(batch, &mut digest);
             }
         }
-        digest.write_u64(self.effects.len() as u64);
+        digest.write_u64(self.effects.nr_owed() as u64);
+        for (at, counted) in self.daemon_sleeps.iter().enumerate() {
+            if let Some((node, reason)) = counted {
+                digest.write_all(&[at as u64, node.0.into(), *reason as u64]);
+            }
+        }
         digest.finish()
     }
 }
@@ -360,7 +365,7 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
 mod tests {
     use super::*;
     use crate::call::Outcome;
-    use crate::effect::{Effect, Step, Wait};
+    use crate::effect::{Effect, Step};
     use crate::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing, VmaId};
     use crate::process::Call;
@@ -396,7 +401,7 @@ mod tests {
                 match step {
                     Step::Done(Outcome::Minor | Outcome::Major) => break,
                     Step::Done(outcome) => panic!("page {page}: {outcome:?}"),
-                    Step::Continue | Step::Wait(Wait::Page(_) | Wait::Throttled { .. }) => {}
+                    Step::Continue | Step::Wait(_) => {}
                 }
             }
         }
@@ -428,11 +433,11 @@ mod tests {
             seen.push(digest);
         };
         changed(&machine, "the beginning");
-        machine.write_control("vm.swappiness", "61").unwrap();
+        machine.write_control("vm.swappiness", "61").unwrap().discard();
         changed(&machine, "a tunable");
-        machine.write_control("vm.wmark_high_kbytes", "4000").unwrap();
+        machine.write_control("vm.wmark_high_kbytes", "4000").unwrap().discard();
         changed(&machine, "a mark");
-        machine.set_policy("kswapd", "linux-2.6.37").unwrap();
+        machine.set_policy("kswapd", "linux-2.6.37").unwrap().discard();
         changed(&machine, "a policy");
         let memcg = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
         changed(&machine, "a group");

@@ -8,7 +8,7 @@
 
 use crate::call::Outcome;
 use crate::ctx::Ctx;
-use crate::effect::{Effect, Io, Step, Throttle, Wait};
+use crate::effect::{Effect, Io, Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::owners::{Owners, Slot};
@@ -37,8 +37,8 @@ impl<O: Owners> Manager<O> {
             // The slot's group has no room and nobody to kill for it. The fault is tried again, as by
             // the kernel, which kills nobody for another group's page.
             Step::Done(Err(_)) if memcg != ctx.memcg => {
-                let (node, reason) = (ctx.node, Throttle::NoProgress);
-                return Err(Some(Step::Wait(Wait::Throttled { node, reason, timeout: TICK })));
+                let sleep = Sleep::throttled(ctx.node, Throttle::NoProgress, TICK);
+                return Err(Some(Step::Wait(sleep)));
             }
             Step::Done(Err(_)) => return Err(None),
         };

@@ -6,6 +6,7 @@ mod world;
 use pagetide_core::call::Outcome;
 use pagetide_core::config::Config;
 use pagetide_core::control::Errno;
+use pagetide_core::effect::Effects;
 use pagetide_core::effect::{Effect, Step};
 use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::node::NodeSpec;
@@ -33,7 +34,7 @@ fn world(mebibytes: u64) -> World {
 fn group(world: &mut World, parent: MemcgId, controls: &[(&str, &str)]) -> MemcgId {
     let memcg = world.machine.create_memcg("g".into(), parent).unwrap();
     for (name, text) in controls {
-        assert!(world.machine.write_group_control(memcg, name, text).unwrap().is_none());
+        assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
     }
     memcg
 }
@@ -51,7 +52,9 @@ fn fill(world: &mut World, (mm, heap): (MmId, VmaId), pages: u64) {
 }
 
 fn write(world: &mut World, mm: MmId, memcg: MemcgId, name: &str, text: &str) -> Outcome {
-    match world.machine.write_group_control(memcg, name, text).unwrap() {
+    let (write, effects) = world.machine.write_group_control(memcg, name, text).unwrap();
+    effects.discard();
+    match write {
         None => Outcome::Minor,
         Some(write) => world.drive(&mut Call::group_write(mm, NodeId(0), write)),
     }
@@ -128,7 +131,7 @@ fn above_memory_high_tasks_reclaim_and_then_sleep() {
 #[test]
 fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     let mut world = world(64);
-    world.machine.set_policy("cgroup", "v1").unwrap();
+    world.machine.set_policy("cgroup", "v1").unwrap().discard();
     let memcg = group(&mut world, ROOT, &[]);
     let heap = task(&mut world, memcg, 16 * MIB);
     fill(&mut world, heap, 16 * MIB);
@@ -142,7 +145,7 @@ fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     assert!(world.machine.memcg_usage(memcg) <= 8 * MIB);
     assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
     // No more swap: nothing can go, and version 1 says so.
-    world.machine.write_group_control(memcg, "memory.swap.max", "0").unwrap();
+    world.machine.write_group_control(memcg, "memory.swap.max", "0").unwrap().1.discard();
     let outcome = write(&mut world, heap.0, memcg, "memory.limit_in_bytes", "1M");
     assert_eq!(outcome, Outcome::Refused(Errno::Ebusy));
     assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
@@ -173,7 +176,7 @@ fn memory_reclaim_takes_what_it_is_told_and_no_more_than_there_is() {
 fn two_rivals(controls: [&[(&str, &str)]; 2], policies: &[(&str, &str)]) -> (World, [u64; 2]) {
     let mut world = world(64);
     for (name, value) in policies {
-        world.machine.set_policy(name, value).unwrap();
+        world.machine.set_policy(name, value).unwrap().discard();
     }
     let groups = controls.map(|controls| group(&mut world, ROOT, controls));
     let pages = 45 * MIB;
@@ -240,9 +243,9 @@ fn a_lower_shrink_priority_keeps_more() {
 fn guarded_shrink_priorities_end_before_memory_does() {
     for (policy, survives) in [("posted", false), ("guarded", true), ("hierarchical", true)] {
         let mut world = world(32);
-        world.machine.set_policy("shrink_priority", "posted").unwrap();
+        world.machine.set_policy("shrink_priority", "posted").unwrap().discard();
         let memcg = group(&mut world, ROOT, &[("memory.global_shrink_priority", "-1")]);
-        world.machine.set_policy("shrink_priority", policy).unwrap();
+        world.machine.set_policy("shrink_priority", policy).unwrap().discard();
         let heap = task(&mut world, memcg, 60 * MIB);
         for page in 0..60 * MIB {
             world.access(heap.0, heap.1, page, true);
@@ -260,7 +263,7 @@ fn guarded_shrink_priorities_end_before_memory_does() {
 fn a_hierarchical_shrink_priority_covers_the_groups_below() {
     let kept = |policy: &str| {
         let mut world = world(64);
-        world.machine.set_policy("shrink_priority", policy).unwrap();
+        world.machine.set_policy("shrink_priority", policy).unwrap().discard();
         let parent = group(&mut world, ROOT, &[("memory.global_shrink_priority", "5")]);
         let groups = [group(&mut world, ROOT, &[]), group(&mut world, parent, &[])];
         let tasks = groups.map(|memcg| task(&mut world, memcg, 45 * MIB));
@@ -292,8 +295,8 @@ fn the_group_whose_limit_raised_the_pressure_counts_only_as_posted() {
     // A is over its soft limit and meets its hard one; its child B is below its own, C above.
     let difference = |root: &str| {
         let mut world = world(64);
-        world.machine.set_policy("soft_limit", "hierarchical").unwrap();
-        world.machine.set_policy("soft_limit_root", root).unwrap();
+        world.machine.set_policy("soft_limit", "hierarchical").unwrap().discard();
+        world.machine.set_policy("soft_limit_root", root).unwrap().discard();
         let a =
             group(&mut world, ROOT, &[("memory.max", "24M"), ("memory.soft_limit_in_bytes", "8M")]);
         let soft =
@@ -318,7 +321,7 @@ fn a_soft_limit_can_be_that_of_a_node() {
     let nodes = [NodeSpec::x86_64(64 << 20, 0, 0), NodeSpec::remote(64 << 20, 0, 0)];
     let mut machine = Machine::new(&nodes, 2, Config::default()).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
-    machine.set_policy("soft_limit", "hierarchical").unwrap();
+    machine.set_policy("soft_limit", "hierarchical").unwrap().discard();
     let mut world = World::new(machine);
     world.audit = false;
     let wide = group(&mut world, ROOT, &[("memory.soft_limit_in_bytes", "40M")]);
@@ -327,7 +330,7 @@ fn a_soft_limit_can_be_that_of_a_node() {
     let other = group(&mut world, ROOT, &[]);
     let hungry = task(&mut world, other, 100 * MIB);
     let mut stolen = |policy: &str| {
-        world.machine.set_policy("soft_limit_node", policy).unwrap();
+        world.machine.set_policy("soft_limit_node", policy).unwrap().discard();
         let steals = |world: &World| {
             let events = world.machine.memcgs()[wide.idx()].events;
             events.pgsteal_kswapd + events.pgsteal_direct
@@ -351,7 +354,7 @@ fn a_soft_limit_can_be_that_of_a_node() {
 fn a_skipped_parent_still_grants_its_protection() {
     for policy in ["off", "two-pass"] {
         let mut world = world(64);
-        world.machine.set_policy("soft_limit", policy).unwrap();
+        world.machine.set_policy("soft_limit", policy).unwrap().discard();
         let parent = group(&mut world, ROOT, &[("memory.min", "24M")]);
         let controls = [("memory.min", "24M"), ("memory.soft_limit_in_bytes", "1M")];
         let child = group(&mut world, parent, &controls);
@@ -368,9 +371,9 @@ fn a_skipped_parent_still_grants_its_protection() {
 fn the_root_has_a_shrink_priority_and_no_soft_limit() {
     let swapped = |controls: &[(&str, &str)], with_child: bool| {
         let mut world = world(32);
-        world.machine.set_policy("shrink_priority", "posted").unwrap();
+        world.machine.set_policy("shrink_priority", "posted").unwrap().discard();
         for (name, text) in controls {
-            world.machine.write_group_control(ROOT, name, text).unwrap();
+            world.machine.write_group_control(ROOT, name, text).unwrap().1.discard();
         }
         let memcg = if with_child { group(&mut world, ROOT, &[]) } else { ROOT };
         let heap = task(&mut world, memcg, 40 * MIB);
@@ -398,7 +401,7 @@ fn a_page_of_a_full_group_without_tasks_kills_nobody() {
     fill(&mut world, (mm, heap), 4 * MIB);
     write(&mut world, mm, full, "memory.reclaim", "2M");
     world.settle();
-    world.machine.move_mm(mm, other).unwrap();
+    world.machine.move_mm(mm, other).unwrap().discard();
     write(&mut world, mm, full, "memory.max", "0");
     let page = (0..4 * MIB).find(|&page| !world.machine.is_resident(heap, page)).unwrap();
     let mut fault = Call::fault(mm, NodeId(0), heap, page, true);
@@ -434,7 +437,7 @@ fn a_task_that_moves_to_the_root_while_it_reclaims_is_charged_to_nobody() {
         }
         page += 1;
     };
-    world.machine.move_mm(mm, ROOT).unwrap();
+    world.machine.move_mm(mm, ROOT).unwrap().discard();
     world.drive(&mut call);
     world.settle();
     world.machine.audit().unwrap();
@@ -451,10 +454,10 @@ fn groups_come_and_go_and_leave_nothing() {
         if round % 100 == 0 {
             let heap = task(&mut world, memcg, 8);
             fill(&mut world, heap, 8);
-            assert_eq!(world.machine.remove_memcg(memcg), Err(Errno::Ebusy));
+            assert_eq!(world.machine.remove_memcg(memcg).err(), Some(Errno::Ebusy));
             world.machine.exit_mm(heap.0, CPU).discard();
         }
-        world.machine.remove_memcg(memcg).unwrap();
+        world.machine.remove_memcg(memcg).unwrap().discard();
         if round % 1000 == 0 {
             world.machine.audit().unwrap();
         }
@@ -480,12 +483,12 @@ fn a_removed_group_leaves_its_pages_to_its_parent() {
     let heap = world.machine.mmap(mm, Backing::Anon, 4 * MIB, Advice::Normal, false);
     fill(&mut world, (mm, heap), 4 * MIB);
     // It moves away: pages, page tables and slots stay where they were charged.
-    world.machine.move_mm(mm, parent).unwrap();
+    world.machine.move_mm(mm, parent).unwrap().discard();
     world.settle();
     let usage = world.machine.memcg_usage(parent);
     let slots = world.machine.memcgs()[parent.idx()].swap.usage;
     assert!(slots > 0);
-    world.machine.remove_memcg(child).unwrap();
+    world.machine.remove_memcg(child).unwrap().discard();
     world.machine.audit().unwrap();
     // Stocks are given back; nothing else changes for the parent.
     assert!(usage - world.machine.memcg_usage(parent) <= 128);
@@ -493,7 +496,7 @@ fn a_removed_group_leaves_its_pages_to_its_parent() {
     assert!(world.machine.memcg_events(parent).pgfault > 0, "counts are the parent's now");
     world.machine.exit_mm(mm, CPU).discard();
     world.settle();
-    world.machine.remove_memcg(parent).unwrap();
+    world.machine.remove_memcg(parent).unwrap().discard();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[ROOT.idx()].memory.usage, 0);
 }
@@ -612,7 +615,7 @@ proptest! {
                 }
                 Op::Move(at, to) if !tasks.is_empty() => {
                     let (mm, ..) = tasks[usize::from(at) % tasks.len()];
-                    world.machine.move_mm(mm, pick(to, &groups)).unwrap();
+                    world.machine.move_mm(mm, pick(to, &groups)).unwrap().discard();
                 }
                 Op::Exit(at) if !tasks.is_empty() => {
                     let (mm, ..) = tasks.swap_remove(usize::from(at) % tasks.len());
@@ -623,14 +626,18 @@ proptest! {
                     let name = CONTROLS[usize::from(control) % CONTROLS.len()];
                     let text = SIZES[usize::from(size) % SIZES.len()];
                     let (mm, ..) = tasks[0];
-                    let write = world.machine.write_group_control(memcg, name, text);
-                    if let Ok(Some(write)) = write {
+                    let written = world.machine.write_group_control(memcg, name, text);
+                    let write = written.ok().and_then(|(write, effects)| {
+                        effects.discard();
+                        write
+                    });
+                    if let Some(write) = write {
                         world.drive(&mut Call::group_write(mm, NodeId(0), write));
                     }
                 }
                 Op::Policy(at) => {
                     let (name, value) = POLICIES[usize::from(at) % POLICIES.len()];
-                    world.machine.set_policy(name, value).unwrap();
+                    world.machine.set_policy(name, value).unwrap().discard();
                 }
                 _ => {}
             }
@@ -644,14 +651,14 @@ proptest! {
         }
         world.settle();
         for &memcg in groups[1..].iter().rev() {
-            let _ = world.machine.remove_memcg(memcg);
+            let _ = world.machine.remove_memcg(memcg).map(Effects::discard);
         }
         while let Some(&memcg) = groups[1..].iter().find(|&&at| world.machine.memcg_is_online(at)) {
             // Children first, whatever their ids.
             let ids: Vec<MemcgId> = world.machine.memcg_ids().collect();
             let _ = memcg;
             for &memcg in ids[1..].iter().rev() {
-                world.machine.remove_memcg(memcg).unwrap();
+                world.machine.remove_memcg(memcg).unwrap().discard();
             }
         }
         world.machine.audit().unwrap();

@@ -4,10 +4,10 @@ mod world;
 
 use pagetide_core::call::Outcome;
 use pagetide_core::config::{CompactionPolicy, Config, Khugepaged, Thp, ThpDefrag};
+use pagetide_core::daemon::Rest;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page::{PageFlags, Place};
-use pagetide_core::process::khugepaged::KhugepagedIdle;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
@@ -212,8 +212,7 @@ fn compaction_makes_a_huge_page_of_scattered_free_ones() {
 fn group(world: &mut World, max: u64, pages: u64, advice: Advice) -> (MemcgId, MmId, VmaId) {
     let group = world.machine.create_memcg("group".into(), Machine::ROOT).unwrap();
     let bytes = (max * PAGE_SIZE).to_string();
-    let written = world.machine.write_group_control(group, "memory.max", &bytes);
-    assert!(written.is_ok(), "{written:?}");
+    world.machine.write_group_control(group, "memory.max", &bytes).unwrap().1.discard();
     let mm = world.machine.create_mm(group);
     (group, mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false))
 }
@@ -249,8 +248,8 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[group.idx()].charged, HUGE + 1);
     // A group that goes hands them to its parent.
-    world.machine.move_mm(mm, Machine::ROOT).unwrap();
-    world.machine.remove_memcg(group).unwrap();
+    world.machine.move_mm(mm, Machine::ROOT).unwrap().discard();
+    world.machine.remove_memcg(group).unwrap().discard();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[0].charged, HUGE + 1);
     world.machine.exit_mm(mm, CPU).discard();
@@ -468,12 +467,12 @@ fn khugepaged_gives_up_a_round_after_two_failures() {
     while naps.len() < 3 {
         naps.extend(world.khugepaged());
     }
-    let nap = |millisecs: u64| KhugepagedIdle::Nap(millisecs * 1_000_000);
+    let nap = |millisecs: u64| Rest::of(millisecs * 1_000_000);
     assert_eq!(naps, [nap(60_000), nap(10_000), nap(60_000)]);
     assert_eq!(count(&world, Event::ThpCollapseAllocFailed), 3);
     assert_eq!(nr_huge(&world), 0);
     world.machine.config.thp = Thp::Never;
-    assert_eq!(world.khugepaged(), Some(KhugepagedIdle::Sleep));
+    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN));
     world.machine.audit().unwrap();
 }
 

@@ -61,7 +61,7 @@ fn the_reserve_is_computed_in_kilobytes() {
         // Each zone's share is rounded down.
         let marks = page_size.pages_in_kbytes(kbytes);
         assert!((marks - 2..=marks).contains(&min(&machine)), "{page_size:?}: {}", min(&machine));
-        machine.write_control("vm.min_free_kbytes", "16384").unwrap();
+        machine.write_control("vm.min_free_kbytes", "16384").unwrap().discard();
         let marks = page_size.pages_in(16 * MIB);
         assert!((marks - 2..=marks).contains(&min(&machine)), "{page_size:?}: {}", min(&machine));
     }
@@ -77,7 +77,7 @@ fn huge_pages_want_so_many_pageblocks_whatever_they_have() {
         (PageSize::Kib64, 8192 * 1024 / 20),
     ] {
         let mut machine = machine(8192, page_size);
-        machine.write_control("transparent_hugepage.enabled", "always").unwrap();
+        machine.write_control("transparent_hugepage.enabled", "always").unwrap().discard();
         let text = machine.read_control("vm.min_free_kbytes").unwrap();
         let said: u64 = text.trim().parse().unwrap();
         assert!(said.abs_diff(kbytes) * 50 < kbytes, "{page_size:?}: {said}, not {kbytes}");
@@ -126,7 +126,7 @@ fn limits_of_groups_are_whole_pages() {
             (u64::MAX.to_string(), "max".into()),
         ] {
             let write = world.machine.write_group_control(group, "memory.max", &text);
-            assert!(write.unwrap().is_none());
+            assert!(write.unwrap().0.is_none());
             let said = world.machine.read_group_control(group, "memory.max", 0).unwrap();
             assert_eq!(said.trim(), read, "{page_size:?}: {text}");
         }
@@ -135,7 +135,7 @@ fn limits_of_groups_are_whole_pages() {
         assert_eq!(said, format!("{}\n", i64::MAX as u64 / page * page));
 
         // A group may have as many bytes on every machine.
-        world.machine.write_group_control(group, "memory.max", "16M").unwrap();
+        world.machine.write_group_control(group, "memory.max", "16M").unwrap().1.discard();
         world.disk_works = true;
         world.audit = false;
         let pages = page_size.pages_in(32 * MIB);
@@ -163,19 +163,19 @@ fn control_files_in_bytes_are_read_in_pages() {
         assert_eq!(read(&machine, "vm.fault_around_bytes"), "65536\n");
         assert_eq!(read(&machine, "block.read_ahead_kb"), "128\n");
         assert_eq!(machine.config.read_ahead_pages as u64, (128 << 10) / page);
-        machine.write_control("block.read_ahead_kb", "200").unwrap();
+        machine.write_control("block.read_ahead_kb", "200").unwrap().discard();
         let kbytes = 200 / (page / 1024) * (page / 1024);
         assert_eq!(read(&machine, "block.read_ahead_kb"), format!("{kbytes}\n"));
-        machine.write_control("vm.fault_around_bytes", "1").unwrap();
+        machine.write_control("vm.fault_around_bytes", "1").unwrap().discard();
         assert_eq!(read(&machine, "vm.fault_around_bytes"), format!("{page}\n"));
         let most = (page / 8 + 1) * page - 1;
-        machine.write_control("vm.fault_around_bytes", &most.to_string()).unwrap();
+        machine.write_control("vm.fault_around_bytes", &most.to_string()).unwrap().discard();
         assert_eq!(read(&machine, "vm.fault_around_bytes"), format!("{}\n", page / 8 * page));
         let beyond = (most + 1).to_string();
         let error = machine.write_control("vm.fault_around_bytes", &beyond).unwrap_err();
         assert!(error.message.ends_with(&format!("from 0 to {most}")), "{error}");
         let least = 2 * page;
-        machine.write_control("vm.dirty_bytes", &least.to_string()).unwrap();
+        machine.write_control("vm.dirty_bytes", &least.to_string()).unwrap().discard();
         assert_eq!(machine.dirty_limits().1, 2);
         let error = machine.write_control("vm.dirty_bytes", &(least - 1).to_string()).unwrap_err();
         assert!(error.message.contains(&format!("an integer from {least} to ")), "{error}");
@@ -212,7 +212,7 @@ fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
         let mut world =
             World::new(machine(if page_size == PageSize::Kib64 { 512 } else { 64 }, page_size));
         world.audit = false;
-        world.machine.write_control("transparent_hugepage.enabled", "always").unwrap();
+        world.machine.write_control("transparent_hugepage.enabled", "always").unwrap().discard();
         let mm = world.machine.create_mm(ROOT);
         let heap = world.machine.mmap(mm, Backing::Anon, 3 * 512, Advice::Normal, false);
         for at in [5, 600, 1535] {

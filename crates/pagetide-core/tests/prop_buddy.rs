@@ -155,7 +155,6 @@ impl World {
             }
             Op::Watermarks => self.memory.setup_watermarks(&WatermarkInputs::default()),
         }
-        self.memory.wakeups.clear();
         self.check();
     }
 

@@ -1,6 +1,7 @@
 //! The names that a scenario may use are those that the core knows, with the same bounds.
 
 use pagetide_core::config::Config;
+use pagetide_core::effect::Effects;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_size::PageSize;
 use pagetide_core::process::Machine;
@@ -37,13 +38,15 @@ fn their_bounds_are_the_core_s() {
         if let KnobForm::Word(words) = knob.form {
             let mut machine = machine();
             for word in words {
-                machine.write_control(knob.name, word).unwrap();
+                machine.write_control(knob.name, word).unwrap().discard();
             }
             let text = machine.read_control(knob.name).unwrap().replace(['[', ']'], "");
             assert_eq!(text.split_whitespace().collect::<Vec<_>>(), words);
         }
         if let KnobForm::Trigger { max } = knob.form {
-            let write = |value: i64| machine().write_control(knob.name, &value.to_string());
+            let write = |value: i64| {
+                machine().write_control(knob.name, &value.to_string()).map(Effects::discard)
+            };
             assert!(write(1).is_ok() && write(max).is_ok(), "{}", knob.name);
             assert!(write(0).is_err() && write(max + 1).is_err(), "{}", knob.name);
         }
@@ -51,7 +54,9 @@ fn their_bounds_are_the_core_s() {
         if knob.name.starts_with("vm.wmark_") {
             continue; // Their bounds are each other.
         }
-        let write = |value: i64| machine().write_control(knob.name, &value.to_string());
+        let write = |value: i64| {
+            machine().write_control(knob.name, &value.to_string()).map(Effects::discard)
+        };
         assert!(write(min).is_ok(), "{} refuses {min}", knob.name);
         assert!(write(max).is_ok(), "{} refuses {max}", knob.name);
         assert!(write(min - 1).is_err(), "{} takes {}", knob.name, min - 1);
@@ -73,7 +78,9 @@ fn the_bounds_follow_the_page_size_as_the_core_s() {
             else {
                 panic!("{name} takes an integer")
             };
-            let write = |value: i64| machine().write_control(name, &value.to_string());
+            let write = |value: i64| {
+                machine().write_control(name, &value.to_string()).map(Effects::discard)
+            };
             assert!(write(min).is_ok() && write(max).is_ok(), "{name}, {ours:?}");
             assert!(write(min - 1).is_err(), "{name}, {ours:?}: takes {}", min - 1);
             if let Some(above) = max.checked_add(1) {
@@ -88,7 +95,7 @@ fn the_policies_are_the_core_s() {
     fn check<T: Named>(policy: &str) {
         for one in T::ALL {
             let mut machine = machine();
-            machine.set_policy(policy, one.name()).unwrap();
+            machine.set_policy(policy, one.name()).unwrap().discard();
             assert_eq!(machine.policy(policy).unwrap(), one.name());
         }
     }
@@ -118,7 +125,7 @@ fn the_policies_are_the_core_s() {
 fn the_files_of_a_group_are_the_core_s() {
     for knob in GROUP_CONTROLS {
         let mut machine = machine();
-        machine.set_policy("shrink_priority", "posted").unwrap();
+        machine.set_policy("shrink_priority", "posted").unwrap().discard();
         let group = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
         let text = match knob.form {
             KnobForm::Integer { min, max } => {
@@ -133,7 +140,7 @@ fn the_files_of_a_group_are_the_core_s() {
             KnobForm::BytesOrMax => "max",
             _ => "64M",
         };
-        machine.write_group_control(group, knob.name, text).unwrap();
+        machine.write_group_control(group, knob.name, text).unwrap().1.discard();
     }
 }
 

@@ -222,11 +222,14 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let nodes = setup.machine.nodes.iter().enumerate();
     let specs: Vec<NodeSpec> = nodes.map(|node| node_spec(node, page_size)).collect();
     let mut machine = Machine::new(&specs, setup.machine.cpus, Config::of_pages(page_size))?;
+    let mut boot_effects = Vec::new();
     for (name, value) in &setup.policies {
-        machine.set_policy(name, value).map_err(SimError::Control)?;
+        let effects = machine.set_policy(name, value).map_err(SimError::Control)?;
+        effects.drain_into(&mut boot_effects);
     }
     if !setup.machine.kmem_accounting {
-        machine.set_policy("kmem_accounting", "off").map_err(SimError::Control)?;
+        let effects = machine.set_policy("kmem_accounting", "off").map_err(SimError::Control)?;
+        effects.drain_into(&mut boot_effects);
     }
     let caches = caches_of(&mut machine, setup)?;
     let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
@@ -242,7 +245,8 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         .map_err(|(name, error)| SimError::Cache { name, error })?;
     let controls: Vec<(&str, &str)> =
         setup.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    machine.write_controls(&controls).map_err(SimError::Control)?;
+    let effects = machine.write_controls(&controls).map_err(SimError::Control)?;
+    effects.drain_into(&mut boot_effects);
     // These kswapds are those of kernels whose block layers throttle nobody's writeback.
     let is_old = |policy: &String| policy == "linux-2.6.37" || policy == "linux-4.5";
     let before_4_10 = setup.policies.get("kswapd").is_some_and(is_old);
@@ -263,7 +267,8 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         next_base[swap.disk] = u64::from(pages) + page_size.pages_in(FILE_GAP);
     }
     let version = if setup.cgroup_version() == 1 { "v1" } else { "v2" };
-    machine.set_policy("cgroup", version).map_err(SimError::Control)?;
+    let effects = machine.set_policy("cgroup", version).map_err(SimError::Control)?;
+    effects.drain_into(&mut boot_effects);
     let mut groups: Vec<Option<MemcgId>> = Vec::new();
     for group in &setup.groups {
         let parent = group.parent.map_or(Some(ROOT), |parent| groups[parent]);
@@ -292,7 +297,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         let mut prng = SplitMix64::new(sub_seed(task_seed, "start"));
         jitter.push(prng.below(START_JITTER_NS));
     }
-    let has = Belongings { disks, file_base, groups, caches, thing_caches };
+    let has = Belongings { disks, file_base, groups, caches, thing_caches, boot_effects };
     Ok(World::new(machine, setup, tasks, &jitter, has))
 }
 

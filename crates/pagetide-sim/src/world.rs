@@ -35,14 +35,16 @@ use events::EventWriter;
 use grace::GracePeriod;
 use names::ThingCaches;
 use pagetide_core::audit::Violation;
-use pagetide_core::effect::{Effect, Io, Throttle};
+use pagetide_core::daemon::Daemon;
+use pagetide_core::effect::{Effect, Effects, Io, Throttle, Token};
 use pagetide_core::process::Machine;
+use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use pagetide_scenario::model;
 use slab_levels::SlabLevels;
 use slab_samples::SlabSamples;
 use std::collections::BTreeMap;
-use threads::{kernel_threads, Thread};
+use threads::{nice_of, Thread};
 use timeline::Sampler;
 
 /// Something that will happen.
@@ -87,13 +89,13 @@ struct CpuState {
 
 /// A daemon's sleep.
 #[derive(Debug, Default)]
-struct Daemon {
+struct DaemonSleep {
     timer: Option<EventId>,
     throttled: Option<(NodeId, Throttle)>,
     waits_for_disk: bool,
 }
 
-impl Daemon {
+impl DaemonSleep {
     fn is_held_up(&self) -> bool {
         self.throttled.is_some() || self.waits_for_disk
     }
@@ -138,11 +140,8 @@ pub struct World {
     swap_disk: usize,
     page_waiters: BTreeMap<u32, Vec<Thread>>,
     timers: Vec<Option<EventId>>,
-    kswapds: Vec<Daemon>,
-    flusher: Daemon,
-    kcompactds: Vec<Daemon>,
-    khugepaged: Daemon,
-    kworker: Daemon,
+    /// In the order of [`Daemon::all`].
+    daemons: Vec<DaemonSleep>,
     /// How long who was awake or compacting.
     pub(crate) times: DaemonTimes,
     /// Every n-th copy of a frame fails; 0: none does.
@@ -161,6 +160,8 @@ pub struct World {
     /// Those of names and pipes, if there are any.
     thing_caches: Option<ThingCaches>,
     grace: GracePeriod,
+    /// Objects that the present event has put off.
+    late: Vec<(Object, Cpu)>,
     /// What slabs have cost so far.
     pub(crate) slab_samples: SlabSamples,
     /// What caches had before the first task, and what they have when all is settled.
@@ -187,6 +188,8 @@ pub(crate) struct Belongings {
     pub caches: Vec<CacheId>,
     /// Those of names and pipes, if there are any.
     pub thing_caches: Option<ThingCaches>,
+    /// What setting up has asked of the world.
+    pub boot_effects: Vec<Effect>,
 }
 
 /// Why a run cannot go on.
@@ -233,15 +236,15 @@ impl World {
         start_jitter: &[Nanos],
         has: Belongings,
     ) -> World {
-        let Belongings { disks, file_base, groups, caches, thing_caches } = has;
+        let Belongings { disks, file_base, groups, caches, thing_caches, boot_effects } = has;
         let cpus = setup.machine.cpus;
         let mut scheduler = Scheduler::new(cpus);
         for (id, task) in setup.tasks.iter().enumerate() {
             scheduler.add_task(id as TaskId, task.nice, None);
         }
         let nr_nodes = machine.nr_nodes();
-        for (at, (_, nice)) in kernel_threads(nr_nodes).into_iter().enumerate() {
-            scheduler.add_sleeper((tasks.len() + at) as TaskId, nice, None);
+        for (at, daemon) in Daemon::all(nr_nodes).enumerate() {
+            scheduler.add_sleeper((tasks.len() + at) as TaskId, nice_of(daemon), None);
         }
         let mut world = World {
             cost: CostModel::for_cpus(cpus).with_page_size(machine.page_size()),
@@ -260,11 +263,7 @@ impl World {
             swap_disk: setup.machine.swap.as_ref().map_or(0, |swap| swap.disk),
             page_waiters: BTreeMap::new(),
             timers: vec![None; tasks.len()],
-            kswapds: (0..nr_nodes).map(|_| Daemon::default()).collect(),
-            flusher: Daemon::default(),
-            kcompactds: (0..nr_nodes).map(|_| Daemon::default()).collect(),
-            khugepaged: Daemon::default(),
-            kworker: Daemon::default(),
+            daemons: Daemon::all(nr_nodes).map(|_| DaemonSleep::default()).collect(),
             times: DaemonTimes::new(nr_nodes),
             fail_copies: 0,
             nr_copies: 0,
@@ -275,6 +274,7 @@ impl World {
             caches,
             thing_caches,
             grace: GracePeriod::default(),
+            late: Vec::new(),
             slab_samples: SlabSamples::new(setup.groups.len()),
             idle_slabs: SlabLevels::default(),
             shrunk_slabs: SlabLevels::default(),
@@ -290,12 +290,10 @@ impl World {
                 world.queue.push(task.start.delay_ns + start_jitter[id], Event::Start(id));
             }
         }
-        // The writeback thread's first periodic look.
-        let interval = u64::from(world.machine.config.dirty_writeback_centisecs) * 10_000_000;
-        if interval > 0 {
-            world.flusher.timer = Some(world.queue.push(interval, Event::Timer(Thread::Flusher)));
+        world.start_daemons();
+        for effect in boot_effects {
+            world.apply(effect, Cpu(0));
         }
-        world.start_huge_page_daemons();
         world.idle_slabs = world.slab_levels();
         world
     }
@@ -352,7 +350,7 @@ impl World {
                 Event::Start(task) => self.start_task(task),
                 Event::GracePeriod => self.grace_period_tick(),
             }
-            for (object, cpu) in self.machine.take_shrunk() {
+            for (object, cpu) in std::mem::take(&mut self.late) {
                 self.give_back_late(object, cpu);
             }
         }
@@ -441,11 +439,7 @@ impl World {
         }
         let (after, ran) = match thread {
             Thread::Task(task) => self.run_task(task, cpu)?,
-            Thread::Kswapd(node) => self.run_kswapd(node, cpu),
-            Thread::Flusher => self.run_flusher(cpu),
-            Thread::Kcompactd(node) => self.run_kcompactd(node, cpu),
-            Thread::Khugepaged => self.run_khugepaged(cpu),
-            Thread::Kworker => self.run_kworker(cpu),
+            Thread::Daemon(daemon) => self.run_daemon(daemon, cpu),
         };
         let ran = (ran + cost).max(1);
         self.busy_ns += ran;
@@ -496,36 +490,28 @@ impl World {
                 let fails =
                     self.fail_copies != 0 && self.nr_copies.is_multiple_of(self.fail_copies);
                 let effects = self.machine.copy_done(from, !fails, cpu);
-                effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+                drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                 self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
             }
-            Effect::WakePage(pfn) => self.wake_page(pfn),
-            // A daemon that is throttled, or waits for a disk, is awake already: its nap ended before
-            // this arrived.
-            Effect::WakeKswapd(node) if self.kswapds[node.idx()].is_held_up() => {}
-            Effect::WakeKswapd(node) => {
-                if let Some(timer) = self.kswapds[node.idx()].timer.take() {
-                    self.queue.cancel(timer);
-                }
-                self.wake(Thread::Kswapd(node));
-            }
-            Effect::WakeKcompactd(node) => {
-                if let Some(timer) = self.kcompactds[node.idx()].timer.take() {
-                    self.queue.cancel(timer);
-                }
-                self.wake(Thread::Kcompactd(node));
-            }
-            Effect::WakeKworker => self.wake(Thread::Kworker),
-            Effect::WakeFlusher if self.flusher.is_held_up() => {}
-            Effect::WakeFlusher => {
-                if let Some(timer) = self.flusher.timer.take() {
-                    self.queue.cancel(timer);
-                }
-                self.wake(Thread::Flusher);
-            }
-            Effect::WakeThrottled(node, reason) => self.wake_throttled(node, reason),
+            Effect::Wake(Token::Page(pfn)) => self.wake_page(pfn),
+            Effect::Wake(Token::Throttled(node, reason)) => self.wake_throttled(node, reason),
+            Effect::Wake(Token::Daemon(daemon)) => self.wake_daemon(daemon),
+            Effect::FreeLate { object, cpu } => self.late.push((object, cpu)),
             Effect::OomKill(mm) => self.oom_kill(mm),
         }
+    }
+
+    /// Ends a daemon's rest. One that is throttled, or waits for a disk, is awake already: its rest ended
+    /// before this arrived.
+    fn wake_daemon(&mut self, daemon: Daemon) {
+        let sleep = self.daemon(daemon);
+        if sleep.is_held_up() {
+            return;
+        }
+        if let Some(timer) = sleep.timer.take() {
+            self.queue.cancel(timer);
+        }
+        self.wake(Thread::Daemon(daemon));
     }
 
     fn wake_page(&mut self, pfn: Pfn) {
@@ -552,34 +538,27 @@ impl World {
                 self.end_throttle(Thread::Task(task));
             }
         }
-        for thread in self.daemon_threads() {
-            let daemon = self.daemon(thread);
-            if daemon.is_some_and(|daemon| daemon.throttled == Some((node, reason))) {
-                self.end_throttle(thread);
+        for daemon in Daemon::all(self.machine.nr_nodes()) {
+            if self.daemon(daemon).throttled == Some((node, reason)) {
+                self.end_throttle(Thread::Daemon(daemon));
             }
         }
     }
 
     fn end_throttle(&mut self, thread: Thread) {
-        let (timer, throttled) = match thread {
+        let timer = match thread {
             Thread::Task(task) => {
-                let blocked = std::mem::replace(&mut self.tasks[task].blocked, Blocked::No);
-                let throttled = match blocked {
-                    Blocked::Throttled(node, reason) => Some((node, reason)),
-                    _ => None,
-                };
-                (self.timers[task].take(), throttled)
+                self.tasks[task].blocked = Blocked::No;
+                self.timers[task].take()
             }
-            daemon => match self.daemon(daemon) {
-                Some(daemon) => (daemon.timer.take(), daemon.throttled.take()),
-                None => (None, None),
-            },
+            Thread::Daemon(daemon) => {
+                let sleep = self.daemon(daemon);
+                sleep.throttled = None;
+                sleep.timer.take()
+            }
         };
         if let Some(timer) = timer {
             self.queue.cancel(timer);
-        }
-        if let Some((node, reason)) = throttled {
-            self.machine.throttle_ended(node, reason);
         }
         self.wake(thread);
     }
@@ -597,15 +576,26 @@ impl World {
                     Blocked::No | Blocked::Page | Blocked::Disk | Blocked::Exited => {}
                 }
             }
-            _ => {
-                let Some(daemon) = self.daemon(thread) else { return };
-                daemon.timer = None;
-                if daemon.throttled.is_some() {
+            Thread::Daemon(daemon) => {
+                let sleep = self.daemon(daemon);
+                sleep.timer = None;
+                if sleep.throttled.is_some() {
                     self.end_throttle(thread);
                 } else {
                     self.wake(thread);
                 }
             }
+        }
+    }
+}
+
+/// Puts what a call asks for where it takes place: at the end of the piece that made the call. Objects that
+/// are put off are so from the call on.
+fn drain(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object, Cpu)>) {
+    for effect in effects {
+        match effect {
+            Effect::FreeLate { object, cpu } => late.push((object, cpu)),
+            effect => to.push(effect),
         }
     }
 }

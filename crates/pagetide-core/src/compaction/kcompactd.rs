@@ -14,8 +14,9 @@ use super::run::{RunEnd, RunId};
 use super::{CompactMode, CompactResult, Compactor, Goal};
 use crate::config::Config;
 use crate::ctx::Ctx;
+use crate::daemon::{Daemon, Rest};
 use crate::digest::Digest;
-use crate::effect::{Effect, Effects, Step};
+use crate::effect::{Effect, Step, Token};
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::manager::Manager;
 use crate::node::ZoneRef;
@@ -61,13 +62,6 @@ pub struct Kcompactd {
     explicit: bool,
     /// The sysctl was written: look at once.
     proactive_trigger: bool,
-}
-
-/// What the daemon does after its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KcompactdIdle {
-    /// Sleep until woken, or this long.
-    Sleep(Nanos),
 }
 
 impl Kcompactd {
@@ -149,7 +143,7 @@ impl<O: Owners> Manager<O> {
     fn begin_waking_kcompactd(&mut self, node: NodeId) {
         let kcompactd = &mut self.nodes[node.idx()].kcompactd;
         if core::mem::replace(&mut kcompactd.sleeping, false) {
-            self.effects.push(Effect::WakeKcompactd(node));
+            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kcompactd(node))));
         }
     }
 
@@ -210,27 +204,22 @@ impl<O: Owners> Manager<O> {
         self.nodes[node.idx()].kcompactd.sleeping
     }
 
-    /// How long after the start a world has to step each kcompactd for the first time, if nobody woke
-    /// it before; `None`: never.
-    pub fn kcompactd_first_look(&self) -> Option<Nanos> {
-        self.is_proactive().then_some(CHECK_INTERVAL)
+    /// How long each kcompactd rests before its first step, if nobody wakes it before.
+    pub(crate) fn kcompactd_first_rest(&self) -> Rest {
+        match self.is_proactive() {
+            true => Rest::of(CHECK_INTERVAL),
+            false => Rest::UNTIL_WOKEN,
+        }
     }
 
-    /// One bounded step of a node's kcompactd, which runs on `cpu`. Must not be called while it sleeps,
-    /// except when its time is over.
-    pub fn kcompactd_step(
-        &mut self,
-        node: NodeId,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> (Step<KcompactdIdle>, Effects<'_>) {
+    /// One bounded step of a node's kcompactd, which runs on `cpu`.
+    pub(crate) fn kcompactd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
         self.nodes[node.idx()].kcompactd.sleeping = false;
-        let step = self.kcompactd_work(&ctx);
-        (step, Effects::new(&mut self.effects))
+        self.kcompactd_work(&ctx)
     }
 
-    fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<KcompactdIdle> {
+    fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<Rest> {
         let node = ctx.node;
         match self.nodes[node.idx()].kcompactd.stage {
             Stage::Sleep { until } => self.kcompactd_begin(ctx, ctx.now >= until),
@@ -249,7 +238,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Awake: what there is to do.
-    fn kcompactd_begin(&mut self, ctx: &Ctx, timed_out: bool) -> Step<KcompactdIdle> {
+    fn kcompactd_begin(&mut self, ctx: &Ctx, timed_out: bool) -> Step<Rest> {
         let node = ctx.node;
         let kcompactd = &mut self.nodes[node.idx()].kcompactd;
         let triggered = core::mem::take(&mut kcompactd.proactive_trigger);
@@ -273,7 +262,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    fn kcompactd_sleep(&mut self, ctx: &Ctx, timeout: Nanos) -> Step<KcompactdIdle> {
+    fn kcompactd_sleep(&mut self, ctx: &Ctx, timeout: Nanos) -> Step<Rest> {
         let timeout = if self.is_proactive() { timeout } else { Nanos::MAX };
         let kcompactd = &mut self.nodes[ctx.node.idx()].kcompactd;
         kcompactd.stage = Stage::Sleep { until: ctx.now.saturating_add(timeout) };
@@ -281,10 +270,10 @@ impl<O: Owners> Manager<O> {
             return Step::Continue;
         }
         kcompactd.sleeping = true;
-        Step::Done(KcompactdIdle::Sleep(timeout))
+        Step::Done(Rest::of(timeout))
     }
 
-    fn kcompactd_next_zone(&mut self, work: Work, at: usize, ctx: &Ctx) -> Step<KcompactdIdle> {
+    fn kcompactd_next_zone(&mut self, work: Work, at: usize, ctx: &Ctx) -> Step<Rest> {
         let node = ctx.node;
         let last = match work {
             Work::Request { highest_zoneidx, .. } => highest_zoneidx,
@@ -373,7 +362,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    fn kcompactd_end(&mut self, work: Work, ctx: &Ctx) -> Step<KcompactdIdle> {
+    fn kcompactd_end(&mut self, work: Work, ctx: &Ctx) -> Step<Rest> {
         let node = ctx.node;
         let mut timeout = CHECK_INTERVAL;
         match work {

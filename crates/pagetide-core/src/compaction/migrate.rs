@@ -120,7 +120,7 @@ impl<O: Owners> Manager<O> {
         if self.mem.pages.get(from.idx()).is_some_and(|page| page.has(PageFlags::MIGRATING)) {
             self.end_migration(from, ok, cpu);
         }
-        Effects::new(&mut self.effects)
+        self.hand_out()
     }
 
     fn end_migration(&mut self, from: Pfn, ok: bool, cpu: Cpu) {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::ctx::Ctx;
 use crate::digest::Digest;
-use crate::effect::{Step, Wait};
+use crate::effect::{Sleep, Step};
 use crate::gfp::{MigrateType, Watermark};
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -284,7 +284,7 @@ impl<O: Owners> Manager<O> {
             // The world is still copying.
             self.mem.pages[page.idx()].set(PageFlags::WAITERS);
             self.compactions.runs[id.0 as usize] = Some((owner, run));
-            return Step::Wait(Wait::Page(page));
+            return Step::Wait(Sleep::on_page(page));
         }
         let ended = self.compact_batch(id, &mut run, ctx);
         match ended {
@@ -491,8 +491,15 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Who has begun a run does not want it any more.
-    pub(crate) fn abandon_run(&mut self, id: RunId, cpu: Cpu) {
+    /// Whoever has begun a run does not want it any more.
+    pub(crate) fn run_given_up(&mut self, id: RunId, by: Asker, cpu: Cpu) {
+        let entry = self.compactions.runs.get(id.0 as usize).and_then(Option::as_ref);
+        if entry.is_some_and(|(owner, run)| *owner == by && !run.abandoned) {
+            self.abandon_run(id, cpu);
+        }
+    }
+
+    fn abandon_run(&mut self, id: RunId, cpu: Cpu) {
         let at = id.0 as usize;
         let Some((owner, mut run)) = self.compactions.runs[at].take() else { return };
         Self::release_freepages(&mut self.mem, &mut run, cpu);

@@ -14,7 +14,7 @@ use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::manager::Manager;
 use crate::node::ZoneRef;
 use crate::owners::Owners;
-use crate::units::NodeId;
+use crate::units::{Asker, Cpu, NodeId};
 
 /// The write in progress.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,13 @@ pub struct CompactMemory {
 }
 
 impl<O: Owners> Manager<O> {
+    /// The write is given up: its run goes back.
+    pub(crate) fn compact_memory_given_up(&mut self, state: &CompactMemory, by: Asker, cpu: Cpu) {
+        if let Some(run) = state.run {
+            self.run_given_up(run, by, cpu);
+        }
+    }
+
     pub(crate) fn compact_memory_step(
         &mut self,
         state: &mut CompactMemory,

@@ -15,7 +15,7 @@ use crate::call::Outcome;
 use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::config::ShrinkPriorityPolicy;
 use crate::ctx::Ctx;
-use crate::effect::{Step, Throttle, Wait};
+use crate::effect::{Effects, Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position, ROOT};
@@ -178,6 +178,16 @@ impl<O: Owners> Manager<O> {
     /// ENOENT if there is no such group or file, EACCES if it can only be read, EINVAL or ERANGE for a
     /// text that it does not take. Nothing has changed then.
     pub fn write_group_control(
+        &mut self,
+        memcg: MemcgId,
+        name: &str,
+        text: &str,
+    ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
+        let write = self.begin_group_write(memcg, name, text)?;
+        Ok((write, self.hand_out()))
+    }
+
+    fn begin_group_write(
         &mut self,
         memcg: MemcgId,
         name: &str,
@@ -433,8 +443,7 @@ impl<O: Owners> Manager<O> {
                 if !O::out_of_memory(self, memcg, ctx.asker) {
                     return Some(Step::Done(Outcome::Minor));
                 }
-                let (node, reason) = (ctx.node, Throttle::NoProgress);
-                Some(Step::Wait(Wait::Throttled { node, reason, timeout: TICK }))
+                Some(Step::Wait(Sleep::throttled(ctx.node, Throttle::NoProgress, TICK)))
             }
         }
     }

@@ -52,12 +52,11 @@ impl<O: Owners> Manager<O> {
     /// kernel keeps, 4 is to be silent about it.
     pub(super) fn drop_caches(&mut self, what: u32) {
         if what & 1 != 0 {
-            // Effects, if there are any, stay queued for the next call.
             O::drop_caches(self, Cpu(0));
             self.mem.vmstat.count(Event::DropPagecache);
         }
         if what & 2 != 0 {
-            self.drop_slab(Cpu(0));
+            self.drop_kept_objects(Cpu(0));
             self.mem.vmstat.count(Event::DropSlab);
         }
     }
@@ -78,5 +77,8 @@ impl<O: Owners> Manager<O> {
         let inputs = &mut self.config.watermarks;
         let page_size = self.mem.page_size;
         watermark::switch_thp(&mut self.mem.nodes, inputs, was_on, thp.is_on(), page_size);
+        if thp.is_on() {
+            O::huge_pages_on(self);
+        }
     }
 }

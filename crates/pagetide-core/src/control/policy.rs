@@ -10,6 +10,7 @@ use crate::config::{
     SlabAccounting, SlabOwners, SlubPolicy, SoftLimitDirect, SoftLimitNode, SoftLimitPolicy,
     SoftLimitRoot, Thp, ThpDefrag,
 };
+use crate::effect::Effects;
 use crate::era::Era;
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -161,7 +162,12 @@ impl<O: Owners> Manager<O> {
     /// # Errors
     /// ENOENT for an unknown policy, EINVAL for an unknown variant, EBUSY for one that is chosen at boot
     /// if there are groups or objects. Nothing has changed then.
-    pub fn set_policy(&mut self, name: &str, value: &str) -> Result<(), ControlError> {
+    pub fn set_policy(&mut self, name: &str, value: &str) -> Result<Effects<'_>, ControlError> {
+        self.choose_policy(name, value)?;
+        Ok(self.hand_out())
+    }
+
+    fn choose_policy(&mut self, name: &str, value: &str) -> Result<(), ControlError> {
         match name {
             "watermarks" => {
                 let policy = lookup(&WATERMARKS, name, value)?;

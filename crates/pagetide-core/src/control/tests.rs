@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::config::Config;
-use crate::effect::Effect;
+use crate::daemon::Daemon;
+use crate::effect::{Effect, Token};
 use crate::node::{NodeSpec, ZoneSpec};
-use crate::process::page_table::{Advice, Backing};
 use crate::process::Machine;
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
 use crate::vmstat::Event;
@@ -22,7 +22,7 @@ fn machine_of_2011() -> Machine {
     spec.zones[ZONE_DMA] = ZoneSpec::all_free(3840);
     spec.zones[ZONE_DMA32] = ZoneSpec::all_free(2_067_844 / 4 - 3840);
     let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
-    machine.set_policy("watermarks", "derived").unwrap();
+    machine.set_policy("watermarks", "derived").unwrap().discard();
     machine
 }
 
@@ -162,7 +162,7 @@ fn every_file_takes_its_range_and_nothing_else() {
     let mut machine = machine();
     for (name, takes, refuses) in table {
         for (text, value) in *takes {
-            machine.write_control(name, text).unwrap_or_else(|error| panic!("{error}"));
+            machine.write_control(name, text).unwrap_or_else(|error| panic!("{error}")).discard();
             assert_eq!(read(&machine, name), *value, "{name} after {text:?}");
         }
         for text in refuses.iter().chain(&["", "\n", "x", "5x"]) {
@@ -240,8 +240,8 @@ fn names_and_modes_are_checked() {
     let error = machine.write_control("vm.page_cluster", "1").unwrap_err();
     assert!(error.message.contains("vm.page-cluster"), "{error}");
     assert_eq!(machine.read_control("vm.drop_caches").unwrap_err().errno, Errno::Eacces);
-    machine.write_control("vm.stat_refresh", "").unwrap();
-    machine.write_control("vm.stat_refresh", "anything").unwrap();
+    machine.write_control("vm.stat_refresh", "").unwrap().discard();
+    machine.write_control("vm.stat_refresh", "anything").unwrap().discard();
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn the_figures_of_the_patch() {
          8628 (vm.wmark_high_kbytes), unless the marks are written together"
     );
     assert_eq!(marks(&machine), ["5752", "7190", "8628"]);
-    machine.write_controls(&[low, high]).unwrap();
+    machine.write_controls(&[low, high]).unwrap().discard();
     assert_eq!(marks(&machine), ["5752", "16384", "20480"]);
     assert_eq!(machine.policy("watermarks"), Ok("apart"));
     // Pages of the whole machine, less what rounding in each of two zones loses.
@@ -277,15 +277,15 @@ fn the_figures_of_the_patch() {
     assert!(min.abs_diff(1438) <= 2 && low.abs_diff(4096) <= 2 && high.abs_diff(5120) <= 2);
 
     // Case 2, one at a time, high first.
-    machine.write_control("vm.wmark_high_kbytes", "40960").unwrap();
-    machine.write_control("vm.wmark_low_kbytes", "32768").unwrap();
+    machine.write_control("vm.wmark_high_kbytes", "40960").unwrap().discard();
+    machine.write_control("vm.wmark_low_kbytes", "32768").unwrap().discard();
     assert_eq!(marks(&machine), ["5752", "32768", "40960"]);
 
     // Min is coupled both ways.
-    machine.write_control("vm.wmark_min_kbytes", "8192").unwrap();
+    machine.write_control("vm.wmark_min_kbytes", "8192").unwrap().discard();
     assert_eq!(read(&machine, "vm.min_free_kbytes"), "8192");
     assert_eq!(marks(&machine), ["8192", "32768", "40960"]);
-    machine.write_control("vm.min_free_kbytes", "5752").unwrap();
+    machine.write_control("vm.min_free_kbytes", "5752").unwrap().discard();
     assert_eq!(marks(&machine), ["5752", "7190", "8628"]);
     let (min, low, high) = zone_marks(&machine);
     assert!(min.abs_diff(1438) <= 2 && low.abs_diff(1797) <= 2 && high.abs_diff(2157) <= 2);
@@ -309,8 +309,8 @@ fn marks_never_come_out_of_order() {
         assert_eq!(machine.digest(), digest);
     }
     // At the very edges.
-    machine.write_control("vm.wmark_min_kbytes", "7190").unwrap();
-    machine.write_control("vm.wmark_high_kbytes", "7190").unwrap();
+    machine.write_control("vm.wmark_min_kbytes", "7190").unwrap().discard();
+    machine.write_control("vm.wmark_high_kbytes", "7190").unwrap().discard();
     assert_eq!(marks(&machine), ["7190", "7190", "7190"]);
     let zones = machine.mem.nodes.iter().flat_map(|node| &node.zones);
     assert!(zones.clone().all(|z| z.watermark_min <= z.watermark_low));
@@ -350,26 +350,27 @@ fn a_list_is_written_whole_or_not_at_all() {
     ]
     .map(|(name, text)| (name.into(), text.into()))
     .into();
-    machine.write_controls(&list).unwrap();
+    machine.write_controls(&list).unwrap().discard();
     assert_eq!(marks(&machine), ["8192", "16384", "20480"]);
     assert_eq!(read(&machine, "vm.swappiness"), "20");
-    machine.write_controls::<&str, &str>(&[]).unwrap();
+    machine.write_controls::<&str, &str>(&[]).unwrap().discard();
     // A later min_free_kbytes has the last word.
     machine
         .write_controls(&[("vm.wmark_high_kbytes", "30000"), ("vm.min_free_kbytes", "5752")])
-        .unwrap();
+        .unwrap()
+        .discard();
     assert_eq!(marks(&machine), ["5752", "7190", "8628"]);
 }
 
 #[test]
 fn watermark_files_reach_the_zones() {
     let mut machine = machine();
-    machine.write_control("vm.min_free_kbytes", "8000").unwrap();
-    machine.write_control("vm.watermark_scale_factor", "200").unwrap();
+    machine.write_control("vm.min_free_kbytes", "8000").unwrap().discard();
+    machine.write_control("vm.watermark_scale_factor", "200").unwrap().discard();
     let zone = |machine: &Machine| machine.mem.nodes[0].zones[ZONE_DMA32].clone();
     let before = zone(&machine);
     assert_eq!(before.watermark_low - before.watermark_min, before.managed * 200 / 10_000);
-    machine.write_control("vm.extra_free_kbytes", "4000").unwrap();
+    machine.write_control("vm.extra_free_kbytes", "4000").unwrap().discard();
     let after = zone(&machine);
     let extra = 1000 * before.managed / machine.mem.nodes[0].managed_pages();
     assert_eq!(after.watermark_min, before.watermark_min);
@@ -378,16 +379,16 @@ fn watermark_files_reach_the_zones() {
 
     // The boost factor leaves a boost alone; new marks clear it.
     machine.mem.nodes[0].zones[ZONE_DMA32].watermark_boost = 512;
-    machine.write_control("vm.watermark_boost_factor", "0").unwrap();
+    machine.write_control("vm.watermark_boost_factor", "0").unwrap().discard();
     assert_eq!(zone(&machine).watermark_boost, 512);
     assert_eq!(zone(&machine).watermark_boost_factor, 0);
-    machine.write_control("vm.watermark_scale_factor", "10").unwrap();
+    machine.write_control("vm.watermark_scale_factor", "10").unwrap().discard();
     assert_eq!(zone(&machine).watermark_boost, 0);
 
-    machine.write_control("vm.lowmem_reserve_ratio", "100").unwrap();
+    machine.write_control("vm.lowmem_reserve_ratio", "100").unwrap().discard();
     let dma = &machine.mem.nodes[0].zones[ZONE_DMA];
     assert_eq!(dma.lowmem_reserve[ZONE_NORMAL], zone(&machine).managed / 100);
-    machine.write_control("vm.lowmem_reserve_ratio", "0").unwrap();
+    machine.write_control("vm.lowmem_reserve_ratio", "0").unwrap().discard();
     assert_eq!(machine.mem.nodes[0].zones[ZONE_DMA].lowmem_reserve, [0; MAX_NR_ZONES]);
 }
 
@@ -397,35 +398,32 @@ fn dirty_limits_in_bytes_and_per_cent_exclude_each_other() {
     let pair = |machine: &Machine, kind: &str| {
         ["ratio", "bytes"].map(|unit| read(machine, &format!("vm.dirty_{kind}{unit}")))
     };
-    machine.write_control("vm.dirty_bytes", "1048576").unwrap();
+    machine.write_control("vm.dirty_bytes", "1048576").unwrap().discard();
     assert_eq!(pair(&machine, ""), ["0", "1048576"]);
     // The same ratio again changes nothing, not even the other unit.
-    machine.write_control("vm.dirty_ratio", "0").unwrap();
+    machine.write_control("vm.dirty_ratio", "0").unwrap().discard();
     assert_eq!(pair(&machine, ""), ["0", "1048576"]);
-    machine.write_control("vm.dirty_ratio", "30").unwrap();
+    machine.write_control("vm.dirty_ratio", "30").unwrap().discard();
     assert_eq!(pair(&machine, ""), ["30", "0"]);
-    machine.write_control("vm.dirty_background_bytes", "65536").unwrap();
+    machine.write_control("vm.dirty_background_bytes", "65536").unwrap().discard();
     assert_eq!(pair(&machine, "background_"), ["0", "65536"]);
-    machine.write_control("vm.dirty_background_ratio", "0").unwrap();
+    machine.write_control("vm.dirty_background_ratio", "0").unwrap().discard();
     assert_eq!(pair(&machine, "background_"), ["0", "0"]);
 }
 
 #[test]
 fn a_new_interval_wakes_the_writeback_thread_when_it_matters() {
-    let wakes = |machine: &mut Machine| {
-        let vma = machine.mmap(crate::process::MmId(0), Backing::Anon, 1, Advice::Normal, false);
-        let mut effects: Vec<Effect> = Vec::new();
-        machine.munmap(vma, Cpu(0)).drain_into(&mut effects);
-        effects.contains(&Effect::WakeFlusher)
-    };
     let mut machine = machine();
-    machine.create_mm(Machine::ROOT);
-    machine.write_control("vm.dirty_writeback_centisecs", "100").unwrap();
-    assert!(!wakes(&mut machine), "nothing is dirty and the timer runs");
-    machine.write_control("vm.dirty_writeback_centisecs", "0").unwrap();
-    assert!(!wakes(&mut machine));
-    machine.write_control("vm.dirty_writeback_centisecs", "100").unwrap();
-    assert!(wakes(&mut machine), "no timer was running");
+    let mut wakes = |interval: &str| {
+        let mut effects = machine.write_control("vm.dirty_writeback_centisecs", interval).unwrap();
+        let wakes = effects.next();
+        assert!(effects.is_empty());
+        wakes
+    };
+    assert_eq!(wakes("100"), None, "nothing is dirty and the timer runs");
+    assert_eq!(wakes("0"), None);
+    let flusher = Effect::Wake(Token::Daemon(Daemon::Flusher));
+    assert_eq!(wakes("100"), Some(flusher), "no timer was running");
 }
 
 #[test]
@@ -455,10 +453,10 @@ fn drop_caches_drops_clean_page_cache() {
         assert_eq!(error.errno, Errno::Einval);
     }
     for text in ["2", "4"] {
-        machine.write_control("vm.drop_caches", text).unwrap();
+        machine.write_control("vm.drop_caches", text).unwrap().discard();
     }
     assert_eq!(machine.file(file).nr_pages, 64);
-    machine.write_control("vm.drop_caches", "3\n").unwrap();
+    machine.write_control("vm.drop_caches", "3\n").unwrap().discard();
     assert_eq!(machine.file(file).nr_pages, 0);
     assert_eq!(machine.mem.vmstat.get(Event::DropPagecache), 1);
     assert_eq!(machine.mem.vmstat.get(Event::DropSlab), 2);
@@ -473,7 +471,7 @@ fn compact_memory_takes_one_and_is_only_written() {
         assert_eq!(error.errno, Errno::Einval, "{text:?}");
         assert!(error.message.ends_with(" for vm.compact_memory; it takes 1"), "{error}");
     }
-    machine.write_control("vm.compact_memory", "1\n").unwrap();
+    machine.write_control("vm.compact_memory", "1\n").unwrap().discard();
     assert_eq!(machine.read_control("vm.compact_memory").unwrap_err().errno, Errno::Eacces);
 }
 
@@ -481,7 +479,7 @@ fn compact_memory_takes_one_and_is_only_written() {
 fn defrag_mode_reaches_the_allocator() {
     let mut machine = machine();
     for (text, is_on) in [("1", true), ("0", false)] {
-        machine.write_control("vm.defrag_mode", text).unwrap();
+        machine.write_control("vm.defrag_mode", text).unwrap().discard();
         assert_eq!((machine.config.defrag_mode, machine.mem.defrag_mode), (is_on, is_on));
     }
 }
@@ -511,7 +509,7 @@ fn huge_pages_come_and_go_with_a_reserve() {
     let mut machine = machine();
     let (before, low) = (reserve(&machine), zone_marks(&machine).1);
     let above = crate::watermark::nr_free_buffer_pages(&machine.mem.nodes);
-    machine.write_control(enabled, "madvise").unwrap();
+    machine.write_control(enabled, "madvise").unwrap().discard();
     let raised = above / 20 * 4;
     assert!(raised < 45_056 && raised > 4 * before);
     assert_eq!(reserve(&machine), raised);
@@ -519,15 +517,15 @@ fn huge_pages_come_and_go_with_a_reserve() {
     // Between the two there is nothing to do; Linux computes again and finds the reserve large
     // enough.
     let marks = zone_marks(&machine);
-    machine.set_policy("thp", "always").unwrap();
+    machine.set_policy("thp", "always").unwrap().discard();
     assert_eq!((reserve(&machine), zone_marks(&machine)), (raised, marks));
-    machine.set_policy("thp", "never").unwrap();
+    machine.set_policy("thp", "never").unwrap().discard();
     // Linux takes the high marks off what the default grows with, and they were high.
     assert!(reserve(&machine) <= before && reserve(&machine) * 10 > before * 9);
     let defaults = reserve(&machine);
 
     // The policy does what the control file does.
-    machine.set_policy("thp", "always").unwrap();
+    machine.set_policy("thp", "always").unwrap().discard();
     assert_eq!(read(&machine, enabled), "[always] madvise never");
     assert!(reserve(&machine) > 4 * defaults);
     assert_eq!(machine.config.watermarks.user_min_free_kbytes, None);
@@ -538,21 +536,21 @@ fn huge_pages_come_and_go_with_a_reserve() {
 fn a_machine_that_starts_with_huge_pages_has_their_reserve_once() {
     let spec = NodeSpec::x86_64(512 << 20, 0, 0);
     let mut machine = machine();
-    machine.set_policy("thp", "always").unwrap();
+    machine.set_policy("thp", "always").unwrap().discard();
     let config = Config { thp: crate::config::Thp::Always, ..Config::default() };
     let mut started = Machine::new(&[spec], 2, config).unwrap();
     assert_eq!(started.config, machine.config);
-    started.set_policy("thp", "always").unwrap();
-    started.write_control("transparent_hugepage.enabled", "always").unwrap();
+    started.set_policy("thp", "always").unwrap().discard();
+    started.write_control("transparent_hugepage.enabled", "always").unwrap().discard();
     assert_eq!(started.digest(), machine.digest());
 }
 
 #[test]
 fn a_reserve_that_somebody_wrote_stays() {
     let mut machine = machine();
-    machine.write_control("vm.min_free_kbytes", "1000").unwrap();
+    machine.write_control("vm.min_free_kbytes", "1000").unwrap().discard();
     for word in ["always", "never", "madvise", "never"] {
-        machine.write_control("transparent_hugepage.enabled", word).unwrap();
+        machine.write_control("transparent_hugepage.enabled", word).unwrap().discard();
         assert_eq!(read(&machine, "vm.min_free_kbytes"), "1000", "{word}");
     }
 }
@@ -560,7 +558,7 @@ fn a_reserve_that_somebody_wrote_stays() {
 #[test]
 fn marks_are_checked_against_the_reserve_of_huge_pages() {
     let mut machine = machine();
-    machine.set_policy("watermarks", "apart").unwrap();
+    machine.set_policy("watermarks", "apart").unwrap().discard();
     let digest = machine.digest();
     let huge = ("transparent_hugepage.enabled", "always");
     let high = ("vm.wmark_high_kbytes", "8000");
@@ -568,7 +566,7 @@ fn marks_are_checked_against_the_reserve_of_huge_pages() {
     // Alone they are in order, but not above the reserve that comes before them.
     assert_eq!(machine.write_controls(&[huge, low, high]).unwrap_err().errno, Errno::Einval);
     assert_eq!(machine.digest(), digest);
-    machine.write_controls(&[low, high, huge]).unwrap();
+    machine.write_controls(&[low, high, huge]).unwrap().discard();
     assert_eq!(marks(&machine)[1..], ["6000", "8000"]);
 }
 
@@ -581,7 +579,7 @@ fn policies_are_set_by_name() {
         ("direct_reclaim", &["linux-6.1", "linux-2.6.37"]),
     ] {
         for value in values {
-            machine.set_policy(name, value).unwrap();
+            machine.set_policy(name, value).unwrap().discard();
             assert_eq!(machine.policy(name), Ok(*value));
         }
         let digest = machine.digest();
@@ -598,13 +596,13 @@ fn policies_are_set_by_name() {
 fn a_policy_computes_the_marks_again() {
     let mut machine = machine_of_2011();
     let derived = zone_marks(&machine);
-    machine.set_policy("watermarks", "scale-factor").unwrap();
-    machine.write_control("vm.watermark_scale_factor", "100").unwrap();
+    machine.set_policy("watermarks", "scale-factor").unwrap().discard();
+    machine.write_control("vm.watermark_scale_factor", "100").unwrap().discard();
     assert!(zone_marks(&machine) > derived);
-    machine.set_policy("watermarks", "derived").unwrap();
+    machine.set_policy("watermarks", "derived").unwrap().discard();
     assert_eq!(zone_marks(&machine), derived);
     // Until one of them is written, marks apart are the derived ones.
-    machine.set_policy("watermarks", "apart").unwrap();
+    machine.set_policy("watermarks", "apart").unwrap().discard();
     assert_eq!(zone_marks(&machine), derived);
 }
 
@@ -613,10 +611,10 @@ fn a_policy_computes_the_marks_again() {
 fn what_is_derived_can_be_written_back() {
     let node = NodeSpec::x86_64(4 << 20, 0, 1 << 20);
     let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
-    machine.write_control("vm.min_free_kbytes", "0x67000000").unwrap();
+    machine.write_control("vm.min_free_kbytes", "0x67000000").unwrap().discard();
     for name in ["vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes"] {
         let text = machine.read_control(name).unwrap();
-        machine.write_control(name, &text).unwrap();
+        machine.write_control(name, &text).unwrap().discard();
     }
 }
 

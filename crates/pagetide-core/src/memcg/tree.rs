@@ -7,6 +7,7 @@
 use super::{Memcg, MemcgEvents, MemoryEvent, Position, Within, ROOT};
 use crate::config::SlabAccounting;
 use crate::control::Errno;
+use crate::effect::Effects;
 use crate::lruvec::{Lru, Lruvec};
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -63,7 +64,7 @@ impl<O: Owners> Manager<O> {
     ///
     /// # Errors
     /// EBUSY if it has tasks or groups of its own, or is the root; ENOENT if there is none.
-    pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), Errno> {
+    pub fn remove_memcg(&mut self, id: MemcgId) -> Result<Effects<'_>, Errno> {
         if !self.memcg_is_online(id) {
             return Err(Errno::Enoent);
         }
@@ -88,7 +89,7 @@ impl<O: Owners> Manager<O> {
         group.online = false;
         group.dying = true;
         self.release_memcg_if_unused(id);
-        Ok(())
+        Ok(self.hand_out())
     }
 
     /// Objects and their charges go to the parent, unless caches of the group's own keep them; then they

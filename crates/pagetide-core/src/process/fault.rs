@@ -15,7 +15,7 @@ mod swap_in;
 use crate::call::Outcome;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
-use crate::effect::{Step, Wait};
+use crate::effect::{Sleep, Step};
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::owners::{Slot, Store};
@@ -226,7 +226,7 @@ impl Machine {
         let page = &mut self.mem.pages[pfn.idx()];
         if page.has(PageFlags::MIGRATING) {
             page.set(PageFlags::WAITERS);
-            return Some(Step::Wait(Wait::Page(pfn)));
+            return Some(Step::Wait(Sleep::on_page(pfn)));
         }
         fault.stage = Stage::Start;
         None
@@ -511,7 +511,7 @@ impl Machine {
     fn fault_file_locked(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
             self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
-            return Some(Step::Wait(Wait::Page(pfn)));
+            return Some(Step::Wait(Sleep::on_page(pfn)));
         }
         if fault.dropped_lock {
             return self.retry(fault);
@@ -646,7 +646,7 @@ mod tests {
         // It has its page table.
         assert_eq!(fault(&mut machine, 0), Outcome::Major);
         machine.discard(map, 0, 16, Cpu(0)).discard();
-        machine.write_group_control(memcg, "memory.max", "0").unwrap();
+        machine.write_group_control(memcg, "memory.max", "0").unwrap().1.discard();
         machine.drop_pagecache(Cpu(0)).discard();
         machine.drain_all_stock(memcg);
         // As when somebody else has chosen it, and it does not know yet.

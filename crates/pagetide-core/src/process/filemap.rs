@@ -9,7 +9,8 @@
 
 use crate::call::Outcome;
 use crate::ctx::Ctx;
-use crate::effect::{Effect, Io, Step, Throttle, Wait};
+use crate::daemon::Daemon;
+use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
 use crate::gfp::Gfp;
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
@@ -97,7 +98,7 @@ impl Machine {
             if let Some(pfn) = read.waiting {
                 if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
                     self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
-                    return Step::Wait(Wait::Page(pfn));
+                    return Step::Wait(Sleep::on_page(pfn));
                 }
                 read.waiting = None;
             }
@@ -229,7 +230,7 @@ impl Machine {
             if let Some(pfn) = write.waiting {
                 if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
                     self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
-                    return Step::Wait(Wait::Page(pfn));
+                    return Step::Wait(Sleep::on_page(pfn));
                 }
                 write.waiting = None;
             }
@@ -237,11 +238,7 @@ impl Machine {
                 return step;
             }
             if let Some(pause) = self.balance_dirty_pages_ratelimited(ctx) {
-                return Step::Wait(Wait::Throttled {
-                    node: NodeId(0),
-                    reason: Throttle::Dirty,
-                    timeout: pause,
-                });
+                return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause));
             }
             if self.has_woken_kswapd() {
                 return Step::Continue;
@@ -356,7 +353,9 @@ impl Machine {
     /// here, for the world to decide: a window run to its end would take kswapd one round more to
     /// make up for.
     fn has_woken_kswapd(&self) -> bool {
-        self.effects.iter().any(|effect| matches!(effect, Effect::WakeKswapd(_)))
+        let is_kswapd =
+            |effect: &Effect| matches!(effect, Effect::Wake(Token::Daemon(Daemon::Kswapd(_))));
+        self.effects.iter().any(is_kswapd)
     }
 
     /// Starts reading the locked pages `start..end` of a file. Holes are ready at once.
@@ -445,7 +444,7 @@ mod tests {
                 let mut effects = Vec::new();
                 let (step, borrowed) = machine.step(&mut call, Cpu(0), 0);
                 borrowed.drain_into(&mut effects);
-                if effects.iter().any(|effect| matches!(effect, Effect::WakeKswapd(_))) {
+                if effects.contains(&Effect::Wake(Token::Daemon(Daemon::Kswapd(NodeId(0))))) {
                     assert_eq!(step, Step::Continue);
                     let cached = machine.file(file).nr_pages;
                     assert_ne!(cached % 32, 0, "the window was finished first");

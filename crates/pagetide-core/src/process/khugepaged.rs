@@ -16,8 +16,9 @@
 
 use crate::config::Thp;
 use crate::ctx::Ctx;
+use crate::daemon::{Daemon, Rest};
 use crate::digest::Digest;
-use crate::effect::{Effects, Step};
+use crate::effect::{Effect, Step, Token};
 use crate::gfp::Gfp;
 use crate::node::MAX_NODES;
 use crate::page::{Page, PageFlags};
@@ -32,21 +33,14 @@ use crate::vmstat::Event;
 /// Mappings that a step passes over at most.
 const SKIPS_A_STEP: u32 = 32;
 
-/// What the daemon does after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KhugepagedIdle {
-    /// Sleep: step again after this long.
-    Nap(Nanos),
-    /// Huge pages are switched off: step again when they are switched on.
-    Sleep,
-}
-
 /// The daemon's state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KhugepagedScan {
     at: ScanPosition,
     round: Option<Round>,
     collapse: Option<Collapse>,
+    /// Huge pages are off, and it rests until they are on.
+    is_off: bool,
 }
 
 /// Where the scan goes on: at this page of this mapping, or at the first mapping after it.
@@ -81,7 +75,7 @@ enum Collapsing {
     /// Done, or given up: go on with the next region.
     Over,
     /// Not yet.
-    Pending(Step<KhugepagedIdle>),
+    Pending(Step<Rest>),
     /// No huge page is to be had.
     NoPage,
 }
@@ -96,9 +90,16 @@ enum Next {
 }
 
 impl KhugepagedScan {
+    /// Nothing looked at.
+    pub(crate) fn new(thp: Thp) -> KhugepagedScan {
+        KhugepagedScan { is_off: !thp.is_on(), ..Default::default() }
+    }
+
     /// Mixes the state into `digest`, without an allocation in progress (as of calls).
     pub(crate) fn digest(&self, digest: &mut Digest) {
-        let KhugepagedScan { at: ScanPosition { mm, vma, page }, round, collapse } = self;
+        // That it rests follows from the tunable.
+        let KhugepagedScan { at: ScanPosition { mm, vma, page }, round, collapse, is_off: _ } =
+            self;
         digest.write_all(&[u64::from(*mm), u64::from(*vma), *page]);
         match round {
             None => digest.write_u64(0),
@@ -118,29 +119,35 @@ impl KhugepagedScan {
 impl Machine {
     /// One bounded step of khugepaged, which runs on `cpu`: one region, or a part of the allocation
     /// for it.
-    pub fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> (Step<KhugepagedIdle>, Effects<'_>) {
+    pub(super) fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let mut state = core::mem::take(&mut self.owners.khugepaged);
         let step = if self.config.thp == Thp::Never {
-            self.give_up_collapse(&state, cpu);
-            state = KhugepagedScan { at: state.at, ..Default::default() };
-            Step::Done(KhugepagedIdle::Sleep)
+            if let Some(slow) = state.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref())
+            {
+                self.slow_given_up(slow, MmId::NONE, cpu);
+            }
+            state = KhugepagedScan { at: state.at, is_off: true, ..Default::default() };
+            Step::Done(Rest::UNTIL_WOKEN)
         } else {
+            state.is_off = false;
             self.khugepaged_work(&mut state, cpu, now)
         };
         self.owners.khugepaged = state;
-        self.finish_wakeups();
-        (step, Effects::new(&mut self.effects))
+        step
     }
 
-    fn give_up_collapse(&mut self, state: &KhugepagedScan, cpu: Cpu) {
-        let slow = state.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref());
-        self.give_up_allocation(slow, cpu);
+    /// How long khugepaged rests before its first step.
+    pub(super) fn khugepaged_first_rest(&self) -> Rest {
+        match self.config.thp {
+            Thp::Never => Rest::UNTIL_WOKEN,
+            Thp::Always | Thp::Madvise => Rest::of(0),
+        }
     }
 
-    /// What an allocation has under way goes with it: khugepaged does not end, as a task does.
-    fn give_up_allocation(&mut self, slow: Option<&SlowRequest>, cpu: Cpu) {
-        if let Some(run) = slow.and_then(SlowRequest::compaction_run) {
-            self.abandon_run(run, cpu);
+    /// Huge pages were switched on: khugepaged goes on, if it rests because they were off.
+    pub(super) fn wake_khugepaged(&mut self) {
+        if core::mem::take(&mut self.owners.khugepaged.is_off) {
+            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Khugepaged)));
         }
     }
 
@@ -151,12 +158,7 @@ impl Machine {
         slow.is_some_and(SlowRequest::is_compacting)
     }
 
-    fn khugepaged_work(
-        &mut self,
-        state: &mut KhugepagedScan,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> Step<KhugepagedIdle> {
+    fn khugepaged_work(&mut self, state: &mut KhugepagedScan, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let mut round = state.round.take().unwrap_or_else(|| {
             // Pages that wait in batches cannot be collapsed.
             self.lru_add_drain_all();
@@ -205,7 +207,7 @@ impl Machine {
     }
 
     /// The sleep after a round, of a tick at least.
-    fn end_of_round(&self) -> KhugepagedIdle {
+    fn end_of_round(&self) -> Rest {
         nap(self.config.khugepaged.scan_sleep_millisecs)
     }
 
@@ -277,7 +279,9 @@ impl Machine {
         let Collapse { vma, start, node, slow } = collapse;
         let (vma, start, node) = (*vma, *start, *node);
         if !self.owners.vmas[vma.idx()].alive {
-            self.give_up_allocation(slow.as_ref(), cpu);
+            if let Some(slow) = slow {
+                self.slow_given_up(slow, MmId::NONE, cpu);
+            }
             return Collapsing::Over;
         }
         let memcg = self.owners.mms[self.owners.vmas[vma.idx()].mm.idx()].memcg;
@@ -340,6 +344,6 @@ fn is_collapsible(page: &Page) -> bool {
     page.has(PageFlags::ANON) && page.place.is_lru() && !page.flags.any(held)
 }
 
-fn nap(millisecs: u32) -> KhugepagedIdle {
-    KhugepagedIdle::Nap((u64::from(millisecs) * 1_000_000).max(TICK))
+fn nap(millisecs: u32) -> Rest {
+    Rest::of((u64::from(millisecs) * 1_000_000).max(TICK))
 }

@@ -101,7 +101,7 @@ impl Machine {
             files: Vec::new(),
             writeback: Writeback::new(config.page_size),
             swapin: SwapinHistory::default(),
-            khugepaged: KhugepagedScan::default(),
+            khugepaged: KhugepagedScan::new(config.thp),
         };
         Manager::with_owners(processes, nodes, nr_cpus, config)
     }
@@ -127,17 +127,17 @@ impl Machine {
     ///
     /// # Errors
     /// ENOENT if there is no such group.
-    pub fn move_mm(&mut self, mm: MmId, memcg: MemcgId) -> Result<(), Errno> {
+    pub fn move_mm(&mut self, mm: MmId, memcg: MemcgId) -> Result<Effects<'_>, Errno> {
         if !self.memcg_is_online(memcg) {
             return Err(Errno::Enoent);
         }
         if self.owners.mms[mm.idx()].exited {
-            return Ok(());
+            return Ok(self.hand_out());
         }
         let from = core::mem::replace(&mut self.owners.mms[mm.idx()].memcg, memcg);
         self.memcgs[from.idx()].nr_tasks -= 1;
         self.memcgs[memcg.idx()].nr_tasks += 1;
-        Ok(())
+        Ok(self.hand_out())
     }
 
     /// Whether an address space was given up.
@@ -226,7 +226,7 @@ impl Machine {
     /// Removes one mapping: its pages are unmapped, anonymous ones freed.
     pub fn munmap(&mut self, vma: VmaId, cpu: Cpu) -> Effects<'_> {
         self.unmap_vma(vma, cpu);
-        Effects::new(&mut self.effects)
+        self.hand_out()
     }
 
     /// Ends an address space and frees what only it used.
@@ -244,13 +244,13 @@ impl Machine {
                 self.restore_soft_limits();
             }
         }
-        Effects::new(&mut self.effects)
+        self.hand_out()
     }
 
     /// Drops clean, unmapped page-cache pages of every file (`echo 1 > drop_caches`).
     pub fn drop_pagecache(&mut self, cpu: Cpu) -> Effects<'_> {
         self.drop_clean_pagecache(cpu);
-        Effects::new(&mut self.effects)
+        self.hand_out()
     }
 
     pub(crate) fn drop_clean_pagecache(&mut self, cpu: Cpu) {

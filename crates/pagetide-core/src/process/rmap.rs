@@ -12,6 +12,7 @@ use super::{Machine, Processes};
 use crate::audit::Violation;
 use crate::call::Outcome;
 use crate::ctx::Ctx;
+use crate::daemon::{Daemon, Rest};
 use crate::digest::Digest;
 use crate::effect::{Io, Step};
 use crate::memcg::Within;
@@ -232,6 +233,35 @@ impl Owners for Processes {
             Request::Read(read) => machine.read_step(read, slow, ctx),
             Request::Write(write) => machine.write_step(write, slow, ctx),
             Request::KernelAlloc(wanted) => machine.kernel_alloc_step(*wanted, slow, ctx),
+        }
+    }
+
+    fn daemon_step(machine: &mut Machine, daemon: Daemon, cpu: Cpu, now: Nanos) -> Step<Rest> {
+        match daemon {
+            Daemon::Flusher => machine.flusher_step(now),
+            Daemon::Khugepaged => machine.khugepaged_step(cpu, now),
+            // The ground floor's own.
+            Daemon::Kswapd(_) | Daemon::Kcompactd(_) | Daemon::Kworker => {
+                Step::Done(Rest::UNTIL_WOKEN)
+            }
+        }
+    }
+
+    fn daemon_rest(machine: &Machine, daemon: Daemon) -> Rest {
+        match daemon {
+            Daemon::Flusher => machine.flusher_timeout(),
+            Daemon::Khugepaged => machine.khugepaged_first_rest(),
+            Daemon::Kswapd(_) | Daemon::Kcompactd(_) | Daemon::Kworker => Rest::UNTIL_WOKEN,
+        }
+    }
+
+    fn huge_pages_on(machine: &mut Machine) {
+        machine.wake_khugepaged();
+    }
+
+    fn take_back(machine: &mut Machine, asker: Asker, outcome: Outcome, cpu: Cpu) {
+        if let Outcome::Block(pfn) = outcome {
+            machine.free_kernel_block(asker, pfn, cpu);
         }
     }
 

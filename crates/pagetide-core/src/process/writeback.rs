@@ -11,8 +11,9 @@
 //! `dirty_files` exactly once.
 
 use crate::ctx::Ctx;
+use crate::daemon::{Daemon, Rest};
 use crate::digest::Digest;
-use crate::effect::{Effect, Io, Step, Throttle, Wait};
+use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
 use crate::page::PageFlags;
 use crate::page_size::PageSize;
 use crate::process::filemap::BIO_MAX_PAGES;
@@ -137,13 +138,6 @@ impl Writeback {
     }
 }
 
-/// What the writeback thread does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlusherIdle {
-    /// Sleep until woken, or at most this long (the periodic check).
-    pub timeout: Nanos,
-}
-
 impl Machine {
     /// Background and hard threshold in pages (Linux `domain_dirty_limits`).
     pub fn dirty_limits(&self) -> (u64, u64) {
@@ -261,7 +255,7 @@ impl Machine {
     pub(crate) fn wake_flusher(&mut self) {
         if self.owners.writeback.idle {
             self.owners.writeback.idle = false;
-            self.effects.push(Effect::WakeFlusher);
+            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Flusher)));
         }
     }
 
@@ -272,26 +266,13 @@ impl Machine {
     }
 
     /// One bounded step of the writeback thread: at most 4 MiB of one file.
-    pub fn flusher_step(
-        &mut self,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> (Step<FlusherIdle>, crate::effect::Effects<'_>) {
-        let step = self.flusher_work(cpu, now);
-        (step, crate::effect::Effects::new(&mut self.effects))
-    }
-
-    fn flusher_work(&mut self, _cpu: Cpu, now: Nanos) -> Step<FlusherIdle> {
+    pub(super) fn flusher_step(&mut self, now: Nanos) -> Step<Rest> {
         self.owners.writeback.idle = false;
         self.update_bandwidth(now);
         if self.owners.writeback.inflight_bios >= MAX_INFLIGHT_BIOS {
-            return Step::Wait(Wait::Throttled {
-                node: NodeId(0),
-                reason: Throttle::Requests,
-                timeout: u64::MAX,
-            });
+            return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Requests, Nanos::MAX));
         }
-        let interval = u64::from(self.config.dirty_writeback_centisecs) * 10_000_000;
+        let interval = self.flush_interval();
         if interval > 0 && now >= self.owners.writeback.last_periodic + interval {
             self.owners.writeback.last_periodic = now;
             self.owners.writeback.periodic = true;
@@ -306,7 +287,7 @@ impl Machine {
         });
         let Some(file) = position.and_then(|at| self.owners.writeback.dirty_files.remove(at))
         else {
-            return self.flusher_sleep(interval);
+            return self.flusher_rest();
         };
         let nr_begun =
             self.write_file_pages(file, self.mem.page_size.pages_in(MAX_WRITEBACK_BYTES) as u32);
@@ -321,17 +302,30 @@ impl Machine {
         self.owners.writeback.fruitless =
             if nr_begun == 0 { self.owners.writeback.fruitless + 1 } else { 0 };
         if self.owners.writeback.fruitless as usize > self.owners.writeback.dirty_files.len() {
-            return self.flusher_sleep(interval);
+            return self.flusher_rest();
         }
         Step::Continue
     }
 
-    fn flusher_sleep(&mut self, interval: Nanos) -> Step<FlusherIdle> {
+    /// Time between two looks at what has become old; 0: nobody looks.
+    fn flush_interval(&self) -> Nanos {
+        u64::from(self.config.dirty_writeback_centisecs) * 10_000_000
+    }
+
+    /// How long the writeback thread rests, if nobody wakes it.
+    pub(super) fn flusher_timeout(&self) -> Rest {
+        match self.flush_interval() {
+            0 => Rest::UNTIL_WOKEN,
+            interval => Rest::of(interval),
+        }
+    }
+
+    fn flusher_rest(&mut self) -> Step<Rest> {
         self.owners.writeback.wanted = false;
         self.owners.writeback.periodic = false;
         self.owners.writeback.fruitless = 0;
         self.owners.writeback.idle = true;
-        Step::Done(FlusherIdle { timeout: if interval == 0 { u64::MAX } else { interval } })
+        Step::Done(self.flusher_timeout())
     }
 
     /// Starts writing up to `max` dirty pages of a file, in order, from where the last write of

@@ -27,7 +27,7 @@ impl Machine {
         // A mapping that is gone has no entries.
         let end = first.saturating_add(nr).min(self.owners.vmas[vma.idx()].len());
         self.zap_range(vma, first, end, cpu);
-        Effects::new(&mut self.effects)
+        self.hand_out()
     }
 
     fn zap_range(&mut self, vma: VmaId, first: u64, end: u64, cpu: Cpu) {

@@ -12,7 +12,7 @@ use super::{Reclaimer, ScanControl};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::ctx::Ctx;
-use crate::effect::{Step, Throttle, Wait};
+use crate::effect::{Sleep, Step, Throttle};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::manager::Manager;
@@ -71,6 +71,13 @@ impl<O: Owners> Manager<O> {
         ][gfp.highest_zone()];
         self.mem.vmstat.count(event);
         self.mem.vmstat.count(Event::MmVmscanDirectReclaimBegin);
+    }
+
+    /// Whoever reclaims does not go on: what its pass holds goes back.
+    pub(crate) fn direct_reclaim_given_up(&mut self, state: &DirectReclaim) {
+        if let Some(pass) = &state.pass {
+            self.shrink_node_given_up(pass);
+        }
     }
 
     /// One batch of direct reclaim. Done: pages freed.
@@ -272,13 +279,12 @@ impl<O: Owners> Manager<O> {
 
     /// A task must wait until kswapd has refilled the reserves (Linux
     /// `throttle_direct_reclaim`).
-    pub(crate) fn throttle_direct_reclaim(&mut self, gfp: Gfp, ctx: &Ctx) -> Option<Wait> {
+    pub(crate) fn throttle_direct_reclaim(&mut self, gfp: Gfp, ctx: &Ctx) -> Option<Sleep> {
         if self.allow_direct_reclaim(ctx.node) {
             return None;
         }
         self.mem.vmstat.count(Event::PgscanDirectThrottle);
-        self.nodes[ctx.node.idx()].nr_reserve_throttled += 1;
         let timeout = if gfp.has(Gfp::FS) { u64::MAX } else { 1_000_000_000 };
-        Some(Wait::Throttled { node: ctx.node, reason: Throttle::Reserves, timeout })
+        Some(Sleep::throttled(ctx.node, Throttle::Reserves, timeout))
     }
 }

@@ -12,8 +12,9 @@ use super::kswapd_4_5::{Balance, Zones};
 use super::shrink_node::{NodeStep, ShrinkNode};
 use super::{Reclaimer, ScanControl};
 use crate::ctx::Ctx;
+use crate::daemon::{Daemon, Rest};
 use crate::digest::Digest;
-use crate::effect::{Effect, Effects, Step, Throttle, Wait};
+use crate::effect::{Effect, Sleep, Step, Throttle, Token};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::lruvec::Lru;
@@ -79,15 +80,6 @@ pub struct Kswapd {
     pub(super) of_2_6_37: Descent,
     /// See above.
     pub(super) of_4_5: Zones,
-}
-
-/// What the daemon does after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KswapdIdle {
-    /// Nap: step again after this long, or when woken.
-    Nap(Nanos),
-    /// Sleep until woken.
-    Sleep,
 }
 
 impl Kswapd {
@@ -199,7 +191,7 @@ impl<O: Owners> Manager<O> {
         let zid = highest_zoneidx as u8;
         self.events.record(TraceEvent::MmVmscanWakeupKswapd { nid: node, zid, order });
         self.nodes[node.idx()].kswapd.sleeping = false;
-        self.effects.push(Effect::WakeKswapd(node));
+        self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
     }
 
     /// Reserves are low: kswapd must run, for zones up to Normal.
@@ -209,7 +201,7 @@ impl<O: Owners> Manager<O> {
             let zone = kswapd.highest_zoneidx.unwrap_or(crate::zone::ZONE_NORMAL);
             kswapd.highest_zoneidx = Some(zone.min(crate::zone::ZONE_NORMAL));
             kswapd.sleeping = false;
-            self.effects.push(Effect::WakeKswapd(node));
+            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
         }
     }
 
@@ -248,18 +240,10 @@ impl<O: Owners> Manager<O> {
             .any(|zone| zone.is_populated() && zone.watermark_boost > 0)
     }
 
-    /// One bounded step of a node's kswapd, which runs on `cpu`. Must not be called while it
-    /// sleeps, except to end a nap that timed out.
-    pub fn kswapd_step(
-        &mut self,
-        node: NodeId,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> (Step<KswapdIdle>, Effects<'_>) {
+    /// One bounded step of a node's kswapd, which runs on `cpu`.
+    pub(crate) fn kswapd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
-        let step = self.kswapd_work(&ctx);
-        self.finish_wakeups();
-        (step, Effects::new(&mut self.effects))
+        self.kswapd_work(&ctx)
     }
 
     /// Whether the node's kswapd is napping or asleep.
@@ -267,7 +251,7 @@ impl<O: Owners> Manager<O> {
         self.nodes[node.idx()].kswapd.sleeping
     }
 
-    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<KswapdIdle> {
+    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<Rest> {
         let node = ctx.node;
         // The stage is taken out so that the machine can be borrowed beside it. All else stays: who
         // asks for something meanwhile writes it where it belongs.
@@ -364,7 +348,7 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(Stage, Step<KswapdIdle>)> {
+    fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(Stage, Step<Rest>)> {
         let node = ctx.node;
         if self.prepare_kswapd_sleep(node) {
             let kswapd = &mut self.nodes[node.idx()].kswapd;
@@ -374,13 +358,13 @@ impl<O: Owners> Manager<O> {
                 self.reset_isolation_suitable(node);
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
-            return Some((Stage::Nap { until: ctx.now + NAP }, Step::Done(KswapdIdle::Nap(NAP))));
+            return Some((Stage::Nap { until: ctx.now + NAP }, Step::Done(Rest::of(NAP))));
         }
         self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
         None
     }
 
-    fn kswapd_nap_ended(&mut self, ctx: &Ctx, early: bool) -> Option<(Stage, Step<KswapdIdle>)> {
+    fn kswapd_nap_ended(&mut self, ctx: &Ctx, early: bool) -> Option<(Stage, Step<Rest>)> {
         let node = ctx.node;
         if early {
             let kswapd = &mut self.nodes[node.idx()].kswapd;
@@ -399,7 +383,7 @@ impl<O: Owners> Manager<O> {
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
             self.nodes[node.idx()].kswapd.sleeping = true;
-            return Some((Stage::Sleep, Step::Done(KswapdIdle::Sleep)));
+            return Some((Stage::Sleep, Step::Done(Rest::UNTIL_WOKEN)));
         }
         self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
         None
@@ -501,7 +485,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// After a node pass: lower the priority or stop. Returns whether to go on, and a wait.
-    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
+    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (bool, Option<Sleep>) {
         let node = ctx.node;
         if self.nodes[node.idx()].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
             self.wake_throttled(node, Throttle::Reserves);

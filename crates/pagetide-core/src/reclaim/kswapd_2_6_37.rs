@@ -9,7 +9,7 @@
 //! Invariant: called only where the [era](crate::era) says so.
 
 use crate::ctx::Ctx;
-use crate::effect::{Throttle, Wait};
+use crate::effect::{Sleep, Throttle};
 use crate::gfp::Watermark;
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -42,7 +42,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// After a node pass: whether to go on, and a wait.
-    pub(super) fn kswapd_round_end_2_6_37(&mut self, ctx: &Ctx) -> (bool, Option<Wait>) {
+    pub(super) fn kswapd_round_end_2_6_37(&mut self, ctx: &Ctx) -> (bool, Option<Sleep>) {
         let node = ctx.node;
         // Below a min mark there is no time to wait.
         let under_min = self.mem.nodes[node.idx()]
@@ -52,11 +52,7 @@ impl<O: Owners> Manager<O> {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let sc = &mut kswapd.sc;
         let waits = sc.nr_scanned > 0 && sc.priority < DEF_PRIORITY - 2 && !under_min;
-        let wait = waits.then_some(Wait::Throttled {
-            node,
-            reason: Throttle::CongestionWait,
-            timeout: 100_000_000,
-        });
+        let wait = waits.then_some(Sleep::throttled(node, Throttle::CongestionWait, 100_000_000));
         let reclaimed = sc.nr_reclaimed - kswapd.of_2_6_37.reclaimed_before;
         if reclaimed < SWAP_CLUSTER_MAX {
             sc.priority -= 1;

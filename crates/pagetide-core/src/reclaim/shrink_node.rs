@@ -19,7 +19,7 @@ use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
-use crate::effect::{Throttle, Wait};
+use crate::effect::{Sleep, Throttle};
 use crate::era::CongestionNap;
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Watermark};
@@ -118,9 +118,9 @@ pub enum NodeStep {
     /// More to do.
     Continue,
     /// More to do, after this.
-    Wait(Wait),
+    Wait(Sleep),
     /// Finished; sleep first if it says so.
-    Done(Option<Wait>),
+    Done(Option<Sleep>),
 }
 
 impl ShrinkNode {
@@ -227,6 +227,19 @@ impl<O: Owners> Manager<O> {
                 ) != CompactResult::Skipped
         });
         !ready && inactive > gap
+    }
+
+    /// The pass is given up: a group that its first stage holds goes back to where it is looked for.
+    pub(crate) fn shrink_node_given_up(&mut self, pass: &ShrinkNode) {
+        match &pass.stage {
+            Stage::Soft(soft) => self.soft_reclaim_given_up(soft),
+            Stage::New
+            | Stage::Walk
+            | Stage::At(_)
+            | Stage::Slab(..)
+            | Stage::After(_)
+            | Stage::Shrink(..) => {}
+        }
     }
 
     fn shrink_node_once(
@@ -347,7 +360,7 @@ impl<O: Owners> Manager<O> {
             }
             Some(pfn) => {
                 self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
-                NodeStep::Wait(Wait::Page(pfn))
+                NodeStep::Wait(Sleep::on_page(pfn))
             }
         }
     }
@@ -487,7 +500,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// After all groups: node flags, and whether the reclaimer should sleep.
-    fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Wait> {
+    fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
         let tally = &sc.tally;
         let node = pass.node;
         let state = &mut self.nodes[node.idx()];
@@ -529,42 +542,10 @@ impl<O: Owners> Manager<O> {
         node: NodeId,
         reason: Throttle,
         timeout: u64,
-    ) -> Wait {
+    ) -> Sleep {
         self.mem.vmstat.count(Event::MmVmscanThrottled);
         let usec_timeout = timeout / 1000;
         self.events.record(TraceEvent::MmVmscanThrottled { nid: node, usec_timeout, reason });
-        if reason == Throttle::Writeback {
-            let state = &mut self.nodes[node.idx()];
-            if state.nr_writeback_throttled == 0 {
-                state.nr_written_while_throttled = 0;
-            }
-            state.nr_writeback_throttled += 1;
-        }
-        Wait::Throttled { node, reason, timeout }
-    }
-
-    /// Who sleeps on a node for [`Throttle::Writeback`] or [`Throttle::Reserves`]; others are not
-    /// counted.
-    pub fn nr_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
-        let state = &self.nodes[node.idx()];
-        match reason {
-            Throttle::Writeback => state.nr_writeback_throttled,
-            Throttle::Reserves => state.nr_reserve_throttled,
-            _ => 0,
-        }
-    }
-
-    /// A reclaimer that slept for writeback woke up. Worlds call this when such a wait ends.
-    pub fn throttle_ended(&mut self, node: NodeId, reason: Throttle) {
-        let state = &mut self.nodes[node.idx()];
-        match reason {
-            Throttle::Writeback => {
-                state.nr_writeback_throttled = state.nr_writeback_throttled.saturating_sub(1);
-            }
-            Throttle::Reserves => {
-                state.nr_reserve_throttled = state.nr_reserve_throttled.saturating_sub(1);
-            }
-            _ => {}
-        }
+        Sleep::throttled(node, reason, timeout)
     }
 }

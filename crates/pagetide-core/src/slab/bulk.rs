@@ -10,6 +10,7 @@ use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
 use crate::config::SlabAccounting;
 use crate::ctx::Ctx;
+use crate::effect::Effects;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
@@ -20,11 +21,25 @@ use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
     /// Allocates up to `nr` objects for `asker` and adds them to `objects`, as far as that goes without reclaim
-    /// and with what the group may be charged for all of them. Returns how many.
+    /// and with what the group may be charged for all of them. Returns how many, and what that asks of the
+    /// world.
     ///
     /// # Errors
     /// [`SlabError::UnknownCache`]: there is no such cache, or it is a group's own.
     pub fn kmem_cache_alloc_bulk(
+        &mut self,
+        cache: CacheId,
+        asker: Asker,
+        account: bool,
+        cpu: Cpu,
+        nr: usize,
+        objects: &mut Vec<Object>,
+    ) -> Result<(usize, Effects<'_>), SlabError> {
+        let got = self.alloc_bulk(cache, asker, account, cpu, nr, objects)?;
+        Ok((got, self.hand_out()))
+    }
+
+    fn alloc_bulk(
         &mut self,
         cache: CacheId,
         asker: Asker,

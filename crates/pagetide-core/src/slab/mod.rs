@@ -31,7 +31,7 @@ mod tests;
 use crate::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::digest::Digest;
 use crate::memcg::Position;
-use crate::units::{CacheId, Cpu, Order, Pfn};
+use crate::units::{CacheId, Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
@@ -157,9 +157,8 @@ pub(crate) struct Slabs {
     pub discarded: Vec<Discard>,
     /// Owner vectors on their way back: a buffer.
     pub spare: Vec<Object>,
-    /// Whether what shrinkers free waits for a grace period, and what does ([`Machine::free_shrunk_late`]).
+    /// Whether what shrinkers free is for the world to free ([`Manager::free_shrunk_late`]).
     pub shrunk_wait: bool,
-    pub shrunk: Vec<(Object, Cpu)>,
     /// Pages that caches have returned since boot, for reclaim to see what its shrinkers brought.
     pub pages_returned: u64,
     policy: SlubPolicy,
@@ -190,7 +189,6 @@ impl Slabs {
             discarded: Vec::new(),
             spare: Vec::new(),
             shrunk_wait: false,
-            shrunk: Vec::new(),
             pages_returned: 0,
             policy: config.slub,
             nr_cpus,
@@ -296,7 +294,6 @@ impl Slabs {
             discarded: _, // empty between two steps
             spare: _,
             shrunk_wait,
-            shrunk,
             pages_returned: _,
             policy,
             nr_cpus: _,
@@ -307,10 +304,7 @@ impl Slabs {
         digest.write_all(&[caches.len() as u64, free_ids.len() as u64, deferred.len() as u64]);
         free_ids.iter().for_each(|&id| digest.write_u64(id.into()));
         if *shrunk_wait {
-            digest.write_u64(shrunk.len() as u64);
-            for (Object { cache, number }, _) in shrunk {
-                digest.write_all(&[cache.0.into(), (*number).into()]);
-            }
+            digest.write_u64(0);
         }
         for cache in caches {
             cache.digest(digest);

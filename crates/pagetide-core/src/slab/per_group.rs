@@ -12,7 +12,8 @@
 use super::{CacheSpec, DeferredWork, KmemCache, Object, Shape};
 use crate::config::SlabAccounting;
 use crate::ctx::Ctx;
-use crate::effect::{Effect, Effects, Step};
+use crate::daemon::{Daemon, Rest};
+use crate::effect::{Effect, Step, Token};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::{Position, ROOT};
@@ -45,13 +46,13 @@ impl<O: Owners> Manager<O> {
 
     fn defer_slab_work(&mut self, work: DeferredWork) {
         self.slabs.deferred.push_back(work);
-        self.effects.push(Effect::WakeKworker);
+        self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kworker)));
     }
 
     /// Does one piece of work that was put off: a clone is made, or emptied. Done: there is no more.
-    pub fn step_kworker(&mut self, cpu: Cpu, now: Nanos) -> (Step<()>, Effects<'_>) {
-        let step = match self.slabs.deferred.pop_front() {
-            None => Step::Done(()),
+    pub(crate) fn kworker_step(&mut self, cpu: Cpu, now: Nanos) -> Step<Rest> {
+        match self.slabs.deferred.pop_front() {
+            None => Step::Done(Rest::UNTIL_WOKEN),
             Some(work) => {
                 match work {
                     DeferredWork::Create { root, group } => {
@@ -68,14 +69,7 @@ impl<O: Owners> Manager<O> {
                 }
                 Step::Continue
             }
-        };
-        self.finish_wakeups();
-        (step, Effects::new(&mut self.effects))
-    }
-
-    /// Whether there is work for [`Self::step_kworker`].
-    pub fn has_deferred_slab_work(&self) -> bool {
-        !self.slabs.deferred.is_empty()
+        }
     }
 
     fn create_clone(&mut self, root: CacheId, group: Position, cpu: Cpu, now: Nanos) {

@@ -10,6 +10,7 @@
 
 use super::cached::CachedKind;
 use crate::digest::Digest;
+use crate::effect::Effects;
 use crate::event::TraceEvent;
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -121,7 +122,12 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Frees kept objects of all groups until there is hardly one to be had (`echo 2 > drop_caches`).
-    pub fn drop_slab(&mut self, cpu: Cpu) {
+    pub fn drop_slab(&mut self, cpu: Cpu) -> Effects<'_> {
+        self.drop_kept_objects(cpu);
+        self.hand_out()
+    }
+
+    pub(crate) fn drop_kept_objects(&mut self, cpu: Cpu) {
         for round in 0..u64::BITS {
             let mut freed = 0;
             for memcg in self.memcg_ids().collect::<alloc::vec::Vec<_>>() {

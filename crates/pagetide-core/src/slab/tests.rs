@@ -11,6 +11,7 @@ use super::*;
 use crate::call::Outcome;
 use crate::config::Config;
 use crate::control::Errno;
+use crate::daemon::Daemon;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
@@ -18,6 +19,7 @@ use crate::node::NodeSpec;
 use crate::process::Call;
 use crate::process::Machine;
 use crate::process::MmId;
+use crate::units::Cpu;
 use crate::units::PAGE_SIZE;
 use crate::units::{MemcgId, NodeId};
 use crate::vmstat::{Event, NodeStat};
@@ -72,12 +74,12 @@ fn group(machine: &mut Machine, name: &str) -> (MemcgId, MmId) {
 
 fn leave(machine: &mut Machine, memcg: MemcgId, mm: MmId) {
     machine.exit_mm(mm, CPU).discard();
-    machine.remove_memcg(memcg).unwrap();
+    machine.remove_memcg(memcg).unwrap().discard();
 }
 
 fn work_off(machine: &mut Machine) {
-    while machine.has_deferred_slab_work() {
-        machine.step_kworker(CPU, 0).1.discard();
+    while !machine.slabs.deferred.is_empty() {
+        machine.step_daemon(Daemon::Kworker, CPU, 0).1.discard();
         machine.audit().unwrap();
     }
 }
@@ -311,7 +313,7 @@ fn a_charge_over_the_limit_fails_and_charges_nothing() {
         let mut machine = machine(with(accounting));
         let cache = machine.create_cache(spec("thing", 2048)).unwrap();
         let (memcg, mm) = group(&mut machine, "g");
-        machine.write_group_control(memcg, "memory.max", "32K").unwrap();
+        machine.write_group_control(memcg, "memory.max", "32K").unwrap().1.discard();
         alloc(&mut machine, mm, cache);
         work_off(&mut machine);
         let mut got = 0;
@@ -332,7 +334,7 @@ fn the_limit_of_kernel_memory_denies_without_reclaim() {
     let mut machine = machine(Config::default());
     let cache = machine.create_cache(spec("thing", 2048)).unwrap();
     let (memcg, mm) = group(&mut machine, "g");
-    machine.write_group_control(memcg, "memory.kmem.limit_in_bytes", "8K").unwrap();
+    machine.write_group_control(memcg, "memory.kmem.limit_in_bytes", "8K").unwrap().1.discard();
     let got = (0..10).filter(|_| alloc_on(&mut machine, mm, cache, CPU).is_some()).count();
     assert_eq!(got, 3, "of 2056 bytes each in two pages");
     assert_eq!(machine.memcgs[memcg.idx()].kmem.failcnt, 7);
@@ -351,11 +353,11 @@ fn the_root_owns_all_survivors() {
     let mm = machine.create_mm(inner);
     let objects: Vec<Object> = (0..100).map(|_| alloc(&mut machine, mm, cache)).collect();
     machine.exit_mm(mm, CPU).discard();
-    machine.remove_memcg(inner).unwrap();
+    machine.remove_memcg(inner).unwrap().discard();
     machine.audit().unwrap();
     assert_eq!(machine.memcg_of_object(objects[0]), outer);
     assert!(machine.memcgs[outer.idx()].kmem.usage > 0);
-    machine.remove_memcg(outer).unwrap();
+    machine.remove_memcg(outer).unwrap().discard();
     machine.audit().unwrap();
     assert_eq!(machine.memcg_of_object(objects[99]), ROOT);
     assert_eq!(machine.memcg_ids().count(), 1);
@@ -463,14 +465,14 @@ fn a_parent_with_dying_children_dies_after_them() {
     work_off(&mut machine);
     let late = alloc(&mut machine, mm, cache);
     machine.exit_mm(mm, CPU).discard();
-    assert_eq!(machine.remove_memcg(outer), Err(Errno::Ebusy));
-    machine.remove_memcg(inner).unwrap();
+    assert_eq!(machine.remove_memcg(outer).err(), Some(Errno::Ebusy));
+    machine.remove_memcg(inner).unwrap().discard();
     machine.audit().unwrap();
-    machine.remove_memcg(outer).unwrap();
+    machine.remove_memcg(outer).unwrap().discard();
     machine.audit().unwrap();
     work_off(&mut machine);
     assert_eq!(machine.memcg_ids().count(), 3, "both are there, and have no name");
-    assert_eq!(machine.remove_memcg(outer), Err(Errno::Enoent));
+    assert_eq!(machine.remove_memcg(outer).err(), Some(Errno::Enoent));
     free(&mut machine, cache, early);
     free(&mut machine, cache, late);
     machine.audit().unwrap();
@@ -490,7 +492,7 @@ fn without_accounting_nobody_pays() {
         for _ in 0..1000 {
             alloc(&mut machine, mm, cache);
         }
-        assert!(!machine.has_deferred_slab_work());
+        assert!(machine.slabs.deferred.is_empty());
         assert_eq!(machine.memcgs[memcg.idx()].memory.usage, 0);
         machine.audit().unwrap();
     }
@@ -600,6 +602,18 @@ fn every_object_is_in_one_row() {
     }
 }
 
+fn alloc_bulk(
+    machine: &mut Machine,
+    cache: CacheId,
+    mm: MmId,
+    nr: usize,
+    objects: &mut Vec<Object>,
+) -> Result<usize, SlabError> {
+    let (got, effects) = machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, nr, objects)?;
+    effects.discard();
+    Ok(got)
+}
+
 #[test]
 fn many_at_once_are_charged_in_one_go() {
     let mut machine = machine(Config::default());
@@ -607,13 +621,13 @@ fn many_at_once_are_charged_in_one_go() {
     let (memcg, mm) = group(&mut machine, "g");
     let (_, other) = group(&mut machine, "h");
     let mut objects = Vec::new();
-    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 100, &mut objects), Ok(100));
+    assert_eq!(alloc_bulk(&mut machine, cache, mm, 100, &mut objects), Ok(100));
     machine.audit().unwrap();
     assert_eq!(machine.memcgs[memcg.idx()].kernel_pages, 3, "10 400 bytes");
-    assert_eq!(machine.kmem_cache_alloc_bulk(cache, other, true, CPU, 50, &mut objects), Ok(50));
+    assert_eq!(alloc_bulk(&mut machine, cache, other, 50, &mut objects), Ok(50));
     machine.audit().unwrap();
     let before = machine.digest();
-    let none = machine.kmem_cache_alloc_bulk(CacheId(9999), mm, true, CPU, 9, &mut objects);
+    let none = alloc_bulk(&mut machine, CacheId(9999), mm, 9, &mut objects);
     assert_eq!((none, objects.len()), (Err(SlabError::UnknownCache), 150));
     assert_eq!(machine.digest(), before);
     // The same twice: the first ten are gone, the others are as they were.
@@ -633,12 +647,12 @@ fn many_at_once_stop_at_a_limit_and_leave_no_charge() {
     let mut machine = machine(Config::default());
     let cache = machine.create_cache(spec("thing", 1024)).unwrap();
     let (memcg, mm) = group(&mut machine, "g");
-    machine.write_group_control(memcg, "memory.max", "16K").unwrap();
+    machine.write_group_control(memcg, "memory.max", "16K").unwrap().1.discard();
     let mut objects = Vec::new();
-    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 100, &mut objects), Ok(0));
+    assert_eq!(alloc_bulk(&mut machine, cache, mm, 100, &mut objects), Ok(0));
     machine.audit().unwrap();
     assert_eq!(machine.memcgs[memcg.idx()].kernel_pages, 0);
-    assert_eq!(machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 10, &mut objects), Ok(10));
+    assert_eq!(alloc_bulk(&mut machine, cache, mm, 10, &mut objects), Ok(10));
     machine.audit().unwrap();
 }
 
@@ -656,7 +670,7 @@ fn a_clone_is_no_cache_to_ask_for() {
         let (step, effects) = machine.step(&mut call, CPU, 0);
         effects.discard();
         assert_eq!(step, Step::Done(Outcome::NoCache));
-        let bulk = machine.kmem_cache_alloc_bulk(wrong, mm, true, CPU, 3, &mut Vec::new());
+        let bulk = alloc_bulk(&mut machine, wrong, mm, 3, &mut Vec::new());
         assert_eq!(bulk, Err(SlabError::UnknownCache));
     }
     machine.audit().unwrap();

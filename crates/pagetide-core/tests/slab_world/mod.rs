@@ -7,7 +7,8 @@
 use pagetide_core::call::Outcome;
 use pagetide_core::config::{Config, SlabAccounting};
 use pagetide_core::control::Errno;
-use pagetide_core::effect::{Effect, Step, Wait};
+use pagetide_core::daemon::{Daemon, Rest};
+use pagetide_core::effect::{Effect, Step, Token};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
@@ -211,10 +212,10 @@ impl SlabWorld {
                 let usage = self.machine.slab_usage(cache);
                 assert_eq!(usage.active_slabs, usage.num_slabs, "no slab is empty");
             }
-            Op::DropCaches { cpu } => self.machine.drop_slab(Cpu(cpu.into())),
+            Op::DropCaches { cpu } => self.machine.drop_slab(Cpu(cpu.into())).discard(),
             Op::Kworker { steps, cpu } => {
                 for _ in 0..steps % 8 {
-                    self.machine.step_kworker(Cpu(cpu.into()), self.now).1.discard();
+                    self.kworker(Cpu(cpu.into()));
                     self.audit(op);
                 }
             }
@@ -242,6 +243,12 @@ impl SlabWorld {
         self.compare(op);
     }
 
+    fn kworker(&mut self, cpu: Cpu) -> Step<Rest> {
+        let (step, effects) = self.machine.step_daemon(Daemon::Kworker, cpu, self.now);
+        effects.discard();
+        step
+    }
+
     /// Gives everything back: nothing may be left.
     pub fn finish(mut self) {
         self.forget_pruned();
@@ -258,9 +265,7 @@ impl SlabWorld {
                 self.remove_group(group);
             }
         }
-        while self.machine.has_deferred_slab_work() {
-            self.machine.step_kworker(Cpu(0), self.now).1.discard();
-        }
+        while self.kworker(Cpu(0)) == Step::Continue {}
         self.machine.audit().expect("all is given back");
         let ids: Vec<CacheId> = self.machine.kmem_caches().map(|(id, _)| id).collect();
         // Owners' vectors and the memory of clones are objects of the kernel's own caches.
@@ -357,14 +362,14 @@ impl SlabWorld {
         let has_children = (1..self.groups.len())
             .any(|at| self.groups[at].online && self.groups[at].parent == group);
         if group == 0 || has_children {
-            assert_eq!(self.machine.remove_memcg(id), Err(Errno::Ebusy));
+            assert_eq!(self.machine.remove_memcg(id).err(), Some(Errno::Ebusy));
             return;
         }
         if !self.machine.is_exited(self.groups[group].mm) {
-            assert_eq!(self.machine.remove_memcg(id), Err(Errno::Ebusy), "it has a task");
+            assert_eq!(self.machine.remove_memcg(id).err(), Some(Errno::Ebusy), "it has a task");
             self.machine.exit_mm(self.groups[group].mm, Cpu(0)).discard();
         }
-        assert_eq!(self.machine.remove_memcg(id), Ok(()));
+        self.machine.remove_memcg(id).expect("it is empty").discard();
         self.groups[group].online = false;
     }
 
@@ -418,11 +423,10 @@ impl SlabWorld {
             }
             match step {
                 Step::Continue => {}
-                Step::Wait(Wait::Throttled { node, reason, timeout }) => {
-                    self.now += timeout.min(100_000_000);
-                    self.machine.throttle_ended(node, reason);
+                Step::Wait(sleep) => {
+                    assert!(matches!(sleep.token, Token::Throttled(..)), "{sleep:?}");
+                    self.now += sleep.timeout.min(100_000_000);
                 }
-                Step::Wait(Wait::Page(page)) => panic!("a wait for {page:?}"),
                 Step::Done(Outcome::Object(object)) => return Some(object),
                 Step::Done(Outcome::NoObject) => return None,
                 Step::Done(outcome) => panic!("an allocation ends as {outcome:?}"),
@@ -490,7 +494,7 @@ impl SlabWorld {
                 self.take_back(0);
             }
             for _ in 0..4 {
-                self.machine.drop_slab(Cpu(0));
+                self.machine.drop_slab(Cpu(0)).discard();
             }
         }
     }
@@ -507,7 +511,10 @@ impl SlabWorld {
         // What is over a limit already would be reclaimed by a call; a limit of kernel memory below what is
         // in use is refused.
         let may_fail = group == 0 || control != "memory.max";
-        assert!(write.is_ok() || may_fail, "{write:?}");
+        match write {
+            Ok((_, effects)) => effects.discard(),
+            Err(error) => assert!(may_fail, "{error}"),
+        }
     }
 }
 

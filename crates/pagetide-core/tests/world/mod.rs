@@ -2,13 +2,12 @@
 //! step.
 
 use pagetide_core::call::Outcome;
-use pagetide_core::effect::{Effect, Io, Step, Wait};
-use pagetide_core::process::khugepaged::KhugepagedIdle;
+use pagetide_core::daemon::{Daemon, Rest};
+use pagetide_core::effect::{Effect, Io, Sleep, Step, Token};
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
 use pagetide_core::process::{Machine, Touch};
-use pagetide_core::reclaim::kswapd::KswapdIdle;
 use pagetide_core::units::{Cpu, NodeId, Pfn};
 
 pub const CPU: Cpu = Cpu(0);
@@ -85,11 +84,13 @@ impl World {
             match effect {
                 Effect::Submit(io) => self.inflight.push(io),
                 Effect::CopyPage { from, .. } => self.copies.push(from),
-                Effect::WakeKswapd(_) => self.kswapd_awake = true,
-                Effect::WakeFlusher => self.flusher_awake = true,
                 Effect::OomKill(mm) => self.killed.push(mm),
-                Effect::WakeKcompactd(_) => self.kcompactd_awake = true,
-                Effect::WakePage(_) | Effect::WakeThrottled(..) | Effect::WakeKworker => {}
+                Effect::Wake(Token::Daemon(Daemon::Kswapd(_))) => self.kswapd_awake = true,
+                Effect::Wake(Token::Daemon(Daemon::Flusher)) => self.flusher_awake = true,
+                Effect::Wake(Token::Daemon(Daemon::Kcompactd(_))) => self.kcompactd_awake = true,
+                Effect::Wake(Token::Daemon(Daemon::Khugepaged | Daemon::Kworker)) => {}
+                Effect::Wake(Token::Page(_) | Token::Throttled(..)) => {}
+                Effect::FreeLate { .. } => unreachable!("nobody wants to free late"),
             }
         }
         self.check();
@@ -111,15 +112,27 @@ impl World {
         }
     }
 
+    /// One step of a daemon, with its effects.
+    fn step_daemon(&mut self, daemon: Daemon) -> Step<Rest> {
+        let mut effects = Vec::new();
+        let (step, more) = self.machine.step_daemon(daemon, CPU, self.now);
+        more.drain_into(&mut effects);
+        self.carry_out(effects);
+        step
+    }
+
+    /// Time passes for who is throttled.
+    fn sleep(&mut self, sleep: Sleep) {
+        if let Token::Throttled(..) = sleep.token {
+            self.now += sleep.timeout.min(100_000_000);
+        }
+    }
+
     /// Runs kcompactd until it sleeps.
     pub fn kcompactd(&mut self) {
         self.kcompactd_awake = false;
         loop {
-            let mut effects = Vec::new();
-            let (step, more) = self.machine.kcompactd_step(NODE, CPU, self.now);
-            more.drain_into(&mut effects);
-            self.carry_out(effects);
-            match step {
+            match self.step_daemon(Daemon::Kcompactd(NODE)) {
                 Step::Continue => {}
                 Step::Wait(_) => self.finish_copies(),
                 Step::Done(_) => return,
@@ -146,18 +159,17 @@ impl World {
         }
         self.now += 1000;
         let mut buffer = Vec::new();
-        let (step, effects) = self.machine.kswapd_step(NODE, CPU, self.now);
+        let (step, effects) = self.machine.step_daemon(Daemon::Kswapd(NODE), CPU, self.now);
         effects.drain_into(&mut buffer);
         match step {
             Step::Continue => {}
-            Step::Done(KswapdIdle::Sleep) => self.kswapd_awake = false,
-            Step::Done(KswapdIdle::Nap(ns)) => self.now += ns,
-            Step::Wait(Wait::Throttled { node, reason, timeout }) => {
-                self.now += timeout;
-                self.machine.throttle_ended(node, reason);
+            Step::Done(Rest::UNTIL_WOKEN) => self.kswapd_awake = false,
+            Step::Done(rest) => self.now += rest.timeout,
+            Step::Wait(sleep) => {
+                assert!(matches!(sleep.token, Token::Throttled(..)), "kswapd waits for a page");
+                self.now += sleep.timeout;
                 self.complete_one();
             }
-            Step::Wait(Wait::Page(_)) => unreachable!(),
         }
         self.carry_out(buffer);
     }
@@ -174,34 +186,27 @@ impl World {
     }
 
     /// One step of khugepaged; what it does next, if it is idle.
-    pub fn khugepaged(&mut self) -> Option<KhugepagedIdle> {
+    pub fn khugepaged(&mut self) -> Option<Rest> {
         self.now += 1000;
-        let mut buffer = Vec::new();
-        let (step, effects) = self.machine.khugepaged_step(CPU, self.now);
-        effects.drain_into(&mut buffer);
-        self.carry_out(buffer);
-        match step {
+        match self.step_daemon(Daemon::Khugepaged) {
             Step::Continue => None,
-            Step::Wait(wait) => {
+            Step::Wait(sleep) => {
                 self.finish_copies();
                 self.complete_one();
-                if let Wait::Throttled { node, reason, timeout } = wait {
-                    self.now += timeout.min(100_000_000);
-                    self.machine.throttle_ended(node, reason);
-                }
+                self.sleep(sleep);
                 None
             }
-            Step::Done(idle) => {
-                if let KhugepagedIdle::Nap(ns) = idle {
-                    self.now += ns;
+            Step::Done(rest) => {
+                if rest != Rest::UNTIL_WOKEN {
+                    self.now += rest.timeout;
                 }
-                Some(idle)
+                Some(rest)
             }
         }
     }
 
     /// Steps of khugepaged until it is idle.
-    pub fn khugepaged_round(&mut self) -> KhugepagedIdle {
+    pub fn khugepaged_round(&mut self) -> Rest {
         for _ in 0..1_000_000 {
             if let Some(idle) = self.khugepaged() {
                 return idle;
@@ -215,7 +220,7 @@ impl World {
             return;
         }
         let mut buffer = Vec::new();
-        let (step, effects) = self.machine.flusher_step(CPU, self.now);
+        let (step, effects) = self.machine.step_daemon(Daemon::Flusher, CPU, self.now);
         effects.drain_into(&mut buffer);
         match step {
             Step::Continue => {}
@@ -238,15 +243,12 @@ impl World {
                     (0..self.disk_speed).for_each(|_| self.complete_one());
                 }
                 Step::Continue => {}
-                Step::Wait(wait) => {
+                Step::Wait(sleep) => {
                     self.finish_copies();
                     self.complete_one();
                     self.flusher();
                     self.kswapd();
-                    if let Wait::Throttled { node, reason, timeout } = wait {
-                        self.now += timeout.min(100_000_000);
-                        self.machine.throttle_ended(node, reason);
-                    }
+                    self.sleep(sleep);
                 }
                 Step::Done(outcome) => return outcome,
             }

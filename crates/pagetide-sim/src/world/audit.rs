@@ -76,11 +76,9 @@ impl World {
             check!(!idle, "{thread:?} waits for a disk that has nothing to do");
             let knows = match thread {
                 Thread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
-                Thread::Kswapd(node) => self.kswapds[node.idx()].waits_for_disk,
-                Thread::Flusher => self.flusher.waits_for_disk,
-                Thread::Kcompactd(node) => self.kcompactds[node.idx()].waits_for_disk,
-                Thread::Khugepaged => self.khugepaged.waits_for_disk,
-                Thread::Kworker => self.kworker.waits_for_disk,
+                Thread::Daemon(daemon) => {
+                    self.daemons[daemon.idx(self.machine.nr_nodes())].waits_for_disk
+                }
             };
             check!(knows, "{thread:?} waits for a disk and does not know");
         }
@@ -91,20 +89,15 @@ impl World {
         Ok(())
     }
 
-    /// The nodes' counts of throttled tasks.
+    /// The nodes' counts of throttled calls and daemons: those who sleep, and those who were woken and have
+    /// not run yet.
     fn audit_throttles(&self) -> Result<(), Violation> {
-        for node in (0..self.kswapds.len()).map(|node| NodeId(node as u8)) {
-            let count = |reason| {
-                let tasks = self
-                    .tasks
-                    .iter()
-                    .filter(|task| task.blocked == Blocked::Throttled(node, reason));
-                let daemons = self.kswapds.iter().chain([&self.flusher, &self.khugepaged]);
-                let daemons = daemons.filter(|daemon| daemon.throttled == Some((node, reason)));
-                (tasks.count() + daemons.count()) as u32
-            };
+        for node in (0..self.machine.nr_nodes()).map(|node| NodeId(node as u8)) {
             for reason in [Throttle::Writeback, Throttle::Reserves] {
-                let (known, found) = (self.machine.nr_throttled(node, reason), count(reason));
+                let calls = self.tasks.iter().filter_map(|task| task.call.as_ref());
+                let calls = calls.filter(|(call, _)| call.is_counted_in(node, reason)).count();
+                let found = calls as u32 + self.machine.nr_daemons_throttled(node, reason);
+                let known = self.machine.nr_throttled(node, reason);
                 check!(known == found, "{node:?} {reason:?}: {known} throttled, {found} found");
             }
         }

@@ -6,9 +6,10 @@
 //! Invariant: a request has one entry in `pending` from its submission to its completion, and a
 //! busy disk has exactly one event.
 
-use super::{Event, FullDisk, Pending, Thread, World};
+use super::{drain, Event, FullDisk, Pending, Thread, World};
 use crate::disk::{IoKind, Request, Submitter};
 use crate::task::Blocked;
+use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Io};
 use pagetide_core::units::Cpu;
 
@@ -32,7 +33,7 @@ impl World {
             };
             let submitter = match (kind, thread) {
                 (IoKind::Read, _) => Submitter::Reader,
-                (IoKind::Write, Thread::Kswapd(_)) => Submitter::Kswapd,
+                (IoKind::Write, Thread::Daemon(Daemon::Kswapd(_))) => Submitter::Kswapd,
                 (IoKind::Write, _) => Submitter::Writeback,
             };
             let id = self.pending_id(Pending { io, cpu });
@@ -76,11 +77,7 @@ impl World {
                 self.tasks[id].blocked = Blocked::Disk;
                 self.tasks[id].wait_began = self.now;
             }
-            daemon => {
-                if let Some(daemon) = self.daemon(daemon) {
-                    daemon.waits_for_disk = true;
-                }
-            }
+            Thread::Daemon(daemon) => self.daemon(daemon).waits_for_disk = true,
         }
         self.disk_waiters.push((thread, full));
     }
@@ -101,11 +98,7 @@ impl World {
                     task.call_page_wait += self.now.saturating_sub(task.wait_began);
                 }
             }
-            daemon => {
-                if let Some(daemon) = self.daemon(daemon) {
-                    daemon.waits_for_disk = false;
-                }
-            }
+            Thread::Daemon(daemon) => self.daemon(daemon).waits_for_disk = false,
         }
         self.wake(thread);
     }
@@ -130,9 +123,8 @@ impl World {
             self.pending_free.push(id);
             self.cpus[cpu.idx()].debt += self.cost.io_completion_ns;
             let mut effects = Vec::new();
-            self.machine
-                .io_done(io, completion.result.is_ok(), cpu, self.now)
-                .drain_into(&mut effects);
+            let ok = completion.result.is_ok();
+            drain(self.machine.io_done(io, ok, cpu, self.now), &mut effects, &mut self.late);
             self.machine.take_work();
             for effect in effects {
                 debug_assert!(!matches!(effect, Effect::Submit(_)), "an interrupt starts no I/O");

@@ -9,6 +9,7 @@
 
 use super::{Thread, World, WorldError};
 use crate::task::Task;
+use pagetide_core::daemon::Daemon;
 use pagetide_core::event::{Field, TraceEvent};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::process::Machine;
@@ -75,11 +76,11 @@ impl World {
         }
         let comm = match thread {
             Thread::Task(id) => json_string(&self.tasks[id].name),
-            Thread::Kswapd(node) => format!("\"kswapd{}\"", node.0),
-            Thread::Flusher => "\"flusher\"".to_owned(),
-            Thread::Kcompactd(node) => format!("\"kcompactd{}\"", node.0),
-            Thread::Khugepaged => "\"khugepaged\"".to_owned(),
-            Thread::Kworker => "\"kworker\"".to_owned(),
+            Thread::Daemon(Daemon::Kswapd(node)) => format!("\"kswapd{}\"", node.0),
+            Thread::Daemon(Daemon::Flusher) => "\"flusher\"".to_owned(),
+            Thread::Daemon(Daemon::Kcompactd(node)) => format!("\"kcompactd{}\"", node.0),
+            Thread::Daemon(Daemon::Khugepaged) => "\"khugepaged\"".to_owned(),
+            Thread::Daemon(Daemon::Kworker) => "\"kworker\"".to_owned(),
         };
         for event in writer.fresh.drain(..) {
             let (cpu, name) = (cpu.0, event.name());

@@ -6,11 +6,11 @@
 
 use super::blocks::gfp_of;
 use super::slab_levels::SlabLevels;
-use super::{After, Event, Thread, World, WorldError};
+use super::{drain, After, Event, Thread, World, WorldError};
 use crate::run::FILE_GAP;
 use crate::task::{difference, snapshot, Blocked, PhaseRun, PIECE_NS};
 use pagetide_core::call::Outcome;
-use pagetide_core::effect::{Step, Throttle, Wait};
+use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
@@ -34,7 +34,10 @@ impl World {
 
     pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
         // Whatever it was in the middle of is over, and so is its stall.
-        self.tasks[id].call = None;
+        if let Some((call, _)) = self.tasks[id].call.take() {
+            let effects = self.machine.cancel(call, cpu);
+            drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+        }
         self.update_stall(id, None);
         let task = &mut self.tasks[id];
         task.blocked = Blocked::Exited;
@@ -51,10 +54,9 @@ impl World {
         let mm = task.mm;
         self.free_all_objects(id, cpu);
         self.close_all_pipes(id, cpu);
-        let mut effects = Vec::new();
-        self.machine.exit_mm(mm, cpu).drain_into(&mut effects);
+        let effects = self.machine.exit_mm(mm, cpu);
+        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
-        self.cpus[cpu.idx()].effects.extend(effects);
         for other in 0..self.setup.tasks.len() {
             let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {
@@ -116,13 +118,15 @@ impl World {
 
     /// Keeps the pressure accounting in step with what a task does: reclaiming for itself,
     /// throttled, or waiting for a page that was in the working set.
-    pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Wait>) {
+    pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
         let task = &self.tasks[id];
         let stalled = match (&task.call, waiting) {
-            (Some((call, _)), Some(wait @ Wait::Page(_))) => {
-                call.is_reclaiming() || call.is_thrashing(&self.machine, wait)
+            (_, Some(Sleep { token: Token::Throttled(_, reason), .. })) => {
+                reason != Throttle::Dirty
             }
-            (_, Some(Wait::Throttled { reason, .. })) => reason != Throttle::Dirty,
+            (Some((call, _)), Some(sleep)) => {
+                call.is_reclaiming() || call.is_thrashing(&self.machine, sleep)
+            }
             (Some((call, _)), None) => call.is_reclaiming(),
             (None, _) => false,
         };
@@ -226,10 +230,10 @@ impl World {
         let majors_before = vmstat.get(Counter::Pgmajfault);
         let compacting = call.is_compacting();
         if compacting {
-            self.machine.need_resched = self.scheduler.should_resched(cpu, self.now + *elapsed);
+            self.machine.set_need_resched(self.scheduler.should_resched(cpu, self.now + *elapsed));
         }
         let (step, effects) = self.machine.step(&mut call, cpu, self.now + *elapsed);
-        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         self.note_events(Thread::Task(id), cpu, self.now + *elapsed);
         let cost = self.cost.cost(&self.machine.take_work());
         *elapsed += cost;
@@ -247,28 +251,29 @@ impl World {
                 self.update_stall(id, None);
                 None
             }
-            Step::Wait(wait) => {
+            Step::Wait(sleep) => {
                 task.call = Some((call, op));
                 task.wait_began = self.now + *elapsed;
-                match wait {
-                    Wait::Page(pfn) => {
+                match sleep.token {
+                    Token::Page(pfn) => {
                         task.blocked = Blocked::Page;
                         self.page_waiters.entry(pfn.0).or_default().push(Thread::Task(id));
                     }
-                    Wait::Throttled { node, reason, timeout } => {
+                    Token::Throttled(node, reason) => {
                         task.blocked = Blocked::Throttled(node, reason);
                         if reason == Throttle::Dirty {
                             let now = self.now + *elapsed;
                             self.disks.iter_mut().for_each(|disk| disk.writer_paused(now));
                         }
-                        if timeout != u64::MAX {
-                            let at = self.now + *elapsed + timeout;
+                        if sleep.timeout != Nanos::MAX {
+                            let at = self.now + *elapsed + sleep.timeout;
                             self.timers[id] =
                                 Some(self.queue.push(at, Event::Timer(Thread::Task(id))));
                         }
                     }
+                    Token::Daemon(daemon) => unreachable!("a task sleeps on {daemon:?}"),
                 }
-                self.update_stall(id, Some(wait));
+                self.update_stall(id, Some(sleep));
                 Some(After::Block)
             }
             Step::Done(outcome) => {
@@ -359,7 +364,7 @@ impl World {
             Op::Unmap { region } => {
                 let vma = self.tasks[id].regions[region as usize];
                 let effects = self.machine.munmap(vma, cpu);
-                effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+                drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                 *elapsed += self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
             }
             Op::Discard { region, page, pages } => {
@@ -394,7 +399,7 @@ impl World {
             Op::Sleep { ns } => return Some(self.sleep_until(id, self.now + *elapsed + ns)),
             Op::Group { phase } => {
                 let at = self.now + *elapsed;
-                let after = self.group_op(id, op, phase, node, elapsed);
+                let after = self.group_op(id, op, phase, cpu, elapsed);
                 // A write to vm.drop_caches shrinks at once, without a call.
                 self.note_events(Thread::Task(id), cpu, at);
                 return after;
@@ -469,7 +474,7 @@ impl World {
     ) {
         let vma = self.tasks[id].regions[region as usize];
         let effects = self.machine.discard(vma, page, pages, cpu);
-        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         let cost = self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
     }

@@ -5,14 +5,14 @@
 //!
 //! Invariant: `groups[i]` is the id of the setup's group `i` exactly while that exists.
 
-use super::{After, Thread, World};
+use super::{drain, After, World};
 use crate::task::GroupCounts;
-use pagetide_core::config::Thp;
 use pagetide_core::control::{ControlError, Errno};
+use pagetide_core::effect::Effects;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
-use pagetide_core::units::{MemcgId, Nanos, NodeId};
+use pagetide_core::units::{Cpu, MemcgId, Nanos};
 use pagetide_scenario::model::{self, Workload};
 use pagetide_scenario::op::Op;
 
@@ -26,9 +26,10 @@ impl World {
         id: usize,
         op: Op,
         phase: u32,
-        node: NodeId,
+        cpu: Cpu,
         elapsed: &mut Nanos,
     ) -> Option<After> {
+        let node = self.machine.mem.cpu_node(cpu);
         *elapsed += self.cost.syscall_ns;
         let mm = self.tasks[id].mm;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
@@ -40,13 +41,11 @@ impl World {
                 self.begin_call(id, Call::compact_memory(mm, node), op, *elapsed);
             }
             Workload::WriteControl { group: None, control, text } => {
-                if let Err(error) = self.machine.write_control(&control, &text) {
+                let written = self.machine.write_control(&control, &text).map(|effects| {
+                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                });
+                if let Err(error) = written {
                     self.note(format!("task `{}`: {error}", self.tasks[id].name));
-                }
-                // It may have been switched on.
-                let idle = self.khugepaged.timer.is_none() && !self.khugepaged.is_held_up();
-                if self.machine.config.thp != Thp::Never && idle {
-                    self.wake(Thread::Khugepaged);
                 }
             }
             Workload::WriteControl { group: Some(group), control, text } => {
@@ -54,7 +53,12 @@ impl World {
                     self.note_refusal(id, phase, Errno::Enoent);
                     return None;
                 };
-                match self.machine.write_group_control(memcg, &control, &text) {
+                let written = self.machine.write_group_control(memcg, &control, &text);
+                let written = written.map(|(write, effects)| {
+                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                    write
+                });
+                match written {
                     Ok(None) => {}
                     Ok(Some(write)) => {
                         self.begin_call(id, Call::group_write(mm, node, write), op, *elapsed);
@@ -74,14 +78,15 @@ impl World {
             Workload::RemoveGroup { group } => {
                 let removed = self.groups[group].ok_or(Errno::Enoent);
                 let counts = removed.ok().map(|memcg| counts_of(&self.machine, group, memcg));
-                match removed.and_then(|memcg| self.machine.remove_memcg(memcg)) {
+                let removed = removed.and_then(|memcg| {
+                    let effects = self.machine.remove_memcg(memcg)?;
+                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                    Ok(())
+                });
+                match removed {
                     Ok(()) => {
                         self.groups[group] = None;
                         self.last_counts.extend(counts.map(|counts| (group, counts)));
-                        // The request to empty its caches has no step to travel with.
-                        if self.machine.has_deferred_slab_work() {
-                            self.wake(Thread::Kworker);
-                        }
                     }
                     Err(errno) => self.note_refusal(id, phase, errno),
                 }
@@ -89,7 +94,12 @@ impl World {
             Workload::JoinGroup { group } => {
                 let memcg = group.map_or(Some(ROOT), |group| self.groups[group]);
                 let memcg = memcg.ok_or(Errno::Enoent);
-                if let Err(errno) = memcg.and_then(|memcg| self.machine.move_mm(mm, memcg)) {
+                let moved = memcg.and_then(|memcg| {
+                    let effects = self.machine.move_mm(mm, memcg)?;
+                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                    Ok(())
+                });
+                if let Err(errno) = moved {
                     self.note_refusal(id, phase, errno);
                 }
             }
@@ -185,9 +195,15 @@ pub(crate) fn make_group(
 ) -> Result<MemcgId, GroupError> {
     let memcg = machine.create_memcg(model.name.clone(), parent)?;
     for (name, text) in &model.controls {
-        // An empty group has nothing to reclaim: no write is left unfinished.
-        if let Err(error) = machine.write_group_control(memcg, name, text) {
-            let _ = machine.remove_memcg(memcg);
+        let written = machine.write_group_control(memcg, name, text);
+        let refused = written.map(|(write, effects)| {
+            // An empty group has nothing to reclaim: no write is left unfinished, nobody to be woken.
+            debug_assert!(write.is_none() && effects.is_empty(), "{name}: {effects:?}");
+            effects.discard();
+        });
+        if let Err(error) = refused {
+            let removed = machine.remove_memcg(memcg).map(Effects::discard);
+            debug_assert_eq!(removed, Ok(()), "a new group is empty");
             return Err(GroupError::Control(error));
         }
     }

@@ -3,7 +3,7 @@
 //! Invariant: a slot has an object exactly while nobody else may free it; an object left to the kernel
 //! is the machine's.
 
-use super::{After, World};
+use super::World;
 use pagetide_core::call::Outcome;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::process::Call;
@@ -83,13 +83,5 @@ impl World {
         for object in std::mem::take(&mut self.tasks[id].objects).into_iter().flatten() {
             self.give_object_back(object, cpu);
         }
-    }
-
-    pub(super) fn run_kworker(&mut self, cpu: Cpu) -> (After, Nanos) {
-        use pagetide_core::effect::Step;
-        let (step, effects) = self.machine.step_kworker(cpu, self.now);
-        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
-        let cost = self.cost.cost(&self.machine.take_work());
-        (if step == Step::Done(()) { After::Block } else { After::Runnable }, cost)
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::call::Outcome;
 use crate::config::{Config, SlabAccounting};
+use crate::daemon::Daemon;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
@@ -28,8 +29,8 @@ fn alloc(machine: &mut Machine, mm: MmId) -> Object {
         let (step, effects) = machine.step(&mut call, Cpu(0), 0);
         effects.discard();
         if let Step::Done(Outcome::Object(object)) = step {
-            while machine.has_deferred_slab_work() {
-                machine.step_kworker(Cpu(0), 0).1.discard();
+            while !machine.slabs.deferred.is_empty() {
+                machine.step_daemon(Daemon::Kworker, Cpu(0), 0).1.discard();
             }
             return object;
         }
@@ -50,7 +51,7 @@ fn what_is_written_is_read_back() {
     for file in ["min_partial", "cpu_partial"] {
         let name = format!("slab.dentry.{file}");
         for text in ["0", "17", "4294967295\n"] {
-            machine.write_control(&name, text).unwrap();
+            machine.write_control(&name, text).unwrap().discard();
             assert_eq!(machine.read_control(&name).unwrap().trim(), text.trim());
         }
         for text in ["", "many", "-1", "0x10", "4294967296", "99999999999999999999", "1 2"] {
@@ -89,7 +90,7 @@ fn what_counts_can_only_be_read() {
     for text in ["0", "", "yes", " 1"] {
         assert_eq!(refused(&mut machine, "slab.dentry.shrink", text).errno, Errno::Einval);
     }
-    machine.write_control("slab.dentry.shrink", "1\n").unwrap();
+    machine.write_control("slab.dentry.shrink", "1\n").unwrap().discard();
     assert_eq!(machine.read_control("slab.dentry.shrink").unwrap(), "");
     machine.audit().unwrap();
 }
@@ -120,7 +121,7 @@ fn a_list_of_writes_is_made_whole_or_not_at_all() {
     let writes = [("slab.dentry.min_partial", "0"), ("vm.swappiness", "999")];
     machine.write_controls(&writes).unwrap_err();
     assert_eq!(machine.digest(), before);
-    machine.write_controls(&[("vm.swappiness", "1"), writes[0]]).unwrap();
+    machine.write_controls(&[("vm.swappiness", "1"), writes[0]]).unwrap().discard();
     assert_eq!(machine.read_control("slab.dentry.min_partial").unwrap(), "0\n");
 }
 
@@ -129,10 +130,10 @@ fn policies_without_chains_refuse_them() {
     for policy in ["fullest", "lowest"] {
         let mut machine =
             Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
-        machine.set_policy("slub", policy).unwrap();
+        machine.set_policy("slub", policy).unwrap().discard();
         let name = "slab.kmalloc-64.cpu_partial";
         assert_eq!(refused(&mut machine, name, "1").errno, Errno::Einval);
-        machine.write_control(name, "0").unwrap();
+        machine.write_control(name, "0").unwrap().discard();
     }
 }
 
@@ -146,7 +147,7 @@ fn groups_caches_are_tuned_with_theirs() {
     let second = alloc(&mut machine, mm);
     assert_ne!(first.cache, second.cache, "the second comes from the group's own");
     assert_eq!(machine.read_control("slab.dentry.objects").unwrap(), "2 N0=2\n");
-    machine.write_control("slab.dentry.min_partial", "77").unwrap();
+    machine.write_control("slab.dentry.min_partial", "77").unwrap().discard();
     assert_eq!(machine.kmem_cache(second.cache).unwrap().min_partial, 77);
     let rows = machine.read_group_control(memcg, "memory.kmem.slabinfo", 0).unwrap();
     let names: Vec<&str> = rows.lines().filter_map(|row| row.split(' ').next()).collect();

@@ -24,7 +24,7 @@ fn refused(machine: &mut Machine, memcg: MemcgId, name: &str, text: &str) -> Err
 
 #[track_caller]
 fn holds(machine: &mut Machine, memcg: MemcgId, name: &str, text: &str, read: &str) {
-    assert!(machine.write_group_control(memcg, name, text).unwrap().is_none());
+    assert!(machine.write_group_control(memcg, name, text).unwrap().0.is_none());
     assert_eq!(machine.read_group_control(memcg, name, 0).unwrap().trim_end(), read);
 }
 
@@ -72,7 +72,7 @@ fn shrink_priorities_have_the_errnos_of_the_patch() {
     ] {
         assert_eq!(refused(&mut machine, memcg, name, text), errno, "{text}");
     }
-    machine.set_policy("shrink_priority", "posted").unwrap();
+    machine.set_policy("shrink_priority", "posted").unwrap().discard();
     holds(&mut machine, memcg, name, "-128", "-128");
     holds(&mut machine, ROOT, name, "3", "3");
     // Not inherited.
@@ -94,7 +94,7 @@ fn the_root_has_no_limits() {
     assert_eq!(refused(&mut machine, memcg, "memory.colour", "0"), Errno::Enoent);
     let reclaim = machine.read_group_control(memcg, "memory.reclaim", 0).unwrap_err();
     assert_eq!(reclaim.errno, Errno::Eacces);
-    machine.remove_memcg(memcg).unwrap();
+    machine.remove_memcg(memcg).unwrap().discard();
     assert_eq!(refused(&mut machine, memcg, "memory.max", "1M"), Errno::Enoent);
 }
 
@@ -104,9 +104,9 @@ fn memory_reclaim_takes_a_size_and_a_swappiness() {
     for text in ["", "much", "1M swappiness=201", "1M swap=3", "swappiness=3"] {
         assert_eq!(refused(&mut machine, memcg, "memory.reclaim", text), Errno::Einval, "{text}");
     }
-    assert!(machine.write_group_control(memcg, "memory.reclaim", "0").unwrap().is_none());
+    assert!(machine.write_group_control(memcg, "memory.reclaim", "0").unwrap().0.is_none());
     let write = machine.write_group_control(memcg, "memory.reclaim", "1M swappiness=0");
-    assert!(write.unwrap().is_some());
+    assert!(write.unwrap().0.is_some());
 }
 
 #[test]

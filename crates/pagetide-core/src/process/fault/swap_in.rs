@@ -12,7 +12,7 @@
 use super::{Fault, Stage, SwapWindow, SwapinHistory};
 use crate::call::Outcome;
 use crate::ctx::Ctx;
-use crate::effect::{Step, Wait};
+use crate::effect::{Sleep, Step};
 use crate::owners::{Slot, Store};
 use crate::page::PageFlags;
 use crate::page_request::SlowRequest;
@@ -182,7 +182,7 @@ impl Machine {
             if !fault.read_alone && !fault.tried {
                 fault.dropped_lock = true;
             }
-            return Some(Step::Wait(Wait::Page(pfn)));
+            return Some(Step::Wait(Sleep::on_page(pfn)));
         }
         if fault.dropped_lock {
             return self.retry(fault);
@@ -225,10 +225,10 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-use crate::effect::Effect;
-use crate::page::Place;
     use crate::config::Config;
+    use crate::effect::Effect;
     use crate::node::NodeSpec;
+    use crate::page::Place;
     use crate::process::page_table::{Advice, Backing, VmaId};
     use crate::process::readahead::SwapReadahead;
     use crate::process::Call;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy};
+use crate::daemon::Daemon;
 use crate::gfp::Gfp;
 use crate::node::NodeSpec;
 use crate::process::Machine;
@@ -41,7 +42,7 @@ fn a_quarter_of_a_node_is_enough_for_blocks_and_all_of_it_is_wanted_for_pages() 
         let dma_only = machine.mem.nodes[0].zones[0].free_pages() > 1000;
         assert_eq!(machine.pgdat_balanced_4_5(NODE, 3, 1), enough && dma_only, "{mib} MiB");
         // Since 4.8 one zone is enough for either.
-        machine.set_policy("kswapd", "linux-6.1").unwrap();
+        machine.set_policy("kswapd", "linux-6.1").unwrap().discard();
         assert_eq!(machine.pgdat_balanced(NODE, 0, 1), dma_only, "{mib} MiB");
     }
 }
@@ -56,9 +57,9 @@ fn kswapd_descends_to_priority_1_and_a_task_to_0() {
     // The root's lists are visited once a round, of priorities 12 to 0.
     assert_eq!(machine.take_work().lruvecs_visited, 13);
     machine.wakeup_kswapd(NODE, 0, 2, true);
-    machine.effects.clear();
+    machine.hand_out().discard();
     while machine.nodes[0].kswapd.failures == 0 {
-        let (_, effects) = machine.kswapd_step(NODE, Cpu(0), 0);
+        let (_, effects) = machine.step_daemon(Daemon::Kswapd(NODE), Cpu(0), 0);
         effects.discard();
     }
     assert_eq!(machine.take_work().lruvecs_visited, 12);

@@ -142,6 +142,19 @@ impl<O: Owners> Manager<O> {
         }
     }
 
+    /// A stage is given up in the middle: the groups that it holds off the tree go back.
+    pub(crate) fn soft_reclaim_given_up(&mut self, state: &SoftReclaim) {
+        for held in [state.top.map(|(top, _)| top), state.next].into_iter().flatten() {
+            let Some(memcg) = self.at_position(held).filter(|&id| self.memcg_is_online(id)) else {
+                continue;
+            };
+            if self.memcgs[memcg.idx()].lruvecs[state.node.idx()].soft_limit_key.is_none() {
+                let excess = self.memcgs[memcg.idx()].soft_limit_excess();
+                self.put_on_tree(memcg, state.node, excess);
+            }
+        }
+    }
+
     /// A group is about to go.
     pub(crate) fn forget_soft_limit(&mut self, memcg: MemcgId) {
         for node in 0..self.nodes.len() {

@@ -3,11 +3,11 @@
 //! Linux: `dput`, `iput`, `list_lru_add`, `list_lru_del` (6.1).
 
 use super::{CachedId, CachedKind, Entry, NONE};
+use crate::effect::Effect;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::slab::{Object, SlabError};
 use crate::units::{CacheId, Cpu, MemcgId, NodeId};
-use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
     /// Leaves an object to the kernel, which frees it when memory is short and `holds` after it: a name
@@ -148,7 +148,7 @@ impl<O: Owners> Manager<O> {
             }
             let (object, holds) = self.take_entry(at);
             match self.slabs.shrunk_wait {
-                true => self.slabs.shrunk.push((object, cpu)),
+                true => self.effects.push(Effect::FreeLate { object, cpu }),
                 false => self.free_known(object, cpu),
             }
             freed += 1;
@@ -160,16 +160,11 @@ impl<O: Owners> Manager<O> {
         (seen, freed)
     }
 
-    /// From now on what shrinkers free stays allocated, and charged, until the world has taken it with
-    /// [`Self::take_shrunk`] and freed it (Linux: names and inodes go by `call_rcu`). Reclaim that finds
-    /// nothing else then makes no progress, and a group at its limit may run out of memory.
+    /// From now on what shrinkers free stays allocated, and charged, until the world frees it, which
+    /// [`Effect::FreeLate`] asks for (Linux: names and inodes go by `call_rcu`). Reclaim that finds nothing
+    /// else then makes no progress, and a group at its limit may run out of memory.
     pub fn free_shrunk_late(&mut self) {
         self.slabs.shrunk_wait = true;
-    }
-
-    /// What shrinkers have freed since the last time, and on which CPU: to be freed by the caller.
-    pub fn take_shrunk(&mut self) -> Vec<(Object, Cpu)> {
-        core::mem::take(&mut self.slabs.shrunk)
     }
 
     /// Frees an object that is known to be one.

@@ -8,7 +8,7 @@ fn a_removed_group_is_on_no_soft_limit_tree_whatever_holds_it() {
     let mut machine = machine(with(SlabAccounting::PerGroupCaches));
     let cache = machine.create_cache(spec("thing", 2048)).unwrap();
     let (memcg, mm) = group(&mut machine, "g");
-    machine.write_group_control(memcg, "memory.soft_limit_in_bytes", "4K").unwrap();
+    machine.write_group_control(memcg, "memory.soft_limit_in_bytes", "4K").unwrap().1.discard();
     alloc(&mut machine, mm, cache);
     work_off(&mut machine);
     let objects: Vec<Object> = (0..40).map(|_| alloc(&mut machine, mm, cache)).collect();

@@ -35,8 +35,8 @@ fn kept_objects_are_freed_under_pressure_unless_used() {
     assert!(!machine.use_cached(kept[1]));
     assert!(machine.nr_cached(memcg, CachedKind::Inode) > 0, "inodes wait on a list of their own");
     assert!(slab_pages(&machine) < before);
-    machine.drop_slab(CPU);
-    machine.drop_slab(CPU);
+    machine.drop_slab(CPU).discard();
+    machine.drop_slab(CPU).discard();
     machine.audit().unwrap();
     assert_eq!(machine.nr_cached(memcg, CachedKind::Dentry), 0);
     assert_eq!(machine.nr_cached(memcg, CachedKind::Inode), 0);
@@ -64,7 +64,7 @@ fn what_a_group_kept_is_its_parents() {
         work_off(&mut machine);
         machine.audit().unwrap();
         assert_eq!(machine.nr_cached(ROOT, CachedKind::Dentry), 2, "{accounting:?}");
-        machine.drop_slab(CPU);
+        machine.drop_slab(CPU).discard();
         machine.audit().unwrap();
         assert_eq!(machine.nr_cached(ROOT, CachedKind::Dentry), 0);
         assert_eq!(machine.memcg_ids().count(), 1, "{accounting:?}: nothing holds the group now");
