@@ -119,7 +119,7 @@ impl Driver {
                 }
                 Step::Done(outcome) => {
                     self.run_kswapd();
-                    assert!(matches!(outcome, Outcome::Minor | Outcome::Major), "{outcome:?}");
+                    assert!(matches!(outcome, Outcome::Got(_)), "{outcome:?}");
                     self.machine.take_work();
                     return;
                 }
@@ -189,11 +189,15 @@ impl Driver {
                     }
                     Effect::WakeKswapd(_) => self.kswapd_awake = true,
                     Effect::OomKill(_) => panic!("the machine is too small for the bench"),
-                    // Nobody sleeps here, and nothing is written but swap.
+                    // Nobody sleeps here, nothing is written but swap, and there are no bytes.
                     Effect::WakePage(_)
                     | Effect::WakeKcompactd(_)
                     | Effect::WakeKworker
                     | Effect::WakeFlusher
+                    | Effect::Zero { .. }
+                    | Effect::CollapsePage { .. }
+                    | Effect::ReadOut { .. }
+                    | Effect::WriteIn { .. }
                     | Effect::WakeThrottled(..) => {}
                 }
             }

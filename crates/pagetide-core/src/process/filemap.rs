@@ -93,6 +93,7 @@ impl Machine {
             read.entered = true;
             self.mem.work.syscalls += 1;
         }
+        let mut looked_at = 0;
         for _ in 0..PAGES_PER_STEP {
             if let Some(pfn) = read.waiting {
                 if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
@@ -116,7 +117,7 @@ impl Machine {
             if let Err(step) = self.read_one_page(read, end, slow, ctx) {
                 return step;
             }
-            if self.has_woken_kswapd() {
+            if self.has_woken_kswapd(&mut looked_at) {
                 return Step::Continue;
             }
         }
@@ -181,7 +182,10 @@ impl Machine {
             self.mark_page_accessed(ctx.cpu, pfn);
         }
         let next = end.min(page_size.bytes_of(u64::from(index) + 1));
-        self.mem.work.bytes_copied += (next - read.pos) as u32;
+        let len = (next - read.pos) as u32;
+        let offset = (read.pos - page_size.bytes_of(index.into())) as u32;
+        self.mem.work.bytes_copied += len;
+        self.effects.push(Effect::ReadOut { frame: pfn, offset, len });
         read.pos = next;
         read.readahead.prev_pos = read.pos;
         Ok(())
@@ -222,6 +226,7 @@ impl Machine {
             self.mem.work.syscalls += 1;
             self.owners.files[write.file.idx()].extend(write.end);
         }
+        let mut looked_at = 0;
         for _ in 0..PAGES_PER_STEP {
             if write.pos >= write.end {
                 return Step::Done(if write.major { Outcome::Major } else { Outcome::Minor });
@@ -243,7 +248,7 @@ impl Machine {
                     timeout: pause,
                 });
             }
-            if self.has_woken_kswapd() {
+            if self.has_woken_kswapd(&mut looked_at) {
                 return Step::Continue;
             }
         }
@@ -295,7 +300,9 @@ impl Machine {
             }
         };
         let next = write.end.min(page_end);
-        self.mem.work.bytes_copied += (next - write.pos) as u32;
+        let (offset, len) = ((write.pos - page_start) as u32, (next - write.pos) as u32);
+        self.mem.work.bytes_copied += len;
+        self.effects.push(Effect::WriteIn { frame: pfn, offset, len });
         self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
         self.set_page_dirty_at(pfn, ctx.now);
         write.pos = next;
@@ -310,6 +317,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
+        let mut looked_at = 0;
         while window.next < window.end {
             let index = window.next;
             if self.owners.files[window.file.idx()].get(index).is_some() {
@@ -318,7 +326,7 @@ impl Machine {
                 window.run_start = window.next;
                 continue;
             }
-            if slow.is_none() && self.has_woken_kswapd() {
+            if slow.is_none() && self.has_woken_kswapd(&mut looked_at) {
                 self.submit_file_read(window.file, window.run_start, index);
                 window.run_start = index;
                 return Some(Step::Continue);
@@ -354,9 +362,11 @@ impl Machine {
     /// (`might_alloc`) and once a page in read() and write() (`cond_resched`), so a kswapd that is
     /// to run does so before the task takes another page. Loops over allocations end their step
     /// here, for the world to decide: a window run to its end would take kswapd one round more to
-    /// make up for.
-    fn has_woken_kswapd(&self) -> bool {
-        self.effects.iter().any(|effect| matches!(effect, Effect::WakeKswapd(_)))
+    /// make up for. The first `looked_at` effects are known not to be that.
+    fn has_woken_kswapd(&self, looked_at: &mut usize) -> bool {
+        let new = &self.effects[*looked_at..];
+        *looked_at = self.effects.len();
+        new.iter().any(|effect| matches!(effect, Effect::WakeKswapd(_)))
     }
 
     /// Starts reading the locked pages `start..end` of a file. Holes are ready at once.
@@ -374,7 +384,7 @@ impl Machine {
                     let page = &mut self.mem.pages[pfn.idx()];
                     page.set(PageFlags::UPTODATE);
                     page.clear(PageFlags::LOCKED);
-                    self.mem.work.pages_zeroed += 1;
+                    self.zero_page(pfn);
                     self.wake_page(pfn);
                 }
             }
