@@ -24,8 +24,8 @@ pub const BIO_MAX_PAGES: u32 = 256;
 /// A read() in progress.
 #[derive(Clone, Debug)]
 pub struct FileRead {
-    file: FileId,
-    pos: u64,
+    pub(super) file: FileId,
+    pub(super) pos: u64,
     end: u64,
     window: Option<Window>,
     /// Page for whose sake a window was read: should it be missing still, it is read alone.
@@ -41,8 +41,8 @@ pub struct FileRead {
 /// A write() in progress.
 #[derive(Clone, Debug)]
 pub struct FileWrite {
-    file: FileId,
-    pos: u64,
+    pub(super) file: FileId,
+    pub(super) pos: u64,
     end: u64,
     waiting: Option<Pfn>,
     entered: bool,

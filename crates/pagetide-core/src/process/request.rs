@@ -49,6 +49,16 @@ impl Call {
         Call::of_owner(mm, node, Request::Write(FileWrite::new(file, offset, len)))
     }
 
+    /// The file of a read() or write(), and how far in it the call has come: the next effect for bytes
+    /// ([`Effect::ReadOut`](crate::effect::Effect::ReadOut), `WriteIn`) begins there.
+    pub fn position(&self) -> Option<(FileId, u64)> {
+        match self.owners_request() {
+            Some(Request::Read(read)) => Some((read.file, read.pos)),
+            Some(Request::Write(write)) => Some((write.file, write.pos)),
+            _ => None,
+        }
+    }
+
     /// A request for 2^`order` contiguous frames of kernel memory, which `mm` holds until it frees them
     /// ([`Machine::free_kernel_block`]) or ends. Ends as [`Outcome::Block`] or [`Outcome::NoBlock`].
     pub fn alloc_pages(mm: MmId, node: NodeId, order: Order, gfp: Gfp) -> Call {
