@@ -179,6 +179,9 @@ impl Contents {
 
     /// I/O begins. `early`: the disk has its bytes at once, else when it ends.
     pub fn begin(&mut self, machine: &Machine, io: Io, early: bool) -> Transfer {
+        if let Io::ReadFile { file, .. } | Io::WriteFile { file, .. } = io {
+            self.know_file(machine, file);
+        }
         let cached = |file: FileId, index, nr, flag| -> Vec<Pfn> {
             let frame = |at| {
                 let pfn = machine.file(file).get(at).expect("a page under I/O is cached");
@@ -299,11 +302,6 @@ impl Contents {
         } else {
             self.frames[pte.pfn().idx()]
         }
-    }
-
-    /// Whether a page of anonymous memory ought to be zeroes.
-    pub fn is_fresh(&self, vma: VmaId, page: u64) -> bool {
-        self.anon.get(&(vma.0, page)).is_none()
     }
 
     /// A program has given up pages: those that are gone read as zeroes. `None`: the whole mapping.
