@@ -119,7 +119,7 @@ impl Driver {
                 }
                 Step::Done(outcome) => {
                     self.run_kswapd();
-                    assert!(matches!(outcome, Outcome::Minor | Outcome::Major), "{outcome:?}");
+                    assert!(matches!(outcome, Outcome::Got(_)), "{outcome:?}");
                     self.machine.take_work();
                     return;
                 }
@@ -188,8 +188,13 @@ impl Driver {
                     }
                     Effect::Wake(Token::Daemon(Daemon::Kswapd(_))) => self.kswapd_awake = true,
                     Effect::OomKill(_) => panic!("the machine is too small for the bench"),
-                    // Nobody sleeps here, and nothing is written but swap.
-                    Effect::Wake(_) | Effect::FreeLate { .. } => {}
+                    // Nobody sleeps here, nothing is written but swap, and there are no bytes.
+                    Effect::Wake(_)
+                    | Effect::FreeLate { .. }
+                    | Effect::Zero { .. }
+                    | Effect::CollapsePage { .. }
+                    | Effect::ReadOut { .. }
+                    | Effect::WriteIn { .. } => {}
                 }
             }
             std::mem::swap(&mut self.effects, &mut self.more);

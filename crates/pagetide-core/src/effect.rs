@@ -65,6 +65,39 @@ pub enum Effect {
         /// Where it goes.
         to: Pfn,
     },
+    /// Fill 2^`order` frames with zeroes, at once. An effect for contents, as the four below: it is carried out
+    /// in its turn, before the machine is called again, and cannot fail.
+    Zero {
+        /// The first frame.
+        frame: Pfn,
+        /// So many, as a power of two.
+        order: u8,
+    },
+    /// Copy a small page into its part of a huge page, at once: `from` may be free already.
+    CollapsePage {
+        /// Where the page was.
+        from: Pfn,
+        /// Where it is now.
+        to: Pfn,
+    },
+    /// A read() has come to this piece of its bytes: copy it to the caller, at once.
+    ReadOut {
+        /// The frame that holds it.
+        frame: Pfn,
+        /// Where in the frame it begins, in bytes.
+        offset: u32,
+        /// Bytes.
+        len: u32,
+    },
+    /// A write() has come to this piece of its bytes: copy it from the caller, at once.
+    WriteIn {
+        /// The frame that gets it.
+        frame: Pfn,
+        /// Where in the frame it begins, in bytes.
+        offset: u32,
+        /// Bytes.
+        len: u32,
+    },
     /// Wake everybody who sleeps on this.
     Wake(Token),
     /// A shrinker has given this object up: free it, with

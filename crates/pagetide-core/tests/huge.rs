@@ -196,7 +196,7 @@ fn compaction_makes_a_huge_page_of_scattered_free_ones() {
             world.access(mm, small, page, true);
         }
         for page in (0..pages).step_by(2) {
-            world.machine.discard(small, page, 1, CPU).discard();
+            world.discard(small, page, 1);
         }
         world.machine.audit().unwrap();
         let vma = world.machine.mmap(mm, Backing::Anon, HUGE, Advice::Huge, false);
@@ -244,7 +244,7 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
     world.access(mm, vma, HUGE, true);
     assert_eq!(world.machine.memcgs()[group.idx()].charged, 2 * HUGE + 2);
     assert_eq!(world.machine.anon_thp(group), 2 * HUGE * PAGE_SIZE);
-    world.machine.discard(vma, 0, HUGE, CPU).discard();
+    world.discard(vma, 0, HUGE);
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[group.idx()].charged, HUGE + 1);
     // A group that goes hands them to its parent.
@@ -284,7 +284,7 @@ fn a_discard_frees_whole_huge_pages_and_splits_others() {
         world.access(mm, vma, region * HUGE, true);
     }
     // The end of the first, all of the second.
-    world.machine.discard(vma, 500, 12 + HUGE, CPU).discard();
+    world.discard(vma, 500, 12 + HUGE);
     world.machine.audit().unwrap();
     assert_eq!(count(&world, Event::ThpSplitPage), 1);
     assert_eq!(count(&world, Event::ThpSplitPmd), 1);
@@ -300,8 +300,8 @@ fn a_discard_frees_whole_huge_pages_and_splits_others() {
     world.access(mm, vma, 505, true);
     assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (2, 501 + 2 * HUGE));
     // Beyond the end there is nothing.
-    world.machine.discard(vma, 3 * HUGE - 1, u64::MAX, CPU).discard();
-    world.machine.discard(vma, 9 * HUGE, 1, CPU).discard();
+    world.discard(vma, 3 * HUGE - 1, u64::MAX);
+    world.discard(vma, 9 * HUGE, 1);
     world.machine.audit().unwrap();
 }
 
@@ -315,7 +315,7 @@ fn a_discard_gives_up_swap_slots_and_unmaps_files() {
     }
     world.settle();
     assert!(world.machine.swap().used() > 1000);
-    world.machine.discard(vma, 0, 8000, CPU).discard();
+    world.discard(vma, 0, 8000);
     world.machine.audit().unwrap();
     assert_eq!((world.machine.swap().used(), stat(&world, NodeStat::NrAnonPages)), (0, 0));
     assert_eq!(world.machine.vma(vma).nr_swapped, 0);
@@ -570,7 +570,7 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
                 }
             }
             Operation::Discard { vma, page, nr } => {
-                world.machine.discard(vmas[vma], page, nr, CPU).discard();
+                world.discard(vmas[vma], page, nr);
             }
             Operation::Split { vma, region } => {
                 if let Some(pte) = world.machine.vma(vmas[vma]).ptes.get((region * HUGE) as usize) {
@@ -581,7 +581,7 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
                 }
             }
             Operation::Unmap { vma } => {
-                world.machine.munmap(vmas[vma], CPU).discard();
+                world.munmap(vmas[vma]);
                 if !world.machine.is_exited(owners[vma]) {
                     vmas[vma] = map(&mut world, owners[vma], vma);
                 }

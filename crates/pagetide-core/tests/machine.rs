@@ -246,7 +246,7 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64) {
             Operation::Flusher => world.flusher(),
             Operation::Unmap { vma } => {
                 if let Some(id) = vmas[vma].take() {
-                    world.machine.munmap(id, CPU).discard();
+                    world.munmap(id);
                     world.machine.audit().unwrap();
                 }
             }

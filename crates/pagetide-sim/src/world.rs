@@ -483,7 +483,12 @@ impl World {
     /// Carries out one effect that is not I/O.
     fn apply(&mut self, effect: Effect, cpu: Cpu) {
         match effect {
-            Effect::Submit(_) => {}
+            // There are no bytes. What has to do with them was paid for with the step that asked.
+            Effect::Submit(_)
+            | Effect::Zero { .. }
+            | Effect::CollapsePage { .. }
+            | Effect::ReadOut { .. }
+            | Effect::WriteIn { .. } => {}
             // The bytes were paid for with the step that asked; there are none.
             Effect::CopyPage { from, .. } => {
                 self.nr_copies += 1;

@@ -12,10 +12,10 @@
 mod huge;
 mod swap_in;
 
-use crate::call::Outcome;
+use crate::call::{Contents, Frame, Got, Outcome};
 use crate::ctx::Ctx;
 use crate::digest::Digest;
-use crate::effect::{Sleep, Step};
+use crate::effect::{Effect, Sleep, Step};
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::owners::{Slot, Store};
@@ -125,8 +125,20 @@ impl Fault {
         }
     }
 
-    fn outcome(&self) -> Step<Outcome> {
-        Step::Done(if self.major { Outcome::Major } else { Outcome::Minor })
+    /// The fault is over: its entry maps the page.
+    fn got(&self, pfn: Pfn, contents: Contents) -> Step<Outcome> {
+        Step::Done(Outcome::Got(Got { frame: Frame::At(pfn), contents, major: self.major }))
+    }
+
+    /// The fault is over: the page was in memory, or had to be read.
+    fn got_kept(&self, pfn: Pfn) -> Step<Outcome> {
+        self.got(pfn, if self.major { Contents::Read } else { Contents::Kept })
+    }
+
+    /// The fault is over: its entry maps the page of zeroes.
+    fn got_zeroes(&self) -> Step<Outcome> {
+        let (frame, contents) = (Frame::Zeroes, Contents::Fresh);
+        Step::Done(Outcome::Got(Got { frame, contents, major: self.major }))
     }
 }
 
@@ -193,7 +205,10 @@ impl Machine {
         if let Some(touched) = pte.touched(fault.write) {
             // Somebody else was faster.
             vma.ptes[fault.page as usize] = touched;
-            return Some(fault.outcome());
+            return Some(match touched.is_zero_page() {
+                true => fault.got_zeroes(),
+                false => fault.got(touched.pfn(), Contents::Kept),
+            });
         }
         if let Some((pfn, _)) = pte.migrating() {
             fault.stage = Stage::Migration(pfn);
@@ -203,18 +218,18 @@ impl Machine {
             Backing::File(_) if pte.is_present() => {
                 self.set_page_dirty(pte.pfn());
                 self.set_pte(fault.vma, fault.page, Pte::map(pte.pfn(), true));
-                return Some(fault.outcome());
+                return Some(fault.got(pte.pfn(), Contents::Kept));
             }
             Backing::File(_) => Stage::File,
             Backing::Anon if pte.swap_slot().is_some() => Stage::Swap,
             Backing::Anon if pte.is_present() && !pte.is_zero_page() => {
                 self.reuse_anon_page(fault, pte.pfn());
-                return Some(fault.outcome());
+                return Some(fault.got(pte.pfn(), Contents::Kept));
             }
             Backing::Anon if !fault.write => {
                 self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize] = Pte::ZERO_PAGE;
                 self.mem.work.ptes_set += 1;
-                return Some(fault.outcome());
+                return Some(fault.got_zeroes());
             }
             Backing::Anon => Stage::Anon,
         };
@@ -254,7 +269,7 @@ impl Machine {
             vma.tables[table] = pfn;
             self.charge(ctx.cpu, pfn, payer);
             self.change_kmem(payer, 1);
-            self.mem.work.pages_zeroed += 1;
+            self.zero_page(pfn);
             self.stat_inc(pfn, NodeStat::NrPageTablePages);
         }
         if !self.owners.vmas[fault.vma.idx()].alive {
@@ -275,6 +290,12 @@ impl Machine {
         }
         self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, true));
+    }
+
+    /// Has a frame filled with zeroes.
+    pub(crate) fn zero_page(&mut self, pfn: Pfn) {
+        self.mem.work.pages_zeroed += 1;
+        self.effects.push(Effect::Zero { frame: pfn, order: 0 });
     }
 
     fn set_pte(&mut self, vma: VmaId, page: u64, pte: Pte) {
@@ -313,12 +334,12 @@ impl Machine {
             fault.stage = Stage::Start;
             return None;
         }
-        self.mem.work.pages_zeroed += 1;
+        self.zero_page(pfn);
         let at = Slot { owner: fault.vma.0, index: fault.page as u32, store: Store::Swap };
         self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
         self.map_page(fault.vma, fault.page, pfn, true);
         self.folio_add_lru(ctx.cpu, pfn);
-        Some(fault.outcome())
+        Some(fault.got(pfn, Contents::Fresh))
     }
 
     // ---- files ----
@@ -337,7 +358,8 @@ impl Machine {
             && self.config.fault_around_pages > 1
             && self.fault_around(fault.vma, file, index)
         {
-            return Some(fault.outcome());
+            let pte = self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize];
+            return Some(fault.got_kept(pte.pfn()));
         }
         self.mem.work.cache_ops += 1;
         let max = self.config.read_ahead_pages;
@@ -453,7 +475,7 @@ impl Machine {
             self.set_page_dirty(pfn);
         }
         self.map_page(fault.vma, fault.page, pfn, fault.write);
-        Some(fault.outcome())
+        Some(fault.got_kept(pfn))
     }
 
     /// The lock was dropped: start over, as the architecture's handler does.

@@ -25,8 +25,8 @@ pub const BIO_MAX_PAGES: u32 = 256;
 /// A read() in progress.
 #[derive(Clone, Debug)]
 pub struct FileRead {
-    file: FileId,
-    pos: u64,
+    pub(super) file: FileId,
+    pub(super) pos: u64,
     end: u64,
     window: Option<Window>,
     /// Page for whose sake a window was read: should it be missing still, it is read alone.
@@ -42,10 +42,14 @@ pub struct FileRead {
 /// A write() in progress.
 #[derive(Clone, Debug)]
 pub struct FileWrite {
-    file: FileId,
-    pos: u64,
+    pub(super) file: FileId,
+    pub(super) pos: u64,
     end: u64,
     waiting: Option<Pfn>,
+    /// Page that this call reads before it writes a part of it: should that fail, the call fails.
+    reads_alone: Option<u32>,
+    /// Size of the file before the call: what lies beyond is nowhere but in memory.
+    old_size: u64,
     entered: bool,
     major: bool,
 }
@@ -74,6 +78,8 @@ impl FileWrite {
             pos: offset,
             end: offset.saturating_add(len),
             waiting: None,
+            reads_alone: None,
+            old_size: 0,
             entered: false,
             major: false,
         }
@@ -94,6 +100,7 @@ impl Machine {
             read.entered = true;
             self.mem.work.syscalls += 1;
         }
+        let mut looked_at = 0;
         for _ in 0..PAGES_PER_STEP {
             if let Some(pfn) = read.waiting {
                 if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
@@ -117,7 +124,7 @@ impl Machine {
             if let Err(step) = self.read_one_page(read, end, slow, ctx) {
                 return step;
             }
-            if self.has_woken_kswapd() {
+            if self.has_woken_kswapd(&mut looked_at) {
                 return Step::Continue;
             }
         }
@@ -182,7 +189,10 @@ impl Machine {
             self.mark_page_accessed(ctx.cpu, pfn);
         }
         let next = end.min(page_size.bytes_of(u64::from(index) + 1));
-        self.mem.work.bytes_copied += (next - read.pos) as u32;
+        let len = (next - read.pos) as u32;
+        let offset = (read.pos - page_size.bytes_of(index.into())) as u32;
+        self.mem.work.bytes_copied += len;
+        self.effects.push(Effect::ReadOut { frame: pfn, offset, len });
         read.pos = next;
         read.readahead.prev_pos = read.pos;
         Ok(())
@@ -221,8 +231,10 @@ impl Machine {
         if !write.entered {
             write.entered = true;
             self.mem.work.syscalls += 1;
+            write.old_size = self.owners.files[write.file.idx()].size;
             self.owners.files[write.file.idx()].extend(write.end);
         }
+        let mut looked_at = 0;
         for _ in 0..PAGES_PER_STEP {
             if write.pos >= write.end {
                 return Step::Done(if write.major { Outcome::Major } else { Outcome::Minor });
@@ -240,7 +252,7 @@ impl Machine {
             if let Some(pause) = self.balance_dirty_pages_ratelimited(ctx) {
                 return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause));
             }
-            if self.has_woken_kswapd() {
+            if self.has_woken_kswapd(&mut looked_at) {
                 return Step::Continue;
             }
         }
@@ -265,6 +277,16 @@ impl Machine {
                 write.waiting = Some(pfn);
                 return Ok(());
             }
+            // An earlier read failed. What is not written over has to be read again.
+            Some(pfn) if !whole && !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) => {
+                if write.reads_alone == Some(index) {
+                    return Err(Step::Done(Outcome::IoError));
+                }
+                write.major = true;
+                write.reads_alone = Some(index);
+                self.read_page_again(pfn);
+                return Ok(());
+            }
             Some(pfn) => pfn,
             None => {
                 let Some(pfn) =
@@ -272,14 +294,17 @@ impl Machine {
                 else {
                     return Ok(());
                 };
-                // A partial write of a page that exists on disk has to read it first.
-                let on_disk = !self.owners.files[file.idx()].sparse
-                    && page_start < self.owners.files[file.idx()].size
-                    && !whole
-                    && write.end < self.owners.files[file.idx()].size;
-                if on_disk {
+                // A partial write of a page that exists on disk has to read it first (Linux
+                // `__block_write_begin`).
+                let cache = &self.owners.files[file.idx()];
+                let on_disk = match cache.sparse {
+                    true => cache.is_written(index),
+                    false => page_start < write.old_size,
+                };
+                if on_disk && !whole {
                     write.major = true;
                     write.waiting = Some(pfn);
+                    write.reads_alone = Some(index);
                     self.submit_file_read(file, index, index + 1);
                     return Ok(());
                 }
@@ -287,12 +312,18 @@ impl Machine {
                 page.clear(PageFlags::LOCKED);
                 page.set(PageFlags::UPTODATE);
                 self.mem.work.fs_requests += 1;
+                if !whole {
+                    // What is not written to reads as zeroes. Its time is in that of the copy.
+                    self.effects.push(Effect::Zero { frame: pfn, order: 0 });
+                }
                 self.wake_page(pfn);
                 pfn
             }
         };
         let next = write.end.min(page_end);
-        self.mem.work.bytes_copied += (next - write.pos) as u32;
+        let (offset, len) = ((write.pos - page_start) as u32, (next - write.pos) as u32);
+        self.mem.work.bytes_copied += len;
+        self.effects.push(Effect::WriteIn { frame: pfn, offset, len });
         self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
         self.set_page_dirty_at(pfn, ctx.now);
         write.pos = next;
@@ -307,6 +338,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::NORETRY).with(Gfp::NOWARN);
+        let mut looked_at = 0;
         while window.next < window.end {
             let index = window.next;
             if self.owners.files[window.file.idx()].get(index).is_some() {
@@ -315,7 +347,7 @@ impl Machine {
                 window.run_start = window.next;
                 continue;
             }
-            if slow.is_none() && self.has_woken_kswapd() {
+            if slow.is_none() && self.has_woken_kswapd(&mut looked_at) {
                 self.submit_file_read(window.file, window.run_start, index);
                 window.run_start = index;
                 return Some(Step::Continue);
@@ -351,19 +383,27 @@ impl Machine {
     /// (`might_alloc`) and once a page in read() and write() (`cond_resched`), so a kswapd that is
     /// to run does so before the task takes another page. Loops over allocations end their step
     /// here, for the world to decide: a window run to its end would take kswapd one round more to
-    /// make up for.
-    fn has_woken_kswapd(&self) -> bool {
+    /// make up for. The first `looked_at` effects are known not to be that.
+    fn has_woken_kswapd(&self, looked_at: &mut usize) -> bool {
         let is_kswapd =
             |effect: &Effect| matches!(effect, Effect::Wake(Token::Daemon(Daemon::Kswapd(_))));
-        self.effects.iter().any(is_kswapd)
+        let nr_known = core::mem::replace(looked_at, self.effects.iter().len());
+        self.effects.iter().skip(nr_known).any(is_kswapd)
     }
 
     /// Starts reading the locked pages `start..end` of a file. Holes are ready at once.
     pub(crate) fn submit_file_read(&mut self, file: FileId, start: u32, end: u32) {
-        if start >= end {
-            return;
+        let mut at = start;
+        while at < end {
+            let (hole, next) = self.owners.files[file.idx()].run_of_holes(at, end);
+            self.submit_run_read(file, at, next, hole);
+            at = next;
         }
-        if self.owners.files[file.idx()].sparse {
+    }
+
+    /// Starts reading pages that are all holes, or all on the disk.
+    fn submit_run_read(&mut self, file: FileId, start: u32, end: u32, hole: bool) {
+        if hole {
             // The file system is entered once for the run, as for one with blocks; then it looks up
             // every page's block, and finds a hole (Linux `ext4_mpage_readpages`).
             self.mem.work.fs_requests += 1;
@@ -373,7 +413,7 @@ impl Machine {
                     let page = &mut self.mem.pages[pfn.idx()];
                     page.set(PageFlags::UPTODATE);
                     page.clear(PageFlags::LOCKED);
-                    self.mem.work.pages_zeroed += 1;
+                    self.zero_page(pfn);
                     self.wake_page(pfn);
                 }
             }

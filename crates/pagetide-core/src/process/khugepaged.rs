@@ -7,9 +7,8 @@
 //!
 //! Differences from Linux: a region with a page in swap is passed over, whatever `max_ptes_swap` says,
 //! where Linux reads up to so many back. Linux sleeps for good when no address space could have huge
-//! pages; here only when they are switched off. The copy is part of a step and no effect: a world with
-//! real bytes cannot use this daemon yet. A region looked at costs one descriptor (`compact_scanned`) a
-//! page.
+//! pages; here only when they are switched off. A region looked at costs one descriptor
+//! (`compact_scanned`) a page.
 //!
 //! Invariant: between two steps the daemon holds nothing. What it wants to collapse is judged again when
 //! the huge page is there.
@@ -316,15 +315,16 @@ impl Machine {
 
     /// Copies a region into a huge page, frees what was there, and maps it.
     fn collapse(&mut self, vma: VmaId, start: u64, head: Pfn, ctx: &Ctx) {
-        for at in start..start + HPAGE_PMD_NR {
+        for (at, to) in (start..start + HPAGE_PMD_NR).zip(head.0..) {
             let mapping = &mut self.owners.vmas[vma.idx()];
             let pte = core::mem::replace(&mut mapping.ptes[at as usize], Pte::EMPTY);
             if pte.is_empty() || pte.is_zero_page() {
-                self.mem.work.pages_zeroed += 1;
+                self.zero_page(Pfn(to));
                 continue;
             }
             mapping.nr_present -= 1;
             self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
+            self.effects.push(Effect::CollapsePage { from: pte.pfn(), to: Pfn(to) });
             self.page_remove_rmap(pte.pfn());
             self.free_anon_page(pte.pfn(), ctx.cpu);
         }

@@ -44,9 +44,20 @@ impl Call {
         Call::of_owner(mm, node, Request::Read(FileRead::new(file, offset, len, readahead)))
     }
 
-    /// A write() of `len` bytes at `offset`.
+    /// A write() of `len` bytes at `offset`. A world lets one write() at a time into a file (Linux: the inode's
+    /// lock).
     pub fn write(mm: MmId, node: NodeId, file: FileId, offset: u64, len: u64) -> Call {
         Call::of_owner(mm, node, Request::Write(FileWrite::new(file, offset, len)))
+    }
+
+    /// The file of a read() or write(), and how far in it the call has come: the next effect for bytes
+    /// ([`Effect::ReadOut`](crate::effect::Effect::ReadOut), `WriteIn`) begins there.
+    pub fn position(&self) -> Option<(FileId, u64)> {
+        match self.owners_request() {
+            Some(Request::Read(read)) => Some((read.file, read.pos)),
+            Some(Request::Write(write)) => Some((write.file, write.pos)),
+            _ => None,
+        }
     }
 
     /// A request for 2^`order` contiguous frames of kernel memory, which `mm` holds until it frees them

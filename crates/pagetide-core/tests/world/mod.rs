@@ -1,24 +1,37 @@
-//! A minimal world for tests: one CPU, I/O that ends when the test says so, an audit after every
-//! step.
+//! A minimal world for tests: I/O and copies that end in any order, when the test says so, an audit after
+//! every step, and bytes ([`contents`]): whoever reads gets what was last written.
 
-use pagetide_core::call::Outcome;
+pub mod contents;
+
+use contents::{Bytes, Contents, Transfer};
+use pagetide_core::call::{Contents as Held, Frame, Got, Outcome};
 use pagetide_core::daemon::{Daemon, Rest};
 use pagetide_core::effect::{Effect, Io, Sleep, Step, Token};
-use pagetide_core::process::page_table::VmaId;
+use pagetide_core::process::page_table::{Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
 use pagetide_core::process::{Machine, Touch};
-use pagetide_core::units::{Cpu, NodeId, Pfn};
+use pagetide_core::units::{Cpu, FileId, NodeId, Pfn};
 
 pub const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);
 
+/// A copy that was asked for and is not reported yet.
+pub struct Copying {
+    from: Pfn,
+    to: Pfn,
+    taken: Option<Bytes>,
+}
+
 pub struct World {
     pub machine: Machine,
+    pub contents: Contents,
     pub now: u64,
-    pub inflight: Vec<Io>,
-    /// Frames whose copy was asked for and is not reported yet.
-    pub copies: Vec<Pfn>,
+    /// CPUs that calls and daemons run on, in turn as it comes.
+    pub nr_cpus: u16,
+    pub inflight: Vec<(Io, Transfer)>,
+    /// Copies under way.
+    pub copies: Vec<Copying>,
     /// Copies wait until the test reports them.
     pub holds_copies: bool,
     /// Every n-th copy fails; 0: none does.
@@ -45,8 +58,10 @@ pub struct World {
 impl World {
     pub fn new(machine: Machine) -> World {
         World {
+            contents: Contents::new(&machine),
             machine,
             now: 0,
+            nr_cpus: 1,
             inflight: Vec::new(),
             copies: Vec::new(),
             holds_copies: false,
@@ -79,18 +94,41 @@ impl World {
         }
     }
 
+    /// A CPU to run the next step on.
+    pub fn cpu(&mut self) -> Cpu {
+        match self.nr_cpus {
+            1 => CPU,
+            nr => Cpu(self.draw(nr.into()) as u16),
+        }
+    }
+
     pub fn carry_out(&mut self, effects: Vec<Effect>) {
+        self.carry_out_of(effects, None);
+    }
+
+    /// Carries out the effects of a call, which had come so far in a file.
+    fn carry_out_of(&mut self, effects: Vec<Effect>, mut position: Option<(FileId, u64)>) {
         for effect in effects {
             match effect {
-                Effect::Submit(io) => self.inflight.push(io),
-                Effect::CopyPage { from, .. } => self.copies.push(from),
-                Effect::OomKill(mm) => self.killed.push(mm),
+                Effect::Submit(io) => {
+                    let early = self.nr_cpus > 1 && self.draw(2) == 0;
+                    let transfer = self.contents.begin(&self.machine, io, early);
+                    self.inflight.push((io, transfer));
+                }
+                Effect::CopyPage { from, to } => {
+                    let early = self.nr_cpus > 1 && self.draw(2) == 0;
+                    let taken = self.contents.begin_copy(from, early);
+                    self.copies.push(Copying { from, to, taken });
+                }
+                Effect::Zero { .. }
+                | Effect::CollapsePage { .. }
+                | Effect::ReadOut { .. }
+                | Effect::WriteIn { .. } => self.contents.perform(&effect, &mut position),
                 Effect::Wake(Token::Daemon(Daemon::Kswapd(_))) => self.kswapd_awake = true,
                 Effect::Wake(Token::Daemon(Daemon::Flusher)) => self.flusher_awake = true,
                 Effect::Wake(Token::Daemon(Daemon::Kcompactd(_))) => self.kcompactd_awake = true,
-                Effect::Wake(Token::Daemon(Daemon::Khugepaged | Daemon::Kworker)) => {}
-                Effect::Wake(Token::Page(_) | Token::Throttled(..)) => {}
-                Effect::FreeLate { .. } => unreachable!("nobody wants to free late"),
+                Effect::OomKill(mm) => self.killed.push(mm),
+                Effect::Wake(_) | Effect::FreeLate { .. } => {}
             }
         }
         self.check();
@@ -103,11 +141,13 @@ impl World {
     pub fn finish_copies(&mut self) {
         while !self.copies.is_empty() {
             let at = self.draw(self.copies.len() as u64) as usize;
-            let from = self.copies.swap_remove(at);
+            let Copying { from, to, taken } = self.copies.swap_remove(at);
             self.nr_copies += 1;
             let ok = self.fail_copies == 0 || !self.nr_copies.is_multiple_of(self.fail_copies);
+            self.contents.end_copy(from, to, taken, ok);
             let mut effects = Vec::new();
-            self.machine.copy_done(from, ok, CPU).drain_into(&mut effects);
+            let cpu = self.cpu();
+            self.machine.copy_done(from, ok, cpu).drain_into(&mut effects);
             self.carry_out(effects);
         }
     }
@@ -115,14 +155,26 @@ impl World {
     /// One step of a daemon, with its effects.
     fn step_daemon(&mut self, daemon: Daemon) -> Step<Rest> {
         let mut effects = Vec::new();
-        let (step, more) = self.machine.step_daemon(daemon, CPU, self.now);
+        let cpu = self.cpu();
+        let (step, more) = self.machine.step_daemon(daemon, cpu, self.now);
         more.drain_into(&mut effects);
         self.carry_out(effects);
         step
     }
 
+    /// One step of kcompactd, if somebody has woken it.
+    pub fn kcompactd_step(&mut self) {
+        if self.kcompactd_awake {
+            let step = self.step_daemon(Daemon::Kcompactd(NODE));
+            if let Step::Wait(sleep) = step {
+                self.sleep(sleep);
+            }
+            self.kcompactd_awake = !matches!(step, Step::Done(_));
+        }
+    }
+
     /// Time passes for who is throttled.
-    fn sleep(&mut self, sleep: Sleep) {
+    pub fn sleep(&mut self, sleep: Sleep) {
         if let Token::Throttled(..) = sleep.token {
             self.now += sleep.timeout.min(100_000_000);
         }
@@ -145,11 +197,13 @@ impl World {
             return;
         }
         let at = self.draw(self.inflight.len() as u64) as usize;
-        let io = self.inflight.swap_remove(at);
+        let (io, transfer) = self.inflight.swap_remove(at);
         self.nr_io += 1;
         let ok = self.fail_every == 0 || !self.nr_io.is_multiple_of(self.fail_every);
+        self.contents.end(io, transfer, ok);
         let mut effects = Vec::new();
-        self.machine.io_done(io, ok, CPU, self.now).drain_into(&mut effects);
+        let cpu = self.cpu();
+        self.machine.io_done(io, ok, cpu, self.now).drain_into(&mut effects);
         self.carry_out(effects);
     }
 
@@ -159,7 +213,8 @@ impl World {
         }
         self.now += 1000;
         let mut buffer = Vec::new();
-        let (step, effects) = self.machine.step_daemon(Daemon::Kswapd(NODE), CPU, self.now);
+        let cpu = self.cpu();
+        let (step, effects) = self.machine.step_daemon(Daemon::Kswapd(NODE), cpu, self.now);
         effects.drain_into(&mut buffer);
         match step {
             Step::Continue => {}
@@ -220,7 +275,8 @@ impl World {
             return;
         }
         let mut buffer = Vec::new();
-        let (step, effects) = self.machine.step_daemon(Daemon::Flusher, CPU, self.now);
+        let cpu = self.cpu();
+        let (step, effects) = self.machine.step_daemon(Daemon::Flusher, cpu, self.now);
         effects.drain_into(&mut buffer);
         match step {
             Step::Continue => {}
@@ -230,15 +286,25 @@ impl World {
         self.carry_out(buffer);
     }
 
+    /// One step of a call, with its effects.
+    pub fn step(&mut self, call: &mut Call) -> Step<Outcome> {
+        self.now += 1000;
+        let position = call.position();
+        if let Some((file, _)) = position {
+            self.contents.know_file(&self.machine, file);
+        }
+        let cpu = self.cpu();
+        let mut buffer = Vec::new();
+        let (step, effects) = self.machine.step(call, cpu, self.now);
+        effects.drain_into(&mut buffer);
+        self.carry_out_of(buffer, position);
+        step
+    }
+
     /// Steps a call to its end; daemons and I/O run in between.
     pub fn drive(&mut self, call: &mut Call) -> Outcome {
         for _ in 0..1_000_000 {
-            self.now += 1000;
-            let mut buffer = Vec::new();
-            let (step, effects) = self.machine.step(call, CPU, self.now);
-            effects.drain_into(&mut buffer);
-            self.carry_out(buffer);
-            match step {
+            match self.step(call) {
                 Step::Continue if self.disk_works => {
                     (0..self.disk_speed).for_each(|_| self.complete_one());
                 }
@@ -266,12 +332,52 @@ impl World {
         panic!("a call does not end: livelock");
     }
 
-    /// Touches a page, faulting if need be.
+    /// Touches a page, faulting if need be. What it yields is told as minor and major.
     pub fn access(&mut self, mm: MmId, vma: VmaId, page: u64, write: bool) -> Option<Outcome> {
-        match self.machine.touch(vma, page, write) {
-            Touch::Hit => None,
-            Touch::Fault => Some(self.drive(&mut Call::fault(mm, NODE, vma, page, write))),
+        if self.touch(vma, page, write) {
+            return None;
         }
+        let outcome = self.drive(&mut Call::fault(mm, NODE, vma, page, write));
+        let Outcome::Got(got) = outcome else { return Some(outcome) };
+        // Who has paid for being above `memory.high` may find that it is gone again.
+        if !self.machine.vma(vma).ptes.is_empty() && self.touch(vma, page, write) {
+            self.check_got(got, vma, page);
+        }
+        Some(if got.major { Outcome::Major } else { Outcome::Minor })
+    }
+
+    /// An access without a fault, with its load or store. Says whether that is enough.
+    pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> bool {
+        let hit = self.machine.touch(vma, page, write) == Touch::Hit;
+        if hit {
+            self.contents.access(&self.machine, vma, page, write);
+        }
+        hit
+    }
+
+    /// A fault told of the frame that the entry says.
+    pub fn check_got(&self, got: Got, vma: VmaId, page: u64) {
+        let pte = self.machine.vma(vma).ptes[page as usize];
+        match got.frame {
+            Frame::Zeroes => assert!(pte.is_zero_page() && got.contents == Held::Fresh, "{got:?}"),
+            Frame::At(pfn) => assert!(!pte.is_zero_page() && pte.pfn() == pfn, "{got:?} {pte:?}"),
+        }
+        let of_file = self.machine.vma(vma).backing != Backing::Anon;
+        assert!(!of_file || got.contents != Held::Fresh, "{got:?} of a file");
+    }
+
+    /// MADV_DONTNEED.
+    pub fn discard(&mut self, vma: VmaId, first: u64, nr: u64) {
+        let cpu = self.cpu();
+        self.machine.discard(vma, first, nr, cpu).discard();
+        self.contents.forget(&self.machine, vma, Some((first, first.saturating_add(nr))));
+    }
+
+    /// munmap().
+    pub fn munmap(&mut self, vma: VmaId) {
+        let cpu = self.cpu();
+        self.machine.munmap(vma, cpu).discard();
+        self.contents.forget(&self.machine, vma, None);
     }
 
     pub fn settle(&mut self) {

@@ -300,7 +300,7 @@ impl World {
             task.readahead[file] = state;
         }
         match outcome {
-            Outcome::Minor | Outcome::Major => None,
+            Outcome::Got(_) | Outcome::Minor | Outcome::Major => None,
             Outcome::Block(_) | Outcome::NoBlock => {
                 self.block_allocated(id, op, outcome);
                 None

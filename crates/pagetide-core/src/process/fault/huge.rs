@@ -7,14 +7,14 @@
 //! Invariant: a huge page is mapped only where every entry of the region is still empty.
 
 use super::Fault;
-use crate::call::Outcome;
+use crate::call::{Contents, Outcome};
 use crate::ctx::Ctx;
-use crate::effect::Step;
+use crate::effect::{Effect, Step};
 use crate::page_request::{First, Lack, PageRequest, SlowRequest};
 use crate::process::huge_memory::region_of;
 use crate::process::page_table::Pte;
 use crate::process::Machine;
-use crate::units::HPAGE_PMD_NR;
+use crate::units::{Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 use crate::vmstat::Event;
 
 impl Machine {
@@ -64,10 +64,12 @@ impl Machine {
             return self.begin_pte_fault(fault);
         }
         self.mem.work.pages_zeroed += HPAGE_PMD_NR as u32;
+        self.effects.push(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
         self.map_huge(fault.vma, start, pfn, ctx.memcg, ctx.cpu);
         self.mem.vmstat.count(Event::ThpFaultAlloc);
         self.memcgs[ctx.memcg.idx()].events.thp_fault_alloc += 1;
-        Some(fault.outcome())
+        let own = Pfn(pfn.0 + (fault.page - start) as u32);
+        Some(fault.got(own, Contents::Fresh))
     }
 
     fn huge_fallback(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {

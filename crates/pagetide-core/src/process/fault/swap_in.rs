@@ -218,7 +218,7 @@ impl Machine {
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, fault.write));
         let at = Slot { owner: fault.vma.0, index: fault.page as u32, store: Store::Swap };
         self.take_from_swap_cache(pfn, at, fault.write, ctx);
-        Some(fault.outcome())
+        Some(fault.got_kept(pfn))
     }
 }
 
@@ -284,7 +284,13 @@ mod tests {
 
         /// Reads pages; returns which of them were major faults.
         fn majors(&mut self, pages: impl Iterator<Item = u64>) -> Vec<u64> {
-            pages.filter(|&page| self.fault(page, false) == Outcome::Major).collect()
+            pages.filter(|&page| self.is_major(page)).collect()
+        }
+
+        fn is_major(&mut self, page: u64) -> bool {
+            let outcome = self.fault(page, false);
+            let Outcome::Got(got) = outcome else { panic!("{outcome:?}") };
+            got.major
         }
 
         fn slot(&self, page: u64) -> SwapSlot {
@@ -352,7 +358,7 @@ mod tests {
         let page = &mut world.machine.mem.pages[pfn.idx()];
         page.clear(PageFlags::READAHEAD);
         page.set(PageFlags::RECLAIM);
-        assert_eq!(world.fault(101, false), Outcome::Minor);
+        assert!(!world.is_major(101));
         assert_eq!(world.count(Event::SwapRaHit), 1);
         assert!(!world.machine.mem.pages[pfn.idx()].has(PageFlags::RECLAIM));
     }
@@ -377,7 +383,7 @@ mod tests {
             .filter(|&page| page != 100 && world.slot(page).0 / 8 == slot / 8)
             .collect();
         assert!(!ahead.is_empty());
-        assert_eq!(world.fault(100, false), Outcome::Major);
+        assert!(world.is_major(100));
         let cached = (0..SWAPPED)
             .filter(|&page| page != 100 && world.cached(page).is_some())
             .collect::<Vec<_>>();

@@ -1,0 +1,393 @@
+//! What frames, swap slots and disks hold, beside what they ought to hold.
+//!
+//! A page is four numbers, one for each quarter; a number stands for the bytes that were last written there.
+//! Effects move numbers. Stores and write() put new ones both where the machine says and into a model that
+//! knows nothing of frames: address space and page, file and page. What is read must be what the model has.
+//!
+//! Invariant: no two writes have the same number, so that nobody's bytes are taken for another's.
+
+use pagetide_core::effect::{Effect, Io};
+use pagetide_core::page::PageFlags;
+use pagetide_core::process::page_table::{Backing, Pte, VmaId};
+use pagetide_core::process::Machine;
+use pagetide_core::units::{FileId, Pfn};
+use std::collections::BTreeMap;
+
+/// The quarters of a page.
+pub type Bytes = [u64; 4];
+
+const ZEROES: Bytes = [0; 4];
+
+/// What a file's page ought to hold.
+#[derive(Clone, Copy)]
+struct FilePage {
+    last: Bytes,
+    /// What the disk has, if a write of the page failed: Linux drops the dirty state then, so that the last
+    /// write is lost when the page leaves memory (`io_done`).
+    lost_to: Option<Bytes>,
+}
+
+/// I/O under way: its frames, and what they held when it began, if the disk was quick to take it.
+pub struct Transfer {
+    frames: Vec<Pfn>,
+    taken: Option<Vec<Bytes>>,
+}
+
+#[derive(Default)]
+pub struct Contents {
+    frames: Vec<Bytes>,
+    slots: BTreeMap<u32, Bytes>,
+    disk: BTreeMap<(u32, u32), Bytes>,
+    /// The size that a file began with, and whether it was of holes.
+    files: BTreeMap<u32, (u64, bool)>,
+    anon: BTreeMap<(u32, u64), Bytes>,
+    cached: BTreeMap<(u32, u32), FilePage>,
+    /// Blocks of kernel memory: order, and what the kernel has written to each frame.
+    blocks: BTreeMap<u32, (u8, u64)>,
+    page_bytes: u64,
+    nr_writes: u64,
+    /// Loads and pieces that were found to hold what they should.
+    pub nr_checked: u64,
+}
+
+impl Contents {
+    pub fn new(machine: &Machine) -> Contents {
+        let mut contents =
+            Contents { page_bytes: machine.page_size().bytes(), ..Default::default() };
+        // What firmware has left is not zeroes.
+        contents.frames = (0..machine.mem.pages.len()).map(|_| contents.garbage()).collect();
+        contents
+    }
+
+    /// A number that nothing else has.
+    fn fresh(&mut self) -> u64 {
+        self.nr_writes += 1;
+        self.nr_writes
+    }
+
+    fn garbage(&mut self) -> Bytes {
+        let number = self.fresh() | 1 << 62;
+        [number; 4]
+    }
+
+    /// What a file held before anybody wrote to it; asked before it can grow.
+    pub fn know_file(&mut self, machine: &Machine, file: FileId) {
+        let now = machine.file(file);
+        self.files.entry(file.0).or_insert((now.size, now.sparse));
+    }
+
+    fn at_first(&self, file: u32, index: u32) -> Bytes {
+        let (size, sparse) = self.files.get(&file).copied().unwrap_or((0, true));
+        let number = 1 << 61 | u64::from(file) << 40 | u64::from(index) << 4;
+        let quarter = self.page_bytes / 4;
+        core::array::from_fn(|at| {
+            let start = u64::from(index) * self.page_bytes + at as u64 * quarter;
+            if sparse || start >= size {
+                0
+            } else {
+                number | at as u64
+            }
+        })
+    }
+
+    fn on_disk(&self, file: u32, index: u32) -> Bytes {
+        let written = self.disk.get(&(file, index)).copied();
+        written.unwrap_or_else(|| self.at_first(file, index))
+    }
+
+    fn of_file(&self, file: u32, index: u32) -> FilePage {
+        let known = self.cached.get(&(file, index)).copied();
+        known.unwrap_or_else(|| FilePage { last: self.at_first(file, index), lost_to: None })
+    }
+
+    // ---- effects ----
+
+    /// Carries out an effect that has to be at once. `position`: the file of the call, and how far it had come.
+    pub fn perform(&mut self, effect: &Effect, position: &mut Option<(FileId, u64)>) {
+        match *effect {
+            Effect::Zero { frame, order } => {
+                self.frames[frame.idx()..frame.idx() + (1 << order)].fill(ZEROES);
+            }
+            Effect::CollapsePage { from, to } => self.frames[to.idx()] = self.frames[from.idx()],
+            Effect::ReadOut { frame, offset, len } => {
+                let (file, index) = self.piece(position, offset, len);
+                let found = self.frames[frame.idx()];
+                self.check_file(file, index, found, "read()");
+            }
+            Effect::WriteIn { frame, offset, len } => {
+                let (file, index) = self.piece(position, offset, len);
+                self.write_in(file, index, frame, offset.into(), len.into());
+            }
+            _ => {}
+        }
+    }
+
+    /// The page that a piece of a call belongs to; the call has come to its end.
+    fn piece(&self, position: &mut Option<(FileId, u64)>, offset: u32, len: u32) -> (u32, u32) {
+        let (file, pos) = position.as_mut().expect("a piece of a read() or write()");
+        assert_eq!(*pos % self.page_bytes, u64::from(offset), "pieces come in order");
+        assert!(len > 0 && u64::from(offset + len) <= self.page_bytes);
+        let index = (*pos / self.page_bytes) as u32;
+        *pos += u64::from(len);
+        (file.0, index)
+    }
+
+    /// The bytes of a page of a file are these. Says what was expected.
+    fn check_file(&mut self, file: u32, index: u32, found: Bytes, by: &str) {
+        let page = self.of_file(file, index);
+        self.nr_checked += 1;
+        if found == page.last {
+            return;
+        }
+        assert!(
+            page.lost_to == Some(found),
+            "{by}: page {index} of file {file} holds {found:x?}, not {:x?} (lost: {:x?})",
+            page.last,
+            page.lost_to,
+        );
+        self.cached.insert((file, index), FilePage { last: found, lost_to: None });
+    }
+
+    fn write_in(&mut self, file: u32, index: u32, frame: Pfn, offset: u64, len: u64) {
+        let quarter = self.page_bytes / 4;
+        let number = self.fresh();
+        let mut page = self.of_file(file, index);
+        let found = self.frames[frame.idx()];
+        let is_whole = |at: u64| offset <= at * quarter && (at + 1) * quarter <= offset + len;
+        let is_apart = |at: u64| (at + 1) * quarter <= offset || offset + len <= at * quarter;
+        let agrees =
+            |with: &Bytes| (0..4).all(|at| is_whole(at) || found[at as usize] == with[at as usize]);
+        if !agrees(&page.last) {
+            let lost = page.lost_to.filter(|lost| agrees(lost));
+            page.last = lost.unwrap_or_else(|| {
+                panic!(
+                    "write(): page {index} of file {file} held {found:x?}, not {:x?}, around {offset}+{len}",
+                    page.last
+                )
+            });
+        }
+        for at in 0..4 {
+            if !is_apart(at) {
+                // A quarter written in part holds a mixture.
+                let old = if is_whole(at) { 0 } else { page.last[at as usize] };
+                page.last[at as usize] = old.rotate_left(7).wrapping_mul(31) ^ number;
+            }
+        }
+        self.frames[frame.idx()] = page.last;
+        self.cached.insert((file, index), FilePage { last: page.last, lost_to: None });
+    }
+
+    /// I/O begins. `early`: the disk has its bytes at once, else when it ends.
+    pub fn begin(&mut self, machine: &Machine, io: Io, early: bool) -> Transfer {
+        if let Io::ReadFile { file, .. } | Io::WriteFile { file, .. } = io {
+            self.know_file(machine, file);
+        }
+        let cached = |file: FileId, index, nr, flag| -> Vec<Pfn> {
+            let frame = |at| {
+                let pfn = machine.file(file).get(at).expect("a page under I/O is cached");
+                assert!(machine.mem.pages[pfn.idx()].has(flag), "{pfn:?}: {io:?}");
+                pfn
+            };
+            (index..index + nr).map(frame).collect()
+        };
+        let (frames, writes) = match io {
+            Io::ReadFile { file, index, nr } => (cached(file, index, nr, PageFlags::LOCKED), false),
+            Io::WriteFile { file, index, nr } => {
+                (cached(file, index, nr, PageFlags::WRITEBACK), true)
+            }
+            Io::SwapIn { pfn, .. } => (vec![pfn], false),
+            Io::SwapOut { pfn, .. } => (vec![pfn], true),
+        };
+        let taken = (writes && early).then(|| self.held(&frames));
+        Transfer { frames, taken }
+    }
+
+    fn held(&self, frames: &[Pfn]) -> Vec<Bytes> {
+        frames.iter().map(|pfn| self.frames[pfn.idx()]).collect()
+    }
+
+    /// I/O ends, before the machine hears of it. A request that fails leaves anything where it went.
+    pub fn end(&mut self, io: Io, transfer: Transfer, ok: bool) {
+        let Transfer { frames, taken } = transfer;
+        let written = taken.unwrap_or_else(|| self.held(&frames));
+        match io {
+            Io::ReadFile { file, index, .. } => {
+                for (at, pfn) in (index..).zip(frames) {
+                    let read = if ok { self.on_disk(file.0, at) } else { self.garbage() };
+                    self.frames[pfn.idx()] = read;
+                }
+            }
+            Io::WriteFile { file, index, .. } => {
+                for (at, new) in (index..).zip(written) {
+                    self.end_file_write(file.0, at, new, ok);
+                }
+            }
+            Io::SwapIn { slot, pfn } => {
+                let read = self.slots.get(&slot.0).copied().filter(|_| ok);
+                self.frames[pfn.idx()] = read.unwrap_or_else(|| self.garbage());
+            }
+            Io::SwapOut { slot, .. } => {
+                let new = if ok { written[0] } else { self.garbage() };
+                self.slots.insert(slot.0, new);
+            }
+        }
+    }
+
+    fn end_file_write(&mut self, file: u32, index: u32, new: Bytes, ok: bool) {
+        let mut page = self.of_file(file, index);
+        if ok {
+            page.lost_to = None;
+            self.disk.insert((file, index), new);
+        } else {
+            // Half of it got there.
+            let old = self.on_disk(file, index);
+            let torn = [new[0], new[1], old[2], old[3]];
+            self.disk.insert((file, index), torn);
+            page.lost_to = Some(torn);
+        }
+        self.cached.insert((file, index), page);
+    }
+
+    /// A copy begins; what it copies, if it is quick.
+    pub fn begin_copy(&self, from: Pfn, early: bool) -> Option<Bytes> {
+        early.then(|| self.frames[from.idx()])
+    }
+
+    /// A copy ends.
+    pub fn end_copy(&mut self, from: Pfn, to: Pfn, taken: Option<Bytes>, ok: bool) {
+        let copied = taken.unwrap_or(self.frames[from.idx()]);
+        self.frames[to.idx()] = if ok { copied } else { self.garbage() };
+    }
+
+    // ---- programs ----
+
+    /// A load by a program, or a store. Its entry allows it.
+    pub fn access(&mut self, machine: &Machine, vma: VmaId, page: u64, write: bool) {
+        let mapping = machine.vma(vma);
+        let pte = mapping.ptes[page as usize];
+        let found = self.behind(pte);
+        let what = format!("{vma:?} page {page} ({pte:?})");
+        match mapping.backing {
+            Backing::Anon => {
+                let held = self.anon.get(&(vma.0, page)).copied().unwrap_or(ZEROES);
+                assert!(found == held, "{what} holds {found:x?}, not {held:x?}");
+            }
+            Backing::File(file) => {
+                self.know_file(machine, file);
+                self.check_file(file.0, page as u32, found, &what);
+            }
+        }
+        self.nr_checked += 1;
+        if !write {
+            return;
+        }
+        assert!(pte.is_dirty() && !pte.is_zero_page(), "{what} is written to");
+        let mut new = found;
+        let number = self.fresh();
+        new[(number % 4) as usize] = number;
+        self.frames[pte.pfn().idx()] = new;
+        match mapping.backing {
+            Backing::Anon => {
+                self.anon.insert((vma.0, page), new);
+            }
+            Backing::File(file) => {
+                self.cached.insert((file.0, page as u32), FilePage { last: new, lost_to: None });
+            }
+        }
+    }
+
+    fn behind(&self, pte: Pte) -> Bytes {
+        if pte.is_zero_page() {
+            ZEROES
+        } else {
+            self.frames[pte.pfn().idx()]
+        }
+    }
+
+    /// A program has given up pages: those that are gone read as zeroes. `None`: the whole mapping.
+    pub fn forget(&mut self, machine: &Machine, vma: VmaId, pages: Option<(u64, u64)>) {
+        let (first, end) = pages.unwrap_or((0, u64::MAX));
+        let ptes = &machine.vma(vma).ptes;
+        let gone = |page: u64| ptes.get(page as usize).is_none_or(|pte| pte.is_empty());
+        self.anon
+            .retain(|&(at, page), _| at != vma.0 || !(first..end).contains(&page) || !gone(page));
+    }
+
+    /// The kernel has got a block, and writes to it.
+    pub fn hold_block(&mut self, pfn: Pfn, order: u8) {
+        let number = self.fresh();
+        self.frames[pfn.idx()..pfn.idx() + (1 << order)].fill([number; 4]);
+        self.blocks.insert(pfn.0, (order, number));
+    }
+
+    /// The kernel gives a block back: nobody has written to it.
+    pub fn free_block(&mut self, pfn: Pfn) {
+        if let Some((order, number)) = self.blocks.remove(&pfn.0) {
+            for at in pfn.idx()..pfn.idx() + (1 << order) {
+                assert!(self.frames[at] == [number; 4], "kernel memory at {at} was overwritten");
+            }
+        }
+    }
+
+    // ---- everything at once ----
+
+    /// Everything is where the machine says, as it ought to be. Changes nothing.
+    pub fn verify(&self, machine: &Machine, vmas: &[VmaId]) {
+        for &vma in vmas {
+            let mapping = machine.vma(vma);
+            for table in mapping.tables.iter().filter(|table| table.is_some()) {
+                // Its entries are the machine's; the frame is nobody else's.
+                assert!(
+                    self.frames[table.idx()] == ZEROES,
+                    "table {table:?} of {vma:?} was overwritten"
+                );
+            }
+            if mapping.backing != Backing::Anon {
+                continue;
+            }
+            for (page, pte) in mapping.ptes.iter().enumerate() {
+                let held = self.anon.get(&(vma.0, page as u64)).copied().unwrap_or(ZEROES);
+                let found = self.anywhere(machine, *pte);
+                assert!(
+                    found.is_none_or(|found| found == held),
+                    "{vma:?} page {page} ({pte:?}) is {found:x?}, not {held:x?}"
+                );
+            }
+        }
+        for (&(file, index), page) in &self.cached {
+            let frame = machine.file(FileId(file)).get(index);
+            let found = match frame.map(|pfn| (pfn, &machine.mem.pages[pfn.idx()])) {
+                None => self.on_disk(file, index),
+                Some((pfn, at)) if at.has(PageFlags::UPTODATE) => self.frames[pfn.idx()],
+                Some(_) => continue,
+            };
+            assert!(
+                found == page.last || page.lost_to == Some(found),
+                "page {index} of file {file} (in {frame:?}) is {found:x?}, not {:x?} (lost: {:x?})",
+                page.last,
+                page.lost_to
+            );
+        }
+    }
+
+    /// The bytes of a page of anonymous memory, wherever they are. `None`: on their way from swap.
+    fn anywhere(&self, machine: &Machine, pte: Pte) -> Option<Bytes> {
+        if pte.is_empty() {
+            return Some(ZEROES);
+        }
+        if pte.is_present() {
+            return Some(self.behind(pte));
+        }
+        if let Some((pfn, _)) = pte.migrating() {
+            return Some(self.frames[pfn.idx()]);
+        }
+        let slot = pte.swap_slot().expect("an entry is one of these");
+        match machine.swap().cached(slot) {
+            Some(pfn) if machine.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) => {
+                Some(self.frames[pfn.idx()])
+            }
+            Some(_) => None,
+            None => Some(self.slots.get(&slot.0).copied().unwrap_or([1 << 63; 4])),
+        }
+    }
+}
