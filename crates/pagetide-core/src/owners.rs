@@ -132,7 +132,7 @@ pub trait Owners: Sized {
     fn moved(&mut self, at: Slot, from: Pfn, to: Pfn, young: bool) -> u16;
 
     /// A huge page becomes 512 small ones in place.
-    fn split(&mut self, at: Slot);
+    fn split(&mut self, _at: Slot) {}
 
     /// Whether the disks of the owners' own stores are too busy writing to take more (up to 5.14).
     fn is_write_congested(&self) -> bool {
@@ -207,17 +207,19 @@ pub trait Owners: Sized {
         false
     }
 
+    // The next four are asked of owners that have stores of their own.
+
     /// A page of an own store has been written to.
-    fn dirtied(manager: &mut Manager<Self>, pfn: Pfn);
+    fn dirtied(_manager: &mut Manager<Self>, _pfn: Pfn) {}
 
     /// Write a dirty page of an own store, so that it can go.
-    fn write_page(manager: &mut Manager<Self>, pfn: Pfn);
+    fn write_page(_manager: &mut Manager<Self>, _pfn: Pfn) {}
 
     /// A clean page of an own store goes; its place keeps the shadow.
-    fn evict(manager: &mut Manager<Self>, pfn: Pfn, shadow: Shadow, cpu: Cpu);
+    fn evict(_manager: &mut Manager<Self>, _pfn: Pfn, _shadow: Shadow, _cpu: Cpu) {}
 
     /// An I/O of an own store has ended.
-    fn io_done(manager: &mut Manager<Self>, io: Io, ok: bool, cpu: Cpu);
+    fn io_done(_manager: &mut Manager<Self>, _io: Io, _ok: bool, _cpu: Cpu) {}
 
     /// Time has passed, and I/O has ended.
     fn tick(_manager: &mut Manager<Self>, _now: Nanos) {}

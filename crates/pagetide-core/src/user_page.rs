@@ -110,6 +110,15 @@ impl<O: Owners> Manager<O> {
         self.free_user_page(pfn, cpu);
     }
 
+    /// Frees the swap-cache page of a slot that no entry refers to any more.
+    pub(crate) fn free_cached_swap_page(&mut self, slot: SwapSlot, cpu: Cpu) {
+        if let Some(pfn) = self.swap.cached(slot) {
+            if self.mem.pages[pfn.idx()].mapcount == 0 {
+                self.free_anon_page(pfn, cpu);
+            }
+        }
+    }
+
     /// Gives a page that left its owner back to the allocator, a huge one whole.
     pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
         let huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);

@@ -16,7 +16,7 @@ use crate::effect::Effects;
 use crate::page::PageFlags;
 use crate::process::page_table::{Advice, Backing, Pte, VmaId};
 use crate::process::Machine;
-use crate::units::{Cpu, Pfn, SwapSlot, HPAGE_PMD_NR};
+use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
 use crate::vmstat::NodeStat;
 
 impl Machine {
@@ -135,14 +135,5 @@ impl Machine {
         self.stat_dec(table, NodeStat::NrPageTablePages);
         self.uncharge_table(cpu, table);
         self.mem.free_page(cpu, table, 0);
-    }
-
-    /// Frees the swap-cache page of a slot that no entry refers to any more.
-    fn free_cached_swap_page(&mut self, slot: SwapSlot, cpu: Cpu) {
-        if let Some(pfn) = self.swap.cached(slot) {
-            if self.mem.pages[pfn.idx()].mapcount == 0 {
-                self.free_anon_page(pfn, cpu);
-            }
-        }
     }
 }

@@ -1,0 +1,523 @@
+//! Owners for who embeds the manager: tables of entries that threads share with it.
+//!
+//! Linux: an address space of anonymous memory, seen from user space: page-table entries, `get_user_pages`,
+//! `FOLL_PIN`. A tenant has a table with an [`Entry`] a page, which is one atomic word. A thread *pins* a page
+//! that is there with one atomic operation and without any lock; the manager, which is behind one, takes
+//! pages away only while nobody has them pinned. A page that is not there is asked for with [`Call::get`].
+//!
+//! Invariant: a present entry's frame names the entry back (`Page::{mapping, index}`) and has a `mapcount`
+//! of 1; an entry with a pin is present.
+
+use crate::audit::violation::{check, Violation};
+use crate::call::{Contents, Frame, Got, Outcome};
+use crate::ctx::Ctx;
+use crate::digest::Digest;
+use crate::effect::{Effect, Effects, Sleep, Step};
+use crate::gfp::Gfp;
+use crate::manager::Manager;
+use crate::memcg::Within;
+use crate::owners::{Gone, Owners, References, Slot, Store, Unmapped};
+use crate::page::PageFlags;
+use crate::page_request::{PageRequest, SlowRequest};
+use crate::units::{Asker, Cpu, MemcgId, NodeId, Pfn, SwapSlot};
+use crate::vmstat::Event;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// A request in progress, of a tenant.
+pub type Call = crate::call::Call<Get>;
+
+const PRESENT: u64 = 1 << 63;
+const YOUNG: u64 = 1 << 62;
+const DIRTY: u64 = 1 << 61;
+const MOVING: u64 = 1 << 60;
+const SWAPPED: u64 = 1 << 59;
+const PIN: u64 = 1 << 32;
+const PINS: u64 = (1 << 24) - 1;
+const WHERE: u64 = u32::MAX as u64;
+
+/// One page of a tenant, as its threads and the manager see it.
+///
+/// Bits: 0-31 the frame, or the slot of swap; 32-55 pins; 59 in swap; 60 on its way to another frame; 61
+/// written, and writable without asking; 62 used since last asked; 63 there.
+#[derive(Debug, Default)]
+pub struct Entry(AtomicU64);
+
+impl Entry {
+    /// Pins the page if it is there (and has been written to, if it is to be written): its frame, which stays
+    /// the page's until [`Entry::unpin`]. One atomic operation, a second one if nobody has used the page
+    /// since reclaim last looked. `None`: ask for it ([`Call::get`]).
+    #[inline]
+    pub fn pin(&self, write: bool) -> Option<Pfn> {
+        let was = self.0.fetch_add(PIN, Ordering::Acquire);
+        let wanted = if write { PRESENT | DIRTY } else { PRESENT };
+        if was & wanted != wanted {
+            self.0.fetch_sub(PIN, Ordering::Release);
+            return None;
+        }
+        if was & YOUNG == 0 {
+            self.0.fetch_or(YOUNG, Ordering::Relaxed);
+        }
+        Some(Pfn((was & WHERE) as u32))
+    }
+
+    /// Ends a pin; what was written to the page before is written.
+    #[inline]
+    pub fn unpin(&self) {
+        let was = self.0.fetch_sub(PIN, Ordering::Release);
+        debug_assert!(was / PIN & PINS > 0, "nobody has the page pinned");
+    }
+
+    /// Whether the page is in memory, at this moment.
+    pub fn is_present(&self) -> bool {
+        self.0.load(Ordering::Acquire) & PRESENT != 0
+    }
+
+    /// Whether somebody has the page pinned.
+    pub fn is_pinned(&self) -> bool {
+        self.0.load(Ordering::Acquire) / PIN & PINS > 0
+    }
+
+    /// Changes everything but the pins. `None` leaves the entry as it is. Gives what was there.
+    fn change(&self, f: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
+        let keeping_pins = |was: u64| f(was).map(|new| new & !(PINS * PIN) | was & (PINS * PIN));
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, keeping_pins)
+    }
+
+    /// Makes the entry that of a frame, pinned once.
+    fn map_pinned(&self, pfn: Pfn, write: bool) {
+        let dirty = if write { DIRTY } else { 0 };
+        self.0.fetch_add(PIN, Ordering::AcqRel);
+        let _ = self.change(|_| Some(PRESENT | YOUNG | dirty | u64::from(pfn.0)));
+    }
+
+    fn load(&self) -> State {
+        let word = self.0.load(Ordering::Acquire);
+        let place = (word & WHERE) as u32;
+        match word & (PRESENT | MOVING | SWAPPED) {
+            PRESENT => State::There { pfn: Pfn(place), dirty: word & DIRTY != 0 },
+            MOVING => State::Moving(Pfn(place)),
+            SWAPPED => State::InSwap(SwapSlot(place)),
+            _ => State::Empty,
+        }
+    }
+}
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing was ever there.
+    Empty,
+    /// The page is in a frame.
+    There { pfn: Pfn, dirty: bool },
+    /// The page is in swap.
+    InSwap(SwapSlot),
+    /// The page leaves this frame.
+    Moving(Pfn),
+}
+
+/// A tenant, by number; the number is used again when the tenant is gone.
+pub type TenantId = Asker;
+
+/// Why a tenant cannot be made or removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TenantError {
+    /// There is no such group.
+    NoGroup,
+    /// There is no such tenant.
+    NoTenant,
+    /// More pages than an owner can have (2^32 - 1).
+    TooLarge,
+    /// Somebody has a page of its pinned.
+    Pinned,
+}
+
+impl core::fmt::Display for TenantError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            TenantError::NoGroup => "there is no such group",
+            TenantError::NoTenant => "there is no such tenant",
+            TenantError::TooLarge => "a tenant has at most 4294967295 pages",
+            TenantError::Pinned => "a page of the tenant is pinned",
+        })
+    }
+}
+
+impl core::error::Error for TenantError {}
+
+#[derive(Clone, Debug)]
+struct Tenant {
+    memcg: MemcgId,
+    entries: Arc<[Entry]>,
+    nr_over_high: u64,
+}
+
+/// The tenants of a manager.
+#[derive(Debug, Default)]
+pub struct Slots {
+    tenants: Vec<Option<Tenant>>,
+}
+
+impl Slots {
+    /// No tenants.
+    pub fn new() -> Slots {
+        Slots::default()
+    }
+
+    fn entry(&self, at: Slot) -> Option<&Entry> {
+        self.tenants.get(at.owner as usize)?.as_ref()?.entries.get(at.index as usize)
+    }
+
+    fn tenant_mut(&mut self, tenant: TenantId) -> Option<&mut Tenant> {
+        self.tenants.get_mut(tenant.idx())?.as_mut()
+    }
+}
+
+/// A page of a tenant's, to be brought and pinned.
+#[derive(Clone, Debug)]
+pub struct Get {
+    index: u32,
+    write: bool,
+    begun: bool,
+    major: bool,
+}
+
+impl Call {
+    /// A page of a tenant, for a thread that runs on `node`, to be written or only read. Ends as
+    /// [`Outcome::Got`], the page pinned once ([`Entry::unpin`] ends that), or as [`Outcome::NoMemory`],
+    /// nobody being killed for it, or [`Outcome::IoError`].
+    pub fn get(tenant: TenantId, node: NodeId, index: u32, write: bool) -> Call {
+        Call::of_owner(tenant, node, Get { index, write, begun: false, major: false })
+    }
+}
+
+impl Manager<Slots> {
+    /// Adds a tenant with so many pages, which a group pays for. Its entries are for its threads to share.
+    ///
+    /// # Errors
+    /// [`TenantError::NoGroup`], [`TenantError::TooLarge`].
+    pub fn create_tenant(
+        &mut self,
+        memcg: MemcgId,
+        pages: u64,
+    ) -> Result<(TenantId, Arc<[Entry]>), TenantError> {
+        if !self.memcg_is_online(memcg) {
+            return Err(TenantError::NoGroup);
+        }
+        let pages = u32::try_from(pages).map_err(|_| TenantError::TooLarge)?;
+        let entries: Arc<[Entry]> = (0..pages).map(|_| Entry::default()).collect();
+        let tenant = Tenant { memcg, entries: entries.clone(), nr_over_high: 0 };
+        let tenants = &mut self.owners.tenants;
+        let at = tenants.iter().position(Option::is_none).unwrap_or(tenants.len());
+        if at == tenants.len() {
+            tenants.push(None);
+        }
+        tenants[at] = Some(tenant);
+        self.memcgs[memcg.idx()].nr_tasks += 1;
+        Ok((Asker(at as u32), entries))
+    }
+
+    /// Removes a tenant: its pages and slots of swap are free, and its number is used again.
+    ///
+    /// # Errors
+    /// [`TenantError::NoTenant`]; [`TenantError::Pinned`], and nothing has changed.
+    pub fn remove_tenant(&mut self, id: TenantId, cpu: Cpu) -> Result<Effects<'_>, TenantError> {
+        let tenant = self.owners.tenant_mut(id).ok_or(TenantError::NoTenant)?;
+        if tenant.entries.iter().any(Entry::is_pinned) {
+            return Err(TenantError::Pinned);
+        }
+        let memcg = tenant.memcg;
+        let entries = tenant.entries.clone();
+        for entry in entries.iter() {
+            let state = entry.load();
+            let _ = entry.change(|_| Some(0));
+            match state {
+                State::Empty | State::Moving(_) => {}
+                State::There { pfn, .. } => {
+                    self.page_remove_rmap(pfn);
+                    self.free_anon_page(pfn, cpu);
+                }
+                State::InSwap(slot) => {
+                    self.swap_unmap(slot);
+                    self.free_cached_swap_page(slot, cpu);
+                }
+            }
+        }
+        self.owners.tenants[id.idx()] = None;
+        self.memcgs[memcg.idx()].nr_tasks -= 1;
+        Ok(self.hand_out())
+    }
+
+    fn get_step(
+        &mut self,
+        get: &mut Get,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        if !core::mem::replace(&mut get.begun, true) {
+            self.mem.vmstat.count(Event::Pgfault);
+            self.memcgs[ctx.memcg.idx()].events.pgfault += 1;
+            self.mem.work.faults += 1;
+        }
+        let at = Slot { owner: ctx.asker.0, index: get.index, store: Store::Swap };
+        loop {
+            let Some(entry) = self.owners.entry(at) else { return Step::Done(Outcome::NoMemory) };
+            let done = match entry.load() {
+                State::There { pfn, dirty } => {
+                    if get.write && !dirty {
+                        self.reuse_page(at, pfn);
+                        continue;
+                    }
+                    // What is there stays while we look: only the manager takes it away.
+                    match entry.pin(get.write) {
+                        Some(pfn) => Some(self.got(get, pfn, Contents::Kept)),
+                        None => None,
+                    }
+                }
+                State::Moving(pfn) => {
+                    self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+                    Some(Step::Wait(Sleep::on_page(pfn)))
+                }
+                State::InSwap(slot) => self.get_from_swap(get, at, slot, slow, ctx),
+                State::Empty => self.get_fresh(get, at, slow, ctx),
+            };
+            if let Some(step) = done {
+                return step;
+            }
+        }
+    }
+
+    fn got(&self, get: &Get, pfn: Pfn, contents: Contents) -> Step<Outcome> {
+        let contents = if get.major { Contents::Read } else { contents };
+        Step::Done(Outcome::Got(Got { frame: Frame::At(pfn), contents, major: get.major }))
+    }
+
+    /// The page is about to be written: what is in swap of it is stale.
+    fn reuse_page(&mut self, at: Slot, pfn: Pfn) {
+        let page = &self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
+            self.delete_from_swap_cache(pfn, Default::default());
+        }
+        self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
+        if let Some(entry) = self.owners.entry(at) {
+            entry.0.fetch_or(DIRTY | YOUNG, Ordering::AcqRel);
+        }
+        self.mem.work.ptes_set += 1;
+    }
+
+    fn get_fresh(
+        &mut self,
+        get: &Get,
+        at: Slot,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE.with(Gfp::ZERO), ctx.memcg);
+        let pfn = match self.request_page(ctx, slow, request) {
+            Step::Continue => return Some(Step::Continue),
+            Step::Wait(sleep) => return Some(Step::Wait(sleep)),
+            Step::Done(Ok(pfn)) => pfn,
+            Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
+        };
+        match self.owners.entry(at) {
+            Some(entry) if entry.load() == State::Empty => entry.map_pinned(pfn, true),
+            // Somebody was faster.
+            _ => {
+                self.discard_charged(ctx.cpu, pfn, ctx.memcg);
+                return None;
+            }
+        }
+        self.mem.work.pages_zeroed += 1;
+        self.effects.push(Effect::Zero { frame: pfn, order: 0 });
+        self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
+        self.page_add_rmap(pfn);
+        self.mem.work.ptes_set += 1;
+        self.folio_add_lru(ctx.cpu, pfn);
+        Some(self.got(get, pfn, Contents::Fresh))
+    }
+
+    fn get_from_swap(
+        &mut self,
+        get: &mut Get,
+        at: Slot,
+        slot: SwapSlot,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        self.mem.work.cache_ops += 1;
+        let Some(pfn) = self.swap.cached(slot) else {
+            if get.major {
+                // Read for this request, and gone again, or the read has failed.
+                get.major = false;
+            }
+            return match self.read_swap_page(slot, true, slow, ctx) {
+                Err(Some(step)) => Some(step),
+                Err(None) => Some(Step::Done(Outcome::NoMemory)),
+                Ok(()) => {
+                    get.major = true;
+                    self.mem.vmstat.count(Event::Pgmajfault);
+                    self.memcgs[ctx.memcg.idx()].events.pgmajfault += 1;
+                    None
+                }
+            };
+        };
+        let page = &mut self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::LOCKED) {
+            page.set(PageFlags::WAITERS);
+            return Some(Step::Wait(Sleep::on_page(pfn)));
+        }
+        if !page.has(PageFlags::UPTODATE) {
+            return Some(Step::Done(Outcome::IoError));
+        }
+        self.owners.entry(at)?.map_pinned(pfn, get.write);
+        self.mem.work.ptes_set += 1;
+        self.take_from_swap_cache(pfn, at, get.write, ctx);
+        Some(self.got(get, pfn, Contents::Kept))
+    }
+}
+
+impl Owners for Slots {
+    type Request = Get;
+
+    #[inline]
+    fn prefetch(&self, at: Slot) -> u32 {
+        self.entry(at).map_or(0, |entry| entry.0.load(Ordering::Relaxed) as u32)
+    }
+
+    fn referenced(&mut self, at: Slot, _mapcount: u16, _huge: bool, within: Within) -> References {
+        let Some(tenant) = self.tenants.get(at.owner as usize).and_then(Option::as_ref) else {
+            return References::default();
+        };
+        let Some(entry) = tenant.entries.get(at.index as usize) else {
+            return References::default();
+        };
+        let nr = if within.contains(|| tenant.memcg) {
+            let was = entry.0.fetch_and(!YOUNG, Ordering::AcqRel);
+            u32::from(was & YOUNG != 0 || was / PIN & PINS > 0)
+        } else {
+            0
+        };
+        References { nr, executable: false, nr_looked_at: 1 }
+    }
+
+    fn unmap(&mut self, at: Slot, _mapcount: u16, to: Gone) -> Unmapped {
+        let Some(entry) = self.entry(at) else { return Unmapped::default() };
+        let was = entry.change(|was| {
+            let is_free = was & PRESENT != 0 && was / PIN & PINS == 0;
+            is_free.then_some(match to {
+                Gone::Swapped(slot) => SWAPPED | u64::from(slot.0),
+                Gone::Moving(from) => MOVING | was & DIRTY | u64::from(from.0),
+                Gone::Unmapped => was,
+            })
+        });
+        match was {
+            Ok(was) => Unmapped {
+                nr: 1,
+                dirty: was & DIRTY != 0,
+                young: was & YOUNG != 0,
+                nr_looked_at: 1,
+            },
+            // Pinned.
+            Err(_) => Unmapped { nr_looked_at: 1, ..Unmapped::default() },
+        }
+    }
+
+    fn moved(&mut self, at: Slot, from: Pfn, to: Pfn, young: bool) -> u16 {
+        let Some(entry) = self.entry(at) else { return 0 };
+        let young = if young { YOUNG } else { 0 };
+        let is_it = MOVING | u64::from(from.0);
+        let moved = entry.change(|was| {
+            let is_moving = was & (PRESENT | MOVING | WHERE) == is_it;
+            is_moving.then_some(PRESENT | young | was & DIRTY | u64::from(to.0))
+        });
+        u16::from(moved.is_ok())
+    }
+
+    fn asks(&mut self, asker: Asker) -> MemcgId {
+        self.payer(asker).unwrap_or(Manager::<Slots>::ROOT)
+    }
+
+    fn payer(&self, asker: Asker) -> Option<MemcgId> {
+        Some(self.tenants.get(asker.idx())?.as_ref()?.memcg)
+    }
+
+    fn note_over_high(&mut self, asker: Asker, nr: u64) {
+        if let Some(tenant) = self.tenant_mut(asker) {
+            tenant.nr_over_high += nr;
+        }
+    }
+
+    fn take_over_high(&mut self, asker: Asker) -> u64 {
+        self.tenant_mut(asker).map_or(0, |tenant| core::mem::take(&mut tenant.nr_over_high))
+    }
+
+    fn request_step(
+        manager: &mut Manager<Slots>,
+        get: &mut Get,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        manager.get_step(get, slow, ctx)
+    }
+
+    fn take_back(manager: &mut Manager<Slots>, _asker: Asker, outcome: Outcome, _cpu: Cpu) {
+        let Outcome::Got(Got { frame: Frame::At(pfn), .. }) = outcome else { return };
+        let at = Slot::of(&manager.mem.pages[pfn.idx()]);
+        if let Some(entry) = manager.owners.entry(at) {
+            entry.unpin();
+        }
+    }
+
+    fn audit(manager: &Manager<Slots>) -> Result<(), Violation> {
+        let mut mapped = 0;
+        for (id, tenant) in manager.owners.tenants.iter().enumerate() {
+            let Some(tenant) = tenant else { continue };
+            for (index, entry) in tenant.entries.iter().enumerate() {
+                match entry.load() {
+                    State::Empty => {}
+                    State::There { pfn, .. } => {
+                        mapped += 1;
+                        let page = &manager.mem.pages[pfn.idx()];
+                        check!(
+                            page.has(PageFlags::ANON)
+                                && (page.mapping, page.index) == (id as u32, index as u32)
+                                && page.mapcount == 1,
+                            "tenant {id} page {index}: {pfn:?} is {page:?}"
+                        );
+                    }
+                    State::InSwap(slot) => check!(
+                        manager.swap.is_mapped(slot),
+                        "tenant {id} page {index}: {slot:?} is not mapped"
+                    ),
+                    State::Moving(pfn) => check!(
+                        manager.mem.pages[pfn.idx()].has(PageFlags::MIGRATING),
+                        "tenant {id} page {index}: waits for {pfn:?}, which stays"
+                    ),
+                }
+                check!(
+                    !entry.is_pinned() || matches!(entry.load(), State::There { .. }),
+                    "tenant {id} page {index}: pinned and {:?}",
+                    entry.load()
+                );
+            }
+        }
+        let counted: u64 = manager.mem.pages.iter().map(|page| u64::from(page.mapcount)).sum();
+        check!(counted == mapped, "{counted} frames are mapped, by {mapped} entries");
+        Ok(())
+    }
+
+    fn digest(&self, digest: &mut Digest, _part: u8) {
+        let Slots { tenants } = self;
+        for (id, tenant) in tenants.iter().enumerate() {
+            let Some(Tenant { memcg, entries, nr_over_high }) = tenant else { continue };
+            digest.write_all(&[id as u64, memcg.0.into(), *nr_over_high, entries.len() as u64]);
+            for (index, entry) in entries.iter().enumerate() {
+                let word = entry.0.load(Ordering::Acquire);
+                if word != 0 {
+                    digest.write_all(&[index as u64, word]);
+                }
+            }
+        }
+    }
+}
