@@ -4,11 +4,11 @@
 //! I/O ends at once. While kswapd is awake it does one batch for each step of the task, as if
 //! both ran side by side.
 
-use pagetide_core::call::Outcome;
 use pagetide_core::config::Config;
 use pagetide_core::daemon::{Daemon, Rest};
 use pagetide_core::effect::{Effect, Sleep, Step, Token};
 use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;

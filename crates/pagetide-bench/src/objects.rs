@@ -5,12 +5,12 @@
 //!
 //! Invariant: the machine is large enough, so that an object is always to be had.
 
-use pagetide_core::call::Outcome;
 use pagetide_core::config::Config;
 use pagetide_core::effect::Step;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;

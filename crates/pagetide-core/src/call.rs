@@ -8,78 +8,34 @@
 //! `memory.high`.
 
 use crate::compaction::CompactMemory;
-use crate::control::{Errno, GroupWrite};
+use crate::control::GroupWrite;
 use crate::ctx::Ctx;
 use crate::daemon::CountedIn;
-use crate::effect::{Sleep, Step, Throttle, Token};
+use crate::effect::{Effects, Sleep, Step, Throttle, Token};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memory_high::OverHigh;
+use crate::outcome::Outcome;
 use crate::owners::Owners;
 use crate::page::PageFlags;
 use crate::page_request::SlowRequest;
 use crate::slab::call::KmemAlloc;
-use crate::slab::Object;
-use crate::units::{Asker, CacheId, Cpu, Nanos, NodeId, Pfn};
+use crate::units::{Asker, CacheId, Cpu, Nanos, NodeId};
 use alloc::boxed::Box;
+use core::fmt::Debug;
 
-/// Where the page is that a request asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Frame {
-    /// In a frame of its own, or of its file's.
-    At(Pfn),
-    /// Nowhere: it is the shared page of zeroes, which may only be read and is in no frame of the machine.
-    Zeroes,
-}
+/// Owners whose askers ask for more than memory of the kernel's: pages of theirs.
+pub trait Asks: Owners {
+    /// What they may ask for.
+    type Request: Clone + Debug;
 
-/// What was in a frame when its page was handed out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Contents {
-    /// Zeroes, by [`Effect::Zero`](crate::effect::Effect::Zero).
-    Fresh,
-    /// What was there: the page was in memory.
-    Kept,
-    /// What was read from a disk for this request, or for one that it waited for.
-    Read,
-}
-
-/// A page that a request yields. Nothing holds it there: the next step of anybody may take it away.
-/// If the task paid for being above `memory.high`, it may be gone by the end of the call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Got {
-    /// Where it is.
-    pub frame: Frame,
-    /// What it holds.
-    pub contents: Contents,
-    /// Something had to be read from a disk (Linux `VM_FAULT_MAJOR`).
-    pub major: bool,
-}
-
-/// How a call ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// A fault: here is the page.
-    Got(Got),
-    /// Done, and nothing had to be read.
-    Minor,
-    /// Done, and something had to be read from a disk.
-    Major,
-    /// A read failed; the task gets SIGBUS or EIO.
-    IoError,
-    /// No memory; the task has been or will be killed.
-    NoMemory,
-    /// Kernel memory: the first frame of the block.
-    Block(Pfn),
-    /// No block of kernel memory of that order is to be had.
-    NoBlock,
-    /// An object of a cache.
-    Object(Object),
-    /// No object of a cache is to be had.
-    NoObject,
-    /// There is no such cache, or it is a group's own, from which only the group's tasks get objects.
-    NoCache,
-    /// A write to a group's control file was refused, and has changed nothing.
-    Refused(Errno),
+    /// One bounded step of it.
+    fn request_step(
+        manager: &mut Manager<Self>,
+        request: &mut Self::Request,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome>;
 }
 
 /// A request in progress.
@@ -174,7 +130,25 @@ impl<R> Call<R> {
     }
 }
 
-impl<O: Owners> Manager<O> {
+impl<O: Asks> Manager<O> {
+    /// Runs one bounded step of a task's call.
+    pub fn step(
+        &mut self,
+        call: &mut Call<O::Request>,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> (Step<Outcome>, Effects<'_>) {
+        let step = self.call_step(call, cpu, now);
+        (step, self.hand_out())
+    }
+
+    /// Gives up a call that is not done, or was not asked for its outcome: what it holds half-way goes back,
+    /// and nobody has to end for it. What it has finished stays, as the pages that a read() has brought.
+    pub fn cancel(&mut self, call: Call<O::Request>, cpu: Cpu) -> Effects<'_> {
+        self.call_given_up(call, cpu);
+        self.hand_out()
+    }
+
     pub(crate) fn call_step(
         &mut self,
         call: &mut Call<O::Request>,

@@ -10,11 +10,11 @@
 //!
 //! Invariant: between two calls of the executor's functions no effect is waiting to be carried out.
 
-use crate::call::{Call, Outcome};
+use crate::call::{Asks, Call};
 use crate::daemon::Daemon;
 use crate::effect::{Effect, Io, Step, Token};
 use crate::manager::Manager;
-use crate::owners::Owners;
+use crate::outcome::Outcome;
 use crate::units::{Asker, Cpu, Nanos, Pfn};
 use alloc::vec::Vec;
 
@@ -49,7 +49,7 @@ enum Is {
 
 /// A manager, its world, and who is awake.
 #[derive(Debug)]
-pub struct Executor<O: Owners, W> {
+pub struct Executor<O: Asks, W> {
     /// The manager. What is asked of it directly has its effects carried out by [`Executor::ask`].
     pub manager: Manager<O>,
     /// The world.
@@ -66,7 +66,7 @@ pub struct Executor<O: Owners, W> {
     more: Vec<Effect>,
 }
 
-impl<O: Owners, W: World> Executor<O, W> {
+impl<O: Asks, W: World> Executor<O, W> {
     /// An executor whose daemons run on `daemon_cpu`.
     pub fn new(manager: Manager<O>, mut world: W, daemon_cpu: Cpu) -> Executor<O, W> {
         let now = world.now();
@@ -267,8 +267,8 @@ impl<O: Owners, W: World> Executor<O, W> {
 pub fn frame_of(outcome: Outcome) -> Option<Pfn> {
     match outcome {
         Outcome::Got(got) => match got.frame {
-            crate::call::Frame::At(pfn) => Some(pfn),
-            crate::call::Frame::Zeroes => None,
+            crate::outcome::Frame::At(pfn) => Some(pfn),
+            crate::outcome::Frame::Zeroes => None,
         },
         _ => None,
     }

@@ -65,6 +65,7 @@ pub mod memcg;
 mod memcg_stock;
 mod memory_high;
 pub mod node;
+pub mod outcome;
 pub mod owners;
 pub mod page;
 pub mod page_alloc;

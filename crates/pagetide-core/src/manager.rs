@@ -8,12 +8,10 @@
 //! Invariant: see [`crate::audit`].
 
 use crate::boot::SetupError;
-use crate::call::Call;
-use crate::call::Outcome;
 use crate::compaction::Compactions;
 use crate::config::Config;
 use crate::daemon::{CountedIn, Daemon};
-use crate::effect::{Effect, EffectQueue, Effects, Step, Throttle, Token};
+use crate::effect::{Effect, EffectQueue, Effects, Throttle, Token};
 use crate::era::Era;
 use crate::event::{EventLog, TraceEvent};
 use crate::memcg::{Memcg, ROOT};
@@ -28,7 +26,7 @@ use crate::pgdat::NodeState;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
 use crate::swap::SwapArea;
-use crate::units::{Cpu, MemcgId, Nanos, NodeId, Pfn, MAX_PAGES};
+use crate::units::{MemcgId, NodeId, Pfn, MAX_PAGES};
 use crate::vmstat::NodeStat;
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -165,24 +163,6 @@ impl<O: Owners> Manager<O> {
     /// Free pages of the machine.
     pub fn nr_free_pages(&self) -> u64 {
         self.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
-    }
-
-    /// Runs one bounded step of a task's call.
-    pub fn step(
-        &mut self,
-        call: &mut Call<O::Request>,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> (Step<Outcome>, Effects<'_>) {
-        let step = self.call_step(call, cpu, now);
-        (step, self.hand_out())
-    }
-
-    /// Gives up a call that is not done, or was not asked for its outcome: what it holds half-way goes back,
-    /// and nobody has to end for it. What it has finished stays, as the pages that a read() has brought.
-    pub fn cancel(&mut self, call: Call<O::Request>, cpu: Cpu) -> Effects<'_> {
-        self.call_given_up(call, cpu);
-        self.hand_out()
     }
 
     /// Says whether somebody else wants the CPU that steps next: asynchronous compaction gives up then.

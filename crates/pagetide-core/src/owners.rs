@@ -12,18 +12,15 @@
 //! `self`; those that take the whole manager say in their name what they are to do.
 
 use crate::audit::violation::Violation;
-use crate::call::Outcome;
-use crate::ctx::Ctx;
 use crate::daemon::{Daemon, Rest};
 use crate::digest::Digest;
 use crate::effect::{Io, Step};
 use crate::manager::Manager;
 use crate::memcg::Within;
+use crate::outcome::Outcome;
 use crate::page::{Page, PageFlags};
-use crate::page_request::SlowRequest;
 use crate::shadow::Shadow;
 use crate::units::{Asker, Cpu, MemcgId, Nanos, Pfn, SwapSlot};
-use core::fmt::Debug;
 
 /// Where a page belongs: its owner, and its place there (`Page::{mapping, index}`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,9 +100,6 @@ pub struct OwnersReport {
 
 /// Those who use frames, and answer for them.
 pub trait Owners: Sized {
-    /// What an asker may ask of these owners, beside memory of the kernel's ([`crate::call::Call`]).
-    type Request: Clone + Debug;
-
     // ---- the entries of one page ----
 
     /// Loads what [`Owners::referenced`] will look at. Returns anything that depends on it.
@@ -191,14 +185,6 @@ pub trait Owners: Sized {
     /// A call that was given up had ended like this, and nobody has been told: what its asker was to have
     /// goes back.
     fn take_back(_manager: &mut Manager<Self>, _asker: Asker, _outcome: Outcome, _cpu: Cpu) {}
-
-    /// One bounded step of a request of these owners' own.
-    fn request_step(
-        manager: &mut Manager<Self>,
-        request: &mut Self::Request,
-        slow: &mut Option<SlowRequest>,
-        ctx: &Ctx,
-    ) -> Step<Outcome>;
 
     /// Nothing can be reclaimed for a group, or for anybody if it is the root: end somebody
     /// ([`crate::effect::Effect::OomKill`]), or let the request fail. Returns whether memory can be

@@ -307,10 +307,10 @@ impl<O: Owners> Manager<O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Outcome;
     use crate::config::Config;
     use crate::memcg::MemoryEvent;
     use crate::node::NodeSpec;
+    use crate::outcome::Outcome;
     use crate::process::Call;
     use crate::process::Machine;
     use crate::process::MmId;

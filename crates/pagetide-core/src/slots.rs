@@ -9,13 +9,17 @@
 //! of 1; an entry with a pin is present.
 
 use crate::audit::violation::{check, Violation};
-use crate::call::{Contents, Frame, Got, Outcome};
+use crate::call::Asks;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Effects, Sleep, Step};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::Within;
+use crate::outcome::Contents;
+use crate::outcome::Frame;
+use crate::outcome::Got;
+use crate::outcome::Outcome;
 use crate::owners::{Gone, Owners, References, Slot, Store, Unmapped};
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
@@ -377,9 +381,20 @@ impl Manager<Slots> {
     }
 }
 
-impl Owners for Slots {
+impl Asks for Slots {
     type Request = Get;
 
+    fn request_step(
+        manager: &mut Manager<Slots>,
+        get: &mut Get,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        manager.get_step(get, slow, ctx)
+    }
+}
+
+impl Owners for Slots {
     #[inline]
     fn prefetch(&self, at: Slot) -> u32 {
         self.entry(at).map_or(0, |entry| entry.0.load(Ordering::Relaxed) as u32)
@@ -450,15 +465,6 @@ impl Owners for Slots {
 
     fn take_over_high(&mut self, asker: Asker) -> u64 {
         self.tenant_mut(asker).map_or(0, |tenant| core::mem::take(&mut tenant.nr_over_high))
-    }
-
-    fn request_step(
-        manager: &mut Manager<Slots>,
-        get: &mut Get,
-        slow: &mut Option<SlowRequest>,
-        ctx: &Ctx,
-    ) -> Step<Outcome> {
-        manager.get_step(get, slow, ctx)
     }
 
     fn take_back(manager: &mut Manager<Slots>, _asker: Asker, outcome: Outcome, _cpu: Cpu) {

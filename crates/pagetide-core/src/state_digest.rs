@@ -364,9 +364,9 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Outcome;
     use crate::effect::{Effect, Step};
     use crate::node::NodeSpec;
+    use crate::outcome::Outcome;
     use crate::process::page_table::{Advice, Backing, VmaId};
     use crate::process::Call;
     use crate::process::Machine;

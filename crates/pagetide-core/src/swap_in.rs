@@ -6,11 +6,11 @@
 //! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped
 //! again belongs to the swap cache alone, or to nobody.
 
-use crate::call::Outcome;
 use crate::ctx::Ctx;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
+use crate::outcome::Outcome;
 use crate::owners::{Owners, Slot};
 use crate::page::{PageFlags, Place};
 use crate::page_request::{PageRequest, SlowRequest};

@@ -2,11 +2,11 @@
 
 mod world;
 
-use pagetide_core::call::Outcome;
 use pagetide_core::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, Thp};
 use pagetide_core::effect::{Effect, Step};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::page::PageFlags;
 use pagetide_core::page::Place;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};

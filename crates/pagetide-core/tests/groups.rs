@@ -3,13 +3,13 @@
 
 mod world;
 
-use pagetide_core::call::Outcome;
 use pagetide_core::config::Config;
 use pagetide_core::control::Errno;
 use pagetide_core::effect::Effects;
 use pagetide_core::effect::{Effect, Step};
 use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;

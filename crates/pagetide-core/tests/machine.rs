@@ -2,13 +2,13 @@
 
 mod world;
 
-use pagetide_core::call::Outcome;
 use pagetide_core::config::{
     BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
     KswapdPolicy, Thp, ThpDefrag,
 };
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;

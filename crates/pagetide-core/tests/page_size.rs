@@ -3,10 +3,10 @@
 
 mod world;
 
-use pagetide_core::call::Outcome;
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::page_counter::UNLIMITED;
 use pagetide_core::page_size::PageSize;
 use pagetide_core::process::page_table::{Advice, Backing};

@@ -1,12 +1,13 @@
 //! Tenants of an embedder: whatever happens, a page holds what was last written to it, a fresh one is zero,
 //! a pinned one stays where it is, and the audit agrees after every operation.
 
-use pagetide_core::call::{Contents, Outcome};
 use pagetide_core::config::Config;
 use pagetide_core::effect::{Effect, Io};
 use pagetide_core::executor::{frame_of, Executor, World};
 use pagetide_core::manager::Manager;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Contents;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::slots::{Call, Entry, Slots, TenantError, TenantId};
 use pagetide_core::units::{Asker, Cpu, MemcgId, NodeId, Pfn};
 use proptest::prelude::*;

@@ -7,12 +7,12 @@
 
 use super::run::RunId;
 use super::{CompactMode, Compactor, Goal};
-use crate::call::Outcome;
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::manager::Manager;
 use crate::node::ZoneRef;
+use crate::outcome::Outcome;
 use crate::owners::Owners;
 use crate::units::{Asker, Cpu, NodeId};
 

@@ -11,7 +11,6 @@
 //! Invariant: a refused write changes nothing.
 
 use super::error::{quoted, ControlError, Errno};
-use crate::call::Outcome;
 use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::config::ShrinkPriorityPolicy;
 use crate::ctx::Ctx;
@@ -19,6 +18,7 @@ use crate::effect::{Effects, Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position, ROOT};
+use crate::outcome::Outcome;
 use crate::owners::Owners;
 use crate::page_counter::UNLIMITED;
 use crate::page_size::PageSize;

@@ -428,8 +428,8 @@ fn a_new_interval_wakes_the_writeback_thread_when_it_matters() {
 
 #[test]
 fn drop_caches_drops_clean_page_cache() {
-    use crate::call::Outcome;
     use crate::effect::Step;
+    use crate::outcome::Outcome;
     use crate::process::Call;
 
     let mut machine = machine();

@@ -2,10 +2,10 @@
 //! has the file, on the host's own.
 
 use super::*;
-use crate::call::Outcome;
 use crate::config::Config;
 use crate::effect::{Effect, Step};
 use crate::node::NodeSpec;
+use crate::outcome::Outcome;
 use crate::process::page_table::{Advice, Backing};
 use crate::process::Call;
 use crate::process::Machine;

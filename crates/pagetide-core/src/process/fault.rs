@@ -12,12 +12,15 @@
 mod huge;
 mod swap_in;
 
-use crate::call::{Contents, Frame, Got, Outcome};
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Sleep, Step};
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
+use crate::outcome::Contents;
+use crate::outcome::Frame;
+use crate::outcome::Got;
+use crate::outcome::Outcome;
 use crate::owners::{Slot, Store};
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};

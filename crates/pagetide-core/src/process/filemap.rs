@@ -7,11 +7,11 @@
 //!
 //! Invariant: a page is [`PageFlags::LOCKED`] from its insertion until its read ends.
 
-use crate::call::Outcome;
 use crate::ctx::Ctx;
 use crate::daemon::Daemon;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
 use crate::gfp::Gfp;
+use crate::outcome::Outcome;
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::readahead::{ReadaheadState, Window};

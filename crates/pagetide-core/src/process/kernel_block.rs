@@ -8,10 +8,10 @@
 //! Invariant: block i of `Mm::kernel_blocks` has that number in `index`, its owner in `mapping`, its
 //! order in `order`, and no flag.
 
-use crate::call::Outcome;
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::Gfp;
+use crate::outcome::Outcome;
 use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::Machine;
 use crate::process::MmId;

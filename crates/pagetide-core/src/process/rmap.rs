@@ -10,12 +10,13 @@ use super::page_table::{Advice, Pte, VmaId};
 use super::request::Request;
 use super::{Machine, Processes};
 use crate::audit::Violation;
-use crate::call::Outcome;
+use crate::call::Asks;
 use crate::ctx::Ctx;
 use crate::daemon::{Daemon, Rest};
 use crate::digest::Digest;
 use crate::effect::{Io, Step};
 use crate::memcg::Within;
+use crate::outcome::Outcome;
 use crate::owners::{Gone, Owners, OwnersReport, References, Slot, Store, Unmapped};
 use crate::page_request::SlowRequest;
 use crate::shadow::Shadow;
@@ -101,9 +102,25 @@ impl Processes {
     }
 }
 
-impl Owners for Processes {
+impl Asks for Processes {
     type Request = Request;
 
+    fn request_step(
+        machine: &mut Machine,
+        request: &mut Request,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        match request {
+            Request::Fault(fault) => machine.fault_step(fault, slow, ctx),
+            Request::Read(read) => machine.read_step(read, slow, ctx),
+            Request::Write(write) => machine.write_step(write, slow, ctx),
+            Request::KernelAlloc(wanted) => machine.kernel_alloc_step(*wanted, slow, ctx),
+        }
+    }
+}
+
+impl Owners for Processes {
     #[inline]
     fn prefetch(&self, at: Slot) -> u32 {
         self.first_pte(at).map_or(0, Pte::bits)
@@ -220,20 +237,6 @@ impl Owners for Processes {
 
     fn take_over_high(&mut self, asker: Asker) -> u64 {
         core::mem::take(&mut self.mms[asker.idx()].nr_over_high)
-    }
-
-    fn request_step(
-        machine: &mut Machine,
-        request: &mut Request,
-        slow: &mut Option<SlowRequest>,
-        ctx: &Ctx,
-    ) -> Step<Outcome> {
-        match request {
-            Request::Fault(fault) => machine.fault_step(fault, slow, ctx),
-            Request::Read(read) => machine.read_step(read, slow, ctx),
-            Request::Write(write) => machine.write_step(write, slow, ctx),
-            Request::KernelAlloc(wanted) => machine.kernel_alloc_step(*wanted, slow, ctx),
-        }
     }
 
     fn daemon_step(machine: &mut Machine, daemon: Daemon, cpu: Cpu, now: Nanos) -> Step<Rest> {

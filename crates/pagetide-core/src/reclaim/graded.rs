@@ -7,7 +7,8 @@
 //!
 //! Invariant: as far above its limit as can be is priority 0; at the limit, the walk's own.
 
-use super::group_policy::{GroupPolicy, Plan, Visit};
+use super::group_policy::GroupPolicy;
+use super::plan::{Plan, Visit};
 use super::ScanControl;
 use crate::config::SoftLimitPolicy;
 use crate::manager::Manager;

@@ -13,6 +13,7 @@
 //! nothing to restore on any way out.
 
 use super::graded::Graded;
+use super::plan::{Plan, Visit, Walk};
 use super::protection::Protection;
 use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
@@ -20,38 +21,7 @@ use super::ScanControl;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::units::{MemcgId, NodeId, DEF_PRIORITY};
-
-/// The group that a walk has come to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Visit {
-    /// The group.
-    pub memcg: MemcgId,
-    /// The node whose lists are shrunk.
-    pub node: NodeId,
-    /// Number of the walk over the tree within this pass over the node, from 0.
-    pub walk: u32,
-}
-
-/// What to do with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
-    /// Leave it alone this time.
-    pub skip: bool,
-    /// Look at `list >> priority` pages of each list.
-    pub priority: i8,
-    /// Pages of the group's usage that pressure does not count.
-    pub protected: u64,
-}
-
-/// A walk that has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Walk {
-    /// Its number within the pass over the node, from 0.
-    pub number: u32,
-    /// Pages that it looked at.
-    pub scanned: u64,
-}
+use crate::units::DEF_PRIORITY;
 
 /// A rule about who is reclaimed from.
 pub(crate) trait GroupPolicy {

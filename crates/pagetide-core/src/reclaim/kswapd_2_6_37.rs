@@ -15,13 +15,6 @@ use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 
-/// What a node's kswapd remembers besides.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Descent {
-    /// Pages reclaimed before the present descent began.
-    pub reclaimed_before: u64,
-}
-
 impl<O: Owners> Manager<O> {
     /// Whether every zone up to `highest_zoneidx` is above its high mark. Classzone 0: what a low zone
     /// keeps from higher requests does not count against it. A zone without anything to reclaim is

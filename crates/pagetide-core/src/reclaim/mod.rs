@@ -16,6 +16,7 @@ pub mod kswapd;
 mod kswapd_2_6_37;
 mod kswapd_4_5;
 pub(crate) mod old_balance;
+pub(crate) mod plan;
 mod protection;
 pub mod scan_count;
 pub mod shrink_list;

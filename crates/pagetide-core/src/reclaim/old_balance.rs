@@ -8,7 +8,7 @@
 //!
 //! Invariant: used only if the policy says so; today's costs are not kept then.
 
-use super::group_policy::Plan;
+use super::plan::Plan;
 use super::scan_count::Balance;
 use super::ScanControl;
 use crate::config::LruPolicy;

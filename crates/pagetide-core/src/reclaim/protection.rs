@@ -8,7 +8,8 @@
 //!
 //! Invariant: the group that reclaim is about is not protected from itself.
 
-use super::group_policy::{GroupPolicy, Plan, Visit};
+use super::group_policy::GroupPolicy;
+use super::plan::{Plan, Visit};
 use super::ScanControl;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, ROOT};

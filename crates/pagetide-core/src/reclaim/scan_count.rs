@@ -5,7 +5,7 @@
 //! reclaiming them has cost. Groups differ in swappiness, in swap left to them, and in the priority and
 //! protection that policies gave them. All arithmetic is integer, in the kernel's order.
 
-use super::group_policy::Plan;
+use super::plan::Plan;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::lruvec::Lru;
 use crate::manager::Manager;

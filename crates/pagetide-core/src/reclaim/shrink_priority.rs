@@ -9,7 +9,8 @@
 //!
 //! Invariant: with any form but *posted*, memory is not declared exhausted while a group was spared.
 
-use super::group_policy::{GroupPolicy, Plan, Visit};
+use super::group_policy::GroupPolicy;
+use super::plan::{Plan, Visit};
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
 use crate::manager::Manager;

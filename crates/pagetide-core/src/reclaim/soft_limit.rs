@@ -12,7 +12,8 @@
 //!
 //! Invariant: nobody without a soft limit, on its path or its own, is treated differently.
 
-use super::group_policy::{GroupPolicy, Plan, Visit, Walk};
+use super::group_policy::GroupPolicy;
+use super::plan::{Plan, Visit, Walk};
 use super::ScanControl;
 use crate::config::{SoftLimitDirect, SoftLimitNode, SoftLimitPolicy, SoftLimitRoot};
 use crate::lruvec::Lru;

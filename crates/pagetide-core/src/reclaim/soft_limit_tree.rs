@@ -16,7 +16,11 @@
 pub(crate) mod reclaim;
 
 use crate::digest::Digest;
+use crate::memcg::Position;
+use crate::reclaim::shrink_node::ShrinkLruvec;
+use crate::reclaim::ScanControl;
 use crate::units::MemcgId;
+use crate::units::NodeId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -62,5 +66,62 @@ impl SoftLimitTrees {
                 digest.write_all(&[excess, arrival, memcg.0.into()]);
             }
         }
+    }
+}
+
+/// The stage in progress on one node.
+#[derive(Clone, Debug)]
+pub(crate) struct SoftReclaim {
+    node: NodeId,
+    /// The group on top that is worked on, and its excess when that began.
+    top: Option<(Position, u64)>,
+    /// Member of its subtree that is being scanned.
+    victim: Option<(Position, ShrinkLruvec)>,
+    /// Control block of the scan.
+    sc: ScanControl,
+    /// Turns through the subtree that are complete, and what they gave.
+    turns: u32,
+    total: u64,
+    /// Groups that have been on top, and the next one, if the last gave nothing.
+    tried: u32,
+    next: Option<Position>,
+    /// Small zones that still have a stage of their own before the node's, as bits.
+    zones_left: u8,
+    /// Pages freed in the present zone.
+    zone_reclaimed: u64,
+    /// Pages the whole stage has freed, and looked at.
+    pub nr_reclaimed: u64,
+    pub nr_scanned: u64,
+}
+
+impl SoftReclaim {
+    pub fn digest(&self, digest: &mut Digest) {
+        let SoftReclaim {
+            node,
+            top,
+            victim,
+            sc,
+            turns,
+            total,
+            tried,
+            next,
+            zones_left,
+            zone_reclaimed,
+            nr_reclaimed,
+            nr_scanned,
+        } = self;
+        let position = |position: Position| {
+            u64::from(position.id.0) | u64::from(position.generation) << 16 | 1 << 63
+        };
+        digest.write_u64(node.0.into());
+        digest.write_all(&top.map_or([0; 2], |(top, excess)| [position(top), excess]));
+        digest.write_u64(victim.as_ref().map_or(0, |(at, _)| position(*at)));
+        if let Some((_, lruvec)) = victim {
+            lruvec.digest(digest);
+        }
+        sc.digest(digest);
+        digest.write_all(&[u64::from(*turns), *total, u64::from(*tried)]);
+        digest.write_u64(next.map_or(0, position));
+        digest.write_all(&[u64::from(*zones_left), *zone_reclaimed, *nr_reclaimed, *nr_scanned]);
     }
 }

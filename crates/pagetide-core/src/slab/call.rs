@@ -7,11 +7,11 @@
 
 use super::allocate::SlabLack;
 use super::Object;
-use crate::call::Outcome;
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
+use crate::outcome::Outcome;
 use crate::owners::Owners;
 use crate::page_request::{Again, Given, Lack, SlowRequest};
 use crate::units::{CacheId, Order, Pfn};

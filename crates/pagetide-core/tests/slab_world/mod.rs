@@ -4,7 +4,6 @@
 //! Invariant: the machine's audit passes after every operation; each cache has as many objects in use as
 //! the model knows, each of them with the owner that the model expects.
 
-use pagetide_core::call::Outcome;
 use pagetide_core::config::{Config, SlabAccounting};
 use pagetide_core::control::Errno;
 use pagetide_core::daemon::{Daemon, Rest};
@@ -12,6 +11,7 @@ use pagetide_core::effect::{Effect, Step, Token};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::outcome::Outcome;
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;

@@ -4,13 +4,13 @@
 //! in a file (Linux: the inode's lock). After any step everybody's bytes are where the machine says.
 
 use crate::world::World;
-use pagetide_core::call::Outcome;
 use pagetide_core::config::{
     CompactionPolicy, Config, DirectReclaimPolicy, Khugepaged, KswapdPolicy, Thp, ThpDefrag,
 };
 use pagetide_core::effect::{Sleep, Step, Token};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::units::{FileId, MemcgId, NodeId, Pfn, PAGE_SIZE};

@@ -4,9 +4,12 @@
 pub mod contents;
 
 use contents::{Bytes, Contents, Transfer};
-use pagetide_core::call::{Contents as Held, Frame, Got, Outcome};
 use pagetide_core::daemon::{Daemon, Rest};
 use pagetide_core::effect::{Effect, Io, Sleep, Step, Token};
+use pagetide_core::outcome::Contents as Held;
+use pagetide_core::outcome::Frame;
+use pagetide_core::outcome::Got;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;

@@ -12,8 +12,8 @@
 
 use super::World;
 use crate::task::{ObjectStep, Part, ThingKey};
-use pagetide_core::call::Outcome;
 use pagetide_core::gfp::Gfp;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::slab::cached::CachedKind;

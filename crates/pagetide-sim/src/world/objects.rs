@@ -4,8 +4,8 @@
 //! is the machine's.
 
 use super::World;
-use pagetide_core::call::Outcome;
 use pagetide_core::gfp::Gfp;
+use pagetide_core::outcome::Outcome;
 use pagetide_core::process::Call;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::Object;

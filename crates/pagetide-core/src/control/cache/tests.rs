@@ -1,13 +1,13 @@
 //! What the files of a cache take, what they refuse with which errno, and that a refusal changes nothing.
 
 use super::*;
-use crate::call::Outcome;
 use crate::config::{Config, SlabAccounting};
 use crate::daemon::Daemon;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::node::NodeSpec;
+use crate::outcome::Outcome;
 use crate::process::Call;
 use crate::process::Machine;
 use crate::process::MmId;

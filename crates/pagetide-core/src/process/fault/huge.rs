@@ -7,9 +7,10 @@
 //! Invariant: a huge page is mapped only where every entry of the region is still empty.
 
 use super::Fault;
-use crate::call::{Contents, Outcome};
 use crate::ctx::Ctx;
 use crate::effect::{Effect, Step};
+use crate::outcome::Contents;
+use crate::outcome::Outcome;
 use crate::page_request::{First, Lack, PageRequest, SlowRequest};
 use crate::process::huge_memory::region_of;
 use crate::process::page_table::Pte;

@@ -10,9 +10,9 @@
 //! [`SwapReadahead`]: crate::process::readahead::SwapReadahead
 
 use super::{Fault, Stage, SwapWindow, SwapinHistory};
-use crate::call::Outcome;
 use crate::ctx::Ctx;
 use crate::effect::{Sleep, Step};
+use crate::outcome::Outcome;
 use crate::owners::{Slot, Store};
 use crate::page::PageFlags;
 use crate::page_request::SlowRequest;

@@ -1,12 +1,14 @@
 use super::*;
 use crate::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy};
+use crate::ctx::Ctx;
 use crate::daemon::Daemon;
-use crate::gfp::Gfp;
+use crate::effect::Step;
+use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::node::NodeSpec;
 use crate::process::Machine;
 use crate::process::MmId;
 use crate::reclaim::direct::DirectReclaim;
-use crate::units::{Cpu, MemcgId};
+use crate::units::{Cpu, MemcgId, NodeId};
 
 const NODE: NodeId = NodeId(0);
 const CTX: Ctx = Ctx { cpu: Cpu(0), node: NODE, now: 0, asker: MmId::NONE, memcg: MemcgId(0) };

@@ -5,12 +5,12 @@
 
 use crate::config::SoftLimitPolicy;
 use crate::ctx::Ctx;
-use crate::digest::Digest;
 use crate::event::TraceEvent;
 use crate::manager::Manager;
-use crate::memcg::{Position, ROOT};
+use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::reclaim::shrink_node::ShrinkLruvec;
+use crate::reclaim::soft_limit_tree::SoftReclaim;
 use crate::reclaim::{Reclaimer, ScanControl};
 use crate::units::{Cpu, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 
@@ -25,63 +25,6 @@ const MAX_SOFT_LIMIT_RECLAIM_LOOPS: u32 = 2;
 
 /// Turns through one group's subtree.
 const MAX_RECLAIM_LOOPS: u32 = 100;
-
-/// The stage in progress on one node.
-#[derive(Clone, Debug)]
-pub(crate) struct SoftReclaim {
-    node: NodeId,
-    /// The group on top that is worked on, and its excess when that began.
-    top: Option<(Position, u64)>,
-    /// Member of its subtree that is being scanned.
-    victim: Option<(Position, ShrinkLruvec)>,
-    /// Control block of the scan.
-    sc: ScanControl,
-    /// Turns through the subtree that are complete, and what they gave.
-    turns: u32,
-    total: u64,
-    /// Groups that have been on top, and the next one, if the last gave nothing.
-    tried: u32,
-    next: Option<Position>,
-    /// Small zones that still have a stage of their own before the node's, as bits.
-    zones_left: u8,
-    /// Pages freed in the present zone.
-    zone_reclaimed: u64,
-    /// Pages the whole stage has freed, and looked at.
-    pub nr_reclaimed: u64,
-    pub nr_scanned: u64,
-}
-
-impl SoftReclaim {
-    pub fn digest(&self, digest: &mut Digest) {
-        let SoftReclaim {
-            node,
-            top,
-            victim,
-            sc,
-            turns,
-            total,
-            tried,
-            next,
-            zones_left,
-            zone_reclaimed,
-            nr_reclaimed,
-            nr_scanned,
-        } = self;
-        let position = |position: Position| {
-            u64::from(position.id.0) | u64::from(position.generation) << 16 | 1 << 63
-        };
-        digest.write_u64(node.0.into());
-        digest.write_all(&top.map_or([0; 2], |(top, excess)| [position(top), excess]));
-        digest.write_u64(victim.as_ref().map_or(0, |(at, _)| position(*at)));
-        if let Some((_, lruvec)) = victim {
-            lruvec.digest(digest);
-        }
-        sc.digest(digest);
-        digest.write_all(&[u64::from(*turns), *total, u64::from(*tried)]);
-        digest.write_u64(next.map_or(0, position));
-        digest.write_all(&[u64::from(*zones_left), *zone_reclaimed, *nr_reclaimed, *nr_scanned]);
-    }
-}
 
 impl<O: Owners> Manager<O> {
     /// Counts charges of a group on a CPU; every 1024 its place in the tree is brought up to date
@@ -323,7 +266,7 @@ impl<O: Owners> Manager<O> {
             });
         }
         let sc = &mut state.sc;
-        let plan = crate::reclaim::group_policy::Plan { skip: false, priority: 0, protected: 0 };
+        let plan = crate::reclaim::plan::Plan { skip: false, priority: 0, protected: 0 };
         let counts = self.get_scan_count(victim, state.node, sc, plan);
         let lruvec = ShrinkLruvec::new(counts, SWAP_CLUSTER_MAX, false, plan);
         state.victim = Some((self.position_of(victim), lruvec));

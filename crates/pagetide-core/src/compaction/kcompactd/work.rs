@@ -1,0 +1,305 @@
+//! kcompactd at work: waking it, its runs over the node's zones, and going to sleep.
+//!
+//! Linux: `wakeup_kcompactd`, `kcompactd_do_work`, `proactive_compact_node` (mm/compaction.c, 6.1).
+
+use super::{
+    fragmentation_score_wmark, fragmentation_score_zone, Kcompactd, Stage, Work, CHECK_INTERVAL,
+};
+use crate::compaction::compaction_4_5::has_low_mark;
+use crate::compaction::run::{RunEnd, RunId};
+use crate::compaction::{CompactMode, CompactResult, Compactor, Goal};
+use crate::ctx::Ctx;
+use crate::daemon::{Daemon, Rest};
+use crate::effect::{Effect, Step, Token};
+use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::manager::Manager;
+use crate::node::ZoneRef;
+use crate::owners::Owners;
+use crate::units::{Asker, Cpu, MemcgId, Nanos, NodeId, Order};
+use crate::vmstat::Event;
+use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
+use crate::zone::{Zone, MAX_NR_ZONES};
+
+impl<O: Owners> Manager<O> {
+    fn is_proactive(&self) -> bool {
+        !self.era.no_kcompactd
+            && !self.era.no_proactive_compaction
+            && self.config.compaction_proactiveness > 0
+    }
+
+    /// Somebody will want a block of `order` (Linux `wakeup_kcompactd`).
+    pub(crate) fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest_zoneidx: usize) {
+        if order == 0 || self.era.no_kcompactd {
+            return;
+        }
+        let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+        kcompactd.max_order = kcompactd.max_order.max(order);
+        kcompactd.highest_zoneidx = kcompactd.highest_zoneidx.min(highest_zoneidx);
+        if kcompactd.sleeping && self.is_kcompactd_worth_while(node) {
+            self.begin_waking_kcompactd(node);
+        }
+    }
+
+    fn begin_waking_kcompactd(&mut self, node: NodeId) {
+        let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+        if core::mem::replace(&mut kcompactd.sleeping, false) {
+            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kcompactd(node))));
+        }
+    }
+
+    /// Whether compaction would help any zone (Linux `kcompactd_node_suitable`).
+    fn is_kcompactd_worth_while(&self, node: NodeId) -> bool {
+        let Kcompactd { max_order, highest_zoneidx, .. } = self.nodes[node.idx()].kcompactd;
+        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .any(|zone| self.kcompactd_suits(zone, max_order, highest_zoneidx))
+    }
+
+    fn kcompactd_suits(&self, zone: &Zone, order: Order, highest_zoneidx: usize) -> bool {
+        if !self.config.defrag_mode {
+            let flags = AllocFlags::at(Watermark::Min);
+            let suitable = crate::compaction::suitable::compaction_suitable(
+                zone,
+                &self.config,
+                &self.era,
+                order,
+                flags,
+                highest_zoneidx,
+            );
+            return suitable == CompactResult::Continue;
+        }
+        // Not content with one block: whole free pageblocks, up to the high mark.
+        let flags = AllocFlags::at(Watermark::High);
+        let high = zone.wmark(Watermark::High);
+        let free = zone.free_pages_in_blocks();
+        let met = zone_watermark_ok_free(zone, order, high, highest_zoneidx, flags, free);
+        let gap = zone.wmark(Watermark::Low) + crate::compaction::suitable::compact_gap(order);
+        !met && zone_watermark_ok(zone, 0, gap, highest_zoneidx, flags)
+    }
+
+    /// Everything is to be compacted, and nobody waits for it.
+    pub(crate) fn request_compaction_of_everything(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.nodes[node].kcompactd.explicit = true;
+            self.begin_waking_kcompactd(NodeId(node as u8));
+        }
+    }
+
+    /// `vm.compaction_proactiveness` was written: every daemon looks at once.
+    pub(crate) fn wake_all_kcompactds(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.nodes[node].kcompactd.proactive_trigger = true;
+            self.begin_waking_kcompactd(NodeId(node as u8));
+        }
+    }
+
+    /// Whether the node's kcompactd is in the middle of a zone.
+    pub fn kcompactd_is_compacting(&self, node: NodeId) -> bool {
+        matches!(self.nodes[node.idx()].kcompactd.stage, Stage::Zone { run: Some(_), .. })
+    }
+
+    /// Whether the node's kcompactd is asleep.
+    pub fn kcompactd_is_sleeping(&self, node: NodeId) -> bool {
+        self.nodes[node.idx()].kcompactd.sleeping
+    }
+
+    /// How long each kcompactd rests before its first step, if nobody wakes it before.
+    pub(crate) fn kcompactd_first_rest(&self) -> Rest {
+        match self.is_proactive() {
+            true => Rest::of(CHECK_INTERVAL),
+            false => Rest::UNTIL_WOKEN,
+        }
+    }
+
+    /// One bounded step of a node's kcompactd, which runs on `cpu`.
+    pub(crate) fn kcompactd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<Rest> {
+        let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
+        self.nodes[node.idx()].kcompactd.sleeping = false;
+        self.kcompactd_work(&ctx)
+    }
+
+    fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<Rest> {
+        let node = ctx.node;
+        match self.nodes[node.idx()].kcompactd.stage {
+            Stage::Sleep { until } => self.kcompactd_begin(ctx, ctx.now >= until),
+            Stage::Zone { work, at, run: Some(id) } => match self.compact_step(id, ctx) {
+                Step::Continue => Step::Continue,
+                Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(end) => {
+                    self.kcompactd_zone_done(node, work, at, end);
+                    self.nodes[node.idx()].kcompactd.stage =
+                        Stage::Zone { work, at: at + 1, run: None };
+                    Step::Continue
+                }
+            },
+            Stage::Zone { work, at, run: None } => self.kcompactd_next_zone(work, at, ctx),
+        }
+    }
+
+    /// Awake: what there is to do.
+    fn kcompactd_begin(&mut self, ctx: &Ctx, timed_out: bool) -> Step<Rest> {
+        let node = ctx.node;
+        let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+        let triggered = core::mem::take(&mut kcompactd.proactive_trigger);
+        let work = if core::mem::take(&mut kcompactd.explicit) {
+            Some(Work::Explicit)
+        } else if kcompactd.max_order > 0 && !triggered {
+            let (order, highest_zoneidx) = (kcompactd.max_order, kcompactd.highest_zoneidx);
+            self.mem.vmstat.count(Event::CompactDaemonWake);
+            Some(Work::Request { order, highest_zoneidx })
+        } else if (timed_out || triggered) && self.should_compact_proactively(node) {
+            Some(Work::Proactive { score_before: self.fragmentation_score_node(node) })
+        } else {
+            None
+        };
+        match work {
+            Some(work) => {
+                self.nodes[node.idx()].kcompactd.stage = Stage::Zone { work, at: 0, run: None };
+                Step::Continue
+            }
+            None => self.kcompactd_sleep(ctx, CHECK_INTERVAL),
+        }
+    }
+
+    fn kcompactd_sleep(&mut self, ctx: &Ctx, timeout: Nanos) -> Step<Rest> {
+        let timeout = if self.is_proactive() { timeout } else { Nanos::MAX };
+        let kcompactd = &mut self.nodes[ctx.node.idx()].kcompactd;
+        kcompactd.stage = Stage::Sleep { until: ctx.now.saturating_add(timeout) };
+        if kcompactd.max_order > 0 || kcompactd.explicit || kcompactd.proactive_trigger {
+            return Step::Continue;
+        }
+        kcompactd.sleeping = true;
+        Step::Done(Rest::of(timeout))
+    }
+
+    fn kcompactd_next_zone(&mut self, work: Work, at: usize, ctx: &Ctx) -> Step<Rest> {
+        let node = ctx.node;
+        let last = match work {
+            Work::Request { highest_zoneidx, .. } => highest_zoneidx,
+            Work::Proactive { .. } | Work::Explicit => MAX_NR_ZONES - 1,
+        };
+        for zone in at..=last {
+            if !self.mem.nodes[node.idx()].zones[zone].is_populated() {
+                continue;
+            }
+            if let Some(run) = self.kcompactd_begin_zone(node, work, zone, ctx) {
+                self.nodes[node.idx()].kcompactd.stage =
+                    Stage::Zone { work, at: zone, run: Some(run) };
+                return Step::Continue;
+            }
+        }
+        self.kcompactd_end(work, ctx)
+    }
+
+    fn kcompactd_begin_zone(
+        &mut self,
+        node: NodeId,
+        work: Work,
+        zone: usize,
+        ctx: &Ctx,
+    ) -> Option<RunId> {
+        let at = ZoneRef { node, zone: zone as u8 };
+        let goal = Goal {
+            zone: at,
+            order: None,
+            mt: MigrateType::Movable,
+            gfp: Gfp::KERNEL,
+            mode: CompactMode::SyncLight,
+            flags: AllocFlags::at(Watermark::Min),
+            highest_zoneidx: zone,
+            by: Compactor::Proactive,
+            thorough: true,
+        };
+        let goal = match work {
+            Work::Proactive { .. } => goal,
+            Work::Explicit => Goal { mode: CompactMode::Sync, by: Compactor::Explicit, ..goal },
+            Work::Request { order, highest_zoneidx } => {
+                let state = &mut self.mem.nodes[node.idx()].zones[zone];
+                if state.compaction.is_deferred(order) {
+                    return None;
+                }
+                let zone = &self.mem.nodes[node.idx()].zones[zone];
+                if !self.kcompactd_suits(zone, order, highest_zoneidx) {
+                    return None;
+                }
+                let by = Compactor::Kcompactd;
+                // The type of request is not known; 0 in the kernel's control is unmovable.
+                let mt = MigrateType::Unmovable;
+                Goal { order: Some(order), mt, highest_zoneidx, by, thorough: false, ..goal }
+            }
+        };
+        let id = self.compact_begin(goal, ctx).ok()?;
+        if self.era.kcompactd_is_plain {
+            self.ignore_skip_hints(id);
+        }
+        Some(id)
+    }
+
+    fn kcompactd_zone_done(&mut self, node: NodeId, work: Work, zone: usize, end: RunEnd) {
+        self.mem.vmstat.add(Event::CompactDaemonMigrateScanned, end.migrate_scanned);
+        self.mem.vmstat.add(Event::CompactDaemonFreeScanned, end.free_scanned);
+        let Work::Request { order, highest_zoneidx } = work else { return };
+        let exhausted = end.result == CompactResult::Complete
+            || end.result == CompactResult::PartialSkipped && !self.era.partial_runs_defer_nothing;
+        let success = if self.era.compacts_to_low_mark {
+            let flags = AllocFlags::at(Watermark::Low);
+            has_low_mark(&self.mem.nodes[node.idx()].zones[zone], order, flags, highest_zoneidx)
+        } else {
+            end.result == CompactResult::Success
+        };
+        if !success && exhausted && !self.era.kcompactd_is_plain {
+            // Blocks may be stranded on per-CPU lists.
+            for cpu in 0..self.mem.nr_cpus {
+                self.mem.drain_cpu_zone(Cpu(cpu), ZoneRef { node, zone: zone as u8 });
+            }
+        }
+        let compaction = &mut self.mem.nodes[node.idx()].zones[zone].compaction;
+        if success {
+            compaction.defer_reset(order, false);
+        } else if exhausted {
+            compaction.defer(order);
+        }
+    }
+
+    fn kcompactd_end(&mut self, work: Work, ctx: &Ctx) -> Step<Rest> {
+        let node = ctx.node;
+        let mut timeout = CHECK_INTERVAL;
+        match work {
+            Work::Explicit => {}
+            Work::Request { order, highest_zoneidx } => {
+                // Whatever came of it, the request is served, unless a larger one has come.
+                let kcompactd = &mut self.nodes[node.idx()].kcompactd;
+                if kcompactd.max_order <= order {
+                    kcompactd.max_order = 0;
+                }
+                if kcompactd.highest_zoneidx >= highest_zoneidx {
+                    kcompactd.highest_zoneidx = MAX_NR_ZONES - 1;
+                }
+            }
+            Work::Proactive { score_before } => {
+                if self.fragmentation_score_node(node) >= score_before {
+                    timeout <<= crate::compaction::defer::COMPACT_MAX_DEFER_SHIFT;
+                }
+            }
+        }
+        self.kcompactd_sleep(ctx, timeout)
+    }
+
+    fn should_compact_proactively(&self, node: NodeId) -> bool {
+        self.is_proactive()
+            && self.nodes[node.idx()].kswapd.sleeping
+            && self.fragmentation_score_node(node) > fragmentation_score_wmark(&self.config, false)
+    }
+
+    /// The zones' scores, by size (Linux `fragmentation_score_node`).
+    pub(crate) fn fragmentation_score_node(&self, node: NodeId) -> u64 {
+        let zones = &self.mem.nodes[node.idx()].zones;
+        let present: u64 = zones.iter().map(|zone| zone.present).sum();
+        zones
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .map(|zone| zone.present * fragmentation_score_zone(zone) / (present + 1))
+            .sum()
+    }
+}

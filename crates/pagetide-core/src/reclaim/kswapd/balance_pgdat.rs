@@ -1,0 +1,424 @@
+//! kswapd at work: waking it, its rounds over the node, and going to sleep.
+//!
+//! Linux: `wakeup_kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `prepare_kswapd_sleep` (mm/vmscan.c, 6.1).
+
+use super::{Descent, Stage, MAX_RECLAIM_RETRIES, NAP};
+use crate::ctx::Ctx;
+use crate::daemon::{Daemon, Rest};
+use crate::effect::{Effect, Sleep, Step, Throttle, Token};
+use crate::event::TraceEvent;
+use crate::gfp::{AllocFlags, Gfp, Watermark};
+use crate::lruvec::Lru;
+use crate::manager::Manager;
+use crate::memcg::ROOT;
+use crate::owners::Owners;
+use crate::page_alloc::Memory;
+use crate::reclaim::kswapd_4_5::Balance;
+use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
+use crate::reclaim::{Reclaimer, ScanControl};
+use crate::units::{
+    Asker, Cpu, MemcgId, Nanos, NodeId, Order, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
+};
+use crate::vmstat::Event;
+use crate::watermark::zone_watermark_ok_free;
+use crate::zone::{Zone, MAX_NR_ZONES};
+use alloc::boxed::Box;
+
+impl<O: Owners> Manager<O> {
+    /// Somebody is short of memory on this node (Linux `wakeup_kswapd`).
+    pub(crate) fn wakeup_kswapd(
+        &mut self,
+        node: NodeId,
+        order: Order,
+        highest_zoneidx: usize,
+        can_direct_reclaim: bool,
+    ) {
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if kswapd.highest_zoneidx.is_none_or(|zone| zone < highest_zoneidx) {
+            kswapd.highest_zoneidx = Some(highest_zoneidx);
+        }
+        kswapd.order = kswapd.order.max(order);
+        if !kswapd.sleeping {
+            return;
+        }
+        let hopeless = kswapd.failures >= MAX_RECLAIM_RETRIES;
+        let balanced = if self.era.kswapd_by_zone {
+            self.node_balanced_for_waker(node, order, highest_zoneidx)
+        } else {
+            self.pgdat_balanced(node, order, highest_zoneidx)
+        };
+        if hopeless || (balanced && !self.pgdat_watermark_boosted(node, highest_zoneidx)) {
+            // A node that is too fragmented for a caller who cannot compact for himself.
+            if !can_direct_reclaim && !self.era.wakers_spare_kcompactd {
+                self.wakeup_kcompactd(node, order, highest_zoneidx);
+            }
+            return;
+        }
+        self.mem.vmstat.count(Event::MmVmscanWakeupKswapd);
+        let zid = highest_zoneidx as u8;
+        self.events.record(TraceEvent::MmVmscanWakeupKswapd { nid: node, zid, order });
+        self.nodes[node.idx()].kswapd.sleeping = false;
+        self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
+    }
+
+    /// Reserves are low: kswapd must run, for zones up to Normal.
+    pub(crate) fn wake_kswapd_for_reserves(&mut self, node: NodeId) {
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if kswapd.sleeping {
+            let zone = kswapd.highest_zoneidx.unwrap_or(crate::zone::ZONE_NORMAL);
+            kswapd.highest_zoneidx = Some(zone.min(crate::zone::ZONE_NORMAL));
+            kswapd.sleeping = false;
+            self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
+        }
+    }
+
+    /// Whether any zone up to `highest_zoneidx` is above its high mark.
+    pub(crate) fn pgdat_balanced(
+        &self,
+        node: NodeId,
+        order: Order,
+        highest_zoneidx: usize,
+    ) -> bool {
+        if self.era.kswapd_by_zone {
+            return self.pgdat_balanced_4_5(node, order, highest_zoneidx);
+        }
+        if self.era.kswapd_wants_every_zone {
+            return self.pgdat_balanced_2_6_37(node, order, highest_zoneidx);
+        }
+        let mut populated = self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .peekable();
+        populated.peek().is_none()
+            || populated.any(|zone| self.has_high_mark(zone, order, highest_zoneidx))
+    }
+
+    /// Whether a zone is above its high mark. Defrag mode counts whole free pageblocks (Linux 6.15).
+    pub(in crate::reclaim) fn has_high_mark(
+        &self,
+        zone: &Zone,
+        order: Order,
+        classzone: usize,
+    ) -> bool {
+        let in_blocks = self.config.defrag_mode && order > 0;
+        let free = if in_blocks { zone.free_pages_in_blocks() } else { zone.free_pages() };
+        let (mark, flags) = (zone.wmark(Watermark::High), AllocFlags::at(Watermark::High));
+        zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
+    }
+
+    fn pgdat_watermark_boosted(&self, node: NodeId, highest_zoneidx: usize) -> bool {
+        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+            .iter()
+            .any(|zone| zone.is_populated() && zone.watermark_boost > 0)
+    }
+
+    /// One bounded step of a node's kswapd, which runs on `cpu`.
+    pub(crate) fn kswapd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<Rest> {
+        let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
+        self.kswapd_work(&ctx)
+    }
+
+    /// Whether the node's kswapd is napping or asleep.
+    pub fn kswapd_is_sleeping(&self, node: NodeId) -> bool {
+        self.nodes[node.idx()].kswapd.sleeping
+    }
+
+    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<Rest> {
+        let node = ctx.node;
+        // The stage is taken out so that the machine can be borrowed beside it. All else stays: who
+        // asks for something meanwhile writes it where it belongs.
+        let mut stage =
+            core::mem::replace(&mut self.nodes[node.idx()].kswapd.stage, Stage::TrySleep);
+        let result = loop {
+            match stage {
+                Stage::TrySleep => match self.kswapd_try_to_nap(ctx) {
+                    Some((next, step)) => break (next, step),
+                    None => stage = Stage::Begin,
+                },
+                Stage::Nap { until } => {
+                    self.nodes[node.idx()].kswapd.sleeping = false;
+                    match self.kswapd_nap_ended(ctx, ctx.now < until) {
+                        Some((next, step)) => break (next, step),
+                        None => stage = Stage::Begin,
+                    }
+                }
+                Stage::Sleep => {
+                    self.nodes[node.idx()].kswapd.sleeping = false;
+                    stage = Stage::Begin;
+                }
+                Stage::Begin => {
+                    self.kswapd_begin(node);
+                    stage = if self.era.kswapd_by_zone {
+                        let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
+                        Stage::Balance(Box::new(Balance::new(zoneidx)))
+                    } else {
+                        Stage::Round
+                    };
+                }
+                Stage::Balance(ref mut balance) => match self.balance_pgdat_4_5(balance, ctx) {
+                    Step::Continue => break (stage, Step::Continue),
+                    Step::Wait(wait) => break (stage, Step::Wait(wait)),
+                    Step::Done(()) => {
+                        let end_zone = balance.end_zoneidx();
+                        let again = self.kswapd_end_4_5(node, end_zone);
+                        let next = if again { Stage::Begin } else { Stage::TrySleep };
+                        break (next, Step::Continue);
+                    }
+                },
+                Stage::Round => match self.kswapd_round(ctx) {
+                    Some(pass) => stage = Stage::Shrink(Box::new(pass)),
+                    None => {
+                        self.kswapd_end(node);
+                        break (Stage::TrySleep, Step::Continue);
+                    }
+                },
+                Stage::Shrink(ref mut pass) => {
+                    let mut sc = self.nodes[node.idx()].kswapd.sc.clone();
+                    let step = self.shrink_node_step(pass, &mut sc, ctx);
+                    self.nodes[node.idx()].kswapd.sc = sc;
+                    match step {
+                        NodeStep::Continue => break (stage, Step::Continue),
+                        NodeStep::Wait(wait) => break (stage, Step::Wait(wait)),
+                        NodeStep::Done(wait) => {
+                            let (more, sleep) = self.kswapd_round_end(ctx);
+                            let next = if more {
+                                Stage::Round
+                            } else {
+                                self.kswapd_end(node);
+                                Stage::TrySleep
+                            };
+                            break match wait.or(sleep) {
+                                Some(wait) => (next, Step::Wait(wait)),
+                                None => (next, Step::Continue),
+                            };
+                        }
+                    }
+                }
+            }
+        };
+        self.nodes[node.idx()].kswapd.stage = result.0;
+        result.1
+    }
+
+    /// Ready to sleep: balanced, or hopeless. Lifts the reserve throttle either way.
+    fn prepare_kswapd_sleep(&mut self, node: NodeId) -> bool {
+        if self.nodes[node.idx()].nr_reserve_throttled > 0 {
+            self.wake_throttled(node, Throttle::Reserves);
+        }
+        let kswapd = &self.nodes[node.idx()].kswapd;
+        if kswapd.failures >= MAX_RECLAIM_RETRIES {
+            return true;
+        }
+        let (order, zoneidx) = (kswapd.reclaim_order, kswapd.zoneidx);
+        if self.pgdat_balanced(node, order, zoneidx) {
+            let state = &mut self.nodes[node.idx()];
+            state.dirty = false;
+            state.writeback = false;
+            state.congested = false;
+            return true;
+        }
+        false
+    }
+
+    fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(Stage, Step<Rest>)> {
+        let node = ctx.node;
+        if self.prepare_kswapd_sleep(node) {
+            let kswapd = &mut self.nodes[node.idx()].kswapd;
+            kswapd.sleeping = true;
+            let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
+            if !self.era.kcompactd_after_nap {
+                self.reset_isolation_suitable(node);
+                self.wakeup_kcompactd(node, order, zoneidx);
+            }
+            return Some((Stage::Nap { until: ctx.now + NAP }, Step::Done(Rest::of(NAP))));
+        }
+        self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
+        None
+    }
+
+    fn kswapd_nap_ended(&mut self, ctx: &Ctx, early: bool) -> Option<(Stage, Step<Rest>)> {
+        let node = ctx.node;
+        if early {
+            let kswapd = &mut self.nodes[node.idx()].kswapd;
+            kswapd.highest_zoneidx = Some(kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx));
+            kswapd.order = kswapd.order.max(kswapd.reclaim_order);
+            self.mem.vmstat.count(Event::KswapdLowWmarkHitQuickly);
+            return None;
+        }
+        if self.prepare_kswapd_sleep(node) {
+            self.mem.vmstat.count(Event::MmVmscanKswapdSleep);
+            self.events.record(TraceEvent::MmVmscanKswapdSleep { nid: node });
+            if self.era.kcompactd_after_nap {
+                let kswapd = &self.nodes[node.idx()].kswapd;
+                let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
+                self.reset_isolation_suitable(node);
+                self.wakeup_kcompactd(node, order, zoneidx);
+            }
+            self.nodes[node.idx()].kswapd.sleeping = true;
+            return Some((Stage::Sleep, Step::Done(Rest::UNTIL_WOKEN)));
+        }
+        self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
+        None
+    }
+
+    /// Lets compaction look everywhere again where a task's run has ended (Linux
+    /// `reset_isolation_suitable`).
+    fn reset_isolation_suitable(&mut self, node: NodeId) {
+        let Memory { pages, nodes, .. } = &mut self.mem;
+        for zone in &mut nodes[node.idx()].zones {
+            if zone.is_populated() && zone.compaction.blockskip_flush {
+                zone.reset_isolation_suitable(pages, &self.era);
+            }
+        }
+    }
+
+    /// Takes the request and sets up the descent (the head of `balance_pgdat`).
+    fn kswapd_begin(&mut self, node: NodeId) {
+        self.mem.vmstat.count(Event::MmVmscanKswapdWake);
+        self.mem.vmstat.count(Event::Pageoutrun);
+        let zones = &mut self.mem.nodes[node.idx()].zones;
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        kswapd.alloc_order = kswapd.order;
+        kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
+        kswapd.request_zoneidx = kswapd.zoneidx;
+        let (zid, order) = (kswapd.zoneidx as u8, kswapd.alloc_order);
+        self.events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
+        kswapd.order = 0;
+        kswapd.highest_zoneidx = None;
+        kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
+        kswapd.sc.reclaim_idx = kswapd.zoneidx;
+        kswapd.boosts = [0; MAX_NR_ZONES];
+        for (zone, boost) in zones[..=kswapd.zoneidx].iter_mut().zip(&mut kswapd.boosts) {
+            *boost = zone.watermark_boost;
+            zone.reclaim_active = true;
+        }
+        kswapd.nr_boost_reclaim = kswapd.boosts.iter().sum();
+        kswapd.round_reclaimed = 0;
+        kswapd.of_2_6_37 = Descent::default();
+    }
+
+    /// Top of a round: done, or the node pass to run.
+    fn kswapd_round(&mut self, ctx: &Ctx) -> Option<ShrinkNode> {
+        let node = ctx.node;
+        let kswapd = &self.nodes[node.idx()].kswapd;
+        let balanced = self.pgdat_balanced(node, kswapd.sc.order, kswapd.zoneidx);
+        let laptop = self.config.laptop_mode != 0;
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if !balanced && kswapd.nr_boost_reclaim > 0 {
+            // A real shortage: forget the boost and start again in earnest.
+            kswapd.nr_boost_reclaim = 0;
+            kswapd.sc.priority = DEF_PRIORITY;
+        }
+        if kswapd.nr_boost_reclaim == 0 && balanced {
+            return None;
+        }
+        kswapd.raise_priority =
+            !(kswapd.nr_boost_reclaim > 0 && kswapd.sc.priority == DEF_PRIORITY - 2);
+        kswapd.sc.may_writepage = !laptop && kswapd.nr_boost_reclaim == 0;
+        kswapd.sc.may_swap = kswapd.nr_boost_reclaim == 0;
+        if kswapd.sc.priority < DEF_PRIORITY - 2 {
+            kswapd.sc.may_writepage = true;
+        }
+        kswapd.round_reclaimed = kswapd.sc.nr_reclaimed;
+        kswapd.sc.nr_scanned = 0;
+        kswapd.sc.nr_to_reclaim = self.mem.nodes[node.idx()].zones[..=kswapd.zoneidx]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .map(|zone| zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX))
+            .sum();
+        if self.era.kswapd_restarts {
+            kswapd.sc.nr_to_reclaim = u64::MAX;
+        }
+        self.kswapd_age_anon(ctx);
+        Some(ShrinkNode::new(node))
+    }
+
+    /// Keeps the anonymous lists in balance even while only page cache is taken.
+    pub(in crate::reclaim) fn kswapd_age_anon(&mut self, ctx: &Ctx) {
+        let node = ctx.node;
+        let each = self.era.ages_by_own_lists;
+        if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, false)) {
+            return;
+        }
+        let sc = self.nodes[node.idx()].kswapd.sc.clone();
+        self.events.priority = sc.priority;
+        let mut next = Some(ROOT);
+        while let Some(memcg) = next {
+            next = self.next_memcg(ROOT, memcg);
+            // The patch of 2019 gates ageing as it gates reclaim.
+            if !sc.ignore_shrink_priority && self.shrink_priority(memcg) < sc.priority {
+                continue;
+            }
+            if each && !self.inactive_is_low(memcg, node, false) {
+                continue;
+            }
+            self.shrink_active_list(Lru::ActiveAnon, SWAP_CLUSTER_MAX, memcg, node, &sc, ctx);
+        }
+    }
+
+    /// After a node pass: lower the priority or stop. Returns whether to go on, and a wait.
+    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (bool, Option<Sleep>) {
+        let node = ctx.node;
+        if self.nodes[node.idx()].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
+            self.wake_throttled(node, Throttle::Reserves);
+        }
+        if self.era.kswapd_restarts {
+            return self.kswapd_round_end_2_6_37(ctx);
+        }
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let sc = &mut kswapd.sc;
+        if sc.order > 0 && sc.nr_reclaimed >= 2 << sc.order {
+            sc.order = 0;
+        }
+        if sc.nr_scanned >= sc.nr_to_reclaim {
+            kswapd.raise_priority = false;
+        }
+        let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
+        kswapd.nr_boost_reclaim -= kswapd.nr_boost_reclaim.min(reclaimed);
+        if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
+            return (false, None);
+        }
+        if kswapd.raise_priority || reclaimed == 0 {
+            sc.priority -= 1;
+        }
+        if sc.priority >= 1 {
+            return (true, None);
+        }
+        if sc.nr_reclaimed == 0 && sc.spares_no_priority() {
+            return (true, None);
+        }
+        if sc.nr_reclaimed == 0 {
+            kswapd.failures += 1;
+        }
+        (false, None)
+    }
+
+    /// The end of a descent. Satisfied at the order asked for, it goes by the newest request.
+    fn kswapd_end(&mut self, node: NodeId) {
+        self.kswapd_end_balance(node);
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if kswapd.reclaim_order >= kswapd.alloc_order {
+            kswapd.alloc_order = kswapd.order;
+            kswapd.reclaim_order = kswapd.order;
+            kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
+        }
+    }
+
+    /// The tail of `balance_pgdat`: take the boost off that was worked off.
+    pub(in crate::reclaim) fn kswapd_end_balance(&mut self, node: NodeId) {
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let boosted = kswapd.boosts.iter().any(|&boost| boost > 0);
+        let zoneidx = kswapd.zoneidx;
+        kswapd.reclaim_order = kswapd.sc.order;
+        for (zone, &boost) in
+            self.mem.nodes[node.idx()].zones[..=zoneidx].iter_mut().zip(&kswapd.boosts)
+        {
+            zone.reclaim_active = false;
+            zone.watermark_boost -= zone.watermark_boost.min(boost);
+        }
+        if boosted {
+            self.wakeup_kcompactd(node, PAGEBLOCK_ORDER, zoneidx);
+        }
+        self.snapshot_refaults(None, node);
+    }
+}

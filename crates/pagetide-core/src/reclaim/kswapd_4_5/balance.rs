@@ -1,0 +1,319 @@
+//! kswapd of 4.5 at work: zone by zone, and compacting in the middle of it.
+//!
+//! Linux: `balance_pgdat`, `kswapd_shrink_zone` (mm/vmscan.c, 4.5).
+
+use super::{Balance, Place, KSWAPD_ZONE_BALANCE_GAP_RATIO};
+use crate::compaction::{CompactMode, CompactResult, Compactor, Goal};
+use crate::ctx::Ctx;
+use crate::effect::{Step, Throttle};
+use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::manager::Manager;
+use crate::node::ZoneRef;
+use crate::owners::Owners;
+use crate::reclaim::kswapd::Kswapd;
+use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
+use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
+use crate::vmstat::Event;
+use crate::watermark::zone_watermark_ok;
+use crate::zone::{Zone, MAX_NR_ZONES};
+
+impl<O: Owners> Manager<O> {
+    /// Whether the node's kswapd is compacting.
+    pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
+        self.nodes[node.idx()].kswapd.of_4_5.compacting
+    }
+
+    /// Whether a zone needs nothing of kswapd. `highorder`: for the waker, who wants a block.
+    fn zone_balanced(
+        &self,
+        zone: &Zone,
+        order: Order,
+        highorder: bool,
+        gap: u64,
+        classzone: usize,
+    ) -> bool {
+        let flags = AllocFlags::at(Watermark::High);
+        let mark = zone.wmark(Watermark::High) + gap;
+        if self.era.kswapd_compacts {
+            return zone_watermark_ok(zone, order, mark, classzone, flags)
+                && (order == 0 || self.is_compactable(zone, order, classzone));
+        }
+        if highorder {
+            zone_watermark_ok(zone, order, mark, classzone, flags)
+        } else {
+            zone_watermark_ok(zone, 0, mark + (1 << order), classzone, flags)
+        }
+    }
+
+    /// There is a block, or compaction could make one.
+    fn is_compactable(&self, zone: &Zone, order: Order, classzone: usize) -> bool {
+        let flags = AllocFlags::at(Watermark::Low);
+        crate::compaction::suitable::compaction_suitable(
+            zone,
+            &self.config,
+            &self.era,
+            order,
+            flags,
+            classzone,
+        ) != CompactResult::Skipped
+    }
+
+    /// Whether a request that found no memory may leave kswapd asleep: no zone needs it.
+    pub(in crate::reclaim) fn node_balanced_for_waker(
+        &self,
+        node: NodeId,
+        order: Order,
+        highest_zoneidx: usize,
+    ) -> bool {
+        self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .all(|zone| self.zone_balanced(zone, order, true, 0, 0))
+    }
+
+    /// Whether kswapd may sleep: every zone is balanced, or, for blocks, a quarter of the node's memory.
+    /// Each zone is held against requests that could use no higher one.
+    pub(in crate::reclaim) fn pgdat_balanced_4_5(
+        &self,
+        node: NodeId,
+        order: Order,
+        classzone: usize,
+    ) -> bool {
+        let (mut managed, mut balanced) = (0, 0);
+        for zone in &self.mem.nodes[node.idx()].zones[..=classzone] {
+            if !zone.is_populated() {
+                continue;
+            }
+            managed += zone.managed;
+            let gives_up = !self.zone_reclaimable(node, zone.index);
+            if gives_up || self.zone_balanced(zone, order, false, 0, zone.index) {
+                balanced += zone.managed;
+            } else if order == 0 {
+                return false;
+            }
+        }
+        balanced >= managed / 4
+    }
+
+    /// Whether a zone is worth scanning again.
+    fn zone_reclaimable(&self, node: NodeId, zone: usize) -> bool {
+        self.nodes[node.idx()].kswapd.of_4_5.pages_scanned[zone]
+            < self.zone_reclaimable_pages(node, zone) * 6
+    }
+
+    /// One step of a descent. Done: it is over.
+    pub(in crate::reclaim) fn balance_pgdat_4_5(
+        &mut self,
+        state: &mut Balance,
+        ctx: &Ctx,
+    ) -> Step<()> {
+        let node = ctx.node;
+        match &mut state.at {
+            Place::Top => {
+                if !self.begin_round(state, ctx) {
+                    return Step::Done(());
+                }
+                state.at = Place::Zone(0);
+            }
+            Place::Zone(zone) => {
+                let zone = *zone;
+                if zone > state.end_zone {
+                    state.at = Place::AfterZones;
+                } else if self.begin_zone(state, node, zone) {
+                    state.at = Place::Shrink(zone, ShrinkNode::new(node));
+                } else {
+                    state.at = Place::Zone(zone + 1);
+                }
+            }
+            Place::Shrink(zone, pass) => {
+                let zone = *zone;
+                let mut sc = self.nodes[node.idx()].kswapd.sc.clone();
+                let step = self.shrink_node_step(pass, &mut sc, ctx);
+                self.nodes[node.idx()].kswapd.sc = sc;
+                match step {
+                    NodeStep::Continue => {}
+                    NodeStep::Wait(wait) => return Step::Wait(wait),
+                    NodeStep::Done(wait) => {
+                        self.end_zone(state, node, zone);
+                        state.at = Place::Zone(zone + 1);
+                        if let Some(wait) = wait {
+                            return Step::Wait(wait);
+                        }
+                    }
+                }
+            }
+            Place::AfterZones => {
+                if self.nodes[node.idx()].nr_reserve_throttled > 0
+                    && self.allow_direct_reclaim(node)
+                {
+                    self.wake_throttled(node, Throttle::Reserves);
+                }
+                let compacts = self.era.kswapd_compacts;
+                let sc = &mut self.nodes[node.idx()].kswapd.sc;
+                let order = sc.order;
+                if compacts && order > 0 && sc.nr_reclaimed >= 2 << order {
+                    // Fragmented for good, perhaps: single pages will have to do.
+                    sc.order = 0;
+                }
+                // The comparison that is never true if there was nothing to reclaim.
+                let compacts = state.needs_compaction && sc.nr_reclaimed > state.nr_attempted;
+                state.at = if compacts { Place::Compact(0, None) } else { Place::End };
+                if compacts {
+                    self.mem.vmstat.count(Event::CompactKswapd);
+                    self.nodes[node.idx()].kswapd.of_4_5.compacting = true;
+                }
+            }
+            Place::Compact(..) => return self.kswapd_compact_step(state, ctx),
+            Place::End => {
+                let sc = &mut self.nodes[node.idx()].kswapd.sc;
+                if state.raise_priority || sc.nr_reclaimed == 0 {
+                    sc.priority -= 1;
+                }
+                let (order, priority) = (sc.order, sc.priority);
+                let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
+                if priority < 1 || self.pgdat_balanced_4_5(node, order, zoneidx) {
+                    return Step::Done(());
+                }
+                state.at = Place::Top;
+            }
+        }
+        Step::Continue
+    }
+
+    /// Finds the highest zone that needs work. `false`: none does.
+    fn begin_round(&mut self, state: &mut Balance, ctx: &Ctx) -> bool {
+        let node = ctx.node;
+        self.mem.work.lruvecs_visited += 1;
+        let sc = &mut self.nodes[node.idx()].kswapd.sc;
+        sc.nr_reclaimed = 0;
+        if sc.priority < DEF_PRIORITY - 2 {
+            sc.may_writepage = true;
+        }
+        let (order, priority) = (sc.order, sc.priority);
+        state.nr_attempted = 0;
+        state.raise_priority = true;
+        state.needs_compaction = order > 0 && self.era.kswapd_compacts;
+        let end = (0..MAX_NR_ZONES).rev().find(|&index| {
+            let zone = &self.mem.nodes[node.idx()].zones[index];
+            zone.is_populated()
+                && (priority == DEF_PRIORITY || self.zone_reclaimable(node, index))
+                && !self.zone_balanced(zone, order, false, 0, 0)
+        });
+        let Some(end) = end else { return false };
+        state.end_zone = end;
+        self.kswapd_age_anon(ctx);
+        let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
+        let has_block = self.mem.nodes[node.idx()].zones[..=end]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .any(|zone| {
+                let low = zone.wmark(Watermark::Low);
+                zone_watermark_ok(zone, order, low, zoneidx, AllocFlags::at(Watermark::Low))
+            });
+        state.needs_compaction &= !has_block;
+        true
+    }
+
+    /// Whether a zone is to be shrunk (Linux `kswapd_shrink_zone`, its head).
+    fn begin_zone(&mut self, state: &mut Balance, node: NodeId, index: usize) -> bool {
+        let zone = &self.mem.nodes[node.idx()].zones[index];
+        let Kswapd { sc, .. } = &self.nodes[node.idx()].kswapd;
+        let reclaimable = sc.priority == DEF_PRIORITY || self.zone_reclaimable(node, index);
+        if !zone.is_populated() || !reclaimable {
+            return false;
+        }
+        let mut order = sc.order;
+        if order > 0 && self.era.kswapd_compacts && self.is_compactable(zone, order, state.end_zone)
+        {
+            order = 0;
+        }
+        let low = zone.wmark(Watermark::Low);
+        let gap = low.min(zone.managed.div_ceil(KSWAPD_ZONE_BALANCE_GAP_RATIO));
+        let balanced = self.zone_balanced(zone, order, false, gap, state.end_zone);
+        let nr_to_reclaim = zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
+        let sc = &mut self.nodes[node.idx()].kswapd.sc;
+        sc.nr_scanned = 0;
+        sc.nr_to_reclaim = nr_to_reclaim;
+        sc.only_zone = Some(index);
+        state.reclaimed_before = sc.nr_reclaimed;
+        if balanced {
+            // Enough "was scanned".
+            state.raise_priority = false;
+        }
+        !balanced
+    }
+
+    fn end_zone(&mut self, state: &mut Balance, node: NodeId, zone: usize) {
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let sc = &mut kswapd.sc;
+        sc.only_zone = None;
+        state.nr_attempted += sc.nr_to_reclaim;
+        if sc.nr_reclaimed > state.reclaimed_before {
+            kswapd.of_4_5.pages_scanned[zone] = 0;
+        } else {
+            kswapd.of_4_5.pages_scanned[zone] += sc.nr_scanned;
+        }
+        if sc.nr_scanned >= sc.nr_to_reclaim {
+            state.raise_priority = false;
+        }
+    }
+
+    /// The end of a descent. It sleeps by what it has balanced, unless somebody wants a larger block by
+    /// now: whether that is so.
+    pub(in crate::reclaim) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
+        self.kswapd_end_balance(node);
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        if kswapd.order > kswapd.alloc_order {
+            return true;
+        }
+        kswapd.zoneidx = end_zone.min(kswapd.zoneidx);
+        false
+    }
+
+    /// Compacts the node's zones, asynchronously (Linux `compact_pgdat`).
+    fn kswapd_compact_step(&mut self, state: &mut Balance, ctx: &Ctx) -> Step<()> {
+        let node = ctx.node;
+        let Place::Compact(zone, run) = &mut state.at else { unreachable!("compacting") };
+        let order = self.nodes[node.idx()].kswapd.alloc_order;
+        let highest_zoneidx = MAX_NR_ZONES - 1;
+        if let Some(id) = *run {
+            match self.compact_step(id, ctx) {
+                Step::Continue => return Step::Continue,
+                Step::Wait(wait) => return Step::Wait(wait),
+                Step::Done(_) => {
+                    let at = &mut self.mem.nodes[node.idx()].zones[*zone];
+                    let low = at.wmark(Watermark::Low);
+                    if zone_watermark_ok(at, order, low, 0, AllocFlags::at(Watermark::Low)) {
+                        at.compaction.defer_reset(order, false);
+                    }
+                    *zone += 1;
+                    *run = None;
+                }
+            }
+        }
+        while *zone < MAX_NR_ZONES {
+            let at = &mut self.mem.nodes[node.idx()].zones[*zone];
+            if at.is_populated() && !at.compaction.is_deferred(order) {
+                let goal = Goal {
+                    zone: ZoneRef { node, zone: *zone as u8 },
+                    order: Some(order),
+                    mt: MigrateType::Unmovable,
+                    gfp: Gfp::KERNEL,
+                    mode: CompactMode::Async,
+                    flags: AllocFlags::at(Watermark::Low),
+                    highest_zoneidx: highest_zoneidx.min(*zone),
+                    by: Compactor::Kswapd,
+                    thorough: false,
+                };
+                if let Ok(id) = self.compact_begin(goal, ctx) {
+                    *run = Some(id);
+                    return Step::Continue;
+                }
+            }
+            *zone += 1;
+        }
+        self.nodes[node.idx()].kswapd.of_4_5.compacting = false;
+        state.at = Place::End;
+        Step::Continue
+    }
+}

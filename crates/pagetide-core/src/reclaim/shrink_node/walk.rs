@@ -1,0 +1,405 @@
+//! A pass over a node at work: the walk over its groups, the lists of each, and what reclaim waits for.
+//!
+//! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec`, `reclaim_throttle` (mm/vmscan.c, 6.1).
+
+use super::{NodeStep, ShrinkLruvec, ShrinkNode, Stage, TICK, VISITS_A_STEP};
+use crate::compaction::suitable::{compact_gap, compaction_suitable};
+use crate::compaction::CompactResult;
+use crate::ctx::Ctx;
+use crate::effect::{Sleep, Throttle};
+use crate::era::CongestionNap;
+use crate::event::TraceEvent;
+use crate::gfp::{AllocFlags, Watermark};
+use crate::lruvec::Lru;
+use crate::manager::Manager;
+use crate::memcg::ROOT;
+use crate::owners::Owners;
+use crate::page::PageFlags;
+use crate::reclaim::plan::{Visit, Walk};
+use crate::reclaim::ScanControl;
+use crate::units::{MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
+use crate::vmstat::{Event, NodeStat};
+use alloc::boxed::Box;
+
+impl<O: Owners> Manager<O> {
+    /// One step of a pass. A pass for a block of high order goes on with the node while that promises to
+    /// give compaction what it needs.
+    pub(crate) fn shrink_node_step(
+        &mut self,
+        pass: &mut ShrinkNode,
+        sc: &mut ScanControl,
+        ctx: &Ctx,
+    ) -> NodeStep {
+        let returned = self.slabs.pages_returned;
+        let step = self.shrink_node_once(pass, sc, ctx);
+        pass.reclaimed_slab += self.slabs.pages_returned - returned;
+        if matches!(step, NodeStep::Done(_)) {
+            sc.nr_reclaimed += core::mem::take(&mut pass.reclaimed_slab);
+        }
+        match step {
+            NodeStep::Done(wait) if self.should_continue_reclaim(pass, sc) => {
+                self.shrink_node_begin(pass, sc);
+                wait.map_or(NodeStep::Continue, NodeStep::Wait)
+            }
+            step => step,
+        }
+    }
+
+    /// Whether the node has more of what a block of high order needs (Linux
+    /// `should_continue_reclaim`): pages were reclaimed, no zone can be compacted yet, and the inactive
+    /// lists are long enough.
+    fn should_continue_reclaim(&self, pass: &ShrinkNode, sc: &ScanControl) -> bool {
+        let for_compaction =
+            sc.order > PAGE_ALLOC_COSTLY_ORDER || sc.order > 0 && sc.priority < DEF_PRIORITY - 2;
+        if !for_compaction || sc.nr_reclaimed == pass.reclaimed_before {
+            return false;
+        }
+        let stat = |stat| self.node_stat(pass.node, stat);
+        let mut inactive = stat(NodeStat::NrInactiveFile);
+        if self.swap.free() > 0 {
+            inactive += stat(NodeStat::NrInactiveAnon);
+        }
+        let gap = compact_gap(sc.order);
+        if self.era.reclaims_to_gap && sc.nr_reclaimed >= gap {
+            return false;
+        }
+        let flags = AllocFlags::at(Watermark::Min);
+        let node = &self.mem.nodes[pass.node.idx()];
+        let zones = match sc.only_zone {
+            Some(zone) => &node.zones[zone..=zone],
+            None => &node.zones[..=sc.reclaim_idx],
+        };
+        let ready = zones.iter().any(|zone| {
+            zone.is_populated()
+                && compaction_suitable(
+                    zone,
+                    &self.config,
+                    &self.era,
+                    sc.order,
+                    flags,
+                    sc.reclaim_idx,
+                ) != CompactResult::Skipped
+        });
+        !ready && inactive > gap
+    }
+
+    /// The pass is given up: a group that its first stage holds goes back to where it is looked for.
+    pub(crate) fn shrink_node_given_up(&mut self, pass: &ShrinkNode) {
+        match &pass.stage {
+            Stage::Soft(soft) => self.soft_reclaim_given_up(soft),
+            Stage::New
+            | Stage::Walk
+            | Stage::At(_)
+            | Stage::Slab(..)
+            | Stage::After(_)
+            | Stage::Shrink(..) => {}
+        }
+    }
+
+    fn shrink_node_once(
+        &mut self,
+        pass: &mut ShrinkNode,
+        sc: &mut ScanControl,
+        ctx: &Ctx,
+    ) -> NodeStep {
+        let mut visits = 0;
+        loop {
+            match &mut pass.stage {
+                Stage::New => match self.begin_soft_reclaim(pass.node, sc) {
+                    Some(soft) => pass.stage = Stage::Soft(Box::new(soft)),
+                    None => self.shrink_node_begin(pass, sc),
+                },
+                Stage::Soft(soft) => {
+                    if self.soft_reclaim_step(soft, ctx) {
+                        sc.nr_reclaimed += soft.nr_reclaimed;
+                        // kswapd judges its round by the regular scan alone.
+                        if !sc.is_kswapd() {
+                            sc.nr_scanned += soft.nr_scanned;
+                        }
+                        self.shrink_node_begin(pass, sc);
+                    }
+                    return self.legacy_wait(sc, pass.node);
+                }
+                Stage::Walk => match self.first_of_walk(pass, sc) {
+                    Some(at) => pass.stage = Stage::At(self.position_of(at)),
+                    None => return NodeStep::Done(self.shrink_node_end(pass, sc)),
+                },
+                Stage::At(at) => {
+                    let position = *at;
+                    let Some(memcg) = self.at_position_in_walk(position) else {
+                        return NodeStep::Done(self.shrink_node_end(pass, sc));
+                    };
+                    if visits == VISITS_A_STEP {
+                        return NodeStep::Continue;
+                    }
+                    visits += 1;
+                    self.mem.work.lruvecs_visited += 1;
+                    let visit = Visit { memcg, node: pass.node, walk: pass.walk };
+                    let plan = self.plan_group(visit, sc);
+                    if plan.skip {
+                        if let Some(done) = self.next_of_walk(pass, memcg, sc) {
+                            return done;
+                        }
+                        continue;
+                    }
+                    let counts = self.get_scan_count(memcg, pass.node, sc, plan);
+                    // Small groups have nothing to scan at mild priorities, and there may be many.
+                    if memcg != ROOT && counts == [0; 4] && !self.must_age_anon(memcg, pass.node) {
+                        if let Some(slab) = self.begin_shrink_slab(memcg, pass.node, sc.priority) {
+                            pass.stage = Stage::Slab(position, slab);
+                            continue;
+                        }
+                        if let Some(done) = self.next_of_walk(pass, memcg, sc) {
+                            return done;
+                        }
+                        continue;
+                    }
+                    let proportional =
+                        !sc.is_kswapd() && sc.target.is_none() && plan.priority == DEF_PRIORITY;
+                    let lruvec = ShrinkLruvec::new(counts, sc.nr_to_reclaim, proportional, plan);
+                    pass.stage = Stage::Shrink(position, lruvec);
+                }
+                Stage::Slab(at, slab) => {
+                    let position = *at;
+                    let is_there = self.at_position_in_walk(position).is_some();
+                    if is_there && !self.shrink_slab_step(slab, ctx.cpu) {
+                        return NodeStep::Continue;
+                    }
+                    pass.stage = Stage::After(position);
+                }
+                Stage::After(at) => {
+                    let Some(memcg) = self.at_position_in_walk(*at) else {
+                        return NodeStep::Done(self.shrink_node_end(pass, sc));
+                    };
+                    if let Some(done) = self.next_of_walk(pass, memcg, sc) {
+                        return done;
+                    }
+                }
+                Stage::Shrink(at, lruvec) => {
+                    // A group that goes takes its lists to its parent.
+                    let Some(memcg) = self.at_position_in_walk(*at) else {
+                        sc.nr_reclaimed += lruvec.nr_reclaimed;
+                        return NodeStep::Done(self.shrink_node_end(pass, sc));
+                    };
+                    if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
+                        sc.nr_reclaimed += lruvec.nr_reclaimed;
+                        let position = *at;
+                        pass.stage = match self.begin_shrink_slab(memcg, pass.node, sc.priority) {
+                            Some(slab) => Stage::Slab(position, slab),
+                            None => Stage::After(position),
+                        };
+                    }
+                    return self.legacy_wait(sc, pass.node);
+                }
+            }
+        }
+    }
+
+    /// After the soft-limit stage: the regular pass.
+    fn shrink_node_begin(&mut self, pass: &mut ShrinkNode, sc: &mut ScanControl) {
+        pass.reclaimed_before = sc.nr_reclaimed;
+        pass.walk_scanned = sc.nr_scanned;
+        sc.tally = Default::default();
+        self.prepare_scan_count(pass.node, sc);
+        pass.stage = Stage::Walk;
+    }
+
+    /// Reclaim for a group of version 1 waits for a page that it meets a second time under
+    /// writeback, as dirtiers of such groups are not throttled otherwise. (kswapd: for any writes.)
+    fn legacy_wait(&mut self, sc: &ScanControl, node: NodeId) -> NodeStep {
+        match self.legacy_wait.take() {
+            None => NodeStep::Continue,
+            Some(_) if sc.is_kswapd() => {
+                NodeStep::Wait(self.reclaim_throttle(node, Throttle::Writeback, 100_000_000))
+            }
+            Some(pfn) => {
+                self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+                NodeStep::Wait(Sleep::on_page(pfn))
+            }
+        }
+    }
+
+    /// Whether this reclaimer shares its walk with others and may leave it early.
+    fn walks_in_part(&self, sc: &ScanControl) -> bool {
+        self.era.shares_walks && !sc.is_kswapd() && !sc.full_walk
+    }
+
+    fn first_of_walk(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<MemcgId> {
+        let root = sc.target.unwrap_or(ROOT);
+        if !self.memcg_is_online(root) {
+            return None;
+        }
+        if self.walks_in_part(sc) {
+            let remembered = self.memcgs[root.idx()].lruvecs[pass.node.idx()].reclaim_position;
+            if remembered.is_some() {
+                return self.next_memcg(root, remembered).or(Some(root));
+            }
+        }
+        Some(root)
+    }
+
+    /// Goes on from a group to the next, or ends the pass.
+    fn next_of_walk(
+        &mut self,
+        pass: &mut ShrinkNode,
+        memcg: MemcgId,
+        sc: &ScanControl,
+    ) -> Option<NodeStep> {
+        let root = sc.target.unwrap_or(ROOT);
+        let next = self.next_memcg(root, memcg);
+        if self.walks_in_part(sc) {
+            let enough = sc.nr_reclaimed >= sc.nr_to_reclaim;
+            let remembered = if next.is_some() { memcg } else { MemcgId::NONE };
+            self.memcgs[root.idx()].lruvecs[pass.node.idx()].reclaim_position = remembered;
+            if enough {
+                return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
+            }
+        }
+        match next {
+            Some(next) => pass.stage = Stage::At(self.position_of(next)),
+            None => {
+                let scanned = sc.nr_scanned - pass.walk_scanned;
+                if !self.another_walk(Walk { number: pass.walk, scanned }, sc) {
+                    return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
+                }
+                pass.walk += 1;
+                pass.walk_scanned = sc.nr_scanned;
+                pass.stage = Stage::Walk;
+            }
+        }
+        None
+    }
+
+    /// Whether a group's active anonymous list has outgrown its inactive one.
+    fn must_age_anon(&self, memcg: MemcgId, node: NodeId) -> bool {
+        self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false)
+    }
+
+    /// One batch of one group. Returns whether the group is finished.
+    pub(crate) fn shrink_lruvec_step(
+        &mut self,
+        state: &mut ShrinkLruvec,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &mut ScanControl,
+        ctx: &Ctx,
+    ) -> bool {
+        const INACTIVE_ANON: usize = Lru::InactiveAnon as usize;
+        const ACTIVE_FILE: usize = Lru::ActiveFile as usize;
+        const INACTIVE_FILE: usize = Lru::InactiveFile as usize;
+        self.events.priority = state.priority;
+        loop {
+            if state.at == 0
+                && state.nr[INACTIVE_ANON] == 0
+                && state.nr[ACTIVE_FILE] == 0
+                && state.nr[INACTIVE_FILE] == 0
+            {
+                // Also without inactive pages to scan, keep the anonymous lists in balance.
+                if self.must_age_anon(memcg, node) {
+                    self.shrink_active_list(
+                        Lru::ActiveAnon,
+                        SWAP_CLUSTER_MAX,
+                        memcg,
+                        node,
+                        sc,
+                        ctx,
+                    );
+                }
+                return true;
+            }
+            let mut scanned = false;
+            if state.at < 4 {
+                let lru = Lru::EVICTABLE[state.at];
+                state.at += 1;
+                let left = &mut state.nr[lru as usize];
+                if *left > 0 {
+                    let batch = (*left).min(SWAP_CLUSTER_MAX);
+                    *left -= batch;
+                    state.nr_reclaimed += self.shrink_list(lru, batch, memcg, node, sc, ctx);
+                    scanned = true;
+                }
+            }
+            if state.at == 4 {
+                // A round over all lists is complete.
+                state.at = 0;
+                if state.nr_reclaimed >= state.nr_to_reclaim && !state.proportional {
+                    self.balance_targets(state);
+                }
+            }
+            if scanned {
+                return false;
+            }
+        }
+    }
+
+    /// Enough was freed: stop the kind with less left to scan and scale the other, so that both
+    /// have been scanned to the same share of their targets.
+    fn balance_targets(&mut self, state: &mut ShrinkLruvec) {
+        let nr_anon = state.nr[0] + state.nr[1];
+        let nr_file = state.nr[2] + state.nr[3];
+        if nr_anon == 0 || nr_file == 0 {
+            state.nr = [0; 4];
+            return;
+        }
+        let (stop, keep, left) = if nr_file > nr_anon { (0, 2, nr_anon) } else { (2, 0, nr_file) };
+        let target = state.targets[stop] + state.targets[stop + 1] + 1;
+        let percentage = left * 100 / target;
+        state.nr[stop] = 0;
+        state.nr[stop + 1] = 0;
+        for lru in [keep, keep + 1] {
+            let scanned = state.targets[lru] - state.nr[lru];
+            let scaled = state.targets[lru] * (100 - percentage) / 100;
+            state.nr[lru] = scaled - scaled.min(scanned);
+        }
+    }
+
+    /// After all groups: node flags, and whether the reclaimer should sleep.
+    fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
+        let tally = &sc.tally;
+        let node = pass.node;
+        let state = &mut self.nodes[node.idx()];
+        let mut wait = None;
+        if sc.is_kswapd() {
+            if tally.writeback > 0 && tally.writeback == tally.taken {
+                state.writeback = true;
+            }
+            if tally.unqueued_dirty == tally.file_taken && tally.file_taken > 0 {
+                state.dirty = true;
+            }
+            if tally.immediate > 0 {
+                wait = Some((Throttle::Writeback, 100_000_000));
+            }
+        }
+        // A group of version 1 stalls in writeback itself, page by page.
+        let is_congested = tally.dirty > 0 && tally.dirty == tally.congested;
+        let target =
+            sc.target.and_then(|target| self.memcgs[target.idx()].lruvecs.get_mut(node.idx()));
+        let congested = match target {
+            None => &mut state.congested,
+            Some(lruvec) => &mut lruvec.congested,
+        };
+        if is_congested && (sc.target.is_none() || !self.era.group_reclaim_awaits_writes) {
+            *congested = true;
+        }
+        if !sc.is_kswapd() && *congested && self.era.congestion_nap == CongestionNap::Never {
+            wait = Some((Throttle::Congested, TICK));
+        }
+        if sc.nr_reclaimed > pass.reclaimed_before {
+            state.kswapd.failures = 0;
+        }
+        wait.map(|(reason, timeout)| self.reclaim_throttle(node, reason, timeout))
+    }
+
+    /// Puts the reclaimer to sleep (Linux `reclaim_throttle`).
+    pub(crate) fn reclaim_throttle(
+        &mut self,
+        node: NodeId,
+        reason: Throttle,
+        timeout: u64,
+    ) -> Sleep {
+        self.mem.vmstat.count(Event::MmVmscanThrottled);
+        let usec_timeout = timeout / 1000;
+        self.events.record(TraceEvent::MmVmscanThrottled { nid: node, usec_timeout, reason });
+        Sleep::throttled(node, reason, timeout)
+    }
+}

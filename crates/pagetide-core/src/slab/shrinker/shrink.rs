@@ -1,0 +1,110 @@
+//! Shrinking kept objects of one group on one node, batch by batch.
+//!
+//! Linux: `do_shrink_slab`, `shrink_slab_memcg` (mm/vmscan.c, 6.1).
+
+use super::{ShrinkSlab, BATCH, SEEKS};
+use crate::effect::Effects;
+use crate::event::TraceEvent;
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::slab::cached::CachedKind;
+use crate::units::{Cpu, MemcgId, NodeId};
+use crate::vmstat::Event;
+
+impl<O: Owners> Manager<O> {
+    /// Begins to shrink what a group keeps on a node, if it keeps anything.
+    pub(crate) fn begin_shrink_slab(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        priority: i8,
+    ) -> Option<ShrinkSlab> {
+        let pressure = u64::from(self.config.vfs_cache_pressure);
+        // A group that is gone has none.
+        let lists = self.memcgs[memcg.idx()].cached.get(node.idx())?;
+        let freeable = lists.len() * pressure / 100;
+        if freeable == 0 {
+            return None;
+        }
+        // It stays there until the end: who is killed on the way has put off nothing and lost nothing.
+        let deferred = lists.deferred;
+        let shift = priority.clamp(0, 63) as u32;
+        let delta = (freeable >> shift) * 4 / SEEKS;
+        let total_scan = ((deferred >> shift) + delta).min(2 * freeable);
+        let owed = deferred + delta;
+        self.events.record(TraceEvent::MmShrinkSlabStart {
+            nid: node,
+            memcg,
+            nr_objects_to_shrink: deferred,
+            cache_items: freeable,
+            delta,
+            total_scan,
+            priority,
+        });
+        let (scanned, freed) = (0, 0);
+        Some(ShrinkSlab { memcg, node, freeable, total_scan, owed, deferred, scanned, freed })
+    }
+
+    /// Looks at one batch. Says if that was the last.
+    pub(crate) fn shrink_slab_step(&mut self, state: &mut ShrinkSlab, cpu: Cpu) -> bool {
+        let left = state.total_scan;
+        if left >= BATCH || left >= state.freeable && left > 0 {
+            let nr = left.min(BATCH);
+            let freed = self.super_cache_scan(state.memcg, state.node, nr, cpu);
+            state.freed += freed;
+            state.scanned += nr;
+            state.total_scan -= nr;
+            self.mem.vmstat.add(Event::SlabsScanned, nr);
+            self.mem.work.objects_scanned += nr as u32;
+            return false;
+        }
+        let owed = state.owed.saturating_sub(state.scanned).min(2 * state.freeable);
+        let lists = &mut self.memcgs[state.memcg.idx()].cached[state.node.idx()];
+        lists.deferred = lists.deferred.saturating_sub(state.deferred) + owed;
+        self.events.record(TraceEvent::MmShrinkSlabEnd {
+            nid: state.node,
+            memcg: state.memcg,
+            unused_scan: state.deferred,
+            new_scan: lists.deferred,
+            retval: state.freed,
+            total_scan: state.total_scan,
+        });
+        true
+    }
+
+    /// Shares a batch between names and inodes.
+    fn super_cache_scan(&mut self, memcg: MemcgId, node: NodeId, nr: u64, cpu: Cpu) -> u64 {
+        let lists = &self.memcgs[memcg.idx()].cached[node.idx()].lists;
+        let [dentries, inodes] = [lists[0].len, lists[1].len];
+        let total = (dentries + inodes).max(1);
+        let mut freed = 0;
+        for (kind, len) in [(CachedKind::Dentry, dentries), (CachedKind::Inode, inodes)] {
+            // One more, so that few are not passed over for ever.
+            freed += self.prune_cached(memcg, node, kind, nr * len / total + 1, cpu).1;
+        }
+        freed
+    }
+
+    /// Frees kept objects of all groups until there is hardly one to be had (`echo 2 > drop_caches`).
+    pub fn drop_slab(&mut self, cpu: Cpu) -> Effects<'_> {
+        self.drop_kept_objects(cpu);
+        self.hand_out()
+    }
+
+    pub(crate) fn drop_kept_objects(&mut self, cpu: Cpu) {
+        for round in 0..u64::BITS {
+            let mut freed = 0;
+            for memcg in self.memcg_ids().collect::<alloc::vec::Vec<_>>() {
+                for node in 0..self.nodes.len() {
+                    let node = NodeId(node as u8);
+                    let Some(mut state) = self.begin_shrink_slab(memcg, node, 0) else { continue };
+                    while !self.shrink_slab_step(&mut state, cpu) {}
+                    freed += state.freed;
+                }
+            }
+            if freed >> round <= 1 {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The floors of the core, checked in its sources: who imports whom.
+//!
+//! An import of `crate::a::b::Item` is an arrow from the file that has it to the file that defines the item;
+//! what a file re-exports (`pub use`) is followed to where it is. Tests are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files that one concept may take to need each other.
+const LARGEST_CIRCLE: usize = 11;
+
+/// Source texts by module path (`reclaim::kswapd`), without comments and tests.
+fn sources() -> BTreeMap<String, String> {
+    fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    walk(&root, &mut found);
+    let mut sources = BTreeMap::new();
+    for path in found {
+        let relative = path.strip_prefix(&root).unwrap().with_extension("");
+        let parts: Vec<&str> = relative.iter().map(|part| part.to_str().unwrap()).collect();
+        if parts.contains(&"tests") || parts == ["lib"] {
+            continue;
+        }
+        let module = parts.join("::");
+        let module = module.strip_suffix("::mod").unwrap_or(&module).to_string();
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        sources.insert(module, code.collect::<Vec<_>>().join("\n"));
+    }
+    sources
+}
+
+/// The paths that a use tree names: `a::{b, c::d}` gives `a::b` and `a::c::d`.
+fn paths(tree: &str, prefix: &str, out: &mut Vec<String>) {
+    let tree = tree.trim();
+    if let Some((head, tail)) = tree.split_once('{') {
+        let inner = tail.trim_end().strip_suffix('}').expect("a use tree is closed");
+        let (mut depth, mut start) = (0, 0);
+        for (at, c) in inner.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 0 => {
+                    paths(&inner[start..at], &format!("{prefix}{head}"), out);
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        paths(&inner[start..], &format!("{prefix}{head}"), out);
+    } else if !tree.is_empty() {
+        out.push(format!("{prefix}{}", tree.split(" as ").next().unwrap()));
+    }
+}
+
+/// A path as it is seen from the top of the crate; `None` for other crates.
+fn absolute(path: &str, module: &str, sources: &BTreeMap<String, String>) -> Option<String> {
+    if let Some(rest) = path.strip_prefix("crate::") {
+        return Some(rest.to_string());
+    }
+    let mut at: Vec<&str> = module.split("::").collect();
+    let mut rest = path;
+    if let Some(own) = rest.strip_prefix("self::") {
+        return Some(format!("{module}::{own}"));
+    }
+    if !rest.starts_with("super::") {
+        let child = format!("{module}::{}", rest.split("::").next().unwrap());
+        return sources.contains_key(&child).then(|| format!("{module}::{rest}"));
+    }
+    while let Some(up) = rest.strip_prefix("super::") {
+        at.pop();
+        rest = up;
+    }
+    at.push(rest);
+    Some(at.join("::"))
+}
+
+/// Splits `use` items off a source: those that are re-exports, those that are not, and what is left.
+fn uses(code: &str) -> (Vec<String>, Vec<String>, String) {
+    let (mut public, mut private, mut left) = (Vec::new(), Vec::new(), String::new());
+    let mut rest = code;
+    while let Some(at) = rest.find("use ") {
+        let begins = rest[..at].rsplit('\n').next().unwrap().trim_start().to_string();
+        let is_use = begins.is_empty() || begins.starts_with("pub");
+        if !is_use {
+            left.push_str(&rest[..at + 4]);
+            rest = &rest[at + 4..];
+            continue;
+        }
+        left.push_str(&rest[..at]);
+        let end = at + rest[at..].find(';').expect("a use item ends");
+        let tree = rest[at + 4..end].split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut found = Vec::new();
+        paths(&tree, "", &mut found);
+        if begins.is_empty() { &mut private } else { &mut public }.append(&mut found);
+        rest = &rest[end + 1..];
+    }
+    left.push_str(rest);
+    (public, private, left)
+}
+
+fn imports() -> BTreeMap<String, BTreeSet<String>> {
+    let sources = sources();
+    let mut exported = BTreeMap::new();
+    for (module, code) in &sources {
+        for path in uses(code).0 {
+            if let Some(target) = absolute(&path, module, &sources) {
+                let name = path.rsplit("::").next().unwrap();
+                exported.insert(format!("{module}::{name}"), target);
+            }
+        }
+    }
+    let file_of = |path: &str| -> Option<String> {
+        let mut path = path.to_string();
+        while let Some(target) = exported.get(&path) {
+            path = target.clone();
+        }
+        let parts: Vec<&str> = path.split("::").collect();
+        (1..=parts.len()).rev().map(|n| parts[..n].join("::")).find(|m| sources.contains_key(m))
+    };
+    let mut imports = BTreeMap::new();
+    for (module, code) in &sources {
+        let (_, private, left) = uses(code);
+        let mut named = private;
+        for (at, _) in left.match_indices("crate::") {
+            let path = left[at..].chars().take_while(|c| c.is_alphanumeric() || "_:".contains(*c));
+            named.push(path.collect());
+        }
+        let targets = named.iter().filter_map(|path| absolute(path, module, &sources));
+        let mut files: BTreeSet<String> = targets.filter_map(|path| file_of(&path)).collect();
+        files.remove(module);
+        imports.insert(module.clone(), files);
+    }
+    imports
+}
+
+/// All that can be reached from a file by imports.
+fn reached(imports: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    let mut todo = vec![from.to_string()];
+    while let Some(at) = todo.pop() {
+        for next in &imports[&at] {
+            if reached.insert(next.clone()) {
+                todo.push(next.clone());
+            }
+        }
+    }
+    reached
+}
+
+fn is_first_floor(module: &str) -> bool {
+    module == "process" || module.starts_with("process::")
+}
+
+#[test]
+fn the_ground_floor_knows_no_process() {
+    for (module, files) in imports().iter().filter(|(module, _)| !is_first_floor(module)) {
+        let above: Vec<_> = files.iter().filter(|file| is_first_floor(file)).collect();
+        assert!(above.is_empty(), "{module} imports {above:?}");
+    }
+}
+
+#[test]
+fn circles_are_no_larger_than_a_concept() {
+    let imports = imports();
+    assert!(imports.len() > 80, "the sources were found");
+    let reached: BTreeMap<&String, BTreeSet<String>> =
+        imports.keys().map(|module| (module, reached(&imports, module))).collect();
+    for module in imports.keys() {
+        let circle: Vec<_> =
+            reached[module].iter().filter(|other| reached[other].contains(module)).collect();
+        assert!(
+            circle.len() <= LARGEST_CIRCLE,
+            "{} files need each other: {circle:?}",
+            circle.len()
+        );
+    }
+}
