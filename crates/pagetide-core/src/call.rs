@@ -7,6 +7,7 @@
 //! a group's limit, is part of the call's state, and so is what its task owes for being above
 //! `memory.high`.
 
+use crate::bad_id::BadId;
 use crate::compaction::CompactMemory;
 use crate::control::{Errno, GroupWrite};
 use crate::ctx::Ctx;
@@ -44,6 +45,8 @@ pub enum Outcome {
     NoCache,
     /// A write to a group's control file was refused, and has changed nothing.
     Refused(Errno),
+    /// There is no such thing as the call names: nothing has changed.
+    BadId(BadId),
 }
 
 /// A request in progress.
@@ -55,6 +58,8 @@ pub struct Call<R> {
     /// The call itself is done; its task pays for being above `memory.high` before it goes on.
     over_high: Option<(Outcome, OverHigh)>,
     asker: Asker,
+    /// The asker's, since the first step: another may have its name later ([`Owners::tenure`]).
+    tenure: Option<u64>,
     node: NodeId,
 }
 
@@ -106,7 +111,20 @@ impl<R> Call<R> {
     }
 
     fn new(kind: Kind<R>, asker: Asker, node: NodeId) -> Call<R> {
-        Call { kind, slow: None, over_high: None, asker, node }
+        Call { kind, slow: None, over_high: None, asker, tenure: None, node }
+    }
+
+    /// How a call ends whose asker has ended before it: what it had is given back or, if the asker held it,
+    /// gone.
+    fn orphaned(&self) -> Outcome {
+        match (&self.over_high, &self.kind) {
+            (Some((Outcome::Block(_), _)), _) => Outcome::NoBlock,
+            (Some((outcome, _)), _) => *outcome,
+            (None, Kind::KmemAlloc(_)) => Outcome::NoObject,
+            (None, Kind::Owner(_) | Kind::GroupWrite(_) | Kind::CompactMemory(_)) => {
+                Outcome::NoMemory
+            }
+        }
     }
 
     /// Whether the call is inside direct reclaim at the moment.
@@ -138,6 +156,19 @@ impl<O: Owners> Manager<O> {
         cpu: Cpu,
         now: Nanos,
     ) -> Step<Outcome> {
+        if !self.has_cpu(cpu) {
+            return Step::Done(Outcome::BadId(BadId::Cpu(cpu)));
+        }
+        if !self.has_node(call.node) {
+            return Step::Done(Outcome::BadId(BadId::Node(call.node)));
+        }
+        match (self.owners.tenure(call.asker), call.tenure) {
+            (Some(tenure), None) => call.tenure = Some(tenure),
+            (Some(tenure), Some(begun)) if tenure == begun => {}
+            (None, None) => return Step::Done(Outcome::BadId(BadId::Mm(call.asker))),
+            // What it had under way went with its asker.
+            (_, Some(_)) => return Step::Done(call.orphaned()),
+        }
         let memcg = self.owners.asks(call.asker);
         let ctx = Ctx { cpu, node: call.node, now, asker: call.asker, memcg };
         if let Some((outcome, paying)) = &mut call.over_high {

@@ -14,8 +14,8 @@
 //!
 //! let node = NodeSpec::x86_64(64 << 20, 0, 0);
 //! let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
-//! let mm = machine.create_mm(Machine::ROOT);
-//! let heap = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false);
+//! let mm = machine.create_mm(Machine::ROOT).unwrap();
+//! let heap = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false).unwrap();
 //!
 //! assert_eq!(machine.touch(heap, 3, true), Touch::Fault);
 //! let mut fault = Call::fault(mm, NodeId(0), heap, 3, true);
@@ -38,6 +38,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod audit;
+pub mod bad_id;
 pub mod boot;
 pub mod buddy;
 pub mod call;
@@ -58,6 +59,7 @@ pub mod lruvec;
 pub mod manager;
 pub mod memcg;
 mod memory_high;
+mod mlock;
 pub mod node;
 pub mod owners;
 pub mod page;
@@ -69,6 +71,7 @@ pub mod page_request;
 pub mod page_size;
 pub mod pcp;
 pub mod pgdat;
+pub mod pin;
 pub mod proc;
 pub mod process;
 pub mod reclaim;

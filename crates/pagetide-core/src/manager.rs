@@ -23,6 +23,7 @@ use crate::page::PageFlags;
 use crate::page_alloc::Memory;
 use crate::page_size::PageSize;
 use crate::pgdat::NodeState;
+use crate::pin::Pins;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
 use crate::swap::SwapArea;
@@ -53,6 +54,7 @@ pub struct Manager<O> {
     pub(crate) swap: SwapArea,
     pub(crate) lru_batches: Vec<LruBatches>,
     pub(crate) compactions: Compactions,
+    pub(crate) pins: Pins,
     /// Somebody else wants the CPU that steps next: asynchronous compaction gives up. The world's to
     /// set; nothing else heeds it.
     pub need_resched: bool,
@@ -102,6 +104,7 @@ impl<O: Owners> Manager<O> {
             swap: SwapArea::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
+            pins: Pins::default(),
             need_resched: false,
             effects: Vec::with_capacity(64),
             events: EventLog::default(),
@@ -139,9 +142,9 @@ impl<O: Owners> Manager<O> {
         &self.swap
     }
 
-    /// Statistic of a node, in pages.
+    /// Statistic of a node, in pages. A node that there is not has none.
     pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
-        self.nodes[node.idx()].stats[stat as usize]
+        self.nodes.get(node.idx()).map_or(0, |node| node.stats[stat as usize])
     }
 
     /// Statistic summed over nodes, in pages.

@@ -321,7 +321,7 @@ mod tests {
             Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
         let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
         machine.memcgs[memcg.idx()].memory.max = max;
-        let mm = machine.create_mm(memcg);
+        let mm = machine.create_mm(memcg).unwrap();
         (machine, Ctx { cpu: Cpu(0), node: NodeId(0), now: 0, asker: mm, memcg })
     }
 

@@ -210,12 +210,13 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the node's kcompactd is in the middle of a zone.
     pub fn kcompactd_is_compacting(&self, node: NodeId) -> bool {
-        matches!(self.nodes[node.idx()].kcompactd.stage, Stage::Zone { run: Some(_), .. })
+        let node = self.nodes.get(node.idx());
+        node.is_some_and(|node| matches!(node.kcompactd.stage, Stage::Zone { run: Some(_), .. }))
     }
 
     /// Whether the node's kcompactd is asleep.
     pub fn kcompactd_is_sleeping(&self, node: NodeId) -> bool {
-        self.nodes[node.idx()].kcompactd.sleeping
+        self.nodes.get(node.idx()).is_none_or(|node| node.kcompactd.sleeping)
     }
 
     /// How long after the start a world has to step each kcompactd for the first time, if nobody woke
@@ -225,13 +226,17 @@ impl<O: Owners> Manager<O> {
     }
 
     /// One bounded step of a node's kcompactd, which runs on `cpu`. Must not be called while it sleeps,
-    /// except when its time is over.
+    /// except when its time is over. On a node or a CPU that there is not it sleeps for good.
     pub fn kcompactd_step(
         &mut self,
         node: NodeId,
         cpu: Cpu,
         now: Nanos,
     ) -> (Step<KcompactdIdle>, Effects<'_>) {
+        if !self.has_node(node) || !self.has_cpu(cpu) {
+            let idle = KcompactdIdle::Sleep(Nanos::MAX);
+            return (Step::Done(idle), Effects::new(&mut self.effects));
+        }
         let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
         self.nodes[node.idx()].kcompactd.sleeping = false;
         let step = self.kcompactd_work(&ctx);

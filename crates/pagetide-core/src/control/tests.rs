@@ -413,13 +413,14 @@ fn dirty_limits_in_bytes_and_per_cent_exclude_each_other() {
 #[test]
 fn a_new_interval_wakes_the_writeback_thread_when_it_matters() {
     let wakes = |machine: &mut Machine| {
-        let vma = machine.mmap(crate::process::MmId(0), Backing::Anon, 1, Advice::Normal, false);
+        let vma =
+            machine.mmap(crate::process::MmId(0), Backing::Anon, 1, Advice::Normal, false).unwrap();
         let mut effects: Vec<Effect> = Vec::new();
-        machine.munmap(vma, Cpu(0)).drain_into(&mut effects);
+        machine.munmap(vma, Cpu(0)).unwrap().drain_into(&mut effects);
         effects.contains(&Effect::WakeFlusher)
     };
     let mut machine = machine();
-    machine.create_mm(Machine::ROOT);
+    machine.create_mm(Machine::ROOT).unwrap();
     machine.write_control("vm.dirty_writeback_centisecs", "100").unwrap();
     assert!(!wakes(&mut machine), "nothing is dirty and the timer runs");
     machine.write_control("vm.dirty_writeback_centisecs", "0").unwrap();
@@ -435,8 +436,8 @@ fn drop_caches_drops_clean_page_cache() {
     use crate::process::Call;
 
     let mut machine = machine();
-    let mm = machine.create_mm(Machine::ROOT);
-    let file = machine.create_file(64 * PAGE_SIZE, true);
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
+    let file = machine.create_file(64 * PAGE_SIZE, true).unwrap();
     let mut read = Call::read(mm, NodeId(0), file, 0, 64 * PAGE_SIZE, Default::default());
     loop {
         let (step, effects) = machine.step(&mut read, Cpu(0), 0);
@@ -457,9 +458,9 @@ fn drop_caches_drops_clean_page_cache() {
     for text in ["2", "4"] {
         machine.write_control("vm.drop_caches", text).unwrap();
     }
-    assert_eq!(machine.file(file).nr_pages, 64);
+    assert_eq!(machine.file(file).unwrap().nr_pages, 64);
     machine.write_control("vm.drop_caches", "3\n").unwrap();
-    assert_eq!(machine.file(file).nr_pages, 0);
+    assert_eq!(machine.file(file).unwrap().nr_pages, 0);
     assert_eq!(machine.mem.vmstat.get(Event::DropPagecache), 1);
     assert_eq!(machine.mem.vmstat.get(Event::DropSlab), 2);
     machine.audit().unwrap();

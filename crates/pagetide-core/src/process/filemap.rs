@@ -25,6 +25,8 @@ pub const BIO_MAX_PAGES: u32 = 256;
 #[derive(Clone, Debug)]
 pub struct FileRead {
     file: FileId,
+    /// When the file was born: another may have its id later.
+    pub(super) born: Option<u64>,
     pos: u64,
     end: u64,
     window: Option<Window>,
@@ -42,6 +44,8 @@ pub struct FileRead {
 #[derive(Clone, Debug)]
 pub struct FileWrite {
     file: FileId,
+    /// When the file was born: another may have its id later.
+    pub(super) born: Option<u64>,
     pos: u64,
     end: u64,
     waiting: Option<Pfn>,
@@ -53,6 +57,7 @@ impl FileRead {
     pub(crate) fn new(file: FileId, offset: u64, len: u64, readahead: ReadaheadState) -> FileRead {
         FileRead {
             file,
+            born: None,
             pos: offset,
             end: offset.saturating_add(len),
             window: None,
@@ -64,18 +69,32 @@ impl FileRead {
             readahead,
         }
     }
+
+    pub(super) fn file(&self) -> FileId {
+        self.file
+    }
 }
 
 impl FileWrite {
     pub(crate) fn new(file: FileId, offset: u64, len: u64) -> FileWrite {
         FileWrite {
             file,
+            born: None,
             pos: offset,
             end: offset.saturating_add(len),
             waiting: None,
             entered: false,
             major: false,
         }
+    }
+
+    pub(super) fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Byte behind the last.
+    pub(super) fn end(&self) -> u64 {
+        self.end
     }
 }
 
@@ -435,9 +454,9 @@ mod tests {
         // A boost wakes kswapd between two steps.
         config.watermarks.watermark_boost_factor = 0;
         let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
-        let mm = machine.create_mm(Machine::ROOT);
-        let file = machine.create_file(8192 * PAGE_SIZE, true);
-        let map = machine.mmap(mm, Backing::File(file), 8192, Advice::Normal, false);
+        let mm = machine.create_mm(Machine::ROOT).unwrap();
+        let file = machine.create_file(8192 * PAGE_SIZE, true).unwrap();
+        let map = machine.mmap(mm, Backing::File(file), 8192, Advice::Normal, false).unwrap();
         // Windows around these pages are whole and follow each other.
         for page in (16..8192).step_by(32) {
             let mut call = Call::fault(mm, NodeId(0), map, page, false);
@@ -447,10 +466,10 @@ mod tests {
                 borrowed.drain_into(&mut effects);
                 if effects.iter().any(|effect| matches!(effect, Effect::WakeKswapd(_))) {
                     assert_eq!(step, Step::Continue);
-                    let cached = machine.file(file).nr_pages;
+                    let cached = machine.file(file).unwrap().nr_pages;
                     assert_ne!(cached % 32, 0, "the window was finished first");
                     machine.step(&mut call, Cpu(0), 0).1.discard();
-                    assert_eq!(machine.file(file).nr_pages, cached.next_multiple_of(32));
+                    assert_eq!(machine.file(file).unwrap().nr_pages, cached.next_multiple_of(32));
                     return;
                 }
                 if step != Step::Continue {

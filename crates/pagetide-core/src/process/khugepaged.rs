@@ -49,11 +49,12 @@ pub(crate) struct KhugepagedScan {
     collapse: Option<Collapse>,
 }
 
-/// Where the scan goes on: at this page of this mapping, or at the first mapping after it.
+/// Where the scan goes on: at this page of this mapping, or at the first mapping after it. Both by age, as
+/// ids are used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ScanPosition {
-    mm: u32,
-    vma: u32,
+    mm: u64,
+    vma: u64,
     page: u64,
 }
 
@@ -71,6 +72,8 @@ struct Round {
 #[derive(Clone, Debug)]
 struct Collapse {
     vma: VmaId,
+    /// When the mapping was born: another may have its id later.
+    born: u64,
     start: u64,
     node: NodeId,
     slow: Option<SlowRequest>,
@@ -99,7 +102,7 @@ impl KhugepagedScan {
     /// Mixes the state into `digest`, without an allocation in progress (as of calls).
     pub(crate) fn digest(&self, digest: &mut Digest) {
         let KhugepagedScan { at: ScanPosition { mm, vma, page }, round, collapse } = self;
-        digest.write_all(&[u64::from(*mm), u64::from(*vma), *page]);
+        digest.write_all(&[*mm, *vma, *page]);
         match round {
             None => digest.write_u64(0),
             Some(Round { progress, nr_begun, failed }) => {
@@ -108,7 +111,7 @@ impl KhugepagedScan {
         }
         match collapse {
             None => digest.write_u64(0),
-            Some(Collapse { vma, start, node, slow }) => {
+            Some(Collapse { vma, born: _, start, node, slow }) => {
                 digest.write_all(&[1, vma.0.into(), *start, node.0.into(), slow.is_some().into()]);
             }
         }
@@ -119,6 +122,9 @@ impl Machine {
     /// One bounded step of khugepaged, which runs on `cpu`: one region, or a part of the allocation
     /// for it.
     pub fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> (Step<KhugepagedIdle>, Effects<'_>) {
+        if !self.has_cpu(cpu) {
+            return (Step::Done(KhugepagedIdle::Sleep), Effects::new(&mut self.effects));
+        }
         let mut state = core::mem::take(&mut self.owners.khugepaged);
         let step = if self.config.thp == Thp::Never {
             self.give_up_collapse(&state, cpu);
@@ -135,6 +141,12 @@ impl Machine {
     fn give_up_collapse(&mut self, state: &KhugepagedScan, cpu: Cpu) {
         let slow = state.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref());
         self.give_up_allocation(slow, cpu);
+    }
+
+    /// What a request has under way goes with it.
+    pub(super) fn give_up_request(&mut self, slow: &mut Option<SlowRequest>, cpu: Cpu) {
+        let slow = slow.take();
+        self.give_up_allocation(slow.as_ref(), cpu);
     }
 
     /// What an allocation has under way goes with it: khugepaged does not end, as a task does.
@@ -188,7 +200,10 @@ impl Machine {
                 Next::Region(vma, start) => {
                     round.progress += HPAGE_PMD_NR;
                     let node = self.may_collapse(vma, start);
-                    state.collapse = node.map(|node| Collapse { vma, start, node, slow: None });
+                    state.collapse = node.map(|node| {
+                        let born = self.owners.vmas[vma.idx()].born;
+                        Collapse { vma, born, start, node, slow: None }
+                    });
                     break;
                 }
                 Next::Skipped => round.progress += 1,
@@ -211,17 +226,28 @@ impl Machine {
 
     /// Moves the position on, by one region or over one mapping.
     fn next_region(&self, at: &mut ScanPosition) -> Next {
-        while let Some(mm) = self.owners.mms.get(at.mm as usize) {
-            let Some(&vma) = mm.vmas.iter().find(|vma| vma.0 >= at.vma) else {
+        let owners = &self.owners;
+        loop {
+            let next = owners.living.partition_point(|mm| owners.mms[mm.idx()].born < at.mm);
+            let Some(mm) = owners.living.get(next).map(|mm| &owners.mms[mm.idx()]) else { break };
+            if mm.born != at.mm {
+                *at = ScanPosition { mm: mm.born, vma: 0, page: 0 };
+            }
+            let Some((&vma, born)) = mm
+                .vmas
+                .iter()
+                .map(|vma| (vma, owners.vmas[vma.idx()].born))
+                .find(|&(_, born)| born >= at.vma)
+            else {
                 *at = ScanPosition { mm: at.mm + 1, vma: 0, page: 0 };
                 continue;
             };
-            if vma.0 != at.vma {
-                (at.vma, at.page) = (vma.0, 0);
+            if born != at.vma {
+                (at.vma, at.page) = (born, 0);
             }
             let mapping = &self.owners.vmas[vma.idx()];
             if !self.may_be_huge(mapping) || !mapping.has_region(at.page) {
-                (at.vma, at.page) = (vma.0 + 1, 0);
+                (at.vma, at.page) = (born + 1, 0);
                 return Next::Skipped;
             }
             let start = at.page;
@@ -236,7 +262,10 @@ impl Machine {
     /// `hpage_collapse_scan_pmd`).
     fn may_collapse(&mut self, vma: VmaId, start: u64) -> Option<NodeId> {
         let mapping = &self.owners.vmas[vma.idx()];
-        let exists = mapping.alive && self.may_be_huge(mapping) && mapping.has_region(start);
+        let exists = mapping.alive
+            && self.may_be_huge(mapping)
+            && mapping.has_region(start)
+            && mapping.is_locked_alike(start);
         if !exists || mapping.tables[self.mem.page_size.table_of(start)].is_none() {
             return None;
         }
@@ -274,9 +303,10 @@ impl Machine {
 
     /// One step towards a huge page for a region (Linux `alloc_charge_hpage`, `collapse_huge_page`).
     fn collapse_step(&mut self, collapse: &mut Collapse, cpu: Cpu, now: Nanos) -> Collapsing {
-        let Collapse { vma, start, node, slow } = collapse;
+        let Collapse { vma, born, start, node, slow } = collapse;
         let (vma, start, node) = (*vma, *start, *node);
-        if !self.owners.vmas[vma.idx()].alive {
+        let mapping = &self.owners.vmas[vma.idx()];
+        if !mapping.alive || mapping.born != *born {
             self.give_up_allocation(slow.as_ref(), cpu);
             return Collapsing::Over;
         }
@@ -322,6 +352,7 @@ impl Machine {
             mapping.nr_present -= 1;
             self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
             self.page_remove_rmap(pte.pfn());
+            self.munlock_page(pte.pfn());
             self.free_anon_page(pte.pfn(), ctx.cpu);
         }
         self.mem.work.ptes_set += HPAGE_PMD_NR as u32;

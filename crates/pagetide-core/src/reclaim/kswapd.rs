@@ -263,6 +263,9 @@ impl<O: Owners> Manager<O> {
         cpu: Cpu,
         now: Nanos,
     ) -> (Step<KswapdIdle>, Effects<'_>) {
+        if !self.has_node(node) || !self.has_cpu(cpu) {
+            return (Step::Done(KswapdIdle::Sleep), Effects::new(&mut self.effects));
+        }
         let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
         let step = self.kswapd_work(&ctx);
         self.finish_wakeups();
@@ -271,12 +274,12 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the node's kswapd is compacting, as it did up to 4.5.
     pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
-        self.nodes[node.idx()].kswapd.compacting
+        self.nodes.get(node.idx()).is_some_and(|node| node.kswapd.compacting)
     }
 
     /// Whether the node's kswapd is napping or asleep.
     pub fn kswapd_is_sleeping(&self, node: NodeId) -> bool {
-        self.nodes[node.idx()].kswapd.sleeping
+        self.nodes.get(node.idx()).is_none_or(|node| node.kswapd.sleeping)
     }
 
     fn kswapd_work(&mut self, ctx: &Ctx) -> Step<KswapdIdle> {

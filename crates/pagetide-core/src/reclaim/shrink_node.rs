@@ -542,7 +542,7 @@ impl<O: Owners> Manager<O> {
     /// Who sleeps on a node for [`Throttle::Writeback`] or [`Throttle::Reserves`]; others are not
     /// counted.
     pub fn nr_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
-        let state = &self.nodes[node.idx()];
+        let Some(state) = self.nodes.get(node.idx()) else { return 0 };
         match reason {
             Throttle::Writeback => state.nr_writeback_throttled,
             Throttle::Reserves => state.nr_reserve_throttled,
@@ -552,7 +552,7 @@ impl<O: Owners> Manager<O> {
 
     /// A reclaimer that slept for writeback woke up. Worlds call this when such a wait ends.
     pub fn throttle_ended(&mut self, node: NodeId, reason: Throttle) {
-        let state = &mut self.nodes[node.idx()];
+        let Some(state) = self.nodes.get_mut(node.idx()) else { return };
         match reason {
             Throttle::Writeback => {
                 state.nr_writeback_throttled = state.nr_writeback_throttled.saturating_sub(1);

@@ -71,6 +71,9 @@ impl<O: Owners> Manager<O> {
 
     /// Does one piece of work that was put off: a clone is made, or emptied. Done: there is no more.
     pub fn step_kworker(&mut self, cpu: Cpu, now: Nanos) -> (Step<()>, Effects<'_>) {
+        if !self.has_cpu(cpu) {
+            return (Step::Done(()), Effects::new(&mut self.effects));
+        }
         let step = match self.slabs.deferred.pop_front() {
             None => Step::Done(()),
             Some(work) => {

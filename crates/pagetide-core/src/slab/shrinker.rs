@@ -122,6 +122,9 @@ impl<O: Owners> Manager<O> {
 
     /// Frees kept objects of all groups until there is hardly one to be had (`echo 2 > drop_caches`).
     pub fn drop_slab(&mut self, cpu: Cpu) {
+        if !self.has_cpu(cpu) {
+            return;
+        }
         for round in 0..u64::BITS {
             let mut freed = 0;
             for memcg in self.memcg_ids().collect::<alloc::vec::Vec<_>>() {

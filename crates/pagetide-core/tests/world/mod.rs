@@ -257,7 +257,7 @@ impl World {
             let killed = std::mem::take(&mut self.killed);
             for mm in killed {
                 let mut buffer = Vec::new();
-                self.machine.exit_mm(mm, CPU).drain_into(&mut buffer);
+                self.machine.exit_mm(mm, CPU).unwrap().drain_into(&mut buffer);
                 self.carry_out(buffer);
             }
         }
