@@ -33,9 +33,9 @@ const NODE: NodeId = NodeId(0);
 fn fragmented(gib: u64) -> (Machine, MmId) {
     let node = NodeSpec::x86_64(gib << 30, 0, 0);
     let mut machine = Machine::new(&[node], 1, Config::default()).expect("the machine is valid");
-    let mm = machine.create_mm(Machine::ROOT);
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
     let pages = machine.nr_free_pages() * 97 / 100;
-    let vma = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false);
+    let vma = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
     for page in 0..pages {
         let mut call = Call::fault(mm, NODE, vma, page, true);
         loop {
@@ -48,7 +48,7 @@ fn fragmented(gib: u64) -> (Machine, MmId) {
         }
     }
     for page in (0..pages).step_by(2) {
-        machine.discard(vma, page, 1, CPU).discard();
+        machine.discard(vma, page, 1, CPU).unwrap().discard();
         machine.take_work();
     }
     machine.mem.drain_all();

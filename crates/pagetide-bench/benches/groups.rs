@@ -82,7 +82,7 @@ impl Crowd {
                 _ => chain(&mut driver.machine, DEPTH),
             };
             for memcg in members {
-                driver.mm = driver.machine.create_mm(memcg);
+                driver.mm = driver.machine.create_mm(memcg).unwrap();
                 let map = match kind {
                     Kind::File => driver.map_sparse_file(pages, Advice::Random),
                     Kind::Anonymous => driver.map_anon(pages),
@@ -172,7 +172,7 @@ fn charge(criterion: &mut Criterion<CpuTime>) {
     for depth in [0, 1, DEPTH] {
         let mut driver = Driver::new(one_zone(1 << 30), Config::default());
         if let Some(&memcg) = chain(&mut driver.machine, depth).last() {
-            driver.mm = driver.machine.create_mm(memcg);
+            driver.mm = driver.machine.create_mm(memcg).unwrap();
         }
         group.bench_function(format!("{depth}"), |bencher| {
             bencher.iter(|| {
@@ -217,7 +217,7 @@ fn touch(criterion: &mut Criterion<CpuTime>) {
     for depth in [0, DEPTH] {
         let mut driver = Driver::new(one_zone(2 << 30), Config::default());
         if let Some(&memcg) = chain(&mut driver.machine, depth).last() {
-            driver.mm = driver.machine.create_mm(memcg);
+            driver.mm = driver.machine.create_mm(memcg).unwrap();
         }
         let pages = 2_048;
         let heap = driver.map_anon(pages);

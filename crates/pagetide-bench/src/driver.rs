@@ -55,7 +55,7 @@ impl Driver {
     /// If it cannot be built.
     pub fn new(node: NodeSpec, config: Config) -> Driver {
         let mut machine = Machine::new(&[node], 2, config).expect("the machine is valid");
-        let mm = machine.create_mm(Machine::ROOT);
+        let mm = machine.create_mm(Machine::ROOT).unwrap();
         let (effects, more) = (Vec::with_capacity(64), Vec::with_capacity(64));
         Driver {
             machine,
@@ -72,18 +72,18 @@ impl Driver {
 
     /// Maps anonymous memory.
     pub fn map_anon(&mut self, pages: u64) -> VmaId {
-        self.machine.mmap(self.mm, Backing::Anon, pages, Advice::Normal, false)
+        self.machine.mmap(self.mm, Backing::Anon, pages, Advice::Normal, false).unwrap()
     }
 
     /// Maps a new sparse file.
     pub fn map_sparse_file(&mut self, pages: u64, advice: Advice) -> VmaId {
-        let file = self.machine.create_file(pages * PAGE_SIZE, true);
-        self.machine.mmap(self.mm, Backing::File(file), pages, advice, false)
+        let file = self.machine.create_file(pages * PAGE_SIZE, true).unwrap();
+        self.machine.mmap(self.mm, Backing::File(file), pages, advice, false).unwrap()
     }
 
     /// Unmaps a mapping.
     pub fn unmap(&mut self, vma: VmaId) {
-        self.machine.munmap(vma, TASK_CPU).drain_into(&mut self.effects);
+        self.machine.munmap(vma, TASK_CPU).unwrap().drain_into(&mut self.effects);
         self.carry_out();
     }
 

@@ -51,7 +51,7 @@ impl Kernel {
 
     /// A task of a group.
     pub fn task(&mut self, memcg: MemcgId) -> Payer {
-        Payer { mm: self.machine.create_mm(memcg), memcg }
+        Payer { mm: self.machine.create_mm(memcg).unwrap(), memcg }
     }
 
     /// An object, for which the group of `payer` pays.

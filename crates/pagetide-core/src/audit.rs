@@ -5,6 +5,7 @@
 //! on it.
 
 mod groups;
+mod held;
 mod huge;
 mod slab;
 pub(crate) mod violation;
@@ -37,6 +38,7 @@ impl<O: Owners> Manager<O> {
         self.audit_lists()?;
         O::audit(self)?;
         self.audit_huge_pages()?;
+        self.audit_held_pages()?;
         self.audit_swap()?;
         self.audit_counts()?;
         self.audit_slabs()?;

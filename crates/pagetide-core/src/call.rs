@@ -7,6 +7,7 @@
 //! a group's limit, is part of the call's state, and so is what its task owes for being above
 //! `memory.high`.
 
+use crate::bad_id::BadId;
 use crate::compaction::CompactMemory;
 use crate::control::GroupWrite;
 use crate::ctx::Ctx;
@@ -49,6 +50,8 @@ pub struct Call<R> {
     /// The queue that it is counted in while it sleeps.
     counted: CountedIn,
     asker: Asker,
+    /// The asker's, since the first step: another may have its name later ([`Owners::tenure`]).
+    tenure: Option<u64>,
     node: NodeId,
 }
 
@@ -100,7 +103,21 @@ impl<R> Call<R> {
     }
 
     fn new(kind: Kind<R>, asker: Asker, node: NodeId) -> Call<R> {
-        Call { kind, slow: None, over_high: None, counted: None, asker, node }
+        Call { kind, slow: None, over_high: None, counted: None, asker, tenure: None, node }
+    }
+
+    /// How a call ends whose asker has ended before it: what it had is given back or, if the asker held it,
+    /// gone.
+    fn orphaned(&self) -> Outcome {
+        match (&self.over_high, &self.kind) {
+            (Some((Outcome::Block(_), _)), _) => Outcome::NoBlock,
+            (Some((Outcome::Got(_), _)), _) => Outcome::NoMemory,
+            (Some((outcome, _)), _) => *outcome,
+            (None, Kind::KmemAlloc(_)) => Outcome::NoObject,
+            (None, Kind::Owner(_) | Kind::GroupWrite(_) | Kind::CompactMemory(_)) => {
+                Outcome::NoMemory
+            }
+        }
     }
 
     /// Whether the call is inside direct reclaim at the moment.
@@ -119,7 +136,10 @@ impl<R> Call<R> {
     /// Whether a fault waits for a page that was in the working set (thrashing).
     pub fn is_thrashing<O: Owners>(&self, machine: &Manager<O>, sleep: Sleep) -> bool {
         match sleep.token {
-            Token::Page(pfn) => machine.mem.pages[pfn.idx()].has(PageFlags::WORKINGSET),
+            Token::Page(pfn) => {
+                let page = machine.mem.pages.get(pfn.idx());
+                page.is_some_and(|page| page.has(PageFlags::WORKINGSET))
+            }
             Token::Throttled(..) | Token::Daemon(_) => false,
         }
     }
@@ -165,6 +185,23 @@ impl<O: Asks> Manager<O> {
 
     #[inline]
     fn call_work(&mut self, call: &mut Call<O::Request>, cpu: Cpu, now: Nanos) -> Step<Outcome> {
+        if !self.has_cpu(cpu) {
+            return Step::Done(Outcome::BadId(BadId::Cpu(cpu)));
+        }
+        if !self.has_node(call.node) {
+            return Step::Done(Outcome::BadId(BadId::Node(call.node)));
+        }
+        match (self.owners.tenure(call.asker), call.tenure) {
+            (Some(tenure), None) => call.tenure = Some(tenure),
+            (Some(tenure), Some(begun)) if tenure == begun => {}
+            (None, None) => return Step::Done(Outcome::BadId(BadId::Mm(call.asker))),
+            (_, Some(_)) => {
+                if let Some(slow) = call.slow.take() {
+                    self.slow_orphaned(&slow);
+                }
+                return Step::Done(call.orphaned());
+            }
+        }
         let memcg = self.owners.asks(call.asker);
         let ctx = Ctx { cpu, node: call.node, now, asker: call.asker, memcg };
         if let Some((outcome, paying)) = &mut call.over_high {
@@ -196,8 +233,20 @@ impl<O: Asks> Manager<O> {
 
     /// What [`Manager::cancel`] does, without its effects.
     pub(crate) fn call_given_up(&mut self, call: Call<O::Request>, cpu: Cpu) {
-        let Call { kind, slow, over_high, counted, asker, node: _ } = call;
+        let Call { kind, slow, over_high, counted, asker, tenure, node: _ } = call;
         self.leave_queue(counted);
+        // Freed pages go to some CPU's lists.
+        let cpu = if self.has_cpu(cpu) { cpu } else { Cpu(0) };
+        if tenure.is_none() || self.owners.tenure(asker) != tenure {
+            // What its asker held went with the asker, whose name may be another's by now.
+            if let Some(slow) = slow {
+                self.slow_orphaned(&slow);
+            }
+            if let Some((Outcome::Object(object), _)) = over_high {
+                self.free_known(object, cpu);
+            }
+            return;
+        }
         if let Some(slow) = slow {
             self.slow_given_up(&slow, asker, cpu);
         }

@@ -6,7 +6,7 @@
 //! are one of the second level.
 //!
 //! Invariant: the first page of a huge page is `HEAD` and `ANON`, aligned, of order 9, mapped once at an
-//! `index` that is a multiple of 512, and on an LRU list, in a batch, or isolated; the 511 behind it are
+//! `index` that is a multiple of 512 (or pinned, and mapped no more), and on an LRU list, in a batch, or isolated; the 511 behind it are
 //! `HugeTail` with empty descriptors.
 
 use crate::lruvec::Lru;
@@ -40,6 +40,7 @@ impl<O: Owners> Manager<O> {
         }
         self.split_huge_pmd(pfn);
         self.split_descriptors(pfn);
+        self.mlock_split_pages(pfn);
         self.mem.vmstat.count(Event::ThpSplitPage);
         true
     }

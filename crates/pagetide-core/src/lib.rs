@@ -14,8 +14,8 @@
 //!
 //! let node = NodeSpec::x86_64(64 << 20, 0, 0);
 //! let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
-//! let mm = machine.create_mm(Machine::ROOT);
-//! let heap = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false);
+//! let mm = machine.create_mm(Machine::ROOT).unwrap();
+//! let heap = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false).unwrap();
 //!
 //! assert_eq!(machine.touch(heap, 3, true), Touch::Fault);
 //! let mut fault = Call::fault(mm, NodeId(0), heap, 3, true);
@@ -40,6 +40,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod audit;
+pub mod bad_id;
 pub mod boot;
 pub mod buddy;
 pub mod call;
@@ -64,6 +65,7 @@ pub mod manager;
 pub mod memcg;
 mod memcg_stock;
 mod memory_high;
+mod mlock;
 pub mod node;
 pub mod outcome;
 pub mod owners;
@@ -77,6 +79,7 @@ pub mod page_size;
 pub mod pagevec;
 pub mod pcp;
 pub mod pgdat;
+pub mod pin;
 pub mod proc;
 pub mod process;
 pub mod psi;

@@ -48,6 +48,7 @@ impl<O: Owners> Manager<O> {
         let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].add);
         for pfn in batch.drain(..) {
             self.lruvec_add(pfn);
+            self.note_culled(pfn);
         }
         self.lru_batches[cpu.idx()].add = batch;
     }
@@ -88,13 +89,13 @@ impl<O: Owners> Manager<O> {
     }
 
     /// A page was used by read() or through a mapping that goes away (Linux
-    /// `folio_mark_accessed`): the first use marks it, the second activates it.
+    /// `folio_mark_accessed`): the first use marks it, the second activates it, unless it is unevictable:
+    /// the order of that list is nobody's business.
     pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         if !page.has(PageFlags::REFERENCED) {
             page.set(PageFlags::REFERENCED);
-        } else if page.place == Place::Unevictable {
-        } else if !page.has(PageFlags::ACTIVE) {
+        } else if !page.has(PageFlags::ACTIVE) && page.place != Place::Unevictable {
             page.clear(PageFlags::REFERENCED);
             let (memcg, node) = (page.memcg, page.node());
             self.activate_page(cpu, pfn);
@@ -108,6 +109,7 @@ impl<O: Owners> Manager<O> {
         match page.place {
             // Not on a list yet: it will be added to the right one.
             Place::LruBatch => page.set(PageFlags::ACTIVE),
+            Place::Unevictable => {}
             place if place.is_lru() && !page.has(PageFlags::BATCHED) => {
                 page.set(PageFlags::BATCHED);
                 let huge = page.has(PageFlags::HEAD);

@@ -23,6 +23,7 @@ use crate::page_alloc::Memory;
 use crate::page_size::PageSize;
 use crate::pagevec::LruBatches;
 use crate::pgdat::NodeState;
+use crate::pin::Pins;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
 use crate::swap::SwapArea;
@@ -55,6 +56,7 @@ pub struct Manager<O> {
     pub(crate) swap: SwapArea,
     pub(crate) lru_batches: Vec<LruBatches>,
     pub(crate) compactions: Compactions,
+    pub(crate) pins: Pins,
     /// Somebody else wants the CPU that steps next.
     pub(crate) need_resched: bool,
     /// The queues that daemons are counted in, by place among the daemons.
@@ -107,6 +109,7 @@ impl<O: Owners> Manager<O> {
             swap: SwapArea::default(),
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
+            pins: Pins::default(),
             need_resched: false,
             daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
             effects: EffectQueue::with_capacity(64),
@@ -145,9 +148,9 @@ impl<O: Owners> Manager<O> {
         &self.swap
     }
 
-    /// Statistic of a node, in pages.
+    /// Statistic of a node, in pages. A node that there is not has none.
     pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
-        self.nodes[node.idx()].stats[stat as usize]
+        self.nodes.get(node.idx()).map_or(0, |node| node.stats[stat as usize])
     }
 
     /// Statistic summed over nodes, in pages.

@@ -2,6 +2,7 @@
 //!
 //! Linux: `vm_fault_t`, and what allocators return.
 
+use crate::bad_id::BadId;
 use crate::control::Errno;
 use crate::slab::Object;
 use crate::units::Pfn;
@@ -63,4 +64,6 @@ pub enum Outcome {
     NoCache,
     /// A write to a group's control file was refused, and has changed nothing.
     Refused(Errno),
+    /// There is no such thing as the call names: nothing has changed.
+    BadId(BadId),
 }

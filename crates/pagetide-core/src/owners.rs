@@ -128,6 +128,12 @@ pub trait Owners: Sized {
     /// A huge page becomes 512 small ones in place.
     fn split(&mut self, _at: Slot) {}
 
+    /// Whether a locked mapping maps the page, which has entries. `huge`: all of the huge page whose first
+    /// the slot is.
+    fn is_locked(&self, _at: Slot, _huge: bool) -> bool {
+        false
+    }
+
     /// Whether the disks of the owners' own stores are too busy writing to take more (up to 5.14).
     fn is_write_congested(&self) -> bool {
         false
@@ -140,6 +146,12 @@ pub trait Owners: Sized {
     fn for_each_own_frame(&self, _f: &mut dyn FnMut(Pfn)) {}
 
     // ---- those who ask ----
+
+    /// A number that is somebody's as long as the name is; another who gets the name has another. `None`:
+    /// there is nobody of that name (any more).
+    fn tenure(&self, _asker: Asker) -> Option<u64> {
+        Some(0)
+    }
 
     /// Somebody asks; returns the group that pays.
     fn asks(&mut self, asker: Asker) -> MemcgId;
@@ -203,6 +215,9 @@ pub trait Owners: Sized {
 
     /// A clean page of an own store goes; its place keeps the shadow.
     fn evict(_manager: &mut Manager<Self>, _pfn: Pfn, _shadow: Shadow, _cpu: Cpu) {}
+
+    /// Nobody but its owner holds a page of an own store any more: neither a pin nor a move.
+    fn file_page_idle(_manager: &mut Manager<Self>, _pfn: Pfn, _cpu: Cpu) {}
 
     /// An I/O of an own store has ended.
     fn io_done(_manager: &mut Manager<Self>, _io: Io, _ok: bool, _cpu: Cpu) {}

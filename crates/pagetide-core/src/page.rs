@@ -102,9 +102,9 @@ page_flags! {
     READAHEAD = 9;
     /// Locked: under read I/O (`PG_locked`).
     LOCKED = 10;
-    /// Must not be evicted (`PG_mlocked`).
+    /// A locked mapping maps it: it must not be evicted (`PG_mlocked`).
     MLOCKED = 11;
-    /// Pinned: may be neither unmapped nor moved.
+    /// Pinned: may be neither unmapped nor moved. How often, [`crate::pin`] knows.
     PINNED = 12;
     /// Page-cache page in the page cache of file `mapping`.
     FILE = 13;

@@ -391,7 +391,12 @@ impl Memory {
             node.digest(digest);
         }
         for event in Event::ALL {
-            digest.write_u64(self.vmstat.get(event));
+            let count = self.vmstat.get(event);
+            if event < Event::FIRST_RARE {
+                digest.write_u64(count);
+            } else if count > 0 {
+                digest.write_all(&[event as u64, count]);
+            }
         }
         for (_, count) in self.work.fields() {
             digest.write_u64(count.into());

@@ -9,13 +9,19 @@ use crate::effect::{Effects, Io, Throttle};
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page::PageFlags;
-use crate::units::{Cpu, Nanos, Pfn, SWAP_CLUSTER_MAX};
+use crate::units::{Cpu, Nanos, Pfn, SwapSlot, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
 
 impl<O: Owners> Manager<O> {
-    /// The world reports that an I/O request ended.
+    /// The world reports that an I/O request ended. One that is not in flight is passed over, and so is every
+    /// one on a CPU that there is not.
     pub fn io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
+        if !self.has_cpu(cpu) {
+            return self.hand_out();
+        }
         match io {
+            Io::SwapIn { slot, pfn } if !self.is_swap_io(slot, pfn, PageFlags::LOCKED) => {}
+            Io::SwapOut { slot, pfn } if !self.is_swap_io(slot, pfn, PageFlags::WRITEBACK) => {}
             Io::SwapIn { pfn, .. } => self.end_read(pfn, ok),
             Io::SwapOut { pfn, .. } => {
                 if !ok {
@@ -29,6 +35,16 @@ impl<O: Owners> Manager<O> {
         }
         O::tick(self, now);
         self.hand_out()
+    }
+
+    /// Whether a page of the swap cache is under I/O of this kind with its slot.
+    fn is_swap_io(&self, slot: SwapSlot, pfn: Pfn, under: PageFlags) -> bool {
+        let moving = PageFlags::MIGRATING;
+        self.mem.pages.get(pfn.idx()).is_some_and(|page| {
+            page.has(under.with(PageFlags::SWAPCACHE))
+                && !page.has(moving)
+                && page.private == slot.0
+        })
     }
 
     /// A page was read, or could not be.

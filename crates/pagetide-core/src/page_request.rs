@@ -230,6 +230,14 @@ impl<O: Owners> Manager<O> {
         }
     }
 
+    /// As [`Self::slow_given_up`], of one who has ended: its compactions ended with it.
+    pub(crate) fn slow_orphaned(&mut self, slow: &SlowRequest) {
+        match slow {
+            SlowRequest::Pages(path) => self.slowpath_orphaned(path),
+            SlowRequest::Room(_) => {}
+        }
+    }
+
     /// Begins to work for what an attempt lacks.
     #[cold]
     fn work_for(&mut self, slow: &mut Option<SlowRequest>, lack: Lack) {
@@ -322,7 +330,7 @@ mod tests {
             Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
         let memcg = machine.create_memcg("group".into(), ROOT).unwrap();
         machine.memcgs[memcg.idx()].memory.max = max;
-        let mm = machine.create_mm(memcg);
+        let mm = machine.create_mm(memcg).unwrap();
         (machine, Ctx { cpu: Cpu(0), node: NodeId(0), now: 0, asker: mm, memcg })
     }
 

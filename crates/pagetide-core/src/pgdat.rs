@@ -15,6 +15,8 @@ pub struct NodeState {
     pub stats: [u64; NodeStat::COUNT],
     /// Pages of each LRU list by zone, all groups together.
     pub zone_lru: [[u64; NR_LRU_LISTS]; MAX_NR_ZONES],
+    /// Locked pages by zone (`nr_mlock`).
+    pub nr_mlock: [u64; MAX_NR_ZONES],
     /// kswapd's state.
     pub kswapd: Kswapd,
     /// kcompactd's state.
@@ -38,6 +40,7 @@ impl NodeState {
         NodeState {
             stats: [0; NodeStat::COUNT],
             zone_lru: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
+            nr_mlock: [0; MAX_NR_ZONES],
             kswapd: Kswapd::new(),
             kcompactd: Kcompactd::new(),
             dirty: false,

@@ -233,8 +233,8 @@ impl<O: Owners> Manager<O> {
     /// Every counter under its name: those of [`Manager::proc_vmstat`] in the same order. Sizes
     /// are in pages, `pgpgin` and `pgpgout` in kB.
     ///
-    /// Names the kernel does not have: `allocstall` (the sum over zones), `kswapd_wakeup` (times
-    /// kswapd began to balance, as the patch of 2011 counts them) and tracepoints.
+    /// Names the kernel does not have: `allocstall` (the sum over zones) and tracepoints. The patch of 2011
+    /// calls `mm_vmscan_kswapd_wake` (times kswapd began to balance) `kswapd_wakeup`.
     pub fn metrics(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let zones = [
             ("nr_zone_inactive_anon", NodeStat::NrInactiveAnon),
@@ -249,6 +249,7 @@ impl<O: Owners> Manager<O> {
         rows.push(("nr_free_pages", self.nr_free_pages()));
         rows.extend(zones.map(|(name, stat)| (name, self.global_node_stat(stat))));
         rows.push(("nr_zone_write_pending", self.write_pending()));
+        rows.push(("nr_mlock", self.nr_mlock()));
         rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat))));
         // Linux counts tree nodes that hold shadows; we count the shadows.
         rows.push(("workingset_nodes", nr_shadows));
@@ -256,7 +257,6 @@ impl<O: Owners> Manager<O> {
         rows.push(("nr_dirty_background_threshold", background));
         rows.extend(Event::ALL.map(|event| (event.name(), self.mem.vmstat.get(event))));
         rows.push(("allocstall", self.mem.vmstat.allocstall()));
-        rows.push(("kswapd_wakeup", self.mem.vmstat.get(Event::MmVmscanKswapdWake)));
         sort_rows(&mut rows);
         rows.into_iter()
     }

@@ -123,7 +123,7 @@ impl SlowPath {
 impl<O: Owners> Manager<O> {
     /// Whoever asked does not want the block any more: what its reclaim and its compaction hold goes back.
     pub(crate) fn slowpath_given_up(&mut self, state: &SlowPath, asker: Asker, cpu: Cpu) {
-        self.direct_reclaim_given_up(&state.reclaim);
+        self.slowpath_orphaned(state);
         match &state.stage {
             Stage::Compact(compaction, _) => {
                 if let Some(run) = compaction.run() {
@@ -132,6 +132,11 @@ impl<O: Owners> Manager<O> {
             }
             Stage::Start | Stage::Throttled | Stage::Reclaim | Stage::OomWait => {}
         }
+    }
+
+    /// Whoever asked has ended, and its compaction with it: what its reclaim holds goes back.
+    pub(crate) fn slowpath_orphaned(&mut self, state: &SlowPath) {
+        self.direct_reclaim_given_up(&state.reclaim);
     }
 
     /// One bounded step. Done: the block, or `None` if there is none to be had.

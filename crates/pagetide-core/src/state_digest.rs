@@ -55,6 +55,7 @@ impl<O: Owners> Manager<O> {
                 digest_pfns(batch, &mut digest);
             }
         }
+        self.pins.digest(&mut digest);
         digest.write_u64(self.effects.nr_owed() as u64);
         for (at, counted) in self.daemon_sleeps.iter().enumerate() {
             if let Some((node, reason)) = counted {
@@ -208,6 +209,7 @@ fn digest_node(node: &NodeState, digest: &mut Digest) {
     let NodeState {
         stats,
         zone_lru,
+        nr_mlock,
         kswapd,
         kcompactd,
         dirty,
@@ -220,6 +222,9 @@ fn digest_node(node: &NodeState, digest: &mut Digest) {
     digest.write_all(stats);
     for sizes in zone_lru {
         digest.write_all(sizes);
+    }
+    if nr_mlock.iter().any(|&nr| nr > 0) {
+        digest.write_all(nr_mlock);
     }
     kswapd.digest(digest);
     kcompactd.digest(digest);
@@ -412,8 +417,8 @@ mod tests {
         let mut digests = [0; 2];
         for digest in &mut digests {
             let mut machine = machine();
-            let mm = machine.create_mm(Machine::ROOT);
-            let vma = machine.mmap(mm, Backing::Anon, 3000, Advice::Normal, false);
+            let mm = machine.create_mm(Machine::ROOT).unwrap();
+            let vma = machine.mmap(mm, Backing::Anon, 3000, Advice::Normal, false).unwrap();
             run(&mut machine, mm, vma, 3000);
             machine.audit().unwrap();
             assert!(machine.swap().used() > 0, "nothing was swapped out");
@@ -441,9 +446,9 @@ mod tests {
         changed(&machine, "a policy");
         let memcg = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
         changed(&machine, "a group");
-        let mm = machine.create_mm(memcg);
+        let mm = machine.create_mm(memcg).unwrap();
         changed(&machine, "an address space");
-        let vma = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false);
+        let vma = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false).unwrap();
         changed(&machine, "a mapping");
         run(&mut machine, mm, vma, 1);
         changed(&machine, "a fault");
@@ -452,7 +457,7 @@ mod tests {
         assert!(pte.test_clear_young());
         machine.owners.vmas[vma.idx()].ptes[0] = pte;
         changed(&machine, "a reference bit");
-        let file = machine.create_file(1 << 20, true);
+        let file = machine.create_file(1 << 20, true).unwrap();
         changed(&machine, "a file");
         machine.owners.files[file.idx()].writeback_index = 5;
         changed(&machine, "where writeback goes on");
@@ -462,7 +467,7 @@ mod tests {
         changed(&machine, "a failure of kswapd");
         machine.memcgs[0].lruvecs[0].anon_cost = 1;
         changed(&machine, "a cost of reclaim");
-        machine.munmap(vma, Cpu(0)).discard();
+        machine.munmap(vma, Cpu(0)).unwrap().discard();
         changed(&machine, "an end");
     }
 }

@@ -99,6 +99,10 @@ id!(
     FileId, u32, "file"
 );
 id!(
+    /// Mapping of an address space (Linux: one `vm_area_struct`).
+    VmaId, u32, "vma"
+);
+id!(
     /// Slot of the swap area (Linux `swp_entry_t` offset).
     SwapSlot, u32, "swap"
 );

@@ -96,12 +96,13 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Frees an anonymous page nobody maps, with its swap slot, unless I/O still holds it: then
-    /// reclaim gets it later (as Linux leaves it to the last reference).
+    /// Frees an anonymous page nobody maps, with its swap slot, unless it is held: by I/O, then reclaim gets
+    /// it later (as Linux leaves it to the last reference), or by a pin, which frees it when it goes.
     pub(crate) fn free_anon_page(&mut self, pfn: Pfn, cpu: Cpu) {
         let page = &self.mem.pages[pfn.idx()];
         debug_assert_eq!(page.mapcount, 0);
-        if page.flags.any(PageFlags::WRITEBACK.with(PageFlags::LOCKED)) {
+        let held = PageFlags::WRITEBACK.with(PageFlags::LOCKED).with(PageFlags::PINNED);
+        if page.flags.any(held) {
             return;
         }
         if page.has(PageFlags::SWAPCACHE) {
@@ -122,6 +123,8 @@ impl<O: Owners> Manager<O> {
     /// Gives a page that left its owner back to the allocator, a huge one whole.
     pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
         let huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
+        debug_assert!(!self.mem.pages[pfn.idx()].has(PageFlags::PINNED), "{pfn:?} is pinned");
+        self.clear_mlocked(pfn);
         self.lru_forget(pfn);
         self.uncharge(cpu, pfn);
         if huge {

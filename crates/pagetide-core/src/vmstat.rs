@@ -186,6 +186,22 @@ counters! {
         CompactKswapd = "compact_kswapd",
         /// Free block of a foreign migrate type taken (tracepoint).
         MmPageAllocExtfrag = "mm_page_alloc_extfrag",
+        /// Pins of user pages taken.
+        NrFollPinAcquired = "nr_foll_pin_acquired",
+        /// Pins of user pages given back.
+        NrFollPinReleased = "nr_foll_pin_released",
+        /// Pages put on the unevictable list.
+        UnevictablePgsCulled = "unevictable_pgs_culled",
+        /// Pages taken off it to be evictable again.
+        UnevictablePgsRescued = "unevictable_pgs_rescued",
+        /// Pages locked.
+        UnevictablePgsMlocked = "unevictable_pgs_mlocked",
+        /// Pages unlocked.
+        UnevictablePgsMunlocked = "unevictable_pgs_munlocked",
+        /// Pages freed while they were locked.
+        UnevictablePgsCleared = "unevictable_pgs_cleared",
+        /// Pages unlocked while somebody had them off the list.
+        UnevictablePgsStranded = "unevictable_pgs_stranded",
     }
 }
 
@@ -239,6 +255,11 @@ impl Default for Vmstat {
     fn default() -> Self {
         Self::new()
     }
+}
+
+impl Event {
+    /// The first of those that are in digests only once they count.
+    pub(crate) const FIRST_RARE: Event = Event::NrFollPinAcquired;
 }
 
 impl Vmstat {

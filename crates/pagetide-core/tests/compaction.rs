@@ -33,11 +33,11 @@ fn fragmented(mib: u64, config: Config) -> Fragmented {
     machine.swapon(1024, 1024, false);
     let mut world = World::new(machine);
     world.audit = false;
-    let mm = world.machine.create_mm(Machine::ROOT);
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     // All of what is free, up to the low marks.
     let pages = (world.machine.nr_free_pages() - 2600) / 2;
-    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false);
-    let file = world.machine.create_file(pages * PAGE_SIZE, true);
+    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
+    let file = world.machine.create_file(pages * PAGE_SIZE, true).unwrap();
     for page in 0..pages {
         world.access(mm, heap, page, true);
         world.drive(&mut Call::write(mm, NODE, file, page * PAGE_SIZE, PAGE_SIZE));
@@ -197,7 +197,7 @@ fn a_task_that_dies_in_the_middle_leaves_nothing_behind() {
     while machine.block(9, Gfp::ATOMIC).is_some() {}
     machine.world.holds_copies = true;
     let free = machine.free_pages();
-    let other = machine.world.machine.create_mm(Machine::ROOT);
+    let other = machine.world.machine.create_mm(Machine::ROOT).unwrap();
     let mut call = Call::alloc_pages(other, NODE, 9, Gfp::KERNEL.with(Gfp::HIGH));
     let mut steps = 0;
     while machine.world.copies.is_empty() {
@@ -211,7 +211,7 @@ fn a_task_that_dies_in_the_middle_leaves_nothing_behind() {
     }
     drop(call);
     let mut buffer = Vec::new();
-    machine.world.machine.exit_mm(other, CPU).drain_into(&mut buffer);
+    machine.world.machine.exit_mm(other, CPU).unwrap().drain_into(&mut buffer);
     machine.world.carry_out(buffer);
     machine.world.finish_copies();
     machine.world.machine.audit().unwrap();
@@ -223,7 +223,7 @@ fn a_task_that_dies_in_the_middle_leaves_nothing_behind() {
 fn the_owner_may_go_while_its_pages_are_on_their_way() {
     let mut machine = fragmented(32, Config::default());
     machine.world.holds_copies = true;
-    let other = machine.world.machine.create_mm(Machine::ROOT);
+    let other = machine.world.machine.create_mm(Machine::ROOT).unwrap();
     let mut call = Call::compact_memory(other, NODE);
     while machine.world.copies.is_empty() {
         let (_, effects) = machine.world.machine.step(&mut call, CPU, 0);
@@ -231,7 +231,7 @@ fn the_owner_may_go_while_its_pages_are_on_their_way() {
         effects.drain_into(&mut buffer);
         machine.world.carry_out(buffer);
     }
-    machine.world.machine.munmap(machine.heap, CPU).discard();
+    machine.world.munmap(machine.heap);
     machine.world.machine.audit().unwrap();
     machine.world.finish_copies();
     machine.world.machine.audit().unwrap();
@@ -287,8 +287,8 @@ fn kcompactd_compacts_for_requests_that_only_wake_kswapd() {
 fn spoilt(gfp: Gfp) -> Fragmented {
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mm = machine.create_mm(Machine::ROOT);
-    let heap = machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false);
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
+    let heap = machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false).unwrap();
     let mut world = World::new(machine);
     world.audit = false;
     let mut machine = Fragmented { world, mm, heap, pages: 0 };
@@ -332,18 +332,18 @@ fn only_failures_of_synchronous_compaction_defer_the_next() {
 fn a_page_on_its_way_is_not_written_meanwhile() {
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mm = machine.create_mm(Machine::ROOT);
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
     let pages = 3000;
-    let heap = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false);
-    let file = machine.create_file(pages * PAGE_SIZE, true);
-    let map = machine.mmap(mm, Backing::File(file), pages, Advice::Random, false);
+    let heap = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
+    let file = machine.create_file(pages * PAGE_SIZE, true).unwrap();
+    let map = machine.mmap(mm, Backing::File(file), pages, Advice::Random, false).unwrap();
     let mut world = World::new(machine);
     world.audit = false;
     for page in 0..pages {
         world.access(mm, heap, page, true);
         world.access(mm, map, page, true);
     }
-    world.machine.munmap(heap, CPU).discard();
+    world.munmap(heap);
     world.settle();
     let mut machine = Fragmented { world, mm, heap, pages };
     machine.world.audit = true;
@@ -363,7 +363,7 @@ fn a_page_on_its_way_is_not_written_meanwhile() {
         machine.world.settle();
         // What is mapped writable is dirty: a store to it would go unnoticed otherwise.
         for page in 0..pages {
-            let pte = machine.world.machine.vma(map).ptes[page as usize];
+            let pte = machine.world.machine.vma(map).unwrap().ptes[page as usize];
             let clean = pte.is_present() && {
                 !machine.world.machine.mem.pages[pte.pfn().idx()].has(PageFlags::DIRTY)
             };
@@ -430,12 +430,12 @@ fn the_scanners_never_cross() {
 fn a_pinned_page_is_never_moved() {
     let mut machine = fragmented(32, Config::default());
     let frame = |machine: &Fragmented, page: u64| {
-        machine.world.machine.vma(machine.heap).ptes[page as usize].pfn()
+        machine.world.machine.vma(machine.heap).unwrap().ptes[page as usize].pfn()
     };
     let before: Vec<Pfn> = (0..machine.pages).map(|page| frame(&machine, page)).collect();
     let pinned = |page: u64| page.is_multiple_of(10);
     for page in (0..machine.pages).filter(|&page| pinned(page)) {
-        machine.world.machine.mem.pages[before[page as usize].idx()].set(PageFlags::PINNED);
+        assert_eq!(machine.world.machine.pin(machine.heap, page, true), Ok(before[page as usize]));
     }
     machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
     let stays = |page: &u64| frame(&machine, *page) == before[*page as usize];

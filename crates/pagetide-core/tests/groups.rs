@@ -41,8 +41,8 @@ fn group(world: &mut World, parent: MemcgId, controls: &[(&str, &str)]) -> Memcg
 
 /// A task of a group with a heap of so many pages, none of them touched.
 fn task(world: &mut World, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
-    let mm = world.machine.create_mm(memcg);
-    (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false))
+    let mm = world.machine.create_mm(memcg).unwrap();
+    (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
 }
 
 fn fill(world: &mut World, (mm, heap): (MmId, VmaId), pages: u64) {
@@ -456,7 +456,7 @@ fn groups_come_and_go_and_leave_nothing() {
             let heap = task(&mut world, memcg, 8);
             fill(&mut world, heap, 8);
             assert_eq!(world.machine.remove_memcg(memcg).err(), Some(Errno::Ebusy));
-            world.machine.exit_mm(heap.0, CPU).discard();
+            world.exit(heap.0);
         }
         world.machine.remove_memcg(memcg).unwrap().discard();
         if round % 1000 == 0 {
@@ -475,13 +475,13 @@ fn a_removed_group_leaves_its_pages_to_its_parent() {
     let mut world = world(64);
     let parent = group(&mut world, ROOT, &[]);
     let child = group(&mut world, parent, &[("memory.max", "4M")]);
-    let file = world.machine.create_file(16 * MIB * PAGE_SIZE, true);
-    let mm = world.machine.create_mm(child);
-    let map = world.machine.mmap(mm, Backing::File(file), 2 * MIB, Advice::Normal, false);
+    let file = world.machine.create_file(16 * MIB * PAGE_SIZE, true).unwrap();
+    let mm = world.machine.create_mm(child).unwrap();
+    let map = world.machine.mmap(mm, Backing::File(file), 2 * MIB, Advice::Normal, false).unwrap();
     for page in 0..2 * MIB {
         world.access(mm, map, page, false);
     }
-    let heap = world.machine.mmap(mm, Backing::Anon, 4 * MIB, Advice::Normal, false);
+    let heap = world.machine.mmap(mm, Backing::Anon, 4 * MIB, Advice::Normal, false).unwrap();
     fill(&mut world, (mm, heap), 4 * MIB);
     // It moves away: pages, page tables and slots stay where they were charged.
     world.machine.move_mm(mm, parent).unwrap().discard();
@@ -495,7 +495,7 @@ fn a_removed_group_leaves_its_pages_to_its_parent() {
     assert!(usage - world.machine.memcg_usage(parent) <= 128);
     assert_eq!(world.machine.memcgs()[parent.idx()].swap.usage, slots);
     assert!(world.machine.memcg_events(parent).pgfault > 0, "counts are the parent's now");
-    world.machine.exit_mm(mm, CPU).discard();
+    world.exit(mm);
     world.settle();
     world.machine.remove_memcg(parent).unwrap().discard();
     world.machine.audit().unwrap();
@@ -567,11 +567,12 @@ proptest! {
     #[test]
     fn groups_add_up(ops in prop::collection::vec(op(), 1..120)) {
         let mut world = world(8);
-        let file = world.machine.create_file(600 * PAGE_SIZE, false);
+        let file = world.machine.create_file(600 * PAGE_SIZE, false).unwrap();
         let mut groups = vec![ROOT];
         let mut tasks: Vec<(MmId, VmaId, VmaId)> = Vec::new();
         for op in ops {
             let pick = |at: u8, groups: &[MemcgId]| groups[usize::from(at) % groups.len()];
+            tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
             match op {
                 Op::Create(at) if groups.len() < 12 => {
                     let parent = pick(at, &groups);
@@ -584,10 +585,10 @@ proptest! {
                     }
                 }
                 Op::Spawn(at) if tasks.len() < 8 => {
-                    let mm = world.machine.create_mm(pick(at, &groups));
-                    let heap = world.machine.mmap(mm, Backing::Anon, 1200, Advice::Normal, false);
+                    let mm = world.machine.create_mm(pick(at, &groups)).unwrap();
+                    let heap = world.machine.mmap(mm, Backing::Anon, 1200, Advice::Normal, false).unwrap();
                     let map = Backing::File(file);
-                    let map = world.machine.mmap(mm, map, 600, Advice::Normal, false);
+                    let map = world.machine.mmap(mm, map, 600, Advice::Normal, false).unwrap();
                     tasks.push((mm, heap, map));
                 }
                 Op::Touch(at, page, write) if !tasks.is_empty() => {
@@ -620,7 +621,7 @@ proptest! {
                 }
                 Op::Exit(at) if !tasks.is_empty() => {
                     let (mm, ..) = tasks.swap_remove(usize::from(at) % tasks.len());
-                    world.machine.exit_mm(mm, CPU).discard();
+                    world.exit(mm);
                 }
                 Op::Write(at, control, size) if !tasks.is_empty() => {
                     let memcg = pick(at, &groups);
@@ -647,8 +648,9 @@ proptest! {
                 panic!("{violation}");
             }
         }
+        tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
         for (mm, ..) in tasks {
-            world.machine.exit_mm(mm, CPU).discard();
+            world.exit(mm);
         }
         world.settle();
         for &memcg in groups[1..].iter().rev() {

@@ -32,8 +32,8 @@ fn world(mib: u64, config: Config) -> World {
 
 /// An address space in the root with one anonymous mapping.
 fn heap(world: &mut World, pages: u64, advice: Advice) -> (MmId, VmaId) {
-    let mm = world.machine.create_mm(Machine::ROOT);
-    (mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false))
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    (mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
 }
 
 fn count(world: &World, event: Event) -> u64 {
@@ -50,7 +50,7 @@ fn nr_huge(world: &World) -> u64 {
 
 /// First frame of the huge page at a page of a mapping.
 fn head(world: &World, vma: VmaId, page: u64) -> Pfn {
-    let pfn = world.machine.vma(vma).ptes[page as usize].pfn();
+    let pfn = world.machine.vma(vma).unwrap().ptes[page as usize].pfn();
     assert!(world.machine.mem.pages[pfn.idx()].has(PageFlags::HEAD), "{pfn:?} is no huge page");
     pfn
 }
@@ -92,7 +92,7 @@ fn the_first_write_to_a_region_gets_a_huge_page() {
     assert_eq!(stat(&world, NodeStat::NrInactiveAnon), HUGE);
     assert_eq!(stat(&world, NodeStat::NrPageTablePages), 1);
     assert_eq!(world.machine.memcgs()[0].charged, HUGE + 1);
-    assert_eq!(world.machine.vma(vma).nr_present, HUGE);
+    assert_eq!(world.machine.vma(vma).unwrap().nr_present, HUGE);
     assert!(world.machine.proc_meminfo().contains("AnonHugePages:      2048 kB\n"));
     let text = world.machine.memory_stat(Machine::ROOT);
     assert!(text.contains("anon_thp 2097152\n") && text.contains("thp_fault_alloc 1\n"), "{text}");
@@ -196,10 +196,10 @@ fn compaction_makes_a_huge_page_of_scattered_free_ones() {
             world.access(mm, small, page, true);
         }
         for page in (0..pages).step_by(2) {
-            world.discard(small, page, 1);
+            world.discard(small, page, 1).unwrap();
         }
         world.machine.audit().unwrap();
-        let vma = world.machine.mmap(mm, Backing::Anon, HUGE, Advice::Huge, false);
+        let vma = world.machine.mmap(mm, Backing::Anon, HUGE, Advice::Huge, false).unwrap();
         fragment(&mut world, mm);
         world.access(mm, vma, 0, true);
         world.machine.audit().unwrap();
@@ -213,8 +213,8 @@ fn group(world: &mut World, max: u64, pages: u64, advice: Advice) -> (MemcgId, M
     let group = world.machine.create_memcg("group".into(), Machine::ROOT).unwrap();
     let bytes = (max * PAGE_SIZE).to_string();
     world.machine.write_group_control(group, "memory.max", &bytes).unwrap().1.discard();
-    let mm = world.machine.create_mm(group);
-    (group, mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false))
+    let mm = world.machine.create_mm(group).unwrap();
+    (group, mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
     world.access(mm, vma, HUGE, true);
     assert_eq!(world.machine.memcgs()[group.idx()].charged, 2 * HUGE + 2);
     assert_eq!(world.machine.anon_thp(group), 2 * HUGE * PAGE_SIZE);
-    world.discard(vma, 0, HUGE);
+    world.discard(vma, 0, HUGE).unwrap();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[group.idx()].charged, HUGE + 1);
     // A group that goes hands them to its parent.
@@ -252,7 +252,7 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
     world.machine.remove_memcg(group).unwrap().discard();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[0].charged, HUGE + 1);
-    world.machine.exit_mm(mm, CPU).discard();
+    world.exit(mm);
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[0].charged, 0);
 }
@@ -269,7 +269,7 @@ fn an_end_frees_huge_pages_whole() {
             world.access(mm, vma, region * HUGE, true);
         }
         assert_eq!(nr_huge(&world), 8);
-        world.machine.exit_mm(mm, CPU).discard();
+        world.exit(mm);
         world.machine.audit().unwrap();
     }
     assert_eq!(world.machine.proc_buddyinfo(), before);
@@ -284,13 +284,13 @@ fn a_discard_frees_whole_huge_pages_and_splits_others() {
         world.access(mm, vma, region * HUGE, true);
     }
     // The end of the first, all of the second.
-    world.discard(vma, 500, 12 + HUGE);
+    world.discard(vma, 500, 12 + HUGE).unwrap();
     world.machine.audit().unwrap();
     assert_eq!(count(&world, Event::ThpSplitPage), 1);
     assert_eq!(count(&world, Event::ThpSplitPmd), 1);
     assert_eq!(nr_huge(&world), 1);
     assert_eq!(stat(&world, NodeStat::NrAnonPages), 500 + HUGE);
-    assert_eq!(world.machine.vma(vma).nr_present, 500 + HUGE);
+    assert_eq!(world.machine.vma(vma).unwrap().nr_present, 500 + HUGE);
     // The table of a huge page goes with it, that of a split one stays.
     assert_eq!(stat(&world, NodeStat::NrPageTablePages), 2);
     assert!(!world.machine.is_resident(vma, 500) && world.machine.is_resident(vma, 499));
@@ -300,8 +300,8 @@ fn a_discard_frees_whole_huge_pages_and_splits_others() {
     world.access(mm, vma, 505, true);
     assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (2, 501 + 2 * HUGE));
     // Beyond the end there is nothing.
-    world.discard(vma, 3 * HUGE - 1, u64::MAX);
-    world.discard(vma, 9 * HUGE, 1);
+    world.discard(vma, 3 * HUGE - 1, u64::MAX).unwrap();
+    world.discard(vma, 9 * HUGE, 1).unwrap();
     world.machine.audit().unwrap();
 }
 
@@ -315,16 +315,16 @@ fn a_discard_gives_up_swap_slots_and_unmaps_files() {
     }
     world.settle();
     assert!(world.machine.swap().used() > 1000);
-    world.discard(vma, 0, 8000);
+    world.discard(vma, 0, 8000).unwrap();
     world.machine.audit().unwrap();
     assert_eq!((world.machine.swap().used(), stat(&world, NodeStat::NrAnonPages)), (0, 0));
-    assert_eq!(world.machine.vma(vma).nr_swapped, 0);
+    assert_eq!(world.machine.vma(vma).unwrap().nr_swapped, 0);
 
-    let file = world.machine.create_file(64 * PAGE_SIZE, true);
-    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false);
+    let file = world.machine.create_file(64 * PAGE_SIZE, true).unwrap();
+    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false).unwrap();
     world.access(mm, map, 5, true);
     let mut effects = Vec::new();
-    world.machine.discard(map, 0, 64, CPU).drain_into(&mut effects);
+    world.machine.discard(map, 0, 64, CPU).unwrap().drain_into(&mut effects);
     world.machine.audit().unwrap();
     assert_eq!(stat(&world, NodeStat::NrMapped), 0);
     assert!(world.machine.is_in_core(map, 5) && stat(&world, NodeStat::NrDirty) == 1);
@@ -355,7 +355,7 @@ fn a_split_page_is_512_small_ones_in_its_place() {
     for page in 0..HUGE {
         assert_eq!(world.access(mm, vma, page, true), None, "page {page}");
     }
-    world.machine.exit_mm(mm, CPU).discard();
+    world.exit(mm);
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[0].charged, 0);
 }
@@ -389,7 +389,7 @@ fn huge_pages_go_to_swap_split_and_come_back_small() {
     }
     assert!(majors > 50, "{majors} came back");
     assert_eq!(count(&world, Event::Pgmajfault), majors);
-    world.machine.exit_mm(mm, CPU).discard();
+    world.exit(mm);
     world.settle();
     world.machine.audit().unwrap();
     assert_eq!((stat(&world, NodeStat::NrAnonPages), nr_huge(&world)), (0, 0));
@@ -436,7 +436,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
     head(&world, vma, 0);
     head(&world, vma, HUGE);
     assert_eq!(stat(&world, NodeStat::NrAnonPages), 2 * HUGE + 499);
-    assert_eq!(world.machine.vma(vma).nr_present, 2 * HUGE + 499);
+    assert_eq!(world.machine.vma(vma).unwrap().nr_present, 2 * HUGE + 499);
     world.machine.mem.drain_all();
     assert!(world.machine.nr_free_pages() <= free + 1024);
     let work = world.machine.take_work();
@@ -444,7 +444,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
     // Nothing is left to do.
     world.khugepaged_round();
     assert_eq!(count(&world, Event::ThpCollapseAlloc), 2);
-    world.machine.exit_mm(mm, CPU).discard();
+    world.exit(mm);
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[0].charged, 0);
 }
@@ -489,14 +489,14 @@ fn khugepaged_passes_over_what_is_in_swap() {
         world.access(mm, vma, page, true);
     }
     world.settle();
-    assert!(world.machine.vma(vma).nr_swapped > 0);
+    assert!(world.machine.vma(vma).unwrap().nr_swapped > 0);
     world.machine.config.khugepaged.defrag = false;
     for _ in 0..4 {
         world.khugepaged_round();
     }
     world.machine.audit().unwrap();
     for region in 0..12 {
-        let ptes = &world.machine.vma(vma).ptes[(region * 512) as usize..][..512];
+        let ptes = &world.machine.vma(vma).unwrap().ptes[(region * 512) as usize..][..512];
         let swapped = ptes.iter().any(|pte| pte.swap_slot().is_some());
         let huge = ptes[0].is_present()
             && world.machine.mem.pages[ptes[0].pfn().idx()].has(PageFlags::HEAD);
@@ -547,15 +547,19 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
     let mut world = World::new(machine);
     // Mapping 2 is a group's.
     let (_, grouped, in_group) = group(&mut world, max, 5 * HUGE, Advice::Huge);
-    let root = world.machine.create_mm(Machine::ROOT);
+    let root = world.machine.create_mm(Machine::ROOT).unwrap();
     let owners = [root, root, grouped];
     let map = |world: &mut World, mm: MmId, vma: usize| {
         let advice = if vma == 0 { Advice::Normal } else { Advice::Huge };
-        world.machine.mmap(mm, Backing::Anon, 5 * HUGE, advice, false)
+        world.machine.mmap(mm, Backing::Anon, 5 * HUGE, advice, false).unwrap()
     };
     let mut vmas = [map(&mut world, root, 0), map(&mut world, root, 1), in_group];
-    let file = world.machine.create_file(2500 * PAGE_SIZE, false);
+    let file = world.machine.create_file(2500 * PAGE_SIZE, false).unwrap();
     for operation in operations {
+        // Who was killed has no mappings any more; others have their ids.
+        for vma in (0..3).filter(|&vma| world.machine.is_exited(owners[vma])) {
+            vmas[vma] = VmaId::NONE;
+        }
         match *operation {
             Operation::Write { vma, page, nr } => {
                 for page in (page..5 * HUGE).take(nr as usize).step_by(3) {
@@ -570,10 +574,12 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
                 }
             }
             Operation::Discard { vma, page, nr } => {
-                world.discard(vmas[vma], page, nr);
+                // Not of one that is gone.
+                let _ = world.discard(vmas[vma], page, nr);
             }
             Operation::Split { vma, region } => {
-                if let Some(pte) = world.machine.vma(vmas[vma]).ptes.get((region * HUGE) as usize) {
+                let mapping = world.machine.vma(vmas[vma]).ok();
+                if let Some(pte) = mapping.and_then(|it| it.ptes.get((region * HUGE) as usize)) {
                     if pte.is_present() && !pte.is_zero_page() {
                         let pfn = pte.pfn();
                         world.machine.split_huge_page(pfn);
@@ -581,8 +587,8 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
                 }
             }
             Operation::Unmap { vma } => {
-                world.munmap(vmas[vma]);
                 if !world.machine.is_exited(owners[vma]) {
+                    world.munmap(vmas[vma]);
                     vmas[vma] = map(&mut world, owners[vma], vma);
                 }
             }
@@ -612,7 +618,10 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
     world.finish_copies();
     world.settle();
     for mm in [root, grouped] {
-        world.machine.exit_mm(mm, CPU).discard();
+        // One that was killed has ended.
+        if !world.machine.is_exited(mm) {
+            world.exit(mm);
+        }
     }
     world.machine.audit().unwrap();
     assert_eq!((stat(&world, NodeStat::NrAnonPages), nr_huge(&world)), (0, 0));

@@ -28,9 +28,9 @@ fn small(config: Config) -> World {
 fn anonymous_memory_beyond_ram_goes_to_swap_and_comes_back() {
     let mut world = small(Config::default());
     world.audit = false;
-    let mm = world.machine.create_mm(Machine::ROOT);
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let pages = 8000;
-    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false);
+    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
     for page in 0..pages {
         world.access(mm, heap, page, true);
         if page % 500 == 0 {
@@ -48,7 +48,7 @@ fn anonymous_memory_beyond_ram_goes_to_swap_and_comes_back() {
     assert_eq!(world.machine.mem.vmstat.get(Event::Pgmajfault), majors);
     assert!(world.machine.mem.vmstat.get(Event::Pswpin) >= majors);
 
-    world.machine.exit_mm(mm, CPU).discard();
+    world.exit(mm);
     world.machine.audit().unwrap();
     assert_eq!(world.machine.global_node_stat(NodeStat::NrAnonPages), 0);
     assert_eq!(world.machine.memcgs()[0].charged, u64::from(world.machine.swap().used()));
@@ -60,9 +60,9 @@ fn a_sequential_mapped_read_faults_as_linux_counts() {
     let config = Config { fault_around_pages: 1, ..Config::default() };
     let mut world = small(config);
     world.audit = false;
-    let mm = world.machine.create_mm(Machine::ROOT);
-    let file = world.machine.create_file(2048 * PAGE_SIZE, true);
-    let map = world.machine.mmap(mm, Backing::File(file), 2048, Advice::Normal, false);
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let file = world.machine.create_file(2048 * PAGE_SIZE, true).unwrap();
+    let map = world.machine.mmap(mm, Backing::File(file), 2048, Advice::Normal, false).unwrap();
     for page in 0..2048 {
         world.access(mm, map, page, false);
     }
@@ -75,9 +75,9 @@ fn a_sequential_mapped_read_faults_as_linux_counts() {
 #[test]
 fn random_advice_faults_twice_a_page() {
     let mut world = small(Config::default());
-    let mm = world.machine.create_mm(Machine::ROOT);
-    let file = world.machine.create_file(64 * PAGE_SIZE, true);
-    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Random, false);
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let file = world.machine.create_file(64 * PAGE_SIZE, true).unwrap();
+    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Random, false).unwrap();
     for page in 0..64 {
         assert_eq!(world.access(mm, map, page, false), Some(Outcome::Major));
     }
@@ -89,8 +89,8 @@ fn random_advice_faults_twice_a_page() {
 fn a_failed_swap_read_is_an_error_and_the_page_can_be_tried_again() {
     let mut world = small(Config { page_cluster: 0, ..Config::default() });
     world.audit = false;
-    let mm = world.machine.create_mm(Machine::ROOT);
-    let heap = world.machine.mmap(mm, Backing::Anon, 8000, Advice::Normal, false);
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let heap = world.machine.mmap(mm, Backing::Anon, 8000, Advice::Normal, false).unwrap();
     for page in 0..8000 {
         world.access(mm, heap, page, true);
     }
@@ -104,8 +104,8 @@ fn a_failed_swap_read_is_an_error_and_the_page_can_be_tried_again() {
 /// A world whose second request fails, with the first one done.
 fn second_request_fails() -> (World, MmId, pagetide_core::units::FileId) {
     let mut world = small(Config::default());
-    let mm = world.machine.create_mm(Machine::ROOT);
-    let file = world.machine.create_file(64 * PAGE_SIZE, false);
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let file = world.machine.create_file(64 * PAGE_SIZE, false).unwrap();
     world.drive(&mut Call::read(mm, NodeId(0), file, 0, 1, Default::default()));
     world.settle();
     world.machine.drop_pagecache(CPU).discard();
@@ -128,7 +128,7 @@ fn a_page_of_a_failed_read_ahead_is_read_again_alone() {
 #[test]
 fn a_mapped_page_of_a_failed_read_ahead_is_read_again_alone() {
     let (mut world, mm, file) = second_request_fails();
-    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false);
+    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false).unwrap();
     assert_eq!(world.access(mm, map, 30, false), Some(Outcome::Major));
     world.fail_every = 1;
     assert_eq!(world.access(mm, map, 32, false), Some(Outcome::IoError));
@@ -142,10 +142,10 @@ fn without_swap_the_largest_task_is_killed_and_the_rest_goes_on() {
     let machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default()).unwrap();
     let mut world = World::new(machine);
     world.audit = false;
-    let big = world.machine.create_mm(Machine::ROOT);
-    let small = world.machine.create_mm(Machine::ROOT);
-    let heap = world.machine.mmap(big, Backing::Anon, 8000, Advice::Normal, false);
-    let other = world.machine.mmap(small, Backing::Anon, 4000, Advice::Normal, false);
+    let big = world.machine.create_mm(Machine::ROOT).unwrap();
+    let small = world.machine.create_mm(Machine::ROOT).unwrap();
+    let heap = world.machine.mmap(big, Backing::Anon, 8000, Advice::Normal, false).unwrap();
+    let other = world.machine.mmap(small, Backing::Anon, 4000, Advice::Normal, false).unwrap();
     for page in 0..4000 {
         world.access(big, heap, page, true);
     }
@@ -205,10 +205,10 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64) {
     let mut world = World::new(machine);
     world.fail_every = fail_every;
     world.fail_copies = fail_every;
-    let mm: Vec<MmId> = (0..2).map(|_| world.machine.create_mm(Machine::ROOT)).collect();
+    let mm: Vec<MmId> = (0..2).map(|_| world.machine.create_mm(Machine::ROOT).unwrap()).collect();
     let files = [
-        world.machine.create_file(3000 * PAGE_SIZE, false),
-        world.machine.create_file(3000 * PAGE_SIZE, true),
+        world.machine.create_file(3000 * PAGE_SIZE, false).unwrap(),
+        world.machine.create_file(3000 * PAGE_SIZE, true).unwrap(),
     ];
     let map = |machine: &mut Machine, vma: usize| -> VmaId {
         let backing = match vma {
@@ -216,7 +216,7 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64) {
             2 => Backing::File(files[0]),
             _ => Backing::File(files[1]),
         };
-        machine.mmap(mm[vma % 2], backing, 3000, Advice::Normal, vma == 3)
+        machine.mmap(mm[vma % 2], backing, 3000, Advice::Normal, vma == 3).unwrap()
     };
     let mut vmas: Vec<Option<VmaId>> =
         (0..4).map(|vma| Some(map(&mut world.machine, vma))).collect();
@@ -245,13 +245,14 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64) {
             Operation::Kswapd => world.kswapd(),
             Operation::Flusher => world.flusher(),
             Operation::Unmap { vma } => {
-                if let Some(id) = vmas[vma].take() {
+                let id = vmas[vma].take();
+                if let Some(id) = id.filter(|_| !world.machine_is_dead(mm[vma % 2])) {
                     world.munmap(id);
                     world.machine.audit().unwrap();
                 }
             }
             Operation::Map { vma } => {
-                if vmas[vma].is_none() {
+                if vmas[vma].is_none() && !world.machine_is_dead(mm[vma % 2]) {
                     vmas[vma] = Some(map(&mut world.machine, vma));
                 }
             }

@@ -42,13 +42,13 @@ fn reclaim(groups: usize, file: bool) -> PerPage {
     for at in 0..groups {
         let above = if at % DEPTH == 0 { ROOT } else { parent };
         parent = world.machine.create_memcg("g".into(), above).unwrap();
-        let mm = world.machine.create_mm(parent);
+        let mm = world.machine.create_mm(parent).unwrap();
         let backing = if file {
-            Backing::File(world.machine.create_file(pages * PAGE_SIZE, true))
+            Backing::File(world.machine.create_file(pages * PAGE_SIZE, true).unwrap())
         } else {
             Backing::Anon
         };
-        tasks.push((mm, world.machine.mmap(mm, backing, pages, Advice::Random, false)));
+        tasks.push((mm, world.machine.mmap(mm, backing, pages, Advice::Random, false).unwrap()));
     }
     let mut work = Work::default();
     let steals = [Event::PgstealKswapd, Event::PgstealDirect];

@@ -89,12 +89,12 @@ fn a_file_read_takes_its_bytes_in_pages_and_counts_kilobytes() {
     for page_size in PageSize::ALL {
         let bytes = 3 * MIB + 1;
         let mut world = World::new(machine(64, page_size));
-        let file = world.machine.create_file(bytes, false);
-        let mm = world.machine.create_mm(ROOT);
+        let file = world.machine.create_file(bytes, false).unwrap();
+        let mm = world.machine.create_mm(ROOT).unwrap();
         let outcome = world.drive(&mut Call::read(mm, NODE, file, 0, bytes, Default::default()));
         assert_eq!(outcome, Outcome::Major);
         let pages = bytes.div_ceil(page_size.bytes());
-        assert_eq!(world.machine.file(file).nr_pages, pages);
+        assert_eq!(world.machine.file(file).unwrap().nr_pages, pages);
         assert_eq!(world.machine.global_node_stat(NodeStat::NrFilePages), pages);
         let vmstat = &world.machine.mem.vmstat;
         assert_eq!(vmstat.get(Event::Pgpgin), pages * page_size.bytes() / 1024);
@@ -140,8 +140,8 @@ fn limits_of_groups_are_whole_pages() {
         world.audit = false;
         let pages = page_size.pages_in(32 * MIB);
         world.machine.swapon(pages as u32, pages as u32, false);
-        let mm = world.machine.create_mm(group);
-        let vma = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false);
+        let mm = world.machine.create_mm(group).unwrap();
+        let vma = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
         for at in 0..pages {
             world.access(mm, vma, at, true);
         }
@@ -192,9 +192,10 @@ fn page_sizes_differ_in_the_digest_by_what_they_change() {
 fn a_table_has_as_many_entries_as_fit_in_a_page() {
     for page_size in PageSize::ALL {
         let mut world = World::new(machine(64, page_size));
-        let mm = world.machine.create_mm(ROOT);
+        let mm = world.machine.create_mm(ROOT).unwrap();
         let entries = page_size.bytes() / 8;
-        let heap = world.machine.mmap(mm, Backing::Anon, 2 * entries + 1, Advice::Normal, false);
+        let heap =
+            world.machine.mmap(mm, Backing::Anon, 2 * entries + 1, Advice::Normal, false).unwrap();
         for at in [0, entries - 1, entries, 2 * entries] {
             world.access(mm, heap, at, true);
         }
@@ -213,8 +214,8 @@ fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
             World::new(machine(if page_size == PageSize::Kib64 { 512 } else { 64 }, page_size));
         world.audit = false;
         world.machine.write_control("transparent_hugepage.enabled", "always").unwrap().discard();
-        let mm = world.machine.create_mm(ROOT);
-        let heap = world.machine.mmap(mm, Backing::Anon, 3 * 512, Advice::Normal, false);
+        let mm = world.machine.create_mm(ROOT).unwrap();
+        let heap = world.machine.mmap(mm, Backing::Anon, 3 * 512, Advice::Normal, false).unwrap();
         for at in [5, 600, 1535] {
             world.access(mm, heap, at, true);
             world.machine.audit().unwrap();
@@ -226,12 +227,12 @@ fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
         let tables = 3 * 512 / (page_size.bytes() / 8).min(3 * 512);
         assert_eq!(world.machine.global_node_stat(NodeStat::NrPageTablePages), tables);
         // One goes; where its table has the others' entries, it stays.
-        world.machine.discard(heap, 512, 512, world::CPU).discard();
+        world.machine.discard(heap, 512, 512, world::CPU).unwrap().discard();
         world.machine.audit().unwrap();
         assert_eq!(huge(&world), 2);
         world.access(mm, heap, 700, true);
         assert_eq!(huge(&world), 3, "{page_size:?}");
-        world.machine.munmap(heap, world::CPU).discard();
+        world.machine.munmap(heap, world::CPU).unwrap().discard();
         world.machine.audit().unwrap();
         assert_eq!(world.machine.global_node_stat(NodeStat::NrPageTablePages), 0);
     }
@@ -246,10 +247,10 @@ fn reclaim_works_with_every_page_size() {
         let mut world = World::new(machine(mib, page_size));
         let swap = page_size.pages_in(2 * mib * MIB) as u32;
         world.machine.swapon(swap, swap, false);
-        let mm = world.machine.create_mm(ROOT);
+        let mm = world.machine.create_mm(ROOT).unwrap();
         let pages = page_size.pages_in(mib * MIB);
-        let file = world.machine.create_file(page_size.bytes_of(pages), false);
-        let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false);
+        let file = world.machine.create_file(page_size.bytes_of(pages), false).unwrap();
+        let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
         let len = page_size.bytes_of(pages / 2);
         world.drive(&mut Call::read(mm, NODE, file, 0, len, Default::default()));
         for at in 0..pages {

@@ -183,7 +183,7 @@ pub fn run(
     }
     for task in &world.tasks {
         if task.killed {
-            let memcg = world.machine.mm_memcg(task.mm);
+            let memcg = world.machine.mm_memcg(task.mm).expect("every task has one");
             let at = world.groups().find(|&(_, id)| id == memcg);
             let of = at.map(|(group, _)| format!(" of group `{}`", setup.groups[group].name));
             let of = of.unwrap_or_default();
@@ -282,7 +282,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     }
     let mut file_base = Vec::new();
     for file in &setup.files {
-        machine.create_file(file.size, file.sparse);
+        machine.create_file(file.size, file.sparse).expect("the loader limits files");
         file_base.push((file.disk, next_base[file.disk]));
         next_base[file.disk] += page_size.pages_for(file.size) + page_size.pages_in(FILE_GAP);
     }
@@ -290,7 +290,8 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let mut jitter = Vec::new();
     for (id, task) in setup.tasks.iter().enumerate() {
         let task_seed = sub_seed(seed, &format!("task {}", task.name));
-        let mm = machine.create_mm(task.group.and_then(|group| groups[group]).unwrap_or(ROOT));
+        let group = task.group.and_then(|group| groups[group]).unwrap_or(ROOT);
+        let mm = machine.create_mm(group).expect("the group was just made");
         let program = Program::new(setup, id, seed)?;
         let files = setup.files.len();
         tasks.push(Task::new(task.name.clone(), program, mm, files, task.background));

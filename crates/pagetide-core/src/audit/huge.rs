@@ -33,9 +33,11 @@ impl<O: Owners> Manager<O> {
         );
         let never = PageFlags::FILE.with(PageFlags::SWAPCACHE).with(PageFlags::WRITEBACK);
         check!(
-            page.has(PageFlags::ANON) && !page.flags.any(never) && page.mapcount == 1,
-            "{head:?}: no mapped anonymous memory: {page:?}"
+            page.has(PageFlags::ANON) && !page.flags.any(never),
+            "{head:?}: no anonymous memory: {page:?}"
         );
+        let let_go = page.mapcount == 0 && page.has(PageFlags::PINNED);
+        check!(page.mapcount == 1 || let_go, "{head:?}: mapped {} times", page.mapcount);
         check!(page.memcg.is_some(), "{head:?}: a huge page that nobody pays for");
         for behind in head.0 + 1..head.0 + HPAGE_PMD_NR as u32 {
             let tail = &self.mem.pages[behind as usize];

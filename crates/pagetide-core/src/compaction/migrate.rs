@@ -111,13 +111,15 @@ impl<O: Owners> Manager<O> {
         self.mem.work.rmap_walks += unmapped.nr_looked_at;
         self.mem.work.ptes_set += u32::from(unmapped.nr);
         self.mem.work.tlb_flushes += 1;
+        self.munlock_page(pfn);
         Some(unmapped.young)
     }
 
     /// The world has copied a frame ([`Effect::CopyPage`]), or could not: the page lives in its new
     /// frame now, or stays where it was. A frame that is not on its way is passed over.
     pub fn copy_done(&mut self, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'_> {
-        if self.mem.pages.get(from.idx()).is_some_and(|page| page.has(PageFlags::MIGRATING)) {
+        let page = self.mem.pages.get(from.idx());
+        if self.has_cpu(cpu) && page.is_some_and(|page| page.has(PageFlags::MIGRATING)) {
             self.end_migration(from, ok, cpu);
         }
         self.hand_out()
@@ -147,6 +149,9 @@ impl<O: Owners> Manager<O> {
         }
         self.mem.work.rmap_walks += u32::from(nr);
         self.mem.work.ptes_set += u32::from(nr);
+        if nr > 0 && self.is_page_locked(&self.mem.pages[home.idx()]) {
+            self.mlock_page(home);
+        }
         let unused = self.compactions.copy_ended(run, from, (!ok).then_some(frame));
         self.lruvec_add(home);
         if ok {
@@ -160,6 +165,8 @@ impl<O: Owners> Manager<O> {
         let cached = page.flags.any(PageFlags::FILE.with(PageFlags::SWAPCACHE));
         if page.mapcount == 0 && !cached {
             self.free_user_page(home, cpu);
+        } else if page.has(PageFlags::FILE) {
+            O::file_page_idle(self, home, cpu);
         }
     }
 

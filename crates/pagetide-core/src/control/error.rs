@@ -24,6 +24,10 @@ pub enum Errno {
     Enospc,
     /// There is one of this name already.
     Eexist,
+    /// No such process.
+    Esrch,
+    /// A file too large.
+    Efbig,
 }
 
 impl Errno {
@@ -38,6 +42,8 @@ impl Errno {
             Errno::Eagain => 11,
             Errno::Enospc => 28,
             Errno::Eexist => 17,
+            Errno::Esrch => 3,
+            Errno::Efbig => 27,
         }
     }
 
@@ -52,6 +58,8 @@ impl Errno {
             Errno::Eagain => "EAGAIN",
             Errno::Enospc => "ENOSPC",
             Errno::Eexist => "EEXIST",
+            Errno::Esrch => "ESRCH",
+            Errno::Efbig => "EFBIG",
         }
     }
 }

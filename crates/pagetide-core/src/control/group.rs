@@ -538,7 +538,7 @@ impl<O: Owners> Manager<O> {
 
     /// Pages in use by a group and those below it. The root's are what everybody has.
     pub fn memcg_usage(&self, memcg: MemcgId) -> u64 {
-        let group = &self.memcgs[memcg.idx()];
+        let Some(group) = self.memcgs.get(memcg.idx()) else { return 0 };
         match memcg {
             ROOT => group.memory.usage + group.charged,
             _ => group.memory.usage,

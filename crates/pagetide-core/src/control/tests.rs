@@ -433,8 +433,8 @@ fn drop_caches_drops_clean_page_cache() {
     use crate::process::Call;
 
     let mut machine = machine();
-    let mm = machine.create_mm(Machine::ROOT);
-    let file = machine.create_file(64 * PAGE_SIZE, true);
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
+    let file = machine.create_file(64 * PAGE_SIZE, true).unwrap();
     let mut read = Call::read(mm, NodeId(0), file, 0, 64 * PAGE_SIZE, Default::default());
     loop {
         let (step, effects) = machine.step(&mut read, Cpu(0), 0);
@@ -455,9 +455,9 @@ fn drop_caches_drops_clean_page_cache() {
     for text in ["2", "4"] {
         machine.write_control("vm.drop_caches", text).unwrap().discard();
     }
-    assert_eq!(machine.file(file).nr_pages, 64);
+    assert_eq!(machine.file(file).unwrap().nr_pages, 64);
     machine.write_control("vm.drop_caches", "3\n").unwrap().discard();
-    assert_eq!(machine.file(file).nr_pages, 0);
+    assert_eq!(machine.file(file).unwrap().nr_pages, 0);
     assert_eq!(machine.mem.vmstat.get(Event::DropPagecache), 1);
     assert_eq!(machine.mem.vmstat.get(Event::DropSlab), 2);
     machine.audit().unwrap();

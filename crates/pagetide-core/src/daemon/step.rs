@@ -23,13 +23,17 @@ impl<O: Owners> Manager<O> {
     }
 
     /// One bounded step of a daemon, which runs on `cpu`. A daemon must not be stepped while it rests or
-    /// sleeps, except when its time is over.
+    /// sleeps, except when its time is over. That of a node that there is not rests until it is woken, and so
+    /// does every one on a CPU that there is not.
     pub fn step_daemon(
         &mut self,
         daemon: Daemon,
         cpu: Cpu,
         now: Nanos,
     ) -> (Step<Rest>, Effects<'_>) {
+        if !self.has_daemon(daemon) || !self.has_cpu(cpu) {
+            return (Step::Done(Rest::UNTIL_WOKEN), self.hand_out());
+        }
         let at = daemon.idx(self.nr_nodes());
         let counted = self.daemon_sleeps[at].take();
         self.leave_queue(counted);
@@ -43,6 +47,14 @@ impl<O: Owners> Manager<O> {
             self.daemon_sleeps[at] = self.enter_queue(sleep);
         }
         (step, self.hand_out())
+    }
+
+    /// Whether the machine has such a daemon.
+    fn has_daemon(&self, daemon: Daemon) -> bool {
+        match daemon {
+            Daemon::Kswapd(node) | Daemon::Kcompactd(node) => self.has_node(node),
+            Daemon::Flusher | Daemon::Khugepaged | Daemon::Kworker => true,
+        }
     }
 
     /// Whoever sleeps in one of the two queues whose sleepers are counted is from now on, until it is
@@ -89,7 +101,7 @@ impl<O: Owners> Manager<O> {
     /// Who is counted in a node's queue, calls and daemons: of [`Throttle::Writeback`] and
     /// [`Throttle::Reserves`]; sleepers for other reasons are not counted.
     pub fn nr_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
-        let state = &self.nodes[node.idx()];
+        let Some(state) = self.nodes.get(node.idx()) else { return 0 };
         match reason {
             Throttle::Writeback => state.nr_writeback_throttled,
             Throttle::Reserves => state.nr_reserve_throttled,

@@ -318,7 +318,7 @@ impl<O: Owners> Manager<O> {
     /// Counters of a group and everything below it, removed groups included (memory.stat).
     pub fn memcg_events(&self, memcg: MemcgId) -> MemcgEvents {
         let mut sum = MemcgEvents::default();
-        let mut at = Some(memcg);
+        let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
         while let Some(id) = at {
             sum.add(&self.memcgs[id.idx()].events);
             sum.add(&self.memcgs[id.idx()].removed_events);

@@ -60,7 +60,7 @@ impl<O: Owners> Manager<O> {
         pages("Active(file):", active_file);
         pages("Inactive(file):", inactive_file);
         pages("Unevictable:", stat(NodeStat::NrUnevictable));
-        pages("Mlocked:", 0);
+        pages("Mlocked:", self.nr_mlock());
         pages("SwapTotal:", self.swap.usable().into());
         pages("SwapFree:", self.swap.free().into());
         pages("Dirty:", stat(NodeStat::NrDirty));

@@ -50,8 +50,11 @@ impl<O: Owners> Manager<O> {
         out
     }
 
-    /// The sizes of memory.stat, in bytes. O(pages of the machine).
+    /// The sizes of memory.stat, in bytes. O(pages of the machine). A group that is gone has none.
     pub fn memory_stat_sizes(&self, memcg: MemcgId) -> Vec<Row> {
+        if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
+            return Vec::new();
+        }
         let members: Vec<bool> = (0..self.memcgs.len())
             .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
             .collect();

@@ -77,7 +77,7 @@ impl<O: Owners> Manager<O> {
         rows
     }
 
-    fn zone_rows(&self, zone: &Zone, write_pending: u64) -> [Row; 7] {
+    fn zone_rows(&self, zone: &Zone, write_pending: u64) -> [Row; 8] {
         let [inactive_anon, active_anon, inactive_file, active_file, unevictable] =
             self.nodes[zone.node.idx()].zone_lru[zone.index];
         [
@@ -88,6 +88,7 @@ impl<O: Owners> Manager<O> {
             ("nr_zone_active_file", active_file),
             ("nr_zone_unevictable", unevictable),
             ("nr_zone_write_pending", write_pending),
+            ("nr_mlock", self.nodes[zone.node.idx()].nr_mlock[zone.index]),
         ]
     }
 

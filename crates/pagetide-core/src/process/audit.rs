@@ -9,6 +9,7 @@ use crate::page::{PageFlags, Place};
 use crate::units::{FileId, Pfn, HPAGE_PMD_NR};
 use alloc::format;
 use alloc::vec;
+use alloc::vec::Vec;
 
 impl Machine {
     /// Entries, blocks of kernel memory, page caches, tasks of groups.
@@ -18,7 +19,30 @@ impl Machine {
         self.audit_kernel_blocks()?;
         self.audit_page_cache()?;
         self.audit_tree_nodes()?;
-        self.audit_tasks()
+        self.audit_tasks()?;
+        self.audit_ids()
+    }
+
+    /// Ids are free exactly when nothing is left of what they named; those who live are known, by age.
+    fn audit_ids(&self) -> Result<(), Violation> {
+        let owners = &self.owners;
+        let gone = [
+            ("mm", owners.mms.iter().map(|mm| mm.exited).collect::<Vec<_>>(), &owners.mm_ids),
+            ("vma", owners.vmas.iter().map(|vma| !vma.alive).collect(), &owners.vma_ids),
+            ("file", owners.files.iter().map(|file| file.gone).collect(), &owners.file_ids),
+        ];
+        for (name, mut gone, ids) in gone {
+            for id in ids.free() {
+                let was = gone.get_mut(id as usize).map(core::mem::take);
+                check!(was == Some(true), "{name}{id} is free twice, or in use");
+            }
+            check!(!gone.contains(&true), "an id of a {name} that is gone is not free");
+        }
+        let ages: Vec<u64> = owners.living.iter().map(|mm| owners.mms[mm.idx()].born).collect();
+        check!(ages.is_sorted(), "address spaces are not in order of their age");
+        let living = owners.mms.iter().filter(|mm| !mm.exited).count();
+        check!(ages.len() == living, "{living} address spaces live, {} are known", ages.len());
+        Ok(())
     }
 
     /// Groups know how many tasks they have.
@@ -49,6 +73,10 @@ impl Machine {
         for (at, page) in
             self.mem.pages.iter().enumerate().filter(|(_, page)| page.has(PageFlags::HEAD))
         {
+            if page.mapcount == 0 {
+                // Pinned, and let go of by its owner.
+                continue;
+            }
             heads += 1;
             let head = Pfn(at as u32);
             let (vma, start) = (&self.owners.vmas[page.mapping as usize], u64::from(page.index));

@@ -40,6 +40,8 @@ pub struct Fault {
     vma: VmaId,
     page: u64,
     write: bool,
+    /// When the mapping was born: another may have its id later.
+    pub(super) born: Option<u64>,
     stage: Stage,
     /// Second attempt after the lock was dropped (Linux `FAULT_FLAG_TRIED`).
     tried: bool,
@@ -117,6 +119,7 @@ impl Fault {
             vma,
             page,
             write,
+            born: None,
             stage: Stage::Start,
             tried: false,
             dropped_lock: false,
@@ -126,6 +129,11 @@ impl Fault {
             huge: false,
             swap_window: SwapWindow::default(),
         }
+    }
+
+    /// The page that it is for.
+    pub(super) fn names(&self) -> (VmaId, u64) {
+        (self.vma, self.page)
     }
 
     /// The fault is over: its entry maps the page.
@@ -311,6 +319,9 @@ impl Machine {
         self.set_pte(vma, page, Pte::map(pfn, dirty));
         self.owners.vmas[vma.idx()].nr_present += 1;
         self.page_add_rmap(pfn);
+        if self.owners.vmas[vma.idx()].locked.contains(page) {
+            self.mlock_page(pfn);
+        }
         self.mem.work.rmap_walks += 1;
     }
 
@@ -609,9 +620,13 @@ impl Machine {
         true
     }
 
-    /// Group of an address space.
-    pub fn mm_memcg(&self, mm: crate::process::MmId) -> MemcgId {
-        self.owners.mms[mm.idx()].memcg
+    /// Group of an address space; of one that has ended, as long as nobody else has its id.
+    ///
+    /// # Errors
+    /// [`BadId::Mm`](crate::bad_id::BadId::Mm) if there never was such an address space.
+    pub fn mm_memcg(&self, mm: crate::process::MmId) -> Result<MemcgId, crate::bad_id::BadId> {
+        let found = self.owners.mms.get(mm.idx()).map(|mm| mm.memcg);
+        found.ok_or(crate::bad_id::BadId::Mm(mm))
     }
 }
 
@@ -627,9 +642,9 @@ mod tests {
     fn neighbours_mapped_before_count_as_hits_of_reading_around() {
         let config = Config { read_ahead_pages: 0, fault_around_pages: 16, ..Config::default() };
         let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
-        let mm = machine.create_mm(Machine::ROOT);
-        let file = machine.create_file(16 * PAGE_SIZE, true);
-        let map = machine.mmap(mm, Backing::File(file), 16, Advice::Normal, false);
+        let mm = machine.create_mm(Machine::ROOT).unwrap();
+        let file = machine.create_file(16 * PAGE_SIZE, true).unwrap();
+        let map = machine.mmap(mm, Backing::File(file), 16, Advice::Normal, false).unwrap();
         let fault = |machine: &mut Machine, page| {
             let mut call = Call::fault(mm, NodeId(0), map, page, false);
             loop {
@@ -654,9 +669,9 @@ mod tests {
         let mut machine =
             Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default()).unwrap();
         let memcg = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
-        let mm = machine.create_mm(memcg);
-        let file = machine.create_file(16 * PAGE_SIZE, true);
-        let map = machine.mmap(mm, Backing::File(file), 16, Advice::Sequential, false);
+        let mm = machine.create_mm(memcg).unwrap();
+        let file = machine.create_file(16 * PAGE_SIZE, true).unwrap();
+        let map = machine.mmap(mm, Backing::File(file), 16, Advice::Sequential, false).unwrap();
         let fault = |machine: &mut Machine, page| {
             let mut call = Call::fault(mm, NodeId(0), map, page, false);
             for _ in 0..1000 {
@@ -670,7 +685,7 @@ mod tests {
         };
         // It has its page table.
         assert_eq!(fault(&mut machine, 0), Outcome::Major);
-        machine.discard(map, 0, 16, Cpu(0)).discard();
+        machine.discard(map, 0, 16, Cpu(0)).unwrap().discard();
         machine.write_group_control(memcg, "memory.max", "0").unwrap().1.discard();
         machine.drop_pagecache(Cpu(0)).discard();
         machine.drain_all_stock(memcg);

@@ -26,6 +26,8 @@ pub const BIO_MAX_PAGES: u32 = 256;
 #[derive(Clone, Debug)]
 pub struct FileRead {
     pub(super) file: FileId,
+    /// When the file was born: another may have its id later.
+    pub(super) born: Option<u64>,
     pub(super) pos: u64,
     end: u64,
     window: Option<Window>,
@@ -43,6 +45,8 @@ pub struct FileRead {
 #[derive(Clone, Debug)]
 pub struct FileWrite {
     pub(super) file: FileId,
+    /// When the file was born: another may have its id later.
+    pub(super) born: Option<u64>,
     pub(super) pos: u64,
     end: u64,
     waiting: Option<Pfn>,
@@ -58,6 +62,7 @@ impl FileRead {
     pub(crate) fn new(file: FileId, offset: u64, len: u64, readahead: ReadaheadState) -> FileRead {
         FileRead {
             file,
+            born: None,
             pos: offset,
             end: offset.saturating_add(len),
             window: None,
@@ -75,6 +80,7 @@ impl FileWrite {
     pub(crate) fn new(file: FileId, offset: u64, len: u64) -> FileWrite {
         FileWrite {
             file,
+            born: None,
             pos: offset,
             end: offset.saturating_add(len),
             waiting: None,
@@ -83,6 +89,11 @@ impl FileWrite {
             entered: false,
             major: false,
         }
+    }
+
+    /// Byte behind the last.
+    pub(super) fn end(&self) -> u64 {
+        self.end
     }
 }
 
@@ -474,9 +485,9 @@ mod tests {
         // A boost wakes kswapd between two steps.
         config.watermarks.watermark_boost_factor = 0;
         let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
-        let mm = machine.create_mm(Machine::ROOT);
-        let file = machine.create_file(8192 * PAGE_SIZE, true);
-        let map = machine.mmap(mm, Backing::File(file), 8192, Advice::Normal, false);
+        let mm = machine.create_mm(Machine::ROOT).unwrap();
+        let file = machine.create_file(8192 * PAGE_SIZE, true).unwrap();
+        let map = machine.mmap(mm, Backing::File(file), 8192, Advice::Normal, false).unwrap();
         // Windows around these pages are whole and follow each other.
         for page in (16..8192).step_by(32) {
             let mut call = Call::fault(mm, NodeId(0), map, page, false);
@@ -486,10 +497,10 @@ mod tests {
                 borrowed.drain_into(&mut effects);
                 if effects.contains(&Effect::Wake(Token::Daemon(Daemon::Kswapd(NodeId(0))))) {
                     assert_eq!(step, Step::Continue);
-                    let cached = machine.file(file).nr_pages;
+                    let cached = machine.file(file).unwrap().nr_pages;
                     assert_ne!(cached % 32, 0, "the window was finished first");
                     machine.step(&mut call, Cpu(0), 0).1.discard();
-                    assert_eq!(machine.file(file).nr_pages, cached.next_multiple_of(32));
+                    assert_eq!(machine.file(file).unwrap().nr_pages, cached.next_multiple_of(32));
                     return;
                 }
                 if step != Step::Continue {

@@ -112,6 +112,9 @@ impl Machine {
         }
         mapping.nr_present += HPAGE_PMD_NR;
         self.page_add_rmap(head);
+        if self.owners.vmas[vma.idx()].locked.contains(start) {
+            self.mlock_page(head);
+        }
         self.mem.work.ptes_set += 1;
         self.mem.work.rmap_walks += 1;
         self.folio_add_lru(cpu, head);

@@ -45,11 +45,6 @@ impl Machine {
         match self.request_page(ctx, slow, PageRequest::unpaid(order, gfp)) {
             Step::Continue => Step::Continue,
             Step::Wait(wait) => Step::Wait(wait),
-            // Its task was killed while it waited.
-            Step::Done(Ok(pfn)) if self.owners.mms[ctx.asker.idx()].exited => {
-                self.mem.free_page(ctx.cpu, pfn, order);
-                Step::Done(Outcome::NoBlock)
-            }
             Step::Done(Ok(pfn)) => {
                 self.hold_kernel_block(ctx.asker, pfn);
                 Step::Done(Outcome::Block(pfn))
@@ -71,7 +66,11 @@ impl Machine {
     pub fn free_kernel_block(&mut self, mm: MmId, pfn: Pfn, cpu: Cpu) -> bool {
         let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
         let (at, order) = (page.index as usize, Order::from(page.order));
-        let blocks = &mut self.owners.mms[mm.idx()].kernel_blocks;
+        if !self.has_cpu(cpu) {
+            return false;
+        }
+        let Some(mm) = self.owners.mms.get_mut(mm.idx()) else { return false };
+        let blocks = &mut mm.kernel_blocks;
         if blocks.get(at) != Some(&pfn) {
             return false;
         }
@@ -85,7 +84,7 @@ impl Machine {
 
     /// Blocks of kernel memory that an address space holds.
     pub fn kernel_blocks(&self, mm: MmId) -> &[Pfn] {
-        &self.owners.mms[mm.idx()].kernel_blocks
+        self.owners.mms.get(mm.idx()).map_or(&[], |mm| &mm.kernel_blocks)
     }
 
     pub(crate) fn free_all_kernel_blocks(&mut self, mm: MmId, cpu: Cpu) {

@@ -42,11 +42,12 @@ pub(crate) struct KhugepagedScan {
     is_off: bool,
 }
 
-/// Where the scan goes on: at this page of this mapping, or at the first mapping after it.
+/// Where the scan goes on: at this page of this mapping, or at the first mapping after it. Both by age, as
+/// ids are used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ScanPosition {
-    mm: u32,
-    vma: u32,
+    mm: u64,
+    vma: u64,
     page: u64,
 }
 
@@ -64,6 +65,8 @@ struct Round {
 #[derive(Clone, Debug)]
 struct Collapse {
     vma: VmaId,
+    /// When the mapping was born: another may have its id later.
+    born: u64,
     start: u64,
     node: NodeId,
     slow: Option<SlowRequest>,
@@ -99,7 +102,7 @@ impl KhugepagedScan {
         // That it rests follows from the tunable.
         let KhugepagedScan { at: ScanPosition { mm, vma, page }, round, collapse, is_off: _ } =
             self;
-        digest.write_all(&[u64::from(*mm), u64::from(*vma), *page]);
+        digest.write_all(&[*mm, *vma, *page]);
         match round {
             None => digest.write_u64(0),
             Some(Round { progress, nr_begun, failed }) => {
@@ -108,7 +111,7 @@ impl KhugepagedScan {
         }
         match collapse {
             None => digest.write_u64(0),
-            Some(Collapse { vma, start, node, slow }) => {
+            Some(Collapse { vma, born: _, start, node, slow }) => {
                 digest.write_all(&[1, vma.0.into(), *start, node.0.into(), slow.is_some().into()]);
             }
         }
@@ -189,7 +192,10 @@ impl Machine {
                 Next::Region(vma, start) => {
                     round.progress += HPAGE_PMD_NR;
                     let node = self.may_collapse(vma, start);
-                    state.collapse = node.map(|node| Collapse { vma, start, node, slow: None });
+                    state.collapse = node.map(|node| {
+                        let born = self.owners.vmas[vma.idx()].born;
+                        Collapse { vma, born, start, node, slow: None }
+                    });
                     break;
                 }
                 Next::Skipped => round.progress += 1,
@@ -212,17 +218,28 @@ impl Machine {
 
     /// Moves the position on, by one region or over one mapping.
     fn next_region(&self, at: &mut ScanPosition) -> Next {
-        while let Some(mm) = self.owners.mms.get(at.mm as usize) {
-            let Some(&vma) = mm.vmas.iter().find(|vma| vma.0 >= at.vma) else {
+        let owners = &self.owners;
+        loop {
+            let next = owners.living.partition_point(|mm| owners.mms[mm.idx()].born < at.mm);
+            let Some(mm) = owners.living.get(next).map(|mm| &owners.mms[mm.idx()]) else { break };
+            if mm.born != at.mm {
+                *at = ScanPosition { mm: mm.born, vma: 0, page: 0 };
+            }
+            let Some((&vma, born)) = mm
+                .vmas
+                .iter()
+                .map(|vma| (vma, owners.vmas[vma.idx()].born))
+                .find(|&(_, born)| born >= at.vma)
+            else {
                 *at = ScanPosition { mm: at.mm + 1, vma: 0, page: 0 };
                 continue;
             };
-            if vma.0 != at.vma {
-                (at.vma, at.page) = (vma.0, 0);
+            if born != at.vma {
+                (at.vma, at.page) = (born, 0);
             }
             let mapping = &self.owners.vmas[vma.idx()];
             if !self.may_be_huge(mapping) || !mapping.has_region(at.page) {
-                (at.vma, at.page) = (vma.0 + 1, 0);
+                (at.vma, at.page) = (born + 1, 0);
                 return Next::Skipped;
             }
             let start = at.page;
@@ -237,7 +254,10 @@ impl Machine {
     /// `hpage_collapse_scan_pmd`).
     fn may_collapse(&mut self, vma: VmaId, start: u64) -> Option<NodeId> {
         let mapping = &self.owners.vmas[vma.idx()];
-        let exists = mapping.alive && self.may_be_huge(mapping) && mapping.has_region(start);
+        let exists = mapping.alive
+            && self.may_be_huge(mapping)
+            && mapping.has_region(start)
+            && mapping.is_locked_alike(start);
         if !exists || mapping.tables[self.mem.page_size.table_of(start)].is_none() {
             return None;
         }
@@ -275,9 +295,10 @@ impl Machine {
 
     /// One step towards a huge page for a region (Linux `alloc_charge_hpage`, `collapse_huge_page`).
     fn collapse_step(&mut self, collapse: &mut Collapse, cpu: Cpu, now: Nanos) -> Collapsing {
-        let Collapse { vma, start, node, slow } = collapse;
+        let Collapse { vma, born, start, node, slow } = collapse;
         let (vma, start, node) = (*vma, *start, *node);
-        if !self.owners.vmas[vma.idx()].alive {
+        let mapping = &self.owners.vmas[vma.idx()];
+        if !mapping.alive || mapping.born != *born {
             if let Some(slow) = slow {
                 self.slow_given_up(slow, MmId::NONE, cpu);
             }
@@ -326,6 +347,7 @@ impl Machine {
             self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
             self.effects.push(Effect::CollapsePage { from: pte.pfn(), to: Pfn(to) });
             self.page_remove_rmap(pte.pfn());
+            self.munlock_page(pte.pfn());
             self.free_anon_page(pte.pfn(), ctx.cpu);
         }
         self.mem.work.ptes_set += HPAGE_PMD_NR as u32;

@@ -13,11 +13,14 @@ mod audit;
 pub mod fault;
 pub mod filemap;
 mod huge_memory;
+mod ids;
 pub mod kernel_block;
 pub mod khugepaged;
+pub mod mlock;
 pub mod oom;
 pub mod page_cache;
 pub mod page_table;
+pub mod policy;
 pub mod psi;
 pub mod readahead;
 mod request;
@@ -27,8 +30,10 @@ pub mod writeback;
 mod zap;
 
 pub use crate::units::Asker as MmId;
+pub use ids::{MapError, MAX_INDEX};
 pub use request::{Call, Request};
 
+use crate::bad_id::BadId;
 use crate::boot::SetupError;
 use crate::config::Config;
 use crate::control::Errno;
@@ -41,9 +46,11 @@ use crate::units::{Cpu, FileId, MemcgId, Pfn};
 use crate::vmstat::NodeStat;
 use alloc::vec::Vec;
 use fault::SwapinHistory;
+use ids::{put, Ids};
 use khugepaged::KhugepagedScan;
 use page_cache::FileCache;
 use page_table::{Backing, Vma, VmaId};
+use policy::FailurePolicy;
 use writeback::Writeback;
 
 /// Both floors together: a machine with processes and files.
@@ -55,6 +62,12 @@ pub struct Processes {
     pub(crate) mms: Vec<Mm>,
     pub(crate) vmas: Vec<Vma>,
     pub(crate) files: Vec<FileCache>,
+    pub(crate) mm_ids: Ids,
+    pub(crate) vma_ids: Ids,
+    pub(crate) file_ids: Ids,
+    /// Address spaces that have not ended, oldest first.
+    pub(crate) living: Vec<MmId>,
+    pub(crate) failure: FailurePolicy,
     pub(crate) writeback: Writeback,
     pub(crate) swapin: SwapinHistory,
     pub(crate) khugepaged: KhugepagedScan,
@@ -77,6 +90,8 @@ pub struct Mm {
     pub oom_victim: bool,
     /// Gone.
     pub exited: bool,
+    /// Which of all that ever were it is, by age.
+    pub(crate) born: u64,
 }
 
 /// Whether an access needs the fault handler.
@@ -99,6 +114,11 @@ impl Machine {
             mms: Vec::new(),
             vmas: Vec::new(),
             files: Vec::new(),
+            mm_ids: Ids::default(),
+            vma_ids: Ids::default(),
+            file_ids: Ids::default(),
+            living: Vec::new(),
+            failure: FailurePolicy::default(),
             writeback: Writeback::new(config.page_size),
             swapin: SwapinHistory::default(),
             khugepaged: KhugepagedScan::new(config.thp),
@@ -107,10 +127,16 @@ impl Machine {
     }
 
     /// Adds an address space whose pages `memcg` pays for.
-    pub fn create_mm(&mut self, memcg: MemcgId) -> MmId {
-        let id = MmId(self.owners.mms.len() as u32);
+    ///
+    /// # Errors
+    /// [`BadId::Memcg`] if there is no such group.
+    pub fn create_mm(&mut self, memcg: MemcgId) -> Result<MmId, BadId> {
+        if !self.memcg_is_online(memcg) {
+            return Err(BadId::Memcg(memcg));
+        }
+        let (id, born) = self.owners.mm_ids.take(self.owners.mms.len());
         self.memcgs[memcg.idx()].nr_tasks += 1;
-        self.owners.mms.push(Mm {
+        let mm = Mm {
             memcg,
             vmas: Vec::new(),
             kernel_blocks: Vec::new(),
@@ -118,21 +144,26 @@ impl Machine {
             begun: false,
             oom_victim: false,
             exited: false,
-        });
-        id
+            born,
+        };
+        put(&mut self.owners.mms, id, mm);
+        self.owners.living.push(MmId(id));
+        Ok(MmId(id))
     }
 
     /// The address space moves to another group; what it has stays charged where it is, as in
     /// version 2.
     ///
     /// # Errors
-    /// ENOENT if there is no such group.
+    /// ENOENT if there is no such group, ESRCH if there never was such an address space.
     pub fn move_mm(&mut self, mm: MmId, memcg: MemcgId) -> Result<Effects<'_>, Errno> {
         if !self.memcg_is_online(memcg) {
             return Err(Errno::Enoent);
         }
-        if self.owners.mms[mm.idx()].exited {
-            return Ok(self.hand_out());
+        match self.owners.mms.get(mm.idx()) {
+            None => return Err(Errno::Esrch),
+            Some(mm) if mm.exited => return Ok(self.hand_out()),
+            Some(_) => {}
         }
         let from = core::mem::replace(&mut self.owners.mms[mm.idx()].memcg, memcg);
         self.memcgs[from.idx()].nr_tasks -= 1;
@@ -140,62 +171,74 @@ impl Machine {
         Ok(self.hand_out())
     }
 
-    /// Whether an address space was given up.
+    /// Whether an address space was given up, or never was.
     pub fn is_exited(&self, mm: MmId) -> bool {
-        self.owners.mms[mm.idx()].exited
+        self.living_mm(mm).is_err()
     }
 
-    /// Adds a file. Files are never removed; a file's pages are.
-    pub fn create_file(&mut self, size: u64, sparse: bool) -> FileId {
-        let id = FileId(self.owners.files.len() as u32);
-        self.owners.files.push(FileCache::new(size, sparse, self.mem.page_size));
-        id
+    /// Adds a file.
+    ///
+    /// # Errors
+    /// [`MapError::TooLarge`].
+    pub fn create_file(&mut self, size: u64, sparse: bool) -> Result<FileId, MapError> {
+        let page_size = self.mem.page_size;
+        if page_size.pages_for(size) > MAX_INDEX {
+            return Err(MapError::TooLarge);
+        }
+        let (id, born) = self.owners.file_ids.take(self.owners.files.len());
+        let mut file = FileCache::new(size, sparse, page_size);
+        file.born = born;
+        put(&mut self.owners.files, id, file);
+        Ok(FileId(id))
     }
 
     /// Lengthens a file to `size` bytes, if it is shorter (Linux: `truncate` to more).
-    pub fn extend_file(&mut self, file: FileId, size: u64) {
+    ///
+    /// # Errors
+    /// [`BadId::File`], [`MapError::TooLarge`].
+    pub fn extend_file(&mut self, file: FileId, size: u64) -> Result<(), MapError> {
+        self.file(file)?;
+        if self.mem.page_size.pages_for(size) > MAX_INDEX {
+            return Err(MapError::TooLarge);
+        }
         self.owners.files[file.idx()].extend(size);
+        Ok(())
     }
 
     /// A file as the page cache sees it.
-    pub fn file(&self, file: FileId) -> &FileCache {
-        &self.owners.files[file.idx()]
-    }
-
-    /// Maps something into an address space; nothing is populated.
-    pub fn mmap(
-        &mut self,
-        mm: MmId,
-        backing: Backing,
-        pages: u64,
-        advice: crate::process::page_table::Advice,
-        executable: bool,
-    ) -> VmaId {
-        let id = VmaId(self.owners.vmas.len() as u32);
-        let page_size = self.mem.page_size;
-        self.owners.vmas.push(Vma::new(mm, backing, pages, advice, executable, page_size));
-        self.owners.mms[mm.idx()].vmas.push(id);
-        if let Backing::File(file) = backing {
-            self.owners.files[file.idx()].mappings.push(id);
-        }
-        id
+    ///
+    /// # Errors
+    /// [`BadId::File`].
+    pub fn file(&self, file: FileId) -> Result<&FileCache, BadId> {
+        let there = self.owners.files.get(file.idx()).filter(|file| !file.removed);
+        there.ok_or(BadId::File(file))
     }
 
     /// Makes an anonymous mapping one that grows as it is touched, as a heap does: a part that is not
     /// there yet keeps the pages before it from being huge at their first touch.
-    pub fn begin_to_grow(&mut self, vma: VmaId) {
+    ///
+    /// # Errors
+    /// [`BadId::Vma`].
+    pub fn begin_to_grow(&mut self, vma: VmaId) -> Result<(), BadId> {
+        self.living_vma(vma)?;
         self.owners.vmas[vma.idx()].grown = 0;
+        Ok(())
     }
 
     /// A mapping.
-    pub fn vma(&self, vma: VmaId) -> &Vma {
-        &self.owners.vmas[vma.idx()]
+    ///
+    /// # Errors
+    /// [`BadId::Vma`].
+    pub fn vma(&self, vma: VmaId) -> Result<&Vma, BadId> {
+        self.living_vma(vma)
     }
 
-    /// One access. The hot path: one load, one store, no effects.
+    /// One access. The hot path: one load, one store, no effects. Where there is no such page the fault
+    /// says so.
     #[inline]
     pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> Touch {
-        let pte = &mut self.owners.vmas[vma.idx()].ptes[page as usize];
+        let Some(vma) = self.owners.vmas.get_mut(vma.idx()) else { return Touch::Fault };
+        let Some(pte) = vma.ptes.get_mut(page as usize) else { return Touch::Fault };
         match pte.touched(write) {
             Some(touched) => {
                 *pte = touched;
@@ -207,13 +250,14 @@ impl Machine {
 
     /// Whether a page of a mapping is in memory.
     pub fn is_resident(&self, vma: VmaId, page: u64) -> bool {
-        self.owners.vmas[vma.idx()].ptes[page as usize].is_present()
+        let vma = self.owners.vmas.get(vma.idx());
+        vma.and_then(|vma| vma.ptes.get(page as usize)).is_some_and(|pte| pte.is_present())
     }
 
     /// Whether a page of a mapping is in memory, mapped or only cached (mincore).
     pub fn is_in_core(&self, vma: VmaId, page: u64) -> bool {
-        let vma = &self.owners.vmas[vma.idx()];
-        let pte = vma.ptes[page as usize];
+        let Some(vma) = self.owners.vmas.get(vma.idx()) else { return false };
+        let Some(&pte) = vma.ptes.get(page as usize) else { return false };
         pte.is_present()
             || match vma.backing {
                 Backing::Anon => {
@@ -223,33 +267,12 @@ impl Machine {
             }
     }
 
-    /// Removes one mapping: its pages are unmapped, anonymous ones freed.
-    pub fn munmap(&mut self, vma: VmaId, cpu: Cpu) -> Effects<'_> {
-        self.unmap_vma(vma, cpu);
-        self.hand_out()
-    }
-
-    /// Ends an address space and frees what only it used.
-    pub fn exit_mm(&mut self, mm: MmId, cpu: Cpu) -> Effects<'_> {
-        let vmas = core::mem::take(&mut self.owners.mms[mm.idx()].vmas);
-        for &vma in &vmas {
-            self.unmap_vma(vma, cpu);
-        }
-        self.free_all_kernel_blocks(mm, cpu);
-        self.abandon_compactions(mm, cpu);
-        if !core::mem::replace(&mut self.owners.mms[mm.idx()].exited, true) {
-            let memcg = self.owners.mms[mm.idx()].memcg;
-            self.memcgs[memcg.idx()].nr_tasks -= 1;
-            if self.owners.mms[mm.idx()].oom_victim {
-                self.restore_soft_limits();
-            }
-        }
-        self.hand_out()
-    }
-
     /// Drops clean, unmapped page-cache pages of every file (`echo 1 > drop_caches`).
+    /// A CPU that there is not drops nothing.
     pub fn drop_pagecache(&mut self, cpu: Cpu) -> Effects<'_> {
-        self.drop_clean_pagecache(cpu);
+        if self.has_cpu(cpu) {
+            self.drop_clean_pagecache(cpu);
+        }
         self.hand_out()
     }
 
@@ -261,7 +284,7 @@ impl Machine {
             for (index, pfn) in victims {
                 let page = &self.mem.pages[pfn.idx()];
                 let busy = PageFlags::DIRTY.with(PageFlags::WRITEBACK).with(PageFlags::LOCKED);
-                if page.mapcount == 0 && !page.flags.any(busy) {
+                if page.mapcount == 0 && !page.flags.any(busy.with(PageFlags::PINNED)) {
                     let nodes = self.owners.files[file].nr_nodes;
                     self.owners.files[file].remove(index, Default::default());
                     self.tree_shrank(FileId(file as u32), index, nodes, cpu);
@@ -284,8 +307,12 @@ impl Processes {
 
 impl Mm {
     /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let Mm { memcg, vmas, kernel_blocks, nr_over_high, begun, oom_victim, exited } = self;
+    pub(crate) fn digest(&self, at: usize, digest: &mut Digest) {
+        let Mm { memcg, vmas, kernel_blocks, nr_over_high, begun, oom_victim, exited, born } = self;
+        // Of one whose id is the first of its kind, its age is its place in the table.
+        if *born != at as u64 {
+            digest.write_u64(*born);
+        }
         let flags = [u64::from(*oom_victim), u64::from(*exited)];
         digest.write_u64((*begun).into());
         digest.write_all(&[memcg.0.into(), *nr_over_high]);

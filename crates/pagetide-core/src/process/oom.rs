@@ -34,8 +34,9 @@ impl Machine {
                 .sum()
         };
         let mut victim: Option<(u64, usize)> = None;
-        for (id, mm) in self.owners.mms.iter().enumerate() {
-            if mm.exited || mm.oom_victim || !in_scope(mm) {
+        for &id in &self.owners.living {
+            let (id, mm) = (id.idx(), &self.owners.mms[id.idx()]);
+            if mm.oom_victim || !in_scope(mm) {
                 continue;
             }
             let points = badness(mm);
@@ -45,7 +46,8 @@ impl Machine {
         }
         // Who has nothing but kernel memory would be a process with a program and a stack. Of several the
         // one that asks is meant, or the first that has ever asked for anything.
-        let mut asked = core::iter::once(asker.idx()).chain(0..self.owners.mms.len());
+        let others = self.owners.living.iter().map(|mm| mm.idx());
+        let mut asked = core::iter::once(asker.idx()).chain(others);
         let victim = victim.or_else(|| {
             let id = asked.find(|&id| {
                 let mm = self.owners.mms.get(id);

@@ -52,6 +52,12 @@ pub struct FileCache {
     pub dirtied_when: u64,
     /// Mappings of the file, in order of creation (Linux `i_mmap`).
     pub mappings: Vec<VmaId>,
+    /// Removed: nobody may begin to use it.
+    pub removed: bool,
+    /// Nothing is left of it, and its id is free.
+    pub(crate) gone: bool,
+    /// Which of all that ever were it is, by age.
+    pub(crate) born: u64,
 }
 
 impl FileCache {
@@ -75,6 +81,9 @@ impl FileCache {
             writeback_index: 0,
             dirtied_when: 0,
             mappings: Vec::new(),
+            removed: false,
+            gone: false,
+            born: 0,
         }
     }
 
@@ -283,7 +292,7 @@ impl FileCache {
     }
 
     /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
+    pub(crate) fn digest(&self, at: usize, digest: &mut Digest) {
         let FileCache {
             page_size: _, // the machine's
             slots,
@@ -301,7 +310,17 @@ impl FileCache {
             writeback_index,
             dirtied_when,
             mappings,
+            removed,
+            gone,
+            born,
         } = self;
+        // Of one whose id is the first of its kind, its age is its place in the table.
+        if *born != at as u64 {
+            digest.write_u64(*born);
+        }
+        if *removed {
+            digest.write_all(&[1, u64::from(*gone)]);
+        }
         digest.write_all(&[*size, u64::from(*sparse), *nr_pages, *nr_dirty, *nr_shadows]);
         digest.write_all(&[*nr_nodes, branches.iter().map(|&count| u64::from(count)).sum()]);
         digest.write_all(&[u64::from(*writeback_index), *dirtied_when, mappings.len() as u64]);
@@ -320,6 +339,29 @@ impl FileCache {
         for vma in mappings {
             digest.write_u64(vma.0.into());
         }
+    }
+
+    /// Pages of which only the shadow is left.
+    pub(crate) fn shadows(&self) -> Vec<u32> {
+        let slots = self.slots.iter().enumerate();
+        slots
+            .filter(|(_, &slot)| slot != 0 && slot & PRESENT == 0)
+            .map(|(at, _)| at as u32)
+            .collect()
+    }
+
+    /// Forgets a shadow.
+    pub(crate) fn forget_shadow(&mut self, index: u32) {
+        self.slots[index as usize] = 0;
+        self.nr_shadows -= 1;
+        self.leave_slot(index);
+    }
+
+    /// Nothing is left of a removed file but its entry, until another gets it.
+    pub(crate) fn become_gone(&mut self) {
+        let born = self.born;
+        *self = FileCache::new(0, self.sparse, self.page_size);
+        (self.removed, self.gone, self.born) = (true, true, born);
     }
 
     /// Calls `f` for every cached page, for the audit and for truncation.

@@ -11,22 +11,13 @@
 
 use crate::digest::Digest;
 use crate::page_size::PageSize;
+use crate::process::mlock::LockedPages;
 use crate::process::MmId;
 use crate::units::{FileId, Pfn, SwapSlot};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A mapping (Linux: one `vm_area_struct`), an index into the machine's table of them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct VmaId(pub u32);
-
-impl VmaId {
-    /// As an index.
-    #[inline]
-    pub const fn idx(self) -> usize {
-        self.0 as usize
-    }
-}
+pub use crate::units::VmaId;
 
 /// One page-table entry.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -222,8 +213,12 @@ pub struct Vma {
     pub swap_readahead: crate::process::readahead::SwapReadahead,
     /// How many of its pages there are so far; fewer than there will be only in a heap that grows.
     pub grown: u64,
+    /// Which of its pages are locked (Linux `VM_LOCKED`).
+    pub locked: LockedPages,
     /// Whether the mapping still exists.
     pub alive: bool,
+    /// Which of all that ever were it is, by age.
+    pub(crate) born: u64,
 }
 
 /// Bytes by which a heap grows beyond what is asked for (glibc: `M_TOP_PAD`).
@@ -253,12 +248,14 @@ impl Vma {
             mmap_miss: 0,
             swap_readahead: Default::default(),
             grown: pages,
+            locked: LockedPages::default(),
             alive: true,
+            born: 0,
         }
     }
 
     /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
+    pub(crate) fn digest(&self, at: usize, digest: &mut Digest) {
         let Vma {
             mm,
             backing,
@@ -272,8 +269,15 @@ impl Vma {
             mmap_miss,
             swap_readahead,
             grown,
+            locked,
             alive,
+            born,
         } = self;
+        // Of one whose id is the first of its kind, its age is its place in the table.
+        if *born != at as u64 {
+            digest.write_u64(*born);
+        }
+        locked.digest(digest);
         digest.write_u64(*grown);
         let file = match backing {
             Backing::Anon => u64::MAX,

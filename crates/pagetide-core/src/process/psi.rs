@@ -39,7 +39,8 @@ impl Machine {
     }
 
     fn psi_each(&mut self, mm: MmId, mut f: impl FnMut(&mut Psi)) {
-        let mut at: MemcgId = self.owners.mms[mm.idx()].memcg;
+        let Some(mm) = self.owners.mms.get(mm.idx()) else { return };
+        let mut at: MemcgId = mm.memcg;
         while at.is_some() {
             f(&mut self.memcgs[at.idx()].psi);
             at = self.memcgs[at.idx()].parent;

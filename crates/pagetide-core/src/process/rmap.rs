@@ -7,6 +7,7 @@
 //! Invariant: what an answer says was taken away is gone from the entries and from the mappings' counts.
 
 use super::page_table::{Advice, Pte, VmaId};
+use super::policy::OomPolicy;
 use super::request::Request;
 use super::{Machine, Processes};
 use crate::audit::Violation;
@@ -111,6 +112,12 @@ impl Asks for Processes {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
+        if let Err(outcome) = machine.check_request(request) {
+            if let Some(slow) = slow.take() {
+                machine.slow_given_up(&slow, ctx.asker, ctx.cpu);
+            }
+            return Step::Done(outcome);
+        }
         match request {
             Request::Fault(fault) => machine.fault_step(fault, slow, ctx),
             Request::Read(read) => machine.read_step(read, slow, ctx),
@@ -202,6 +209,11 @@ impl Owners for Processes {
         self.vmas[at.owner as usize].split_region(at.index.into());
     }
 
+    #[inline]
+    fn is_locked(&self, at: Slot, huge: bool) -> bool {
+        self.is_slot_locked(at, huge)
+    }
+
     fn is_write_congested(&self) -> bool {
         self.writeback.is_congested()
     }
@@ -221,6 +233,10 @@ impl Owners for Processes {
         mm.memcg
     }
 
+    fn tenure(&self, asker: Asker) -> Option<u64> {
+        self.mms.get(asker.idx()).filter(|mm| !mm.exited).map(|mm| mm.born)
+    }
+
     fn payer(&self, asker: Asker) -> Option<MemcgId> {
         self.mms.get(asker.idx()).filter(|mm| !mm.exited).map(|mm| mm.memcg)
     }
@@ -236,7 +252,7 @@ impl Owners for Processes {
     }
 
     fn take_over_high(&mut self, asker: Asker) -> u64 {
-        core::mem::take(&mut self.mms[asker.idx()].nr_over_high)
+        self.mms.get_mut(asker.idx()).map_or(0, |mm| core::mem::take(&mut mm.nr_over_high))
     }
 
     fn daemon_step(machine: &mut Machine, daemon: Daemon, cpu: Cpu, now: Nanos) -> Step<Rest> {
@@ -269,7 +285,10 @@ impl Owners for Processes {
     }
 
     fn out_of_memory(machine: &mut Machine, scope: MemcgId, asker: Asker) -> bool {
-        machine.oom_kill_process(scope, asker)
+        match machine.owners.failure.oom {
+            OomPolicy::Kill => machine.oom_kill_process(scope, asker),
+            OomPolicy::Fail => false,
+        }
     }
 
     fn dirtied(machine: &mut Machine, pfn: Pfn) {
@@ -285,6 +304,10 @@ impl Owners for Processes {
 
     fn evict(machine: &mut Machine, pfn: Pfn, shadow: Shadow, cpu: Cpu) {
         machine.remove_from_page_cache(pfn, shadow, cpu);
+    }
+
+    fn file_page_idle(machine: &mut Machine, pfn: Pfn, cpu: Cpu) {
+        machine.reap_file_of(pfn, cpu);
     }
 
     fn io_done(machine: &mut Machine, io: Io, ok: bool, cpu: Cpu) {
@@ -317,12 +340,25 @@ impl Owners for Processes {
     }
 
     fn digest(&self, digest: &mut Digest, part: u8) {
-        let Processes { mms, vmas, files, writeback, swapin, khugepaged } = self;
+        let Processes {
+            mms,
+            vmas,
+            files,
+            mm_ids: _, // follow from who is gone
+            vma_ids: _,
+            file_ids: _,
+            living: _, // follows from ages
+            failure,
+            writeback,
+            swapin,
+            khugepaged,
+        } = self;
         if part == 0 {
-            mms.iter().for_each(|mm| mm.digest(digest));
-            vmas.iter().for_each(|vma| vma.digest(digest));
-            files.iter().for_each(|file| file.digest(digest));
+            mms.iter().enumerate().for_each(|(at, mm)| mm.digest(at, digest));
+            vmas.iter().enumerate().for_each(|(at, vma)| vma.digest(at, digest));
+            files.iter().enumerate().for_each(|(at, file)| file.digest(at, digest));
         } else if part == 1 {
+            failure.digest(digest);
             swapin.digest(digest);
             writeback.digest(digest);
         } else {

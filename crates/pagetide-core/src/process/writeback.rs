@@ -17,6 +17,7 @@ use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
 use crate::page::PageFlags;
 use crate::page_size::PageSize;
 use crate::process::filemap::BIO_MAX_PAGES;
+use crate::process::policy::FailedWrite;
 use crate::process::Machine;
 use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
@@ -90,6 +91,11 @@ impl Writeback {
             periodic: false,
             fruitless: 0,
         }
+    }
+
+    /// A file is removed: nothing of it is dirty any more.
+    pub(super) fn forget_file(&mut self, file: FileId) {
+        self.dirty_files.retain(|&dirty| dirty != file);
     }
 
     /// Whether disks are too busy writing to take more.
@@ -273,7 +279,7 @@ impl Machine {
             return Step::Wait(Sleep::throttled(NodeId(0), Throttle::Requests, Nanos::MAX));
         }
         let interval = self.flush_interval();
-        if interval > 0 && now >= self.owners.writeback.last_periodic + interval {
+        if interval > 0 && now >= self.owners.writeback.last_periodic.saturating_add(interval) {
             self.owners.writeback.last_periodic = now;
             self.owners.writeback.periodic = true;
         }
@@ -283,7 +289,8 @@ impl Machine {
         let all = over || self.owners.writeback.wanted;
         let position = self.owners.writeback.dirty_files.iter().position(|file| {
             let cache = &self.owners.files[file.idx()];
-            all || (self.owners.writeback.periodic && now >= cache.dirtied_when + expire)
+            all || (self.owners.writeback.periodic
+                && now >= cache.dirtied_when.saturating_add(expire))
         });
         let Some(file) = position.and_then(|at| self.owners.writeback.dirty_files.remove(at))
         else {
@@ -405,29 +412,66 @@ impl Machine {
         }
     }
 
-    /// An I/O request for a file ended.
+    /// An I/O request for a file ended. One that is of no file, or that nothing waits for, is passed over.
     pub(super) fn file_io_done(&mut self, io: Io, ok: bool, cpu: Cpu) {
+        if !self.is_in_flight(io) {
+            return;
+        }
         match io {
             Io::ReadFile { file, index, nr } => {
-                for at in index..index + nr {
-                    if let Some(pfn) = self.owners.files[file.idx()].get(at) {
+                for at in index..index.saturating_add(nr) {
+                    let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
+                    let page = &self.mem.pages[pfn.idx()];
+                    if page.has(PageFlags::LOCKED) && !page.has(PageFlags::MIGRATING) {
                         self.end_read(pfn, ok);
                     }
                 }
+                self.reap_file(file, cpu);
             }
             Io::WriteFile { file, index, nr } => {
                 self.end_write_request();
-                for at in index..index + nr {
-                    if let Some(pfn) = self.owners.files[file.idx()].get(at) {
-                        if !ok {
-                            // Linux records the error for fsync and drops the dirty state.
-                            self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
-                        }
-                        self.end_writeback(pfn, cpu);
+                for at in index..index.saturating_add(nr) {
+                    let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
+                    if !self.mem.pages[pfn.idx()].has(PageFlags::WRITEBACK) {
+                        continue;
                     }
+                    if !ok {
+                        self.write_failed(pfn);
+                    }
+                    self.end_writeback(pfn, cpu);
                 }
+                self.reap_file(file, cpu);
             }
             Io::SwapIn { .. } | Io::SwapOut { .. } => {}
+        }
+    }
+
+    /// Whether a page of a request is under the I/O that it asked for.
+    fn is_in_flight(&self, io: Io) -> bool {
+        let (file, index, nr, under) = match io {
+            Io::ReadFile { file, index, nr } => (file, index, nr, PageFlags::LOCKED),
+            Io::WriteFile { file, index, nr } => (file, index, nr, PageFlags::WRITEBACK),
+            Io::SwapIn { .. } | Io::SwapOut { .. } => return false,
+        };
+        let Some(cache) = self.owners.files.get(file.idx()) else { return false };
+        let len = u32::try_from(cache.nr_file_pages()).unwrap_or(u32::MAX);
+        (index..index.saturating_add(nr).min(len)).any(|at| {
+            let page = cache.get(at).map(|pfn| &self.mem.pages[pfn.idx()]);
+            page.is_some_and(|page| page.has(under) && !page.has(PageFlags::MIGRATING))
+        })
+    }
+
+    /// A page could not be written.
+    fn write_failed(&mut self, pfn: Pfn) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        page.set(PageFlags::UPTODATE);
+        match self.owners.failure.failed_write {
+            // The error is recorded for fsync(), and the page is clean.
+            FailedWrite::Drop => {}
+            FailedWrite::KeepDirty => {
+                page.clear(PageFlags::RECLAIM);
+                self.set_page_dirty(pfn);
+            }
         }
     }
 
@@ -439,8 +483,9 @@ impl Machine {
     /// One write request less is in flight: the writeback thread may go on, and those who wait
     /// for the congestion to end.
     fn end_write_request(&mut self) {
-        self.owners.writeback.inflight_bios -= 1;
-        if self.owners.writeback.inflight_bios + 1 == MAX_INFLIGHT_BIOS {
+        let before = self.owners.writeback.inflight_bios;
+        self.owners.writeback.inflight_bios = before.saturating_sub(1);
+        if before == MAX_INFLIGHT_BIOS {
             self.wake_throttled(NodeId(0), Throttle::Requests);
         }
         if self.owners.writeback.congested && self.owners.writeback.inflight_bios < CONGESTION_OFF {

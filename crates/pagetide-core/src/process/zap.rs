@@ -12,6 +12,7 @@
 //! entries of the table are the huge page's (pages of 4 KiB).
 
 use super::huge_memory::region_of;
+use super::ids::MapError;
 use crate::effect::Effects;
 use crate::page::PageFlags;
 use crate::process::page_table::{Advice, Backing, Pte, VmaId};
@@ -23,11 +24,24 @@ impl Machine {
     /// Forgets what `nr` pages of a mapping from `first` on hold (MADV_DONTNEED): anonymous memory is
     /// freed, with its swap slots, and reads as zeroes next; file pages are only unmapped. A huge page
     /// that somebody holds and that is not discarded whole stays.
-    pub fn discard(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Effects<'_> {
-        // A mapping that is gone has no entries.
-        let end = first.saturating_add(nr).min(self.owners.vmas[vma.idx()].len());
+    ///
+    /// # Errors
+    /// [`BadId::Vma`](crate::bad_id::BadId::Vma), [`BadId::Cpu`](crate::bad_id::BadId::Cpu); [`MapError::Locked`] if one of them is locked.
+    pub fn discard(
+        &mut self,
+        vma: VmaId,
+        first: u64,
+        nr: u64,
+        cpu: Cpu,
+    ) -> Result<Effects<'_>, MapError> {
+        self.check_cpu(cpu)?;
+        let mapping = self.living_vma(vma)?;
+        let end = first.saturating_add(nr).min(mapping.len());
+        if mapping.locked.count_in(first..end) > 0 {
+            return Err(MapError::Locked);
+        }
         self.zap_range(vma, first, end, cpu);
-        self.hand_out()
+        Ok(self.hand_out())
     }
 
     fn zap_range(&mut self, vma: VmaId, first: u64, end: u64, cpu: Cpu) {
@@ -73,7 +87,7 @@ impl Machine {
             false => Pfn::NONE,
         };
         self.page_remove_rmap(head);
-        self.free_user_page(head, cpu);
+        self.free_anon_page(head, cpu);
         if table.is_some() {
             self.free_table(table, cpu);
         }
@@ -94,6 +108,7 @@ impl Machine {
                 self.mark_page_accessed(cpu, pfn);
             }
             self.page_remove_rmap(pfn);
+            self.munlock_if_unlocked(pfn);
             if self.mem.pages[pfn.idx()].has(PageFlags::ANON) {
                 self.free_anon_page(pfn, cpu);
             }
@@ -121,13 +136,16 @@ impl Machine {
             self.free_table(table, cpu);
         }
         let dead = &mut self.owners.vmas[vma.idx()];
+        dead.locked = Default::default();
         dead.alive = false;
         dead.nr_present = 0;
         dead.nr_swapped = 0;
         let (mm, backing) = (dead.mm, dead.backing);
+        self.owners.vma_ids.give_back(vma.0);
         self.owners.mms[mm.idx()].vmas.retain(|&other| other != vma);
         if let Backing::File(file) = backing {
             self.owners.files[file.idx()].mappings.retain(|&other| other != vma);
+            self.reap_file(file, cpu);
         }
     }
 

@@ -145,7 +145,8 @@ impl<O: Owners> Manager<O> {
         let (active, memcg, node) = (page.has(PageFlags::ACTIVE), page.memcg, page.node());
         let nr = page.nr_pages();
         self.lruvec_add(pfn);
-        if active {
+        self.note_culled(pfn);
+        if active && !self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
             self.workingset_age_nonresident(memcg, node, nr);
         }
     }

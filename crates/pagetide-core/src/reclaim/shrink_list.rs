@@ -274,7 +274,7 @@ impl<O: Owners> Manager<O> {
         if page.has(PageFlags::LOCKED) {
             return Verdict::Keep;
         }
-        if page.has(PageFlags::MLOCKED) || page.has(PageFlags::PINNED) {
+        if page.has(PageFlags::MLOCKED) {
             return Verdict::Activate;
         }
         if !sc.may_unmap && page.mapcount > 0 {
@@ -325,6 +325,9 @@ impl<O: Owners> Manager<O> {
             }
             Judged::Reclaim | Judged::ReclaimClean => {}
         }
+        if self.mem.pages[pfn.idx()].has(PageFlags::PINNED) {
+            return Verdict::Keep;
+        }
         if self.mem.pages[pfn.idx()].has(PageFlags::ANON)
             && !self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE)
         {
@@ -337,6 +340,10 @@ impl<O: Owners> Manager<O> {
                     return Verdict::Activate;
                 }
                 self.mem.vmstat.count(Event::ThpSwpoutFallback);
+                // It was locked in part, and this is of that part.
+                if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
+                    return Verdict::Activate;
+                }
             }
             let Some(slot) = self.swap_alloc(pfn) else { return Verdict::Activate };
             self.mark_swap_cached(pfn, slot);

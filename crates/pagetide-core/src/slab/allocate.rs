@@ -11,6 +11,7 @@
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
+use crate::bad_id::BadId;
 use crate::config::SlabAccounting;
 use crate::ctx::Ctx;
 use crate::gfp::{AllocFlags, Gfp};
@@ -52,9 +53,9 @@ impl<O: Owners> Manager<O> {
             return self.alloc_not_owned(cache, memcg, cpu);
         }
         // The CPU must have enough bytes of the group's owner in stock.
-        let owner = self.memcgs[memcg.idx()].objcg;
-        let stock = self.slabs.objcgs.stock_of(cpu, owner);
+        let owner = self.memcgs.get(memcg.idx())?.objcg;
         let mine = it.cpus.get_mut(cpu.idx())?;
+        let stock = self.slabs.objcgs.stock_of(cpu, owner);
         let size = it.charge_size;
         if stock.objcg != owner || stock.nr_bytes < size || !mine.has_owners {
             return None;
@@ -113,6 +114,9 @@ impl<O: Owners> Manager<O> {
         cpu: Cpu,
     ) -> Result<(), SlabError> {
         let Object { cache: home, number } = object;
+        if !self.has_cpu(cpu) {
+            return Err(SlabError::UnknownCpu);
+        }
         let Some(it) = self.slabs.caches.get_mut(home.idx()) else {
             return Err(SlabError::UnknownCache);
         };
@@ -360,6 +364,22 @@ impl<O: Owners> Manager<O> {
         }
     }
 
+    /// Where the bytes of an object are: its frame, and the offset of its first byte from there. An object
+    /// of a slab of several frames may reach into the next one. (Linux: the pointer itself.)
+    ///
+    /// # Errors
+    /// [`BadId::Object`] if it is not an object in use.
+    pub fn address_of(&self, object: Object) -> Result<(Pfn, u32), BadId> {
+        let it = self.slabs.caches.get(object.cache.idx());
+        let it = it.filter(|it| it.check_in_use(object.number).is_ok());
+        let it = it.ok_or(BadId::Object(object))?;
+        let (slot, index) = it.place_of(object.number);
+        let at = u64::from(index) * u64::from(it.size);
+        let page_size = it.page_size();
+        let pfn = Pfn(it.slabs[slot].pfn.0 + (at / page_size) as u32);
+        Ok((pfn, (at % page_size) as u32))
+    }
+
     /// The cache that an object was allocated from.
     pub fn cache_of_object(&self, object: Object) -> CacheId {
         self.slabs.caches.get(object.cache.idx()).map_or(CacheId::NONE, |cache| cache.root)
@@ -374,6 +394,9 @@ impl<O: Owners> Manager<O> {
     /// Gives up the empty slabs of a cache and of its clones (Linux: a write to
     /// /sys/kernel/slab/CACHE/shrink).
     pub fn shrink_cache(&mut self, cache: CacheId, cpu: Cpu) {
+        if !self.has_cpu(cpu) {
+            return;
+        }
         for id in 0..self.slabs.caches.len() {
             let it = &mut self.slabs.caches[id];
             if it.root == cache {

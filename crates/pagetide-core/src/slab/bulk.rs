@@ -25,7 +25,7 @@ impl<O: Owners> Manager<O> {
     /// world.
     ///
     /// # Errors
-    /// [`SlabError::UnknownCache`]: there is no such cache, or it is a group's own.
+    /// [`SlabError::UnknownCache`]: there is no such cache, or it is a group's own. [`SlabError::UnknownCpu`].
     pub fn kmem_cache_alloc_bulk(
         &mut self,
         cache: CacheId,
@@ -50,6 +50,9 @@ impl<O: Owners> Manager<O> {
     ) -> Result<usize, SlabError> {
         if !self.is_root_cache(cache) {
             return Err(SlabError::UnknownCache);
+        }
+        if !self.has_cpu(cpu) {
+            return Err(SlabError::UnknownCpu);
         }
         let Some(memcg) = self.owners.payer(asker) else { return Ok(0) };
         let it = &self.slabs.caches[cache.idx()];
@@ -135,6 +138,9 @@ impl<O: Owners> Manager<O> {
         objects: &[Object],
         cpu: Cpu,
     ) -> Result<(), (usize, SlabError)> {
+        if !self.has_cpu(cpu) {
+            return Err((0, SlabError::UnknownCpu));
+        }
         let (mut owner, mut bytes) = (NO_OWNER, 0);
         let (size, reclaimable) = match self.kmem_cache(cache) {
             Some(it) => (it.charge_size, it.reclaimable),

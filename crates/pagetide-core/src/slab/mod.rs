@@ -78,6 +78,8 @@ pub enum SlabError {
     NoSize,
     /// There is a cache of that name.
     DuplicateName,
+    /// There is no such CPU.
+    UnknownCpu,
 }
 
 impl core::fmt::Display for SlabError {
@@ -91,6 +93,7 @@ impl core::fmt::Display for SlabError {
             SlabError::TooLarge => "no block of pages is large enough for such an object",
             SlabError::NoSize => "an object has at least one byte",
             SlabError::DuplicateName => "there is a cache of that name",
+            SlabError::UnknownCpu => "there is no such CPU",
         })
     }
 }

@@ -69,11 +69,11 @@ fn free(machine: &mut Machine, cache: CacheId, object: Object) {
 
 fn group(machine: &mut Machine, name: &str) -> (MemcgId, MmId) {
     let memcg = machine.create_memcg(name.into(), ROOT).unwrap();
-    (memcg, machine.create_mm(memcg))
+    (memcg, machine.create_mm(memcg).unwrap())
 }
 
 fn leave(machine: &mut Machine, memcg: MemcgId, mm: MmId) {
-    machine.exit_mm(mm, CPU).discard();
+    machine.exit_mm(mm, CPU).unwrap().discard();
     machine.remove_memcg(memcg).unwrap().discard();
 }
 
@@ -94,7 +94,7 @@ fn an_object_is_handed_out_once_and_taken_back_once() {
     let mut machine = machine(Config::default());
     let cache = machine.create_cache(spec("thing", 100)).unwrap();
     let other = machine.create_cache(spec("other", 100)).unwrap();
-    let mm = machine.create_mm(ROOT);
+    let mm = machine.create_mm(ROOT).unwrap();
     let objects: Vec<Object> = (0..500).map(|_| alloc(&mut machine, mm, cache)).collect();
     let mut numbers: Vec<u32> = objects.iter().map(|object| object.number).collect();
     numbers.sort_unstable();
@@ -130,7 +130,7 @@ fn an_object_is_handed_out_once_and_taken_back_once() {
 fn an_object_freed_by_another_cpu_cannot_be_freed_again_by_the_first() {
     let mut machine = machine(Config::default());
     let cache = machine.create_cache(spec("thing", 64)).unwrap();
-    let mm = machine.create_mm(ROOT);
+    let mm = machine.create_mm(ROOT).unwrap();
     let object = alloc(&mut machine, mm, cache);
     machine.kmem_cache_free(cache, object, OTHER).unwrap();
     machine.audit().unwrap();
@@ -166,7 +166,7 @@ fn empty_slabs_return_their_pages() {
     {
         let mut machine = machine(Config { slub: policy, ..Config::default() });
         let cache = machine.create_cache(spec("thing", 256)).unwrap();
-        let mm = machine.create_mm(ROOT);
+        let mm = machine.create_mm(ROOT).unwrap();
         let objects: Vec<Object> =
             (0..2000).map(|at| alloc_on(&mut machine, mm, cache, Cpu(at % 2)).unwrap()).collect();
         machine.audit().unwrap();
@@ -190,7 +190,7 @@ fn a_node_keeps_min_partial_empty_slabs() {
     let mut machine = machine(Config::default());
     let cache = machine.create_cache(spec("thing", 512)).unwrap();
     machine.tune_cache(cache, CacheTuning { cpu_partial: Some(0), ..Default::default() }).unwrap();
-    let mm = machine.create_mm(ROOT);
+    let mm = machine.create_mm(ROOT).unwrap();
     let objects: Vec<Object> = (0..800).map(|_| alloc(&mut machine, mm, cache)).collect();
     for object in objects {
         free(&mut machine, cache, object);
@@ -205,7 +205,7 @@ fn a_cpu_keeps_a_chain_of_partial_slabs() {
     let chain = |policy| {
         let mut machine = machine(Config { slub: policy, ..Config::default() });
         let cache = machine.create_cache(spec("thing", 256)).unwrap();
-        let mm = machine.create_mm(ROOT);
+        let mm = machine.create_mm(ROOT).unwrap();
         let objects: Vec<Object> = (0..16 * 64).map(|_| alloc(&mut machine, mm, cache)).collect();
         let mut longest = 0;
         // One object of each slab.
@@ -232,7 +232,7 @@ fn tuning_takes_what_linux_takes() {
     assert_eq!(machine.tune_cache(CacheId(9999), order(1)), Err(Errno::Enoent));
     assert_eq!(machine.tune_cache(cache, order(1)), Ok(()));
     assert_eq!(machine.kmem_cache(cache).unwrap().objects_per_slab(), 1);
-    let mm = machine.create_mm(ROOT);
+    let mm = machine.create_mm(ROOT).unwrap();
     alloc(&mut machine, mm, cache);
     assert_eq!(machine.tune_cache(cache, order(2)), Err(Errno::Ebusy));
     machine.audit().unwrap();
@@ -350,9 +350,9 @@ fn the_root_owns_all_survivors() {
     let cache = machine.create_cache(spec("thing", 200)).unwrap();
     let outer = machine.create_memcg("outer".into(), ROOT).unwrap();
     let inner = machine.create_memcg("inner".into(), outer).unwrap();
-    let mm = machine.create_mm(inner);
+    let mm = machine.create_mm(inner).unwrap();
     let objects: Vec<Object> = (0..100).map(|_| alloc(&mut machine, mm, cache)).collect();
-    machine.exit_mm(mm, CPU).discard();
+    machine.exit_mm(mm, CPU).unwrap().discard();
     machine.remove_memcg(inner).unwrap().discard();
     machine.audit().unwrap();
     assert_eq!(machine.memcg_of_object(objects[0]), outer);
@@ -379,7 +379,7 @@ fn remainders_of_two_cpus_that_make_a_page_go_with_their_group() {
     let cache = machine.create_cache(spec("thing", 32)).unwrap();
     for parent in [ROOT, machine.create_memcg("outer".into(), ROOT).unwrap()] {
         let memcg = machine.create_memcg("inner".into(), parent).unwrap();
-        let mm = machine.create_mm(memcg);
+        let mm = machine.create_mm(memcg).unwrap();
         // One CPU has the rest of the page in stock, the other the object's bytes.
         let object = alloc(&mut machine, mm, cache);
         machine.kmem_cache_free(cache, object, OTHER).unwrap();
@@ -393,7 +393,7 @@ fn remainders_of_two_cpus_that_make_a_page_go_with_their_group() {
 fn a_second_free_is_seen_when_the_slab_is_gone() {
     let mut machine = machine(Config::default());
     let cache = machine.create_cache(spec("thing", 4096)).unwrap();
-    let mm = machine.create_mm(ROOT);
+    let mm = machine.create_mm(ROOT).unwrap();
     let object = alloc(&mut machine, mm, cache);
     free(&mut machine, cache, object);
     machine.shrink_cache(cache, CPU);
@@ -460,11 +460,11 @@ fn a_parent_with_dying_children_dies_after_them() {
     let cache = machine.create_cache(spec("thing", 128)).unwrap();
     let outer = machine.create_memcg("outer".into(), ROOT).unwrap();
     let inner = machine.create_memcg("inner".into(), outer).unwrap();
-    let mm = machine.create_mm(inner);
+    let mm = machine.create_mm(inner).unwrap();
     let early = alloc(&mut machine, mm, cache);
     work_off(&mut machine);
     let late = alloc(&mut machine, mm, cache);
-    machine.exit_mm(mm, CPU).discard();
+    machine.exit_mm(mm, CPU).unwrap().discard();
     assert_eq!(machine.remove_memcg(outer).err(), Some(Errno::Ebusy));
     machine.remove_memcg(inner).unwrap().discard();
     machine.audit().unwrap();
@@ -523,7 +523,7 @@ fn owners_take_memory_of_their_own_or_the_end_of_the_slab() {
 fn slabinfo_reads_as_the_kernels() {
     let mut machine = machine(Config::default());
     let cache = machine.create_cache(spec("thing", 192)).unwrap();
-    let mm = machine.create_mm(ROOT);
+    let mm = machine.create_mm(ROOT).unwrap();
     for _ in 0..30 {
         alloc(&mut machine, mm, cache);
     }

@@ -127,7 +127,7 @@ impl SlabWorld {
         let nodes = vec![node; usize::from(NR_NODES)];
         let accounting = config.slab_accounting;
         let mut machine = Machine::new(&nodes, NR_CPUS, config).expect("the machine is valid");
-        let mm = machine.create_mm(ROOT);
+        let mm = machine.create_mm(ROOT).unwrap();
         let highest = machine.kmem_caches().map(|(id, _)| id.0).max().unwrap_or(0);
         let groups = vec![Group { id: ROOT, parent: 0, mm, online: true }];
         let mut world = SlabWorld {
@@ -349,7 +349,7 @@ impl SlabWorld {
 
     fn create_group(&mut self, parent: usize) {
         let id = self.machine.create_memcg("g".into(), self.groups[parent].id).expect("room");
-        let mm = self.machine.create_mm(id);
+        let mm = self.machine.create_mm(id).unwrap();
         assert!(
             !self.groups.iter().any(|group| group.online && group.id == id),
             "{id:?} is given out twice"
@@ -367,7 +367,7 @@ impl SlabWorld {
         }
         if !self.machine.is_exited(self.groups[group].mm) {
             assert_eq!(self.machine.remove_memcg(id).err(), Some(Errno::Ebusy), "it has a task");
-            self.machine.exit_mm(self.groups[group].mm, Cpu(0)).discard();
+            self.machine.exit_mm(self.groups[group].mm, Cpu(0)).unwrap().discard();
         }
         self.machine.remove_memcg(id).expect("it is empty").discard();
         self.groups[group].online = false;
@@ -402,7 +402,7 @@ impl SlabWorld {
         account: bool,
     ) -> Option<Object> {
         if self.machine.is_exited(self.groups[group].mm) {
-            self.groups[group].mm = self.machine.create_mm(self.groups[group].id);
+            self.groups[group].mm = self.machine.create_mm(self.groups[group].id).unwrap();
         }
         let node = NodeId((cpu.0 % u16::from(NR_NODES)) as u8);
         let mm = self.groups[group].mm;
@@ -414,7 +414,7 @@ impl SlabWorld {
             more.drain_into(&mut effects);
             for effect in effects {
                 match effect {
-                    Effect::OomKill(mm) => self.machine.exit_mm(mm, cpu).discard(),
+                    Effect::OomKill(mm) => self.machine.exit_mm(mm, cpu).unwrap().discard(),
                     Effect::Submit(_) | Effect::CopyPage { .. } => {
                         panic!("there are no user pages: {effect:?}")
                     }

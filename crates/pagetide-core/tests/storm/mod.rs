@@ -90,8 +90,8 @@ impl Storm {
             world.fail_copies = 3 + world.draw(5);
         }
         let files = [
-            world.machine.create_file(FILE * PAGE_SIZE - 1000, false),
-            world.machine.create_file(FILE * PAGE_SIZE - 1000, true),
+            world.create_file(FILE * PAGE_SIZE - 1000, false),
+            world.create_file(FILE * PAGE_SIZE - 1000, true),
         ];
         let mut storm = Storm { world, files, tenants: Vec::new(), tasks: Vec::new() };
         for tenant in 0..NR_TENANTS {
@@ -108,7 +108,7 @@ impl Storm {
     }
 
     fn tenant(&mut self, group: MemcgId) -> Tenant {
-        let mm = self.world.machine.create_mm(group);
+        let mm = self.world.machine.create_mm(group).unwrap();
         let vmas = (0..4).map(|at| self.map(mm, at)).collect();
         Tenant { mm, group, vmas, blocks: Vec::new() }
     }
@@ -119,7 +119,7 @@ impl Storm {
             _ => (Backing::File(self.files[at - 2]), FILE),
         };
         let advice = [Advice::Normal, Advice::Huge, Advice::Normal, Advice::Random][at];
-        self.world.machine.mmap(mm, backing, pages, advice, false)
+        self.world.machine.mmap(mm, backing, pages, advice, false).unwrap()
     }
 
     /// So many operations, then the end of everything.
@@ -195,13 +195,7 @@ impl Storm {
             self.world.contents.free_block(pfn);
         }
         let (mm, group) = (tenant.mm, tenant.group);
-        let cpu = self.world.cpu();
-        let mut effects = Vec::new();
-        self.world.machine.exit_mm(mm, cpu).drain_into(&mut effects);
-        for vma in self.tenants[at].vmas.clone() {
-            self.world.contents.forget(&self.world.machine, vma, None);
-        }
-        self.world.carry_out(effects);
+        self.world.exit(mm);
         self.tenants[at] = self.tenant(group);
     }
 
@@ -232,7 +226,7 @@ impl Storm {
         match (aim, outcome) {
             (Aim::Access { vma, page, write }, Outcome::Got(got)) => {
                 // The mapping may be gone.
-                if self.world.machine.vma(vma).ptes.is_empty() {
+                if self.world.machine.vma(vma).is_err() {
                     return;
                 }
                 if !paid {
@@ -257,7 +251,7 @@ impl Storm {
     fn begin(&mut self, at: usize) {
         let Tenant { mm, .. } = self.tenants[self.tasks[at].tenant];
         if let Some((vma, mut page, end, write)) = self.tasks[at].run.take() {
-            if self.world.machine.vma(vma).ptes.is_empty() {
+            if self.world.machine.vma(vma).is_err() {
                 return;
             }
             while page < end && self.world.touch(vma, page, write) {
@@ -334,7 +328,7 @@ impl Storm {
                 let number = self.draw(4) as usize;
                 let vma = self.tenants[at].vmas[number];
                 let (first, nr) = (self.draw(HEAP), 1 + self.draw(700));
-                self.world.discard(vma, first, nr);
+                self.world.discard(vma, first, nr).unwrap();
             }
             4 if self.draw(3) == 0 => self.exit(at),
             5 => self.world.machine.drop_pagecache(cpu).discard(),
@@ -370,7 +364,7 @@ impl Storm {
             _ => {
                 let vma = self.tenants[at].vmas[1];
                 let page = self.draw(HEAP / 512) * 512;
-                let pte = self.world.machine.vma(vma).ptes[page as usize];
+                let pte = self.world.machine.vma(vma).unwrap().ptes[page as usize];
                 if pte.is_present() && !pte.is_zero_page() {
                     self.world.machine.split_huge_page(pte.pfn());
                 }

@@ -13,7 +13,7 @@ use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
-use pagetide_core::process::{Machine, Touch};
+use pagetide_core::process::{Machine, MapError, Touch};
 use pagetide_core::units::{Cpu, FileId, NodeId, Pfn};
 
 pub const CPU: Cpu = Cpu(0);
@@ -327,9 +327,7 @@ impl World {
             }
             let killed = std::mem::take(&mut self.killed);
             for mm in killed {
-                let mut buffer = Vec::new();
-                self.machine.exit_mm(mm, CPU).drain_into(&mut buffer);
-                self.carry_out(buffer);
+                self.exit(mm);
             }
         }
         panic!("a call does not end: livelock");
@@ -343,7 +341,7 @@ impl World {
         let outcome = self.drive(&mut Call::fault(mm, NODE, vma, page, write));
         let Outcome::Got(got) = outcome else { return Some(outcome) };
         // Who has paid for being above `memory.high` may find that it is gone again.
-        if !self.machine.vma(vma).ptes.is_empty() && self.touch(vma, page, write) {
+        if self.machine.vma(vma).is_ok() && self.touch(vma, page, write) {
             self.check_got(got, vma, page);
         }
         Some(if got.major { Outcome::Major } else { Outcome::Minor })
@@ -360,27 +358,45 @@ impl World {
 
     /// A fault told of the frame that the entry says.
     pub fn check_got(&self, got: Got, vma: VmaId, page: u64) {
-        let pte = self.machine.vma(vma).ptes[page as usize];
+        let mapping = self.machine.vma(vma).unwrap();
+        let pte = mapping.ptes[page as usize];
         match got.frame {
             Frame::Zeroes => assert!(pte.is_zero_page() && got.contents == Held::Fresh, "{got:?}"),
             Frame::At(pfn) => assert!(!pte.is_zero_page() && pte.pfn() == pfn, "{got:?} {pte:?}"),
         }
-        let of_file = self.machine.vma(vma).backing != Backing::Anon;
+        let of_file = mapping.backing != Backing::Anon;
         assert!(!of_file || got.contents != Held::Fresh, "{got:?} of a file");
     }
 
     /// MADV_DONTNEED.
-    pub fn discard(&mut self, vma: VmaId, first: u64, nr: u64) {
+    pub fn discard(&mut self, vma: VmaId, first: u64, nr: u64) -> Result<(), MapError> {
         let cpu = self.cpu();
-        self.machine.discard(vma, first, nr, cpu).discard();
+        self.machine.discard(vma, first, nr, cpu)?.discard();
         self.contents.forget(&self.machine, vma, Some((first, first.saturating_add(nr))));
+        Ok(())
     }
 
     /// munmap().
     pub fn munmap(&mut self, vma: VmaId) {
         let cpu = self.cpu();
-        self.machine.munmap(vma, cpu).discard();
+        self.machine.munmap(vma, cpu).unwrap().discard();
         self.contents.forget(&self.machine, vma, None);
+    }
+
+    /// A process ends.
+    pub fn exit(&mut self, mm: MmId) {
+        let cpu = self.cpu();
+        let mut effects = Vec::new();
+        self.machine.exit_mm(mm, cpu).unwrap().drain_into(&mut effects);
+        self.contents.forget_dead(&self.machine);
+        self.carry_out(effects);
+    }
+
+    /// open() of a new file.
+    pub fn create_file(&mut self, size: u64, sparse: bool) -> FileId {
+        let file = self.machine.create_file(size, sparse).unwrap();
+        self.contents.forget_file(file);
+        file
     }
 
     pub fn settle(&mut self) {

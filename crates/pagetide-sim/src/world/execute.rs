@@ -11,7 +11,7 @@ use crate::run::FILE_GAP;
 use crate::task::{difference, snapshot, Blocked, PhaseRun, PIECE_NS};
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::page_table::{Advice, Backing};
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
 use pagetide_core::process::Touch;
@@ -54,7 +54,7 @@ impl World {
         let mm = task.mm;
         self.free_all_objects(id, cpu);
         self.close_all_pipes(id, cpu);
-        let effects = self.machine.exit_mm(mm, cpu);
+        let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");
         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
         for other in 0..self.setup.tasks.len() {
@@ -323,7 +323,7 @@ impl World {
                     None
                 }
             }
-            Outcome::NoMemory => {
+            Outcome::NoMemory | Outcome::BadId(_) => {
                 task.killed = true;
                 Some(After::Runnable)
             }
@@ -355,16 +355,20 @@ impl World {
                     op::Backing::TraceFile { key } => Backing::File(self.trace_file(key, pages)),
                 };
                 let vma = self.machine.mmap(mm, backing, pages, advice_of(advice), executable);
+                let vma = vma.expect("a plan's regions fit");
                 if grows {
-                    self.machine.begin_to_grow(vma);
+                    self.machine.begin_to_grow(vma).expect("it was just mapped");
                 }
                 self.tasks[id].regions.push(vma);
                 *elapsed += self.cost.syscall_ns;
             }
             Op::Unmap { region } => {
-                let vma = self.tasks[id].regions[region as usize];
-                let effects = self.machine.munmap(vma, cpu);
-                drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                // Its id may be another region's from now on.
+                let regions = &mut self.tasks[id].regions;
+                let vma = core::mem::replace(&mut regions[region as usize], VmaId::NONE);
+                if let Ok(effects) = self.machine.munmap(vma, cpu) {
+                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                }
                 *elapsed += self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
             }
             Op::Discard { region, page, pages } => {
@@ -473,8 +477,9 @@ impl World {
         elapsed: &mut Nanos,
     ) {
         let vma = self.tasks[id].regions[region as usize];
-        let effects = self.machine.discard(vma, page, pages, cpu);
-        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+        if let Ok(effects) = self.machine.discard(vma, page, pages, cpu) {
+            drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+        }
         let cost = self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
     }
@@ -538,10 +543,10 @@ impl World {
         let size = page_size.bytes_of(pages);
         if let Some(&file) = self.trace_files.get(&key) {
             // Another trace may have seen more of it.
-            self.machine.extend_file(file, size);
+            self.machine.extend_file(file, size).expect("a trace's files fit");
             return file;
         }
-        let file = self.machine.create_file(size, false);
+        let file = self.machine.create_file(size, false).expect("a trace's files fit");
         let disk = 0;
         let base = self.file_base.iter().filter(|base| base.0 == disk).map(|base| base.1).max();
         self.file_base.push((disk, base.unwrap_or(0) + page_size.pages_in(FILE_GAP)));

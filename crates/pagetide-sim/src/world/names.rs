@@ -233,7 +233,7 @@ impl World {
                 self.spend_in_kernel(id, self.cost.object_ns, elapsed);
                 let task = &mut self.tasks[id];
                 task.step_of = Some(key);
-                let memcg = self.machine.mm_memcg(task.mm);
+                let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
                 match self.machine.kmem_cache_alloc(cache, memcg, account, cpu) {
                     Some(object) => self.thing_allocated(id, Outcome::Object(object)),
                     None => {

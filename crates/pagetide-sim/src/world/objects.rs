@@ -22,7 +22,7 @@ impl World {
         let Op::AllocObject { cache, account, .. } = op else { return };
         let cache = self.cache_of(cache);
         let task = &mut self.tasks[id];
-        let memcg = self.machine.mm_memcg(task.mm);
+        let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
         let price = self.cost.object_ns + u64::from(account) * self.cost.object_charge_ns;
         task.usage.system_ns += price;
         *elapsed += price;

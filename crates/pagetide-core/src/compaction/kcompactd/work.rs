@@ -96,12 +96,13 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the node's kcompactd is in the middle of a zone.
     pub fn kcompactd_is_compacting(&self, node: NodeId) -> bool {
-        matches!(self.nodes[node.idx()].kcompactd.stage, Stage::Zone { run: Some(_), .. })
+        let node = self.nodes.get(node.idx());
+        node.is_some_and(|node| matches!(node.kcompactd.stage, Stage::Zone { run: Some(_), .. }))
     }
 
     /// Whether the node's kcompactd is asleep.
     pub fn kcompactd_is_sleeping(&self, node: NodeId) -> bool {
-        self.nodes[node.idx()].kcompactd.sleeping
+        self.nodes.get(node.idx()).is_none_or(|node| node.kcompactd.sleeping)
     }
 
     /// How long each kcompactd rests before its first step, if nobody wakes it before.

@@ -66,7 +66,7 @@ fn what_is_written_is_read_back() {
 #[test]
 fn what_counts_can_only_be_read() {
     let mut machine = machine(Config::default());
-    let mm = machine.create_mm(ROOT);
+    let mm = machine.create_mm(ROOT).unwrap();
     let objects: Vec<Object> = (0..30).map(|_| alloc(&mut machine, mm)).collect();
     for (file, text) in [
         ("order", "0"),
@@ -142,7 +142,7 @@ fn groups_caches_are_tuned_with_theirs() {
     let config = Config { slab_accounting: SlabAccounting::PerGroupCaches, ..Config::default() };
     let mut machine = machine(config);
     let memcg = machine.create_memcg("g".into(), ROOT).unwrap();
-    let mm = machine.create_mm(memcg);
+    let mm = machine.create_mm(memcg).unwrap();
     let first = alloc(&mut machine, mm);
     let second = alloc(&mut machine, mm);
     assert_ne!(first.cache, second.cache, "the second comes from the group's own");

@@ -22,7 +22,10 @@ impl Machine {
     /// Whether a fault on a region without page table asks for a huge page.
     pub(super) fn wants_huge(&self, fault: &Fault) -> bool {
         let vma = &self.owners.vmas[fault.vma.idx()];
-        fault.write && self.may_be_huge(vma) && vma.has_region(fault.page)
+        fault.write
+            && self.may_be_huge(vma)
+            && vma.has_region(fault.page)
+            && vma.is_locked_alike(fault.page)
     }
 
     /// Whether a fault may map a huge page into a table that is there: one of larger pages has entries
@@ -59,7 +62,10 @@ impl Machine {
         };
         let start = region_of(fault.page);
         let vma = &self.owners.vmas[fault.vma.idx()];
-        if !vma.alive || !vma.region(start).iter().copied().all(Pte::is_empty) {
+        if !vma.alive
+            || !vma.is_locked_alike(start)
+            || !vma.region(start).iter().copied().all(Pte::is_empty)
+        {
             // Somebody else was faster, or the mapping is gone.
             self.discard_charged(ctx.cpu, pfn, ctx.memcg);
             return self.begin_pte_fault(fault);

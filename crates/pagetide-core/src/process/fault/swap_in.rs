@@ -252,8 +252,8 @@ mod tests {
             let config = Config { page_cluster, ..Config::default() };
             let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
             machine.swapon(8192, 8192, rotational);
-            let mm = machine.create_mm(Machine::ROOT);
-            let vma = machine.mmap(mm, Backing::Anon, 3000, Advice::Normal, false);
+            let mm = machine.create_mm(Machine::ROOT).unwrap();
+            let vma = machine.mmap(mm, Backing::Anon, 3000, Advice::Normal, false).unwrap();
             let mut world = World { machine, mm, vma };
             for page in 0..3000 {
                 world.fault(page, true);

@@ -120,7 +120,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether the node's kswapd is napping or asleep.
     pub fn kswapd_is_sleeping(&self, node: NodeId) -> bool {
-        self.nodes[node.idx()].kswapd.sleeping
+        self.nodes.get(node.idx()).is_none_or(|node| node.kswapd.sleeping)
     }
 
     fn kswapd_work(&mut self, ctx: &Ctx) -> Step<Rest> {

@@ -20,7 +20,7 @@ use crate::zone::{Zone, MAX_NR_ZONES};
 impl<O: Owners> Manager<O> {
     /// Whether the node's kswapd is compacting.
     pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
-        self.nodes[node.idx()].kswapd.of_4_5.compacting
+        self.nodes.get(node.idx()).is_some_and(|node| node.kswapd.of_4_5.compacting)
     }
 
     /// Whether a zone needs nothing of kswapd. `highorder`: for the waker, who wants a block.

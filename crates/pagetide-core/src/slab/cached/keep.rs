@@ -176,7 +176,7 @@ impl<O: Owners> Manager<O> {
 
     /// Objects of a kind that are kept for a group itself.
     pub fn nr_cached(&self, memcg: MemcgId, kind: CachedKind) -> u64 {
-        let lists = self.memcgs[memcg.idx()].cached.iter();
+        let lists = self.memcgs.get(memcg.idx()).into_iter().flat_map(|memcg| &memcg.cached);
         lists.map(|lists| lists.lists[kind as usize].len).sum()
     }
 

@@ -85,9 +85,12 @@ impl<O: Owners> Manager<O> {
         freed
     }
 
-    /// Frees kept objects of all groups until there is hardly one to be had (`echo 2 > drop_caches`).
+    /// Frees kept objects of all groups until there is hardly one to be had (`echo 2 > drop_caches`). A
+    /// CPU that there is not drops nothing.
     pub fn drop_slab(&mut self, cpu: Cpu) -> Effects<'_> {
-        self.drop_kept_objects(cpu);
+        if self.has_cpu(cpu) {
+            self.drop_kept_objects(cpu);
+        }
         self.hand_out()
     }
 

@@ -1,0 +1,49 @@
+//! The audit of pages that are held: pinned ones and locked ones.
+//!
+//! Linux: nobody checks; `unevictable_pgs_stranded` counts what went wrong.
+
+use super::{check, Violation};
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::page::PageFlags;
+use crate::units::NodeId;
+use crate::vmstat::Event;
+use crate::zone::MAX_NR_ZONES;
+use alloc::vec;
+
+impl<O: Owners> Manager<O> {
+    /// Pins against flags; marks of locked pages against the mappings that lock them, and their counts.
+    pub(super) fn audit_held_pages(&self) -> Result<(), Violation> {
+        let pages = &self.mem.pages;
+        let mut nr_pins = 0;
+        for (pfn, count) in self.pins.iter() {
+            let page = &pages[pfn.idx()];
+            let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
+            check!(count > 0 && user, "{pfn:?}: {count} pins of {page:?}");
+            check!(page.has(PageFlags::PINNED), "{pfn:?}: {count} pins and no mark");
+            check!(!page.has(PageFlags::MIGRATING), "{pfn:?} is pinned and on its way");
+            nr_pins += count;
+        }
+        let marked = pages.iter().filter(|page| page.has(PageFlags::PINNED)).count();
+        let known = self.pins.iter().count();
+        check!(marked == known, "{marked} pages are marked as pinned, {known} are");
+        let pins = |event| self.mem.vmstat.get(event);
+        let (taken, given) = (pins(Event::NrFollPinAcquired), pins(Event::NrFollPinReleased));
+        check!(taken == given + nr_pins, "{taken} pins taken, {given} given back, {nr_pins} left");
+
+        let mut locked = vec![[0u64; MAX_NR_ZONES]; self.nodes.len()];
+        for (at, page) in pages.iter().enumerate() {
+            let is_marked = page.has(PageFlags::MLOCKED);
+            if is_marked {
+                locked[page.node().idx()][page.zone()] += page.nr_pages();
+            }
+            let is_locked = self.is_page_locked(page);
+            check!(is_marked == is_locked, "pfn{at}: locked {is_locked}, marked {is_marked}");
+        }
+        for (node, (state, found)) in self.nodes.iter().zip(&locked).enumerate() {
+            let node = NodeId(node as u8);
+            check!(state.nr_mlock == *found, "{node:?}: {:?} locked, {found:?}", state.nr_mlock);
+        }
+        Ok(())
+    }
+}

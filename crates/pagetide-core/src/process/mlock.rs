@@ -1,0 +1,235 @@
+//! Locking the pages of a mapping, all or some of them, and pinning one.
+//!
+//! Linux: `mlock2`, `munlock`, `VM_LOCKED` (mm/mlock.c), `pin_user_pages` (mm/gup.c) (6.1). What is present is locked
+//! at once, what is faulted in later then; nothing is faulted in for the lock itself, as with
+//! `MLOCK_ONFAULT`: whoever wants mlock() touches every page next. Linux splits a mapping in three to lock a
+//! part of it; here a mapping knows which of its pages are locked.
+//!
+//! Differences from Linux: no `RLIMIT_MEMLOCK`. A huge page at the edge of what is locked is split as a page,
+//! where Linux splits its entry alone.
+//!
+//! Invariant: ranges of locked pages are sorted, not empty, and do not touch each other.
+
+use super::huge_memory::region_of;
+use super::page_table::{Vma, VmaId};
+use super::{Machine, Processes};
+use crate::bad_id::BadId;
+use crate::digest::Digest;
+use crate::owners::{Slot, Store};
+use crate::pin::PinError;
+use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Which pages of a mapping are locked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockedPages(Vec<Range<u64>>);
+
+impl LockedPages {
+    /// Whether a page is locked.
+    #[inline]
+    pub fn contains(&self, page: u64) -> bool {
+        !self.0.is_empty() && self.find(page).is_ok()
+    }
+
+    /// Locked pages among these.
+    pub fn count_in(&self, pages: Range<u64>) -> u64 {
+        let part = |range: &Range<u64>| {
+            range.end.min(pages.end).saturating_sub(range.start.max(pages.start))
+        };
+        self.0.iter().map(part).sum()
+    }
+
+    /// The range that a page is in, or where one with it would be.
+    fn find(&self, page: u64) -> Result<usize, usize> {
+        let at = self.0.partition_point(|range| range.end <= page);
+        match self.0.get(at) {
+            Some(range) if range.start <= page => Ok(at),
+            _ => Err(at),
+        }
+    }
+
+    /// Locks pages, or unlocks them.
+    fn set(&mut self, pages: Range<u64>, locked: bool) {
+        if pages.is_empty() {
+            return;
+        }
+        let mut left = Vec::with_capacity(self.0.len() + 2);
+        let mut new = pages.clone();
+        for range in self.0.drain(..) {
+            if locked && range.start <= new.end && new.start <= range.end {
+                new = range.start.min(new.start)..range.end.max(new.end);
+                continue;
+            }
+            let before = range.start..range.end.min(pages.start);
+            let behind = range.start.max(pages.end)..range.end;
+            left.extend([before, behind].into_iter().filter(|part| !part.is_empty()));
+        }
+        if locked {
+            left.push(new);
+        }
+        left.sort_by_key(|range| range.start);
+        self.0 = left;
+    }
+
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        for range in &self.0 {
+            digest.write_all(&[range.start, range.end]);
+        }
+    }
+}
+
+impl Vma {
+    /// Whether none or all of a region's pages are locked: a huge page is not locked in part.
+    pub(crate) fn is_locked_alike(&self, page: u64) -> bool {
+        let start = region_of(page);
+        let locked = self.locked.count_in(start..start + HPAGE_PMD_NR);
+        locked == 0 || locked == HPAGE_PMD_NR
+    }
+}
+
+impl Processes {
+    /// Whether a locked mapping maps the page of a slot.
+    pub(super) fn is_slot_locked(&self, at: Slot, huge: bool) -> bool {
+        let page = u64::from(at.index);
+        if at.store == Store::Own {
+            let mappings = self.files.get(at.owner as usize).map(|file| file.mappings.as_slice());
+            return mappings.unwrap_or(&[]).iter().any(|vma| {
+                let vma = &self.vmas[vma.idx()];
+                vma.locked.contains(page)
+                    && vma.ptes.get(page as usize).is_some_and(|pte| pte.is_present())
+            });
+        }
+        let Some(vma) = self.vmas.get(at.owner as usize) else { return false };
+        match huge {
+            true => vma.locked.count_in(page..page + HPAGE_PMD_NR) == HPAGE_PMD_NR,
+            false => vma.locked.contains(page),
+        }
+    }
+}
+
+impl Machine {
+    /// Locks `nr` pages of a mapping from `first` on. None of them is reclaimed until it is unlocked or
+    /// unmapped. Locking what is locked changes nothing: locks do not add up.
+    ///
+    /// # Errors
+    /// [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM), [`BadId::Cpu`].
+    pub fn mlock(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Result<(), BadId> {
+        self.set_locked(vma, first, nr, true, cpu)
+    }
+
+    /// Unlocks `nr` pages of a mapping from `first` on, locked or not.
+    ///
+    /// # Errors
+    /// [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM), [`BadId::Cpu`].
+    pub fn munlock(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Result<(), BadId> {
+        self.set_locked(vma, first, nr, false, cpu)
+    }
+
+    fn set_locked(
+        &mut self,
+        vma: VmaId,
+        first: u64,
+        nr: u64,
+        locked: bool,
+        cpu: Cpu,
+    ) -> Result<(), BadId> {
+        self.check_cpu(cpu)?;
+        let len = self.living_vma(vma)?.len();
+        let end = first.checked_add(nr).filter(|&end| end <= len);
+        let end = end.ok_or(BadId::Page(vma, first.saturating_add(nr)))?;
+        // Pages in the CPU's batches get to their lists first, and from there to the right one.
+        self.lru_add_drain(cpu);
+        for edge in [first, end] {
+            if !edge.is_multiple_of(HPAGE_PMD_NR) {
+                if let Some(head) = self.huge_page_at(vma, edge) {
+                    self.split_huge_page(head);
+                }
+            }
+        }
+        self.owners.vmas[vma.idx()].locked.set(first..end, locked);
+        let mut at = first;
+        while at < end {
+            // One that somebody holds could not be split: it is locked whole or not at all.
+            if let Some(head) = self.huge_page_at(vma, at) {
+                self.lock_as_mapped(head);
+                at = region_of(at) + HPAGE_PMD_NR;
+                continue;
+            }
+            let pte = self.owners.vmas[vma.idx()].ptes[at as usize];
+            if pte.is_present() && !pte.is_zero_page() {
+                self.lock_as_mapped(pte.pfn());
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Marks a mapped page as its mappings want it, or unmarks it.
+    fn lock_as_mapped(&mut self, pfn: Pfn) {
+        if self.is_page_locked(&self.mem.pages[pfn.idx()]) {
+            self.mlock_page(pfn);
+        } else {
+            self.munlock_page(pfn);
+        }
+    }
+
+    /// Pins the frame that a page of a mapping is in, for reading or for writing, and says which it is.
+    /// It stays there, mapped or not, until [`Machine::unpin`](crate::manager::Manager::unpin).
+    ///
+    /// # Errors
+    /// [`PinError::NotPresent`] if an access would fault, or would read the page of zeroes: fault first, by
+    /// a write in the latter case (Linux's `pin_user_pages` does so itself). [`BadId::Vma`], [`BadId::Page`].
+    pub fn pin(&mut self, vma: VmaId, page: u64, write: bool) -> Result<Pfn, PinError> {
+        let mapping = self.living_vma(vma)?;
+        let pte = *usize::try_from(page)
+            .ok()
+            .and_then(|at| mapping.ptes.get(at))
+            .ok_or(BadId::Page(vma, page))?;
+        if pte.touched(write).is_none() || pte.is_zero_page() {
+            return Err(PinError::NotPresent);
+        }
+        self.pin_frame(pte.pfn())?;
+        Ok(pte.pfn())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_grow_together_and_are_cut() {
+        let mut locked = LockedPages::default();
+        locked.set(10..20, true);
+        locked.set(30..40, true);
+        locked.set(20..30, true);
+        assert_eq!(locked.0, [10..40]);
+        locked.set(15..18, false);
+        assert_eq!(locked.0, [10..15, 18..40]);
+        locked.set(0..0, true);
+        locked.set(14..19, true);
+        assert_eq!(locked.0, [10..40]);
+        locked.set(0..100, false);
+        assert_eq!(locked, LockedPages::default());
+    }
+
+    #[test]
+    fn ranges_say_what_a_set_would() {
+        let (mut ranges, mut naive) = (LockedPages::default(), [false; 64]);
+        let mut random = 1u64;
+        for _ in 0..2000 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (first, nr, locked) = (random >> 40 & 63, random >> 50 & 15, random >> 60 & 1 == 1);
+            let end = (first + nr).min(64);
+            ranges.set(first..end, locked);
+            naive[first as usize..end as usize].fill(locked);
+            for (at, &locked) in naive.iter().enumerate() {
+                assert_eq!(ranges.contains(at as u64), locked, "{at} in {ranges:?}");
+            }
+            let all = naive.iter().filter(|&&locked| locked).count() as u64;
+            assert_eq!(ranges.count_in(0..64), all);
+            assert!(ranges.0.windows(2).all(|pair| pair[0].end < pair[1].start), "{ranges:?}");
+        }
+    }
+}

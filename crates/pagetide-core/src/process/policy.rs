@@ -1,0 +1,59 @@
+//! What happens to a process when memory or a disk fails: Linux's answer, or a gentler one.
+//!
+//! Linux: mm/oom_kill.c; version 1's `memory.oom_control` can switch the killer off for a group
+//! (`oom_kill_disable`), and who asks then waits. A failed write of a file is told to fsync()
+//! (`mapping_set_error`, errseq_t since 4.13) and the page is clean; some file systems try again instead (XFS
+//! for metadata: `/sys/fs/xfs/DEV/error/metadata`). These switches are Pagetide's own, for whoever runs
+//! programs that can be told "no".
+//!
+//! Invariant: they are asked when something has failed, never before.
+
+use super::Processes;
+use crate::digest::Digest;
+
+/// What happens when nothing can be reclaimed for a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OomPolicy {
+    /// Somebody is killed, so that the request can go on (Linux).
+    #[default]
+    Kill,
+    /// The request fails, and nobody is killed.
+    Fail,
+}
+
+/// What becomes of a file's page whose write failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FailedWrite {
+    /// It is clean: what was written is lost with the page (Linux).
+    #[default]
+    Drop,
+    /// It is dirty again, and is written again.
+    KeepDirty,
+}
+
+/// What was chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct FailurePolicy {
+    pub oom: OomPolicy,
+    pub failed_write: FailedWrite,
+}
+
+impl FailurePolicy {
+    pub fn digest(self, digest: &mut Digest) {
+        if self != FailurePolicy::default() {
+            digest.write_all(&[self.oom as u64, self.failed_write as u64]);
+        }
+    }
+}
+
+impl Processes {
+    /// Chooses what happens when nothing can be reclaimed.
+    pub fn set_oom_policy(&mut self, policy: OomPolicy) {
+        self.failure.oom = policy;
+    }
+
+    /// Chooses what becomes of a file's page whose write failed.
+    pub fn set_failed_write(&mut self, policy: FailedWrite) {
+        self.failure.failed_write = policy;
+    }
+}
