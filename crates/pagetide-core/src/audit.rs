@@ -67,7 +67,10 @@ impl<O: Owners> Manager<O> {
             for reason in [Throttle::Writeback, Throttle::Reserves] {
                 let counted = self.nr_throttled(node, reason);
                 let daemons = self.nr_daemons_throttled(node, reason);
-                check!(counted >= daemons, "{node:?} {reason:?}: {counted} asleep, {daemons} daemons");
+                check!(
+                    counted >= daemons,
+                    "{node:?} {reason:?}: {counted} asleep, {daemons} daemons"
+                );
             }
         }
         Ok(())

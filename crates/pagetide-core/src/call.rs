@@ -156,12 +156,7 @@ impl<O: Owners> Manager<O> {
     }
 
     #[inline]
-    fn call_work(
-        &mut self,
-        call: &mut Call<O::Request>,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> Step<Outcome> {
+    fn call_work(&mut self, call: &mut Call<O::Request>, cpu: Cpu, now: Nanos) -> Step<Outcome> {
         let memcg = self.owners.asks(call.asker);
         let ctx = Ctx { cpu, node: call.node, now, asker: call.asker, memcg };
         if let Some((outcome, paying)) = &mut call.over_high {

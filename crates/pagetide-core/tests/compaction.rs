@@ -381,7 +381,12 @@ fn khugepaged_that_is_switched_off_in_the_middle_gives_everything_back() {
     let config = Config { thp: Thp::Always, ..Config::default() };
     let mut machine = fragmented(64, Config { thp: Thp::Never, ..config });
     while machine.block(9, Gfp::ATOMIC).is_some() {}
-    machine.world.machine.write_control("transparent_hugepage.enabled", "always").unwrap().discard();
+    machine
+        .world
+        .machine
+        .write_control("transparent_hugepage.enabled", "always")
+        .unwrap()
+        .discard();
     machine.world.fail_copies = 3;
     machine.world.holds_copies = true;
     let free = machine.free_pages();

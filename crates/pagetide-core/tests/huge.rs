@@ -4,10 +4,10 @@ mod world;
 
 use pagetide_core::call::Outcome;
 use pagetide_core::config::{CompactionPolicy, Config, Khugepaged, Thp, ThpDefrag};
+use pagetide_core::daemon::Rest;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page::{PageFlags, Place};
-use pagetide_core::daemon::Rest;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;

@@ -55,8 +55,8 @@ fn their_bounds_are_the_core_s() {
             continue; // Their bounds are each other.
         }
         let write = |value: i64| {
-                machine().write_control(knob.name, &value.to_string()).map(Effects::discard)
-            };
+            machine().write_control(knob.name, &value.to_string()).map(Effects::discard)
+        };
         assert!(write(min).is_ok(), "{} refuses {min}", knob.name);
         assert!(write(max).is_ok(), "{} refuses {max}", knob.name);
         assert!(write(min - 1).is_err(), "{} takes {}", knob.name, min - 1);

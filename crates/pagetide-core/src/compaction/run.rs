@@ -503,6 +503,11 @@ impl<O: Owners> Manager<O> {
         }
     }
 
+    /// Compactions of zones under way, those included that were given up and wait for copies to end.
+    pub fn nr_compactions(&self) -> usize {
+        self.compactions.runs.iter().flatten().count()
+    }
+
     /// Whoever has begun a run does not want it any more.
     pub(crate) fn run_given_up(&mut self, id: RunId, by: Asker, cpu: Cpu) {
         let entry = self.compactions.runs.get(id.0 as usize).and_then(Option::as_ref);

@@ -3,7 +3,6 @@
 //! The kernel has one mechanism a release; a comparison needs several in one program. Names are
 //! those of scenario files.
 
-use crate::effect::Effects;
 use super::error::{quoted, ControlError, Errno};
 use crate::config::{
     BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, Config,
@@ -11,6 +10,7 @@ use crate::config::{
     SlabAccounting, SlabOwners, SlubPolicy, SoftLimitDirect, SoftLimitNode, SoftLimitPolicy,
     SoftLimitRoot, Thp, ThpDefrag,
 };
+use crate::effect::Effects;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::pcp::PcpPolicy;
@@ -161,11 +161,7 @@ impl<O: Owners> Manager<O> {
     /// # Errors
     /// ENOENT for an unknown policy, EINVAL for an unknown variant, EBUSY for one that is chosen at boot
     /// if there are groups or objects. Nothing has changed then.
-    pub fn set_policy(
-        &mut self,
-        name: &str,
-        value: &str,
-    ) -> Result<Effects<'_>, ControlError> {
+    pub fn set_policy(&mut self, name: &str, value: &str) -> Result<Effects<'_>, ControlError> {
         self.choose_policy(name, value)?;
         Ok(self.hand_out())
     }

@@ -16,8 +16,8 @@
 
 use crate::config::Thp;
 use crate::ctx::Ctx;
-use crate::digest::Digest;
 use crate::daemon::{Daemon, Rest};
+use crate::digest::Digest;
 use crate::effect::{Effect, Step, Token};
 use crate::gfp::Gfp;
 use crate::node::MAX_NODES;
@@ -98,7 +98,8 @@ impl KhugepagedScan {
     /// Mixes the state into `digest`, without an allocation in progress (as of calls).
     pub(crate) fn digest(&self, digest: &mut Digest) {
         // That it rests follows from the tunable.
-        let KhugepagedScan { at: ScanPosition { mm, vma, page }, round, collapse, is_off: _ } = self;
+        let KhugepagedScan { at: ScanPosition { mm, vma, page }, round, collapse, is_off: _ } =
+            self;
         digest.write_all(&[u64::from(*mm), u64::from(*vma), *page]);
         match round {
             None => digest.write_u64(0),
@@ -121,7 +122,8 @@ impl Machine {
     pub(super) fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let mut state = core::mem::take(&mut self.owners.khugepaged);
         let step = if self.config.thp == Thp::Never {
-            if let Some(slow) = state.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref()) {
+            if let Some(slow) = state.collapse.as_ref().and_then(|collapse| collapse.slow.as_ref())
+            {
                 self.slow_given_up(slow, MmId::NONE, cpu);
             }
             state = KhugepagedScan { at: state.at, is_off: true, ..Default::default() };
@@ -156,12 +158,7 @@ impl Machine {
         slow.is_some_and(SlowRequest::is_compacting)
     }
 
-    fn khugepaged_work(
-        &mut self,
-        state: &mut KhugepagedScan,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> Step<Rest> {
+    fn khugepaged_work(&mut self, state: &mut KhugepagedScan, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let mut round = state.round.take().unwrap_or_else(|| {
             // Pages that wait in batches cannot be collapsed.
             self.lru_add_drain_all();

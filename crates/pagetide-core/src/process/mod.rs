@@ -229,7 +229,8 @@ impl Machine {
         self.hand_out()
     }
 
-    /// Ends an address space and frees what only it used.
+    /// Ends an address space and frees what only it used. A call of its that is not done is to be cancelled
+    /// before ([`Manager::cancel`]).
     pub fn exit_mm(&mut self, mm: MmId, cpu: Cpu) -> Effects<'_> {
         let vmas = core::mem::take(&mut self.owners.mms[mm.idx()].vmas);
         for &vma in &vmas {

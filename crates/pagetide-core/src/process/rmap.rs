@@ -6,13 +6,13 @@
 //!
 //! Invariant: what an answer says was taken away is gone from the entries and from the mappings' counts.
 
-use crate::daemon::{Daemon, Rest};
 use super::page_table::{Advice, Pte, VmaId};
 use super::request::Request;
 use super::{Machine, Processes};
 use crate::audit::Violation;
 use crate::call::Outcome;
 use crate::ctx::Ctx;
+use crate::daemon::{Daemon, Rest};
 use crate::digest::Digest;
 use crate::effect::{Io, Step};
 use crate::memcg::Within;

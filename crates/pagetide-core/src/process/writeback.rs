@@ -11,8 +11,8 @@
 //! `dirty_files` exactly once.
 
 use crate::ctx::Ctx;
-use crate::digest::Digest;
 use crate::daemon::{Daemon, Rest};
+use crate::digest::Digest;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
 use crate::page::PageFlags;
 use crate::page_size::PageSize;

@@ -392,8 +392,8 @@ impl Balance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::Daemon;
     use crate::config::{CompactionPolicy, Config, KswapdPolicy};
+    use crate::daemon::Daemon;
     use crate::gfp::Gfp;
     use crate::node::NodeSpec;
     use crate::process::Machine;

@@ -11,9 +11,9 @@
 //! Invariant: an object is on the list of the group that owns it ([`Manager::memcg_of_object`]; of the
 //! nearest that still exists) and of its node, and its cache's `entries` names its entry.
 
-use crate::effect::Effect;
 use super::{Object, SlabError};
 use crate::digest::Digest;
+use crate::effect::Effect;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId};

@@ -12,8 +12,8 @@
 use super::{CacheSpec, KmemCache, Object, Shape};
 use crate::config::SlabAccounting;
 use crate::ctx::Ctx;
-use crate::digest::Digest;
 use crate::daemon::{Daemon, Rest};
+use crate::digest::Digest;
 use crate::effect::{Effect, Step, Token};
 use crate::gfp::Gfp;
 use crate::manager::Manager;

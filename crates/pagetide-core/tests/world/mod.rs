@@ -13,6 +13,7 @@ use pagetide_core::units::{Cpu, NodeId, Pfn};
 pub const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);
 
+#[derive(Clone)]
 pub struct World {
     pub machine: Machine,
     pub now: u64,
@@ -233,37 +234,45 @@ impl World {
     /// Steps a call to its end; daemons and I/O run in between.
     pub fn drive(&mut self, call: &mut Call) -> Outcome {
         for _ in 0..1_000_000 {
-            self.now += 1000;
-            let mut buffer = Vec::new();
-            let (step, effects) = self.machine.step(call, CPU, self.now);
-            effects.drain_into(&mut buffer);
-            self.carry_out(buffer);
-            match step {
-                Step::Continue if self.disk_works => {
-                    (0..self.disk_speed).for_each(|_| self.complete_one());
-                }
-                Step::Continue => {}
-                Step::Wait(sleep) => {
-                    self.finish_copies();
-                    self.complete_one();
-                    self.flusher();
-                    self.kswapd();
-                    self.sleep(sleep);
-                }
-                Step::Done(outcome) => return outcome,
-            }
-            if self.draw(4) == 0 {
-                self.kswapd();
-                self.flusher();
-            }
-            let killed = std::mem::take(&mut self.killed);
-            for mm in killed {
-                let mut buffer = Vec::new();
-                self.machine.exit_mm(mm, CPU).drain_into(&mut buffer);
-                self.carry_out(buffer);
+            if let Some(outcome) = self.drive_once(call) {
+                return outcome;
             }
         }
         panic!("a call does not end: livelock");
+    }
+
+    /// One step of a call, and what happens until the next one.
+    pub fn drive_once(&mut self, call: &mut Call) -> Option<Outcome> {
+        self.now += 1000;
+        let mut buffer = Vec::new();
+        let (step, effects) = self.machine.step(call, CPU, self.now);
+        effects.drain_into(&mut buffer);
+        self.carry_out(buffer);
+        match step {
+            Step::Continue if self.disk_works => {
+                (0..self.disk_speed).for_each(|_| self.complete_one());
+            }
+            Step::Continue => {}
+            Step::Wait(sleep) => {
+                self.finish_copies();
+                self.complete_one();
+                self.flusher();
+                self.kswapd();
+                self.sleep(sleep);
+            }
+            Step::Done(outcome) => return Some(outcome),
+        }
+        if self.draw(4) == 0 {
+            self.kswapd();
+            self.flusher();
+        }
+        let killed = std::mem::take(&mut self.killed);
+        for mm in killed {
+            let mut buffer = Vec::new();
+            self.machine.exit_mm(mm, CPU).drain_into(&mut buffer);
+            self.carry_out(buffer);
+        }
+        None
     }
 
     /// Touches a page, faulting if need be.
