@@ -140,7 +140,7 @@ fn the_files_of_a_group_are_the_core_s() {
             KnobForm::BytesOrMax => "max",
             _ => "64M",
         };
-        machine.write_group_control(group, knob.name, text).unwrap();
+        machine.write_group_control(group, knob.name, text).unwrap().1.discard();
     }
 }
 
