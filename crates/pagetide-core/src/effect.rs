@@ -110,7 +110,7 @@ pub enum Effect {
         /// The CPU that put it off.
         cpu: Cpu,
     },
-    /// Memory ran out: kill the owner of this address space, then call
+    /// Memory ran out: kill the owner of this address space, cancel its call, then call
     /// [`Machine::exit_mm`](crate::process::Machine::exit_mm).
     OomKill(Asker),
 }

@@ -25,6 +25,13 @@
 //! effects.discard();
 //! assert_eq!(machine.touch(heap, 3, true), Touch::Hit);
 //! machine.audit().unwrap();
+//!
+//! // Daemons are stepped as calls are, when their rest is over or an effect wakes them.
+//! use pagetide_core::daemon::Daemon;
+//! let (daemon, rest) = machine.daemons().find(|(at, _)| *at == Daemon::Flusher).unwrap();
+//! let (step, effects) = machine.step_daemon(daemon, Cpu(0), rest.timeout);
+//! effects.discard();
+//! assert_eq!(step, Step::Done(rest), "nothing is dirty");
 //! ```
 //!
 //! Reading order: `units`, `page_size`, `page`, `list`; then `buddy`, `pcp`, `watermark`, `page_alloc`; then

@@ -288,3 +288,47 @@ impl<O: Owners> Manager<O> {
         Some(Sleep::throttled(ctx.node, Throttle::Reserves, timeout))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::memcg::ROOT;
+    use crate::node::NodeSpec;
+    use crate::process::page_table::{Advice, Backing};
+    use crate::process::{Call, Machine};
+    use crate::units::{Asker, Cpu, MemcgId};
+
+    const NODE: NodeId = NodeId(0);
+
+    #[test]
+    fn a_reclaim_that_is_given_up_puts_the_worst_group_back_on_the_tree() {
+        let mut machine =
+            Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
+        machine.swapon(1 << 13, 1 << 13, false);
+        let memcg = machine.create_memcg("g".into(), ROOT).unwrap();
+        let written = machine.write_group_control(memcg, "memory.soft_limit_in_bytes", "64K");
+        written.unwrap().1.discard();
+        let mm = machine.create_mm(memcg).unwrap();
+        let heap = machine.mmap(mm, Backing::Anon, 4000, Advice::Normal, false).unwrap();
+        for page in 0..4000 {
+            let mut call = Call::fault(mm, NODE, heap, page, true);
+            let (step, effects) = machine.step(&mut call, Cpu(0), 0);
+            effects.discard();
+            assert!(matches!(step, Step::Done(_)), "there is room");
+        }
+        let on_tree = |machine: &Machine| machine.soft_limit_trees.of_node(0).count();
+        assert_eq!(on_tree(&machine), 1);
+        let ctx = Ctx { cpu: Cpu(0), node: NODE, now: 0, asker: Asker::NONE, memcg: MemcgId(0) };
+        let mut reclaim = DirectReclaim::new(0, Gfp::KERNEL);
+        assert!(matches!(machine.direct_reclaim_step(&mut reclaim, &ctx), Step::Continue));
+        assert_eq!(on_tree(&machine), 0, "the stage holds it");
+        machine.direct_reclaim_given_up(&reclaim);
+        assert_eq!(on_tree(&machine), 1);
+        // Giving up a pass that holds nothing changes nothing.
+        machine.direct_reclaim_given_up(&reclaim);
+        assert_eq!(on_tree(&machine), 1);
+        machine.hand_out().discard();
+        machine.audit().unwrap();
+    }
+}

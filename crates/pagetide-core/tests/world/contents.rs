@@ -28,13 +28,14 @@ struct FilePage {
 }
 
 /// I/O under way: its frames, and what they held when it began, if the disk was quick to take it.
+#[derive(Clone)]
 pub struct Transfer {
     frames: Vec<Pfn>,
     taken: Option<Vec<Bytes>>,
 }
 
 #[allow(dead_code)] // each test file uses its part
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Contents {
     frames: Vec<Bytes>,
     slots: BTreeMap<u32, Bytes>,

@@ -20,12 +20,14 @@ pub const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);
 
 /// A copy that was asked for and is not reported yet.
+#[derive(Clone)]
 pub struct Copying {
     from: Pfn,
     to: Pfn,
     taken: Option<Bytes>,
 }
 
+#[derive(Clone)]
 pub struct World {
     pub machine: Machine,
     pub contents: Contents,
@@ -307,30 +309,38 @@ impl World {
     /// Steps a call to its end; daemons and I/O run in between.
     pub fn drive(&mut self, call: &mut Call) -> Outcome {
         for _ in 0..1_000_000 {
-            match self.step(call) {
-                Step::Continue if self.disk_works => {
-                    (0..self.disk_speed).for_each(|_| self.complete_one());
-                }
-                Step::Continue => {}
-                Step::Wait(sleep) => {
-                    self.finish_copies();
-                    self.complete_one();
-                    self.flusher();
-                    self.kswapd();
-                    self.sleep(sleep);
-                }
-                Step::Done(outcome) => return outcome,
-            }
-            if self.draw(4) == 0 {
-                self.kswapd();
-                self.flusher();
-            }
-            let killed = std::mem::take(&mut self.killed);
-            for mm in killed {
-                self.exit(mm);
+            if let Some(outcome) = self.drive_once(call) {
+                return outcome;
             }
         }
         panic!("a call does not end: livelock");
+    }
+
+    /// One step of a call, and what happens until the next one.
+    pub fn drive_once(&mut self, call: &mut Call) -> Option<Outcome> {
+        match self.step(call) {
+            Step::Continue if self.disk_works => {
+                (0..self.disk_speed).for_each(|_| self.complete_one());
+            }
+            Step::Continue => {}
+            Step::Wait(sleep) => {
+                self.finish_copies();
+                self.complete_one();
+                self.flusher();
+                self.kswapd();
+                self.sleep(sleep);
+            }
+            Step::Done(outcome) => return Some(outcome),
+        }
+        if self.draw(4) == 0 {
+            self.kswapd();
+            self.flusher();
+        }
+        let killed = std::mem::take(&mut self.killed);
+        for mm in killed {
+            self.exit(mm);
+        }
+        None
     }
 
     /// Touches a page, faulting if need be. What it yields is told as minor and major.

@@ -17,6 +17,11 @@ use crate::units::{Asker, Cpu, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOC
 use crate::zone::Zone;
 
 impl<O: Owners> Manager<O> {
+    /// Compactions of zones under way, those included that were given up and wait for copies to end.
+    pub fn nr_compactions(&self) -> usize {
+        self.compactions.runs.iter().flatten().count()
+    }
+
     /// The zone of a run.
     pub(in crate::compaction) fn compact_zone_of(&mut self, goal: &Goal) -> &mut Zone {
         &mut self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)]
