@@ -69,6 +69,7 @@ pub mod page_request;
 pub mod page_size;
 pub mod pcp;
 pub mod pgdat;
+pub mod planted;
 pub mod proc;
 pub mod process;
 pub mod reclaim;
