@@ -123,10 +123,6 @@ impl Storm {
     }
 
     /// So many operations, then the end of everything.
-    pub fn run(seed: u64, nr_operations: u32) -> Storm {
-        Storm::new(seed).rage(nr_operations)
-    }
-
     pub fn rage(mut self, nr_operations: u32) -> Storm {
         let storm = &mut self;
         for nr in 0..nr_operations {
@@ -166,7 +162,9 @@ impl Storm {
             93..=94 => self.world.flusher(),
             95 => self.world.kcompactd_step(),
             96..=97 => {
-                self.world.khugepaged();
+                for _ in 0..4 {
+                    self.world.khugepaged();
+                }
             }
             98 => self.world.now += self.world.draw(1000) * 1_000_000,
             _ => self.rare(),
