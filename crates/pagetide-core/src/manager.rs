@@ -61,6 +61,9 @@ pub struct Manager<O> {
     pub(crate) need_resched: bool,
     /// The queues that daemons are counted in, by place among the daemons.
     pub(crate) daemon_sleeps: Vec<CountedIn>,
+    /// A defect for tests to find.
+    #[cfg(feature = "planted-defects")]
+    pub planted: Option<crate::planted::Planted>,
     pub(crate) effects: EffectQueue,
     pub(crate) events: EventLog,
     /// Buffers reused between steps, so that none allocates.
@@ -112,6 +115,8 @@ impl<O: Owners> Manager<O> {
             pins: Pins::default(),
             need_resched: false,
             daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
+            #[cfg(feature = "planted-defects")]
+            planted: None,
             effects: EffectQueue::with_capacity(64),
             events: EventLog::default(),
             scratch: Vec::with_capacity(64),

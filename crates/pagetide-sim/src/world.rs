@@ -600,6 +600,8 @@ fn drain(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object, Cpu
     for effect in effects {
         match effect {
             Effect::FreeLate { object, cpu } => late.push((object, cpu)),
+            // There are no bytes, and a piece does not end for their sake.
+            effect if effect.is_of_contents() => {}
             effect => to.push(effect),
         }
     }

@@ -73,7 +73,7 @@ impl Storm {
         }
         let config = config_of(&mut dice);
         let nr_cpus = 2 + dice.draw(3) as u16;
-        let mib = [6, 8, 12][dice.draw(3) as usize];
+        let mib = [8, 12, 16][dice.draw(3) as usize];
         let node = NodeSpec::x86_64(mib << 20, 0, 0);
         let mut machine = Machine::new(&[node], nr_cpus, config).unwrap();
         let slots = [4096, 700, 0][dice.draw(5).saturating_sub(2) as usize];
@@ -123,8 +123,8 @@ impl Storm {
     }
 
     /// So many operations, then the end of everything.
-    pub fn run(seed: u64, nr_operations: u32) -> Storm {
-        let mut storm = Storm::new(seed);
+    pub fn rage(mut self, nr_operations: u32) -> Storm {
+        let storm = &mut self;
         for nr in 0..nr_operations {
             storm.operation();
             if nr % 64 == 0 {
@@ -132,7 +132,7 @@ impl Storm {
             }
         }
         storm.finish();
-        storm
+        self
     }
 
     fn verify(&self) {
@@ -150,19 +150,23 @@ impl Storm {
 
     fn operation(&mut self) {
         match self.draw(100) {
-            0..=69 => {
+            0..=73 => {
                 let task = self.draw(NR_TASKS as u64) as usize;
-                self.task_step(task);
+                for _ in 0..=self.draw(12) {
+                    self.task_step(task);
+                }
             }
-            70..=79 => self.world.complete_one(),
-            80..=84 => self.world.finish_copies(),
-            85..=90 => self.world.kswapd(),
-            91..=92 => self.world.flusher(),
-            93 => self.world.kcompactd_step(),
-            94..=95 => {
-                self.world.khugepaged();
+            74..=83 => self.world.complete_one(),
+            84..=87 => self.world.finish_copies(),
+            88..=92 => self.world.kswapd(),
+            93..=94 => self.world.flusher(),
+            95 => self.world.kcompactd_step(),
+            96..=97 => {
+                for _ in 0..4 {
+                    self.world.khugepaged();
+                }
             }
-            96 => self.world.now += self.world.draw(1000) * 1_000_000,
+            98 => self.world.now += self.world.draw(1000) * 1_000_000,
             _ => self.rare(),
         }
         self.bury();
@@ -270,7 +274,7 @@ impl Storm {
                 let vma = self.draw(4) as usize;
                 let len = if vma < 2 { HEAP } else { FILE };
                 let page = self.draw(len);
-                let end = (page + 1 + self.draw(80)).min(len);
+                let end = (page + 1 + self.draw(300)).min(len);
                 let write = self.draw(3) > 0;
                 let vma = self.tenants[self.tasks[at].tenant].vmas[vma];
                 self.tasks[at].run = Some((vma, page, end, write));
@@ -408,7 +412,7 @@ fn config_of(dice: &mut World) -> Config {
         read_ahead_pages: [32, 8, 0][dice.draw(3) as usize],
         thp,
         thp_defrag: defrag,
-        khugepaged: Khugepaged { max_ptes_none: 400, ..Default::default() },
+        khugepaged: Khugepaged { max_ptes_none: 500, ..Default::default() },
         compaction_proactiveness: [20, 100][dice.draw(2) as usize],
         compaction: if old { CompactionPolicy::Linux45 } else { CompactionPolicy::Linux61 },
         kswapd: if old { KswapdPolicy::Linux2637 } else { KswapdPolicy::Linux61 },

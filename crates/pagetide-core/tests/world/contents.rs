@@ -249,7 +249,8 @@ impl Contents {
     fn end_file_write(&mut self, file: u32, index: u32, new: Bytes, ok: bool) {
         let mut page = self.of_file(file, index);
         if ok {
-            page.lost_to = None;
+            // Dirty again, by a fault whose store has not come: what was lost is lost.
+            page.last = page.lost_to.take().filter(|&lost| lost == new).unwrap_or(page.last);
             self.disk.insert((file, index), new);
         } else {
             // Half of it got there.

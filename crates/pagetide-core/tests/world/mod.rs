@@ -1,6 +1,7 @@
 //! A minimal world for tests: I/O and copies that end in any order, when the test says so, an audit after
 //! every step, and bytes ([`contents`]): whoever reads gets what was last written.
 
+#[allow(dead_code)] // each test file uses its part
 pub mod contents;
 
 use contents::{Bytes, Contents, Transfer};
