@@ -243,5 +243,5 @@ pub trait Owners: Sized {
     fn audit(manager: &Manager<Self>) -> Result<(), Violation>;
 
     /// Mixes the owners' state into `digest`.
-    fn digest(&self, digest: &mut Digest, part: u8);
+    fn digest(&self, digest: &mut Digest);
 }

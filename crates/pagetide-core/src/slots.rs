@@ -513,7 +513,7 @@ impl Owners for Slots {
         Ok(())
     }
 
-    fn digest(&self, digest: &mut Digest, _part: u8) {
+    fn digest(&self, digest: &mut Digest) {
         let Slots { tenants } = self;
         for (id, tenant) in tenants.iter().enumerate() {
             let Some(Tenant { memcg, entries, nr_over_high }) = tenant else { continue };

@@ -36,7 +36,6 @@ impl<O: Owners> Manager<O> {
         for memcg in &self.memcgs {
             digest_memcg(memcg, &mut digest);
         }
-        self.owners.digest(&mut digest, 0);
         for id in &self.free_memcgs {
             digest.write_u64(id.0.into());
         }
@@ -47,15 +46,14 @@ impl<O: Owners> Manager<O> {
         digest.write_option(self.legacy_wait.map(|pfn| pfn.0.into()));
         self.slabs.digest(&mut digest);
         self.swap.digest(&mut digest);
-        self.owners.digest(&mut digest, 1);
         self.compactions.digest(&mut digest);
-        self.owners.digest(&mut digest, 2);
         for batches in &self.lru_batches {
             for batch in [&batches.add, &batches.activate, &batches.rotate] {
                 digest_pfns(batch, &mut digest);
             }
         }
         self.pins.digest(&mut digest);
+        self.owners.digest(&mut digest);
         digest.write_u64(self.effects.nr_owed() as u64);
         for (at, counted) in self.daemon_sleeps.iter().enumerate() {
             if let Some((node, reason)) = counted {

@@ -339,7 +339,7 @@ impl Owners for Processes {
         machine.audit_processes()
     }
 
-    fn digest(&self, digest: &mut Digest, part: u8) {
+    fn digest(&self, digest: &mut Digest) {
         let Processes {
             mms,
             vmas,
@@ -353,16 +353,12 @@ impl Owners for Processes {
             swapin,
             khugepaged,
         } = self;
-        if part == 0 {
-            mms.iter().enumerate().for_each(|(at, mm)| mm.digest(at, digest));
-            vmas.iter().enumerate().for_each(|(at, vma)| vma.digest(at, digest));
-            files.iter().enumerate().for_each(|(at, file)| file.digest(at, digest));
-        } else if part == 1 {
-            failure.digest(digest);
-            swapin.digest(digest);
-            writeback.digest(digest);
-        } else {
-            khugepaged.digest(digest);
-        }
+        mms.iter().enumerate().for_each(|(at, mm)| mm.digest(at, digest));
+        vmas.iter().enumerate().for_each(|(at, vma)| vma.digest(at, digest));
+        files.iter().enumerate().for_each(|(at, file)| file.digest(at, digest));
+        failure.digest(digest);
+        swapin.digest(digest);
+        writeback.digest(digest);
+        khugepaged.digest(digest);
     }
 }
