@@ -71,7 +71,7 @@ impl Crowd {
         let config = Config { page_cluster: 0, ..Config::default() };
         let mut driver = Driver::new(one_zone(memory), config);
         if kind == Kind::Anonymous {
-            driver.machine.swapon(2 * total as u32, 2 * total as u32, false);
+            driver.executor.manager.swapon(2 * total as u32, 2 * total as u32, false);
         }
         let pages = total / groups as u64;
         let mut tasks = Vec::new();
@@ -79,10 +79,10 @@ impl Crowd {
             // One group: the root, as in a machine that has none.
             let members = match groups {
                 1 => vec![Machine::ROOT],
-                _ => chain(&mut driver.machine, DEPTH),
+                _ => chain(&mut driver.executor.manager, DEPTH),
             };
             for memcg in members {
-                driver.mm = driver.machine.create_mm(memcg).unwrap();
+                driver.mm = driver.executor.manager.create_mm(memcg).unwrap();
                 let map = match kind {
                     Kind::File => driver.map_sparse_file(pages, Advice::Random),
                     Kind::Anonymous => driver.map_anon(pages),
@@ -90,7 +90,7 @@ impl Crowd {
                 tasks.push((driver.mm, map));
             }
         }
-        driver.kswapd_held = true;
+        driver.executor.daemons_held = true;
         let (turn, from, at, spent) = (0, 0, 0, Duration::ZERO);
         let mut crowd = Crowd { driver, tasks, pages, turn, from, at, kind, by, spent };
         crowd.reclaim(2 * total);
@@ -114,7 +114,7 @@ impl Crowd {
     }
 
     fn reclaimed(&self) -> u64 {
-        let count = |event| self.driver.machine.mem.vmstat.get(event);
+        let count = |event| self.driver.executor.manager.mem.vmstat.get(event);
         count(Event::PgstealKswapd) + count(Event::PgstealDirect)
     }
 
@@ -171,8 +171,8 @@ fn charge(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("first_touch_4096_pages_by_depth");
     for depth in [0, 1, DEPTH] {
         let mut driver = Driver::new(one_zone(1 << 30), Config::default());
-        if let Some(&memcg) = chain(&mut driver.machine, depth).last() {
-            driver.mm = driver.machine.create_mm(memcg).unwrap();
+        if let Some(&memcg) = chain(&mut driver.executor.manager, depth).last() {
+            driver.mm = driver.executor.manager.create_mm(memcg).unwrap();
         }
         group.bench_function(format!("{depth}"), |bencher| {
             bencher.iter(|| {
@@ -194,15 +194,16 @@ fn create(criterion: &mut Criterion<CpuTime>) {
         let mut driver = Driver::new(one_zone(64 << 20), Config::default());
         let mut parent = Machine::ROOT;
         for _ in 0..100 {
-            let chain = chain(&mut driver.machine, DEPTH);
+            let chain = chain(&mut driver.executor.manager, DEPTH);
             parent = if depth == 1 { Machine::ROOT } else { chain[depth - 2] };
         }
         group.bench_function(format!("{depth}"), |bencher| {
             bencher.iter_batched(
                 || "g".into(),
                 |name| {
-                    let memcg = driver.machine.create_memcg(name, parent).expect("there is room");
-                    driver.machine.remove_memcg(memcg).expect("nobody is in it").discard();
+                    let memcg =
+                        driver.executor.manager.create_memcg(name, parent).expect("there is room");
+                    driver.executor.manager.remove_memcg(memcg).expect("nobody is in it").discard();
                 },
                 BatchSize::SmallInput,
             );
@@ -216,8 +217,8 @@ fn touch(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("resident_touch_by_depth");
     for depth in [0, DEPTH] {
         let mut driver = Driver::new(one_zone(2 << 30), Config::default());
-        if let Some(&memcg) = chain(&mut driver.machine, depth).last() {
-            driver.mm = driver.machine.create_mm(memcg).unwrap();
+        if let Some(&memcg) = chain(&mut driver.executor.manager, depth).last() {
+            driver.mm = driver.executor.manager.create_mm(memcg).unwrap();
         }
         let pages = 2_048;
         let heap = driver.map_anon(pages);
@@ -228,7 +229,7 @@ fn touch(criterion: &mut Criterion<CpuTime>) {
         group.bench_function(format!("{depth}"), |bencher| {
             bencher.iter(|| {
                 at = at.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                black_box(driver.machine.touch(heap, (at >> 33) % pages, true))
+                black_box(driver.executor.manager.touch(heap, (at >> 33) % pages, true))
             });
         });
     }
@@ -245,9 +246,9 @@ fn simulated() {
     ] {
         for groups in COUNTS {
             let mut crowd = Crowd::new(mebibytes << 20, groups, kind, By::Kswapd);
-            crowd.driver.kswapd_work = Work::default();
+            crowd.driver.daemon_work = Work::default();
             let pages = crowd.reclaim(200_000) as f64;
-            let work = crowd.driver.kswapd_work;
+            let work = crowd.driver.daemon_work;
             println!(
                 "{name}, {groups:4} groups: {:5.0} ns, {:.3} pages scanned, {:.3} lruvecs visited",
                 CostModel::SERVER.cost(&work) as f64 / pages,

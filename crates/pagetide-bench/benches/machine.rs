@@ -23,7 +23,7 @@ fn touch(criterion: &mut Criterion<CpuTime>) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 at = at.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                black_box(driver.machine.touch(heap, (at >> 33) % pages, true))
+                black_box(driver.executor.manager.touch(heap, (at >> 33) % pages, true))
             });
         });
     }
@@ -54,7 +54,7 @@ fn fault_with_reclaim(criterion: &mut Criterion<CpuTime>) {
         });
     }
     let mut driver = Driver::new(one_zone(memory), Config { page_cluster: 0, ..Config::default() });
-    driver.machine.swapon(pages as u32, pages as u32, false);
+    driver.executor.manager.swapon(pages as u32, pages as u32, false);
     let heap = driver.map_anon(pages);
     for page in 0..pages {
         driver.access(heap, page, true);

@@ -183,8 +183,8 @@ impl<O: Asks, W: World> Executor<O, W> {
     /// One step of each daemon that is awake. Whether there was one.
     fn step_daemons(&mut self) -> bool {
         let mut any = false;
+        let now = self.world.now();
         for at in 0..self.daemons.len() {
-            let now = self.world.now();
             let (daemon, is) = self.daemons[at];
             if matches!(is, Is::Asleep(_, until) if until > now) {
                 continue;
