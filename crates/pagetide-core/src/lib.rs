@@ -34,11 +34,8 @@
 //! assert_eq!(step, Step::Done(rest), "nothing is dirty");
 //! ```
 //!
-//! Reading order: `units`, `page_size`, `page`, `list`; then `buddy`, `pcp`, `watermark`, `page_alloc`; then
-//! `page_table`, `page_cache`, `lruvec`, `page_counter`, `memcg`, `charge`, `machine`; then `call`,
-//! `fault`, `filemap`; then
-//! `reclaim`, `workingset`, `swap`, `writeback`; last `control`, `proc`, `event`, `audit`. What other
-//! kernels do otherwise: `era`.
+//! Two floors: [`manager`] (frames, groups, reclaim, compaction, slabs) is generic over who uses the frames
+//! ([`owners`]); [`process`] and [`slots`] are two kinds of users. ARCHITECTURE.md has the reading order.
 #![no_std]
 #![forbid(unsafe_code)]
 
