@@ -529,3 +529,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_mapping_that_begins_to_grow_late_has_what_is_in_use() {
+    let mut world = small(Config { thp: Thp::Always, ..Config::default() });
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let heap = world.machine.mmap(mm, Backing::Anon, 1536, Advice::Normal, false).unwrap();
+    world.access(mm, heap, 600, true);
+    world.machine.begin_to_grow(heap).unwrap();
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.vma(heap).unwrap().grown, 1024);
+}
