@@ -4,9 +4,9 @@
 //! (the simulator, a page pool) tells it what happened and carries out what it asks for:
 //!
 //! ```
-//! use pagetide_core::call::Outcome;
+//! use pagetide_core::call::{Frame, Outcome};
 //! use pagetide_core::config::Config;
-//! use pagetide_core::effect::Step;
+//! use pagetide_core::effect::{Effect, Step};
 //! use pagetide_core::process::{Call, Machine, Touch};
 //! use pagetide_core::node::NodeSpec;
 //! use pagetide_core::process::page_table::{Advice, Backing};
@@ -19,10 +19,11 @@
 //!
 //! assert_eq!(machine.touch(heap, 3, true), Touch::Fault);
 //! let mut fault = Call::fault(mm, NodeId(0), heap, 3, true);
-//! let (step, effects) = machine.step(&mut fault, Cpu(0), 0);
-//! assert_eq!(step, Step::Done(Outcome::Minor));
-//! assert!(effects.is_empty(), "memory was free: nothing to do for the world");
-//! effects.discard();
+//! let (step, mut effects) = machine.step(&mut fault, Cpu(0), 0);
+//! let Step::Done(Outcome::Got(got)) = step else { panic!("memory was free: {step:?}") };
+//! assert!(matches!(effects.next(), Some(Effect::Zero { frame, .. }) if got.frame == Frame::At(frame)));
+//! assert!(effects.is_empty(), "nothing else to do for the world");
+//! drop(effects);
 //! assert_eq!(machine.touch(heap, 3, true), Touch::Hit);
 //! machine.audit().unwrap();
 //!

@@ -215,13 +215,14 @@ impl Machine {
     }
 
     /// Makes an anonymous mapping one that grows as it is touched, as a heap does: a part that is not
-    /// there yet keeps the pages before it from being huge at their first touch.
+    /// there yet keeps the pages before it from being huge at their first touch. What is in use is there.
     ///
     /// # Errors
     /// [`BadId::Vma`].
     pub fn begin_to_grow(&mut self, vma: VmaId) -> Result<(), BadId> {
-        self.living_vma(vma)?;
-        self.owners.vmas[vma.idx()].grown = 0;
+        let ptes = &self.living_vma(vma)?.ptes;
+        let in_use = ptes.iter().rposition(|pte| !pte.is_empty()).map_or(0, |last| last as u64 + 1);
+        self.owners.vmas[vma.idx()].grown = in_use;
         Ok(())
     }
 

@@ -68,6 +68,9 @@ impl<O: Owners> Manager<O> {
 
     /// An object, accounted otherwise than by object: of the group's clone, if that is there.
     fn alloc_not_owned(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
+        if !self.has_cpu(cpu) {
+            return None;
+        }
         let it = &mut self.slabs.caches[cache.idx()];
         let cache = match self.slabs.accounting {
             SlabAccounting::Off | SlabAccounting::PerObject => cache,
