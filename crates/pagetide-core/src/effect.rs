@@ -108,6 +108,20 @@ pub enum Effect {
     OomKill(Asker),
 }
 
+impl Effect {
+    /// Whether it is about bytes alone, so that a world without bytes has nothing to do.
+    #[inline]
+    pub const fn is_of_contents(&self) -> bool {
+        matches!(
+            self,
+            Effect::Zero { .. }
+                | Effect::CollapsePage { .. }
+                | Effect::ReadOut { .. }
+                | Effect::WriteIn { .. }
+        )
+    }
+}
+
 /// Why a task sleeps inside reclaim (Linux `enum vmscan_throttle_state`, plus the reserve).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttle {

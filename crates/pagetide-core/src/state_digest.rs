@@ -394,7 +394,7 @@ mod tests {
                     at += 1;
                 }
                 match step {
-                    Step::Done(Outcome::Minor | Outcome::Major) => break,
+                    Step::Done(Outcome::Got(_) | Outcome::Minor | Outcome::Major) => break,
                     Step::Done(outcome) => panic!("page {page}: {outcome:?}"),
                     Step::Continue | Step::Wait(Wait::Page(_) | Wait::Throttled { .. }) => {}
                 }

@@ -35,7 +35,7 @@ use events::EventWriter;
 use grace::GracePeriod;
 use names::ThingCaches;
 use pagetide_core::audit::Violation;
-use pagetide_core::effect::{Effect, Io, Throttle};
+use pagetide_core::effect::{Effect, Effects, Io, Throttle};
 use pagetide_core::process::Machine;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use pagetide_scenario::model;
@@ -83,6 +83,14 @@ struct CpuState {
     debt: Nanos,
     /// The piece was reported to the pressure accounting as that of a task that is not stalled.
     counts_as_running: bool,
+}
+
+impl CpuState {
+    /// Takes the effects of a step, but for those of bytes: there are none, and a piece does not end for
+    /// their sake.
+    fn take(&mut self, effects: Effects<'_>) {
+        self.effects.extend(effects.filter(|effect| !effect.is_of_contents()));
+    }
 }
 
 /// A daemon's sleep.

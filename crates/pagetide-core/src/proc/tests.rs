@@ -36,7 +36,7 @@ fn drive(machine: &mut Machine, mut call: Call) {
             at += 1;
         }
         match step {
-            Step::Done(Outcome::Minor | Outcome::Major) => return,
+            Step::Done(Outcome::Got(_) | Outcome::Minor | Outcome::Major) => return,
             Step::Done(outcome) => panic!("{outcome:?}"),
             Step::Continue | Step::Wait(_) => {}
         }

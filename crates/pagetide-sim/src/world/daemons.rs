@@ -90,7 +90,7 @@ impl World {
         let thread = Thread::Khugepaged;
         self.machine.need_resched = self.scheduler.should_resched(cpu, self.now);
         let (step, effects) = self.machine.khugepaged_step(cpu, self.now);
-        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        self.cpus[cpu.idx()].take(effects);
         self.note_events(thread, cpu, self.now);
         let cost = self.cost.cost(&self.machine.take_work());
         self.times.khugepaged_ran(&self.machine, self.now, cost);

@@ -229,7 +229,7 @@ impl World {
             self.machine.need_resched = self.scheduler.should_resched(cpu, self.now + *elapsed);
         }
         let (step, effects) = self.machine.step(&mut call, cpu, self.now + *elapsed);
-        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        self.cpus[cpu.idx()].take(effects);
         self.note_events(Thread::Task(id), cpu, self.now + *elapsed);
         let cost = self.cost.cost(&self.machine.take_work());
         *elapsed += cost;
@@ -359,7 +359,7 @@ impl World {
             Op::Unmap { region } => {
                 let vma = self.tasks[id].regions[region as usize];
                 let effects = self.machine.munmap(vma, cpu);
-                effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+                self.cpus[cpu.idx()].take(effects);
                 *elapsed += self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
             }
             Op::Discard { region, page, pages } => {
@@ -469,7 +469,7 @@ impl World {
     ) {
         let vma = self.tasks[id].regions[region as usize];
         let effects = self.machine.discard(vma, page, pages, cpu);
-        effects.drain_into(&mut self.cpus[cpu.idx()].effects);
+        self.cpus[cpu.idx()].take(effects);
         let cost = self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
     }
