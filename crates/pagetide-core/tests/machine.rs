@@ -200,9 +200,10 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 fn run_operations(operations: &[Operation], config: Config, fail_every: u64) {
     // Tiny, so that everything is under pressure all the time.
-    let mut machine = Machine::new(&[NodeSpec::x86_64(6 << 20, 0, 0)], 1, config).unwrap();
+    let mut machine = Machine::new(&[NodeSpec::x86_64(6 << 20, 0, 0)], 4, config).unwrap();
     machine.swapon(4096, 4096, true);
     let mut world = World::new(machine);
+    world.nr_cpus = 4;
     world.fail_every = fail_every;
     world.fail_copies = fail_every;
     let mm: Vec<MmId> = (0..2).map(|_| world.machine.create_mm(Machine::ROOT)).collect();

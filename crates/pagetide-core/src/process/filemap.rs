@@ -45,6 +45,10 @@ pub struct FileWrite {
     pub(super) pos: u64,
     end: u64,
     waiting: Option<Pfn>,
+    /// Page that this call reads before it writes a part of it: should that fail, the call fails.
+    reads_alone: Option<u32>,
+    /// Size of the file before the call: what lies beyond is nowhere but in memory.
+    old_size: u64,
     entered: bool,
     major: bool,
 }
@@ -73,6 +77,8 @@ impl FileWrite {
             pos: offset,
             end: offset.saturating_add(len),
             waiting: None,
+            reads_alone: None,
+            old_size: 0,
             entered: false,
             major: false,
         }
@@ -224,6 +230,7 @@ impl Machine {
         if !write.entered {
             write.entered = true;
             self.mem.work.syscalls += 1;
+            write.old_size = self.owners.files[write.file.idx()].size;
             self.owners.files[write.file.idx()].extend(write.end);
         }
         let mut looked_at = 0;
@@ -273,6 +280,16 @@ impl Machine {
                 write.waiting = Some(pfn);
                 return Ok(());
             }
+            // An earlier read failed. What is not written over has to be read again.
+            Some(pfn) if !whole && !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) => {
+                if write.reads_alone == Some(index) {
+                    return Err(Step::Done(Outcome::IoError));
+                }
+                write.major = true;
+                write.reads_alone = Some(index);
+                self.read_page_again(pfn);
+                return Ok(());
+            }
             Some(pfn) => pfn,
             None => {
                 let Some(pfn) =
@@ -280,14 +297,17 @@ impl Machine {
                 else {
                     return Ok(());
                 };
-                // A partial write of a page that exists on disk has to read it first.
-                let on_disk = !self.owners.files[file.idx()].sparse
-                    && page_start < self.owners.files[file.idx()].size
-                    && !whole
-                    && write.end < self.owners.files[file.idx()].size;
-                if on_disk {
+                // A partial write of a page that exists on disk has to read it first (Linux
+                // `__block_write_begin`).
+                let cache = &self.owners.files[file.idx()];
+                let on_disk = match cache.sparse {
+                    true => cache.is_written(index),
+                    false => page_start < write.old_size,
+                };
+                if on_disk && !whole {
                     write.major = true;
                     write.waiting = Some(pfn);
+                    write.reads_alone = Some(index);
                     self.submit_file_read(file, index, index + 1);
                     return Ok(());
                 }
@@ -295,6 +315,10 @@ impl Machine {
                 page.clear(PageFlags::LOCKED);
                 page.set(PageFlags::UPTODATE);
                 self.mem.work.fs_requests += 1;
+                if !whole {
+                    // What is not written to reads as zeroes. Its time is in that of the copy.
+                    self.effects.push(Effect::Zero { frame: pfn, order: 0 });
+                }
                 self.wake_page(pfn);
                 pfn
             }
@@ -371,10 +395,17 @@ impl Machine {
 
     /// Starts reading the locked pages `start..end` of a file. Holes are ready at once.
     pub(crate) fn submit_file_read(&mut self, file: FileId, start: u32, end: u32) {
-        if start >= end {
-            return;
+        let mut at = start;
+        while at < end {
+            let (hole, next) = self.owners.files[file.idx()].run_of_holes(at, end);
+            self.submit_run_read(file, at, next, hole);
+            at = next;
         }
-        if self.owners.files[file.idx()].sparse {
+    }
+
+    /// Starts reading pages that are all holes, or all on the disk.
+    fn submit_run_read(&mut self, file: FileId, start: u32, end: u32, hole: bool) {
+        if hole {
             // The file system is entered once for the run, as for one with blocks; then it looks up
             // every page's block, and finds a hole (Linux `ext4_mpage_readpages`).
             self.mem.work.fs_requests += 1;

@@ -36,8 +36,10 @@ pub struct FileCache {
     pub nr_nodes: u64,
     /// Size in bytes.
     pub size: u64,
-    /// Only holes: reading needs no I/O.
+    /// Only holes to begin with: reading what was never written needs no I/O.
     pub sparse: bool,
+    /// One bit a page of a sparse file: it has been written to the disk. Ends with the last such page.
+    written: Vec<u64>,
     /// Pages in memory.
     pub nr_pages: u64,
     /// Dirty pages not under writeback.
@@ -66,6 +68,7 @@ impl FileCache {
             nr_nodes: 0,
             size,
             sparse,
+            written: Vec::new(),
             nr_pages: 0,
             nr_dirty: 0,
             nr_shadows: 0,
@@ -199,6 +202,34 @@ impl FileCache {
         self.nodes.iter().flatten().copied().filter(|node| node.is_some())
     }
 
+    /// Pages go to the disk: those of a sparse file are no holes any more.
+    pub(crate) fn note_written(&mut self, start: u32, end: u32) {
+        if self.sparse {
+            let words = (end as usize).div_ceil(64);
+            if self.written.len() < words {
+                self.written.resize(words, 0);
+            }
+            for index in start..end {
+                self.written[index as usize / 64] |= 1 << (index % 64);
+            }
+        }
+    }
+
+    /// Whether a page of a sparse file was ever written to the disk.
+    pub(crate) fn is_written(&self, index: u32) -> bool {
+        self.written.get(index as usize / 64).is_some_and(|word| word & 1 << (index % 64) != 0)
+    }
+
+    /// Whether a page is a hole, and the end of the run of pages that are like it.
+    pub(crate) fn run_of_holes(&self, index: u32, end: u32) -> (bool, u32) {
+        if !self.sparse || self.written.is_empty() {
+            return (self.sparse, end);
+        }
+        let hole = !self.is_written(index);
+        let next = (index..end).find(|&at| self.is_written(at) == hole);
+        (hole, next.unwrap_or(end))
+    }
+
     /// Exchanges the frame of a cached page (migration).
     pub fn replace(&mut self, index: u32, pfn: Pfn) {
         debug_assert!(self.slots[index as usize] & PRESENT != 0);
@@ -263,6 +294,7 @@ impl FileCache {
             nr_nodes,
             size,
             sparse,
+            written,
             nr_pages,
             nr_dirty,
             nr_shadows,
@@ -273,6 +305,9 @@ impl FileCache {
         digest.write_all(&[*size, u64::from(*sparse), *nr_pages, *nr_dirty, *nr_shadows]);
         digest.write_all(&[*nr_nodes, branches.iter().map(|&count| u64::from(count)).sum()]);
         digest.write_all(&[u64::from(*writeback_index), *dirtied_when, mappings.len() as u64]);
+        for &word in written {
+            digest.write_u64(word);
+        }
         for table in [slots, dirty] {
             digest.write_u64(table.len() as u64);
             for (at, &word) in table.iter().enumerate().filter(|(_, &word)| word != 0) {

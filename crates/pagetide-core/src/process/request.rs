@@ -44,7 +44,8 @@ impl Call {
         Call::of_owner(mm, node, Request::Read(FileRead::new(file, offset, len, readahead)))
     }
 
-    /// A write() of `len` bytes at `offset`.
+    /// A write() of `len` bytes at `offset`. A world lets one write() at a time into a file (Linux: the inode's
+    /// lock).
     pub fn write(mm: MmId, node: NodeId, file: FileId, offset: u64, len: u64) -> Call {
         Call::of_owner(mm, node, Request::Write(FileWrite::new(file, offset, len)))
     }

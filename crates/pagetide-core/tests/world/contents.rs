@@ -179,6 +179,9 @@ impl Contents {
 
     /// I/O begins. `early`: the disk has its bytes at once, else when it ends.
     pub fn begin(&mut self, machine: &Machine, io: Io, early: bool) -> Transfer {
+        if let Io::ReadFile { file, .. } | Io::WriteFile { file, .. } = io {
+            self.know_file(machine, file);
+        }
         let cached = |file: FileId, index, nr, flag| -> Vec<Pfn> {
             let frame = |at| {
                 let pfn = machine.file(file).get(at).expect("a page under I/O is cached");
@@ -233,7 +236,8 @@ impl Contents {
     fn end_file_write(&mut self, file: u32, index: u32, new: Bytes, ok: bool) {
         let mut page = self.of_file(file, index);
         if ok {
-            page.lost_to = None;
+            // Dirty again, by a fault whose store has not come: what was lost is lost.
+            page.last = page.lost_to.take().filter(|&lost| lost == new).unwrap_or(page.last);
             self.disk.insert((file, index), new);
         } else {
             // Half of it got there.
@@ -299,11 +303,6 @@ impl Contents {
         } else {
             self.frames[pte.pfn().idx()]
         }
-    }
-
-    /// Whether a page of anonymous memory ought to be zeroes.
-    pub fn is_fresh(&self, vma: VmaId, page: u64) -> bool {
-        self.anon.get(&(vma.0, page)).is_none()
     }
 
     /// A program has given up pages: those that are gone read as zeroes. `None`: the whole mapping.

@@ -1,6 +1,7 @@
 //! A minimal world for tests: I/O and copies that end in any order, when the test says so, an audit after
 //! every step, and bytes ([`contents`]): whoever reads gets what was last written.
 
+#[allow(dead_code)] // each test file uses its part
 pub mod contents;
 
 use contents::{Bytes, Contents, Transfer};
@@ -150,6 +151,29 @@ impl World {
             let cpu = self.cpu();
             self.machine.copy_done(from, ok, cpu).drain_into(&mut effects);
             self.carry_out(effects);
+        }
+    }
+
+    /// One step of kcompactd, if somebody has woken it.
+    pub fn kcompactd_step(&mut self) {
+        if self.kcompactd_awake {
+            let cpu = self.cpu();
+            let mut effects = Vec::new();
+            let (step, more) = self.machine.kcompactd_step(NODE, cpu, self.now);
+            more.drain_into(&mut effects);
+            self.carry_out(effects);
+            if let Step::Wait(wait) = step {
+                self.wait_over(Some(wait));
+            }
+            self.kcompactd_awake = !matches!(step, Step::Done(_));
+        }
+    }
+
+    /// What somebody waited for has come, or has taken too long, or the waiter does not care.
+    pub fn wait_over(&mut self, wait: Option<Wait>) {
+        if let Some(Wait::Throttled { node, reason, timeout }) = wait {
+            self.now += timeout.min(100_000_000);
+            self.machine.throttle_ended(node, reason);
         }
     }
 
