@@ -466,6 +466,17 @@ impl Machine {
         if fault.dropped_lock {
             return self.retry(fault);
         }
+        let vma = &mut self.owners.vmas[fault.vma.idx()];
+        let pte = vma.ptes[fault.page as usize];
+        if !pte.is_empty() {
+            // Somebody else was faster (Linux `finish_fault`): the access is tried again.
+            let Some(touched) = pte.touched(fault.write) else {
+                fault.stage = Stage::Start;
+                return None;
+            };
+            vma.ptes[fault.page as usize] = touched;
+            return Some(fault.got_kept(touched.pfn()));
+        }
         if fault.write {
             self.set_page_dirty(pfn);
         }
@@ -514,6 +525,10 @@ impl Machine {
             Step::Done(Err(_)) if fault.dropped_lock => return self.retry(fault),
             Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
         };
+        if !self.owners.vmas[fault.vma.idx()].alive {
+            self.discard_charged(ctx.cpu, pfn, ctx.memcg);
+            return Some(Step::Done(Outcome::NoMemory));
+        }
         if !self.add_to_page_cache(file, index, pfn, ctx, true) {
             self.discard_charged(ctx.cpu, pfn, ctx.memcg);
             fault.stage = Stage::File;
