@@ -34,6 +34,7 @@ test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked
+	$(CARGO) test --locked -p pagetide-core --features planted-defects --test planted
 	find experiments -name '*.toml' -not -path '*/objects/*' -exec $(TARGET)/debug/pagetide check {} +
 	$(CARGO) build --locked -p pagetide-core --no-default-features
 	@$(MAKE) guest || echo "make: no static guest, so the tests of QEMU are skipped" >&2

@@ -18,6 +18,7 @@ use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, Position, ROOT};
 use crate::owners::Owners;
+use crate::planted::Defect;
 use crate::reclaim::direct::DirectReclaim;
 use crate::reclaim::shrink_node::TICK;
 use crate::units::{Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER};
@@ -89,6 +90,9 @@ impl<O: Owners> Manager<O> {
         let (node, nr) = (page.node(), page.nr_pages());
         self.memcgs[memcg.idx()].charged -= nr;
         if memcg != ROOT {
+            if self.is_planted(Defect::LeakedCharge) {
+                return;
+            }
             self.uncharge_counter(memcg, nr);
             if self.soft_limit_trees.in_use() {
                 self.soft_limit_event(cpu, memcg, node, nr);
@@ -116,6 +120,9 @@ impl<O: Owners> Manager<O> {
         let nr = pfns.len() as u64;
         self.memcgs[memcg.idx()].charged -= nr;
         if memcg != ROOT {
+            if self.is_planted(Defect::LeakedCharge) {
+                return;
+            }
             self.uncharge_counter(memcg, nr);
             if self.soft_limit_trees.in_use() {
                 let node = self.mem.pages[first.idx()].node();

@@ -19,10 +19,11 @@
 //!
 //! assert_eq!(machine.touch(heap, 3, true), Touch::Fault);
 //! let mut fault = Call::fault(mm, NodeId(0), heap, 3, true);
-//! let (step, effects) = machine.step(&mut fault, Cpu(0), 0);
-//! assert_eq!(step, Step::Done(Outcome::Minor));
-//! assert!(effects.is_empty(), "memory was free: nothing to do for the world");
-//! effects.discard();
+//! let (step, mut effects) = machine.step(&mut fault, Cpu(0), 0);
+//! assert!(matches!(step, Step::Done(Outcome::Got(_))));
+//! // Memory was free: there is nothing to do but to zero a page of it, and one of page table.
+//! assert!(effects.all(|effect| effect.is_of_contents()));
+//! drop(effects);
 //! assert_eq!(machine.touch(heap, 3, true), Touch::Hit);
 //! machine.audit().unwrap();
 //! ```
@@ -69,6 +70,7 @@ pub mod page_request;
 pub mod page_size;
 pub mod pcp;
 pub mod pgdat;
+pub mod planted;
 pub mod proc;
 pub mod process;
 pub mod reclaim;

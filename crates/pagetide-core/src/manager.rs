@@ -56,6 +56,9 @@ pub struct Manager<O> {
     /// Somebody else wants the CPU that steps next: asynchronous compaction gives up. The world's to
     /// set; nothing else heeds it.
     pub need_resched: bool,
+    /// A defect for tests to find.
+    #[cfg(feature = "planted-defects")]
+    pub planted: Option<crate::planted::Planted>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) events: EventLog,
     /// Buffers reused between steps, so that none allocates.
@@ -103,6 +106,8 @@ impl<O: Owners> Manager<O> {
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
             need_resched: false,
+            #[cfg(feature = "planted-defects")]
+            planted: None,
             effects: Vec::with_capacity(64),
             events: EventLog::default(),
             scratch: Vec::with_capacity(64),

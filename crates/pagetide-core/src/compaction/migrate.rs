@@ -23,6 +23,7 @@ use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::owners::{Gone, Slot};
 use crate::page::{PageFlags, Place};
+use crate::planted::Defect;
 use crate::units::{Cpu, Pfn, SwapSlot};
 use crate::vmstat::Event;
 
@@ -61,6 +62,11 @@ impl<O: Owners> Manager<O> {
                 self.putback_isolated(pfn);
                 run.nr_failed += 1;
                 self.mem.vmstat.count(Event::PgmigrateFail);
+                continue;
+            }
+            if self.is_planted(Defect::SkippedCopy) {
+                self.effects.pop();
+                self.end_migration(pfn, true, Cpu(0));
                 continue;
             }
             run.in_flight.push((pfn, frame));

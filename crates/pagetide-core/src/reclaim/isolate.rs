@@ -11,6 +11,7 @@ use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
+use crate::planted::Defect;
 use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::Event;
 use alloc::vec::Vec;
@@ -140,6 +141,9 @@ impl<O: Owners> Manager<O> {
     /// Puts isolated pages that stay on the list their flags name, oldest first (Linux
     /// `move_folios_to_lru`).
     pub(super) fn putback_page(&mut self, pfn: Pfn) {
+        if self.is_planted(Defect::ForgottenPage) {
+            return;
+        }
         let page = &mut self.mem.pages[pfn.idx()];
         page.place = Place::Allocated;
         let (active, memcg, node) = (page.has(PageFlags::ACTIVE), page.memcg, page.node());
