@@ -4,12 +4,12 @@
 //! (the simulator, a page pool) tells it what happened and carries out what it asks for:
 //!
 //! ```
-//! use pagetide_core::call::{Frame, Outcome};
 //! use pagetide_core::config::Config;
-//! use pagetide_core::effect::{Effect, Step};
+//! use pagetide_core::effect::Step;
 //! use pagetide_core::process::{Call, Machine, Touch};
 //! use pagetide_core::node::NodeSpec;
 //! use pagetide_core::process::page_table::{Advice, Backing};
+//! use pagetide_core::outcome::Outcome;
 //! use pagetide_core::units::{Cpu, NodeId};
 //!
 //! let node = NodeSpec::x86_64(64 << 20, 0, 0);
@@ -20,9 +20,9 @@
 //! assert_eq!(machine.touch(heap, 3, true), Touch::Fault);
 //! let mut fault = Call::fault(mm, NodeId(0), heap, 3, true);
 //! let (step, mut effects) = machine.step(&mut fault, Cpu(0), 0);
-//! let Step::Done(Outcome::Got(got)) = step else { panic!("memory was free: {step:?}") };
-//! assert!(matches!(effects.next(), Some(Effect::Zero { frame, .. }) if got.frame == Frame::At(frame)));
-//! assert!(effects.is_empty(), "nothing else to do for the world");
+//! assert!(matches!(step, Step::Done(Outcome::Got(_))));
+//! // Memory was free: there is nothing to do but to zero a page of it, and one of page table.
+//! assert!(effects.all(|effect| effect.is_of_contents()));
 //! drop(effects);
 //! assert_eq!(machine.touch(heap, 3, true), Touch::Hit);
 //! machine.audit().unwrap();

@@ -41,6 +41,10 @@ const PIN: u64 = 1 << 32;
 const PINS: u64 = (1 << 24) - 1;
 const WHERE: u64 = u32::MAX as u64;
 
+const fn pins(word: u64) -> u64 {
+    (word / PIN) & PINS
+}
+
 /// One page of a tenant, as its threads and the manager see it.
 ///
 /// Bits: 0-31 the frame, or the slot of swap; 32-55 pins; 59 in swap; 60 on its way to another frame; 61
@@ -70,7 +74,7 @@ impl Entry {
     #[inline]
     pub fn unpin(&self) {
         let was = self.0.fetch_sub(PIN, Ordering::Release);
-        debug_assert!(was / PIN & PINS > 0, "nobody has the page pinned");
+        debug_assert!(pins(was) > 0, "nobody has the page pinned");
     }
 
     /// Whether the page is in memory, at this moment.
@@ -80,7 +84,7 @@ impl Entry {
 
     /// Whether somebody has the page pinned.
     pub fn is_pinned(&self) -> bool {
-        self.0.load(Ordering::Acquire) / PIN & PINS > 0
+        pins(self.0.load(Ordering::Acquire)) > 0
     }
 
     /// Changes everything but the pins. `None` leaves the entry as it is. Gives what was there.
@@ -274,10 +278,7 @@ impl Manager<Slots> {
                         continue;
                     }
                     // What is there stays while we look: only the manager takes it away.
-                    match entry.pin(get.write) {
-                        Some(pfn) => Some(self.got(get, pfn, Contents::Kept)),
-                        None => None,
-                    }
+                    entry.pin(get.write).map(|pfn| self.got(get, pfn, Contents::Kept))
                 }
                 State::Moving(pfn) => {
                     self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
@@ -409,7 +410,7 @@ impl Owners for Slots {
         };
         let nr = if within.contains(|| tenant.memcg) {
             let was = entry.0.fetch_and(!YOUNG, Ordering::AcqRel);
-            u32::from(was & YOUNG != 0 || was / PIN & PINS > 0)
+            u32::from(was & YOUNG != 0 || pins(was) > 0)
         } else {
             0
         };
@@ -419,7 +420,7 @@ impl Owners for Slots {
     fn unmap(&mut self, at: Slot, _mapcount: u16, to: Gone) -> Unmapped {
         let Some(entry) = self.entry(at) else { return Unmapped::default() };
         let was = entry.change(|was| {
-            let is_free = was & PRESENT != 0 && was / PIN & PINS == 0;
+            let is_free = was & PRESENT != 0 && pins(was) == 0;
             is_free.then_some(match to {
                 Gone::Swapped(slot) => SWAPPED | u64::from(slot.0),
                 Gone::Moving(from) => MOVING | was & DIRTY | u64::from(from.0),

@@ -103,7 +103,7 @@ impl Pool {
         let node = NodeSpec::x86_64(16 << 20, 0, 0);
         let mut manager =
             Manager::with_owners(Slots::new(), &[node], 3, Config::default()).unwrap();
-        manager.swapon(8192, 8192, seed % 2 == 0);
+        manager.swapon(8192, 8192, seed.is_multiple_of(2));
         let frames = vec![u64::MAX; manager.mem.pages.len()];
         let fail_one_in = [0, 0, 40][seed as usize % 3];
         let slots = vec![u64::MAX; 8192];
@@ -165,7 +165,7 @@ impl Pool {
             // A run of pages, as loops have them.
             0..=69 => {
                 let first = b % PAGES;
-                let write = kind % 3 != 0;
+                let write = !kind.is_multiple_of(3);
                 for page in first..(first + 1 + a % 64).min(PAGES) {
                     self.access(at, page, write, false, cpu);
                 }
