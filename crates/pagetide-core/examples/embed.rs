@@ -120,7 +120,7 @@ impl Pool {
 
 /// A tenant's work: write to all pages in turn, and find again what was written. Returns how long a hit took.
 fn work(pool: &Pool, tenant: &Tenant) -> Duration {
-    let tag = |lap: u64, at: u32| lap << 40 | u64::from(tenant.id.0) << 32 | u64::from(at);
+    let tag = |lap: u64, at: u32| lap << 40 | u64::from(tenant.id.asker().0) << 32 | u64::from(at);
     for lap in 1..=3 {
         for at in 0..PAGES {
             let was = pool.with(tenant, at, true, |words| {

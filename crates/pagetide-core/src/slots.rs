@@ -9,6 +9,7 @@
 //! of 1; an entry with a pin is present.
 
 use crate::audit::violation::{check, Violation};
+use crate::bad_id::BadId;
 use crate::call::Asks;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
@@ -23,7 +24,7 @@ use crate::outcome::Outcome;
 use crate::owners::{Gone, Owners, References, Slot, Store, Unmapped};
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
-use crate::units::{Asker, Cpu, MemcgId, NodeId, Pfn, SwapSlot};
+use crate::units::{Asker, Cpu, MemcgId, NodeId, Pfn, SwapSlot, VmaId};
 use crate::vmstat::Event;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -125,8 +126,19 @@ enum State {
     Moving(Pfn),
 }
 
-/// A tenant, by number; the number is used again when the tenant is gone.
-pub type TenantId = Asker;
+/// A tenant. Its number is used again when it is gone; this names it and no other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TenantId {
+    asker: Asker,
+    born: u64,
+}
+
+impl TenantId {
+    /// Who asks, in calls for anything else than a page ([`Call::compact_memory`]).
+    pub const fn asker(self) -> Asker {
+        self.asker
+    }
+}
 
 /// Why a tenant cannot be made or removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,6 +169,7 @@ impl core::error::Error for TenantError {}
 #[derive(Clone, Debug)]
 struct Tenant {
     memcg: MemcgId,
+    born: u64,
     entries: Arc<[Entry]>,
     nr_over_high: u64,
 }
@@ -165,6 +178,8 @@ struct Tenant {
 #[derive(Debug, Default)]
 pub struct Slots {
     tenants: Vec<Option<Tenant>>,
+    /// Tenants so far.
+    births: u64,
 }
 
 impl Slots {
@@ -177,14 +192,15 @@ impl Slots {
         self.tenants.get(at.owner as usize)?.as_ref()?.entries.get(at.index as usize)
     }
 
-    fn tenant_mut(&mut self, tenant: TenantId) -> Option<&mut Tenant> {
-        self.tenants.get_mut(tenant.idx())?.as_mut()
+    fn tenant_mut(&mut self, asker: Asker) -> Option<&mut Tenant> {
+        self.tenants.get_mut(asker.idx())?.as_mut()
     }
 }
 
 /// A page of a tenant's, to be brought and pinned.
 #[derive(Clone, Debug)]
 pub struct Get {
+    tenant: TenantId,
     index: u32,
     write: bool,
     begun: bool,
@@ -194,9 +210,10 @@ pub struct Get {
 impl Call {
     /// A page of a tenant, for a thread that runs on `node`, to be written or only read. Ends as
     /// [`Outcome::Got`], the page pinned once ([`Entry::unpin`] ends that), or as [`Outcome::NoMemory`],
-    /// nobody being killed for it, or [`Outcome::IoError`].
+    /// nobody being killed for it, [`Outcome::IoError`], or [`Outcome::BadId`].
     pub fn get(tenant: TenantId, node: NodeId, index: u32, write: bool) -> Call {
-        Call::of_owner(tenant, node, Get { index, write, begun: false, major: false })
+        let get = Get { tenant, index, write, begun: false, major: false };
+        Call::of_owner(tenant.asker, node, get)
     }
 }
 
@@ -215,7 +232,9 @@ impl Manager<Slots> {
         }
         let pages = u32::try_from(pages).map_err(|_| TenantError::TooLarge)?;
         let entries: Arc<[Entry]> = (0..pages).map(|_| Entry::default()).collect();
-        let tenant = Tenant { memcg, entries: entries.clone(), nr_over_high: 0 };
+        self.owners.births += 1;
+        let born = self.owners.births;
+        let tenant = Tenant { memcg, born, entries: entries.clone(), nr_over_high: 0 };
         let tenants = &mut self.owners.tenants;
         let at = tenants.iter().position(Option::is_none).unwrap_or(tenants.len());
         if at == tenants.len() {
@@ -223,7 +242,7 @@ impl Manager<Slots> {
         }
         tenants[at] = Some(tenant);
         self.memcgs[memcg.idx()].nr_tasks += 1;
-        Ok((Asker(at as u32), entries))
+        Ok((TenantId { asker: Asker(at as u32), born }, entries))
     }
 
     /// Removes a tenant: its pages and slots of swap are free, and its number is used again.
@@ -231,7 +250,8 @@ impl Manager<Slots> {
     /// # Errors
     /// [`TenantError::NoTenant`]; [`TenantError::Pinned`], and nothing has changed.
     pub fn remove_tenant(&mut self, id: TenantId, cpu: Cpu) -> Result<Effects<'_>, TenantError> {
-        let tenant = self.owners.tenant_mut(id).ok_or(TenantError::NoTenant)?;
+        let tenant = self.owners.tenant_mut(id.asker).filter(|tenant| tenant.born == id.born);
+        let tenant = tenant.ok_or(TenantError::NoTenant)?;
         if tenant.entries.iter().any(Entry::is_pinned) {
             return Err(TenantError::Pinned);
         }
@@ -252,7 +272,7 @@ impl Manager<Slots> {
                 }
             }
         }
-        self.owners.tenants[id.idx()] = None;
+        self.owners.tenants[id.asker.idx()] = None;
         self.memcgs[memcg.idx()].nr_tasks -= 1;
         Ok(self.hand_out())
     }
@@ -263,6 +283,10 @@ impl Manager<Slots> {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
+        // Its number may be another's by now.
+        if self.owners.tenure(ctx.asker) != Some(get.tenant.born) {
+            return Step::Done(Outcome::BadId(BadId::Mm(ctx.asker)));
+        }
         if !core::mem::replace(&mut get.begun, true) {
             self.mem.vmstat.count(Event::Pgfault);
             self.memcgs[ctx.memcg.idx()].events.pgfault += 1;
@@ -270,7 +294,10 @@ impl Manager<Slots> {
         }
         let at = Slot { owner: ctx.asker.0, index: get.index, store: Store::Swap };
         loop {
-            let Some(entry) = self.owners.entry(at) else { return Step::Done(Outcome::NoMemory) };
+            let Some(entry) = self.owners.entry(at) else {
+                let page = BadId::Page(VmaId(at.owner), at.index.into());
+                return Step::Done(Outcome::BadId(page));
+            };
             let done = match entry.load() {
                 State::There { pfn, dirty } => {
                     if get.write && !dirty {
@@ -450,6 +477,10 @@ impl Owners for Slots {
         u16::from(moved.is_ok())
     }
 
+    fn tenure(&self, asker: Asker) -> Option<u64> {
+        Some(self.tenants.get(asker.idx())?.as_ref()?.born)
+    }
+
     fn asks(&mut self, asker: Asker) -> MemcgId {
         self.payer(asker).unwrap_or(Manager::<Slots>::ROOT)
     }
@@ -515,10 +546,12 @@ impl Owners for Slots {
     }
 
     fn digest(&self, digest: &mut Digest) {
-        let Slots { tenants } = self;
+        let Slots { tenants, births } = self;
+        digest.write_u64(*births);
         for (id, tenant) in tenants.iter().enumerate() {
-            let Some(Tenant { memcg, entries, nr_over_high }) = tenant else { continue };
-            digest.write_all(&[id as u64, memcg.0.into(), *nr_over_high, entries.len() as u64]);
+            let Some(Tenant { memcg, born, entries, nr_over_high }) = tenant else { continue };
+            digest.write_all(&[id as u64, *born, memcg.0.into()]);
+            digest.write_all(&[*nr_over_high, entries.len() as u64]);
             for (index, entry) in entries.iter().enumerate() {
                 let word = entry.0.load(Ordering::Acquire);
                 if word != 0 {

@@ -1,6 +1,7 @@
 //! Tenants of an embedder: whatever happens, a page holds what was last written to it, a fresh one is zero,
 //! a pinned one stays where it is, and the audit agrees after every operation.
 
+use pagetide_core::bad_id::BadId;
 use pagetide_core::config::Config;
 use pagetide_core::effect::{Effect, Io};
 use pagetide_core::executor::{frame_of, Executor, World};
@@ -9,7 +10,7 @@ use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Contents;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::slots::{Call, Entry, Slots, TenantError, TenantId};
-use pagetide_core::units::{Asker, Cpu, MemcgId, NodeId, Pfn};
+use pagetide_core::units::{Cpu, MemcgId, NodeId, Pfn};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -191,12 +192,12 @@ impl Pool {
                     write
                 });
                 if let Some(write) = write {
-                    let mut call = Call::group_write(self.tenants[at].id, NODE, write);
+                    let mut call = Call::group_write(self.tenants[at].id.asker(), NODE, write);
                     self.executor.run(&mut call, cpu);
                 }
             }
             92..=95 => {
-                let mut call = Call::compact_memory(self.tenants[at].id, NODE);
+                let mut call = Call::compact_memory(self.tenants[at].id.asker(), NODE);
                 self.executor.run(&mut call, cpu);
             }
             _ => {
@@ -253,15 +254,18 @@ fn swap_is_used_and_comes_back() {
 #[test]
 fn what_there_is_not_is_refused() {
     let mut pool = Pool::new(1);
-    let nobody = Asker(77);
+    let gone = pool.tenants[2].id;
+    pool.operation(99, 2, 2);
+    assert_eq!(pool.tenants[2].id.asker(), gone.asker(), "the number is used again");
     let manager = &mut pool.executor.manager;
-    assert_eq!(manager.remove_tenant(nobody, Cpu(0)).err(), Some(TenantError::NoTenant));
+    assert_eq!(manager.remove_tenant(gone, Cpu(0)).err(), Some(TenantError::NoTenant));
     assert_eq!(manager.create_tenant(MemcgId(9), 1).err(), Some(TenantError::NoGroup));
     assert_eq!(manager.create_tenant(MemcgId(0), 1 << 32).err(), Some(TenantError::TooLarge));
-    let outcome = pool.executor.run(&mut Call::get(nobody, NODE, 0, true), Cpu(0));
-    assert_eq!(frame_of(outcome), None);
+    // Whoever still has the old name is not given the new tenant's page.
+    let outcome = pool.executor.run(&mut Call::get(gone, NODE, 0, true), Cpu(0));
+    assert_eq!(outcome, Outcome::BadId(BadId::Mm(gone.asker())));
     let outcome = pool.executor.run(&mut Call::get(pool.tenants[0].id, NODE, PAGES, true), Cpu(0));
-    assert_eq!(frame_of(outcome), None);
+    assert!(matches!(outcome, Outcome::BadId(BadId::Page(..))), "{outcome:?}");
 }
 
 #[test]
@@ -286,8 +290,8 @@ fn a_request_that_finds_everything_pinned_fails_and_nobody_is_killed() {
 fn numbers_are_used_again() {
     let mut pool = Pool::new(2);
     (0..PAGES).for_each(|page| pool.access(2, page, true, false, Cpu(0)));
-    let id = pool.tenants[2].id;
+    let id = pool.tenants[2].id.asker();
     pool.operation(99, 2, 2);
-    assert_eq!(pool.tenants[2].id, id);
+    assert_eq!(pool.tenants[2].id.asker(), id);
     (0..PAGES).for_each(|page| pool.access(2, page, false, false, Cpu(1)));
 }
