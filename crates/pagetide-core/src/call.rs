@@ -49,6 +49,9 @@ pub enum Outcome {
     BadId(BadId),
 }
 
+/// What a call has that has not begun instead of its asker's tenure.
+const NOT_BEGUN: u64 = u64::MAX;
+
 /// A request in progress.
 #[derive(Clone, Debug)]
 pub struct Call<R> {
@@ -59,7 +62,7 @@ pub struct Call<R> {
     over_high: Option<(Outcome, OverHigh)>,
     asker: Asker,
     /// The asker's, since the first step: another may have its name later ([`Owners::tenure`]).
-    tenure: Option<u64>,
+    tenure: u64,
     node: NodeId,
 }
 
@@ -111,11 +114,12 @@ impl<R> Call<R> {
     }
 
     fn new(kind: Kind<R>, asker: Asker, node: NodeId) -> Call<R> {
-        Call { kind, slow: None, over_high: None, asker, tenure: None, node }
+        Call { kind, slow: None, over_high: None, asker, tenure: NOT_BEGUN, node }
     }
 
     /// How a call ends whose asker has ended before it: what it had is given back or, if the asker held it,
     /// gone.
+    #[cold]
     fn orphaned(&self) -> Outcome {
         match (&self.over_high, &self.kind) {
             (Some((Outcome::Block(_), _)), _) => Outcome::NoBlock,
@@ -162,12 +166,16 @@ impl<O: Owners> Manager<O> {
         if !self.has_node(call.node) {
             return Step::Done(Outcome::BadId(BadId::Node(call.node)));
         }
-        match (self.owners.tenure(call.asker), call.tenure) {
-            (Some(tenure), None) => call.tenure = Some(tenure),
-            (Some(tenure), Some(begun)) if tenure == begun => {}
-            (None, None) => return Step::Done(Outcome::BadId(BadId::Mm(call.asker))),
-            // What it had under way went with its asker.
-            (_, Some(_)) => return Step::Done(call.orphaned()),
+        let tenure = self.owners.tenure(call.asker);
+        if tenure != Some(call.tenure) {
+            match tenure {
+                Some(tenure) if call.tenure == NOT_BEGUN => call.tenure = tenure,
+                None if call.tenure == NOT_BEGUN => {
+                    return Step::Done(Outcome::BadId(BadId::Mm(call.asker)));
+                }
+                // What it had under way went with its asker.
+                Some(_) | None => return Step::Done(call.orphaned()),
+            }
         }
         let memcg = self.owners.asks(call.asker);
         let ctx = Ctx { cpu, node: call.node, now, asker: call.asker, memcg };

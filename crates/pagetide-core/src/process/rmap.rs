@@ -209,6 +209,7 @@ impl Owners for Processes {
         mm.memcg
     }
 
+    #[inline]
     fn tenure(&self, asker: Asker) -> Option<u64> {
         self.mms.get(asker.idx()).filter(|mm| !mm.exited).map(|mm| mm.born)
     }
@@ -227,6 +228,7 @@ impl Owners for Processes {
         }
     }
 
+    #[inline]
     fn take_over_high(&mut self, asker: Asker) -> u64 {
         self.mms.get_mut(asker.idx()).map_or(0, |mm| core::mem::take(&mut mm.nr_over_high))
     }
