@@ -19,7 +19,7 @@ pub enum BadId {
     /// No mapping, or one that is gone.
     Vma(VmaId),
     /// The mapping has no such page.
-    Page(VmaId, u64),
+    Page(VmaId),
     /// No file, or one that was removed.
     File(FileId),
     /// No group, or one that was removed.
@@ -36,12 +36,14 @@ pub enum BadId {
     Cpu(Cpu),
 }
 
+const _: () = assert!(size_of::<BadId>() <= 12, "a call's outcome has room for it");
+
 impl fmt::Display for BadId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BadId::Mm(id) => write!(f, "no address space {id:?}"),
             BadId::Vma(id) => write!(f, "no mapping {id:?}"),
-            BadId::Page(id, page) => write!(f, "{id:?} has no page {page}"),
+            BadId::Page(id) => write!(f, "{id:?} has no such page"),
             BadId::File(id) => write!(f, "no file {id:?}"),
             BadId::Memcg(id) => write!(f, "no group {id:?}"),
             BadId::Cache(id) => write!(f, "no cache {id:?}"),

@@ -39,6 +39,9 @@ pub trait Asks: Owners {
     ) -> Step<Outcome>;
 }
 
+/// What a call has that has not begun instead of its asker's tenure.
+const NOT_BEGUN: u64 = u64::MAX;
+
 /// A request in progress.
 #[derive(Clone, Debug)]
 pub struct Call<R> {
@@ -51,7 +54,7 @@ pub struct Call<R> {
     counted: CountedIn,
     asker: Asker,
     /// The asker's, since the first step: another may have its name later ([`Owners::tenure`]).
-    tenure: Option<u64>,
+    tenure: u64,
     node: NodeId,
 }
 
@@ -103,11 +106,12 @@ impl<R> Call<R> {
     }
 
     fn new(kind: Kind<R>, asker: Asker, node: NodeId) -> Call<R> {
-        Call { kind, slow: None, over_high: None, counted: None, asker, tenure: None, node }
+        Call { kind, slow: None, over_high: None, counted: None, asker, tenure: NOT_BEGUN, node }
     }
 
     /// How a call ends whose asker has ended before it: what it had is given back or, if the asker held it,
     /// gone.
+    #[cold]
     fn orphaned(&self) -> Outcome {
         match (&self.over_high, &self.kind) {
             (Some((Outcome::Block(_), _)), _) => Outcome::NoBlock,
@@ -191,15 +195,20 @@ impl<O: Asks> Manager<O> {
         if !self.has_node(call.node) {
             return Step::Done(Outcome::BadId(BadId::Node(call.node)));
         }
-        match (self.owners.tenure(call.asker), call.tenure) {
-            (Some(tenure), None) => call.tenure = Some(tenure),
-            (Some(tenure), Some(begun)) if tenure == begun => {}
-            (None, None) => return Step::Done(Outcome::BadId(BadId::Mm(call.asker))),
-            (_, Some(_)) => {
-                if let Some(slow) = call.slow.take() {
-                    self.slow_orphaned(&slow);
+        let tenure = self.owners.tenure(call.asker);
+        if tenure != Some(call.tenure) {
+            match tenure {
+                Some(tenure) if call.tenure == NOT_BEGUN => call.tenure = tenure,
+                None if call.tenure == NOT_BEGUN => {
+                    return Step::Done(Outcome::BadId(BadId::Mm(call.asker)));
                 }
-                return Step::Done(call.orphaned());
+                // What it had under way went with its asker.
+                Some(_) | None => {
+                    if let Some(slow) = call.slow.take() {
+                        self.slow_orphaned(&slow);
+                    }
+                    return Step::Done(call.orphaned());
+                }
             }
         }
         let memcg = self.owners.asks(call.asker);
@@ -237,7 +246,7 @@ impl<O: Asks> Manager<O> {
         self.leave_queue(counted);
         // Freed pages go to some CPU's lists.
         let cpu = if self.has_cpu(cpu) { cpu } else { Cpu(0) };
-        if tenure.is_none() || self.owners.tenure(asker) != tenure {
+        if self.owners.tenure(asker) != Some(tenure) {
             // What its asker held went with the asker, whose name may be another's by now.
             if let Some(slow) = slow {
                 self.slow_orphaned(&slow);

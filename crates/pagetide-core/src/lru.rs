@@ -48,7 +48,9 @@ impl<O: Owners> Manager<O> {
         let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].add);
         for pfn in batch.drain(..) {
             self.lruvec_add(pfn);
-            self.note_culled(pfn);
+            if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
+                self.note_culled(pfn);
+            }
         }
         self.lru_batches[cpu.idx()].add = batch;
     }

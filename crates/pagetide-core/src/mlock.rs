@@ -25,6 +25,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// A locked mapping maps the page (Linux `mlock_folio`).
+    #[cold]
     pub(crate) fn mlock_page(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         if page.has(PageFlags::MLOCKED) {
@@ -86,6 +87,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// A page came to the unevictable list: it is no longer active (Linux `lru_add_fn`).
+    #[cold]
     pub(crate) fn note_culled(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         if page.place == Place::Unevictable {

@@ -295,7 +295,7 @@ impl Manager<Slots> {
         let at = Slot { owner: ctx.asker.0, index: get.index, store: Store::Swap };
         loop {
             let Some(entry) = self.owners.entry(at) else {
-                let page = BadId::Page(VmaId(at.owner), at.index.into());
+                let page = BadId::Page(VmaId(at.owner));
                 return Step::Done(Outcome::BadId(page));
             };
             let done = match entry.load() {

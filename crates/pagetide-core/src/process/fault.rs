@@ -12,6 +12,7 @@
 mod huge;
 mod swap_in;
 
+use crate::bad_id::BadId;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Sleep, Step};
@@ -24,6 +25,7 @@ use crate::outcome::Outcome;
 use crate::owners::{Slot, Store};
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
+use crate::process::ids::NOT_BEGUN;
 use crate::process::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD};
 use crate::process::readahead::Window;
 use crate::process::Machine;
@@ -40,8 +42,8 @@ pub struct Fault {
     vma: VmaId,
     page: u64,
     write: bool,
-    /// When the mapping was born: another may have its id later.
-    pub(super) born: Option<u64>,
+    /// When the mapping was born, once the fault has begun: another may have its id later.
+    pub(super) born: u64,
     stage: Stage,
     /// Second attempt after the lock was dropped (Linux `FAULT_FLAG_TRIED`).
     tried: bool,
@@ -119,7 +121,7 @@ impl Fault {
             vma,
             page,
             write,
-            born: None,
+            born: NOT_BEGUN,
             stage: Stage::Start,
             tried: false,
             dropped_lock: false,
@@ -131,9 +133,9 @@ impl Fault {
         }
     }
 
-    /// The page that it is for.
-    pub(super) fn names(&self) -> (VmaId, u64) {
-        (self.vma, self.page)
+    #[inline(always)]
+    pub(super) fn vma(&self) -> VmaId {
+        self.vma
     }
 
     /// The fault is over: its entry maps the page.
@@ -188,10 +190,16 @@ impl Machine {
         fault.dropped_lock = false;
         fault.looked = false;
         fault.read_alone = false;
-        if !self.owners.vmas[fault.vma.idx()].alive {
+        let Some(vma) = self.owners.vmas.get_mut(fault.vma.idx()) else {
+            return Some(Step::Done(Outcome::BadId(BadId::Vma(fault.vma))));
+        };
+        if !vma.alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
-        let vma = &mut self.owners.vmas[fault.vma.idx()];
+        if fault.page >= vma.len() {
+            return Some(Step::Done(Outcome::BadId(BadId::Page(fault.vma))));
+        }
+        fault.born = vma.born;
         if fault.page >= vma.grown {
             // Linux: brk() or another mmap() that is merged with this one, just before.
             let pad = self.mem.page_size.pages_in(HEAP_TOP_PAD);
@@ -316,10 +324,13 @@ impl Machine {
 
     /// Maps `pfn` where nothing or a swap entry was.
     fn map_page(&mut self, vma: VmaId, page: u64, pfn: Pfn, dirty: bool) {
-        self.set_pte(vma, page, Pte::map(pfn, dirty));
-        self.owners.vmas[vma.idx()].nr_present += 1;
+        let mapping = &mut self.owners.vmas[vma.idx()];
+        mapping.ptes[page as usize] = Pte::map(pfn, dirty);
+        mapping.nr_present += 1;
+        self.mem.work.ptes_set += 1;
+        let locked = mapping.locked.contains(page);
         self.page_add_rmap(pfn);
-        if self.owners.vmas[vma.idx()].locked.contains(page) {
+        if locked {
             self.mlock_page(pfn);
         }
         self.mem.work.rmap_walks += 1;
@@ -638,10 +649,10 @@ impl Machine {
     /// Group of an address space; of one that has ended, as long as nobody else has its id.
     ///
     /// # Errors
-    /// [`BadId::Mm`](crate::bad_id::BadId::Mm) if there never was such an address space.
-    pub fn mm_memcg(&self, mm: crate::process::MmId) -> Result<MemcgId, crate::bad_id::BadId> {
+    /// [`BadId::Mm`] if there never was such an address space.
+    pub fn mm_memcg(&self, mm: crate::process::MmId) -> Result<MemcgId, BadId> {
         let found = self.owners.mms.get(mm.idx()).map(|mm| mm.memcg);
-        found.ok_or(crate::bad_id::BadId::Mm(mm))
+        found.ok_or(BadId::Mm(mm))
     }
 }
 

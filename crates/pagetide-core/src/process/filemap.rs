@@ -14,6 +14,7 @@ use crate::gfp::Gfp;
 use crate::outcome::Outcome;
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
+use crate::process::ids::NOT_BEGUN;
 use crate::process::readahead::{ReadaheadState, Window};
 use crate::process::Machine;
 use crate::units::{Cpu, FileId, NodeId, Pfn};
@@ -26,8 +27,8 @@ pub const BIO_MAX_PAGES: u32 = 256;
 #[derive(Clone, Debug)]
 pub struct FileRead {
     pub(super) file: FileId,
-    /// When the file was born: another may have its id later.
-    pub(super) born: Option<u64>,
+    /// When the file was born, once the call has begun: another may have its id later.
+    pub(super) born: u64,
     pub(super) pos: u64,
     end: u64,
     window: Option<Window>,
@@ -45,8 +46,8 @@ pub struct FileRead {
 #[derive(Clone, Debug)]
 pub struct FileWrite {
     pub(super) file: FileId,
-    /// When the file was born: another may have its id later.
-    pub(super) born: Option<u64>,
+    /// When the file was born, once the call has begun: another may have its id later.
+    pub(super) born: u64,
     pub(super) pos: u64,
     end: u64,
     waiting: Option<Pfn>,
@@ -62,7 +63,7 @@ impl FileRead {
     pub(crate) fn new(file: FileId, offset: u64, len: u64, readahead: ReadaheadState) -> FileRead {
         FileRead {
             file,
-            born: None,
+            born: NOT_BEGUN,
             pos: offset,
             end: offset.saturating_add(len),
             window: None,
@@ -80,7 +81,7 @@ impl FileWrite {
     pub(crate) fn new(file: FileId, offset: u64, len: u64) -> FileWrite {
         FileWrite {
             file,
-            born: None,
+            born: NOT_BEGUN,
             pos: offset,
             end: offset.saturating_add(len),
             waiting: None,

@@ -11,6 +11,7 @@
 //!
 //! Invariant: an id is free exactly when its entry says that it is gone.
 
+use super::fault::Fault;
 use super::page_table::{Backing, Vma, VmaId};
 use super::request::Request;
 use super::{Machine, MmId, Processes};
@@ -92,21 +93,30 @@ impl fmt::Display for MapError {
 
 impl core::error::Error for MapError {}
 
+/// What a request has that has not begun instead of the age of what it names.
+pub(super) const NOT_BEGUN: u64 = u64::MAX;
+
 impl Processes {
-    /// When what a request names was born. `Err`: how the request ends, as there is no such thing.
-    fn named_by(&self, request: &Request) -> Result<u64, BadId> {
-        match request {
-            Request::Fault(fault) => {
-                let (vma, page) = fault.names();
-                let mapping = self.vmas.get(vma.idx()).ok_or(BadId::Vma(vma))?;
-                match mapping.alive && page >= mapping.len() {
-                    true => Err(BadId::Page(vma, page)),
-                    false => Ok(mapping.born),
-                }
+    /// Whether a fault's mapping is the one that it began with, if it has begun.
+    #[inline(always)]
+    fn fault_goes_on(&self, fault: &Fault) -> Result<(), Outcome> {
+        let is_same = |vma: &Vma| vma.born == fault.born;
+        match fault.born == NOT_BEGUN || self.vmas.get(fault.vma().idx()).is_some_and(is_same) {
+            true => Ok(()),
+            // Somebody else's now.
+            false => Err(Outcome::NoMemory),
+        }
+    }
+
+    /// Whether a file is there and, if a request for it has begun, is the one that it began with.
+    fn file_goes_on(&self, file: FileId, begun: &mut u64) -> Result<(), Outcome> {
+        match self.born_of_file(file) {
+            Ok(born) if *begun == NOT_BEGUN || *begun == born => {
+                *begun = born;
+                Ok(())
             }
-            Request::Read(read) => self.born_of_file(read.file),
-            Request::Write(write) => self.born_of_file(write.file),
-            Request::KernelAlloc(_) => Ok(0),
+            Err(id) if *begun == NOT_BEGUN => Err(Outcome::BadId(id)),
+            Ok(_) | Err(_) => Err(Outcome::IoError),
         }
     }
 
@@ -117,30 +127,22 @@ impl Processes {
 }
 
 impl Machine {
-    /// Whether a request can go on: its task is there, and what it named when it began is, too.
+    /// Whether a request can go on: what it named when it began is there.
     ///
     /// # Errors
     /// How it ends otherwise.
+    #[inline(always)]
     pub(super) fn check_request(&self, request: &mut Request) -> Result<(), Outcome> {
-        let begun = request.born();
-        let found = self.owners.named_by(request);
-        match (found, begun) {
-            (Ok(born), None) => {
-                if let Request::Write(write) = request {
-                    if self.mem.page_size.pages_for(write.end()) > MAX_INDEX {
-                        return Err(Outcome::Refused(Errno::Efbig));
-                    }
+        match request {
+            Request::Fault(fault) => self.owners.fault_goes_on(fault),
+            Request::Read(read) => self.owners.file_goes_on(read.file, &mut read.born),
+            Request::Write(write) => {
+                if self.mem.page_size.pages_for(write.end()) > MAX_INDEX {
+                    return Err(Outcome::Refused(Errno::Efbig));
                 }
-                request.set_born(born);
-                Ok(())
+                self.owners.file_goes_on(write.file, &mut write.born)
             }
-            (Ok(born), Some(begun)) if born == begun => Ok(()),
-            (Err(id), None) => Err(Outcome::BadId(id)),
-            // Gone meanwhile, and perhaps somebody else's now.
-            (_, Some(_)) => Err(match request {
-                Request::Fault(_) | Request::KernelAlloc(_) => Outcome::NoMemory,
-                Request::Read(_) | Request::Write(_) => Outcome::IoError,
-            }),
+            Request::KernelAlloc(_) => Ok(()),
         }
     }
 

@@ -41,6 +41,8 @@ impl LockedPages {
     }
 
     /// The range that a page is in, or where one with it would be.
+    #[cold]
+    #[inline(never)]
     fn find(&self, page: u64) -> Result<usize, usize> {
         let at = self.0.partition_point(|range| range.end <= page);
         match self.0.get(at) {
@@ -137,7 +139,7 @@ impl Machine {
         self.check_cpu(cpu)?;
         let len = self.living_vma(vma)?.len();
         let end = first.checked_add(nr).filter(|&end| end <= len);
-        let end = end.ok_or(BadId::Page(vma, first.saturating_add(nr)))?;
+        let end = end.ok_or(BadId::Page(vma))?;
         // Pages in the CPU's batches get to their lists first, and from there to the right one.
         self.lru_add_drain(cpu);
         for edge in [first, end] {
@@ -185,7 +187,7 @@ impl Machine {
         let pte = *usize::try_from(page)
             .ok()
             .and_then(|at| mapping.ptes.get(at))
-            .ok_or(BadId::Page(vma, page))?;
+            .ok_or(BadId::Page(vma))?;
         if pte.touched(write).is_none() || pte.is_zero_page() {
             return Err(PinError::NotPresent);
         }

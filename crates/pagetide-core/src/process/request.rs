@@ -25,28 +25,6 @@ pub enum Request {
     KernelAlloc(KernelAlloc),
 }
 
-impl Request {
-    /// When what it names was born, as far as it has begun.
-    pub(super) fn born(&self) -> Option<u64> {
-        match self {
-            Request::Fault(fault) => fault.born,
-            Request::Read(read) => read.born,
-            Request::Write(write) => write.born,
-            Request::KernelAlloc(_) => None,
-        }
-    }
-
-    /// It begins.
-    pub(super) fn set_born(&mut self, born: u64) {
-        match self {
-            Request::Fault(fault) => fault.born = Some(born),
-            Request::Read(read) => read.born = Some(born),
-            Request::Write(write) => write.born = Some(born),
-            Request::KernelAlloc(_) => {}
-        }
-    }
-}
-
 impl Call {
     /// A page fault of `mm` on a page of one of its mappings, for a task that runs on `node`.
     pub fn fault(mm: MmId, node: NodeId, vma: VmaId, page: u64, write: bool) -> Call {

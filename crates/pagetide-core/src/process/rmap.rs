@@ -233,6 +233,7 @@ impl Owners for Processes {
         mm.memcg
     }
 
+    #[inline]
     fn tenure(&self, asker: Asker) -> Option<u64> {
         self.mms.get(asker.idx()).filter(|mm| !mm.exited).map(|mm| mm.born)
     }
@@ -251,6 +252,7 @@ impl Owners for Processes {
         }
     }
 
+    #[inline]
     fn take_over_high(&mut self, asker: Asker) -> u64 {
         self.mms.get_mut(asker.idx()).map_or(0, |mm| core::mem::take(&mut mm.nr_over_high))
     }

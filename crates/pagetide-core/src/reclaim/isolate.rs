@@ -147,10 +147,11 @@ impl<O: Owners> Manager<O> {
         let page = &mut self.mem.pages[pfn.idx()];
         page.place = Place::Allocated;
         let (active, memcg, node) = (page.has(PageFlags::ACTIVE), page.memcg, page.node());
-        let nr = page.nr_pages();
+        let (nr, locked) = (page.nr_pages(), page.has(PageFlags::MLOCKED));
         self.lruvec_add(pfn);
-        self.note_culled(pfn);
-        if active && !self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
+        if locked {
+            self.note_culled(pfn);
+        } else if active {
             self.workingset_age_nonresident(memcg, node, nr);
         }
     }
