@@ -95,7 +95,8 @@ impl<O: Asks, W: World> Executor<O, W> {
         answer
     }
 
-    /// Runs a call to its end.
+    /// Runs a call to its end. Not for owners who have somebody killed when memory runs out
+    /// ([`World::kill`]) and wait for that: the call would wait, too, for as long as it is run.
     pub fn run(&mut self, call: &mut Call<O::Request>, cpu: Cpu) -> Outcome {
         loop {
             match self.step(call, cpu) {
@@ -146,8 +147,9 @@ impl<O: Asks, W: World> Executor<O, W> {
 
     /// Sleeps until a token is woken or it is so late. Call it after [`Executor::step`] has said so.
     pub fn sleep(&mut self, token: Token, until: Nanos) {
+        // Another call has been run since: the token may have been woken meanwhile. Step, and see.
         if self.awaited != Some(token) {
-            self.await_token(Some(token));
+            return;
         }
         while !self.is_woken {
             let now = self.world.now();

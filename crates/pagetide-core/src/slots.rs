@@ -6,7 +6,7 @@
 //! pages away only while nobody has them pinned. A page that is not there is asked for with [`Call::get`].
 //!
 //! Invariant: a present entry's frame names the entry back (`Page::{mapping, index}`) and has a `mapcount`
-//! of 1; an entry with a pin is present.
+//! of 1. A thread that has a pin got it while the page was present, and it stays so until the pin ends.
 
 use crate::audit::violation::{check, Violation};
 use crate::bad_id::BadId;
@@ -38,6 +38,8 @@ const YOUNG: u64 = 1 << 62;
 const DIRTY: u64 = 1 << 61;
 const MOVING: u64 = 1 << 60;
 const SWAPPED: u64 = 1 << 59;
+/// Its page is there and no thread may have it yet: it is being zeroed, or its tenant removed.
+const HELD: u64 = 1 << 58;
 const PIN: u64 = 1 << 32;
 const PINS: u64 = (1 << 24) - 1;
 const WHERE: u64 = u32::MAX as u64;
@@ -48,7 +50,7 @@ const fn pins(word: u64) -> u64 {
 
 /// One page of a tenant, as its threads and the manager see it.
 ///
-/// Bits: 0-31 the frame, or the slot of swap; 32-55 pins; 59 in swap; 60 on its way to another frame; 61
+/// Bits: 0-31 the frame, or the slot of swap; 32-55 pins; 58 not for threads yet; 59 in swap; 60 on its way to another frame; 61
 /// written, and writable without asking; 62 used since last asked; 63 there.
 #[derive(Debug, Default)]
 pub struct Entry(AtomicU64);
@@ -61,7 +63,7 @@ impl Entry {
     pub fn pin(&self, write: bool) -> Option<Pfn> {
         let was = self.0.fetch_add(PIN, Ordering::Acquire);
         let wanted = if write { PRESENT | DIRTY } else { PRESENT };
-        if was & wanted != wanted {
+        if was & wanted != wanted || pins(was) >= PINS / 2 {
             self.0.fetch_sub(PIN, Ordering::Release);
             return None;
         }
@@ -71,11 +73,14 @@ impl Entry {
         Some(Pfn((was & WHERE) as u32))
     }
 
-    /// Ends a pin; what was written to the page before is written.
+    /// Ends a pin; what was written to the page before is written. Without a pin it does nothing.
     #[inline]
     pub fn unpin(&self) {
         let was = self.0.fetch_sub(PIN, Ordering::Release);
-        debug_assert!(pins(was) > 0, "nobody has the page pinned");
+        if pins(was) == 0 {
+            self.0.fetch_add(PIN, Ordering::Release);
+            debug_assert!(false, "nobody has the page pinned");
+        }
     }
 
     /// Whether the page is in memory, at this moment.
@@ -94,6 +99,20 @@ impl Entry {
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, keeping_pins)
     }
 
+    /// A page that is held becomes one that threads may have.
+    fn publish(&self) {
+        let _ = self.change(|was| (was & HELD != 0).then_some(was & !HELD | PRESENT));
+    }
+
+    /// Keeps threads from a page that none has pinned. Says whether none has.
+    fn hold(&self) -> bool {
+        let held = self.change(|was| match was & PRESENT != 0 {
+            true => (pins(was) == 0).then_some(was & !PRESENT | HELD),
+            false => Some(was),
+        });
+        held.is_ok()
+    }
+
     /// Makes the entry that of a frame, pinned once.
     fn map_pinned(&self, pfn: Pfn, write: bool) {
         let dirty = if write { DIRTY } else { 0 };
@@ -104,10 +123,11 @@ impl Entry {
     fn load(&self) -> State {
         let word = self.0.load(Ordering::Acquire);
         let place = (word & WHERE) as u32;
-        match word & (PRESENT | MOVING | SWAPPED) {
+        match word & (PRESENT | MOVING | SWAPPED | HELD) {
             PRESENT => State::There { pfn: Pfn(place), dirty: word & DIRTY != 0 },
             MOVING => State::Moving(Pfn(place)),
             SWAPPED => State::InSwap(SwapSlot(place)),
+            HELD => State::Held(Pfn(place)),
             _ => State::Empty,
         }
     }
@@ -124,6 +144,8 @@ enum State {
     InSwap(SwapSlot),
     /// The page leaves this frame.
     Moving(Pfn),
+    /// The page is in a frame, and no thread may have it yet.
+    Held(Pfn),
 }
 
 /// A tenant. Its number is used again when it is gone; this names it and no other.
@@ -151,6 +173,8 @@ pub enum TenantError {
     TooLarge,
     /// Somebody has a page of its pinned.
     Pinned,
+    /// There is no such CPU.
+    NoCpu,
 }
 
 impl core::fmt::Display for TenantError {
@@ -160,6 +184,7 @@ impl core::fmt::Display for TenantError {
             TenantError::NoTenant => "there is no such tenant",
             TenantError::TooLarge => "a tenant has at most 4294967295 pages",
             TenantError::Pinned => "a page of the tenant is pinned",
+            TenantError::NoCpu => "there is no such CPU",
         })
     }
 }
@@ -205,6 +230,7 @@ pub struct Get {
     write: bool,
     begun: bool,
     major: bool,
+    fresh: bool,
 }
 
 impl Call {
@@ -212,7 +238,7 @@ impl Call {
     /// [`Outcome::Got`], the page pinned once ([`Entry::unpin`] ends that), or as [`Outcome::NoMemory`],
     /// nobody being killed for it, [`Outcome::IoError`], or [`Outcome::BadId`].
     pub fn get(tenant: TenantId, node: NodeId, index: u32, write: bool) -> Call {
-        let get = Get { tenant, index, write, begun: false, major: false };
+        let get = Get { tenant, index, write, begun: false, major: false, fresh: false };
         Call::of_owner(tenant.asker, node, get)
     }
 }
@@ -248,21 +274,26 @@ impl Manager<Slots> {
     /// Removes a tenant: its pages and slots of swap are free, and its number is used again.
     ///
     /// # Errors
-    /// [`TenantError::NoTenant`]; [`TenantError::Pinned`], and nothing has changed.
+    /// [`TenantError::NoTenant`], [`TenantError::NoCpu`]; [`TenantError::Pinned`], and nothing has changed.
     pub fn remove_tenant(&mut self, id: TenantId, cpu: Cpu) -> Result<Effects<'_>, TenantError> {
+        if !self.has_cpu(cpu) {
+            return Err(TenantError::NoCpu);
+        }
         let tenant = self.owners.tenant_mut(id.asker).filter(|tenant| tenant.born == id.born);
         let tenant = tenant.ok_or(TenantError::NoTenant)?;
-        if tenant.entries.iter().any(Entry::is_pinned) {
-            return Err(TenantError::Pinned);
-        }
         let memcg = tenant.memcg;
         let entries = tenant.entries.clone();
+        // From here on no thread gets a page of its.
+        if !entries.iter().all(Entry::hold) {
+            entries.iter().for_each(Entry::publish);
+            return Err(TenantError::Pinned);
+        }
         for entry in entries.iter() {
             let state = entry.load();
             let _ = entry.change(|_| Some(0));
             match state {
                 State::Empty | State::Moving(_) => {}
-                State::There { pfn, .. } => {
+                State::There { pfn, .. } | State::Held(pfn) => {
                     self.page_remove_rmap(pfn);
                     self.free_anon_page(pfn, cpu);
                 }
@@ -272,6 +303,7 @@ impl Manager<Slots> {
                 }
             }
         }
+        self.abandon_compactions(id.asker, cpu);
         self.owners.tenants[id.asker.idx()] = None;
         self.memcgs[memcg.idx()].nr_tasks -= 1;
         Ok(self.hand_out())
@@ -311,6 +343,11 @@ impl Manager<Slots> {
                     self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
                     Some(Step::Wait(Sleep::on_page(pfn)))
                 }
+                // Whatever zeroes it was carried out before this step.
+                State::Held(_) => {
+                    entry.publish();
+                    None
+                }
                 State::InSwap(slot) => self.get_from_swap(get, at, slot, slow, ctx),
                 State::Empty => self.get_fresh(get, at, slow, ctx),
             };
@@ -321,7 +358,11 @@ impl Manager<Slots> {
     }
 
     fn got(&self, get: &Get, pfn: Pfn, contents: Contents) -> Step<Outcome> {
-        let contents = if get.major { Contents::Read } else { contents };
+        let contents = match (get.major, get.fresh) {
+            (true, _) => Contents::Read,
+            (false, true) => Contents::Fresh,
+            (false, false) => contents,
+        };
         Step::Done(Outcome::Got(Got { frame: Frame::At(pfn), contents, major: get.major }))
     }
 
@@ -340,7 +381,7 @@ impl Manager<Slots> {
 
     fn get_fresh(
         &mut self,
-        get: &Get,
+        get: &mut Get,
         at: Slot,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
@@ -352,8 +393,11 @@ impl Manager<Slots> {
             Step::Done(Ok(pfn)) => pfn,
             Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
         };
+        let held = DIRTY | YOUNG | HELD | u64::from(pfn.0);
         match self.owners.entry(at) {
-            Some(entry) if entry.load() == State::Empty => entry.map_pinned(pfn, true),
+            Some(entry) if entry.load() == State::Empty => {
+                let _ = entry.change(|_| Some(held));
+            }
             // Somebody was faster.
             _ => {
                 self.discard_charged(ctx.cpu, pfn, ctx.memcg);
@@ -366,7 +410,9 @@ impl Manager<Slots> {
         self.page_add_rmap(pfn);
         self.mem.work.ptes_set += 1;
         self.folio_add_lru(ctx.cpu, pfn);
-        Some(self.got(get, pfn, Contents::Fresh))
+        get.fresh = true;
+        // The world zeroes it before the next step, which publishes it.
+        Some(Step::Continue)
     }
 
     fn get_from_swap(
@@ -418,7 +464,13 @@ impl Asks for Slots {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        manager.get_step(get, slow, ctx)
+        let step = manager.get_step(get, slow, ctx);
+        if let (Step::Done(_), Some(slow)) = (step, slow.take_if(|_| matches!(step, Step::Done(_))))
+        {
+            // Somebody else has brought the page meanwhile.
+            manager.slow_given_up(&slow, ctx.asker, ctx.cpu);
+        }
+        step
     }
 }
 
@@ -447,11 +499,15 @@ impl Owners for Slots {
     fn unmap(&mut self, at: Slot, _mapcount: u16, to: Gone) -> Unmapped {
         let Some(entry) = self.entry(at) else { return Unmapped::default() };
         let was = entry.change(|was| {
-            let is_free = was & PRESENT != 0 && pins(was) == 0;
-            is_free.then_some(match to {
+            let is_free = was & (PRESENT | HELD) != 0 && (was & HELD != 0 || pins(was) == 0);
+            if !is_free {
+                return None;
+            }
+            Some(match to {
                 Gone::Swapped(slot) => SWAPPED | u64::from(slot.0),
                 Gone::Moving(from) => MOVING | was & DIRTY | u64::from(from.0),
-                Gone::Unmapped => was,
+                // There is no other store.
+                Gone::Unmapped => return None,
             })
         });
         match was {
@@ -514,7 +570,7 @@ impl Owners for Slots {
             for (index, entry) in tenant.entries.iter().enumerate() {
                 match entry.load() {
                     State::Empty => {}
-                    State::There { pfn, .. } => {
+                    State::There { pfn, .. } | State::Held(pfn) => {
                         mapped += 1;
                         let page = &manager.mem.pages[pfn.idx()];
                         check!(
@@ -533,11 +589,6 @@ impl Owners for Slots {
                         "tenant {id} page {index}: waits for {pfn:?}, which stays"
                     ),
                 }
-                check!(
-                    !entry.is_pinned() || matches!(entry.load(), State::There { .. }),
-                    "tenant {id} page {index}: pinned and {:?}",
-                    entry.load()
-                );
             }
         }
         let counted: u64 = manager.mem.pages.iter().map(|page| u64::from(page.mapcount)).sum();

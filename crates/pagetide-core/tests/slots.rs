@@ -3,7 +3,7 @@
 
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::Config;
-use pagetide_core::effect::{Effect, Io};
+use pagetide_core::effect::{Effect, Io, Step};
 use pagetide_core::executor::{frame_of, Executor, World};
 use pagetide_core::manager::Manager;
 use pagetide_core::node::NodeSpec;
@@ -294,4 +294,61 @@ fn numbers_are_used_again() {
     pool.operation(99, 2, 2);
     assert_eq!(pool.tenants[2].id.asker(), id);
     (0..PAGES).for_each(|page| pool.access(2, page, false, false, Cpu(1)));
+}
+
+/// Until the world has zeroed a fresh page no thread gets at what its frame held before.
+#[test]
+fn a_fresh_page_is_nobodys_before_it_is_zeroed() {
+    let mut pool = Pool::new(1);
+    let entry = pool.tenants[0].entries.clone();
+    let mut call = Call::get(pool.tenants[0].id, NODE, 0, true);
+    let (step, effects) = pool.executor.manager.step(&mut call, Cpu(0), 0);
+    assert_eq!((step, entry[0].pin(false)), (Step::Continue, None));
+    assert!(effects.into_iter().any(|effect| matches!(effect, Effect::Zero { .. })));
+    let (step, effects) = pool.executor.manager.step(&mut call, Cpu(0), 0);
+    effects.discard();
+    let Step::Done(Outcome::Got(got)) = step else { panic!("{step:?}") };
+    assert_eq!(got.contents, Contents::Fresh);
+    assert!(entry[0].pin(true).is_some());
+}
+
+/// A tenant goes while a thread pins: the thread has the page, or the tenant is gone, not both.
+#[test]
+fn a_tenant_is_not_removed_under_a_pin() {
+    let mut pool = Pool::new(1);
+    for _ in 0..200 {
+        (0..4).for_each(|page| pool.access(2, page, true, false, Cpu(0)));
+        let (id, entries) = (pool.tenants[2].id, pool.tenants[2].entries.clone());
+        let start = std::sync::Barrier::new(2);
+        let (pinned, removed) = std::thread::scope(|scope| {
+            let pins = scope.spawn(|| {
+                start.wait();
+                entries[3].pin(false)
+            });
+            start.wait();
+            let removed = pool.executor.ask(|manager, todo| {
+                manager.remove_tenant(id, Cpu(0)).map(|effects| effects.drain_into(todo))
+            });
+            (pins.join().unwrap(), removed)
+        });
+        match (pinned, removed) {
+            (None, Ok(())) => {
+                pool.tenants.remove(2);
+                pool.add_tenant(2);
+            }
+            (Some(_), Err(TenantError::Pinned)) => entries[3].unpin(),
+            (None, Err(_)) => {}
+            (Some(_), removed) => panic!("pinned, and {removed:?}"),
+        }
+        pool.executor.manager.audit().unwrap();
+    }
+}
+
+/// Who shares the executor by a lock steps again when another has run its call meanwhile.
+#[test]
+fn a_wake_up_between_two_steps_is_not_lost() {
+    let mut pool = Pool::new(1);
+    let gone = pool.executor.world.now();
+    pool.executor.sleep(pagetide_core::effect::Token::Page(Pfn(0)), gone + 1_000_000_000);
+    assert!(pool.executor.world.now() < gone + 1_000_000, "nobody was asleep on that");
 }
