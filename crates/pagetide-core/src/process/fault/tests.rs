@@ -1,0 +1,61 @@
+use super::*;
+use crate::config::Config;
+use crate::node::NodeSpec;
+use crate::process::Call;
+use crate::units::{Cpu, NodeId, PAGE_SIZE};
+
+#[test]
+fn neighbours_mapped_before_count_as_hits_of_reading_around() {
+    let config = Config { read_ahead_pages: 0, fault_around_pages: 16, ..Config::default() };
+    let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
+    let file = machine.create_file(16 * PAGE_SIZE, true).unwrap();
+    let map = machine.mmap(mm, Backing::File(file), 16, Advice::Normal, false).unwrap();
+    let fault = |machine: &mut Machine, page| {
+        let mut call = Call::fault(mm, NodeId(0), map, page, false);
+        loop {
+            let (step, effects) = machine.step(&mut call, Cpu(0), 0);
+            effects.discard();
+            if step != Step::Continue {
+                return;
+            }
+        }
+    };
+    for page in (0..16).filter(|&page| page != 7) {
+        fault(&mut machine, page);
+    }
+    machine.owners.vmas[map.idx()].mmap_miss = 50;
+    fault(&mut machine, 7);
+    // 15 neighbours in the first attempt; they and the page itself when it is tried again.
+    assert_eq!(machine.owners.vmas[map.idx()].mmap_miss, 50 - 15 - 16);
+}
+
+#[test]
+fn a_fault_that_may_not_be_charged_for_fails_after_one_look() {
+    let mut machine =
+        Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default()).unwrap();
+    let memcg = machine.create_memcg("group".into(), Machine::ROOT).unwrap();
+    let mm = machine.create_mm(memcg).unwrap();
+    let file = machine.create_file(16 * PAGE_SIZE, true).unwrap();
+    let map = machine.mmap(mm, Backing::File(file), 16, Advice::Sequential, false).unwrap();
+    let fault = |machine: &mut Machine, page| {
+        let mut call = Call::fault(mm, NodeId(0), map, page, false);
+        for _ in 0..1000 {
+            let (step, effects) = machine.step(&mut call, Cpu(0), 0);
+            effects.discard();
+            if let Step::Done(outcome) = step {
+                return outcome;
+            }
+        }
+        panic!("a fault does not end");
+    };
+    // It has its page table.
+    assert!(matches!(fault(&mut machine, 0), Outcome::Got(got) if got.major));
+    machine.discard(map, 0, 16, Cpu(0)).unwrap().discard();
+    machine.write_group_control(memcg, "memory.max", "0").unwrap().1.discard();
+    machine.drop_pagecache(Cpu(0)).discard();
+    machine.drain_all_stock(memcg);
+    // As when somebody else has chosen it, and it does not know yet.
+    machine.owners.mms[mm.idx()].oom_victim = true;
+    assert_eq!(fault(&mut machine, 0), Outcome::NoMemory);
+}
