@@ -85,7 +85,9 @@ struct Tenant {
 }
 
 impl Pool {
-    /// Runs `f` on a page's bytes. `None`: no memory, or its bytes could not be read from swap.
+    /// Runs `f` on a page's bytes. `None`: no memory, its bytes could not be read from swap, or the tenant is
+    /// gone. Whoever misses has the lock until its page is there; to share it while a call sleeps, call
+    /// `Executor::step` and let go of the lock between two steps.
     fn with<T>(
         &self,
         of: &Tenant,

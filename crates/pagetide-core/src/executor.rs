@@ -147,9 +147,13 @@ impl<O: Asks, W: World> Executor<O, W> {
 
     /// Sleeps until a token is woken or it is so late. Call it after [`Executor::step`] has said so.
     pub fn sleep(&mut self, token: Token, until: Nanos) {
-        // Another call has been run since: the token may have been woken meanwhile. Step, and see.
         if self.awaited != Some(token) {
-            return;
+            // Another call has been run since, and the token may have been woken meanwhile. A sleep that has an
+            // end is slept; of others the next step says whether they are over.
+            if until == Nanos::MAX {
+                return;
+            }
+            self.await_token(Some(token));
         }
         while !self.is_woken {
             let now = self.world.now();

@@ -27,8 +27,9 @@ pub enum Contents {
     Read,
 }
 
-/// A page that a request yields. Nothing holds it there: the next step of anybody may take it away.
-/// If the task paid for being above `memory.high`, it may be gone by the end of the call.
+/// A page that a request yields. A tenant's is pinned ([`crate::slots`]). Nothing holds a process's: the next
+/// step of anybody may take it away, and if the task paid for being above `memory.high`, it may be gone by
+/// the end of the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Got {
     /// Where it is.
@@ -50,7 +51,7 @@ pub enum Outcome {
     Major,
     /// A read failed; the task gets SIGBUS or EIO.
     IoError,
-    /// No memory; the task has been or will be killed.
+    /// No memory. A process has been or will be killed, unless its owner has it fail; a tenant goes on.
     NoMemory,
     /// Kernel memory: the first frame of the block.
     Block(Pfn),
