@@ -30,7 +30,7 @@ fn seeds(nr: u64) -> std::ops::Range<u64> {
 fn whoever_reads_gets_what_was_last_written() {
     let mut nr_checked = 0;
     let mut met = [0; MET.len()];
-    for seed in seeds(40) {
+    for seed in seeds(100) {
         let storm = Storm::new(seed).rage(10_000);
         nr_checked += storm.world.contents.nr_checked;
         let vmstat = &storm.world.machine.mem.vmstat;
