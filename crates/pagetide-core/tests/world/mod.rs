@@ -50,6 +50,9 @@ pub struct World {
     /// Every n-th request fails; 0: none does.
     pub fail_every: u64,
     nr_io: u64,
+    /// A call may go on for ever, as a fault does in Linux on a page whose slot another group pays for that
+    /// has neither room nor anybody to kill: it is given up then.
+    pub may_starve: bool,
     /// Audit after every step (slow), or only when asked.
     pub audit: bool,
     /// The disk works while a call does, and not only while it waits.
@@ -79,6 +82,7 @@ impl World {
             killed: Vec::new(),
             fail_every: 0,
             nr_io: 0,
+            may_starve: false,
             audit: true,
             disk_works: false,
             disk_speed: 1,
@@ -309,10 +313,16 @@ impl World {
 
     /// Steps a call to its end; daemons and I/O run in between.
     pub fn drive(&mut self, call: &mut Call) -> Outcome {
-        for _ in 0..1_000_000 {
+        for _ in 0..if self.may_starve { 20_000 } else { 1_000_000 } {
             if let Some(outcome) = self.drive_once(call) {
                 return outcome;
             }
+        }
+        if self.may_starve {
+            let mut effects = Vec::new();
+            self.machine.cancel(call.clone(), CPU).drain_into(&mut effects);
+            self.carry_out(effects);
+            return Outcome::NoMemory;
         }
         panic!("a call does not end: livelock");
     }
