@@ -205,7 +205,7 @@ pub trait Owners: Sized {
         false
     }
 
-    // The next four are asked of owners that have stores of their own.
+    // The next five are asked of owners that have stores of their own.
 
     /// A page of an own store has been written to.
     fn dirtied(_manager: &mut Manager<Self>, _pfn: Pfn) {}

@@ -76,11 +76,9 @@ impl Entry {
     /// Ends a pin; what was written to the page before is written. Without a pin it does nothing.
     #[inline]
     pub fn unpin(&self) {
-        let was = self.0.fetch_sub(PIN, Ordering::Release);
-        if pins(was) == 0 {
-            self.0.fetch_add(PIN, Ordering::Release);
-            debug_assert!(false, "nobody has the page pinned");
-        }
+        let one_less = |was: u64| (pins(was) > 0).then(|| was - PIN);
+        let was = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, one_less);
+        debug_assert!(was.is_ok(), "nobody has the page pinned");
     }
 
     /// Whether the page is in memory, at this moment.
