@@ -7,6 +7,7 @@ pub mod contents;
 use contents::{Bytes, Contents, Transfer};
 use pagetide_core::daemon::{Daemon, Rest};
 use pagetide_core::effect::{Effect, Io, Sleep, Step, Token};
+use pagetide_core::memcg::Memcg;
 use pagetide_core::outcome::Contents as Held;
 use pagetide_core::outcome::Frame;
 use pagetide_core::outcome::Got;
@@ -51,7 +52,8 @@ pub struct World {
     pub fail_every: u64,
     nr_io: u64,
     /// A call may go on for ever, as a fault does in Linux on a page whose slot another group pays for that
-    /// has neither room nor anybody to kill: it is given up then.
+    /// has neither room nor anybody to kill (`pagefault_out_of_memory` retries): it is given up then, if there
+    /// is such a group.
     pub may_starve: bool,
     /// Audit after every step (slow), or only when asked.
     pub audit: bool,
@@ -319,6 +321,11 @@ impl World {
             }
         }
         if self.may_starve {
+            let is_stuck = |group: &Memcg| {
+                let full = group.memory.usage >= group.memory.max;
+                group.nr_tasks == 0 && group.swap.usage > 0 && full
+            };
+            assert!(self.machine.memcgs().iter().any(is_stuck), "a call does not end: livelock");
             let mut effects = Vec::new();
             self.machine.cancel(call.clone(), CPU).drain_into(&mut effects);
             self.carry_out(effects);
