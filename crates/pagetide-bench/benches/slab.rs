@@ -62,7 +62,7 @@ impl Objects for Ours {
     }
 
     fn rest(&mut self) {
-        self.kernel.machine.take_work();
+        self.kernel.executor.manager.take_work();
     }
 }
 
@@ -200,12 +200,12 @@ fn round_robins(c: &mut Criterion) {
             for at in 0..2 * PAIRS {
                 if at == PAIRS {
                     objects.rest();
-                    objects.ours.kernel.machine.take_work();
+                    objects.ours.kernel.executor.manager.take_work();
                 }
                 let object = objects.get();
                 objects.put(object);
             }
-            let drains = objects.ours.kernel.machine.take_work().objcg_drains;
+            let drains = objects.ours.kernel.executor.manager.take_work().objcg_drains;
             println!("slab_round_robin_{size}/{name}: {drains} drains in {PAIRS} pairs");
             pair(c, &format!("slab_round_robin_{size}"), &name, objects);
         }

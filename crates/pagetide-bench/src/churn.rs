@@ -42,7 +42,7 @@ pub fn held(memory: u64, size: u32, count: usize, slub: SlubPolicy) -> Held {
     let mut random = Random(1);
     let mut live: Vec<_> = (0..count).map(|_| kernel.alloc(payer, CPU)).collect();
     let ratio = |kernel: &Kernel| {
-        let usage = kernel.machine.slab_usage(kernel.cache);
+        let usage = kernel.executor.manager.slab_usage(kernel.cache);
         assert_eq!(usage.active_objs, (count / 10) as u64);
         usage.bytes as f64 / usage.active_bytes as f64
     };

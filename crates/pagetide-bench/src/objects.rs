@@ -5,15 +5,14 @@
 //!
 //! Invariant: the machine is large enough, so that an object is always to be had.
 
+use crate::driver::NoBytes;
 use pagetide_core::config::Config;
-use pagetide_core::effect::Step;
+use pagetide_core::executor::Executor;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::Call;
-use pagetide_core::process::Machine;
-use pagetide_core::process::MmId;
+use pagetide_core::process::{Call, Machine, MmId, Processes};
 use pagetide_core::slab::{CacheSpec, Object};
 use pagetide_core::units::{CacheId, Cpu, MemcgId, NodeId};
 
@@ -26,8 +25,8 @@ pub struct Payer {
 
 /// A machine of one node and one CPU.
 pub struct Kernel {
-    /// The machine.
-    pub machine: Machine,
+    /// Runs the machine, which is its manager.
+    pub executor: Executor<Processes, NoBytes>,
     /// Its cache.
     pub cache: CacheId,
 }
@@ -40,24 +39,25 @@ impl Kernel {
         let name = String::from("object");
         let spec = CacheSpec { name, object_size: size, reclaimable: false, account: true };
         let cache = machine.create_cache(spec).expect("the cache is possible");
-        Kernel { machine, cache }
+        Kernel { executor: Executor::new(machine, NoBytes::default(), Cpu(0)), cache }
     }
 
     /// A task in a new group.
     pub fn group(&mut self) -> Payer {
-        let memcg = self.machine.create_memcg("group".into(), ROOT).expect("there is room");
+        let memcg =
+            self.executor.manager.create_memcg("group".into(), ROOT).expect("there is room");
         self.task(memcg)
     }
 
     /// A task of a group.
     pub fn task(&mut self, memcg: MemcgId) -> Payer {
-        Payer { mm: self.machine.create_mm(memcg).unwrap(), memcg }
+        Payer { mm: self.executor.manager.create_mm(memcg).unwrap(), memcg }
     }
 
     /// An object, for which the group of `payer` pays.
     #[inline(always)]
     pub fn alloc(&mut self, payer: Payer, cpu: Cpu) -> Object {
-        match self.machine.kmem_cache_alloc(self.cache, payer.memcg, false, cpu) {
+        match self.executor.manager.kmem_cache_alloc(self.cache, payer.memcg, false, cpu) {
             Some(object) => object,
             None => self.alloc_slow(payer.mm, cpu),
         }
@@ -67,20 +67,15 @@ impl Kernel {
     #[inline(never)]
     fn alloc_slow(&mut self, mm: MmId, cpu: Cpu) -> Object {
         let mut call = Call::kmem_alloc(mm, NodeId(0), self.cache, false, Gfp::KERNEL);
-        loop {
-            let (step, effects) = self.machine.step(&mut call, cpu, 0);
-            effects.discard();
-            match step {
-                Step::Done(Outcome::Object(object)) => return object,
-                Step::Done(other) => panic!("the machine is too small: {other:?}"),
-                Step::Continue | Step::Wait(_) => {}
-            }
+        match self.executor.run(&mut call, cpu) {
+            Outcome::Object(object) => object,
+            other => panic!("the machine is too small: {other:?}"),
         }
     }
 
     /// Gives an object back.
     #[inline(always)]
     pub fn free(&mut self, object: Object, cpu: Cpu) {
-        self.machine.kmem_cache_free(self.cache, object, cpu).expect("it was allocated");
+        self.executor.manager.kmem_cache_free(self.cache, object, cpu).expect("it was allocated");
     }
 }

@@ -15,8 +15,8 @@ fn owner_share(size: u32, slab_owners: SlabOwners) -> f64 {
     for _ in 0..COUNT {
         kernel.alloc(payer, Cpu(0));
     }
-    let objects = kernel.machine.slab_usage(kernel.cache);
-    let all = kernel.machine.total_slab_usage();
+    let objects = kernel.executor.manager.slab_usage(kernel.cache);
+    let all = kernel.executor.manager.total_slab_usage();
     (all.bytes - objects.bytes) as f64 / objects.active_bytes as f64
 }
 
