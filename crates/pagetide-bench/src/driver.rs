@@ -3,53 +3,20 @@
 //!
 //! I/O ends at once. While a daemon is awake it makes a step for each of the task's.
 
+use crate::no_bytes::NoBytes;
 use pagetide_core::config::Config;
 use pagetide_core::daemon::Daemon;
-use pagetide_core::effect::{Effect, Io};
-use pagetide_core::executor::{Executor, World};
+use pagetide_core::executor::Executor;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Call, Machine, MmId, Processes, Touch};
-use pagetide_core::units::{Asker, Cpu, Nanos, NodeId, PAGE_SIZE};
+use pagetide_core::units::{Cpu, NodeId, PAGE_SIZE};
 use pagetide_core::work::Work;
 
 const TASK_CPU: Cpu = Cpu(0);
 const DAEMON_CPU: Cpu = Cpu(1);
 const NODE: NodeId = NodeId(0);
-
-/// Virtual nanoseconds from one look at the clock to the next.
-const TICK: Nanos = 1_000;
-
-/// A world without bytes, whose stores are done before they are asked.
-#[derive(Debug, Default)]
-pub struct NoBytes {
-    now: Nanos,
-}
-
-impl World for NoBytes {
-    fn now(&mut self) -> Nanos {
-        self.now += TICK;
-        self.now
-    }
-
-    fn submit(&mut self, _io: Io) -> Option<bool> {
-        Some(true)
-    }
-
-    fn ended(&mut self, patience: Nanos) -> Option<(Io, bool)> {
-        self.now += patience.min(1_000_000);
-        None
-    }
-
-    fn move_bytes(&mut self, _effect: Effect) -> bool {
-        true
-    }
-
-    fn kill(&mut self, asker: Asker) {
-        panic!("the machine is too small for the bench: {asker:?} is to end");
-    }
-}
 
 /// A machine with one address space to begin with, and what runs it.
 pub struct Driver {

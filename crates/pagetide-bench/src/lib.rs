@@ -8,5 +8,6 @@
 pub mod churn;
 pub mod clock;
 pub mod driver;
+pub mod no_bytes;
 pub mod objects;
 pub mod stream;

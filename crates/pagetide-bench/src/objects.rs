@@ -5,7 +5,7 @@
 //!
 //! Invariant: the machine is large enough, so that an object is always to be had.
 
-use crate::driver::NoBytes;
+use crate::no_bytes::NoBytes;
 use pagetide_core::config::Config;
 use pagetide_core::executor::Executor;
 use pagetide_core::gfp::Gfp;

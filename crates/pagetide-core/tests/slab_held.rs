@@ -2,6 +2,8 @@
 
 #[path = "../../pagetide-bench/src/churn.rs"]
 mod churn;
+#[path = "../../pagetide-bench/src/no_bytes.rs"]
+mod no_bytes;
 #[allow(dead_code)] // benches use the rest
 #[path = "../../pagetide-bench/src/objects.rs"]
 mod objects;
