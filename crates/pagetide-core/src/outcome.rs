@@ -21,9 +21,9 @@ pub enum Frame {
 pub enum Contents {
     /// Zeroes, by [`Effect::Zero`](crate::effect::Effect::Zero).
     Fresh,
-    /// What was there: the page was in memory.
+    /// What was there: the page was in memory, or another request read it while this one waited.
     Kept,
-    /// What was read from a disk for this request, or for one that it waited for.
+    /// What was read from a disk for this request.
     Read,
 }
 
