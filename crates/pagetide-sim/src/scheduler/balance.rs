@@ -94,7 +94,10 @@ impl Scheduler {
         if own >= most || own >= average || is_close {
             return None;
         }
-        Some((busiest, (most - average).min(average - own)))
+        // A queue below the average, while a heavy task has a third CPU to itself, gives as much as is
+        // wanted: Linux subtracts without a sign.
+        let above = most.checked_sub(average).unwrap_or(u64::MAX);
+        Some((busiest, above.min(average - own)))
     }
 
     /// Takes waiting tasks of `from`, the one that has been off a CPU longest first, until their

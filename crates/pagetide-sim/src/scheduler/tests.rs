@@ -96,6 +96,21 @@ fn three_hogs_on_two_cpus_take_turns() {
     assert!(moves >= 40, "{moves} moves");
 }
 
+/// The tasks that wait are on a queue that is lighter than the average, as a third CPU has a heavy task.
+#[test]
+fn a_light_queue_is_taken_from_while_a_heavy_task_runs_elsewhere() {
+    let mut scheduler = Scheduler::new(3);
+    awake(&mut scheduler, 0, -20, Some(0..1));
+    awake(&mut scheduler, 1, 10, Some(1..2));
+    awake(&mut scheduler, 2, 0, Some(2..3));
+    awake(&mut scheduler, 3, 0, Some(2..3));
+    run_hogs(&mut scheduler, 0, MS);
+    // As after sched_setaffinity: it may run beside the light one from now on.
+    scheduler.task_mut(3).allowed = 1..3;
+    run_hogs(&mut scheduler, MS, 1_000 * MS);
+    assert!(scheduler.stats(3).nr_migrations > 0, "it waits where it was");
+}
+
 #[test]
 fn equal_numbers_of_hogs_stay_where_they_are() {
     let mut scheduler = Scheduler::new(2);
@@ -406,7 +421,8 @@ fn random_histories_keep_the_promises() {
                 1 => Some(3..4),
                 _ => None,
             };
-            scheduler.add_task(task, (task as i8 % 5) - 2, allowed);
+            let nice = if task == 5 { -20 } else { (task as i8 % 5) - 2 };
+            scheduler.add_task(task, nice, allowed);
         }
         let mut history = Vec::new();
         for step in 0..40_000u64 {
@@ -418,6 +434,7 @@ fn random_histories_keep_the_promises() {
                 }
             }
             for cpu in (0..4).map(Cpu) {
+                scheduler.balance(cpu, now);
                 let Some(running) = scheduler.current(cpu) else {
                     continue;
                 };
