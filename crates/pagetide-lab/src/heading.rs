@@ -86,7 +86,7 @@ fn seeds(report: &Report) -> String {
     text
 }
 
-/// `2 CPUs, 2 GiB, rotating disk sda, 4 GiB swap on sda`.
+/// `2 CPUs, 2 GiB, sda (rotating), 4 GiB swap on sda`.
 fn machine(machine: &Machine) -> String {
     let mut parts = vec![match machine.cpus {
         1 => "1 CPU".to_owned(),
@@ -114,7 +114,7 @@ fn machine(machine: &Machine) -> String {
         }
     });
     for disk in &machine.disks {
-        parts.push(format!("{} disk {}", disk.model, disk.name));
+        parts.push(format!("{} ({})", disk.name, disk.model));
     }
     parts.push(match &machine.swap {
         None => "no swap".to_owned(),
@@ -201,7 +201,7 @@ mod tests {
                 "scenario   fake: A world that is not there\n\
                  version    pagetide {version}\n\
                  seeds      1 to 2 (2 repeats), case1: 1 finished\n\
-                 machine    2 CPUs, 2 GiB, rotating disk sda, 4 GiB swap on sda\n\
+                 machine    2 CPUs, 2 GiB, sda (rotating), 4 GiB swap on sda\n\
                  set        machine.memory=2G\n\
                  variants   default: as described\n           \
                             case1: vm.wmark_low_kbytes=16384\n\

@@ -24,7 +24,7 @@ fn the_table_states_what_was_run_and_compares() {
         "scenario   small: A reader on a small machine\n",
         &format!("version    pagetide {version}\n"),
         "seeds      7 to 9 (3 repeats)\n",
-        "machine    1 CPU, 64 MiB, ssd disk sda, no swap\n",
+        "machine    1 CPU, 64 MiB, sda (ssd), no swap\n",
         "early: vm.watermark_scale_factor=200\n",
         "reader.walltime",
         "pgscan_kswapd",
