@@ -4,7 +4,7 @@ use crate::cli::{CsvArgs, ImportArgs, TraceFormat};
 use crate::error::{CliError, ExitStatus};
 use crate::interrupt;
 use crate::printer::Printer;
-use pagetide_scenario::trace::{self, CsvOptions, Format, Maps, Options, Summary, TraceError};
+use pagetide_trace::{self as trace, CsvOptions, Format, Maps, Options, Summary, TraceError};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;

@@ -7,25 +7,28 @@
 //! all went well, and after an error nothing is left.
 
 mod csv;
+mod fold;
 mod lackey;
+pub mod maps;
 mod objects;
 mod oracle_general;
+mod regions;
 mod source;
 mod spool;
 mod target;
 
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
 pub use self::csv::CsvOptions;
+pub use self::maps::Maps;
 use self::source::Source;
 use self::spool::Spool;
 use self::target::Target;
-use super::error::{Looks, Problem, TraceError};
-use super::format::{Totals, Window};
-use super::maps::Maps;
+use crate::error::{Looks, Problem, TraceError};
+use crate::format::{Totals, Window};
 
 /// A format that can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +175,7 @@ pub fn import(
 /// What a format's reader found beside the references themselves.
 struct Imported {
     layout: Layout,
-    clock: super::format::Clock,
+    clock: crate::format::Clock,
     records: u64,
     skipped: u64,
     disordered: u64,
@@ -182,12 +185,12 @@ struct Imported {
 
 /// Regions, and where each page is in them.
 enum Layout {
-    Derived(super::regions::Layout),
+    Derived(regions::Layout),
     Objects(objects::Layout),
 }
 
 impl Layout {
-    fn regions(&self) -> &[super::format::Region] {
+    fn regions(&self) -> &[crate::format::Region] {
         match self {
             Layout::Derived(layout) => &layout.regions,
             Layout::Objects(layout) => &layout.regions,
@@ -203,11 +206,36 @@ impl Layout {
 }
 
 fn bad_option(what: &'static str, text: &str, expected: &'static str) -> TraceError {
-    let text = super::error::quote(text.as_bytes());
+    let text = quote(text.as_bytes());
     TraceError::whole(Problem::BadText { what, text, expected })
 }
 
 fn wrong_format(wanted: &'static str, start: &[u8]) -> TraceError {
     let looks_like = Looks::of(start);
     TraceError::at_byte(0, Problem::WrongFormat { wanted, looks_like })
+}
+
+/// Longest piece of the user's text that a message repeats.
+const QUOTE_LIMIT: usize = 60;
+
+/// Text of the user's for a message: shortened, and without control characters.
+pub(crate) fn quote(text: &[u8]) -> String {
+    let cut = text.len().min(QUOTE_LIMIT);
+    let mut quoted: String = text[..cut].escape_ascii().to_string();
+    if cut < text.len() {
+        quoted.push_str("...");
+    }
+    quoted
+}
+
+impl TraceError {
+    /// Wrapped, to pass through a function that knows only `io::Error`.
+    pub(crate) fn into_io(self) -> io::Error {
+        io::Error::other(self)
+    }
+
+    /// What [`TraceError::into_io`] has wrapped, or the error itself.
+    pub(crate) fn unwrap_io(error: io::Error) -> Result<TraceError, io::Error> {
+        error.downcast::<TraceError>()
+    }
 }

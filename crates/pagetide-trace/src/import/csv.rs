@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::objects::{Objects, Request};
 use super::source::{Source, MAX_LINE};
 use super::spool::Spool;
-use super::{bad_option, wrong_format, Imported, Options};
-use crate::trace::error::{quote, Looks, Problem, TraceError};
-use crate::trace::format::{Kinds, MAX_TEXT, PAGE_SIZE};
+use super::{bad_option, quote, wrong_format, Imported, Options};
+use crate::error::{Looks, Problem, TraceError};
+use crate::format::{Kinds, MAX_TEXT, PAGE_SIZE};
 
 /// Digits of a second that count.
 const FRACTION_DIGITS: u32 = 9;

@@ -1,7 +1,8 @@
 //! Reads text in the layout of /proc/PID/maps: which addresses of a program are of which file.
 
-use super::error::{quote, Problem, TraceError};
-use super::format::{MAX_PAGES, MAX_TEXT, PAGE_SIZE};
+use super::quote;
+use crate::error::{Problem, TraceError};
+use crate::format::{MAX_PAGES, MAX_TEXT, PAGE_SIZE};
 
 /// Most lines of a maps file.
 pub const MAX_MAPPINGS: usize = 1 << 16;

@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use pagetide_scenario::trace::{
+use pagetide_trace::{
     import, Clock, Format, Header, Kinds, Looks, Maps, Options, Place, Problem, Reader, Record,
     RegionKind, Summary, TraceError, Window,
 };

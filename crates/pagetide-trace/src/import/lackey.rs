@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::regions::{self, Touched};
 use super::source::{Line, Source};
 use super::spool::Spool;
-use super::{wrong_format, Imported, Layout, Options};
-use crate::trace::error::{quote, Looks, Problem, TraceError};
-use crate::trace::format::{Clock, Kinds, PAGE_SIZE};
-use crate::trace::regions::{self, Touched};
+use super::{quote, wrong_format, Imported, Layout, Options};
+use crate::error::{Looks, Problem, TraceError};
+use crate::format::{Clock, Kinds, PAGE_SIZE};
 
 /// Largest access that is believed; lackey itself stops at 512 bytes.
 const MAX_ACCESS: u64 = PAGE_SIZE as u64;

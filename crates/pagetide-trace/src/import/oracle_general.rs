@@ -7,8 +7,8 @@ use super::objects::{Objects, Request};
 use super::source::Source;
 use super::spool::Spool;
 use super::{wrong_format, Imported, Options};
-use crate::trace::error::{Looks, Problem, TraceError};
-use crate::trace::format::Kinds;
+use crate::error::{Looks, Problem, TraceError};
+use crate::format::Kinds;
 
 /// Bytes of a request.
 const RECORD: usize = 24;

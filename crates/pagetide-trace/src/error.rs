@@ -7,10 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::format::VERSION;
-
-/// Longest piece of the user's text that a message repeats.
-const QUOTE_LIMIT: usize = 60;
+use crate::format::VERSION;
 
 /// What went wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -285,16 +282,6 @@ impl TraceError {
     }
 }
 
-/// Text of the user's for a message: shortened, and without control characters.
-pub(crate) fn quote(text: &[u8]) -> String {
-    let cut = text.len().min(QUOTE_LIMIT);
-    let mut quoted: String = text[..cut].escape_ascii().to_string();
-    if cut < text.len() {
-        quoted.push_str("...");
-    }
-    quoted
-}
-
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
@@ -348,18 +335,6 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for TraceError {}
-
-impl TraceError {
-    /// Wrapped, to pass through a function that knows only `io::Error`.
-    pub(crate) fn into_io(self) -> io::Error {
-        io::Error::other(self)
-    }
-
-    /// What [`TraceError::into_io`] has wrapped, or the error itself.
-    pub(crate) fn unwrap_io(error: io::Error) -> Result<TraceError, io::Error> {
-        error.downcast::<TraceError>()
-    }
-}
 
 impl From<io::Error> for TraceError {
     fn from(error: io::Error) -> Self {

@@ -5,8 +5,8 @@ use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::{Looks, Part, Problem, TraceError};
-use super::varint;
+use crate::error::{Looks, Part, Problem, TraceError};
+use crate::varint;
 
 /// First bytes of a file. Not text, and damaged by every transfer that rewrites line ends.
 pub const MAGIC: [u8; 8] = *b"\x89PTT\r\n\x1a\n";
@@ -62,7 +62,7 @@ impl fmt::Display for Clock {
 }
 
 /// What a region's pages are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionKind {
     /// Anonymous memory.
     Anon,
