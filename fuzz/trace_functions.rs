@@ -39,22 +39,22 @@ pub fn trace(bytes: &[u8]) {
     assert_eq!(again.next_record(), Ok(None));
 }
 
-/// Lackey output.
-pub fn lackey(bytes: &[u8]) {
-    imported(Format::Lackey, bytes, &options());
+/// Input of every format that can be imported.
+pub fn import_all(bytes: &[u8]) {
+    for format in Format::ALL {
+        import_of(*format, bytes);
+    }
 }
 
-/// An oracleGeneral file.
-pub fn oracle_general(bytes: &[u8]) {
-    imported(Format::OracleGeneral, bytes, &options());
-}
-
-/// A csv file, whose first line is the text of the options.
-pub fn csv(bytes: &[u8]) {
+/// Input of a format; the first line of csv is the text of its options.
+pub fn import_of(format: Format, bytes: &[u8]) {
+    if format != Format::Csv {
+        return imported(format, bytes, &options());
+    }
     let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
     let Ok(text) = std::str::from_utf8(&bytes[..end]) else { return };
     let Ok(csv) = text.parse() else { return };
-    imported(Format::Csv, &bytes[(end + 1).min(bytes.len())..], &Options { csv, ..options() });
+    imported(format, &bytes[(end + 1).min(bytes.len())..], &Options { csv, ..options() });
 }
 
 /// Imports; if that goes well, the trace must be readable to its end and replay.

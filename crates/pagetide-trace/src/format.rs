@@ -372,7 +372,6 @@ fn take_text(bytes: &mut &[u8]) -> Option<String> {
 impl Looks {
     /// Guesses from the first bytes of a file; a few hundred suffice.
     pub fn of(start: &[u8]) -> Looks {
-        const LACKEY: [&[u8]; 4] = [b"I  ", b" L ", b" S ", b" M "];
         if start.is_empty() {
             return Looks::Empty;
         }
@@ -389,10 +388,9 @@ impl Looks {
         if !start.iter().all(is_text) {
             return Looks::Binary;
         }
-        let mut lines = start.split(|&byte| byte == b'\n');
-        let is_lackey = |line: &[u8]| LACKEY.iter().any(|prefix| line.starts_with(prefix));
-        if start.starts_with(b"==") || lines.any(is_lackey) {
-            return Looks::Lackey;
+        #[cfg(feature = "import")]
+        if let Some(format) = crate::import::Format::marked(start) {
+            return Looks::Recording(format);
         }
         Looks::Text
     }

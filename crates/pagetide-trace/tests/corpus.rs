@@ -5,8 +5,10 @@ mod functions;
 
 use std::path::Path;
 
+use pagetide_trace::Format;
+
 /// Runs `function` over fuzz/corpus/NAME: each file, and each cut short at some places.
-fn run(name: &str, function: fn(&[u8])) {
+fn run(name: &str, function: impl Fn(&[u8])) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let mut count = 0;
     for entry in std::fs::read_dir(&dir).unwrap() {
@@ -27,16 +29,15 @@ fn trace() {
 }
 
 #[test]
-fn lackey() {
-    run("lackey", functions::lackey);
+fn every_format_that_is_imported() {
+    for format in Format::ALL {
+        run(format.name(), |bytes| functions::import_of(*format, bytes));
+    }
 }
 
 #[test]
-fn oracle_general() {
-    run("oracle-general", functions::oracle_general);
-}
-
-#[test]
-fn csv() {
-    run("csv", functions::csv);
+fn input_of_one_format_taken_for_another() {
+    for format in Format::ALL {
+        run(format.name(), functions::import_all);
+    }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use pagetide_trace::format::MAX_BLOCK_RECORDS;
 use pagetide_trace::replay::{COMPUTE_GRAIN_NS, INSTRUCTIONS_PER_NS};
 use pagetide_trace::{
-    Clock, Header, Info, Kinds, Looks, Part, Place, Problem, Reader, Record, Region, RegionKind,
-    Replay, Step, Totals, TraceError, Window, Writer,
+    Clock, Format, Header, Info, Kinds, Looks, Part, Place, Problem, Reader, Record, Region,
+    RegionKind, Replay, Step, Totals, TraceError, Window, Writer,
 };
 use proptest::prelude::*;
 
@@ -172,8 +172,8 @@ fn bytes_after_the_end_are_refused() {
 fn other_files_are_named_for_what_they_look_like() {
     for (bytes, looks_like) in [
         (b"".as_slice(), Looks::Empty),
-        (b"==12== Lackey, an example\n", Looks::Lackey),
-        (b"I  04016b80,3\n", Looks::Lackey),
+        (b"==12== Lackey, an example\n", Looks::Recording(Format::Lackey)),
+        (b"I  04016b80,3\n", Looks::Recording(Format::Lackey)),
         (b"time,id,size\n1,2,3\n", Looks::Text),
         (b"\x28\xb5\x2f\xfd....", Looks::Zstd),
         (b"\x1f\x8b\x08\x00....", Looks::Gzip),

@@ -41,6 +41,7 @@ impl Maps {
                     what: "maps line",
                     text: quote(line.as_bytes()),
                     expected: "`START-END PERMS OFFSET DEV INODE PATH`, as in /proc/PID/maps",
+                    hint: None,
                 };
                 TraceError::at_line(index as u64 + 1, byte, problem)
             };
@@ -63,6 +64,7 @@ impl Maps {
                 what: "maps file: mapping",
                 text: quote(pair[1].path.as_bytes()),
                 expected: "apart from the one before it",
+                hint: None,
             }));
         }
         Ok(Maps { mappings })

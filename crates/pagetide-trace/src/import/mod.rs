@@ -6,12 +6,9 @@
 //! their regions. Both temporary files lie beside the target; the target appears by a rename when
 //! all went well, and after an error nothing is left.
 
-mod csv;
 mod fold;
-mod lackey;
 pub mod maps;
 mod objects;
-mod oracle_general;
 mod regions;
 mod source;
 mod spool;
@@ -30,38 +27,112 @@ use self::target::Target;
 use crate::error::{Looks, Problem, TraceError};
 use crate::format::{Totals, Window};
 
-/// A format that can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+/// What there is to say about a format: each says it in a file of its own.
+#[derive(Debug)]
+struct Declaration {
+    /// Its name on the command line.
+    name: &'static str,
+    /// What it is, in a line.
+    what: &'static str,
+    /// What a file of it holds, for messages.
+    contents: &'static str,
+    /// Text, not binary data.
+    is_text: bool,
+    /// Whether text with this start is of this format and of no other.
+    is_marked: fn(&[u8]) -> bool,
+    /// The window that suits it: 512 pages (2 MiB) and two million instructions (1 ms) of a
+    /// program's references, plain runs where every request counts.
+    window: Window,
+    /// Options of `pagetide trace import` that not every format has.
+    options: &'static [&'static str],
+    /// What to do if nothing was in the input.
+    if_empty: &'static str,
+    /// Reads all references into the spool.
+    read: fn(&mut Source<'_>, &Options, &mut Spool<'_>) -> Result<Imported, TraceError>,
+}
+
+macro_rules! formats {
+    ($($(#[doc = $doc:literal])+ $format:ident in $file:ident,)+) => {
+        $(mod $file;)+
+
+        /// A format that can be imported.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Format {
+            $($(#[doc = $doc])+ $format,)+
+        }
+
+        impl Format {
+            /// All of them.
+            pub const ALL: &'static [Format] = &[$(Format::$format),+];
+
+            fn declaration(self) -> &'static Declaration {
+                match self { $(Format::$format => &$file::FORMAT,)+ }
+            }
+        }
+    };
+}
+
+formats! {
     /// `valgrind --tool=lackey --trace-mem=yes`.
-    Lackey,
+    Lackey in lackey,
     /// libCacheSim's oracleGeneral: 24 bytes a request.
-    OracleGeneral,
+    OracleGeneral in oracle_general,
     /// Text with columns.
-    Csv,
+    Csv in csv,
 }
 
 impl Format {
-    /// All of them.
-    pub const ALL: [Format; 3] = [Format::Lackey, Format::OracleGeneral, Format::Csv];
-
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Lackey => "lackey",
-            Format::OracleGeneral => "oracle-general",
-            Format::Csv => "csv",
-        }
+        self.declaration().name
     }
 
-    /// The window that suits it: 512 pages (2 MiB) and two million instructions (1 ms) of a
-    /// program's references, plain runs where every request counts.
-    pub fn default_window(self) -> Window {
-        match self {
-            Format::Lackey => Window { pages: 512, time: 2_000_000 },
-            Format::OracleGeneral | Format::Csv => Window { pages: 1, time: 0 },
-        }
+    /// What it is, in a line.
+    pub fn what(self) -> &'static str {
+        self.declaration().what
     }
+
+    /// Options of `pagetide trace import` that it has and not every format.
+    pub fn options(self) -> &'static [&'static str] {
+        self.declaration().options
+    }
+
+    /// The window that suits it.
+    pub fn default_window(self) -> Window {
+        self.declaration().window
+    }
+
+    /// The format that text with this start is certainly of.
+    pub(crate) fn marked(start: &[u8]) -> Option<Format> {
+        Format::ALL.iter().copied().find(|format| (format.declaration().is_marked)(start))
+    }
+
+    /// What a file of it holds, for messages.
+    pub(crate) fn contents(self) -> &'static str {
+        self.declaration().contents
+    }
+
+    /// The commands that may be tried on input that looks like this.
+    pub(crate) fn commands(looks: Looks) -> String {
+        let may_be = |format: &Format| match looks {
+            Looks::Recording(certain) => certain == *format,
+            Looks::Text => format.declaration().is_text,
+            Looks::Zstd | Looks::Binary => !format.declaration().is_text,
+            Looks::Empty | Looks::Ptt | Looks::Gzip => false,
+        };
+        let command = |format: Format| format!("`pagetide trace import {format}`");
+        listed(Format::ALL.iter().copied().filter(may_be).map(command))
+    }
+}
+
+/// `a, b or c`.
+fn listed(items: impl Iterator<Item = String>) -> String {
+    let mut items: Vec<String> = items.collect();
+    let last = items.pop().unwrap_or_default();
+    if items.is_empty() {
+        return last;
+    }
+    format!("{} or {last}", items.join(", "))
 }
 
 impl fmt::Display for Format {
@@ -74,8 +145,11 @@ impl FromStr for Format {
     type Err = TraceError;
 
     fn from_str(text: &str) -> Result<Format, TraceError> {
-        let known = Format::ALL.into_iter().find(|format| format.name() == text);
-        known.ok_or_else(|| bad_option("format", text, "`lackey`, `oracle-general` or `csv`"))
+        let known = Format::ALL.iter().copied().find(|format| format.name() == text);
+        known.ok_or_else(|| {
+            let known = listed(Format::ALL.iter().map(|format| format!("`{format}`")));
+            TraceError::whole(Problem::UnknownFormat { text: quote(text.as_bytes()), known })
+        })
     }
 }
 
@@ -149,13 +223,9 @@ pub fn import(
     let mut spool = Spool::new(&spool_file, window, options)?;
     let mut input: Box<dyn Read + '_> = Box::new(input);
     let mut source = Source::new(&mut input)?;
-    let mut imported = match format {
-        Format::Lackey => lackey::read(&mut source, options, &mut spool),
-        Format::OracleGeneral => oracle_general::read(&mut source, options, &mut spool),
-        Format::Csv => csv::read(&mut source, options, &mut spool),
-    }?;
+    let mut imported = (format.declaration().read)(&mut source, options, &mut spool)?;
     if spool.is_empty() {
-        return Err(TraceError::whole(Problem::Empty));
+        return Err(TraceError::whole(Problem::Empty { hint: format.declaration().if_empty }));
     }
     let target = Target::create(output, "tmp")?;
     let regions = imported.layout.regions().len();
@@ -207,12 +277,20 @@ impl Layout {
 
 fn bad_option(what: &'static str, text: &str, expected: &'static str) -> TraceError {
     let text = quote(text.as_bytes());
-    TraceError::whole(Problem::BadText { what, text, expected })
+    TraceError::whole(Problem::BadText { what, text, expected, hint: hint_for(what) })
 }
 
-fn wrong_format(wanted: &'static str, start: &[u8]) -> TraceError {
+/// What to do about an option or a field that names a column.
+const COLUMNS: Option<&str> =
+    Some("columns count from 1; check the delimiter and `has-header` as well");
+
+fn hint_for(what: &str) -> Option<&'static str> {
+    what.ends_with("-col").then_some(COLUMNS).flatten()
+}
+
+fn wrong_format(wanted: &'static Declaration, start: &[u8]) -> TraceError {
     let looks_like = Looks::of(start);
-    TraceError::at_byte(0, Problem::WrongFormat { wanted, looks_like })
+    TraceError::at_byte(0, Problem::WrongFormat { wanted: wanted.contents, looks_like })
 }
 
 /// Longest piece of the user's text that a message repeats.

@@ -5,4 +5,4 @@
 #[path = "../trace_functions.rs"]
 mod functions;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| functions::csv(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| functions::import_all(bytes));
