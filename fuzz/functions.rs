@@ -4,65 +4,14 @@
 //! None may panic; what is accepted must hold together.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::{KernelObjects, Workload};
 use pagetide_scenario::object_mix::ObjectMix;
 use pagetide_scenario::op::Op;
-use pagetide_scenario::trace::{import, Format, Info, Options, Reader, Replay, Writer};
 use pagetide_scenario::workload::Program;
-
-/// Small limits, so that no input of a few bytes makes a large trace.
-fn options() -> Options {
-    Options { max_object_size: 1 << 20, max_pages: 1 << 14, ..Options::default() }
-}
-
-/// A `.ptt` file: what is read whole, written again and read again is the same.
-pub fn trace(bytes: &[u8]) {
-    let Ok(mut reader) = Reader::from_reader(bytes) else { return };
-    let mut writer = Writer::new(Vec::new(), reader.header()).expect("a header that was read");
-    let mut records = Vec::new();
-    loop {
-        match reader.next_record() {
-            Ok(Some(record)) => {
-                writer.push(&record).expect("a record that was read");
-                records.push(record);
-            }
-            Ok(None) => break,
-            Err(error) => {
-                assert!(error.byte().is_some(), "an error of content has a place");
-                return;
-            }
-        }
-    }
-    let totals = *reader.totals().expect("it came to the end");
-    let (written, _) = writer.finish(totals.time - reader.time()).expect("into memory");
-    let mut again = Reader::from_reader(written.as_slice()).expect("what was written");
-    for record in &records {
-        assert_eq!(again.next_record().as_ref(), Ok(&Some(*record)));
-    }
-    assert_eq!(again.next_record(), Ok(None));
-}
-
-/// Lackey output.
-pub fn lackey(bytes: &[u8]) {
-    imported(Format::Lackey, bytes, &options());
-}
-
-/// An oracleGeneral file.
-pub fn oracle_general(bytes: &[u8]) {
-    imported(Format::OracleGeneral, bytes, &options());
-}
-
-/// A csv file, whose first line is the text of the options.
-pub fn csv(bytes: &[u8]) {
-    let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
-    let Ok(text) = std::str::from_utf8(&bytes[..end]) else { return };
-    let Ok(csv) = text.parse() else { return };
-    imported(Format::Csv, &bytes[(end + 1).min(bytes.len())..], &Options { csv, ..options() });
-}
 
 /// A scenario file: mistakes have places and can be shown; what has none has programs that run.
 pub fn scenario(bytes: &[u8]) {
@@ -121,35 +70,5 @@ pub fn object_mix(bytes: &[u8]) {
             Some(_) => {}
             None => break,
         }
-    }
-}
-
-/// Imports; if that goes well, the trace must be readable to its end and replay.
-fn imported(format: Format, bytes: &[u8], options: &Options) {
-    let output = Output::new();
-    let Ok(summary) = import(format, bytes, options, &output.0) else {
-        assert!(!output.0.exists(), "an error leaves nothing behind");
-        return;
-    };
-    let info = Info::scan(&output.0).expect("what was imported");
-    assert_eq!(info.totals, summary.totals);
-    let mut replay = Replay::open(&output.0, 2).expect("what was imported");
-    while replay.next_op().expect("what was imported").is_some() {}
-}
-
-/// A file that goes away again.
-struct Output(PathBuf);
-
-impl Output {
-    fn new() -> Output {
-        let thread = format!("{:?}", std::thread::current().id()).replace(['(', ')'], "-");
-        let name = format!("pagetide-fuzz-{}-{thread}.ptt", std::process::id());
-        Output(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -1,5 +1,5 @@
-//! What to run and what came out: scenario files, workloads as streams of accesses, page traces,
-//! run records and timelines.
+//! What to run and what came out: scenario files, workloads as streams of operations, run records
+//! and timelines.
 
 pub mod diagnostic;
 pub mod kernel_objects;
@@ -13,6 +13,5 @@ pub mod prng;
 pub mod record;
 pub mod schema;
 pub mod timeline;
-pub mod trace;
 pub mod workload;
 pub mod zipf;

@@ -3,9 +3,9 @@
 //! Linux: `PAGE_SIZE`. A closed set: the sizes that Linux has on x86-64, arm64 and ppc64.
 //!
 //! Invariant: all sizes are powers of two, none smaller than a page of a trace
-//! ([`crate::trace::format::PAGE_SIZE`]).
+//! ([`pagetide_trace::format::PAGE_SIZE`]).
 
-use crate::trace::format;
+use pagetide_trace::format;
 
 /// The size of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

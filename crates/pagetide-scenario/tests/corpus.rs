@@ -22,26 +22,6 @@ fn run(name: &str, function: fn(&[u8])) {
 }
 
 #[test]
-fn trace() {
-    run("trace", functions::trace);
-}
-
-#[test]
-fn lackey() {
-    run("lackey", functions::lackey);
-}
-
-#[test]
-fn oracle_general() {
-    run("oracle-general", functions::oracle_general);
-}
-
-#[test]
-fn csv() {
-    run("csv", functions::csv);
-}
-
-#[test]
 fn scenario() {
     run("scenario", functions::scenario);
 }

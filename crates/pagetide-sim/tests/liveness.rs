@@ -4,8 +4,8 @@
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
-use pagetide_scenario::trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
 use pagetide_sim::{run, RunOptions};
+use pagetide_trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
 use std::path::PathBuf;
 
 /// A directory for a test's files, gone with the value.

@@ -1,6 +1,8 @@
 //! The command line as types; no behaviour here.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use pagetide_trace::Format as TraceFormat;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -204,7 +206,7 @@ pub enum TraceCommand {
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Format of the input
-    #[arg(value_enum)]
+    #[arg(value_parser = formats())]
     pub format: TraceFormat,
 
     /// The input, `-` for stdin
@@ -232,15 +234,11 @@ pub struct ImportArgs {
     pub columns: CsvArgs,
 }
 
-/// Formats that can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TraceFormat {
-    /// Output of `valgrind --tool=lackey --trace-mem=yes`
-    Lackey,
-    /// libCacheSim's 24-byte records, plain or zstd-compressed
-    OracleGeneral,
-    /// Text with one request a line, see the csv options
-    Csv,
+/// The formats as clap lists them.
+fn formats() -> impl TypedValueParser<Value = TraceFormat> {
+    let value = |format: &TraceFormat| PossibleValue::new(format.name()).help(format.what());
+    PossibleValuesParser::new(TraceFormat::ALL.iter().map(value))
+        .try_map(|name| name.parse::<TraceFormat>())
 }
 
 /// Where things are in a csv file; named, counted and read as libCacheSim does.

@@ -1,9 +1,9 @@
 //! Whether a trace file can be replayed, as far as its header tells.
 
 use super::units::show_size;
-use crate::trace::format::PAGE_SIZE;
-use crate::trace::{Header, Reader};
 use crate::workload::REGION_PAGES_MAX;
+use pagetide_trace::format::PAGE_SIZE;
+use pagetide_trace::{Header, Reader};
 use std::path::Path;
 
 /// What is wrong with it, and perhaps what to do.

@@ -23,11 +23,11 @@ mod replay;
 
 use crate::model::Setup;
 use crate::op::Op;
-use crate::trace::TraceError;
 use blocks::{Churn, Takes};
 use cursor::{Cursor, Discards, Draws, Hotspot, Laps, Pieces, Reads, Turns, Writes};
 use names_and_pipes::{Makes, Thing};
 use objects::Objects;
+use pagetide_trace::TraceError;
 use plan::{Plan, Stage, Walk, WalkOrder};
 use replay::Replayed;
 use std::sync::Arc;

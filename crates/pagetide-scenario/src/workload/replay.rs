@@ -1,15 +1,18 @@
-//! A page trace within a task: its regions are numbered after those that the task has already, and
-//! go when the trace ends, as those of a program that exits.
+//! A page trace within a task: its steps as the task's operations. Its regions are numbered after those
+//! that the task has already, and go when the trace ends, as those of a program that exits.
 
-use crate::op::Op;
+use crate::model::Advice;
+use crate::op::{Backing, Op};
 use crate::page_size::PageSize;
-use crate::trace::{Replay, TraceError};
+use pagetide_trace::{RegionKind, Replay, Step, TraceError};
 use std::path::Path;
 
 /// A trace phase on its way.
 #[derive(Debug)]
 pub(super) struct Replayed {
     replay: Replay,
+    /// Number of the trace's first region within the task.
+    base: u32,
     /// The trace's regions that are mapped: numbers from `first` on, below `end`.
     first: u32,
     end: u32,
@@ -24,18 +27,14 @@ impl Replayed {
         first: u32,
         page_size: PageSize,
     ) -> Result<Self, TraceError> {
-        let replay = Replay::open(path, passes)?.with_first_region(first).with_page_size(page_size);
-        Ok(Self { replay, first, end: first, has_ended: false })
+        let replay = Replay::open(path, passes)?.folded(page_size.trace_shift());
+        Ok(Self { replay, base: first, first, end: first, has_ended: false })
     }
 
     pub(super) fn next_op(&mut self) -> Result<Option<Op>, TraceError> {
         if !self.has_ended {
-            if let Some(op) = self.replay.next_op()? {
-                if let Op::Map { region, .. } = op {
-                    assert_eq!(region, self.end, "regions of a trace are mapped in their order");
-                    self.end += 1;
-                }
-                return Ok(Some(op));
+            if let Some(step) = self.replay.next_step()? {
+                return Ok(Some(self.op_of(step)));
             }
             self.has_ended = true;
         }
@@ -45,6 +44,28 @@ impl Replayed {
         let region = self.first;
         self.first += 1;
         Ok(Some(Op::Unmap { region }))
+    }
+
+    fn op_of(&mut self, step: Step) -> Op {
+        match step {
+            Step::Map { region, kind, pages } => {
+                let region = self.base + region;
+                assert_eq!(region, self.end, "regions of a trace are mapped in their order");
+                self.end += 1;
+                let (backing, executable) = match kind {
+                    RegionKind::Anon => (Backing::Heap, false),
+                    RegionKind::File { key, executable } => {
+                        (Backing::TraceFile { key }, executable)
+                    }
+                };
+                Op::Map { region, backing, pages, advice: Advice::Normal, executable }
+            }
+            Step::Access { region, page, write } => {
+                Op::Access { region: self.base + region, page, write }
+            }
+            Step::Compute { ns } => Op::Compute { ns },
+            Step::Sleep { ns } => Op::Sleep { ns },
+        }
     }
 
     /// The number that the next region of the task gets.

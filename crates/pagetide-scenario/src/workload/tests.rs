@@ -351,7 +351,7 @@ struct TraceFile(std::path::PathBuf);
 
 impl TraceFile {
     fn new(name: &str, damage: impl Fn(&mut Vec<u8>)) -> Self {
-        use crate::trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
+        use pagetide_trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
         let region = |kind, pages| Region { name: "r".into(), kind, pages, start: 0 };
         let code = RegionKind::File { key: 9, executable: true };
         let regions = vec![region(RegionKind::Anon, 5), region(code, 7)];

@@ -1,10 +1,10 @@
 //! `pagetide trace import`: recordings of programs and caches become page traces.
 
-use crate::cli::{CsvArgs, ImportArgs, TraceFormat};
+use crate::cli::{CsvArgs, ImportArgs};
 use crate::error::{CliError, ExitStatus};
 use crate::interrupt;
 use crate::printer::Printer;
-use pagetide_scenario::trace::{self, CsvOptions, Format, Maps, Options, Summary, TraceError};
+use pagetide_trace::{self as trace, CsvOptions, Format, Maps, Options, Summary, TraceError};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -13,11 +13,7 @@ use std::sync::Arc;
 
 /// Imports the input; the output appears only when it is whole.
 pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
-    let format = match args.format {
-        TraceFormat::Lackey => Format::Lackey,
-        TraceFormat::OracleGeneral => Format::OracleGeneral,
-        TraceFormat::Csv => Format::Csv,
-    };
+    let format = args.format;
     let from_stdin = args.input == Path::new("-");
     let mut options = Options {
         source: args.source.clone().unwrap_or_else(|| source(format, args, from_stdin)),
@@ -25,13 +21,11 @@ pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, Cl
         ..Options::default()
     };
     if let Some(path) = &args.maps {
-        only_for(Format::Lackey, format, "--maps")?;
+        check_option(format, "maps")?;
         options.maps = Some(maps(path)?);
     }
     if let Some(divisor) = args.time_divisor {
-        if format == Format::Lackey {
-            return Err(wrong_format("--time-divisor", "csv and oracle-general"));
-        }
+        check_option(format, "time-divisor")?;
         options.time_divisor = divisor;
     }
 
@@ -76,30 +70,29 @@ fn columns(args: &CsvArgs, format: Format) -> Result<CsvOptions, CliError> {
     ];
     let mut options = match &args.trace_type_params {
         Some(text) => {
-            only_for(Format::Csv, format, "--trace-type-params")?;
+            check_option(format, "trace-type-params")?;
             text.parse().map_err(refused)?
         }
         None => CsvOptions::default(),
     };
     for (key, value) in single {
         if let Some(value) = value {
-            only_for(Format::Csv, format, &format!("--{key}"))?;
+            check_option(format, key)?;
             options.set(key, value).map_err(refused)?;
         }
     }
     Ok(options)
 }
 
-fn only_for(wanted: Format, given: Format, option: &str) -> Result<(), CliError> {
-    if wanted == given {
-        Ok(())
-    } else {
-        Err(wrong_format(option, wanted.name()))
+/// Refuses an option that the format does not have.
+fn check_option(format: Format, option: &str) -> Result<(), CliError> {
+    if format.options().contains(&option) {
+        return Ok(());
     }
-}
-
-fn wrong_format(option: &str, formats: &str) -> CliError {
-    CliError::bad_input(format!("`{option}` is for {formats} only"), "leave it out")
+    let with = Format::ALL.iter().filter(|format| format.options().contains(&option));
+    let with: Vec<&str> = with.map(|format| format.name()).collect();
+    let message = format!("`--{option}` is for {} only", with.join(" and "));
+    Err(CliError::bad_input(message, "leave it out"))
 }
 
 fn maps(path: &Path) -> Result<Maps, CliError> {

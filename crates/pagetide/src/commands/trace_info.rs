@@ -3,8 +3,8 @@
 use crate::cli::InfoArgs;
 use crate::error::{CliError, ExitStatus};
 use crate::printer::Printer;
-use pagetide_scenario::trace::format::PAGE_SIZE;
-use pagetide_scenario::trace::{Clock, Info, Region, RegionKind, Slice};
+use pagetide_trace::format::PAGE_SIZE;
+use pagetide_trace::{Clock, Info, Region, RegionKind, Slice};
 use std::fmt::Write;
 
 /// Reads and checks the whole trace, then says what it holds.

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use crate::trace::error::{Problem, TraceError};
+use crate::error::{Problem, TraceError};
 
 /// Size of a piece, and with it the longest line.
 const PIECE: usize = 256 << 10;

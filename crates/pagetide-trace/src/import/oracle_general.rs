@@ -6,9 +6,22 @@
 use super::objects::{Objects, Request};
 use super::source::Source;
 use super::spool::Spool;
-use super::{wrong_format, Imported, Options};
-use crate::trace::error::{Looks, Problem, TraceError};
-use crate::trace::format::Kinds;
+use super::{wrong_format, Declaration, Imported, Options};
+use crate::error::{Looks, Problem, TraceError};
+use crate::format::{Kinds, Window};
+
+/// What is said of it wherever formats are listed.
+pub(super) const FORMAT: Declaration = Declaration {
+    name: "oracle-general",
+    what: "libCacheSim's 24-byte records, plain or zstd-compressed",
+    contents: "oracleGeneral",
+    is_text: false,
+    is_marked: |_| false,
+    window: Window { pages: 1, time: 0 },
+    options: &["time-divisor"],
+    if_empty: "fetch or record it again",
+    read,
+};
 
 /// Bytes of a request.
 const RECORD: usize = 24;
@@ -24,7 +37,7 @@ pub(super) fn read(
     let start = source.peek(256)?;
     let start = &start[..start.len().min(256)];
     if !matches!(Looks::of(start), Looks::Binary) {
-        return Err(wrong_format("oracleGeneral", start));
+        return Err(wrong_format(&FORMAT, start));
     }
     let mut objects = Objects::new(options);
     let mut records = 0;

@@ -12,8 +12,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::format::{Kinds, Region, RegionKind};
 use super::maps::Maps;
+use crate::format::{Kinds, Region, RegionKind};
 
 /// Untouched pages within a derived region: 256 KiB.
 pub const REGION_GAP: u64 = 64;

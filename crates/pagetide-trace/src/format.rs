@@ -5,8 +5,8 @@ use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::{Looks, Part, Problem, TraceError};
-use super::varint;
+use crate::error::{Looks, Part, Problem, TraceError};
+use crate::varint;
 
 /// First bytes of a file. Not text, and damaged by every transfer that rewrites line ends.
 pub const MAGIC: [u8; 8] = *b"\x89PTT\r\n\x1a\n";
@@ -62,7 +62,7 @@ impl fmt::Display for Clock {
 }
 
 /// What a region's pages are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionKind {
     /// Anonymous memory.
     Anon,
@@ -372,7 +372,6 @@ fn take_text(bytes: &mut &[u8]) -> Option<String> {
 impl Looks {
     /// Guesses from the first bytes of a file; a few hundred suffice.
     pub fn of(start: &[u8]) -> Looks {
-        const LACKEY: [&[u8]; 4] = [b"I  ", b" L ", b" S ", b" M "];
         if start.is_empty() {
             return Looks::Empty;
         }
@@ -389,10 +388,9 @@ impl Looks {
         if !start.iter().all(is_text) {
             return Looks::Binary;
         }
-        let mut lines = start.split(|&byte| byte == b'\n');
-        let is_lackey = |line: &[u8]| LACKEY.iter().any(|prefix| line.starts_with(prefix));
-        if start.starts_with(b"==") || lines.any(is_lackey) {
-            return Looks::Lackey;
+        #[cfg(feature = "import")]
+        if let Some(format) = crate::import::Format::marked(start) {
+            return Looks::Recording(format);
         }
         Looks::Text
     }

@@ -11,8 +11,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::spool::Spool;
 use super::{Imported, Options};
-use crate::trace::error::{Problem, TraceError};
-use crate::trace::format::{Clock, Kinds, Region, RegionKind, PAGE_SIZE};
+use crate::error::{Problem, TraceError};
+use crate::format::{Clock, Kinds, Region, RegionKind, PAGE_SIZE};
 
 /// Most tenants.
 pub(crate) const MAX_TENANTS: u32 = 4096;

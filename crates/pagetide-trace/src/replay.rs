@@ -1,36 +1,64 @@
-//! A trace as the stream of operations of a task.
+//! A trace as the stream of what its program did: regions, accesses, time between them.
 
 use std::fs::File;
 use std::path::Path;
 
-use super::error::TraceError;
-use super::format::{Clock, Kinds, Record, RegionKind};
-use super::reader::Reader;
-use crate::model::Advice;
-use crate::op::{Backing, Op};
-use crate::page_size::PageSize;
+use crate::error::TraceError;
+use crate::format::{Clock, Kinds, Record, RegionKind};
+use crate::reader::Reader;
 
-/// Instructions that a CPU of the simulated machine executes in a nanosecond while it replays a
+/// Instructions that a CPU executes in a nanosecond while it replays a
 /// trace: 2 GHz and one instruction a cycle. It turns a trace's instruction counts into
-/// [`Op::Compute`]; it is not there to be tuned.
+/// [`Step::Compute`]; it is not there to be tuned.
 pub const INSTRUCTIONS_PER_NS: u64 = 2;
 
-/// Shortest [`Op::Compute`] within a trace: shorter pieces are added up until they reach it, for
+/// Shortest [`Step::Compute`] within a trace: shorter pieces are added up until they reach it, for
 /// between two accesses of a window lie but a few hundred instructions. No time is lost.
 pub const COMPUTE_GRAIN_NS: u64 = 1_000;
+
+/// One step of a replay. Regions have the trace's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The next region appears, with so many pages.
+    Map {
+        /// Its number.
+        region: u32,
+        /// What its pages are.
+        kind: RegionKind,
+        /// Its size.
+        pages: u64,
+    },
+    /// A page is used.
+    Access {
+        /// The region.
+        region: u32,
+        /// Page within the region.
+        page: u64,
+        /// Written, not only read or executed.
+        write: bool,
+    },
+    /// The program computes for so many nanoseconds.
+    Compute {
+        /// Duration.
+        ns: u64,
+    },
+    /// No request arrives for so many nanoseconds.
+    Sleep {
+        /// Duration.
+        ns: u64,
+    },
+}
 
 /// Replays a trace file.
 ///
 /// First come the regions in the order of their numbers, then the records, `passes` times: the
-/// time before a record's first reference as [`Op::Compute`] (instructions) or [`Op::Sleep`]
-/// (wall clock), then one [`Op::Access`], which writes if any reference of the record does.
+/// time before a record's first reference as [`Step::Compute`] (instructions) or [`Step::Sleep`]
+/// (wall clock), then one [`Step::Access`], which writes if any reference of the record does.
 #[derive(Debug)]
 pub struct Replay {
     reader: Reader<File>,
     passes: u32,
-    /// Number of the trace's first region within the task.
-    first_region: u32,
-    /// log2 of the trace's pages in one of the machine's.
+    /// log2 of the trace's pages in one page of a step.
     fold: u32,
     /// Regions mapped so far.
     mapped: u32,
@@ -44,21 +72,14 @@ impl Replay {
     /// Opens a trace to be replayed `passes` times.
     pub fn open(path: impl AsRef<Path>, passes: u32) -> Result<Replay, TraceError> {
         let reader = Reader::open(path)?;
-        Ok(Replay { reader, passes, first_region: 0, fold: 0, mapped: 0, owed: 0, record: None })
+        Ok(Replay { reader, passes, fold: 0, mapped: 0, owed: 0, record: None })
     }
 
-    /// Numbers the trace's regions from `first` instead of 0, for a task that has others.
-    #[must_use]
-    pub fn with_first_region(mut self, first: u32) -> Replay {
-        self.first_region = first;
-        self
-    }
-
-    /// Folds the trace's pages into larger ones: as many neighbours as fit become one page, regions
+    /// Folds the trace's pages into larger ones: `1 << shift` neighbours become one page, regions
     /// are rounded up, and every access stays one access.
     #[must_use]
-    pub fn with_page_size(mut self, page_size: PageSize) -> Replay {
-        self.fold = page_size.trace_shift();
+    pub fn folded(mut self, shift: u32) -> Replay {
+        self.fold = shift;
         self
     }
 
@@ -67,9 +88,9 @@ impl Replay {
         &self.reader
     }
 
-    /// The next operation; `None` at the end.
+    /// The next step; `None` at the end.
     #[inline]
-    pub fn next_op(&mut self) -> Result<Option<Op>, TraceError> {
+    pub fn next_step(&mut self) -> Result<Option<Step>, TraceError> {
         if let Some(record) = self.record.take() {
             return Ok(Some(self.access(&record)));
         }
@@ -79,36 +100,27 @@ impl Replay {
         while self.passes > 0 {
             let Some(record) = self.reader.next_record()? else {
                 self.end_pass()?;
-                if let Some(op) = self.pay(1) {
-                    return Ok(Some(op));
+                if let Some(step) = self.pay(1) {
+                    return Ok(Some(step));
                 }
                 continue;
             };
             self.owed = self.owed.saturating_add(record.time);
-            if let Some(op) = self.pay(COMPUTE_GRAIN_NS) {
+            if let Some(step) = self.pay(COMPUTE_GRAIN_NS) {
                 self.record = Some(record);
-                return Ok(Some(op));
+                return Ok(Some(step));
             }
             return Ok(Some(self.access(&record)));
         }
         Ok(None)
     }
 
-    fn next_map(&mut self) -> Op {
+    fn next_map(&mut self) -> Step {
         let number = self.mapped;
         let region = &self.reader.header().regions[number as usize];
         self.mapped += 1;
-        let (backing, executable) = match region.kind {
-            RegionKind::Anon => (Backing::Heap, false),
-            RegionKind::File { key, executable } => (Backing::TraceFile { key }, executable),
-        };
-        Op::Map {
-            region: self.first_region + number,
-            backing,
-            pages: region.pages.div_ceil(1 << self.fold),
-            advice: Advice::Normal,
-            executable,
-        }
+        let pages = region.pages.div_ceil(1 << self.fold);
+        Step::Map { region: number, kind: region.kind, pages }
     }
 
     /// At the end of a pass: the rest of its time is owed, and the next one begins.
@@ -125,8 +137,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Time owed as an operation, if it comes to `grain_ns`.
-    fn pay(&mut self, grain_ns: u64) -> Option<Op> {
+    /// Time owed as a step, if it comes to `grain_ns`.
+    fn pay(&mut self, grain_ns: u64) -> Option<Step> {
         match self.reader.header().clock {
             Clock::Instructions => {
                 let ns = self.owed / INSTRUCTIONS_PER_NS;
@@ -134,18 +146,18 @@ impl Replay {
                     return None;
                 }
                 self.owed %= INSTRUCTIONS_PER_NS;
-                Some(Op::Compute { ns })
+                Some(Step::Compute { ns })
             }
             Clock::Nanoseconds => {
                 let ns = std::mem::take(&mut self.owed);
-                (ns > 0).then_some(Op::Sleep { ns })
+                (ns > 0).then_some(Step::Sleep { ns })
             }
         }
     }
 
-    fn access(&self, record: &Record) -> Op {
-        Op::Access {
-            region: self.first_region + record.region,
+    fn access(&self, record: &Record) -> Step {
+        Step::Access {
+            region: record.region,
             page: record.page >> self.fold,
             write: record.kinds.contains(Kinds::WRITE),
         }

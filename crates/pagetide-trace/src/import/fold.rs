@@ -12,7 +12,7 @@
 //! memory of M pages has no fewer faults than one of M + `pages` has on the full stream, and no
 //! more than one of M - `pages`.
 
-use super::format::{Kinds, Window};
+use crate::format::{Kinds, Window};
 
 /// References to one page in the present window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Numbers the pages of all regions in order: a page's place is the number of pages in the
 //! regions before its own, plus its number in it.
 
-use super::format::{Header, MAX_REGIONS};
+use crate::format::{Header, MAX_REGIONS};
 
 /// Entries of the table in front of the search.
 const HINTS: u64 = 4096;
@@ -71,7 +71,7 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::format::{Clock, Region, RegionKind, Window};
+    use crate::format::{Clock, Region, RegionKind, Window};
 
     fn places(sizes: &[u64]) -> Places {
         let region =

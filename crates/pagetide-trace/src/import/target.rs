@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use crate::trace::error::TraceError;
+use crate::error::TraceError;
 
 /// A temporary file that is removed unless it is committed.
 #[derive(Debug)]

@@ -6,19 +6,17 @@ use std::io::Write;
 use xxhash_rust::xxh3::{xxh3_64, Xxh3};
 use zstd::bulk::Compressor;
 
-use super::block::{self, Encoder, Flat};
-use super::error::{Part, Problem, TraceError};
-use super::format::{
+use crate::block::{self, Encoder, Flat};
+use crate::error::{Part, Problem, TraceError};
+use crate::format::{
     Header, Kinds, Record, Totals, BLOCK_MAGIC, CHECKSUM, END_MAGIC, MAX_BLOCK_RECORDS,
 };
-use super::pages::PageSet;
-use super::places::Places;
+use crate::pages::PageSet;
+use crate::places::Places;
 
 /// zstd level of a trace that is kept: a tenth smaller than level 3, and still faster to write
 /// than any program is to trace.
 const LEVEL: i32 = 19;
-/// zstd level of a trace that is read once and thrown away.
-pub(crate) const SPOOL_LEVEL: i32 = 1;
 
 /// Writes a trace, record by record.
 ///

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 use zstd::bulk::Decompressor;
 
-use super::block::{self, Decoder};
-use super::error::{Looks, Part, Problem, TraceError};
-use super::format::{
+use crate::block::{self, Decoder};
+use crate::error::{Looks, Part, Problem, TraceError};
+use crate::format::{
     Header, Kinds, Record, Totals, BLOCK_MAGIC, CHECKSUM, END_MAGIC, FOOTER_MAGIC, FOOTER_PREFIX,
     HEADER_PREFIX, MAGIC, MAX_BLOCK_RECORDS, MAX_FOOTER_BODY, MAX_HEADER_BODY, TRAILER, VERSION,
 };
-use super::places::Places;
-use super::writer::{block_checksum, checksum, malformed};
+use crate::places::Places;
+use crate::writer::{block_checksum, checksum, malformed};
 
 /// A fuzzer cannot guess checksums; without them it reaches what they protect.
 #[allow(unexpected_cfgs)] // set by cargo-fuzz

@@ -2,14 +2,11 @@
 
 use std::path::PathBuf;
 
-use pagetide_scenario::model::Advice;
-use pagetide_scenario::op::{Backing, Op};
-use pagetide_scenario::page_size::PageSize;
-use pagetide_scenario::trace::format::MAX_BLOCK_RECORDS;
-use pagetide_scenario::trace::replay::{COMPUTE_GRAIN_NS, INSTRUCTIONS_PER_NS};
-use pagetide_scenario::trace::{
-    Clock, Header, Info, Kinds, Looks, Part, Place, Problem, Reader, Record, Region, RegionKind,
-    Replay, Totals, TraceError, Window, Writer,
+use pagetide_trace::format::MAX_BLOCK_RECORDS;
+use pagetide_trace::replay::{COMPUTE_GRAIN_NS, INSTRUCTIONS_PER_NS};
+use pagetide_trace::{
+    Clock, Format, Header, Info, Kinds, Looks, Part, Place, Problem, Reader, Record, Region,
+    RegionKind, Replay, Step, Totals, TraceError, Window, Writer,
 };
 use proptest::prelude::*;
 
@@ -175,8 +172,8 @@ fn bytes_after_the_end_are_refused() {
 fn other_files_are_named_for_what_they_look_like() {
     for (bytes, looks_like) in [
         (b"".as_slice(), Looks::Empty),
-        (b"==12== Lackey, an example\n", Looks::Lackey),
-        (b"I  04016b80,3\n", Looks::Lackey),
+        (b"==12== Lackey, an example\n", Looks::Recording(Format::Lackey)),
+        (b"I  04016b80,3\n", Looks::Recording(Format::Lackey)),
         (b"time,id,size\n1,2,3\n", Looks::Text),
         (b"\x28\xb5\x2f\xfd....", Looks::Zstd),
         (b"\x1f\x8b\x08\x00....", Looks::Gzip),
@@ -254,76 +251,58 @@ fn the_shipped_trace_is_as_documented() {
     assert_eq!(info.header.window, Window { pages: 512, time: 2_000_000 });
 }
 
-fn replay(bytes: &[u8], name: &str, passes: u32) -> Vec<Op> {
+fn replay(bytes: &[u8], name: &str, passes: u32) -> Vec<Step> {
     let path = TempFile::new(name, bytes);
     let mut replay = Replay::open(&path.0, passes).unwrap();
-    let mut ops = Vec::new();
-    while let Some(op) = replay.next_op().unwrap() {
-        ops.push(op);
+    let mut steps = Vec::new();
+    while let Some(step) = replay.next_step().unwrap() {
+        steps.push(step);
     }
-    assert_eq!(replay.next_op(), Ok(None));
-    ops
+    assert_eq!(replay.next_step(), Ok(None));
+    steps
 }
 
 #[test]
 fn replay_maps_computes_and_accesses() {
     let (_, _, bytes) = small();
-    let map = |region, backing, pages, executable| Op::Map {
-        region,
-        backing,
-        pages,
-        advice: Advice::Normal,
-        executable,
-    };
-    let access = |region, page, write| Op::Access { region, page, write };
-    let ops = replay(&bytes, "replay.ptt", 1);
+    let code = RegionKind::File { key: 7, executable: true };
+    let data = RegionKind::File { key: 8, executable: false };
+    let map = |region, kind, pages| Step::Map { region, kind, pages };
+    let access = |region, page, write| Step::Access { region, page, write };
+    let steps = replay(&bytes, "replay.ptt", 1);
     let expected = [
-        map(0, Backing::TraceFile { key: 7 }, 10, true),
-        map(1, Backing::Heap, 300, false),
-        map(2, Backing::TraceFile { key: 8 }, 5, false),
+        map(0, code, 10),
+        map(1, RegionKind::Anon, 300),
+        map(2, data, 5),
         access(0, 3, false),
-        Op::Compute { ns: 2500 },
+        Step::Compute { ns: 2500 },
         access(1, 299, true),
         // One instruction is too little to be told from none; it is not lost.
         access(2, 0, false),
-        Op::Compute { ns: (123_456 + 1) / INSTRUCTIONS_PER_NS },
+        Step::Compute { ns: (123_456 + 1) / INSTRUCTIONS_PER_NS },
         access(1, 0, true),
         access(0, 3, false),
-        Op::Compute { ns: (99 + 1) / INSTRUCTIONS_PER_NS },
+        Step::Compute { ns: (99 + 1) / INSTRUCTIONS_PER_NS },
     ];
-    assert_eq!(ops, expected);
-}
-
-#[test]
-fn replay_can_number_its_regions_from_elsewhere() {
-    let (_, _, bytes) = small();
-    let path = TempFile::new("numbers.ptt", &bytes);
-    let mut replay = Replay::open(&path.0, 1).unwrap().with_first_region(5);
-    let mut seen = Vec::new();
-    while let Some(op) = replay.next_op().unwrap() {
-        if let Op::Map { region, .. } | Op::Access { region, .. } = op {
-            seen.push(region);
-        }
-    }
-    assert_eq!(seen, [5, 6, 7, 5, 6, 7, 6, 5]);
+    assert_eq!(steps, expected);
 }
 
 #[test]
 fn replay_folds_pages_into_larger_ones() {
     let (_, _, bytes) = small();
     let path = TempFile::new("folded.ptt", &bytes);
-    for (page_size, sizes, pages) in [
-        (PageSize::Kib4, [10, 300, 5], [3, 299, 0, 0, 3]),
-        (PageSize::Kib16, [3, 75, 2], [0, 74, 0, 0, 0]),
-        (PageSize::Kib64, [1, 19, 1], [0, 18, 0, 0, 0]),
+    for (shift, sizes, pages) in [
+        (0, [10, 300, 5], [3, 299, 0, 0, 3]),
+        (2, [3, 75, 2], [0, 74, 0, 0, 0]),
+        (4, [1, 19, 1], [0, 18, 0, 0, 0]),
     ] {
-        let mut replay = Replay::open(&path.0, 1).unwrap().with_page_size(page_size);
+        let mut replay = Replay::open(&path.0, 1).unwrap().folded(shift);
         let (mut mapped, mut accessed) = (Vec::new(), Vec::new());
-        while let Some(op) = replay.next_op().unwrap() {
-            match op {
-                Op::Map { pages, .. } => mapped.push(pages),
-                Op::Access { region, page, .. } => {
-                    assert!(page < mapped[region as usize], "{page_size:?}");
+        while let Some(step) = replay.next_step().unwrap() {
+            match step {
+                Step::Map { pages, .. } => mapped.push(pages),
+                Step::Access { region, page, .. } => {
+                    assert!(page < mapped[region as usize], "{shift}");
                     accessed.push(page);
                 }
                 _ => {}
@@ -344,15 +323,17 @@ fn readers_and_replays_can_go_to_another_thread() {
 #[test]
 fn replay_repeats_the_records_but_not_the_maps() {
     let (_, _, bytes) = small();
-    let count = |ops: &[Op], wanted: fn(&Op) -> bool| ops.iter().filter(|op| wanted(op)).count();
+    let count = |steps: &[Step], wanted: fn(&Step) -> bool| {
+        steps.iter().filter(|step| wanted(step)).count()
+    };
     for passes in [0, 1, 3] {
-        let ops = replay(&bytes, &format!("passes{passes}.ptt"), passes);
-        let maps = count(&ops, |op| matches!(op, Op::Map { .. }));
-        let accesses = count(&ops, |op| matches!(op, Op::Access { .. }));
+        let steps = replay(&bytes, &format!("passes{passes}.ptt"), passes);
+        let maps = count(&steps, |step| matches!(step, Step::Map { .. }));
+        let accesses = count(&steps, |step| matches!(step, Step::Access { .. }));
         assert_eq!(maps, if passes > 0 { 3 } else { 0 });
         assert_eq!(accesses, 5 * passes as usize);
         let computed: u64 =
-            ops.iter().map(|op| if let Op::Compute { ns } = op { *ns } else { 0 }).sum();
+            steps.iter().map(|step| if let Step::Compute { ns } = step { *ns } else { 0 }).sum();
         let instructions = (5000 + 1 + 123_456 + 99) * u64::from(passes);
         assert_eq!(computed, instructions / INSTRUCTIONS_PER_NS);
     }
@@ -362,8 +343,8 @@ fn replay_repeats_the_records_but_not_the_maps() {
 fn replay_of_no_records_ends() {
     let header = header(Clock::Instructions, vec![anon(1)]);
     let (bytes, _) = write(&header, &[], 10 * COMPUTE_GRAIN_NS);
-    let ops = replay(&bytes, "none.ptt", u32::MAX);
-    assert_eq!(ops.len(), 2, "the map and the time: {ops:?}");
+    let steps = replay(&bytes, "none.ptt", u32::MAX);
+    assert_eq!(steps.len(), 2, "the map and the time: {steps:?}");
 }
 
 #[test]
@@ -371,9 +352,9 @@ fn replay_sleeps_by_the_wall_clock() {
     let header = header(Clock::Nanoseconds, vec![file(1, false, 4)]);
     let records = [record(0, 0, Kinds::READ, 1, 3), record(0, 1, Kinds::READ, 1, 0)];
     let (bytes, _) = write(&header, &records, 0);
-    let ops = replay(&bytes, "sleep.ptt", 1);
-    assert_eq!(ops[1], Op::Sleep { ns: 3 });
-    assert_eq!(ops.len(), 4);
+    let steps = replay(&bytes, "sleep.ptt", 1);
+    assert_eq!(steps[1], Step::Sleep { ns: 3 });
+    assert_eq!(steps.len(), 4);
 }
 
 #[test]
@@ -384,7 +365,7 @@ fn replay_of_a_damaged_trace_is_an_error() {
     let path = TempFile::new("damaged.ptt", &bytes);
     let mut replay = Replay::open(&path.0, 2).unwrap();
     let error = loop {
-        match replay.next_op() {
+        match replay.next_step() {
             Ok(Some(_)) => {}
             Ok(None) => panic!("the damage went unnoticed"),
             Err(error) => break error,

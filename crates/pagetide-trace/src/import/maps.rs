@@ -1,7 +1,8 @@
 //! Reads text in the layout of /proc/PID/maps: which addresses of a program are of which file.
 
-use super::error::{quote, Problem, TraceError};
-use super::format::{MAX_PAGES, MAX_TEXT, PAGE_SIZE};
+use super::quote;
+use crate::error::{Problem, TraceError};
+use crate::format::{MAX_PAGES, MAX_TEXT, PAGE_SIZE};
 
 /// Most lines of a maps file.
 pub const MAX_MAPPINGS: usize = 1 << 16;
@@ -40,6 +41,7 @@ impl Maps {
                     what: "maps line",
                     text: quote(line.as_bytes()),
                     expected: "`START-END PERMS OFFSET DEV INODE PATH`, as in /proc/PID/maps",
+                    hint: None,
                 };
                 TraceError::at_line(index as u64 + 1, byte, problem)
             };
@@ -62,6 +64,7 @@ impl Maps {
                 what: "maps file: mapping",
                 text: quote(pair[1].path.as_bytes()),
                 expected: "apart from the one before it",
+                hint: None,
             }));
         }
         Ok(Maps { mappings })

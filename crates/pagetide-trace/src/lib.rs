@@ -3,28 +3,28 @@
 //!
 //! docs/trace-format.md describes the format byte by byte, the importers' rules, and the trace
 //! that is shipped. Reading order: [`mod@format`] (what a trace holds), [`reader`] and [`writer`],
-//! [`mod@import`] (from lackey, oracleGeneral, csv), [`replay`] (as operations of a task).
+//! `import` (feature of that name: from lackey, oracleGeneral, csv), [`replay`] (what a program did, step by step).
+//!
+//! The crate knows neither tasks nor machines: `pagetide-scenario` makes a task's operations of steps.
 
 mod block;
 pub mod error;
-mod fold;
 pub mod format;
+#[cfg(feature = "import")]
 pub mod import;
 pub mod info;
-pub mod maps;
 mod pages;
 mod places;
 pub mod reader;
-pub mod regions;
 pub mod replay;
 mod varint;
 pub mod writer;
 
 pub use error::{Looks, Part, Place, Problem, TraceError};
 pub use format::{Clock, Header, Kinds, Record, Region, RegionKind, Totals, Window};
-pub use import::{import, CsvOptions, Format, Options, Summary};
+#[cfg(feature = "import")]
+pub use import::{import, CsvOptions, Format, Maps, Options, Summary};
 pub use info::{Info, Slice};
-pub use maps::Maps;
 pub use reader::Reader;
-pub use replay::Replay;
+pub use replay::{Replay, Step};
 pub use writer::Writer;

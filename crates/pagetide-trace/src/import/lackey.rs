@@ -8,12 +8,29 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::regions::{self, Touched};
 use super::source::{Line, Source};
 use super::spool::Spool;
-use super::{wrong_format, Imported, Layout, Options};
-use crate::trace::error::{quote, Looks, Problem, TraceError};
-use crate::trace::format::{Clock, Kinds, PAGE_SIZE};
-use crate::trace::regions::{self, Touched};
+use super::{quote, wrong_format, Declaration, Imported, Layout, Options};
+use crate::error::{Looks, Problem, TraceError};
+use crate::format::{Clock, Kinds, Window, PAGE_SIZE};
+
+/// What is said of it wherever formats are listed.
+pub(super) const FORMAT: Declaration = Declaration {
+    name: "lackey",
+    what: "Output of `valgrind --tool=lackey --trace-mem=yes`",
+    contents: "lackey output",
+    is_text: true,
+    is_marked: |start| {
+        const REFERENCES: [&[u8]; 4] = [b"I  ", b" L ", b" S ", b" M "];
+        let is_one = |line: &[u8]| REFERENCES.iter().any(|prefix| line.starts_with(prefix));
+        start.starts_with(b"==") || start.split(|&byte| byte == b'\n').any(is_one)
+    },
+    window: Window { pages: 512, time: 2_000_000 },
+    options: &["maps"],
+    if_empty: "record with `valgrind --tool=lackey --trace-mem=yes`",
+    read,
+};
 
 /// Largest access that is believed; lackey itself stops at 512 bytes.
 const MAX_ACCESS: u64 = PAGE_SIZE as u64;
@@ -37,7 +54,7 @@ pub(super) fn read(
     let start = source.peek(256)?;
     let start = &start[..start.len().min(256)];
     if matches!(Looks::of(start), Looks::Ptt | Looks::Gzip | Looks::Binary | Looks::Empty) {
-        return Err(wrong_format("lackey output", start));
+        return Err(wrong_format(&FORMAT, start));
     }
     let mut table = Table::new();
     let mut instructions = 0u64;
@@ -130,6 +147,7 @@ fn bad_line(line: Line<'_>) -> TraceError {
         what: "lackey line",
         text: quote(line.text),
         expected: "`I  ADDRESS,SIZE` or the same with ` L`, ` S`, ` M`, sizes 1 to 4096",
+        hint: Some("keep the program's own output apart with valgrind's --log-file or --log-fd"),
     };
     TraceError::at_line(line.number, line.byte, problem)
 }

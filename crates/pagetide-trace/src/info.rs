@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::error::{Part, TraceError};
-use super::format::{Header, Record, Totals};
-use super::pages::PageSet;
-use super::places::Places;
-use super::reader::Reader;
-use super::writer::malformed;
+use crate::error::{Part, TraceError};
+use crate::format::{Header, Record, Totals};
+use crate::pages::PageSet;
+use crate::places::Places;
+use crate::reader::Reader;
+use crate::writer::malformed;
 
 /// Most slices of [`Info::timeline`].
 pub const SLICES: u64 = 32;

@@ -6,13 +6,16 @@
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom};
 
+use super::fold::Fold;
 use super::target::Target;
 use super::{Imported, Options};
-use crate::trace::error::{Problem, TraceError};
-use crate::trace::fold::Fold;
-use crate::trace::format::{Clock, Header, Kinds, Record, Region, RegionKind, Totals, Window};
-use crate::trace::reader::Reader;
-use crate::trace::writer::{Writer, SPOOL_LEVEL};
+use crate::error::{Problem, TraceError};
+use crate::format::{Clock, Header, Kinds, Record, Region, RegionKind, Totals, Window};
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// zstd level of a trace that is read once and thrown away.
+const SPOOL_LEVEL: i32 = 1;
 
 /// Takes references, folds them, and keeps the records.
 pub(crate) struct Spool<'a> {

@@ -11,8 +11,8 @@
 //!
 //! Every block can be read without the others.
 
-use super::format::{Kinds, MAX_BLOCK_RECORDS};
-use super::varint;
+use crate::format::{Kinds, MAX_BLOCK_RECORDS};
+use crate::varint;
 
 const COLUMNS: usize = 3;
 /// Bits of the kinds in the first column.

@@ -10,9 +10,33 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::objects::{Objects, Request};
 use super::source::{Source, MAX_LINE};
 use super::spool::Spool;
-use super::{bad_option, wrong_format, Imported, Options};
-use crate::trace::error::{quote, Looks, Problem, TraceError};
-use crate::trace::format::{Kinds, MAX_TEXT, PAGE_SIZE};
+use super::{bad_option, quote, wrong_format, Declaration, Imported, Options, COLUMNS};
+use crate::error::{Looks, Problem, TraceError};
+use crate::format::{Kinds, Window, MAX_TEXT, PAGE_SIZE};
+
+/// What is said of it wherever formats are listed.
+pub(super) const FORMAT: Declaration = Declaration {
+    name: "csv",
+    what: "Text with one request a line, see the csv options",
+    contents: "csv",
+    is_text: true,
+    is_marked: |_| false,
+    window: Window { pages: 1, time: 0 },
+    options: &[
+        "time-divisor",
+        "trace-type-params",
+        "time-col",
+        "obj-id-col",
+        "obj-size-col",
+        "op-col",
+        "tenant-col",
+        "delimiter",
+        "has-header",
+        "obj-id-is-num",
+    ],
+    if_empty: "check that the columns are the right ones",
+    read,
+};
 
 /// Digits of a second that count.
 const FRACTION_DIGITS: u32 = 9;
@@ -142,7 +166,7 @@ pub(super) fn read(
         Looks::Text => {}
         // Names of objects may be in any encoding.
         Looks::Binary if !start.contains(&0) => {}
-        _ => return Err(wrong_format("csv", start)),
+        _ => return Err(wrong_format(&FORMAT, start)),
     }
     let delimiter = columns.delimiter.unwrap_or_else(|| guess_delimiter(start));
     let mut reader = ReaderBuilder::new()
@@ -243,7 +267,7 @@ impl<'a> Fields<'a> {
         let Some(column) = self.columns.time_col else { return Ok(None) };
         let text = self.get("time-col", column)?;
         let expected = "seconds since some start, such as `12` or `12.345`";
-        let bad = || Problem::BadText { what: "time-col", text: quote(text), expected };
+        let bad = || Problem::BadText { what: "time-col", text: quote(text), expected, hint: COLUMNS };
         parse_seconds(text).ok_or_else(bad).map(Some)
     }
 
@@ -258,7 +282,7 @@ impl<'a> Fields<'a> {
         match number {
             Some(number) => Ok(u128::from(number)),
             None if self.columns.obj_id_is_num || text.is_empty() => {
-                Err(Problem::BadText { what: "obj-id-col", text: quote(text), expected })
+                Err(Problem::BadText { what: "obj-id-col", text: quote(text), expected, hint: COLUMNS })
             }
             // Two texts of one hash are less likely than a broken disk; the top bit keeps texts
             // and numbers apart.
@@ -271,7 +295,7 @@ impl<'a> Fields<'a> {
         let text = self.get("obj-size-col", column)?;
         let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
         let expected = "a number of bytes";
-        number.ok_or_else(|| Problem::BadText { what: "obj-size-col", text: quote(text), expected })
+        number.ok_or_else(|| Problem::BadText { what: "obj-size-col", text: quote(text), expected, hint: COLUMNS })
     }
 
     /// `None` for operations that touch no content.
@@ -291,6 +315,7 @@ impl<'a> Fields<'a> {
                 what: "op-col",
                 text: quote(text),
                 expected: "read, write or one of memcached's operations (get, set, delete, ...)",
+                hint: COLUMNS,
             }),
         }
     }

@@ -7,10 +7,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::format::VERSION;
-
-/// Longest piece of the user's text that a message repeats.
-const QUOTE_LIMIT: usize = 60;
+use crate::format::VERSION;
+#[cfg(feature = "import")]
+use crate::import::Format;
 
 /// What went wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,7 +124,17 @@ pub enum Problem {
         looks_like: Looks,
     },
     /// The input of an import holds no references.
-    Empty,
+    Empty {
+        /// What to do about it.
+        hint: &'static str,
+    },
+    /// There is no such format to import.
+    UnknownFormat {
+        /// The text, shortened.
+        text: String,
+        /// The names of those that there are.
+        known: String,
+    },
     /// A line, field or option that does not read as it must.
     BadText {
         /// What it is: `lackey line`, `obj-size-col`, ...
@@ -134,6 +143,8 @@ pub enum Problem {
         text: String,
         /// What it must be.
         expected: &'static str,
+        /// What to do about it.
+        hint: Option<&'static str>,
     },
     /// A line with too few columns.
     MissingColumn {
@@ -167,8 +178,9 @@ pub enum Looks {
     Zstd,
     /// gzip-compressed data.
     Gzip,
-    /// Output of valgrind's lackey.
-    Lackey,
+    /// Certainly of this format, which can be imported.
+    #[cfg(feature = "import")]
+    Recording(Format),
     /// Text of another kind.
     Text,
     /// Binary data of another kind.
@@ -182,10 +194,21 @@ impl fmt::Display for Looks {
             Looks::Ptt => "a .ptt page trace",
             Looks::Zstd => "zstd-compressed data",
             Looks::Gzip => "gzip-compressed data",
-            Looks::Lackey => "lackey output",
+            #[cfg(feature = "import")]
+            Looks::Recording(format) => format.contents(),
             Looks::Text => "text",
             Looks::Binary => "binary data",
         })
+    }
+}
+
+impl Looks {
+    /// The commands that may be tried on such a file; empty if there are none.
+    fn commands(self) -> String {
+        #[cfg(feature = "import")]
+        return Format::commands(self);
+        #[cfg(not(feature = "import"))]
+        String::new()
     }
 }
 
@@ -232,15 +255,9 @@ impl TraceError {
     pub fn hint(&self) -> Option<String> {
         let hint = match &self.problem {
             Problem::Io { .. } => return None,
-            Problem::NotATrace { looks_like } => match looks_like {
-                Looks::Lackey => "make a trace of it with `pagetide trace import lackey`".into(),
-                Looks::Text => {
-                    "make a trace of it with `pagetide trace import lackey` or `... csv`".into()
-                }
-                Looks::Zstd | Looks::Binary => {
-                    "oracleGeneral files come in with `pagetide trace import oracle-general`".into()
-                }
-                Looks::Empty | Looks::Ptt | Looks::Gzip => "give a file that ends in .ptt".into(),
+            Problem::NotATrace { looks_like } => match looks_like.commands() {
+                commands if commands.is_empty() => "give a file that ends in .ptt".into(),
+                commands => format!("make a trace of it with {commands}"),
             },
             Problem::Version { .. } => {
                 format!("this program reads version {VERSION}; import the original again")
@@ -253,27 +270,16 @@ impl TraceError {
                 "no smaller unit helps: leave out or split the entry".into()
             }
             Problem::WrongFormat { looks_like, .. } => match looks_like {
-                Looks::Lackey => "use `pagetide trace import lackey`".into(),
-                Looks::Text => "use `pagetide trace import csv` and name the columns".into(),
                 Looks::Gzip => {
                     "decompress it into the command: `zcat FILE | pagetide ... -`".into()
                 }
                 Looks::Ptt => "it is a trace already: use it as it is".into(),
                 Looks::Empty => "the recording failed: look at its messages".into(),
-                Looks::Zstd | Looks::Binary => {
-                    "use `pagetide trace import oracle-general` for oracleGeneral files".into()
-                }
+                other => format!("use {}, if it is what that reads", other.commands()),
             },
-            Problem::Empty => "record with `valgrind --tool=lackey --trace-mem=yes`, or check \
-                               that the columns are the right ones"
-                .into(),
-            Problem::BadText { what: "lackey line", .. } => {
-                "keep the program's own output apart with valgrind's --log-file or --log-fd".into()
-            }
-            Problem::BadText { what, .. } if what.ends_with("-col") => {
-                "columns count from 1; check the delimiter and `has-header` as well".into()
-            }
-            Problem::BadText { .. } => return None,
+            Problem::Empty { hint } => (*hint).into(),
+            Problem::UnknownFormat { .. } => return None,
+            Problem::BadText { hint, .. } => return hint.map(str::to_owned),
             Problem::MissingColumn { .. } => {
                 "columns count from 1; check the delimiter and `has-header` as well".into()
             }
@@ -283,16 +289,6 @@ impl TraceError {
         };
         Some(hint)
     }
-}
-
-/// Text of the user's for a message: shortened, and without control characters.
-pub(crate) fn quote(text: &[u8]) -> String {
-    let cut = text.len().min(QUOTE_LIMIT);
-    let mut quoted: String = text[..cut].escape_ascii().to_string();
-    if cut < text.len() {
-        quoted.push_str("...");
-    }
-    quoted
 }
 
 impl fmt::Display for TraceError {
@@ -334,8 +330,9 @@ impl fmt::Display for Problem {
             Problem::WrongFormat { wanted, looks_like } => {
                 write!(f, "this is not {wanted}; it looks like {looks_like}")
             }
-            Problem::Empty => f.write_str("the input holds no references"),
-            Problem::BadText { what, text, expected } => {
+            Problem::Empty { .. } => f.write_str("the input holds no references"),
+            Problem::UnknownFormat { text, known } => write!(f, "format `{text}` is not {known}"),
+            Problem::BadText { what, text, expected, .. } => {
                 write!(f, "{what} `{text}` is not {expected}")
             }
             Problem::MissingColumn { option, column, present } => {
@@ -348,18 +345,6 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for TraceError {}
-
-impl TraceError {
-    /// Wrapped, to pass through a function that knows only `io::Error`.
-    pub(crate) fn into_io(self) -> io::Error {
-        io::Error::other(self)
-    }
-
-    /// What [`TraceError::into_io`] has wrapped, or the error itself.
-    pub(crate) fn unwrap_io(error: io::Error) -> Result<TraceError, io::Error> {
-        error.downcast::<TraceError>()
-    }
-}
 
 impl From<io::Error> for TraceError {
     fn from(error: io::Error) -> Self {

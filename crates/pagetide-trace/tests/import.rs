@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use pagetide_scenario::trace::{
+use pagetide_trace::{
     import, Clock, Format, Header, Kinds, Looks, Maps, Options, Place, Problem, Reader, Record,
     RegionKind, Summary, TraceError, Window,
 };
@@ -415,11 +415,11 @@ fn the_wrong_format_is_named() {
         (Format::Lackey, &ptt, Looks::Ptt),
         (Format::Lackey, gzip, Looks::Gzip),
         (Format::Lackey, b"", Looks::Empty),
-        (Format::OracleGeneral, LACKEY.as_bytes(), Looks::Lackey),
+        (Format::OracleGeneral, LACKEY.as_bytes(), Looks::Recording(Format::Lackey)),
         (Format::OracleGeneral, b"1,2,3\n", Looks::Text),
         (Format::OracleGeneral, &ptt, Looks::Ptt),
         (Format::Csv, &oracle, Looks::Binary),
-        (Format::Csv, LACKEY.as_bytes(), Looks::Lackey),
+        (Format::Csv, LACKEY.as_bytes(), Looks::Recording(Format::Lackey)),
     ] {
         let error = run("format", format, input, &Options::default()).err().unwrap();
         let Problem::WrongFormat { looks_like: found, .. } = error.problem else {
@@ -429,7 +429,31 @@ fn the_wrong_format_is_named() {
         assert!(error.hint().is_some());
     }
     let error = run("none", Format::Lackey, b"==1== nothing\n", &window(64)).err().unwrap();
-    assert_eq!(error, TraceError::whole(Problem::Empty));
+    assert!(matches!(error.problem, Problem::Empty { hint } if hint.contains("valgrind")));
     let error = "lacky".parse::<Format>().unwrap_err();
     assert_eq!(error.to_string(), "format `lacky` is not `lackey`, `oracle-general` or `csv`");
+}
+
+#[test]
+fn the_documentation_lists_every_format() {
+    const SHOWN: usize = 3;
+    let table: String = Format::ALL
+        .iter()
+        .map(|format| {
+            let Window { pages, time } = format.default_window();
+            let options = match format.options() {
+                [first, rest @ ..] if rest.len() >= SHOWN => {
+                    format!("`--{first}`, and those below")
+                }
+                few => few.iter().map(|one| format!("`--{one}`")).collect::<Vec<_>>().join(", "),
+            };
+            format!("| `{format}` | {} | {pages}, {time} | {options} |\n", format.what())
+        })
+        .collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trace-format.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(&table), "docs/trace-format.md must list:\n{table}");
+    for format in Format::ALL {
+        assert!(text.contains(&format!("### `{format}`\n")), "{format} has no section");
+    }
 }
