@@ -28,7 +28,7 @@ mod write;
 
 pub use cache::{cache_and_file, CacheControl};
 pub use error::{ControlError, Errno};
-pub use group::{GroupControl, GroupWrite};
+pub use group::{GroupControl, GroupControlWrite, GroupWrite};
 pub use parse::{kernel_number, Refusal};
 pub use write::ControlWrite;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use pagetide_scenario::model::Advice;
+use pagetide_scenario::model::PageSize;
 use pagetide_scenario::op::{Backing, Op};
-use pagetide_scenario::page_size::PageSize;
 use pagetide_scenario::trace::format::MAX_BLOCK_RECORDS;
 use pagetide_scenario::trace::replay::{COMPUTE_GRAIN_NS, INSTRUCTIONS_PER_NS};
 use pagetide_scenario::trace::{

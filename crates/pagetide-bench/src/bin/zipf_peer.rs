@@ -152,7 +152,7 @@ fn setup(requests: u64, percent: u64) -> Setup {
     };
     let disk = model::Disk {
         name: "disk".into(),
-        model: "nvme".into(),
+        model: pagetide_scenario::names::DiskModel::Nvme,
         read_latency_ns: None,
         write_latency_ns: None,
         read_bandwidth: None,

@@ -29,7 +29,7 @@ impl Policy {
     }
 
     /// The names of the variants: `always, madvise or never`.
-    pub(crate) fn listed(self) -> String {
+    pub fn listed(self) -> String {
         let mut list = String::new();
         for (at, choice) in self.variants().iter().enumerate() {
             list += match at {

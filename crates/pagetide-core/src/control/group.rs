@@ -26,6 +26,7 @@ use crate::page_size::PageSize;
 use crate::units::{MemcgId, DEF_PRIORITY};
 use alloc::format;
 use alloc::string::String;
+use core::fmt;
 
 macro_rules! group_controls {
     ($(
@@ -175,25 +176,68 @@ impl GroupControl {
     }
 }
 
-impl<O: Owners> Manager<O> {
-    fn find_group_control(&self, memcg: MemcgId, name: &str) -> Result<GroupControl, ControlError> {
-        if !self.memcg_is_online(memcg) {
-            let message = format!("there is no such group to write {} of", quoted(name));
-            return Err(ControlError::new(Errno::Enoent, name, message));
+/// The file of this name that can be written.
+fn find(name: &str) -> Result<GroupControl, ControlError> {
+    GroupControl::find(name).ok_or_else(|| {
+        if READ_ONLY.contains(&name) {
+            return ControlError::new(Errno::Eacces, name, format!("{name} can only be read"));
         }
-        let Some(control) = GroupControl::find(name) else {
-            if READ_ONLY.contains(&name) {
-                let message = format!("{name} can only be read");
-                return Err(ControlError::new(Errno::Eacces, name, message));
-            }
-            let message = format!("a group has no control file {}", quoted(name));
-            return Err(ControlError::new(Errno::Enoent, name, message));
-        };
+        let message = format!("a group has no control file {}", quoted(name));
+        ControlError::new(Errno::Enoent, name, message)
+    })
+}
+
+/// A write to a file of a group, read and checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupControlWrite {
+    /// The file.
+    pub control: GroupControl,
+    /// What it is to hold.
+    pub value: Value,
+}
+
+/// The text to write, as the kernel takes it.
+impl fmt::Display for GroupControlWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl GroupControlWrite {
+    /// Reads a text as the kernel would.
+    ///
+    /// # Errors
+    /// The kernel's errno and a sentence.
+    pub fn read(name: &str, text: &str) -> Result<GroupControlWrite, ControlError> {
+        let control = find(name)?;
+        // No file of a group has bounds in pages.
+        let value = control.read(text, PageSize::default())?;
+        Ok(GroupControlWrite { control, value })
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// ENOENT if there is no such group, or the root has no such file.
+    fn check_group_control(
+        &self,
+        memcg: MemcgId,
+        control: GroupControl,
+    ) -> Result<(), ControlError> {
+        let name = control.name();
+        self.check_group(memcg, name, "write")?;
         if memcg == ROOT && !control.is_on_root() {
             let message = format!("the root group has no {name}");
             return Err(ControlError::new(Errno::Enoent, name, message));
         }
-        Ok(control)
+        Ok(())
+    }
+
+    fn check_group(&self, memcg: MemcgId, name: &str, verb: &str) -> Result<(), ControlError> {
+        if self.memcg_is_online(memcg) {
+            return Ok(());
+        }
+        let message = format!("there is no such group to {verb} {} of", quoted(name));
+        Err(ControlError::new(Errno::Enoent, name, message))
     }
 
     /// Reads a control file of a group, as read(2) would.
@@ -206,10 +250,7 @@ impl<O: Owners> Manager<O> {
         name: &str,
         now: crate::units::Nanos,
     ) -> Result<String, ControlError> {
-        if !self.memcg_is_online(memcg) {
-            let message = format!("there is no such group to read {} of", quoted(name));
-            return Err(ControlError::new(Errno::Enoent, name, message));
-        }
+        self.check_group(memcg, name, "read")?;
         let group = &self.memcgs[memcg.idx()];
         let page_size = self.mem.page_size;
         let size = |pages: u64, unlimited: &str| match pages {
@@ -243,23 +284,26 @@ impl<O: Owners> Manager<O> {
                 format!("oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n")
             }
             "memory.pressure" => self.psi_text(memcg, now),
-            _ => match self.find_group_control(memcg, name) {
-                Ok(GroupControl::Min) => size(group.memory.min, "max"),
-                Ok(GroupControl::Low) => size(group.memory.low, "max"),
-                Ok(GroupControl::High) => size(group.memory.high, "max"),
-                Ok(GroupControl::Max) => size(group.memory.max, "max"),
-                Ok(GroupControl::SwapMax) => size(group.swap.max, "max"),
-                Ok(GroupControl::LimitInBytes) => legacy(group.memory.max),
-                Ok(GroupControl::KmemLimitInBytes) => legacy(group.kmem.max),
-                Ok(GroupControl::SoftLimitInBytes) => legacy(group.soft_limit),
-                Ok(GroupControl::Swappiness) => format!("{}\n", self.memcg_swappiness(memcg)),
-                Ok(GroupControl::GlobalShrinkPriority) => format!("{}\n", group.shrink_priority),
-                Ok(GroupControl::Reclaim | GroupControl::ForceEmpty) => {
-                    let message = format!("{name} can only be written");
-                    return Err(ControlError::new(Errno::Eacces, name, message));
+            _ => {
+                let control = find(name)?;
+                self.check_group_control(memcg, control)?;
+                match control {
+                    GroupControl::Min => size(group.memory.min, "max"),
+                    GroupControl::Low => size(group.memory.low, "max"),
+                    GroupControl::High => size(group.memory.high, "max"),
+                    GroupControl::Max => size(group.memory.max, "max"),
+                    GroupControl::SwapMax => size(group.swap.max, "max"),
+                    GroupControl::LimitInBytes => legacy(group.memory.max),
+                    GroupControl::KmemLimitInBytes => legacy(group.kmem.max),
+                    GroupControl::SoftLimitInBytes => legacy(group.soft_limit),
+                    GroupControl::Swappiness => format!("{}\n", self.memcg_swappiness(memcg)),
+                    GroupControl::GlobalShrinkPriority => format!("{}\n", group.shrink_priority),
+                    GroupControl::Reclaim | GroupControl::ForceEmpty => {
+                        let message = format!("{name} can only be written");
+                        return Err(ControlError::new(Errno::Eacces, name, message));
+                    }
                 }
-                Err(error) => return Err(error),
-            },
+            }
         })
     }
 

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::path::Path;
 
 use super::error::TraceError;
-use super::format::{Clock, Kinds, Record, RegionKind};
+use super::format::{self, Clock, Kinds, Record, RegionKind};
 use super::reader::Reader;
 use crate::model::Advice;
 use crate::op::{Backing, Op};
-use crate::page_size::PageSize;
+use pagetide_core::page_size::PageSize;
 
 /// Instructions that a CPU of the simulated machine executes in a nanosecond while it replays a
 /// trace: 2 GHz and one instruction a cycle. It turns a trace's instruction counts into
@@ -58,7 +58,7 @@ impl Replay {
     /// are rounded up, and every access stays one access.
     #[must_use]
     pub fn with_page_size(mut self, page_size: PageSize) -> Replay {
-        self.fold = page_size.trace_shift();
+        self.fold = page_size.shift() - format::PAGE_SIZE.trailing_zeros();
         self
     }
 

@@ -2,8 +2,8 @@
 //! go when the trace ends, as those of a program that exits.
 
 use crate::op::Op;
-use crate::page_size::PageSize;
 use crate::trace::{Replay, TraceError};
+use pagetide_core::page_size::PageSize;
 use std::path::Path;
 
 /// A trace phase on its way.

@@ -6,7 +6,7 @@
 //!
 //! Invariant: a refused write changes nothing.
 
-use super::GroupControl;
+use super::{GroupControl, GroupControlWrite};
 use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::config::{ShrinkPriorityPolicy, Value};
 use crate::control::error::{ControlError, Errno};
@@ -62,9 +62,8 @@ impl<O: Owners> Manager<O> {
         name: &str,
         text: &str,
     ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
-        let control = self.find_group_control(memcg, name)?;
-        let value = control.read(text, self.mem.page_size)?;
-        self.apply_group_write(memcg, control, value)
+        self.check_group(memcg, name, "write")?;
+        self.apply_group_write(memcg, GroupControlWrite::read(name, text)?)
     }
 
     /// [`Manager::write_group_control`] of what a text stands for.
@@ -75,11 +74,10 @@ impl<O: Owners> Manager<O> {
     pub fn apply_group_write(
         &mut self,
         memcg: MemcgId,
-        control: GroupControl,
-        value: Value,
+        write: GroupControlWrite,
     ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
-        self.find_group_control(memcg, control.name())?;
-        let write = self.begin_group_write(memcg, control, value)?;
+        self.check_group_control(memcg, write.control)?;
+        let write = self.begin_group_write(memcg, write)?;
         Ok((write, self.hand_out()))
     }
 
@@ -95,9 +93,9 @@ impl<O: Owners> Manager<O> {
     fn begin_group_write(
         &mut self,
         memcg: MemcgId,
-        control: GroupControl,
-        value: Value,
+        write: GroupControlWrite,
     ) -> Result<Option<GroupWrite>, ControlError> {
+        let GroupControlWrite { control, value } = write;
         let refuse = |errno, what| Err(control.refuse(errno, &value.to_string(), what));
         let (pages, number) = (self.pages_of(value), value.number());
         let group = &mut self.memcgs[memcg.idx()];
