@@ -4,6 +4,7 @@
 //!
 //! None may panic; notes are single lines; what becomes a scenario loads.
 
+use pagetide_core::config::Sysctl;
 use pagetide_linux::console;
 use pagetide_linux::counts::{record, RunName};
 use pagetide_linux::host::block::BlockDevice;
@@ -17,7 +18,6 @@ use pagetide_linux::reference::{is_of_a_machine, Reference};
 use pagetide_linux::start::Start;
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
-use pagetide_scenario::names::SYSCTLS;
 use std::path::Path;
 
 /// /proc/zoneinfo of a system that shows nothing else.
@@ -39,8 +39,8 @@ pub fn host_proc(bytes: &[u8]) {
     check_notes(&notes);
     slabs.iter().for_each(|slab| assert!(slab.pages() >= slab.slabs.min(slab.pages_per_slab)));
     check_notes(&swaps::parse(&text).1);
-    for knob in SYSCTLS {
-        if let Err(note) = sysctl::parse(knob, &text) {
+    for &sysctl in Sysctl::ALL {
+        if let Err(note) = sysctl::parse(sysctl, &text) {
             check_notes(&[note]);
         }
     }
@@ -88,10 +88,10 @@ fn add(host: &mut HostSnapshot, name: &str, text: &str) -> Vec<Note> {
             if let Some(path) = name.strip_prefix("group 2 ") {
                 return add_group(host, Version::V2, path, text);
             }
-            let is_new = host.sysctl(name).is_none();
-            if let Some(knob) = SYSCTLS.iter().find(|knob| is_new && knob.name == name) {
-                match sysctl::parse(knob, text) {
-                    Ok(Some(value)) => host.sysctls.push((knob.name, value)),
+            let file = Sysctl::find(name);
+            if let Some(sysctl) = file.filter(|sysctl| host.sysctl(*sysctl).is_none()) {
+                match sysctl::parse(sysctl, text) {
+                    Ok(Some(value)) => host.sysctls.push((sysctl, value)),
                     Ok(None) => {}
                     Err(note) => return vec![note],
                 }

@@ -6,7 +6,7 @@
 #[path = "../crates/pagetide-core/tests/slab_world/mod.rs"]
 mod slab_world;
 
-use pagetide_core::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
 use slab_world::{Op, SlabWorld};
 
 /// Operations on slab caches and groups: a byte says under which policies, every four that follow are an
@@ -30,9 +30,8 @@ pub fn slab_ops(bytes: &[u8]) {
         0 => SlabOwners::Pointers,
         _ => SlabOwners::Ids,
     };
-    let objcg_stock_slots = 1 << (policies >> 5 & 3);
-    let config =
-        Config { slab_accounting, slub, slab_owners, objcg_stock_slots, ..Config::default() };
+    let objcg_stock = ObjcgStock::ALL[usize::from(policies >> 5 & 3)];
+    let config = Config { slab_accounting, slub, slab_owners, objcg_stock, ..Config::default() };
     let mut world = SlabWorld::new(config);
     for op in bytes.chunks_exact(4).take(OPS) {
         world.step(Op::from_bytes([op[0], op[1], op[2], op[3]]));

@@ -13,7 +13,7 @@ use criterion::{criterion_group, criterion_main, Throughput};
 use mimalloc::MiMalloc;
 use pagetide_bench::clock::CpuTime;
 use pagetide_bench::objects::{Kernel, Payer};
-use pagetide_core::config::{Config, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, ObjcgStock, SlabOwners, SlubPolicy};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::slab::Object;
 use pagetide_core::units::Cpu;
@@ -132,8 +132,8 @@ fn group(size: u32, slab_owners: SlabOwners, slub: SlubPolicy) -> Ours {
     Ours { kernel, payer, cpu: Cpu(0) }
 }
 
-fn round_robin(size: u32, objcg_stock_slots: u32) -> RoundRobin {
-    let config = Config { objcg_stock_slots, ..Config::default() };
+fn round_robin(size: u32, objcg_stock: ObjcgStock) -> RoundRobin {
+    let config = Config { objcg_stock, ..Config::default() };
     let mut kernel = Kernel::new(MEMORY, size, config);
     let groups = std::array::from_fn(|_| kernel.group());
     RoundRobin { ours: Ours { kernel, payer: groups[0], cpu: Cpu(0) }, groups, next: 0 }
@@ -193,8 +193,8 @@ fn hot_pairs(c: &mut Criterion) {
 
 fn round_robins(c: &mut Criterion) {
     for size in SIZES {
-        for stocks in [1, 16] {
-            let name = format!("pagetide, {stocks} stocks");
+        for stocks in [ObjcgStock::One, ObjcgStock::Sixteen] {
+            let name = format!("pagetide, {} stocks", stocks.slots());
             let mut objects = round_robin(size, stocks);
             const PAIRS: usize = 1000 * GROUPS;
             for at in 0..2 * PAIRS {

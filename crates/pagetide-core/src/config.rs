@@ -1,182 +1,423 @@
-//! The tunables, under their sysctl names, with Linux 6.1's defaults, and the policies.
+//! Every policy and every control file of the machine, declared once: name, what it takes, default, meaning.
 //!
-//! Control files parse into these ([`crate::control`]). What a policy makes a kernel do is asked of the
-//! era of a machine (`era.rs`), not of the policy.
+//! Linux: the `vm_table` of kernel/sysctl.c and the files of debugfs and sysfs that belong to memory; of
+//! policies it has one variant a release, those of transparent huge pages excepted. From this file come
+//! [`Config`] with its defaults and its digest, the enums, [`Policy`], [`PolicyChoice`] and [`Sysctl`], the
+//! keys and checks of scenario files, their schema and the tables of docs/scenario.md. What a write does
+//! beyond setting its field is in `control/handlers.rs`, what a policy does is asked of the era (`era.rs`).
 //!
-//! The first variant of each policy is the default: Linux 6.1, where that has the thing at all. Where
-//! variants have numbers, these are what the digest of a machine has always held of them.
+//! A sysctl is `Name = "kernel's name", what it takes, unit, since => field: type = default`; `special`: its
+//! write does more than set the field. A policy is `Name = "key", flags => field: type = default`, and a
+//! variant `Name = number, "name"`, where `linux` says that Linux 6.1 does it. `boot`: chosen before there
+//! are groups and objects. `implied`: no key of a scenario's `[policy]`; the rest of the scenario says it.
+//!
+//! Invariant: the numbers of variants, and the order of fields, are what the digest of a machine has always
+//! held; a new field at the end of its theme moves the digest of every machine.
 
+mod declare;
+mod form;
+mod marks;
+mod policy;
+
+pub(crate) use form::INT_MAX;
+pub use form::{ControlFile, Form, Origin, Value};
+pub use marks::{
+    default_min_free_kbytes, WatermarkInputs, WmarkKbytes, MIN_FREE_KBYTES_MAX,
+    MIN_FREE_KBYTES_MAX_OLD, MIN_FREE_KBYTES_MIN,
+};
+pub use policy::PolicyVariant;
+
+use crate::digest::Digest;
 use crate::page_size::PageSize;
-use crate::watermark::WatermarkInputs;
+use crate::units::HPAGE_PMD_NR;
+use declare::{default_words, flag, optional, policy_type, tunables};
+use form::Origin::{Linux, Patch};
+use form::{from, sysfs, within, Field, INT_MIN, SECONDS_MAX, UINT_MAX, ULONG_MAX};
 
-/// How kswapd balances a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum KswapdPolicy {
-    /// Linux 6.1: one goal a node (the sum of the high marks), priority drops while too little
-    /// was scanned, done when any zone is balanced.
-    #[default]
-    Linux61,
-    /// Linux 2.6.37, the time of the tunable-watermarks patch: every zone must reach its high
-    /// mark, each round at most 32 reclaimed pages deep before it starts again at priority 12,
-    /// 100 ms waits for congestion below priority 10.
-    Linux2637,
-    /// Linux 4.5 and 4.6: zones are balanced one by one, at the order asked for, each up to its high
-    /// mark; a node is balanced for an order above 0 when a quarter of it is.
-    Linux45,
-}
+/// Pages of a huge page that khugepaged may find missing or in swap: all but one.
+const MAX_PTES: u64 = HPAGE_PMD_NR - 1;
 
-/// How an allocating task reclaims.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum DirectReclaimPolicy {
-    /// Linux 6.1: never writes file pages, sleeps only when throttled.
-    #[default]
-    Linux61,
-    /// Linux 2.6.37: writes dirty file pages itself; below priority 10 waits up to 100 ms, if a
-    /// disk is congested and the lists have shown it (`wait_iff_congested`).
-    Linux2637,
-    /// Linux up to 2.6.35: as 2.6.37, but every wait is a `congestion_wait` that sleeps whether
-    /// or not anything is congested, and a reclaim that freed pages which somebody else took, or
-    /// which are still on a per-CPU list, sleeps up to 20 ms before it tries again: the lists are
-    /// not drained (they are since 2.6.36).
-    Linux2635,
-}
+tunables! {
+    with page_size;
 
-/// How pages age, and how page cache and anonymous memory share the pressure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum LruPolicy {
-    /// Linux 6.1: new anonymous pages are inactive, anonymous refaults are judged, costs decide the
-    /// balance.
-    #[default]
-    Linux61,
-    /// Linux 5.4 (3.15 to 5.7): new anonymous pages are active and go back there at the first
-    /// reference; only page cache has refaults; what was scanned and rotated decides the balance, and
-    /// cold page cache goes first.
-    Linux54,
-    /// Linux 3.3: no refaults, no preference for cold page cache.
-    Linux33,
-}
+    // Control files that are computed from, or act on, more than a field.
+    files {
+        /// Free memory that only urgent allocations may use; the min watermarks.
+        MinFreeKbytes = "vm.min_free_kbytes", from(0), "kB", Linux("2.6"),
+            default "sqrt(16 * lowmem in kB), 128 to 262144";
+        /// Distance between the watermarks (policy scale-factor).
+        WatermarkScaleFactor = "vm.watermark_scale_factor", within(1, 3000), "1/10000 of a zone",
+            Linux("4.6; up to 1000 until 5.16"), default "10";
+        /// How far fragmentation may raise the watermarks for a while; 0 is off.
+        WatermarkBoostFactor = "vm.watermark_boost_factor", from(0), "1/10000 of the high mark", Linux("5.0"),
+            default "15000";
+        /// The min mark of the whole machine (policy apart).
+        WmarkMinKbytes = "vm.wmark_min_kbytes", from(0), "kB", Patch("January 2011"),
+            default "as vm.min_free_kbytes";
+        /// The low mark of the whole machine: below it kswapd is woken (policy apart).
+        WmarkLowKbytes = "vm.wmark_low_kbytes", from(0), "kB", Patch("January 2011"),
+            default "1.25 min";
+        /// The high mark of the whole machine: at it kswapd sleeps (policy apart).
+        WmarkHighKbytes = "vm.wmark_high_kbytes", from(0), "kB", Patch("January 2011"),
+            default "1.5 min";
+        /// Raises the low and high marks and leaves min alone (Rik van Riel's patch of 2011).
+        ExtraFreeKbytes = "vm.extra_free_kbytes", from(0), "kB", Patch("2011"), default "0";
+        /// How much of a lower zone is kept from requests that could use a higher one.
+        LowmemReserveRatio = "vm.lowmem_reserve_ratio", Form::Zones, "", Linux("2.6"),
+            default "256 256 32 0";
+        /// 1 drops clean page cache, 2 kept inodes and directory entries, 3 both (workload write-control
+        /// only).
+        DropCaches = "vm.drop_caches", Form::Action { max: 4 }, "", Linux("2.6.16"),
+            default "none, it is written only";
+        /// Compacts all zones at once (workload write-control only).
+        CompactMemory = "vm.compact_memory", Form::Action { max: 1 }, "", Linux("2.6.35"),
+            default "none, it is written only";
+        /// Brings the counters of /proc/vmstat up to date, which they are here (workload write-control
+        /// only).
+        StatRefresh = "vm.stat_refresh", Form::Anything, "", Linux("4.8"),
+            default "none, it is written only";
+        /// Which anonymous memory gets huge pages. Any of them raises vm.min_free_kbytes, unless it was
+        /// written.
+        ThpEnabled = "transparent_hugepage.enabled", Form::Policy(Policy::Thp), "", Linux("2.6.38"),
+            default "never";
+        /// What a fault does when no huge page is free: reclaim and compact, leave that to the daemons
+        /// (defer), or nothing.
+        ThpDefrag = "transparent_hugepage.defrag", Form::Policy(Policy::ThpDefrag), "",
+            Linux("2.6.38; defer since 4.6, defer+madvise since 4.11"), default "madvise";
+    }
 
-/// What a group over its soft limit means to reclaim for others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SoftLimitPolicy {
-    /// Linux since 2.6.31 (cgroup version 1): trees of groups by excess, and a stage of reclaim of
-    /// their own before the regular one.
-    #[default]
-    Tree = 1,
-    /// Nothing.
-    Off = 0,
-    /// The patch of January 2012: one walk, at priority 0 for a group that is over or below one.
-    Hierarchical = 2,
-    /// The rework of 2013: only groups over their limit; everybody if that looked at nothing.
-    TwoPass = 3,
-    /// Pagetide's: the priority falls with the relative excess.
-    Graded = 4,
-}
+    of watermarks {
+        /// How the low and high watermarks follow from what the user sets.
+        Watermarks = "watermarks" => policy: WatermarkPolicy = ScaleFactor {
+            /// Until Linux 4.5: low = 1.25 min, high = 1.5 min.
+            Derived = 0, "derived";
+            /// Since Linux 4.6: low and high are min plus one and two steps of
+            /// vm.watermark_scale_factor.
+            ScaleFactor = 1, "scale-factor", linux;
+            /// The patch of January 2011: vm.wmark_min_kbytes, vm.wmark_low_kbytes and
+            /// vm.wmark_high_kbytes each set their mark; until one is written, as derived.
+            Apart = 2, "apart";
+        }
+        /// How large the per-CPU lists of free pages are, and how fast they drain.
+        PerCpuLists = "per_cpu_lists" => pcp: PcpPolicy = Linux61 {
+            /// Since Linux 5.14: the low mark shared out among the CPUs, less during reclaim; drains
+            /// double while a CPU only frees.
+            Linux61 = 0, "linux-6.1", linux;
+            /// Before 5.14: six batches of at most 31 pages, drained a batch at a time.
+            Linux2637 = 1, "linux-2.6.37";
+        }
+    }
 
-/// Whether the group that reclaim is about counts as an ancestor over its soft limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SoftLimitRoot {
-    /// As agreed in review.
-    #[default]
-    Excluded,
-    /// As posted.
-    Included,
-}
+    // Reclaim, writeback and groups.
+    theme {
+        sysctls {
+            /// Cost of swapping against that of reading files: 100 is equal.
+            Swappiness = "vm.swappiness", within(0, 200), "", Linux("2.6; up to 100 until 5.7")
+                => swappiness: u32 = 60;
+            /// Swap read-ahead: 0 reads one page.
+            PageCluster = "vm.page-cluster", within(0, 31), "log2 of pages",
+                Linux("2.2; bounds since 6.2") => page_cluster: u32 = 3;
+            /// Cached pages around a file fault that are mapped with it; one page is off.
+            FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs, "bytes",
+                Linux("3.15, in Linux a debugfs file")
+                => fault_around_pages: u32 = page_size.pages_in(64 << 10) as u32,
+                special FaultAroundBytes, words "65536";
+            /// Largest file read-ahead.
+            ReadAheadKb = "block.read_ahead_kb", sysfs(0, UINT_MAX), "kB",
+                Linux("2.6, in Linux a file of each disk")
+                => read_ahead_pages: u32 = page_size.pages_in(128 << 10) as u32,
+                special ReadAheadKb, words "128";
+            /// Share of dirty memory at which writers are throttled.
+            DirtyRatio = "vm.dirty_ratio", within(0, 100), "per cent", Linux("2.6")
+                => dirty_ratio: u32 = 20, special DirtyRatio;
+            /// Share of dirty memory at which write-back begins.
+            DirtyBackgroundRatio = "vm.dirty_background_ratio", within(0, 100), "per cent", Linux("2.6")
+                => dirty_background_ratio: u32 = 10, special DirtyBackgroundRatio;
+            /// Dirty memory at which writers are throttled, instead of the ratio; from two pages on.
+            DirtyBytes = "vm.dirty_bytes", Form::Bytes { min_pages: 2 }, "bytes", Linux("2.6.29")
+                => dirty_bytes: u64 = 0, special DirtyBytes, words "0 (the ratio counts)";
+            /// Dirty memory at which write-back begins, instead of the ratio.
+            DirtyBackgroundBytes = "vm.dirty_background_bytes", within(1, ULONG_MAX), "bytes",
+                Linux("2.6.29")
+                => dirty_background_bytes: u64 = 0, special DirtyBackgroundBytes,
+                words "0 (the ratio counts)";
+            /// Time between two rounds of the flusher; 0 is off, and a negative one is the large
+            /// unsigned number with the same bits.
+            DirtyWritebackCentisecs = "vm.dirty_writeback_centisecs", within(INT_MIN, INT_MAX), "1/100 s",
+                Linux("2.6") => dirty_writeback_centisecs: u32 = 500, special DirtyWritebackCentisecs;
+            /// Age at which a dirty page is written back.
+            DirtyExpireCentisecs = "vm.dirty_expire_centisecs", from(0), "1/100 s", Linux("2.6")
+                => dirty_expire_centisecs: u32 = 3000;
+            /// Delays write-back to let a disk rest; 0 is off.
+            LaptopMode = "vm.laptop_mode", within(-SECONDS_MAX, SECONDS_MAX), "s", Linux("2.6")
+                => laptop_mode: i32 = 0;
+            /// How hard kept inodes and directory entries are reclaimed, against page cache; 0 is never.
+            VfsCachePressure = "vm.vfs_cache_pressure", from(0), "per cent", Linux("2.6")
+                => vfs_cache_pressure: u32 = 100;
+        }
+        state {
+            /// Whether swap lies on a rotating disk: read-ahead by slot, not by address.
+            swap_rotational: bool = false;
+        }
+        policies {
+            /// How kswapd balances a node.
+            Kswapd = "kswapd" => kswapd: KswapdPolicy = Linux61 {
+                /// One goal a node (the sum of the high marks), with boost and failure count; done when
+                /// any zone is balanced.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Linux 4.5 and 4.6: zone by zone, at the order asked for, each up to its high mark; a
+                /// node is balanced for an order above 0 when a quarter of it is. Writeback is not
+                /// throttled in the block layer, which came with 4.10.
+                Linux45 = 2, "linux-4.5";
+                /// Linux 2.6.37, the time of the tunable-watermarks patch: every zone to its high mark,
+                /// descents of at least 32 pages, naps at congestion below priority 10; and no
+                /// throttling of writeback either.
+                Linux2637 = 1, "linux-2.6.37";
+            }
+            /// How an allocating task reclaims for itself.
+            DirectReclaim = "direct_reclaim" => direct_reclaim: DirectReclaimPolicy = Linux61 {
+                /// Never writes file pages, sleeps only when throttled: when kswapd cannot keep up.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Writes dirty file pages itself; below priority 10 it naps if a disk is congested and
+                /// the lists have shown it.
+                Linux2637 = 1, "linux-2.6.37";
+                /// As 2.6.37, but every nap is slept whether or not a disk is congested, and per-CPU
+                /// lists are not drained (they are since 2.6.36).
+                Linux2635 = 2, "linux-2.6.35";
+            }
+            /// How pages age, and how page cache and anonymous memory share the pressure.
+            Lru = "lru" => lru: LruPolicy = Linux61 {
+                /// New anonymous pages are inactive, their refaults are judged as those of page cache
+                /// are, costs decide the balance.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Linux 3.15 to 5.7: new anonymous pages are active and go back there at the first
+                /// reference; only page cache has refaults; what was scanned and rotated decides, and
+                /// cold page cache goes first.
+                Linux54 = 1, "linux-5.4";
+                /// Before: no refaults, no preference for cold page cache.
+                Linux33 = 2, "linux-3.3";
+            }
+            /// How global reclaim heeds soft limits (memory.soft_limit_in_bytes).
+            SoftLimit = "soft_limit" => soft_limit: SoftLimitPolicy = Tree {
+                /// Since Linux 2.6.31, cgroup version 1: trees of groups by excess, a reclaim stage of
+                /// their own before the regular one.
+                Tree = 1, "tree", linux;
+                /// The patch of January 2012: a group over its soft limit, or below one, is scanned at
+                /// priority 0 in the one regular walk.
+                Hierarchical = 2, "hierarchical";
+                /// The rework of 2013: only groups over their limit first, everybody only if that scanned
+                /// nothing.
+                TwoPass = 3, "two-pass";
+                /// Pagetide's: the priority falls with the relative excess.
+                Graded = 4, "graded";
+                /// Soft limits are not heeded.
+                Off = 0, "off";
+            }
+            /// Whether the group whose limit raised the pressure counts as over its soft limit.
+            SoftLimitRoot = "soft_limit_root" => soft_limit_root: SoftLimitRoot = Excluded {
+                /// It does not, as agreed in review.
+                Excluded = 0, "excluded", linux;
+                /// It does, as posted.
+                Included = 1, "included";
+            }
+            /// How tasks that reclaim for themselves press groups over their soft limits.
+            SoftLimitDirect = "soft_limit_direct" => soft_limit_direct: SoftLimitDirect = Full {
+                /// As kswapd does.
+                Full = 0, "full", linux;
+                /// Only two priorities harder than the others.
+                Bounded = 1, "bounded";
+                /// Not at all: only kswapd heeds soft limits.
+                Ignored = 2, "ignored";
+            }
+            /// What a soft limit is on one node.
+            SoftLimitNode = "soft_limit_node" => soft_limit_node: SoftLimitNode = Global {
+                /// The whole limit against the group's whole size.
+                Global = 0, "global", linux;
+                /// Its share: soft limit x node's size / group's size, as the author of the patch
+                /// proposed.
+                Local = 1, "local";
+            }
+            /// What memory.global_shrink_priority does.
+            ShrinkPriority = "shrink_priority" => shrink_priority: ShrinkPriorityPolicy = Guarded {
+                /// The patch of December 2019, but negative values are refused, and a descent that freed
+                /// nothing is repeated without it.
+                Guarded = 2, "guarded", linux;
+                /// The patch as it was posted.
+                Posted = 1, "posted";
+                /// Guarded, and a group's value is the least on its path to the root.
+                Hierarchical = 3, "hierarchical";
+                /// Nothing.
+                Off = 0, "off";
+            }
+            /// How a reclaimer walks the groups.
+            GroupWalk = "group_walk" => group_walk: GroupWalkPolicy = Whole {
+                /// Linux 5.4 to 6.7: every reclaimer visits every group.
+                Whole = 0, "whole", linux;
+                /// Since 6.8: tasks that reclaim for themselves share a remembered position and stop when
+                /// they have enough; kswapd visits every group.
+                Shared = 1, "shared";
+            }
+            /// Version of the cgroup interface, which decides a few things that reclaim does.
+            Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {
+                /// Reclaim for a group does not wait for pages under writeback.
+                V2 = 1, "v2", linux;
+                /// It waits for them.
+                V1 = 0, "v1", linux;
+            }
+        }
+    }
 
-/// How a task that reclaims for itself heeds soft limits (policy `hierarchical`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SoftLimitDirect {
-    /// As kswapd: priority 0.
-    #[default]
-    Full,
-    /// Two priorities harder than its own.
-    Bounded,
-    /// Not at all.
-    Ignored,
-}
+    // Compaction and huge pages.
+    theme {
+        sysctls {
+            /// Fragmentation index up to which a failure is taken for a lack of memory, which compaction
+            /// cannot help.
+            ExtfragThreshold = "vm.extfrag_threshold", within(0, 1000), "1/1000", Linux("2.6.35")
+                => extfrag_threshold: u32 = 500;
+            /// Whether compaction moves unevictable pages.
+            CompactUnevictableAllowed = "vm.compact_unevictable_allowed", within(0, 1), "", Linux("4.2")
+                => compact_unevictable_allowed: bool = true, words "1";
+            /// How eagerly kcompactd compacts before anybody asks; 0 is never.
+            CompactionProactiveness = "vm.compaction_proactiveness", within(0, 100), "", Linux("5.9")
+                => compaction_proactiveness: u32 = 20, special CompactionProactiveness;
+            /// Whether requests rather reclaim and compact than mix kinds in a pageblock.
+            DefragMode = "vm.defrag_mode", within(0, 1), "", Linux("6.15")
+                => defrag_mode: bool = false, special DefragMode, words "0";
+        }
+        state {}
+        policies {
+            /// Who makes blocks of high order in the background.
+            BackgroundCompaction = "background_compaction"
+                => background_compaction: BackgroundCompaction = KcompactdEarly {
+                /// kcompactd, woken before kswapd's nap, so that requests that keep coming cannot starve it
+                /// (since Linux 4.6).
+                KcompactdEarly = 3, "kcompactd-early", linux;
+                /// kcompactd, woken when kswapd goes to sleep for good: the patch of March 2016.
+                Kcompactd = 2, "kcompactd";
+                /// kswapd, in the middle of its rounds, as up to Linux 4.5 (with kswapd linux-4.5).
+                Kswapd = 1, "kswapd";
+                /// Nobody.
+                Off = 0, "off";
+            }
+            /// How compaction is judged worth while, how it scans, and when an allocation resorts to it.
+            Compaction = "compaction" => compaction: CompactionPolicy = Linux61 {
+                /// Linux 6.1.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Linux 4.5: asynchronous before every reclaim, synchronous after it, done only if the
+                /// low mark is met as well.
+                Linux45 = 1, "linux-4.5";
+            }
+            /// Whether a task that compacts for itself takes the block it has made before it is free.
+            CompactionCapture = "compaction_capture" => compaction_capture: CompactionCapture = On {
+                /// It does (since Linux 5.1).
+                On = 0, "on", linux;
+                /// It competes for it with everybody.
+                Off = 1, "off";
+            }
+            /// When anonymous memory gets huge pages (transparent_hugepage/enabled).
+            Thp = "thp" => thp: Thp = Never {
+                /// Wherever it can.
+                Always = 0, "always", linux;
+                /// Where madvise asked for it (advice = huge).
+                Madvise = 1, "madvise", linux;
+                /// Nowhere. Linux has no default of its own; distributions choose always or madvise.
+                Never = 2, "never", linux;
+            }
+            /// What a fault does for a huge page that is not there (transparent_hugepage/defrag).
+            ThpDefrag = "thp_defrag" => thp_defrag: ThpDefrag = Madvise {
+                /// Reclaims and compacts, once.
+                Always = 0, "always", linux;
+                /// Wakes the daemons.
+                Defer = 1, "defer", linux;
+                /// Reclaims and compacts where madvise asked for it, wakes the daemons elsewhere.
+                DeferMadvise = 2, "defer+madvise", linux;
+                /// Reclaims and compacts where madvise asked for it, does nothing elsewhere.
+                Madvise = 3, "madvise", linux;
+                /// Does nothing.
+                Never = 4, "never", linux;
+            }
+        }
+    }
 
-/// What a soft limit means on one of several nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SoftLimitNode {
-    /// The group's usage decides, wherever it is.
-    #[default]
-    Global,
-    /// soft limit x node's size / group's usage is the limit of what the group has on the node.
-    Local,
-}
-
-/// What `memory.global_shrink_priority` does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ShrinkPriorityPolicy {
-    /// The patch of December 2019 with values from 0, and with a descent that spares nobody when one
-    /// that spared somebody has freed nothing.
-    #[default]
-    Guarded = 2,
-    /// Nothing.
-    Off = 0,
-    /// The patch as it was posted.
-    Posted = 1,
-    /// Guarded, and a group's value is the least on its path to the root.
-    Hierarchical = 3,
-}
-
-/// Who visits which groups.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum GroupWalkPolicy {
-    /// Linux 5.4 to 6.7: every reclaimer visits every group.
-    #[default]
-    Whole,
-    /// Linux since 6.8: tasks that reclaim for themselves share a position and stop when they have
-    /// enough; kswapd visits every group.
-    Shared,
-}
-
-/// Who makes blocks of high order in the background.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum BackgroundCompaction {
-    /// kcompactd, woken before kswapd's nap, so that requests that keep coming cannot starve it
-    /// (Linux since 4.6).
-    #[default]
-    KcompactdEarly = 3,
-    /// Nobody.
-    Off = 0,
-    /// kswapd, in the middle of its rounds, as up to Linux 4.5 (needs [`KswapdPolicy::Linux45`]).
-    Kswapd = 1,
-    /// kcompactd, woken when kswapd goes to sleep for good: Vlastimil Babka's patch of March 2016.
-    Kcompactd = 2,
-}
-
-/// How compaction is judged worth while, how it scans, and when an allocation resorts to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum CompactionPolicy {
-    /// Linux 6.1.
-    #[default]
-    Linux61,
-    /// Linux 4.5: asynchronous before every reclaim, synchronous after it, done only if the low mark
-    /// is met as well.
-    Linux45,
-}
-
-/// Whether a task that compacts for itself takes the block it has made before it is on a free list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum CompactionCapture {
-    /// It does (Linux since 5.1).
-    #[default]
-    On,
-    /// It competes for it with everybody.
-    Off,
-}
-
-/// When anonymous memory gets huge pages (`transparent_hugepage/enabled`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Thp {
-    /// Nowhere. Linux has no default of its own; distributions choose `always` or `madvise`.
-    #[default]
-    Never = 2,
-    /// Wherever it can.
-    Always = 0,
-    /// Where madvise asked for it.
-    Madvise = 1,
+    // khugepaged, and memory of the kernel's own.
+    theme {
+        sysctls {
+            /// Whether khugepaged reclaims and compacts.
+            KhugepagedDefrag = "transparent_hugepage.khugepaged.defrag", sysfs(0, 1), "", Linux("2.6.38")
+                => khugepaged_defrag: bool = true, words "1";
+            /// How much khugepaged looks at in a round.
+            KhugepagedPagesToScan = "transparent_hugepage.khugepaged.pages_to_scan", sysfs(1, UINT_MAX),
+                "pages", Linux("2.6.38") => khugepaged_pages_to_scan: u32 = 4096;
+            /// Time between two rounds.
+            KhugepagedScanSleepMillisecs = "transparent_hugepage.khugepaged.scan_sleep_millisecs",
+                sysfs(0, UINT_MAX), "ms", Linux("2.6.38") => khugepaged_scan_sleep_millisecs: u32 = 10000;
+            /// How long khugepaged waits after it found no huge page.
+            KhugepagedAllocSleepMillisecs = "transparent_hugepage.khugepaged.alloc_sleep_millisecs",
+                sysfs(0, UINT_MAX), "ms", Linux("2.6.38") => khugepaged_alloc_sleep_millisecs: u32 = 60000;
+            /// So many of the 512 pages may be missing for khugepaged to make a huge one.
+            KhugepagedMaxPtesNone = "transparent_hugepage.khugepaged.max_ptes_none", sysfs(0, MAX_PTES),
+                "pages", Linux("2.6.38") => khugepaged_max_ptes_none: u32 = 511;
+            /// So many of them may be in swap.
+            KhugepagedMaxPtesSwap = "transparent_hugepage.khugepaged.max_ptes_swap", sysfs(0, MAX_PTES),
+                "pages", Linux("4.8") => khugepaged_max_ptes_swap: u32 = 64;
+        }
+        state {}
+        policies {
+            /// Whether groups pay for kernel memory at all (boot option cgroup.memory=nokmem).
+            KmemAccounting = "kmem_accounting", boot, implied => kmem_accounting: KmemAccounting = On {
+                /// They do.
+                On = 1, "on", linux;
+                /// They do not.
+                Off = 0, "off", linux;
+            }
+            /// Who pays for small objects of the kernel.
+            SlabAccounting = "slab_accounting", boot => slab_accounting: SlabAccounting = PerObject {
+                /// Caches are shared, and every object has an owner: the series of 2020 (since Linux 5.9).
+                PerObject = 3, "per-object", linux;
+                /// Each group has clones of the caches, whose pages it pays for whole, and which hold it
+                /// when it is gone, until their last object is (Linux 3.8 to 5.2).
+                PerGroupCaches = 1, "per-group-caches";
+                /// The same, and its parent takes them over (5.3 to 5.8).
+                PerGroupCachesReparent = 2, "per-group-caches-reparent";
+                /// Nobody (before Linux 3.8).
+                Off = 0, "off";
+            }
+            /// Which slab of a cache is used next.
+            Slub = "slub", boot => slub: SlubPolicy = Linux61 {
+                /// A CPU's own, its chain of partial slabs (limited by slabs), then the node's queue.
+                Linux61 = 0, "linux-6.1", linux;
+                /// The chain is limited by the free objects that were counted when its slabs came (up to
+                /// Linux 5.15).
+                Linux55 = 1, "linux-5.5";
+                /// No chains; the fullest partial slab of the node, so that the others run empty
+                /// (Pagetide's).
+                Fullest = 2, "fullest";
+                /// No chains; the partial slab with the lowest slot, which is used again first, too
+                /// (Pagetide's).
+                Lowest = 3, "lowest";
+            }
+            /// How an object remembers its owner.
+            SlabOwners = "slab_owners", boot => slab_owners: SlabOwners = Pointers {
+                /// By a pointer of 8 bytes, in a vector of the slab's that is an object itself (Linux).
+                Pointers = 0, "pointers", linux;
+                /// By an id of 2 bytes, at the end of the slab where there is room (Pagetide's).
+                Ids = 1, "ids";
+            }
+            /// Owners for which a CPU has bytes in advance.
+            ObjcgStock = "objcg_stock", boot => objcg_stock: ObjcgStock = One {
+                /// One, as Linux.
+                One = 1, "1", linux;
+                /// Four.
+                Four = 4, "4";
+                /// Eight.
+                Eight = 8, "8";
+                /// Sixteen.
+                Sixteen = 16, "16";
+                /// Sixty-four.
+                SixtyFour = 64, "64";
+            }
+        }
+    }
 }
 
 impl Thp {
@@ -189,240 +430,15 @@ impl Thp {
     }
 }
 
-/// What a fault does for a huge page that is not there (`transparent_hugepage/defrag`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ThpDefrag {
-    /// Reclaims and compacts where madvise asked for it, does nothing elsewhere.
-    #[default]
-    Madvise = 3,
-    /// Reclaims and compacts, once.
-    Always = 0,
-    /// Wakes the daemons.
-    Defer = 1,
-    /// Reclaims and compacts where madvise asked for it, wakes the daemons elsewhere.
-    DeferMadvise = 2,
-    /// Does nothing.
-    Never = 4,
-}
-
-/// khugepaged's tunables (`transparent_hugepage/khugepaged/`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Khugepaged {
-    /// `defrag`: may reclaim and compact.
-    pub defrag: bool,
-    /// `pages_to_scan` in a round.
-    pub pages_to_scan: u32,
-    /// `scan_sleep_millisecs` between rounds.
-    pub scan_sleep_millisecs: u32,
-    /// `alloc_sleep_millisecs` after it found no huge page.
-    pub alloc_sleep_millisecs: u32,
-    /// `max_ptes_none`: so many pages of the 512 may be missing.
-    pub max_ptes_none: u32,
-    /// `max_ptes_swap`: so many may be in swap.
-    pub max_ptes_swap: u32,
-}
-
-impl Default for Khugepaged {
-    fn default() -> Self {
-        Khugepaged {
-            defrag: true,
-            pages_to_scan: 4096,
-            scan_sleep_millisecs: 10_000,
-            alloc_sleep_millisecs: 60_000,
-            max_ptes_none: 511,
-            max_ptes_swap: 64,
-        }
+impl ObjcgStock {
+    /// Owners for which a CPU has bytes in advance.
+    pub const fn slots(self) -> u32 {
+        self as u32
     }
-}
-
-/// Who pays for small objects of the kernel. Chosen at boot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SlabAccounting {
-    /// Caches are shared, and every object has an owner: Roman Gushchin's series of 2020 (since 5.9).
-    #[default]
-    PerObject = 3,
-    /// Nobody (before Linux 3.8, and with `cgroup.memory=nokmem`).
-    Off = 0,
-    /// Each group has caches of its own, and pays for their pages; they hold it when it is gone (Linux 3.8
-    /// to 5.2).
-    PerGroupCaches = 1,
-    /// The same, and its parent takes them over (5.3 to 5.8).
-    PerGroupCachesReparent = 2,
-}
-
-/// How caches use their slabs. Chosen at boot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SlubPolicy {
-    /// Linux 6.1: a CPU's chain of partial slabs has a length; nodes' lists are queues.
-    #[default]
-    Linux61,
-    /// Linux 5.5 (up to 5.15): a CPU's chain has a number of free objects, counted as they were when the
-    /// slabs came.
-    Linux55,
-    /// Pagetide's: no chains; the fullest partial slab is used first.
-    Fullest,
-    /// Pagetide's: no chains; the partial slab with the lowest slot is used first.
-    Lowest,
-}
-
-/// How an object remembers its owner. Chosen at boot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SlabOwners {
-    /// By pointers of 8 bytes in a vector of the slab's, which is an object itself (Linux).
-    #[default]
-    Pointers,
-    /// By ids of 2 bytes, at the end of the slab if they fit there (Pagetide's).
-    Ids,
-}
-
-/// Version of the cgroup interface, which decides a few things that reclaim does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum CgroupVersion {
-    /// Reclaim for a group does not wait for pages under writeback.
-    #[default]
-    V2 = 1,
-    /// It waits for them.
-    V1 = 0,
-}
-
-/// Everything that can be tuned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// How large a page is: chosen when a machine is made ([`Config::of_pages`]), and not changed then.
-    pub page_size: PageSize,
-    /// `vm.swappiness`, 0..=200.
-    pub swappiness: u32,
-    /// `vm.page-cluster`: log2 of the largest swap read-ahead, in pages.
-    pub page_cluster: u32,
-    /// `vm.fault_around_bytes` in pages; 1 switches fault-around off.
-    pub fault_around_pages: u32,
-    /// Largest file read-ahead window in pages (`read_ahead_kb`).
-    pub read_ahead_pages: u32,
-    /// `vm.dirty_ratio`, per cent of dirtyable memory; unused if `dirty_bytes` is set.
-    pub dirty_ratio: u32,
-    /// `vm.dirty_background_ratio`.
-    pub dirty_background_ratio: u32,
-    /// `vm.dirty_bytes`; 0: use the ratio.
-    pub dirty_bytes: u64,
-    /// `vm.dirty_background_bytes`; 0: use the ratio.
-    pub dirty_background_bytes: u64,
-    /// `vm.dirty_writeback_centisecs`.
-    pub dirty_writeback_centisecs: u32,
-    /// `vm.dirty_expire_centisecs`.
-    pub dirty_expire_centisecs: u32,
-    /// `vm.laptop_mode` in seconds; 0 is off.
-    pub laptop_mode: i32,
-    /// `vm.vfs_cache_pressure` in per cent: how eagerly names and inodes are freed.
-    pub vfs_cache_pressure: u32,
-    /// Whether swap lies on a rotating disk: read-ahead by slot, not by address.
-    pub swap_rotational: bool,
-    /// Marks, boost, reserve.
-    pub watermarks: WatermarkInputs,
-    /// kswapd's policy.
-    pub kswapd: KswapdPolicy,
-    /// Direct reclaim's policy.
-    pub direct_reclaim: DirectReclaimPolicy,
-    /// Ageing of pages.
-    pub lru: LruPolicy,
-    /// Soft limits.
-    pub soft_limit: SoftLimitPolicy,
-    /// Whose soft limits count.
-    pub soft_limit_root: SoftLimitRoot,
-    /// For which reclaimers.
-    pub soft_limit_direct: SoftLimitDirect,
-    /// On which nodes.
-    pub soft_limit_node: SoftLimitNode,
-    /// Shrink priorities.
-    pub shrink_priority: ShrinkPriorityPolicy,
-    /// Walks over the groups.
-    pub group_walk: GroupWalkPolicy,
-    /// Version of the cgroup interface.
-    pub cgroup: CgroupVersion,
-    /// `vm.extfrag_threshold`, 0..=1000: at or below this fragmentation index a failure is for want of
-    /// memory, which compaction cannot help.
-    pub extfrag_threshold: u32,
-    /// `vm.compact_unevictable_allowed`.
-    pub compact_unevictable_allowed: bool,
-    /// `vm.compaction_proactiveness`, 0..=100.
-    pub compaction_proactiveness: u32,
-    /// `vm.defrag_mode` (Linux 6.15).
-    pub defrag_mode: bool,
-    /// Compaction in the background.
-    pub background_compaction: BackgroundCompaction,
-    /// Compaction.
-    pub compaction: CompactionPolicy,
-    /// Blocks made by a task for itself.
-    pub compaction_capture: CompactionCapture,
-    /// Huge pages for anonymous memory.
-    pub thp: Thp,
-    /// What faults do for them.
-    pub thp_defrag: ThpDefrag,
-    /// khugepaged.
-    pub khugepaged: Khugepaged,
-    /// Groups pay for kernel memory at all: not with the boot option `cgroup.memory=nokmem`.
-    pub kmem_accounting: bool,
-    /// Who pays for objects.
-    pub slab_accounting: SlabAccounting,
-    /// Use of slabs.
-    pub slub: SlubPolicy,
-    /// Owners of objects.
-    pub slab_owners: SlabOwners,
-    /// Owners for which a CPU has bytes in advance, 1..=64, rounded up to a power of two. Linux has one.
-    pub objcg_stock_slots: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Config::of_pages(PageSize::default())
-    }
-}
-
-impl Config {
-    /// What a machine with pages of this size begins with: what is said in bytes is as many pages as
-    /// that makes.
-    pub fn of_pages(page_size: PageSize) -> Config {
-        let pages = |bytes| page_size.pages_in(bytes) as u32;
-        Config {
-            page_size,
-            swappiness: 60,
-            page_cluster: 3,
-            fault_around_pages: pages(64 << 10),
-            read_ahead_pages: pages(128 << 10),
-            dirty_ratio: 20,
-            dirty_background_ratio: 10,
-            dirty_bytes: 0,
-            dirty_background_bytes: 0,
-            dirty_writeback_centisecs: 500,
-            dirty_expire_centisecs: 3000,
-            laptop_mode: 0,
-            vfs_cache_pressure: 100,
-            swap_rotational: false,
-            watermarks: WatermarkInputs::default(),
-            kswapd: KswapdPolicy::default(),
-            direct_reclaim: DirectReclaimPolicy::default(),
-            lru: LruPolicy::default(),
-            soft_limit: SoftLimitPolicy::default(),
-            soft_limit_root: SoftLimitRoot::default(),
-            soft_limit_direct: SoftLimitDirect::default(),
-            soft_limit_node: SoftLimitNode::default(),
-            shrink_priority: ShrinkPriorityPolicy::default(),
-            group_walk: GroupWalkPolicy::default(),
-            cgroup: CgroupVersion::default(),
-            extfrag_threshold: 500,
-            compact_unevictable_allowed: true,
-            compaction_proactiveness: 20,
-            defrag_mode: false,
-            background_compaction: BackgroundCompaction::default(),
-            compaction: CompactionPolicy::default(),
-            compaction_capture: CompactionCapture::default(),
-            thp: Thp::default(),
-            thp_defrag: ThpDefrag::default(),
-            khugepaged: Khugepaged::default(),
-            kmem_accounting: true,
-            slab_accounting: SlabAccounting::default(),
-            slub: SlubPolicy::default(),
-            slab_owners: SlabOwners::default(),
-            objcg_stock_slots: 1,
-        }
     }
 }

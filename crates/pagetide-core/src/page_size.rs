@@ -11,7 +11,7 @@
 //! [`Memory::page_size`]: crate::page_alloc::Memory::page_size
 
 /// The size of a page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(u8)]
 pub enum PageSize {
     /// 4 KiB: x86-64, and the default everywhere.
@@ -62,10 +62,10 @@ impl PageSize {
         bytes >> self.shift()
     }
 
-    /// Bytes of so many pages.
+    /// Bytes of so many pages; all there are, if that is more than 64 bits say.
     #[inline]
     pub const fn bytes_of(self, pages: u64) -> u64 {
-        pages << self.shift()
+        pages.saturating_mul(self.bytes())
     }
 
     /// kB of so many pages.
@@ -125,6 +125,7 @@ mod tests {
             assert_eq!(size.pages_for(u64::MAX), 1 << (64 - size.shift()));
         }
         assert_eq!([0, 1, 8192, 1 << 20].map(PageSize::from_bytes), [None; 4]);
+        assert_eq!(PageSize::Kib64.bytes_of(u64::MAX), u64::MAX);
         assert_eq!(PageSize::default(), PageSize::Kib4);
     }
 }

@@ -16,6 +16,8 @@
 //! [`Place::Pcp`], empty links and in `private` the migrate type it goes back to; the other frames
 //! of a larger block have [`Place::BuddyTail`].
 
+pub use crate::config::PcpPolicy;
+
 use crate::buddy::{clear_page, Placement};
 use crate::digest::Digest;
 use crate::gfp::{AllocFlags, MigrateType};
@@ -30,17 +32,6 @@ use alloc::vec::Vec;
 pub const PCP_MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
 /// Lists of one set: orders 0 to 3 by migrate type.
 pub const NR_PCP_LISTS: usize = (PCP_MAX_ORDER as usize + 1) * MigrateType::PCP_COUNT;
-
-/// How large the sets are and how fast they drain.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum PcpPolicy {
-    /// Linux 5.14 and later, as in 6.1: the zone's low mark shared out among the CPUs, less while
-    /// the zone is being reclaimed; drains double while a CPU only frees.
-    #[default]
-    Linux61,
-    /// Linux before 5.14: six batches of at most 31 pages, drained a batch at a time.
-    Linux2637,
-}
 
 /// One CPU's free pages of one zone.
 #[derive(Clone, Debug)]

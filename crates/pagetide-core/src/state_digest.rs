@@ -10,7 +10,6 @@
 //!
 //! [`Memory::digest`]: crate::page_alloc::Memory::digest
 
-use crate::config::{Config, Khugepaged};
 use crate::digest::Digest;
 use crate::lruvec::Lruvec;
 use crate::lruvec::ReclaimStat;
@@ -21,7 +20,6 @@ use crate::owners::Owners;
 use crate::pgdat::NodeState;
 use crate::slab::cached::CachedLists;
 use crate::units::Pfn;
-use crate::watermark::{WatermarkInputs, WmarkKbytes};
 use crate::zone::digest_list;
 
 impl<O: Owners> Manager<O> {
@@ -29,7 +27,7 @@ impl<O: Owners> Manager<O> {
     pub fn digest(&self) -> u64 {
         let mut digest = Digest::new();
         self.mem.digest(&mut digest);
-        digest_config(&self.config, &mut digest);
+        self.config.digest(&mut digest);
         for node in &self.nodes {
             digest_node(node, &mut digest);
         }
@@ -68,138 +66,6 @@ fn digest_pfns(pfns: &[Pfn], digest: &mut Digest) {
     digest.write_u64(pfns.len() as u64);
     for pfn in pfns {
         digest.write_u64(pfn.0.into());
-    }
-}
-
-fn digest_config(config: &Config, digest: &mut Digest) {
-    let Config {
-        swappiness,
-        page_cluster,
-        fault_around_pages,
-        read_ahead_pages,
-        dirty_ratio,
-        dirty_background_ratio,
-        dirty_bytes,
-        dirty_background_bytes,
-        dirty_writeback_centisecs,
-        dirty_expire_centisecs,
-        laptop_mode,
-        vfs_cache_pressure,
-        swap_rotational,
-        watermarks,
-        kswapd,
-        direct_reclaim,
-        lru,
-        soft_limit,
-        soft_limit_root,
-        soft_limit_direct,
-        soft_limit_node,
-        shrink_priority,
-        group_walk,
-        cgroup,
-        // As the number of pages, it is not state.
-        page_size: _,
-        extfrag_threshold,
-        compact_unevictable_allowed,
-        compaction_proactiveness,
-        defrag_mode,
-        background_compaction,
-        compaction,
-        compaction_capture,
-        thp,
-        thp_defrag,
-        khugepaged,
-        kmem_accounting,
-        slab_accounting,
-        slub,
-        slab_owners,
-        objcg_stock_slots,
-    } = config;
-    let Khugepaged {
-        defrag,
-        pages_to_scan,
-        scan_sleep_millisecs,
-        alloc_sleep_millisecs,
-        max_ptes_none,
-        max_ptes_swap,
-    } = khugepaged;
-    digest.write_all(&[
-        u64::from(*swappiness),
-        u64::from(*page_cluster),
-        u64::from(*fault_around_pages),
-        u64::from(*read_ahead_pages),
-        u64::from(*dirty_ratio),
-        u64::from(*dirty_background_ratio),
-        *dirty_bytes,
-        *dirty_background_bytes,
-        u64::from(*dirty_writeback_centisecs),
-        u64::from(*dirty_expire_centisecs),
-        i64::from(*laptop_mode) as u64,
-        u64::from(*vfs_cache_pressure),
-        u64::from(*swap_rotational),
-        *kswapd as u64,
-        *direct_reclaim as u64,
-        *lru as u64,
-        *soft_limit as u64,
-        *soft_limit_root as u64,
-        *soft_limit_direct as u64,
-        *soft_limit_node as u64,
-        *shrink_priority as u64,
-        *group_walk as u64,
-        *cgroup as u64,
-        u64::from(*extfrag_threshold),
-        u64::from(*compact_unevictable_allowed),
-        u64::from(*compaction_proactiveness),
-        u64::from(*defrag_mode),
-        *background_compaction as u64,
-        *compaction as u64,
-        *compaction_capture as u64,
-        *thp as u64,
-        *thp_defrag as u64,
-        u64::from(*defrag),
-        u64::from(*pages_to_scan),
-        u64::from(*scan_sleep_millisecs),
-        u64::from(*alloc_sleep_millisecs),
-        u64::from(*max_ptes_none),
-        u64::from(*max_ptes_swap),
-        u64::from(*kmem_accounting),
-        *slab_accounting as u64,
-        *slub as u64,
-        *slab_owners as u64,
-        u64::from(*objcg_stock_slots),
-    ]);
-    digest_watermark_inputs(watermarks, digest);
-}
-
-fn digest_watermark_inputs(inputs: &WatermarkInputs, digest: &mut Digest) {
-    let WatermarkInputs {
-        min_free_kbytes,
-        user_min_free_kbytes,
-        watermark_scale_factor,
-        watermark_boost_factor,
-        extra_free_kbytes,
-        wmark_kbytes,
-        lowmem_reserve_ratio,
-        min_free_kbytes_max,
-        policy,
-        pcp,
-    } = inputs;
-    digest.write_all(&[
-        *min_free_kbytes,
-        u64::from(*watermark_scale_factor),
-        u64::from(*watermark_boost_factor),
-        *extra_free_kbytes,
-        *min_free_kbytes_max,
-        *policy as u64,
-        *pcp as u64,
-    ]);
-    digest.write_option(*user_min_free_kbytes);
-    match wmark_kbytes {
-        Some(WmarkKbytes { min, low, high }) => digest.write_all(&[1, *min, *low, *high]),
-        None => digest.write_u64(0),
-    }
-    for ratio in lowmem_reserve_ratio {
-        digest.write_u64(u64::from(*ratio));
     }
 }
 
@@ -366,7 +232,7 @@ fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::config::Config;
     use crate::effect::{Effect, Step};
     use crate::node::NodeSpec;
     use crate::outcome::Outcome;

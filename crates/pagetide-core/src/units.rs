@@ -16,6 +16,8 @@ pub type Order = u8;
 /// Bytes in a page of 4 KiB: what a machine has unless it is told otherwise. How many a machine's
 /// pages have, [`PageSize`] knows.
 pub const PAGE_SIZE: u64 = PageSize::Kib4.bytes();
+/// Zones of a node (Linux `MAX_NR_ZONES`).
+pub const MAX_NR_ZONES: usize = 4;
 /// Largest block the buddy allocator hands out, inclusive (Linux `MAX_PAGE_ORDER`).
 pub const MAX_PAGE_ORDER: Order = 10;
 /// Number of orders (Linux `NR_PAGE_ORDERS`).

@@ -9,6 +9,8 @@
 //! Isolate; pages on per-CPU lists are not free in this sense. `nr_reserved_highatomic` is 512
 //! for each pageblock of type HighAtomic.
 
+pub use crate::units::MAX_NR_ZONES;
+
 use crate::compaction::ZoneCompaction;
 use crate::digest::Digest;
 use crate::gfp::{MigrateType, Watermark};
@@ -18,8 +20,6 @@ use crate::units::{NodeId, Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEB
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Zones of a node.
-pub const MAX_NR_ZONES: usize = 4;
 /// Memory below 16 MiB.
 pub const ZONE_DMA: usize = 0;
 /// Memory from 16 MiB to 4 GiB.

@@ -2,7 +2,7 @@
 
 mod world;
 
-use pagetide_core::config::{CompactionPolicy, Config, Khugepaged, Thp, ThpDefrag};
+use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
 use pagetide_core::daemon::Rest;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
@@ -416,8 +416,12 @@ fn a_huge_page_in_use_stays_whole_while_others_go() {
 
 #[test]
 fn khugepaged_collapses_what_has_few_holes_and_is_used() {
-    let khugepaged = Khugepaged { max_ptes_none: 12, pages_to_scan: 1 << 16, ..Default::default() };
-    let config = Config { thp: Thp::Madvise, khugepaged, ..Config::default() };
+    let config = Config {
+        thp: Thp::Madvise,
+        khugepaged_max_ptes_none: 12,
+        khugepaged_pages_to_scan: 1 << 16,
+        ..Config::default()
+    };
     let mut world = world(64, config);
     let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
     // Read first, so that every region has small pages: full, with holes, with too many.
@@ -451,11 +455,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
 
 #[test]
 fn khugepaged_gives_up_a_round_after_two_failures() {
-    let config = Config {
-        thp: Thp::Madvise,
-        khugepaged: Khugepaged { defrag: false, ..Default::default() },
-        ..Config::default()
-    };
+    let config = Config { thp: Thp::Madvise, khugepaged_defrag: false, ..Config::default() };
     let mut world = world(64, config);
     let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
     for region in 0..4 {
@@ -490,7 +490,7 @@ fn khugepaged_passes_over_what_is_in_swap() {
     }
     world.settle();
     assert!(world.machine.vma(vma).unwrap().nr_swapped > 0);
-    world.machine.config.khugepaged.defrag = false;
+    world.machine.config.khugepaged_defrag = false;
     for _ in 0..4 {
         world.khugepaged_round();
     }
@@ -540,8 +540,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swap: u32) {
-    let khugepaged = Khugepaged { max_ptes_none: 200, ..Default::default() };
-    let config = Config { thp_defrag, khugepaged, ..always() };
+    let config = Config { thp_defrag, khugepaged_max_ptes_none: 200, ..always() };
     let mut machine = Machine::new(&[NodeSpec::x86_64(16 << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(swap, swap, false);
     let mut world = World::new(machine);

@@ -3,7 +3,7 @@
 
 mod slab_world;
 
-use pagetide_core::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
+use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
 use proptest::prelude::*;
 use slab_world::{Op, SlabWorld};
 
@@ -30,7 +30,7 @@ proptest! {
     #[test]
     fn any_sequence_is_sound(
         ops in prop::collection::vec(any::<[u8; 4]>().prop_map(Op::from_bytes), 1..60),
-        objcg_stock_slots in 1..4u32,
+        objcg_stock in prop::sample::select(ObjcgStock::ALL),
     ) {
         for slab_accounting in ACCOUNTING {
             for slub in SLUB {
@@ -39,7 +39,7 @@ proptest! {
                         slab_accounting,
                         slub,
                         slab_owners,
-                        objcg_stock_slots,
+                        objcg_stock,
                         ..Config::default()
                     };
                     let mut world = SlabWorld::new(config);

@@ -8,6 +8,8 @@
 use crate::counters::read_all;
 use crate::report::line;
 use crate::sys::mount::mount;
+use pagetide_core::config::CgroupVersion;
+use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::model::Setup;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -44,7 +46,7 @@ impl<'a> Groups<'a> {
     /// # Errors
     /// A sentence, when cgroups cannot be had at all.
     pub fn prepare(setup: &'a Setup) -> Result<Groups<'a>, String> {
-        let first = setup.cgroup_version() == 1;
+        let first = setup.cgroup_version() == CgroupVersion::V1;
         let mut paths: Vec<PathBuf> = Vec::new();
         for group in &setup.groups {
             let parent = group.parent.map_or(Path::new(ROOT), |parent| &paths[parent]);
@@ -65,8 +67,9 @@ impl<'a> Groups<'a> {
             fs::write(format!("{ROOT}/cgroup.subtree_control"), "+memory").map_err(failed)?;
         }
         for (id, group) in setup.groups.iter().enumerate().filter(|(_, group)| group.at_start) {
-            let refused = |name: &str, text: &str, error: io::Error| {
-                line(format_args!("@lacks {name} = {text} of group `{}`: {error}", group.name));
+            let refused = |write: GroupControlWrite, error: io::Error| {
+                let (name, of) = (write.control.name(), &group.name);
+                line(format_args!("@lacks {name} = {write} of group `{of}`: {error}"));
             };
             let made = groups.create(id, refused);
             made.map_err(|error| format!("group `{}`: {error}", group.name))?;
@@ -123,7 +126,7 @@ impl<'a> Groups<'a> {
     pub fn create(
         &self,
         id: usize,
-        mut refused: impl FnMut(&str, &str, io::Error),
+        mut refused: impl FnMut(GroupControlWrite, io::Error),
     ) -> io::Result<()> {
         let path = &self.paths[id];
         fs::create_dir(path)?;
@@ -131,9 +134,9 @@ impl<'a> Groups<'a> {
             fs::write(path.join("cgroup.subtree_control"), "+memory")?;
             fs::create_dir(self.of_tasks(Some(id)))?;
         }
-        for (name, text) in &self.setup.groups[id].controls {
-            if let Err(error) = self.write(id, name, text) {
-                refused(name, text, error);
+        for &write in &self.setup.groups[id].controls {
+            if let Err(error) = self.write(id, write) {
+                refused(write, error);
             }
         }
         Ok(())
@@ -151,12 +154,12 @@ impl<'a> Groups<'a> {
         fs::remove_dir(&self.paths[id])
     }
 
-    /// Writes `text` to a control of a group.
+    /// Writes to a control of a group.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn write(&self, id: usize, control: &str, text: &str) -> io::Result<()> {
-        write_existing(&self.paths[id].join(control), text)
+    pub fn write(&self, id: usize, write: GroupControlWrite) -> io::Result<()> {
+        write_existing(&self.paths[id].join(write.control.name()), &write.to_string())
     }
 
     /// Puts this process into a group.

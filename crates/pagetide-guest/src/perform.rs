@@ -10,7 +10,9 @@ use crate::report::{line, line_between, Moment, Reporter};
 use crate::shared::Shared;
 use crate::sys::memory::{Mapping, PAGE_SIZE};
 use crate::sys::process::{self, Usage};
-use pagetide_scenario::model::{Advice, Setup, Task, WorkingSet, Workload};
+use pagetide_core::config::{PolicyVariant, Sysctl, Thp, Value};
+use pagetide_core::control::{ControlWrite, GroupControlWrite};
+use pagetide_scenario::model::{Advice, Setup, Task, WorkingSet, Workload, Write};
 use pagetide_scenario::op::{Backing, Op};
 use pagetide_scenario::workload::{scatter, Program};
 use std::fs::{File, OpenOptions};
@@ -221,17 +223,19 @@ impl<'a> Performer<'a> {
         let name = |group: usize| self.setup.groups[group].name.as_str();
         let groups = self.groups;
         let (done, what) = match self.task.phases.get(phase as usize).map(|phase| &phase.workload) {
-            Some(Workload::WriteControl { group: None, control, text }) => {
-                (write_knob(control, text), format!("{text} to {control}"))
+            Some(Workload::WriteControl { write: Write::Machine(write) }) => {
+                let control = write.name();
+                (write_knob(&control, &write.to_string()), format!("{write} to {control}"))
             }
-            Some(Workload::WriteControl { group: Some(group), control, text }) => {
-                let what = format!("{text} to {control} of group `{}`", name(*group));
-                (groups.write(*group, control, text), what)
+            Some(Workload::WriteControl { write: Write::Group(group, write) }) => {
+                let control = write.control.name();
+                let what = format!("{write} to {control} of group `{}`", name(*group));
+                (groups.write(*group, *write), what)
             }
             Some(Workload::CreateGroup { group }) => {
-                let refused = |control: &str, text: &str, error: std::io::Error| {
-                    let of = name(*group);
-                    self.note(format_args!("{text} to {control} of group `{of}`: {error}"));
+                let refused = |write: GroupControlWrite, error: std::io::Error| {
+                    let (control, of) = (write.control.name(), name(*group));
+                    self.note(format_args!("{write} to {control} of group `{of}`: {error}"));
                 };
                 (groups.create(*group, refused), format!("making group `{}`", name(*group)))
             }
@@ -336,9 +340,11 @@ impl<'a> Performer<'a> {
 }
 
 fn is_always_huge(setup: &Setup) -> bool {
-    let by_knob = setup.sysctls.iter().rfind(|(name, _)| name == "transparent_hugepage.enabled");
-    let text = by_knob.map(|(_, text)| text).or_else(|| setup.policies.get("thp"));
-    text.is_some_and(|text| text.trim() == "always")
+    let by_knob = setup.sysctls.iter().rev().find_map(|write| match write {
+        ControlWrite::Sysctl(Sysctl::ThpEnabled, Value::Choice(choice)) => Thp::of(*choice),
+        _ => None,
+    });
+    by_knob.or(setup.policies.of()) == Some(Thp::Always)
 }
 
 fn report_usage(usage: Usage, bytes: u64) {

@@ -10,8 +10,9 @@ use crate::perform::{disk_path, file_path};
 use crate::report::line;
 use crate::sys::memory::{Mapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
+use pagetide_core::config::Policy;
+use pagetide_core::control::cache_and_file;
 use pagetide_scenario::model::Setup;
-use pagetide_scenario::names::cache_and_file;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -144,17 +145,17 @@ pub fn sysctls(setup: &Setup) {
         let _ = fs::write(generations, "0");
     }
     let huge = Path::new("/sys/kernel/mm/transparent_hugepage");
-    for (policy, file, default) in
-        [("thp", "enabled", "never"), ("thp_defrag", "defrag", "madvise")]
-    {
+    for (policy, file) in [(Policy::Thp, "enabled"), (Policy::ThpDefrag, "defrag")] {
         let wanted = setup.policies.get(policy);
-        let written = write_existing(&huge.join(file), wanted.map_or(default, String::as_str));
+        let name = wanted.unwrap_or(policy.default_variant()).name();
+        let written = write_existing(&huge.join(file), name);
         if let (Err(error), Some(wanted)) = (written, wanted) {
-            line(format_args!("@lacks policy {policy} = {wanted}: {error}"));
+            line(format_args!("@lacks policy {} = {wanted}: {error}", policy.name()));
         }
     }
-    for (name, text) in &setup.sysctls {
-        match write_knob(name, text) {
+    for write in &setup.sysctls {
+        let (name, text) = (write.name(), write.to_string());
+        match write_knob(&name, &text) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 line(format_args!("@lacks {name}"));

@@ -2,7 +2,9 @@
 
 use crate::format::size;
 use crate::report::Report;
+use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::model::{Machine, PageSize, Setup};
+use pagetide_scenario::names::Named;
 use std::fmt::Write;
 
 /// The heading of `report`, lines of at most `width` characters where words allow.
@@ -114,7 +116,7 @@ fn machine(machine: &Machine) -> String {
         }
     });
     for disk in &machine.disks {
-        parts.push(format!("{} ({})", disk.name, disk.model));
+        parts.push(format!("{} ({})", disk.name, disk.model.name()));
     }
     parts.push(match &machine.swap {
         None => "no swap".to_owned(),
@@ -151,12 +153,14 @@ fn differences(report: &Report) -> Vec<String> {
 }
 
 fn settings(setup: &Setup) -> Vec<String> {
-    let mut all: Vec<String> =
-        setup.sysctls.iter().map(|(name, text)| format!("{name}={text}")).collect();
-    all.extend(setup.policies.iter().map(|(name, text)| format!("policy.{name}={text}")));
+    let sysctls = setup.sysctls.iter();
+    let mut all: Vec<String> = sysctls.map(|write| format!("{}={write}", write.name())).collect();
+    let policies = setup.policies.iter();
+    all.extend(policies.map(|choice| format!("policy.{}={choice}", choice.policy().name())));
     for group in &setup.groups {
         let controls = group.controls.iter();
-        all.extend(controls.map(|(name, text)| format!("{}/{name}={text}", group.name)));
+        let name = |write: &GroupControlWrite| write.control.name();
+        all.extend(controls.map(|write| format!("{}/{}={write}", group.name, name(write))));
     }
     all
 }
@@ -165,7 +169,10 @@ fn settings(setup: &Setup) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::testing::report_of;
+    use pagetide_core::config::{Sysctl, Value};
+    use pagetide_core::control::ControlWrite;
     use pagetide_scenario::model::{Disk, DiskFaults, Reference, Swap};
+    use pagetide_scenario::names::DiskModel;
 
     #[test]
     fn everything_needed_to_repeat_the_run() {
@@ -174,11 +181,12 @@ mod tests {
         scenario.reference =
             Some(Reference { source: "a mail of 2011".to_owned(), values: Default::default() });
         for variant in &mut scenario.variants {
-            variant.setup.sysctls = vec![("vm.swappiness".to_owned(), "60".to_owned())];
+            variant.setup.sysctls =
+                vec![ControlWrite::Sysctl(Sysctl::Swappiness, Value::Number(60))];
             let machine = &mut variant.setup.machine;
             machine.disks.push(Disk {
                 name: "sda".to_owned(),
-                model: "rotating".to_owned(),
+                model: DiskModel::Rotating,
                 read_latency_ns: None,
                 write_latency_ns: None,
                 read_bandwidth: None,
@@ -192,7 +200,7 @@ mod tests {
         scenario.variants[1]
             .setup
             .sysctls
-            .push(("vm.wmark_low_kbytes".to_owned(), "16384".to_owned()));
+            .push(ControlWrite::Sysctl(Sysctl::WmarkLowKbytes, Value::Number(16384)));
         report.plan.overrides = vec![("machine.memory".to_owned(), "2G".to_owned())];
         let version = crate::VERSION;
         assert_eq!(

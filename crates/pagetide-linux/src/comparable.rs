@@ -1,36 +1,12 @@
 //! What of a scenario a real kernel in QEMU cannot be asked: printed above every comparison, never
 //! passed over in silence. What the guest's kernel itself lacks or refuses is added by the guest.
 
+use pagetide_core::config::Origin;
+use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::{PageSize, Setup, Workload};
 
 /// The longest read() or write() that the guest makes in one call.
 const BLOCK_MAX: u64 = 1 << 20;
-/// Policies that stand for what the guest's kernel does.
-const LINUX_TODAY: [(&str, &str); 17] = [
-    ("watermarks", "scale-factor"),
-    ("kswapd", "linux-6.1"),
-    ("direct_reclaim", "linux-6.1"),
-    ("per_cpu_lists", "linux-6.1"),
-    ("soft_limit", "tree"),
-    ("soft_limit_root", "excluded"),
-    ("soft_limit_direct", "full"),
-    ("soft_limit_node", "global"),
-    ("shrink_priority", "guarded"),
-    ("group_walk", "whole"),
-    ("background_compaction", "kcompactd-early"),
-    ("compaction", "linux-6.1"),
-    ("compaction_capture", "on"),
-    ("slab_accounting", "per-object"),
-    ("slub", "linux-6.1"),
-    ("slab_owners", "pointers"),
-    ("objcg_stock", "1"),
-];
-/// Policies that the guest sets in its kernel.
-const SET_IN_THE_GUEST: [&str; 2] = ["thp", "thp_defrag"];
-
-/// A control of groups that was proposed and never merged.
-const NEVER_MERGED: &str = "memory.global_shrink_priority";
-
 /// What makes a comparison impossible: a sentence, if there is such a thing. A program cannot ask the
 /// kernel for pages of its own; a module could.
 pub fn impossible(setup: &Setup) -> Option<String> {
@@ -65,11 +41,9 @@ pub fn impossible(setup: &Setup) -> Option<String> {
 /// Sentences, one for each part that only the simulator has.
 pub fn not_comparable(setup: &Setup) -> Vec<String> {
     let mut found = Vec::new();
-    for (name, value) in &setup.policies {
-        let today = LINUX_TODAY.iter().any(|(n, v)| n == name && v == value);
-        if !today && !SET_IN_THE_GUEST.contains(&name.as_str()) {
-            found.push(format!("policy {name} = {value}: the kernel has its own"));
-        }
+    for choice in setup.policies.iter().filter(|choice| !choice.is_linux()) {
+        let name = choice.policy().name();
+        found.push(format!("policy {name} = {choice}: the kernel has its own"));
     }
     let machine = &setup.machine;
     for disk in &machine.disks {
@@ -102,13 +76,12 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     if long.next().is_some() {
         found.push("calls of more than 1 MiB: made in pieces of 1 MiB".to_owned());
     }
-    let at_start = setup.groups.iter().flat_map(|group| &group.controls).map(|(name, _)| name);
-    let written = phases().filter_map(|phase| match &phase.workload {
-        Workload::WriteControl { control, .. } => Some(control),
-        _ => None,
-    });
-    if at_start.chain(written).any(|name| name == NEVER_MERGED) {
-        found.push(format!("{NEVER_MERGED}: a patch that no kernel has"));
+    let mut patched: Vec<GroupControl> = setup.group_controls().collect();
+    patched.retain(|control| matches!(control.file().since, Origin::Patch(_)));
+    patched.sort();
+    patched.dedup();
+    for control in patched {
+        found.push(format!("{}: a patch that no kernel has", control.name()));
     }
     let is_trace =
         |workload: &Workload| matches!(workload, Workload::Trace { .. } | Workload::Build(_));

@@ -5,11 +5,11 @@
 //! comparison therefore takes zones, free pages and marks from the guest.
 
 use crate::host::{pagetypeinfo, zoneinfo};
+use pagetide_core::config::{Sysctl, Value};
+use pagetide_core::control::ControlWrite;
 use pagetide_scenario::model::{Disk, DiskFaults, FreeLists, Node, Setup, Zone};
+use pagetide_scenario::names::{DiskModel, Named, ZoneName};
 use serde::{Deserialize, Serialize};
-
-/// Zones that a scenario can describe, in their order.
-const ZONES: [&str; 4] = ["DMA", "DMA32", "Normal", "Movable"];
 
 /// More nodes than a scenario can have.
 const NODES_MAX: u32 = 64;
@@ -92,7 +92,7 @@ impl Start {
         let mut zones = Vec::new();
         for zone in &info.zones {
             let (Some(present), Some(managed)) = (zone.present, zone.managed) else { continue };
-            if managed == 0 || zone.node >= NODES_MAX || !ZONES.contains(&zone.name.as_str()) {
+            if managed == 0 || zone.node >= NODES_MAX || ZoneName::from_name(&zone.name).is_none() {
                 continue;
             }
             let on_lists =
@@ -120,20 +120,21 @@ impl Start {
     /// long they really took is known after the runs ([`crate::disk_times`]).
     pub fn apply(&self, setup: &mut Setup) {
         let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
-        let scale = setup
-            .sysctls
-            .iter()
-            .rev()
-            .find(|(name, _)| name == "vm.watermark_scale_factor")
-            .and_then(|(_, text)| text.trim().parse().ok())
-            .unwrap_or(10);
+        let scale = setup.sysctls.iter().rev().find_map(|write| match write {
+            ControlWrite::Sysctl(Sysctl::WatermarkScaleFactor, Value::Number(scale)) => {
+                u64::try_from(*scale).ok()
+            }
+            _ => None,
+        });
+        let scale = scale.unwrap_or(10);
         let late = self.late_pages(scale);
         let last = self.zones.len() - 1;
         setup.machine.nodes = (0..nodes)
             .map(|node| {
                 let of_node = |(index, zone): (usize, &StartZone)| {
-                    (zone.node == node).then(|| Zone {
-                        name: zone.name.clone(),
+                    let name = ZoneName::from_name(&zone.name).filter(|_| zone.node == node)?;
+                    Some(Zone {
+                        name,
                         present: zone.present,
                         managed: zone.managed,
                         free: zone.free,
@@ -149,7 +150,7 @@ impl Start {
         for disk in &mut setup.machine.disks {
             *disk = Disk {
                 name: std::mem::take(&mut disk.name),
-                model: "instant".to_owned(),
+                model: DiskModel::Instant,
                 read_latency_ns: None,
                 write_latency_ns: None,
                 read_bandwidth: None,

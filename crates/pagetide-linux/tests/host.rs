@@ -1,12 +1,14 @@
 //! Saved systems under tests/data become scenarios that load; so do damaged copies of their
 //! files, or there is a reason why not.
 
+use pagetide_core::config::{PcpPolicy, WatermarkPolicy};
 use pagetide_linux::host::error::HostError;
 use pagetide_linux::host::scenario::{write, Options, Written};
 use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::host::{buddyinfo, meminfo, slabinfo, swaps, vmstat, zoneinfo};
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
+use pagetide_scenario::names::Named;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -87,7 +89,7 @@ fn two_nodes_and_groups_of_version_2() {
         .machine
         .nodes
         .iter()
-        .map(|node| node.zones.iter().map(|zone| zone.name.as_str()).collect())
+        .map(|node| node.zones.iter().map(|zone| zone.name.name()).collect())
         .collect();
     assert_eq!(nodes, [vec!["DMA", "DMA32", "Normal"], vec!["Normal"]]);
     let disks: Vec<_> = setup.machine.disks.iter().map(|disk| disk.name.as_str()).collect();
@@ -105,10 +107,15 @@ fn two_nodes_and_groups_of_version_2() {
         ("user_slice", None),
     ];
     assert_eq!(groups(&setup), wanted);
-    let controls: Vec<_> = setup.groups[4].controls.iter().map(|(name, _)| name.as_str()).collect();
+    let controls: Vec<_> =
+        setup.groups[4].controls.iter().map(|write| write.control.name()).collect();
     assert_eq!(controls, ["memory.high", "memory.max", "memory.swap.max"]);
-    let names: Vec<_> = setup.sysctls.iter().map(|(name, _)| name.as_str()).collect();
-    assert!(names.contains(&"vm.dirty_bytes") && !names.contains(&"vm.dirty_ratio"), "{names:?}");
+    let names: Vec<_> = setup.sysctls.iter().map(|write| write.name()).collect();
+    assert!(
+        names.iter().any(|name| name == "vm.dirty_bytes")
+            && !names.iter().any(|name| name == "vm.dirty_ratio"),
+        "{names:?}"
+    );
     for text in ["/dev/zram0", "2 areas are one here: /dev/dm-1, /swap file", "64 huge pages"] {
         assert!(written.text.replace("\n# ", " ").contains(text), "{text}:\n{}", written.text);
     }
@@ -119,16 +126,17 @@ fn two_nodes_and_groups_of_version_2() {
 fn large_pages_and_groups_of_version_1() {
     let (setup, written) = import("made-64k-v1");
     let zones = &setup.machine.nodes[0].zones;
-    let sizes: Vec<_> = zones.iter().map(|zone| (zone.name.as_str(), zone.present)).collect();
+    let sizes: Vec<_> = zones.iter().map(|zone| (zone.name.name(), zone.present)).collect();
     assert_eq!(sizes, [("DMA32", 32_768 * 16), ("Normal", 114_688 * 16)]);
     assert_eq!(zones[0].free, (20_000 + 152 + 9020 + 500) * 16);
     assert_eq!(groups(&setup), [("batch", None), ("docker", None), ("0a1b2c", Some("docker"))]);
-    let wanted = [("memory.limit_in_bytes", "536870912"), ("memory.swappiness", "10")];
+    let wanted = [("memory.limit_in_bytes", "512M"), ("memory.swappiness", "10")];
     let controls = setup.groups[2].controls.iter();
-    let controls: Vec<_> = controls.map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    assert_eq!(controls, wanted);
-    assert_eq!(setup.policies["watermarks"], "derived");
-    assert_eq!(setup.policies["per_cpu_lists"], "linux-2.6.37");
+    let controls: Vec<_> =
+        controls.map(|write| (write.control.name(), write.to_string())).collect();
+    assert_eq!(controls, wanted.map(|(name, text)| (name, text.to_owned())));
+    assert_eq!(setup.policies.of(), Some(WatermarkPolicy::Derived));
+    assert_eq!(setup.policies.of(), Some(PcpPolicy::Linux2637));
     assert!(written.notes.iter().any(|note| note.message.contains("64 KiB")));
 }
 

@@ -8,7 +8,7 @@ pub mod model;
 pub mod names;
 pub mod object_mix;
 pub mod op;
-pub mod page_size;
+pub mod policies;
 pub mod prng;
 pub mod record;
 pub mod schema;

@@ -7,8 +7,13 @@
 //! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
 
 use crate::kernel_objects::{BootObjects, CallTimes};
+use crate::names::{DiskModel, ZoneName};
 use crate::object_mix::ObjectMix;
-pub use crate::page_size::PageSize;
+use crate::policies::Policies;
+use pagetide_core::config::CgroupVersion;
+use pagetide_core::control::{ControlError, ControlWrite, GroupControl, GroupControlWrite};
+pub use pagetide_core::page_size::PageSize;
+pub use pagetide_core::process::page_table::Advice;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,11 +62,10 @@ pub struct Variant {
 pub struct Setup {
     /// Hardware.
     pub machine: Machine,
-    /// Writes to control files before anything runs, in file order: (name, text), for example
-    /// (`vm.swappiness`, `60`). The text is what a user would echo into the file.
-    pub sysctls: Vec<(String, String)>,
-    /// Named policies, for example (`kswapd`, `linux-6.1`); checked by name only.
-    pub policies: BTreeMap<String, String>,
+    /// Writes to control files before anything runs, in file order.
+    pub sysctls: Vec<ControlWrite>,
+    /// The policies that are named, and those that every setup names.
+    pub policies: Policies,
     /// Memory groups besides the root, parents before children.
     pub groups: Vec<Group>,
     /// Files on the machine's disks.
@@ -148,8 +152,8 @@ pub struct Node {
 /// A zone described to the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone {
-    /// DMA, DMA32, Normal or Movable.
-    pub name: String,
+    /// Which it is.
+    pub name: ZoneName,
     /// Pages spanned.
     pub present: u64,
     /// Pages the allocator manages.
@@ -177,8 +181,8 @@ pub struct FreeLists {
 pub struct Disk {
     /// Its name in the scenario.
     pub name: String,
-    /// `rotating`, `ssd`, `nvme` or `instant`.
-    pub model: String,
+    /// Its preset.
+    pub model: DiskModel,
     /// Overrides of the preset; `None` keeps it.
     pub read_latency_ns: Option<u64>,
     /// As above, for writes.
@@ -227,8 +231,8 @@ pub struct Group {
     pub name: String,
     /// Index of the parent in [`Setup::groups`]; `None` is the root.
     pub parent: Option<usize>,
-    /// Control-file writes when it is made: (`memory.max`, `300M`).
-    pub controls: Vec<(String, String)>,
+    /// Control-file writes when it is made.
+    pub controls: Vec<GroupControlWrite>,
     /// It is there when the run begins; otherwise a task makes it ([`Workload::CreateGroup`]).
     pub at_start: bool,
 }
@@ -301,21 +305,6 @@ pub enum Order {
         /// The exponent in hundredths: 100 is Zipf(1.0).
         exponent_hundredths: u32,
     },
-}
-
-/// Advice on a mapping (madvise).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
-    /// Read-ahead and fault-around as configured.
-    Normal,
-    /// MADV_RANDOM: one page a fault read.
-    Random,
-    /// MADV_SEQUENTIAL.
-    Sequential,
-    /// MADV_HUGEPAGE: huge pages, if there are any.
-    Huge,
-    /// MADV_NOHUGEPAGE: none.
-    NoHuge,
 }
 
 /// What a request for a block of kernel memory may do to get it.
@@ -427,12 +416,8 @@ pub enum Workload {
     Build(Build),
     /// Writes a text to a control file, as `echo TEXT > FILE` does.
     WriteControl {
-        /// Index into [`Setup::groups`]; `None`: the machine's (`vm.swappiness`).
-        group: Option<usize>,
-        /// Name of the file: `memory.reclaim`.
-        control: String,
-        /// What to write.
-        text: String,
+        /// What, and to which file.
+        write: Write,
     },
     /// Makes a group that is not there and writes its controls (mkdir).
     CreateGroup {
@@ -460,6 +445,33 @@ pub enum Workload {
         /// For this long.
         ns: u64,
     },
+}
+
+/// A write to a control file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// One of the machine's.
+    Machine(ControlWrite),
+    /// One of a group's (index into [`Setup::groups`]).
+    Group(usize, GroupControlWrite),
+}
+
+impl Write {
+    /// What a text means to the control file `name` of a group, or of a machine with pages of this size.
+    ///
+    /// # Errors
+    /// What the kernel would refuse.
+    pub fn read(
+        group: Option<usize>,
+        name: &str,
+        text: &str,
+        page_size: PageSize,
+    ) -> Result<Write, ControlError> {
+        Ok(match group {
+            None => Write::Machine(ControlWrite::read(name, text, page_size)?),
+            Some(group) => Write::Group(group, GroupControlWrite::read(name, text)?),
+        })
+    }
 }
 
 /// A build: compilers that come and go. Each unit reads its source and its headers with read(),
@@ -601,15 +613,6 @@ pub struct WorkingSet {
     pub generator_seed: Option<u64>,
 }
 
-/// Control files that only cgroup version 1 has, and the two patches made for it.
-const VERSION_1: [&str; 5] = [
-    "memory.limit_in_bytes",
-    "memory.kmem.limit_in_bytes",
-    "memory.soft_limit_in_bytes",
-    "memory.swappiness",
-    "memory.global_shrink_priority",
-];
-
 impl Setup {
     /// Whether some task makes kernel objects one by one, so that caches of them must be told apart.
     pub fn has_objects(&self) -> bool {
@@ -621,18 +624,19 @@ impl Setup {
 
     /// Version of the cgroup interface that the setup's groups need: 1 as soon as one of the
     /// controls is written that only version 1 has, else 2.
-    pub fn cgroup_version(&self) -> u8 {
-        let at_start = self.groups.iter().flat_map(|group| &group.controls).map(|(name, _)| name);
+    pub fn cgroup_version(&self) -> CgroupVersion {
+        let mut written = self.group_controls().map(GroupControl::version);
+        written.find(|version| *version == CgroupVersion::V1).unwrap_or_default()
+    }
+
+    /// The control files of groups that are written, at the start or by a task.
+    pub fn group_controls(&self) -> impl Iterator<Item = GroupControl> + '_ {
+        let at_start = self.groups.iter().flat_map(|group| &group.controls);
         let phases = self.tasks.iter().flat_map(|task| &task.phases);
         let written = phases.filter_map(|phase| match &phase.workload {
-            Workload::WriteControl { control, .. } => Some(control),
+            Workload::WriteControl { write: Write::Group(_, write) } => Some(write),
             _ => None,
         });
-        let first = at_start.chain(written).any(|name| VERSION_1.contains(&name.as_str()));
-        if first {
-            1
-        } else {
-            2
-        }
+        at_start.chain(written).map(|write| write.control)
     }
 }

@@ -1,7 +1,7 @@
 //! What a run leaves behind: one record, the same from every world.
 
-use crate::page_size::PageSize;
 use crate::timeline::Timeline;
+use pagetide_core::page_size::PageSize;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -3,9 +3,11 @@
 //! It is made from the tables that the loader reads, so the two cannot drift apart. A schema
 //! cannot say everything that the loader checks: names that must exist, sums, orders of marks.
 
+use crate::load::raw::policy_keys;
 use crate::load::raw::Scenario;
-use crate::names::{Knob, KnobForm, CACHE_CONTROLS};
-use crate::page_size::PageSize;
+use pagetide_core::config::{ControlFile, Form, PolicyChoice, Sysctl};
+use pagetide_core::control::{CacheControl, GroupControl};
+use pagetide_core::page_size::PageSize;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{transform_subschemas, Transform};
 use schemars::{json_schema, Schema};
@@ -51,19 +53,19 @@ impl Transform for NoNulls {
 }
 
 /// Those that can be set before anything runs.
-fn lasting(table: &[Knob]) -> Vec<Knob> {
-    table.iter().copied().filter(|knob| !knob.form.is_action()).collect()
+fn lasting(files: impl Iterator<Item = &'static ControlFile>) -> Vec<&'static ControlFile> {
+    files.filter(|file| !file.form.is_action()).collect()
 }
 
-/// A table that takes the lasting knobs of `table` and of caches, flat or nested by the parts of their
-/// names.
-pub(crate) fn knobs(table: &[Knob]) -> Schema {
-    let of_caches = lasting(CACHE_CONTROLS);
+/// A table that takes the lasting control files of the machine and of caches, flat or nested by the parts
+/// of their names.
+pub(crate) fn sysctls() -> Schema {
+    let of_caches = lasting(CacheControl::written().map(CacheControl::file));
     let flat: Map<String, Value> = of_caches
         .iter()
-        .map(|knob| (format!("^slab\\..+\\.{}$", knob.name), knob_schema(knob)))
+        .map(|file| (format!("^slab\\..+\\.{}$", file.name), file_schema(file)))
         .collect();
-    let mut properties = knob_properties(&lasting(table));
+    let mut properties = file_properties(&lasting(Sysctl::ALL.iter().map(|one| one.file())));
     properties.insert(
         "slab".into(),
         json!({
@@ -71,7 +73,7 @@ pub(crate) fn knobs(table: &[Knob]) -> Schema {
             "description": "Caches of kernel objects, by their names.",
             "additionalProperties": {
                 "type": "object",
-                "properties": knob_properties(&of_caches),
+                "properties": file_properties(&of_caches),
                 "additionalProperties": false,
             },
         }),
@@ -85,72 +87,96 @@ pub(crate) fn knobs(table: &[Knob]) -> Schema {
     })
 }
 
-/// `schema`, extended with the knobs of `table` that can be set before anything runs.
-pub(crate) fn with_controls(mut schema: Schema, table: &[Knob]) -> Schema {
+/// The table of policies.
+pub(crate) fn policies() -> Schema {
+    let properties: Map<String, Value> = policy_keys()
+        .map(|policy| {
+            let one = |choice: &PolicyChoice| {
+                json!({ "const": choice.name(), "description": choice.doc() })
+            };
+            let all: Vec<Value> = policy.variants().iter().map(one).collect();
+            let default = policy.default_variant().name();
+            let description = format!("{} Default: {default}.", policy.doc());
+            let schema = json!({ "type": "string", "description": description, "oneOf": all });
+            (policy.name().to_owned(), schema)
+        })
+        .collect();
+    json_schema!({
+        "type": "object",
+        "description": "Which of the built behaviours to use. docs/scenario.md says what each stands for.",
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
+/// `schema`, extended with the control files of groups that can be set before anything runs.
+pub(crate) fn with_group_controls(mut schema: Schema) -> Schema {
     let object = schema.ensure_object();
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
-        properties.extend(knob_properties(&lasting(table)));
+        let files = GroupControl::ALL.iter().map(|control| control.file());
+        properties.extend(file_properties(&lasting(files)));
     }
     schema
 }
 
 /// Properties for the names in full, and for the tables that their parts make.
-fn knob_properties(table: &[Knob]) -> Map<String, Value> {
+fn file_properties(files: &[&ControlFile]) -> Map<String, Value> {
     let mut properties = Map::new();
-    for knob in table {
-        properties.insert(knob.name.to_owned(), knob_schema(knob));
-        nest(&mut properties, knob.name, knob);
+    for file in files {
+        properties.insert(file.name.to_owned(), file_schema(file));
+        nest(&mut properties, file.name, file);
     }
     properties
 }
 
-fn nest(properties: &mut Map<String, Value>, rest: &str, knob: &Knob) {
+fn nest(properties: &mut Map<String, Value>, rest: &str, file: &ControlFile) {
     let Some((head, tail)) = rest.split_once('.') else {
-        properties.insert(rest.to_owned(), knob_schema(knob));
+        properties.insert(rest.to_owned(), file_schema(file));
         return;
     };
     let table = properties.entry(head.to_owned()).or_insert_with(
         || json!({ "type": "object", "properties": {}, "additionalProperties": false }),
     );
     if let Some(Value::Object(inner)) = table.get_mut("properties") {
-        nest(inner, tail, knob);
+        nest(inner, tail, file);
     }
 }
 
-fn knob_schema(knob: &Knob) -> Value {
-    let unit = if knob.unit.is_empty() { String::new() } else { format!(", {}", knob.unit) };
-    let description = format!("{} Default: {}{unit}.", knob.doc, knob.default);
+fn file_schema(file: &ControlFile) -> Value {
+    let ControlFile { form, unit, since, default, doc, .. } = file;
+    let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
+    let description = format!("{doc} Default: {default}{unit}. Since: {since}.");
     // Two bounds move with the machine's page size, of which the schema knows nothing: the widest.
-    let form = match (knob.form, knob.form_with(PageSize::Kib64)) {
-        (KnobForm::Integer { min, .. }, KnobForm::Integer { max, .. }) => {
-            KnobForm::Integer { min, max }
-        }
-        (form, _) => form,
+    let bound = |number: i128| match (i64::try_from(number), u64::try_from(number)) {
+        (Ok(number), _) => json!(number),
+        (_, Ok(number)) => json!(number),
+        _ => json!(number as f64),
     };
-    match form {
-        KnobForm::Integer { min, max } => json!({
-            "description": description,
-            "anyOf": [
-                { "type": "integer", "minimum": min, "maximum": max },
-                { "type": "string" }
-            ]
-        }),
-        KnobForm::Integers { max } => json!({
-            "description": description,
-            "anyOf": [
-                { "type": "array", "items": { "type": "integer" }, "maxItems": max },
-                { "type": "string" }
-            ]
-        }),
-        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne | KnobForm::Reclaim => json!({
-            "description": description,
-            "type": ["integer", "string"]
-        }),
-        KnobForm::Trigger { max: 1 } => json!({ "description": description, "enum": [1, "1"] }),
-        KnobForm::Trigger { max } => {
-            json!({ "description": description, "type": ["integer", "string"], "minimum": 1, "maximum": max })
+    let bounds = form.bounds(PageSize::Kib4).zip(form.bounds(PageSize::Kib64));
+    match (form, bounds) {
+        (Form::Action { max: 1 }, _) => json!({ "description": description, "enum": [1, "1"] }),
+        (Form::Action { max }, _) => {
+            json!({ "description": description, "type": ["integer", "string"], "minimum": 1, "maximum": bound(*max) })
         }
-        KnobForm::Word(words) => json!({ "description": description, "enum": words }),
+        (_, Some(((min, _), (_, max)))) => json!({
+            "description": description,
+            "anyOf": [
+                { "type": "integer", "minimum": bound(min), "maximum": bound(max) },
+                { "type": "string" }
+            ]
+        }),
+        (Form::Zones, _) => json!({
+            "description": description,
+            "anyOf": [
+                { "type": "array", "items": { "type": "integer" }, "maxItems": 4 },
+                { "type": "string" }
+            ]
+        }),
+        (Form::Policy(policy), _) => {
+            let words: Vec<&str> = policy.variants().iter().map(|one| one.name()).collect();
+            json!({ "description": description, "enum": words })
+        }
+        _ => json!({ "description": description, "type": ["integer", "string"] }),
     }
 }
 
@@ -167,7 +193,7 @@ pub(crate) fn closed(mut schema: Schema, description: &str) -> Schema {
 mod tests {
     use super::*;
     use crate::load::raw::workload_keys;
-    use crate::names::{Named, WorkloadKind, SYSCTLS};
+    use crate::names::{Named, WorkloadKind};
 
     fn names(schema: &Value) -> Vec<&str> {
         schema["properties"].as_object().unwrap().keys().map(String::as_str).collect()
@@ -192,14 +218,14 @@ mod tests {
     fn it_knows_the_knobs_in_both_spellings() {
         let schema = schema();
         let sysctls = &schema["$defs"]["Sysctls"]["properties"];
-        for knob in SYSCTLS {
-            let is_key = !knob.form.is_action();
-            assert_eq!(sysctls[knob.name]["description"].is_string(), is_key, "{}", knob.name);
+        for sysctl in Sysctl::ALL {
+            let (name, is_key) = (sysctl.name(), !sysctl.file().form.is_action());
+            assert_eq!(sysctls[name]["description"].is_string(), is_key, "{name}");
             let mut nested = &schema["$defs"]["Sysctls"];
-            for part in knob.name.split('.') {
+            for part in name.split('.') {
                 nested = &nested["properties"][part];
             }
-            assert_eq!(nested["description"].is_string(), is_key, "{}", knob.name);
+            assert_eq!(nested["description"].is_string(), is_key, "{name}");
         }
         let of_caches = &schema["$defs"]["Sysctls"]["patternProperties"];
         assert!(of_caches["^slab\\..+\\.min_partial$"]["description"].is_string());
@@ -228,11 +254,10 @@ mod tests {
         let policy = &schema["$defs"]["Policy"]["properties"];
         let policy =
             if policy.is_null() { &schema["properties"]["policy"]["properties"] } else { policy };
-        for key in ["watermarks", "soft_limit", "soft_limit_root", "soft_limit_direct"] {
-            assert!(policy[key].is_object(), "{key}");
-        }
-        for key in ["soft_limit_node", "shrink_priority", "group_walk"] {
-            assert!(policy[key].is_object(), "{key}");
+        let keys: Vec<&str> = policy_keys().map(|policy| policy.name()).collect();
+        assert!(keys.contains(&"watermarks") && !keys.contains(&"cgroup"));
+        for key in keys {
+            assert!(policy[key]["oneOf"].is_array(), "{key}");
         }
     }
 

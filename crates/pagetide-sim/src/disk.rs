@@ -184,12 +184,8 @@ pub struct Disk {
 
 impl Disk {
     /// A disk as the scenario describes it; `seed` is the run's.
-    ///
-    /// # Panics
-    /// If the model is none of [`DiskModel::NAMES`]; loading a scenario checks that.
     pub fn new(disk: &model::Disk, seed: u64) -> Self {
-        let model = DiskModel::of_scenario(disk)
-            .unwrap_or_else(|| panic!("disk {:?}: no model {:?}", disk.name, disk.model));
+        let model = DiskModel::of_scenario(disk);
         let prng = |part| SplitMix64::new(sub_seed(seed, &format!("disk.{}.{part}", disk.name)));
         Self {
             elevator: Elevator::new(model.scheduler, model.queue_depth),

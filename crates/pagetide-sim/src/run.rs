@@ -12,7 +12,7 @@ use crate::world::names::ThingCaches;
 use crate::world::{Belongings, EventSink, World, WorldError};
 use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::boot::SetupError;
-use pagetide_core::config::Config;
+use pagetide_core::config::{CgroupVersion, Config, KmemAccounting, KswapdPolicy};
 use pagetide_core::control::ControlError;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
@@ -218,17 +218,17 @@ pub fn run(
 /// # Errors
 /// When the machine is impossible, a control refuses its value or a workload cannot start.
 pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
-    let page_size = page_size(setup);
+    let page_size = setup.machine.page_size;
     let nodes = setup.machine.nodes.iter().enumerate();
     let specs: Vec<NodeSpec> = nodes.map(|node| node_spec(node, page_size)).collect();
     let mut machine = Machine::new(&specs, setup.machine.cpus, Config::of_pages(page_size))?;
     let mut boot_effects = Vec::new();
-    for (name, value) in &setup.policies {
-        let effects = machine.set_policy(name, value).map_err(SimError::Control)?;
+    for choice in setup.policies.iter() {
+        let effects = machine.choose(choice).map_err(SimError::Control)?;
         effects.drain_into(&mut boot_effects);
     }
     if !setup.machine.kmem_accounting {
-        let effects = machine.set_policy("kmem_accounting", "off").map_err(SimError::Control)?;
+        let effects = machine.choose(KmemAccounting::Off).map_err(SimError::Control)?;
         effects.drain_into(&mut boot_effects);
     }
     let caches = caches_of(&mut machine, setup)?;
@@ -243,13 +243,13 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     }
     boot_objects::populate(&mut machine, &setup.machine.boot_objects)
         .map_err(|(name, error)| SimError::Cache { name, error })?;
-    let controls: Vec<(&str, &str)> =
-        setup.sysctls.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let effects = machine.write_controls(&controls).map_err(SimError::Control)?;
+    let effects = machine.apply_writes(&setup.sysctls).map_err(SimError::Control)?;
     effects.drain_into(&mut boot_effects);
     // These kswapds are those of kernels whose block layers throttle nobody's writeback.
-    let is_old = |policy: &String| policy == "linux-2.6.37" || policy == "linux-4.5";
-    let before_4_10 = setup.policies.get("kswapd").is_some_and(is_old);
+    let before_4_10 = match setup.policies.of().unwrap_or_default() {
+        KswapdPolicy::Linux2637 | KswapdPolicy::Linux45 => true,
+        KswapdPolicy::Linux61 => false,
+    };
     let disks: Vec<Disk> = setup
         .machine
         .disks
@@ -266,8 +266,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         machine.swapon(pages, limit, rotational);
         next_base[swap.disk] = u64::from(pages) + page_size.pages_in(FILE_GAP);
     }
-    let version = if setup.cgroup_version() == 1 { "v1" } else { "v2" };
-    let effects = machine.set_policy("cgroup", version).map_err(SimError::Control)?;
+    let effects = machine.choose(setup.cgroup_version()).map_err(SimError::Control)?;
     effects.drain_into(&mut boot_effects);
     let mut groups: Vec<Option<MemcgId>> = Vec::new();
     for group in &setup.groups {
@@ -371,15 +370,6 @@ pub fn watermarks(setup: &Setup) -> Result<Vec<[u64; 3]>, SimError> {
     Ok(zones.map(|zone| [zone.watermark_min, zone.watermark_low, zone.watermark_high]).collect())
 }
 
-/// The core's name for how large pages are.
-fn page_size(setup: &Setup) -> PageSize {
-    match setup.machine.page_size {
-        model::PageSize::Kib4 => PageSize::Kib4,
-        model::PageSize::Kib16 => PageSize::Kib16,
-        model::PageSize::Kib64 => PageSize::Kib64,
-    }
-}
-
 fn node_spec((index, node): (usize, &model::Node), page_size: PageSize) -> NodeSpec {
     if node.zones.is_empty() {
         return if index == 0 {
@@ -390,13 +380,7 @@ fn node_spec((index, node): (usize, &model::Node), page_size: PageSize) -> NodeS
     }
     let mut spec = NodeSpec::default();
     for zone in &node.zones {
-        let at = match zone.name.as_str() {
-            "DMA" => 0,
-            "DMA32" => 1,
-            "Normal" => 2,
-            _ => 3,
-        };
-        spec.zones[at] = ZoneSpec {
+        spec.zones[zone.name.index()] = ZoneSpec {
             present: zone.present,
             managed: zone.managed,
             free: zone.free,
@@ -631,7 +615,10 @@ fn time_and_bytes(put: &mut impl FnMut(String, f64, Unit), key: &str, usage: &Us
 
 fn files(world: &World, setup: &Setup) -> Vec<(String, String)> {
     let machine = &world.machine;
-    let legacy = if setup.cgroup_version() == 1 { &LEGACY_GROUP_FILES[..] } else { &[] };
+    let legacy = match setup.cgroup_version() {
+        CgroupVersion::V1 => &LEGACY_GROUP_FILES[..],
+        CgroupVersion::V2 => &[],
+    };
     let mut files = vec![
         ("/proc/zoneinfo".to_owned(), machine.proc_zoneinfo()),
         ("/proc/buddyinfo".to_owned(), machine.proc_buddyinfo()),

@@ -10,10 +10,11 @@
 //! Invariant: a refused write changes nothing.
 
 use super::error::{quoted, ControlError, Errno};
-use super::parse::{self, Malformed};
-use crate::config::SlubPolicy;
+use super::parse::Refusal;
+use crate::config::{ControlFile, Form, Origin, SlubPolicy};
 use crate::manager::Manager;
 use crate::owners::Owners;
+use crate::page_size::PageSize;
 use crate::slab::kmem_cache::Seat;
 use crate::slab::{CacheTuning, KmemCache};
 use crate::units::{CacheId, Cpu};
@@ -26,31 +27,115 @@ use core::fmt::Write;
 const PREFIX: &str = "slab.";
 
 macro_rules! cache_controls {
-    ($($variant:ident = $name:literal;)*) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $variant:ident = $name:literal, $form:expr, $unit:literal, default $default:literal;
+    )*) => {
         /// A file of a cache.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        enum CacheControl { $($variant,)* }
+        pub enum CacheControl {
+            $( $(#[doc = $doc])+ $variant, )*
+        }
 
         impl CacheControl {
-            const ALL: &'static [CacheControl] = &[$(CacheControl::$variant),*];
-
-            const fn name(self) -> &'static str {
-                match self { $(CacheControl::$variant => $name,)* }
-            }
+            /// All of them, in the order of the documentation.
+            pub const ALL: &'static [CacheControl] = &[$(CacheControl::$variant),*];
+            const FILES: &'static [ControlFile] = &[$( ControlFile {
+                name: $name,
+                form: $form,
+                unit: $unit,
+                since: Origin::Linux("2.6.22, in Linux in /sys/kernel/slab"),
+                default: $default,
+                doc: concat!($($doc),+).trim_ascii(),
+            } ),*];
         }
     };
 }
 
+/// `kstrtouint` of a decimal number.
+const NUMBER: Form = Form::Sysfs { min: 0, max: u32::MAX as u64 };
+
 cache_controls! {
-    MinPartial = "min_partial";
-    CpuPartial = "cpu_partial";
-    Shrink = "shrink";
-    Order = "order";
-    ObjsPerSlab = "objs_per_slab";
-    Slabs = "slabs";
-    Objects = "objects";
-    Partial = "partial";
-    CpuSlabs = "cpu_slabs";
+    /// Slabs that a node keeps though they are empty.
+    MinPartial = "min_partial", NUMBER, "slabs", default "log2 of the object's size, halved, 5 to 10";
+    /// Free objects that may wait on a CPU's chain of slabs; 0 does without (policy slub = fullest
+    /// and lowest: 0 only).
+    CpuPartial = "cpu_partial", NUMBER, "objects", default "6 to 120, by the object's size";
+    /// Gives empty slabs back (workload write-control only).
+    Shrink = "shrink", Form::Action { max: 1 }, "", default "none, it is written only";
+    /// log2 of the pages of a slab.
+    Order = "order", Form::ReadOnly, "", default "by the object's size";
+    /// Objects that a slab has room for.
+    ObjsPerSlab = "objs_per_slab", Form::ReadOnly, "objects", default "by the object's size";
+    /// Slabs, and how many each node has.
+    Slabs = "slabs", Form::ReadOnly, "slabs", default "0";
+    /// Objects in use.
+    Objects = "objects", Form::ReadOnly, "objects", default "0";
+    /// Slabs on nodes' lists.
+    Partial = "partial", Form::ReadOnly, "slabs", default "0";
+    /// Slabs of CPUs.
+    CpuSlabs = "cpu_slabs", Form::ReadOnly, "slabs", default "0";
+}
+
+impl CacheControl {
+    /// Those that can be written.
+    pub fn written() -> impl Iterator<Item = CacheControl> {
+        Self::ALL.iter().copied().filter(|control| control.file().form != Form::ReadOnly)
+    }
+
+    /// Its name, what it takes, and what it stands for.
+    pub const fn file(self) -> &'static ControlFile {
+        &Self::FILES[self as usize]
+    }
+
+    /// The file of this name.
+    pub fn find(name: &str) -> Option<CacheControl> {
+        Self::ALL.iter().copied().find(|control| control.file().name == name)
+    }
+
+    /// The cache and the file of a name like `slab.dentry.min_partial`.
+    pub(super) fn of_name(name: &str) -> Result<(&str, CacheControl), ControlError> {
+        let refuse = |message| ControlError::new(Errno::Enoent, name, message);
+        let Some((cache, file)) = cache_and_file(name) else {
+            let message = format!("{} names no file of a cache: slab.CACHE.FILE", quoted(name));
+            return Err(refuse(message));
+        };
+        let Some(control) = CacheControl::find(file) else {
+            let names: Vec<&str> = Self::ALL.iter().map(|control| control.file().name).collect();
+            let message =
+                format!("a cache has no file {}; it has {}", quoted(file), names.join(", "));
+            return Err(refuse(message));
+        };
+        Ok((cache, control))
+    }
+
+    /// Reads the number of a text for the file `name`.
+    pub(super) fn read(self, name: &str, text: &str) -> Result<u32, ControlError> {
+        let refuse = |what: &str, takes: &str| {
+            let message = format!("{} {what} for {name}; it takes {takes}", quoted(text));
+            ControlError::new(Errno::Einval, name, message)
+        };
+        match self.file().form {
+            Form::ReadOnly => {
+                let message = format!("{name} can only be read");
+                Err(ControlError::new(Errno::Eacces, name, message))
+            }
+            // Whatever follows the digit is not looked at.
+            Form::Action { .. } if text.starts_with('1') => Ok(1),
+            Form::Action { .. } => Err(refuse("is no order", "1")),
+            form => {
+                let page_size = PageSize::default();
+                let number = form.read(text, page_size).map_err(|refusal| match refusal {
+                    Refusal::TooLarge => Refusal::OutOfRange,
+                    refusal => refusal,
+                });
+                match number {
+                    Ok(value) => Ok(u32::try_from(value.number()).unwrap_or(u32::MAX)),
+                    Err(refusal) => Err(refuse(refusal.what(), &form.accepts(page_size))),
+                }
+            }
+        }
+    }
 }
 
 /// A write that has passed the checks of its file.
@@ -63,6 +148,11 @@ pub(super) enum CacheWrite {
 /// Whether a name is that of a file of some cache.
 pub(super) fn is_of_cache(name: &str) -> bool {
     name.starts_with(PREFIX)
+}
+
+/// The cache and the file of a name like `slab.dentry.min_partial`. `None`: it is no such name.
+pub fn cache_and_file(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix(PREFIX)?.rsplit_once('.')
 }
 
 /// Sums over a node each.
@@ -98,75 +188,66 @@ impl<O: Owners> Manager<O> {
 
     /// Names of the files that every cache has, the last part of `slab.CACHE.FILE`.
     pub fn cache_control_names() -> impl Iterator<Item = &'static str> {
-        CacheControl::ALL.iter().map(|control| control.name())
+        CacheControl::ALL.iter().map(|control| control.file().name)
     }
 
-    fn find_cache_control(&self, name: &str) -> Result<(CacheId, CacheControl), ControlError> {
-        let refuse = |message| ControlError::new(Errno::Enoent, name, message);
-        let rest = name.strip_prefix(PREFIX).unwrap_or(name);
-        let Some((cache, file)) = rest.rsplit_once('.') else {
-            let message = format!("{} names no file of a cache: slab.CACHE.FILE", quoted(name));
-            return Err(refuse(message));
-        };
-        let Some(&control) = CacheControl::ALL.iter().find(|control| control.name() == file) else {
-            let names: Vec<&str> = Self::cache_control_names().collect();
-            let message =
-                format!("a cache has no file {}; it has {}", quoted(file), names.join(", "));
-            return Err(refuse(message));
-        };
-        let Some(id) = self.find_cache(cache) else {
+    pub(super) fn find_cache_control(
+        &self,
+        name: &str,
+    ) -> Result<(CacheId, CacheControl), ControlError> {
+        let (cache, control) = CacheControl::of_name(name)?;
+        Ok((self.find_cache_of(cache, control)?, control))
+    }
+
+    fn find_cache_of(&self, cache: &str, control: CacheControl) -> Result<CacheId, ControlError> {
+        self.find_cache(cache).ok_or_else(|| {
+            let file = control.file().name;
             let hint = match self.similar_cache(cache) {
                 Some(near) => format!("; did you mean slab.{near}.{file}?"),
                 None => String::new(),
             };
-            return Err(refuse(format!("there is no cache {}{hint}", quoted(cache))));
-        };
-        Ok((id, control))
+            let message = format!("there is no cache {}{hint}", quoted(cache));
+            ControlError::new(Errno::Enoent, &format!("{PREFIX}{cache}.{file}"), message)
+        })
     }
 
     /// Checks a write to a file of a cache.
     pub(super) fn check_cache_write(
         &self,
-        name: &str,
-        text: &str,
+        cache: &str,
+        control: CacheControl,
+        value: u32,
     ) -> Result<(CacheId, CacheWrite), ControlError> {
-        let (id, control) = self.find_cache_control(name)?;
-        let refuse = |what: &str, takes: &str| {
-            let message = format!("{} {what} for {name}; it takes {takes}", quoted(text));
-            ControlError::new(Errno::Einval, name, message)
-        };
-        let number = || {
-            const TAKES: &str = "a decimal number from 0 to 4294967295";
-            let value = parse::kstrtoull(text, 10).map_err(|malformed| match malformed {
-                Malformed::TooLarge => refuse("is out of range", TAKES),
-                Malformed::NotANumber | Malformed::TooMany => refuse("is not a number", TAKES),
-            })?;
-            u32::try_from(value).map_err(|_| refuse("is out of range", TAKES))
-        };
+        let id = self.find_cache_of(cache, control)?;
+        let name = || format!("{PREFIX}{cache}.{}", control.file().name);
+        let none = CacheTuning::default();
         let write = match control {
             CacheControl::MinPartial => {
-                CacheWrite::Tune(CacheTuning { min_partial: Some(number()?), ..Default::default() })
+                CacheWrite::Tune(CacheTuning { min_partial: Some(value), ..none })
             }
             CacheControl::CpuPartial => {
-                let objects = number()?;
                 let policy = self.slabs.caches[id.idx()].policy;
                 let has_chains = matches!(policy, SlubPolicy::Linux61 | SlubPolicy::Linux55);
-                if objects > 0 && !has_chains {
-                    return Err(refuse("is out of range", "0 where policy slub has no chains"));
+                if value > 0 && !has_chains {
+                    let name = name();
+                    let message = format!(
+                        "`{value}` is out of range for {name}; it takes 0 where policy slub has no \
+                         chains"
+                    );
+                    return Err(ControlError::new(Errno::Einval, &name, message));
                 }
-                CacheWrite::Tune(CacheTuning { cpu_partial: Some(objects), ..Default::default() })
+                CacheWrite::Tune(CacheTuning { cpu_partial: Some(value), ..none })
             }
-            // Whatever follows the digit is not looked at.
-            CacheControl::Shrink if text.starts_with('1') => CacheWrite::Shrink,
-            CacheControl::Shrink => return Err(refuse("is no order", "1")),
+            CacheControl::Shrink => CacheWrite::Shrink,
             CacheControl::Order
             | CacheControl::ObjsPerSlab
             | CacheControl::Slabs
             | CacheControl::Objects
             | CacheControl::Partial
             | CacheControl::CpuSlabs => {
+                let name = name();
                 let message = format!("{name} can only be read");
-                return Err(ControlError::new(Errno::Eacces, name, message));
+                return Err(ControlError::new(Errno::Eacces, &name, message));
             }
         };
         Ok((id, write))

@@ -1,67 +1,106 @@
-//! The control files of a group: text written to `memory.max` and its neighbours.
+//! The control files of a group: `memory.max` and its neighbours.
 //!
 //! Linux: mm/memcontrol.c (6.1), `memory_files` (cgroup version 2) and `mem_cgroup_legacy_files`
-//! (version 1); `memory.global_shrink_priority` is Hui Zhu's patch of December 2019. A write that finds
-//! more in use than it allows reclaims, which takes time: [`Manager::write_group_control`] then gives
-//! a [`GroupWrite`] to be stepped as a [`Call`](crate::call::Call).
+//! (version 1); `memory.global_shrink_priority` is Hui Zhu's patch of December 2019. They are declared
+//! here; what a write does is in control/group/write.rs.
 //!
 //! Differences from Linux, all stricter: a size without digits is refused, where Linux reads 0; a
 //! negative shrink priority is refused unless the policy is `posted`.
 //!
 //! Invariant: a refused write changes nothing.
 
+mod write;
+
+pub use write::GroupWrite;
+
 use super::error::{quoted, ControlError, Errno};
-use crate::charge::MAX_RECLAIM_RETRIES;
-use crate::config::ShrinkPriorityPolicy;
-use crate::ctx::Ctx;
-use crate::effect::{Effects, Sleep, Step, Throttle};
-use crate::gfp::Gfp;
+use super::parse::Refusal;
+use crate::config::CgroupVersion::{V1, V2};
+use crate::config::Origin::{Linux, Patch};
+use crate::config::{CgroupVersion, ControlFile, Form, Value};
 use crate::manager::Manager;
-use crate::memcg::{MemoryEvent, Position, ROOT};
-use crate::outcome::Outcome;
+use crate::memcg::{MemoryEvent, ROOT};
 use crate::owners::Owners;
 use crate::page_counter::UNLIMITED;
 use crate::page_size::PageSize;
-use crate::reclaim::direct::DirectReclaim;
-use crate::reclaim::shrink_node::TICK;
-use crate::units::MemcgId;
+use crate::units::{MemcgId, DEF_PRIORITY};
 use alloc::format;
 use alloc::string::String;
+use core::fmt;
 
 macro_rules! group_controls {
-    ($($variant:ident = $name:literal, $unlimited:expr;)*) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $variant:ident = $name:literal, $form:expr, $unit:literal, $version:ident, $since:expr,
+            default $default:literal;
+    )*) => {
         /// A file of a group that can be written.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        enum GroupControl { $($variant,)* }
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum GroupControl {
+            $( $(#[doc = $doc])+ $variant, )*
+        }
 
         impl GroupControl {
-            const ALL: &'static [GroupControl] = &[$(GroupControl::$variant),*];
+            /// All of them, in the order of the documentation.
+            pub const ALL: &'static [GroupControl] = &[$(GroupControl::$variant),*];
+            const FILES: &'static [ControlFile] = &[$( ControlFile {
+                name: $name,
+                form: $form,
+                unit: $unit,
+                since: $since,
+                default: $default,
+                doc: concat!($($doc),+).trim_ascii(),
+            } ),*];
 
-            const fn name(self) -> &'static str {
-                match self { $(GroupControl::$variant => $name,)* }
-            }
-
-            /// The word that stands for "no limit", for files of sizes.
-            const fn unlimited(self) -> Option<&'static str> {
-                match self { $(GroupControl::$variant => $unlimited,)* }
+            /// The version of the cgroup interface that has it.
+            pub const fn version(self) -> CgroupVersion {
+                match self { $(GroupControl::$variant => $version,)* }
             }
         }
     };
 }
 
+const MAX: Form = Form::Size { unlimited: "max" };
+const MINUS_ONE: Form = Form::Size { unlimited: "-1" };
+/// -128 is for policy shrink_priority = posted only.
+const SHRINK_PRIORITY: Form = Form::Signed { min: i8::MIN as i64, max: DEF_PRIORITY as i64 };
+
+/// What an 8-bit number holds.
+const SIGNED_8: Form = Form::Signed { min: i8::MIN as i64, max: i8::MAX as i64 };
+
 group_controls! {
-    Min = "memory.min", Some("max");
-    Low = "memory.low", Some("max");
-    High = "memory.high", Some("max");
-    Max = "memory.max", Some("max");
-    SwapMax = "memory.swap.max", Some("max");
-    Reclaim = "memory.reclaim", None;
-    LimitInBytes = "memory.limit_in_bytes", Some("-1");
-    KmemLimitInBytes = "memory.kmem.limit_in_bytes", Some("-1");
-    SoftLimitInBytes = "memory.soft_limit_in_bytes", Some("-1");
-    Swappiness = "memory.swappiness", None;
-    GlobalShrinkPriority = "memory.global_shrink_priority", None;
-    ForceEmpty = "memory.force_empty", None;
+    /// Memory that is never reclaimed from the group.
+    Min = "memory.min", MAX, "bytes", V2, Linux("4.18"), default "0";
+    /// Memory that is reclaimed only if nothing else is left.
+    Low = "memory.low", MAX, "bytes", V2, Linux("4.5"), default "0";
+    /// Above it the group's tasks are throttled and reclaimed from.
+    High = "memory.high", MAX, "bytes", V2, Linux("4.5"), default "max";
+    /// The limit.
+    Max = "memory.max", MAX, "bytes", V2, Linux("4.5"), default "max";
+    /// The limit of swap.
+    SwapMax = "memory.swap.max", MAX, "bytes", V2, Linux("4.5"), default "max";
+    /// The limit (version 1).
+    LimitInBytes = "memory.limit_in_bytes", MINUS_ONE, "bytes", V1, Linux("2.6.25"), default "-1";
+    /// The limit of kernel memory (version 1; later kernels refuse the write). EBUSY if there is more
+    /// already.
+    KmemLimitInBytes = "memory.kmem.limit_in_bytes", MINUS_ONE, "bytes", V1, Linux("3.8 to 5.15"),
+        default "-1";
+    /// Groups above their soft limit are reclaimed from first (version 1).
+    SoftLimitInBytes = "memory.soft_limit_in_bytes", MINUS_ONE, "bytes", V1, Linux("2.6.31"),
+        default "-1";
+    /// As vm.swappiness (version 1).
+    Swappiness = "memory.swappiness", Form::Signed { min: 0, max: 200 }, "", V1, Linux("2.6.29"),
+        default "the parent's";
+    /// Global reclaim leaves the group alone at priorities above it. Below 0 with policy shrink_priority =
+    /// posted only.
+    GlobalShrinkPriority = "memory.global_shrink_priority", SHRINK_PRIORITY, "reclaim priority", V1,
+        Patch("December 2019"), default "12";
+    /// Reclaims so much from the group at once (workload write-control only).
+    Reclaim = "memory.reclaim", Form::Reclaim, "bytes", V2, Linux("5.19; swappiness since 6.9"),
+        default "none, it is written only";
+    /// Reclaims all there is (version 1; workload write-control only).
+    ForceEmpty = "memory.force_empty", Form::Anything, "", V1, Linux("2.6.25"),
+        default "none, it is written only";
 }
 
 /// Files of a group that can only be read.
@@ -83,390 +122,122 @@ const READ_ONLY: [&str; 15] = [
     "memory.oom_control",
 ];
 
-/// What a write has asked for that reclaim must still bring about.
-#[derive(Clone, Debug)]
-pub struct GroupWrite {
-    memcg: Position,
-    kind: Kind,
-    reclaim: Option<DirectReclaim>,
-    retries_left: u32,
-    drained: bool,
-    /// Pages reclaimed so far.
-    nr_reclaimed: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// `memory.max`: the limit holds already; reclaim, then kill.
-    Max,
-    /// `memory.high`: reclaim as long as it helps.
-    High,
-    /// `memory.limit_in_bytes`: the limit takes effect once it is met.
-    Limit(u64),
-    /// `memory.reclaim`: so many pages.
-    Reclaim { pages: u64, swappiness: Option<u32> },
-    /// `memory.force_empty`: everything.
-    ForceEmpty,
-}
-
-/// Reads a size as `memparse` does: a number, decimal or with prefix, and a suffix. `None`: no size.
-fn memparse(text: &str) -> Option<u64> {
-    let (digits, base) = match text.as_bytes() {
-        [b'0', b'x' | b'X', ..] => (&text[2..], 16),
-        [b'0', _, ..] if text.as_bytes()[1].is_ascii_digit() => (&text[1..], 8),
-        _ => (text, 10),
-    };
-    let end = digits.find(|c: char| !c.is_digit(base)).unwrap_or(digits.len());
-    let (number, suffix) = digits.split_at(end);
-    if number.is_empty() {
-        return None;
-    }
-    // What does not fit in 64 bits is more than any limit.
-    let number = u64::from_str_radix(number, base).unwrap_or(u64::MAX);
-    let shift = match suffix {
-        "" => 0,
-        "k" | "K" => 10,
-        "m" | "M" => 20,
-        "g" | "G" => 30,
-        "t" | "T" => 40,
-        "p" | "P" => 50,
-        "e" | "E" => 60,
-        _ => return None,
-    };
-    Some(number.saturating_mul(1 << shift))
-}
-
 impl GroupControl {
-    fn refuse(self, errno: Errno, text: &str, what: &str) -> ControlError {
-        let takes = match self {
-            GroupControl::Swappiness => "0 to 200",
-            GroupControl::GlobalShrinkPriority => {
-                "0 to 12 (with policy shrink_priority = posted, -128 to 12)"
-            }
-            GroupControl::Reclaim => "a size such as 64M, and perhaps swappiness=0 to 200",
-            GroupControl::ForceEmpty => "any text",
-            GroupControl::LimitInBytes
-            | GroupControl::KmemLimitInBytes
-            | GroupControl::SoftLimitInBytes => "a size such as 300M, or -1",
-            _ => "a size such as 300M, or max",
-        };
-        let name = self.name();
-        let message = format!("{} {what} for {name}; it takes {takes}", quoted(text));
-        ControlError::new(errno, name, message)
+    /// Its name, what it takes, and what it stands for.
+    pub const fn file(self) -> &'static ControlFile {
+        &Self::FILES[self as usize]
     }
 
-    /// A size in pages, rounded down.
-    fn pages(self, text: &str, page_size: PageSize) -> Result<u64, ControlError> {
-        if self.unlimited() == Some(text) {
-            return Ok(UNLIMITED);
-        }
-        match memparse(text) {
-            Some(bytes) => {
-                let pages = page_size.pages_in(bytes);
-                Ok(if pages < page_size.counter_max() { pages } else { UNLIMITED })
-            }
-            None => Err(self.refuse(Errno::Einval, text, "is not a size")),
-        }
-    }
-}
-
-impl<O: Owners> Manager<O> {
-    /// Writes a text to a control file of a group. If more is in use than the text allows, the caller
-    /// gets what is left to do.
-    ///
-    /// # Errors
-    /// ENOENT if there is no such group or file, EACCES if it can only be read, EINVAL or ERANGE for a
-    /// text that it does not take. Nothing has changed then.
-    pub fn write_group_control(
-        &mut self,
-        memcg: MemcgId,
-        name: &str,
-        text: &str,
-    ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
-        let write = self.begin_group_write(memcg, name, text)?;
-        Ok((write, self.hand_out()))
+    /// The kernel's name for it.
+    pub const fn name(self) -> &'static str {
+        self.file().name
     }
 
-    fn begin_group_write(
-        &mut self,
-        memcg: MemcgId,
-        name: &str,
-        text: &str,
-    ) -> Result<Option<GroupWrite>, ControlError> {
-        let control = self.find_group_control(memcg, name)?;
-        let text = text.trim();
-        let kind = match control {
-            GroupControl::Min | GroupControl::Low => {
-                let pages = control.pages(text, self.mem.page_size)?;
-                let counter = &self.memcgs[memcg.idx()].memory;
-                let (min, low) = match control {
-                    GroupControl::Min => (pages, counter.low),
-                    _ => (counter.min, pages),
-                };
-                self.set_protection(memcg, min, low);
-                return Ok(None);
-            }
-            GroupControl::High => {
-                self.memcgs[memcg.idx()].memory.high = control.pages(text, self.mem.page_size)?;
-                Kind::High
-            }
-            GroupControl::Max => {
-                self.memcgs[memcg.idx()].memory.max = control.pages(text, self.mem.page_size)?;
-                Kind::Max
-            }
-            GroupControl::SwapMax => {
-                self.memcgs[memcg.idx()].swap.max = control.pages(text, self.mem.page_size)?;
-                return Ok(None);
-            }
-            GroupControl::LimitInBytes => {
-                let pages = control.pages(text, self.mem.page_size)?;
-                if memcg == ROOT {
-                    return Err(control.refuse(Errno::Einval, text, "is no limit of the root"));
-                }
-                Kind::Limit(pages)
-            }
-            GroupControl::KmemLimitInBytes => {
-                let pages = control.pages(text, self.mem.page_size)?;
-                if memcg == ROOT {
-                    return Err(control.refuse(Errno::Einval, text, "is no limit of the root"));
-                }
-                let counter = &mut self.memcgs[memcg.idx()].kmem;
-                if counter.usage > pages {
-                    return Err(control.refuse(Errno::Ebusy, text, "is less than is in use"));
-                }
-                counter.max = pages;
-                return Ok(None);
-            }
-            GroupControl::SoftLimitInBytes => {
-                let pages = control.pages(text, self.mem.page_size)?;
-                self.memcgs[memcg.idx()].soft_limit = pages;
-                if pages != UNLIMITED {
-                    self.use_soft_limits();
-                }
-                return Ok(None);
-            }
-            GroupControl::Swappiness => {
-                let value = text.parse::<u32>().ok().filter(|&value| value <= 200);
-                let Some(value) = value else {
-                    return Err(control.refuse(Errno::Einval, text, "is no swappiness"));
-                };
-                if memcg == ROOT {
-                    self.config.swappiness = value;
-                } else {
-                    self.memcgs[memcg.idx()].swappiness = Some(value);
-                }
-                return Ok(None);
-            }
-            GroupControl::GlobalShrinkPriority => {
-                self.memcgs[memcg.idx()].shrink_priority = self.parse_shrink_priority(text)?;
-                return Ok(None);
-            }
-            GroupControl::Reclaim => {
-                let mut words = text.split_whitespace();
-                let bytes = words.next().and_then(memparse);
-                let Some(bytes) = bytes else {
-                    return Err(control.refuse(Errno::Einval, text, "is not a size"));
-                };
-                let mut swappiness = None;
-                for word in words {
-                    let value = word.strip_prefix("swappiness=").and_then(|v| v.parse().ok());
-                    match value {
-                        Some(value) if value <= 200 => swappiness = Some(value),
-                        _ => {
-                            let what = "has a key that is not known";
-                            return Err(control.refuse(Errno::Einval, text, what));
-                        }
-                    }
-                }
-                Kind::Reclaim { pages: self.mem.page_size.pages_in(bytes), swappiness }
-            }
-            GroupControl::ForceEmpty => {
-                if memcg == ROOT {
-                    return Err(control.refuse(Errno::Einval, text, "does not empty the root"));
-                }
-                Kind::ForceEmpty
-            }
-        };
-        let write = GroupWrite {
-            memcg: self.position_of(memcg),
-            kind,
-            reclaim: None,
-            retries_left: MAX_RECLAIM_RETRIES,
-            drained: false,
-            nr_reclaimed: 0,
-        };
-        Ok(self.group_write_is_due(&write, memcg).then_some(write))
+    /// The file of this name.
+    pub fn find(name: &str) -> Option<GroupControl> {
+        Self::ALL.iter().copied().find(|control| control.name() == name)
     }
 
-    fn find_group_control(&self, memcg: MemcgId, name: &str) -> Result<GroupControl, ControlError> {
-        if !self.memcg_is_online(memcg) {
-            let message = format!("there is no such group to write {} of", quoted(name));
-            return Err(ControlError::new(Errno::Enoent, name, message));
-        }
-        let Some(&control) = GroupControl::ALL.iter().find(|control| control.name() == name) else {
-            if READ_ONLY.contains(&name) {
-                let message = format!("{name} can only be read");
-                return Err(ControlError::new(Errno::Eacces, name, message));
-            }
-            let message = format!("a group has no control file {}", quoted(name));
-            return Err(ControlError::new(Errno::Enoent, name, message));
-        };
-        let not_on_root = matches!(
-            control,
+    /// The root group has it, too.
+    const fn is_on_root(self) -> bool {
+        !matches!(
+            self,
             GroupControl::Min
                 | GroupControl::Low
                 | GroupControl::High
                 | GroupControl::Max
                 | GroupControl::SwapMax
-        );
-        if memcg == ROOT && not_on_root {
+        )
+    }
+
+    /// Reads a text as the kernel would. What a policy or what is in use has against it is found by the
+    /// write.
+    fn read(self, text: &str, page_size: PageSize) -> Result<Value, ControlError> {
+        if self == GroupControl::GlobalShrinkPriority {
+            // `kstrtos8` comes before the bounds.
+            if let Err(Refusal::TooLarge | Refusal::OutOfRange) = SIGNED_8.read(text, page_size) {
+                return Err(self.refuse(Errno::Erange, text, "does not fit in 8 bits"));
+            }
+        }
+        let read = self.file().form.read(text, page_size);
+        read.map_err(|refusal| self.refuse(Errno::Einval, text, refusal.what()))
+    }
+
+    fn refuse(self, errno: Errno, text: &str, what: &str) -> ControlError {
+        let takes = match self {
+            GroupControl::GlobalShrinkPriority => {
+                "0 to 12 (with policy shrink_priority = posted, -128 to 12)".into()
+            }
+            _ => self.file().form.accepts(PageSize::default()),
+        };
+        let name = self.name();
+        let message = format!("{} {what} for {name}; it takes {takes}", quoted(text));
+        ControlError::new(errno, name, message)
+    }
+}
+
+/// The file of this name that can be written.
+fn find(name: &str) -> Result<GroupControl, ControlError> {
+    GroupControl::find(name).ok_or_else(|| {
+        if READ_ONLY.contains(&name) {
+            return ControlError::new(Errno::Eacces, name, format!("{name} can only be read"));
+        }
+        let message = format!("a group has no control file {}", quoted(name));
+        ControlError::new(Errno::Enoent, name, message)
+    })
+}
+
+/// A write to a file of a group, read and checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupControlWrite {
+    /// The file.
+    pub control: GroupControl,
+    /// What it is to hold.
+    pub value: Value,
+}
+
+/// The text to write, as the kernel takes it.
+impl fmt::Display for GroupControlWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl GroupControlWrite {
+    /// Reads a text as the kernel would.
+    ///
+    /// # Errors
+    /// The kernel's errno and a sentence.
+    pub fn read(name: &str, text: &str) -> Result<GroupControlWrite, ControlError> {
+        let control = find(name)?;
+        // No file of a group has bounds in pages.
+        let value = control.read(text, PageSize::default())?;
+        Ok(GroupControlWrite { control, value })
+    }
+}
+
+impl<O: Owners> Manager<O> {
+    /// ENOENT if there is no such group, or the root has no such file.
+    fn check_group_control(
+        &self,
+        memcg: MemcgId,
+        control: GroupControl,
+    ) -> Result<(), ControlError> {
+        let name = control.name();
+        self.check_group(memcg, name, "write")?;
+        if memcg == ROOT && !control.is_on_root() {
             let message = format!("the root group has no {name}");
             return Err(ControlError::new(Errno::Enoent, name, message));
         }
-        Ok(control)
+        Ok(())
     }
 
-    /// A signed 8-bit number, as `kstrtos8` reads it: prefixes 0x and 0 are taken.
-    fn parse_shrink_priority(&self, text: &str) -> Result<i8, ControlError> {
-        let control = GroupControl::GlobalShrinkPriority;
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(digits) => (true, digits),
-            None => (false, text.strip_prefix('+').unwrap_or(text)),
-        };
-        let (digits, base) = match digits.as_bytes() {
-            [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
-            [b'0', _, ..] => (&digits[1..], 8),
-            _ => (digits, 10),
-        };
-        if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
-            return Err(control.refuse(Errno::Einval, text, "is not a number"));
+    fn check_group(&self, memcg: MemcgId, name: &str, verb: &str) -> Result<(), ControlError> {
+        if self.memcg_is_online(memcg) {
+            return Ok(());
         }
-        let value = i64::from_str_radix(digits, base).unwrap_or(i64::MAX);
-        let value = if negative { -value } else { value };
-        let Ok(value) = i8::try_from(value) else {
-            return Err(control.refuse(Errno::Erange, text, "does not fit in 8 bits"));
-        };
-        let least = match self.config.shrink_priority {
-            ShrinkPriorityPolicy::Posted => i8::MIN,
-            _ => 0,
-        };
-        if !(least..=crate::units::DEF_PRIORITY).contains(&value) {
-            return Err(control.refuse(Errno::Einval, text, "is out of range"));
-        }
-        Ok(value)
-    }
-
-    /// Whether there is something to reclaim for a write, or a limit to be set.
-    fn group_write_is_due(&mut self, write: &GroupWrite, memcg: MemcgId) -> bool {
-        let counter = &mut self.memcgs[memcg.idx()].memory;
-        match write.kind {
-            Kind::Max => counter.usage > counter.max,
-            Kind::High => counter.usage > counter.high,
-            Kind::Limit(pages) => {
-                // Raising it, or lowering it to what is free, needs nothing.
-                if counter.usage <= pages {
-                    counter.max = pages;
-                }
-                counter.usage > pages
-            }
-            Kind::Reclaim { pages, .. } => write.nr_reclaimed < pages,
-            Kind::ForceEmpty => counter.usage > 0,
-        }
-    }
-
-    /// One bounded step of a write that reclaims.
-    pub(crate) fn group_write_step(&mut self, write: &mut GroupWrite, ctx: &Ctx) -> Step<Outcome> {
-        let Some(memcg) = self.at_position(write.memcg) else {
-            return Step::Done(Outcome::Refused(Errno::Enoent));
-        };
-        if let Some(reclaim) = &mut write.reclaim {
-            let swappiness = match write.kind {
-                Kind::Reclaim { swappiness, .. } => swappiness,
-                _ => None,
-            };
-            let step = self.with_swappiness(memcg, swappiness, |machine| {
-                machine.direct_reclaim_step(reclaim, ctx)
-            });
-            match step {
-                Step::Continue => return Step::Continue,
-                Step::Wait(wait) => return Step::Wait(wait),
-                Step::Done(reclaimed) => {
-                    write.reclaim = None;
-                    write.nr_reclaimed += reclaimed;
-                    if reclaimed == 0 {
-                        if let Some(step) = self.group_write_in_vain(write, memcg, ctx) {
-                            return step;
-                        }
-                    }
-                }
-            }
-        }
-        if !self.group_write_is_due(write, memcg) {
-            return Step::Done(Outcome::Minor);
-        }
-        if !core::mem::replace(&mut write.drained, true) {
-            self.drain_all_stock(memcg);
-            self.lru_add_drain_all();
-            return Step::Continue;
-        }
-        let counter = &self.memcgs[memcg.idx()].memory;
-        let nr = match write.kind {
-            Kind::Max => counter.usage - counter.max,
-            Kind::High => counter.usage - counter.high,
-            Kind::Limit(_) | Kind::ForceEmpty => 1,
-            Kind::Reclaim { pages, .. } => pages - write.nr_reclaimed,
-        };
-        write.reclaim = Some(DirectReclaim::of_group(write.memcg, nr, Gfp::KERNEL));
-        Step::Continue
-    }
-
-    /// Reclaim has given nothing. `Some`: what becomes of the write.
-    fn group_write_in_vain(
-        &mut self,
-        write: &mut GroupWrite,
-        memcg: MemcgId,
-        ctx: &Ctx,
-    ) -> Option<Step<Outcome>> {
-        if let Kind::Limit(_) = write.kind {
-            return Some(Step::Done(Outcome::Refused(Errno::Ebusy)));
-        }
-        if write.retries_left > 0 {
-            write.retries_left -= 1;
-            return None;
-        }
-        match write.kind {
-            Kind::High | Kind::ForceEmpty => Some(Step::Done(Outcome::Minor)),
-            Kind::Reclaim { .. } => Some(Step::Done(Outcome::Refused(Errno::Eagain))),
-            Kind::Limit(_) => None,
-            Kind::Max => {
-                self.memory_event(memcg, MemoryEvent::Oom);
-                if !O::out_of_memory(self, memcg, ctx.asker) {
-                    return Some(Step::Done(Outcome::Minor));
-                }
-                Some(Step::Wait(Sleep::throttled(ctx.node, Throttle::NoProgress, TICK)))
-            }
-        }
-    }
-
-    /// Does something while a group and those below it have another swappiness.
-    fn with_swappiness<T>(
-        &mut self,
-        memcg: MemcgId,
-        swappiness: Option<u32>,
-        work: impl FnOnce(&mut Manager<O>) -> T,
-    ) -> T {
-        let Some(swappiness) = swappiness else { return work(self) };
-        let mut before = alloc::vec::Vec::new();
-        let mut at = Some(memcg);
-        while let Some(id) = at {
-            before.push((id, self.memcgs[id.idx()].swappiness.replace(swappiness)));
-            at = self.next_memcg(memcg, id);
-        }
-        let result = work(self);
-        for (id, swappiness) in before {
-            self.memcgs[id.idx()].swappiness = swappiness;
-        }
-        result
+        let message = format!("there is no such group to {verb} {} of", quoted(name));
+        Err(ControlError::new(Errno::Enoent, name, message))
     }
 
     /// Reads a control file of a group, as read(2) would.
@@ -479,10 +250,7 @@ impl<O: Owners> Manager<O> {
         name: &str,
         now: crate::units::Nanos,
     ) -> Result<String, ControlError> {
-        if !self.memcg_is_online(memcg) {
-            let message = format!("there is no such group to read {} of", quoted(name));
-            return Err(ControlError::new(Errno::Enoent, name, message));
-        }
+        self.check_group(memcg, name, "read")?;
         let group = &self.memcgs[memcg.idx()];
         let page_size = self.mem.page_size;
         let size = |pages: u64, unlimited: &str| match pages {
@@ -516,23 +284,26 @@ impl<O: Owners> Manager<O> {
                 format!("oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n")
             }
             "memory.pressure" => self.psi_text(memcg, now),
-            _ => match self.find_group_control(memcg, name) {
-                Ok(GroupControl::Min) => size(group.memory.min, "max"),
-                Ok(GroupControl::Low) => size(group.memory.low, "max"),
-                Ok(GroupControl::High) => size(group.memory.high, "max"),
-                Ok(GroupControl::Max) => size(group.memory.max, "max"),
-                Ok(GroupControl::SwapMax) => size(group.swap.max, "max"),
-                Ok(GroupControl::LimitInBytes) => legacy(group.memory.max),
-                Ok(GroupControl::KmemLimitInBytes) => legacy(group.kmem.max),
-                Ok(GroupControl::SoftLimitInBytes) => legacy(group.soft_limit),
-                Ok(GroupControl::Swappiness) => format!("{}\n", self.memcg_swappiness(memcg)),
-                Ok(GroupControl::GlobalShrinkPriority) => format!("{}\n", group.shrink_priority),
-                Ok(GroupControl::Reclaim | GroupControl::ForceEmpty) => {
-                    let message = format!("{name} can only be written");
-                    return Err(ControlError::new(Errno::Eacces, name, message));
+            _ => {
+                let control = find(name)?;
+                self.check_group_control(memcg, control)?;
+                match control {
+                    GroupControl::Min => size(group.memory.min, "max"),
+                    GroupControl::Low => size(group.memory.low, "max"),
+                    GroupControl::High => size(group.memory.high, "max"),
+                    GroupControl::Max => size(group.memory.max, "max"),
+                    GroupControl::SwapMax => size(group.swap.max, "max"),
+                    GroupControl::LimitInBytes => legacy(group.memory.max),
+                    GroupControl::KmemLimitInBytes => legacy(group.kmem.max),
+                    GroupControl::SoftLimitInBytes => legacy(group.soft_limit),
+                    GroupControl::Swappiness => format!("{}\n", self.memcg_swappiness(memcg)),
+                    GroupControl::GlobalShrinkPriority => format!("{}\n", group.shrink_priority),
+                    GroupControl::Reclaim | GroupControl::ForceEmpty => {
+                        let message = format!("{name} can only be written");
+                        return Err(ControlError::new(Errno::Eacces, name, message));
+                    }
                 }
-                Err(error) => return Err(error),
-            },
+            }
         })
     }
 

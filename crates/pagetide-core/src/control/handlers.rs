@@ -1,18 +1,152 @@
-//! Writes that do more than set a value.
+//! Control files that are more than a field: what their writes do, and what they read.
 //!
 //! Linux: the handlers that sysctls name instead of `proc_dointvec_minmax` (6.1):
 //! `watermark_boost_factor` of mm/page_alloc.c, the dirty limits of mm/page-writeback.c,
 //! `compaction_proactiveness_sysctl_handler` (mm/compaction.c), `drop_caches_sysctl_handler`
 //! (fs/drop_caches.c), and `enabled_store` (mm/huge_memory.c).
+//!
+//! Invariant: a value has passed the checks of its file.
 
-use crate::config::Thp;
+use super::error::{ControlError, Errno};
+use super::{u32_of, u64_of, write_inputs};
+use crate::config::{Policy, Special, Sysctl, Thp, Value};
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::units::Cpu;
 use crate::vmstat::{Event, NodeStat};
 use crate::watermark;
+use alloc::format;
+use alloc::string::String;
 
 impl<O: Owners> Manager<O> {
+    pub(super) fn apply_sysctl(
+        &mut self,
+        sysctl: Sysctl,
+        value: Value,
+    ) -> Result<(), ControlError> {
+        match sysctl.special() {
+            Some(special) => self.apply_special(sysctl, special, value),
+            None => {
+                self.config.set_number(sysctl, value.number());
+                Ok(())
+            }
+        }
+    }
+
+    fn apply_special(
+        &mut self,
+        sysctl: Sysctl,
+        special: Special,
+        value: Value,
+    ) -> Result<(), ControlError> {
+        let number = value.number();
+        match special {
+            Special::MinFreeKbytes | Special::WatermarkScaleFactor | Special::ExtraFreeKbytes => {
+                write_inputs(&mut self.config.watermarks, sysctl, number);
+                self.mem.setup_watermarks(&self.config.watermarks);
+            }
+            // Gathered into a `Change::Marks`.
+            Special::WmarkMinKbytes | Special::WmarkLowKbytes | Special::WmarkHighKbytes => {}
+            Special::WatermarkBoostFactor => self.set_watermark_boost_factor(u32_of(number)),
+            Special::LowmemReserveRatio => self.set_lowmem_reserve_ratio(value),
+            Special::DirtyRatio => self.set_dirty_ratio(u32_of(number)),
+            Special::DirtyBytes => self.set_dirty_bytes(u64_of(number)),
+            Special::DirtyBackgroundRatio => {
+                self.config.dirty_background_ratio = u32_of(number);
+                self.config.dirty_background_bytes = 0;
+            }
+            Special::DirtyBackgroundBytes => {
+                self.config.dirty_background_bytes = u64_of(number);
+                self.config.dirty_background_ratio = 0;
+            }
+            Special::DirtyWritebackCentisecs => self.set_dirty_writeback_centisecs(number as i32),
+            Special::FaultAroundBytes => {
+                let pages = u32_of(number) >> self.mem.page_size.shift();
+                self.config.fault_around_pages = pages.checked_ilog2().map_or(1, |log| 1 << log);
+            }
+            Special::ReadAheadKb => {
+                self.config.read_ahead_pages = u32_of(number) >> self.mem.page_size.kb_shift();
+            }
+            Special::CompactMemory => self.request_compaction_of_everything(),
+            Special::CompactionProactiveness => self.set_compaction_proactiveness(u32_of(number)),
+            Special::DefragMode => self.set_defrag_mode(number != 0),
+            Special::ThpEnabled | Special::ThpDefrag => {
+                if let Value::Choice(choice) = value {
+                    self.put_in_force(choice)?;
+                }
+            }
+            Special::DropCaches => self.drop_caches(u32_of(number)),
+            Special::StatRefresh => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_special(
+        &self,
+        sysctl: Sysctl,
+        special: Special,
+    ) -> Result<String, ControlError> {
+        let config = &self.config;
+        let inputs = &config.watermarks;
+        let page_size = self.mem.page_size;
+        let value: i128 = match special {
+            Special::MinFreeKbytes => inputs.min_free_kbytes.into(),
+            Special::WatermarkScaleFactor => inputs.watermark_scale_factor.into(),
+            Special::WatermarkBoostFactor => inputs.watermark_boost_factor.into(),
+            Special::WmarkMinKbytes => inputs.wmark_kbytes().min.into(),
+            Special::WmarkLowKbytes => inputs.wmark_kbytes().low.into(),
+            Special::WmarkHighKbytes => inputs.wmark_kbytes().high.into(),
+            Special::ExtraFreeKbytes => inputs.extra_free_kbytes.into(),
+            Special::LowmemReserveRatio => {
+                let [dma, dma32, normal, movable] = inputs.lowmem_reserve_ratio;
+                return Ok(format!("{dma}\t{dma32}\t{normal}\t{movable}\n"));
+            }
+            Special::DirtyWritebackCentisecs => (config.dirty_writeback_centisecs as i32).into(),
+            Special::FaultAroundBytes => {
+                page_size.bytes_of(config.fault_around_pages.into()).into()
+            }
+            Special::ReadAheadKb => page_size.kbytes_of(config.read_ahead_pages.into()).into(),
+            Special::DirtyRatio
+            | Special::DirtyBytes
+            | Special::DirtyBackgroundRatio
+            | Special::DirtyBackgroundBytes
+            | Special::CompactionProactiveness
+            | Special::DefragMode => config.number(sysctl).unwrap_or_default(),
+            Special::ThpEnabled => return Ok(self.bracketed(Policy::Thp)),
+            Special::ThpDefrag => return Ok(self.bracketed(Policy::ThpDefrag)),
+            Special::DropCaches | Special::CompactMemory => {
+                let name = sysctl.name();
+                let message = format!("{name} can only be written");
+                return Err(ControlError::new(Errno::Eacces, name, message));
+            }
+            Special::StatRefresh => return Ok(String::new()),
+        };
+        Ok(format!("{value}\n"))
+    }
+
+    /// All variants of a policy, the one in force in brackets, with the newline.
+    fn bracketed(&self, policy: Policy) -> String {
+        let mut text = String::new();
+        for (at, &choice) in policy.variants().iter().enumerate() {
+            let is_in_force = self.config.policy(policy) == choice;
+            let (open, close) = if is_in_force { ("[", "]") } else { ("", "") };
+            for part in [if at == 0 { "" } else { " " }, open, choice.name(), close] {
+                text += part;
+            }
+        }
+        text + "\n"
+    }
+
+    /// Zones whose numbers were left out keep theirs.
+    fn set_lowmem_reserve_ratio(&mut self, value: Value) {
+        let Value::Zones(given, count) = value else { return };
+        let inputs = &mut self.config.watermarks;
+        for (ratio, value) in inputs.lowmem_reserve_ratio.iter_mut().zip(&given[..count]) {
+            *ratio = u32_of((*value).into());
+        }
+        watermark::setup_lowmem_reserve(&mut self.mem.nodes, inputs);
+    }
+
     /// The factor is looked at when a zone is boosted: marks, and a boost that is there, stay.
     pub(super) fn set_watermark_boost_factor(&mut self, factor: u32) {
         self.config.watermarks.watermark_boost_factor = factor;

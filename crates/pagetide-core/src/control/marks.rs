@@ -4,7 +4,7 @@
 //! Until one of them is written they read as they would be derived from `vm.min_free_kbytes`.
 
 use super::error::{ControlError, Errno};
-use super::{Control, INT_MAX};
+use crate::config::{Sysctl, INT_MAX};
 use crate::watermark::{WatermarkInputs, WatermarkPolicy, WmarkKbytes};
 use alloc::format;
 use alloc::string::String;
@@ -19,11 +19,11 @@ pub(super) struct MarksWrite {
 
 impl MarksWrite {
     /// The field that a control file writes, if it is one of the three.
-    pub(super) fn field(&mut self, control: Control) -> Option<&mut Option<u64>> {
+    pub(super) fn field(&mut self, control: Sysctl) -> Option<&mut Option<u64>> {
         match control {
-            Control::WmarkMinKbytes => Some(&mut self.min),
-            Control::WmarkLowKbytes => Some(&mut self.low),
-            Control::WmarkHighKbytes => Some(&mut self.high),
+            Sysctl::WmarkMinKbytes => Some(&mut self.min),
+            Sysctl::WmarkLowKbytes => Some(&mut self.low),
+            Sysctl::WmarkHighKbytes => Some(&mut self.high),
             _ => None,
         }
     }
@@ -48,7 +48,7 @@ impl MarksWrite {
 
     fn refuse(self, marks: WmarkKbytes) -> ControlError {
         let WmarkKbytes { min, low, high } = marks;
-        let out_of_range = |control: Control, value: u64, range: String| {
+        let out_of_range = |control: Sysctl, value: u64, range: String| {
             let name = control.name();
             let message = format!(
                 "`{value}` is out of range for {name}; it takes {range}, unless the marks are written \
@@ -59,19 +59,19 @@ impl MarksWrite {
         match (self.min, self.low, self.high) {
             (Some(min), None, None) => {
                 let range = format!("0 to {low} (vm.wmark_low_kbytes)");
-                out_of_range(Control::WmarkMinKbytes, min, range)
+                out_of_range(Sysctl::WmarkMinKbytes, min, range)
             }
             (None, Some(low), None) => {
                 let range = format!("{min} (vm.wmark_min_kbytes) to {high} (vm.wmark_high_kbytes)");
-                out_of_range(Control::WmarkLowKbytes, low, range)
+                out_of_range(Sysctl::WmarkLowKbytes, low, range)
             }
             (None, None, Some(high)) => {
                 let range = format!("{low} (vm.wmark_low_kbytes) to {INT_MAX}");
-                out_of_range(Control::WmarkHighKbytes, high, range)
+                out_of_range(Sysctl::WmarkHighKbytes, high, range)
             }
             _ => {
                 let control =
-                    if min > low { Control::WmarkMinKbytes } else { Control::WmarkLowKbytes };
+                    if min > low { Sysctl::WmarkMinKbytes } else { Sysctl::WmarkLowKbytes };
                 let message = format!(
                     "vm.wmark_min_kbytes, vm.wmark_low_kbytes and vm.wmark_high_kbytes would be \
                      {min}, {low} and {high} kB; they must not decrease in this order"

@@ -1,26 +1,55 @@
-//! Reading numbers the way the kernel reads them.
+//! Reading numbers and words the way the kernel reads them: the one place that does.
 //!
-//! Linux 6.1 has two readers that matter here. Sysctls go through `proc_get_long`
+//! Linux 6.1 has these readers that matter here. Sysctls go through `proc_get_long`
 //! (kernel/sysctl.c): blanks around the numbers, an optional minus, decimal or with the prefix 0x
 //! or 0, each number ended by a blank, a tab, a newline or the end. Files in sysfs and debugfs go
-//! through `kstrtoull` (lib/kstrtox.c): an optional plus, no blanks, at most one newline.
+//! through `kstrtoull` (lib/kstrtox.c): an optional plus, no blanks, at most one newline; words are compared
+//! by `sysfs_streq` (lib/string.c). Files of groups are stripped of blanks, and then read by `memparse`
+//! (lib/cmdline.c), if they hold sizes, or by `kstrtoull` and `kstrtos8`.
 //!
 //! Two differences, both stricter. A write with more numbers than the file holds is refused;
 //! Linux takes the first ones and reports a short write. A write of nothing is refused; Linux
 //! accepts it and does nothing.
+
+use crate::config::{Form, Value};
+use crate::page_size::PageSize;
+use crate::units::MAX_NR_ZONES;
 
 /// Longest number in characters, sign and prefix included (Linux `TMPBUFLEN` - 2).
 const MAX_NUMBER_LEN: usize = 20;
 
 /// Why a text is not what a control file takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Malformed {
+pub enum Refusal {
     /// Not a number, or something else around it.
     NotANumber,
     /// A number too large for any integer type of the kernel's.
     TooLarge,
     /// More numbers than the file holds.
     TooMany,
+    /// A number below the least or above the greatest.
+    OutOfRange,
+    /// None of the words that it takes.
+    NoWord,
+    /// Not a number of bytes.
+    NoSize,
+    /// Something after the size that is not understood.
+    UnknownKey,
+}
+
+impl Refusal {
+    /// What is wrong with the text.
+    pub(super) const fn what(self) -> &'static str {
+        match self {
+            Refusal::NotANumber => "is not a number",
+            Refusal::TooLarge => "is too large a number",
+            Refusal::TooMany => "is too many numbers",
+            Refusal::OutOfRange => "is out of range",
+            Refusal::NoWord => "is no word",
+            Refusal::NoSize => "is not a size",
+            Refusal::UnknownKey => "has a key that is not known",
+        }
+    }
 }
 
 /// A number as written.
@@ -50,7 +79,7 @@ fn radix(text: &[u8]) -> (u32, usize) {
 }
 
 /// The longest run of digits at the start of `text` (Linux `_parse_integer`).
-fn digits(text: &[u8], base: u32) -> Result<Literal, Malformed> {
+fn digits(text: &[u8], base: u32) -> Result<Literal, Refusal> {
     let mut value = Some(0u64);
     let mut len = 0;
     for &byte in text {
@@ -61,66 +90,164 @@ fn digits(text: &[u8], base: u32) -> Result<Literal, Malformed> {
         len += 1;
     }
     match value {
-        _ if len == 0 => Err(Malformed::NotANumber),
+        _ if len == 0 => Err(Refusal::NotANumber),
         Some(value) => Ok(Literal { value, len }),
-        None => Err(Malformed::TooLarge),
+        None => Err(Refusal::TooLarge),
     }
 }
 
-fn literal(text: &[u8]) -> Result<Literal, Malformed> {
+fn literal(text: &[u8]) -> Result<Literal, Refusal> {
     let (base, prefix) = radix(text);
     let number = digits(&text[prefix..], base)?;
     Ok(Literal { len: number.len + prefix, ..number })
 }
 
 /// One number of a sysctl and the text after it (Linux `proc_get_long`).
-fn sysctl_number(text: &[u8]) -> Result<(i128, &[u8]), Malformed> {
+fn sysctl_number(text: &[u8]) -> Result<(i128, &[u8]), Refusal> {
     let sign = usize::from(text.first() == Some(&b'-'));
     let number = literal(&text[sign..])?;
     let len = number.len + sign;
     if len > MAX_NUMBER_LEN {
-        return Err(Malformed::TooLarge);
+        return Err(Refusal::TooLarge);
     }
     let rest = &text[len..];
     if rest.first().is_some_and(|byte| !matches!(byte, b' ' | b'\t' | b'\n')) {
-        return Err(Malformed::NotANumber);
+        return Err(Refusal::NotANumber);
     }
     let value = i128::from(number.value);
     Ok((if sign == 1 { -value } else { value }, rest))
 }
 
 /// The numbers of a sysctl: at least one, at most `numbers.len()`. Says how many there are.
-pub(super) fn sysctl(text: &str, numbers: &mut [i128]) -> Result<usize, Malformed> {
+pub(super) fn sysctl(text: &str, numbers: &mut [i128]) -> Result<usize, Refusal> {
     let mut rest = skip_spaces(text.as_bytes());
     let mut count = 0;
     while !rest.is_empty() {
         let (number, after) = sysctl_number(rest)?;
-        *numbers.get_mut(count).ok_or(Malformed::TooMany)? = number;
+        *numbers.get_mut(count).ok_or(Refusal::TooMany)? = number;
         count += 1;
         rest = skip_spaces(after);
     }
     if count == 0 {
-        return Err(Malformed::NotANumber);
+        return Err(Refusal::NotANumber);
     }
     Ok(count)
 }
 
 /// The number of a file in sysfs or debugfs (Linux `kstrtoull`); `base` 0 goes by the prefix.
-pub(super) fn kstrtoull(text: &str, base: u32) -> Result<u64, Malformed> {
+pub(super) fn kstrtoull(text: &str, base: u32) -> Result<u64, Refusal> {
     let text = text.as_bytes();
     let text = text.strip_prefix(b"+").unwrap_or(text);
     let number = if base == 0 { literal(text)? } else { digits(text, base)? };
     match &text[number.len..] {
         b"" | b"\n" => Ok(number.value),
-        _ => Err(Malformed::NotANumber),
+        _ => Err(Refusal::NotANumber),
+    }
+}
+
+/// A number with a sign of a stripped text (Linux `kstrtoll`), by its prefix.
+fn kstrtoll(text: &str) -> Result<i128, Refusal> {
+    match text.strip_prefix('-') {
+        Some(digits) if digits.starts_with('+') => Err(Refusal::NotANumber),
+        Some(digits) => Ok(-i128::from(kstrtoull(digits, 0)?)),
+        None => Ok(kstrtoull(text, 0)?.into()),
+    }
+}
+
+/// The one number of a text that a sysctl takes, whatever its bounds.
+pub fn kernel_number(text: &str) -> Option<i128> {
+    let mut number = [0];
+    sysctl(text, &mut number).ok().map(|_| number[0])
+}
+
+/// A size as `memparse` reads it: a number, decimal or with a prefix, and a suffix.
+fn memparse(text: &str) -> Result<u64, Refusal> {
+    // What does not fit in 64 bits is more than any limit.
+    let (base, prefix) = radix(text.as_bytes());
+    let digits_end = |c: char| !c.is_digit(base);
+    let end = text[prefix..].find(digits_end).map_or(text.len(), |end| prefix + end);
+    let number = match literal(&text.as_bytes()[..end]) {
+        Ok(number) => number.value,
+        Err(Refusal::TooLarge) => u64::MAX,
+        Err(_) => return Err(Refusal::NoSize),
+    };
+    let shift = match &text[end..] {
+        "" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        "t" | "T" => 40,
+        "p" | "P" => 50,
+        "e" | "E" => 60,
+        _ => return Err(Refusal::NoSize),
+    };
+    Ok(number.saturating_mul(1 << shift))
+}
+
+/// Bytes, and perhaps one swappiness (Linux 6.9 `memory_reclaim`).
+fn reclaim(text: &str) -> Result<Value, Refusal> {
+    let mut words = text.split_ascii_whitespace();
+    let bytes = memparse(words.next().unwrap_or_default())?;
+    let mut swappiness = None;
+    for word in words {
+        let value = word.strip_prefix("swappiness=").map(|value| kstrtoull(value, 0));
+        match value {
+            Some(Ok(value @ 0..=200)) => swappiness = Some(value as u32),
+            _ => return Err(Refusal::UnknownKey),
+        }
+    }
+    Ok(Value::Reclaim(bytes, swappiness))
+}
+
+impl Form {
+    /// Reads and checks a text, on a machine with pages of this size.
+    ///
+    /// # Errors
+    /// Why the kernel would not take it.
+    pub fn read(self, text: &str, page_size: PageSize) -> Result<Value, Refusal> {
+        let mut numbers = [0; MAX_NR_ZONES];
+        let number = match self {
+            Form::Integer { .. } | Form::Bytes { .. } | Form::Action { .. } => {
+                sysctl(text, &mut numbers[..1])?;
+                numbers[0]
+            }
+            Form::Sysfs { .. } => kstrtoull(text, 10)?.into(),
+            Form::Debugfs => kstrtoull(text, 0)?.into(),
+            Form::Signed { .. } => kstrtoll(text.trim())?,
+            Form::Zones => {
+                let count = sysctl(text, &mut numbers)?;
+                let mut zones = [0; MAX_NR_ZONES];
+                for (zone, number) in zones.iter_mut().zip(&numbers[..count]) {
+                    *zone = i32::try_from(*number).map_err(|_| Refusal::OutOfRange)?;
+                }
+                return Ok(Value::Zones(zones, count));
+            }
+            Form::Policy(policy) => {
+                let choice = policy.choice(text.strip_suffix('\n').unwrap_or(text));
+                return choice.map(Value::Choice).ok_or(Refusal::NoWord);
+            }
+            Form::Anything => return Ok(Value::Anything),
+            Form::ReadOnly => return Err(Refusal::NoWord),
+            Form::Size { unlimited } if text.trim() == unlimited => {
+                return Ok(Value::Unlimited(unlimited));
+            }
+            Form::Size { .. } => return memparse(text.trim()).map(Value::Size),
+            Form::Reclaim => return reclaim(text),
+        };
+        match self.bounds(page_size) {
+            Some((min, max)) if (min..=max).contains(&number) => Ok(Value::Number(number)),
+            _ => Err(Refusal::OutOfRange),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Policy, Thp};
+    use alloc::string::ToString;
 
-    fn one(text: &str) -> Result<i128, Malformed> {
+    fn one(text: &str) -> Result<i128, Refusal> {
         let mut numbers = [0];
         sysctl(text, &mut numbers).map(|_| numbers[0])
     }
@@ -150,12 +277,12 @@ mod tests {
             "", "\n", "x", "-", "--1", "+1", "60x", "60,", "0x", "0xg", "08", "6 0x", "1.5",
             "60\r\n", "60\0", "\u{a0}60", "1e3", "20M", "max",
         ] {
-            assert_eq!(one(text), Err(Malformed::NotANumber), "{text:?}");
+            assert_eq!(one(text), Err(Refusal::NotANumber), "{text:?}");
         }
         // 20 characters are the most, and 64 bits.
-        assert_eq!(one("18446744073709551616"), Err(Malformed::TooLarge));
-        assert_eq!(one("000000000000000000060"), Err(Malformed::TooLarge));
-        assert_eq!(one("60 60"), Err(Malformed::TooMany));
+        assert_eq!(one("18446744073709551616"), Err(Refusal::TooLarge));
+        assert_eq!(one("000000000000000000060"), Err(Refusal::TooLarge));
+        assert_eq!(one("60 60"), Err(Refusal::TooMany));
     }
 
     #[test]
@@ -163,7 +290,7 @@ mod tests {
         let mut numbers = [7; 4];
         assert_eq!(sysctl("1 2\t3\n", &mut numbers), Ok(3));
         assert_eq!(numbers, [1, 2, 3, 7]);
-        assert_eq!(sysctl("1 2 3 4 5", &mut numbers), Err(Malformed::TooMany));
+        assert_eq!(sysctl("1 2 3 4 5", &mut numbers), Err(Refusal::TooMany));
     }
 
     #[test]
@@ -178,8 +305,85 @@ mod tests {
             assert_eq!(kstrtoull(text, base), Ok(value), "{text:?}");
         }
         for text in ["", "\n", "+", "-1", " 1", "1 ", "1\n\n", "0x10", "64k"] {
-            assert_eq!(kstrtoull(text, 10), Err(Malformed::NotANumber), "{text:?}");
+            assert_eq!(kstrtoull(text, 10), Err(Refusal::NotANumber), "{text:?}");
         }
-        assert_eq!(kstrtoull("18446744073709551616", 10), Err(Malformed::TooLarge));
+        assert_eq!(kstrtoull("18446744073709551616", 10), Err(Refusal::TooLarge));
+    }
+
+    #[test]
+    fn words_are_compared_as_sysfs_does() {
+        let read = |text| Form::Policy(Policy::Thp).read(text, PageSize::Kib4);
+        assert_eq!(read("always"), Ok(Value::Choice(Thp::Always.into())));
+        assert_eq!(read("never\n"), Ok(Value::Choice(Thp::Never.into())));
+        for text in ["never\n\n", " never", "Never", "", "[never]"] {
+            assert_eq!(read(text), Err(Refusal::NoWord), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_as_memparse_reads_them() {
+        let read = |text| Form::Size { unlimited: "max" }.read(text, PageSize::Kib4);
+        for (text, bytes) in [
+            ("0", 0),
+            ("300M", 300 << 20),
+            (" 2g\n", 2 << 30),
+            ("0x1e", 30),
+            ("0x1000", 4096),
+            ("010", 8),
+            ("1E", 1 << 60),
+            ("99E", u64::MAX),
+            ("99999999999999999999", u64::MAX),
+        ] {
+            assert_eq!(read(text), Ok(Value::Size(bytes)), "{text:?}");
+        }
+        assert_eq!(read("max\n"), Ok(Value::Unlimited("max")));
+        for text in ["", "M", "300MB", "300MiB", "-1", "1.5G", "3 M", "0x", "08", "\u{e9}"] {
+            assert_eq!(read(text), Err(Refusal::NoSize), "{text:?}");
+        }
+        let reclaim = |text| Form::Reclaim.read(text, PageSize::Kib4);
+        assert_eq!(reclaim(" 1G swappiness=0\n"), Ok(Value::Reclaim(1 << 30, Some(0))));
+        assert_eq!(reclaim("64M"), Ok(Value::Reclaim(64 << 20, None)));
+        for (text, refusal) in [
+            ("", Refusal::NoSize),
+            ("max", Refusal::NoSize),
+            ("swappiness=60", Refusal::NoSize),
+            ("1G swappiness=201", Refusal::UnknownKey),
+            ("1G swap", Refusal::UnknownKey),
+            ("1G 1G", Refusal::UnknownKey),
+        ] {
+            assert_eq!(reclaim(text), Err(refusal), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn signed_numbers_are_stripped_first() {
+        let read = |text| Form::Signed { min: -128, max: 12 }.read(text, PageSize::Kib4);
+        for (text, number) in [(" 8\n", 8), ("0xc", 12), ("010", 8), ("-0x10", -16), ("+3", 3)] {
+            assert_eq!(read(text), Ok(Value::Number(number)), "{text:?}");
+        }
+        assert_eq!(read("13"), Err(Refusal::OutOfRange));
+        assert_eq!(read("99999999999999999999"), Err(Refusal::TooLarge));
+        for text in ["", "-", "--1", "-+1", "high", "1 2"] {
+            assert_eq!(read(text), Err(Refusal::NotANumber), "{text:?}");
+        }
+    }
+
+    /// A value as text is the same value.
+    #[test]
+    fn what_is_printed_is_read_as_it_was() {
+        for (form, text, printed) in [
+            (Form::Integer { min: -9, max: 99 }, " 0x3c\n", "60"),
+            (Form::Zones, "1 -2\t3\n", "1 -2 3"),
+            (Form::Policy(Policy::ThpDefrag), "defer+madvise\n", "defer+madvise"),
+            (Form::Size { unlimited: "-1" }, "-1", "-1"),
+            (Form::Size { unlimited: "max" }, "314572800", "300M"),
+            (Form::Size { unlimited: "max" }, "0x1001", "4097"),
+            (Form::Size { unlimited: "max" }, "0k", "0"),
+            (Form::Reclaim, "1024M  swappiness=7", "1G swappiness=7"),
+        ] {
+            let value = form.read(text, PageSize::Kib4).unwrap();
+            assert_eq!(value.to_string(), printed);
+            assert_eq!(form.read(printed, PageSize::Kib4), Ok(value));
+        }
     }
 }

@@ -15,6 +15,7 @@ mod swap_in;
 mod tests;
 
 use crate::bad_id::BadId;
+use crate::config::KmemAccounting;
 use crate::ctx::Ctx;
 use crate::digest::Digest;
 use crate::effect::{Effect, Sleep, Step};
@@ -274,7 +275,8 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        let payer = if self.config.kmem_accounting { ctx.memcg } else { ROOT };
+        let payer =
+            if self.config.kmem_accounting == KmemAccounting::On { ctx.memcg } else { ROOT };
         let request = PageRequest::page(Gfp::KERNEL.with(Gfp::ZERO), payer);
         let pfn = match self.request_page(ctx, slow, request) {
             Step::Continue => return Some(Step::Continue),

@@ -179,13 +179,13 @@ impl Machine {
                 Collapsing::NoPage => {
                     round.failed = true;
                     state.round = Some(round);
-                    let millisecs = self.config.khugepaged.alloc_sleep_millisecs;
+                    let millisecs = self.config.khugepaged_alloc_sleep_millisecs;
                     return Step::Done(nap(millisecs));
                 }
             }
         }
         for _ in 0..SKIPS_A_STEP {
-            if round.progress >= u64::from(self.config.khugepaged.pages_to_scan) {
+            if round.progress >= u64::from(self.config.khugepaged_pages_to_scan) {
                 return Step::Done(self.end_of_round());
             }
             match self.next_region(&mut state.at) {
@@ -213,7 +213,7 @@ impl Machine {
 
     /// The sleep after a round, of a tick at least.
     fn end_of_round(&self) -> Rest {
-        nap(self.config.khugepaged.scan_sleep_millisecs)
+        nap(self.config.khugepaged_scan_sleep_millisecs)
     }
 
     /// Moves the position on, by one region or over one mapping.
@@ -270,7 +270,7 @@ impl Machine {
         for &pte in self.owners.vmas[vma.idx()].region(start) {
             if pte.is_empty() || pte.is_zero_page() {
                 nr_none += 1;
-                if nr_none > self.config.khugepaged.max_ptes_none {
+                if nr_none > self.config.khugepaged_max_ptes_none {
                     return None;
                 }
                 continue;
@@ -306,7 +306,7 @@ impl Machine {
         }
         let memcg = self.owners.mms[self.owners.vmas[vma.idx()].mm.idx()].memcg;
         let ctx = Ctx { cpu, node, now, asker: MmId::NONE, memcg };
-        let defrag = self.config.khugepaged.defrag;
+        let defrag = self.config.khugepaged_defrag;
         let gfp = if defrag { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT };
         match self.request_page(&ctx, slow, PageRequest::huge(gfp, memcg, First::Page)) {
             Step::Continue => Collapsing::Pending(Step::Continue),

@@ -28,7 +28,7 @@ pub mod slabinfo;
 #[cfg(test)]
 mod tests;
 
-use crate::config::{Config, SlabAccounting, SlabOwners, SlubPolicy};
+use crate::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::digest::Digest;
 use crate::memcg::Position;
 use crate::units::{CacheId, Order, Pfn};
@@ -174,8 +174,8 @@ impl Slabs {
     /// The caches that every kernel has.
     pub(crate) fn new(config: &Config, nr_cpus: u16, nr_nodes: usize) -> Slabs {
         let accounting = match config.kmem_accounting {
-            true => config.slab_accounting,
-            false => SlabAccounting::Off,
+            KmemAccounting::On => config.slab_accounting,
+            KmemAccounting::Off => SlabAccounting::Off,
         };
         let mut slabs = Slabs {
             caches: Vec::new(),
@@ -186,7 +186,7 @@ impl Slabs {
             clone_parts: [CacheId::NONE; 2],
             accounting,
             owners: config.slab_owners,
-            objcgs: ObjCgroups::new(nr_cpus, config.objcg_stock_slots),
+            objcgs: ObjCgroups::new(nr_cpus, config.objcg_stock.slots()),
             cached: Default::default(),
             deferred: VecDeque::new(),
             discarded: Vec::new(),

@@ -7,7 +7,7 @@
 //!
 //! Differs from Linux: owners are 16-bit ids; a reference an object is the sum of charged bytes, which is 0
 //! exactly when there is none; a CPU may have more than one stock
-//! ([`Config::objcg_stock_slots`](crate::config::Config::objcg_stock_slots), 1 as in Linux).
+//! ([`Config::objcg_stock`](crate::config::Config::objcg_stock), 1 as in Linux).
 //!
 //! Invariant: bytes of objects, of stocks and of remainders, of all owners, are the pages charged for
 //! objects, times the page size. An owner that is not `online` lives as long as a byte or a stock needs it.

@@ -8,7 +8,7 @@ use super::cached::CachedKind;
 use super::objcg::NO_OWNER;
 use super::slabinfo::SlabUsage;
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, KmemAccounting, ObjcgStock};
 use crate::control::Errno;
 use crate::daemon::Daemon;
 use crate::effect::Step;
@@ -289,8 +289,8 @@ fn a_stock_adopts_what_its_owner_left_and_gives_back_whole_pages() {
 
 #[test]
 fn round_robin_over_owners_drains_one_stock_and_not_many() {
-    let drains = |slots| {
-        let config = Config { objcg_stock_slots: slots, ..Config::default() };
+    let drains = |objcg_stock| {
+        let config = Config { objcg_stock, ..Config::default() };
         let mut machine = machine(config);
         let cache = machine.create_cache(spec("thing", 64)).unwrap();
         let groups: Vec<MmId> =
@@ -303,8 +303,12 @@ fn round_robin_over_owners_drains_one_stock_and_not_many() {
         }
         machine.take_work().objcg_drains
     };
-    assert_eq!(drains(1), 159, "every allocation but the first meets somebody else's bytes");
-    assert_eq!(drains(8), 0);
+    assert_eq!(
+        drains(ObjcgStock::One),
+        159,
+        "every allocation but the first meets somebody else's bytes"
+    );
+    assert_eq!(drains(ObjcgStock::Eight), 0);
 }
 
 #[test]
@@ -483,8 +487,8 @@ fn a_parent_with_dying_children_dies_after_them() {
 fn without_accounting_nobody_pays() {
     for config in [
         with(SlabAccounting::Off),
-        Config { kmem_accounting: false, ..with(SlabAccounting::PerObject) },
-        Config { kmem_accounting: false, ..with(SlabAccounting::PerGroupCaches) },
+        Config { kmem_accounting: KmemAccounting::Off, ..with(SlabAccounting::PerObject) },
+        Config { kmem_accounting: KmemAccounting::Off, ..with(SlabAccounting::PerGroupCaches) },
     ] {
         let mut machine = machine(config);
         let cache = machine.create_cache(spec("thing", 128)).unwrap();

@@ -279,7 +279,7 @@ impl SlabWorld {
         // Stocks remember owners that are gone, and a page each at most.
         let stocks = match self.accounting {
             SlabAccounting::PerObject => {
-                u64::from(NR_CPUS) * u64::from(self.machine.config.objcg_stock_slots)
+                u64::from(NR_CPUS) * u64::from(self.machine.config.objcg_stock.slots())
             }
             _ => 0,
         };

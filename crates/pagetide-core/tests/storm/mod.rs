@@ -5,7 +5,7 @@
 
 use crate::world::World;
 use pagetide_core::config::{
-    CompactionPolicy, Config, DirectReclaimPolicy, Khugepaged, KswapdPolicy, Thp, ThpDefrag,
+    CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, Thp, ThpDefrag,
 };
 use pagetide_core::effect::{Sleep, Step, Token};
 use pagetide_core::gfp::Gfp;
@@ -412,7 +412,7 @@ fn config_of(dice: &mut World) -> Config {
         read_ahead_pages: [32, 8, 0][dice.draw(3) as usize],
         thp,
         thp_defrag: defrag,
-        khugepaged: Khugepaged { max_ptes_none: 500, ..Default::default() },
+        khugepaged_max_ptes_none: 500,
         compaction_proactiveness: [20, 100][dice.draw(2) as usize],
         compaction: if old { CompactionPolicy::Linux45 } else { CompactionPolicy::Linux61 },
         kswapd: if old { KswapdPolicy::Linux2637 } else { KswapdPolicy::Linux61 },

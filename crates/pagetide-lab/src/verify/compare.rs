@@ -9,6 +9,7 @@ use super::judge::{
     place_of_group, Judgement,
 };
 use crate::stats;
+use pagetide_core::config::Thp;
 use pagetide_scenario::model::{Machine, Setup};
 use pagetide_scenario::record::{RunRecord, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -214,7 +215,7 @@ impl VariantComparison {
             phases.push(Phase { key, group, counters: Vec::new() });
         }
         let mut others = Vec::new();
-        let compacts = setup.policies.get("thp").is_some_and(|thp| thp != "never");
+        let compacts = setup.policies.of().is_some_and(Thp::is_on);
         let judge = |name: &str| match judge(name) {
             _ if is_of_compaction(name) && !compacts => Judgement::Shown,
             judgement => judgement,

@@ -16,7 +16,7 @@ use super::swaps::{self, SwapArea};
 use super::sysctl;
 use super::vmstat::{self, Entries};
 use super::zoneinfo::{self, ZoneInfo};
-use pagetide_scenario::names::SYSCTLS;
+use pagetide_core::config::Sysctl;
 use std::path::Path;
 
 /// What a system's files say.
@@ -36,8 +36,8 @@ pub struct HostSnapshot {
     pub slabs: Vec<SlabCache>,
     /// /proc/swaps
     pub swaps: Vec<SwapArea>,
-    /// Knobs that a scenario knows and takes: (its name, what to write).
-    pub sysctls: Vec<(&'static str, String)>,
+    /// Control files whose values a scenario takes, with what to write.
+    pub sysctls: Vec<(Sysctl, String)>,
     /// /sys/block
     pub disks: Vec<BlockDevice>,
     /// /sys/fs/cgroup, parents before children, the top first.
@@ -67,11 +67,11 @@ impl HostSnapshot {
             swaps: parsed(&files, "/proc/swaps", swaps::parse, &mut notes),
             ..HostSnapshot::default()
         };
-        for knob in SYSCTLS.iter().filter(|knob| !knob.form.is_action()) {
-            let Some(place) = sysctl::place(knob.name) else { continue };
+        for &sysctl in Sysctl::ALL.iter().filter(|sysctl| !sysctl.file().form.is_action()) {
+            let Some(place) = sysctl::place(sysctl) else { continue };
             let Some(text) = files.read(&place, &mut notes) else { continue };
-            match sysctl::parse(knob, &text) {
-                Ok(Some(value)) => host.sysctls.push((knob.name, value)),
+            match sysctl::parse(sysctl, &text) {
+                Ok(Some(value)) => host.sysctls.push((sysctl, value)),
                 Ok(None) => {}
                 Err(note) => notes.push(note),
             }
@@ -89,9 +89,9 @@ impl HostSnapshot {
         Ok(host)
     }
 
-    /// The text of the knob called `name`, as a scenario would have it.
-    pub fn sysctl(&self, name: &str) -> Option<&str> {
-        self.sysctls.iter().find(|(knob, _)| *knob == name).map(|(_, value)| value.as_str())
+    /// The text of a control file, as a scenario would have it.
+    pub fn sysctl(&self, sysctl: Sysctl) -> Option<&str> {
+        self.sysctls.iter().find(|(one, _)| *one == sysctl).map(|(_, value)| value.as_str())
     }
 
     /// The version of the kernel, of which the first two numbers count.

@@ -3,15 +3,17 @@
 //!
 //! Linux: /proc/sys/vm, debugfs for `fault_around_bytes`, /sys/kernel/mm for transparent huge pages;
 //! `block.read_ahead_kb` is a file of each disk, see [`super::block`]. Invariant: a text that [`parse`] returns passes the checks of
-//! the scenario's loader and of the core, which have the same bounds.
+//! the scenario's loader.
 
 use super::note::{shown, Note};
-use pagetide_scenario::names::{Knob, KnobForm};
+use pagetide_core::config::{Form, Sysctl};
+use pagetide_core::page_size::PageSize;
 
-/// Where the system keeps the knob called `name`; `None` if it is not one file.
-pub fn place(name: &str) -> Option<String> {
-    match name {
-        "vm.fault_around_bytes" => Some("/sys/kernel/debug/fault_around_bytes".to_owned()),
+/// Where the system keeps a control file; `None` if it is not one file.
+pub fn place(sysctl: Sysctl) -> Option<String> {
+    let name = sysctl.name();
+    match sysctl {
+        Sysctl::FaultAroundBytes => Some("/sys/kernel/debug/fault_around_bytes".to_owned()),
         _ if name.starts_with("transparent_hugepage.") => {
             Some(format!("/sys/kernel/mm/{}", name.replace('.', "/")))
         }
@@ -20,45 +22,42 @@ pub fn place(name: &str) -> Option<String> {
     }
 }
 
-/// What to write into a scenario for a knob that reads `text`: `None` if it is not set.
+/// What to write into a scenario for a control file that reads `text`: `None` if it is not set.
 ///
 /// # Errors
 /// A note if the scenario does not take the value.
-pub fn parse(knob: &Knob, text: &str) -> Result<Option<String>, Note> {
-    let place = place(knob.name).unwrap_or_else(|| knob.name.to_owned());
+pub fn parse(sysctl: Sysctl, text: &str) -> Result<Option<String>, Note> {
+    let form = sysctl.file().form;
+    let place = place(sysctl).unwrap_or_else(|| sysctl.name().to_owned());
     let refuse = |message: String| Note { text: shown(text), ..Note::new(&place, message) };
+    if form.is_action() {
+        return Err(refuse("left out, it has no value".to_owned()));
+    }
     let words: Vec<&str> = text.split_whitespace().take(64).collect();
-    if let KnobForm::Word(takes) = knob.form {
+    if let Form::Policy(policy) = form {
         // All words, with the one in force in brackets.
         let bare = words.iter().map(|word| word.strip_prefix('[')?.strip_suffix(']'));
-        let known = bare.flatten().next().filter(|word| takes.contains(word));
-        let known = known.ok_or_else(|| refuse(format!("left out, none of {}", takes.join(", "))));
+        let known = bare.flatten().next().filter(|word| policy.choice(word).is_some());
+        let names: Vec<&str> = policy.variants().iter().map(|choice| choice.name()).collect();
+        let known = known.ok_or_else(|| refuse(format!("left out, none of {}", names.join(", "))));
         return known.map(|word| Some(word.to_owned()));
     }
     let numbers: Option<Vec<i64>> = words.iter().map(|word| decimal(word)).collect();
     let numbers = numbers.filter(|numbers| !numbers.is_empty());
     let numbers = numbers.ok_or_else(|| refuse("left out, not a number".to_owned()))?;
-    match knob.form {
-        KnobForm::Integer { min, max } => match numbers.as_slice() {
-            // 0 says that the ratio counts; the kernel does not take it either.
-            [0] if knob.name.ends_with("_bytes") && min > 0 => Ok(None),
-            [value] if (min..=max).contains(value) => Ok(Some(value.to_string())),
-            [_] => Err(refuse(format!("left out, a scenario takes {min} to {max}"))),
-            _ => Err(refuse("left out, several numbers".to_owned())),
-        },
-        KnobForm::Integers { .. } => {
-            if numbers.iter().any(|value| !(0..=i64::from(i32::MAX)).contains(value)) {
-                return Err(refuse("left out, not a list of ratios".to_owned()));
-            }
-            let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
-            Ok(Some(texts.join(" ")))
+    let Some((min, max)) = form.bounds(PageSize::default()) else {
+        if numbers.iter().any(|value| !(0..=i64::from(i32::MAX)).contains(value)) {
+            return Err(refuse("left out, not a list of ratios".to_owned()));
         }
-        KnobForm::BytesOrMax | KnobForm::BytesOrMinusOne | KnobForm::Reclaim => {
-            Err(refuse("left out, a control file of groups".to_owned()))
-        }
-        KnobForm::Trigger { .. } | KnobForm::Word(_) => {
-            Err(refuse("left out, it has no value".to_owned()))
-        }
+        let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
+        return Ok(Some(texts.join(" ")));
+    };
+    match numbers.as_slice() {
+        // 0 says that the ratio counts; the kernel does not take it either.
+        [0] if sysctl.name().ends_with("_bytes") && min > 0 => Ok(None),
+        [value] if (min..=max).contains(&(*value).into()) => Ok(Some(value.to_string())),
+        [_] => Err(refuse(format!("left out, a scenario takes {min} to {max}"))),
+        _ => Err(refuse("left out, several numbers".to_owned())),
     }
 }
 
@@ -76,10 +75,9 @@ fn decimal(word: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::names::{find_knob, SYSCTLS};
 
     fn read(name: &str, text: &str) -> Result<Option<String>, Note> {
-        parse(find_knob(SYSCTLS, name).unwrap(), text)
+        parse(Sysctl::find(name).unwrap(), text)
     }
 
     #[test]
@@ -119,10 +117,10 @@ mod tests {
 
     #[test]
     fn places_are_the_kernel_s() {
-        assert_eq!(place("vm.page-cluster").unwrap(), "/proc/sys/vm/page-cluster");
-        assert!(place("vm.fault_around_bytes").unwrap().starts_with("/sys/kernel/debug/"));
-        let max = place("transparent_hugepage.khugepaged.max_ptes_none").unwrap();
+        assert_eq!(place(Sysctl::PageCluster).unwrap(), "/proc/sys/vm/page-cluster");
+        assert!(place(Sysctl::FaultAroundBytes).unwrap().starts_with("/sys/kernel/debug/"));
+        let max = place(Sysctl::KhugepagedMaxPtesNone).unwrap();
         assert_eq!(max, "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none");
-        assert_eq!(place("block.read_ahead_kb"), None);
+        assert_eq!(place(Sysctl::ReadAheadKb), None);
     }
 }

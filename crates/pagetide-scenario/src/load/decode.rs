@@ -7,15 +7,8 @@ use super::span::{clip, list_names, At, Sink, Span};
 use super::tree::{Entry, Node, Value};
 use super::units::{self, UnitError};
 use crate::names::{AdviceKind, DiskModel, Named, OrderKind, WorkloadKind, ZoneName};
-use crate::names::{BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy};
-use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
-use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
-use crate::names::{HighOrderRequest, HugeAdviceKind, KernelRequest, ThpDefragPolicy, ThpPolicy};
-use crate::names::{
-    LruPolicy, NameKind, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy,
-};
-use crate::names::{ObjcgStockPolicy, SlabAccountingPolicy, SlabOwnersPolicy, SlubPolicy};
-use crate::page_size::PageSize;
+use crate::names::{HighOrderRequest, HugeAdviceKind, KernelRequest, NameKind};
+use pagetide_core::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -431,14 +424,24 @@ fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
     let text = String::decode(node, sink)?;
     let found = T::from_name(&text);
     if found.is_none() {
-        let names = T::ALL.iter().map(|one| one.name());
-        let hint = match sink.suggest(&text, names.clone()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("it is one of {}", list_names(names)),
-        };
-        sink.hinted(node.span, format!("unknown {} `{}`", T::WHAT, clip(&text)), hint);
+        unknown_name(T::WHAT, &text, node.span, T::ALL.iter().map(|one| one.name()), sink);
     }
     found
+}
+
+/// Reports a name that is none of a closed set.
+pub(crate) fn unknown_name<'a>(
+    what: &str,
+    text: &str,
+    span: Span,
+    names: impl Iterator<Item = &'a str> + Clone,
+    sink: &mut Sink,
+) {
+    let hint = match sink.suggest(text, names.clone()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("it is one of {}", list_names(names)),
+    };
+    sink.hinted(span, format!("unknown {what} `{}`", clip(text)), hint);
 }
 
 macro_rules! named {
@@ -466,32 +469,12 @@ macro_rules! named {
 
 named!(
     AdviceKind,
-    BackgroundCompactionPolicy,
-    CompactionCapturePolicy,
-    CompactionPolicy,
-    DirectReclaimPolicy,
     DiskModel,
-    GroupWalkPolicy,
     HighOrderRequest,
     HugeAdviceKind,
     KernelRequest,
-    KswapdPolicy,
-    OrderKind,
-    PerCpuListsPolicy,
-    ShrinkPriorityPolicy,
-    SoftLimitDirectPolicy,
-    SoftLimitNodePolicy,
-    LruPolicy,
     NameKind,
-    SoftLimitPolicy,
-    SoftLimitRootPolicy,
-    ThpDefragPolicy,
-    SlabAccountingPolicy,
-    SlubPolicy,
-    SlabOwnersPolicy,
-    ObjcgStockPolicy,
-    ThpPolicy,
-    WatermarksPolicy,
+    OrderKind,
     WorkloadKind,
     ZoneName,
 );

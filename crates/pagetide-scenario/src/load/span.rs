@@ -1,6 +1,6 @@
 //! Places in texts: the scenario file, and the arguments of the command line.
 
-use crate::page_size::PageSize;
+use pagetide_core::page_size::PageSize;
 use std::collections::BTreeSet;
 
 /// A stretch of bytes of one source.

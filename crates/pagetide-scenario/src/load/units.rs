@@ -3,7 +3,7 @@
 //! Sizes are counted in powers of two only: `GB` may mean either 10^9 or 2^30, so it is refused
 //! with a hint rather than guessed.
 
-use crate::page_size::PageSize;
+use pagetide_core::page_size::PageSize;
 
 /// Why a quantity cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use super::ProgramError;
 use crate::model::{Advice, BlockRequest, Build, HighOrder, KernelMemory};
 use crate::model::{Names, Order, Pipes, Setup, Task, WorkingSet, Workload};
 use crate::op::{Backing, Op};
-use crate::page_size::PageSize;
 use crate::prng::{sub_seed, Lcg, SplitMix64};
 use crate::zipf::Zipf;
+use pagetide_core::page_size::PageSize;
 use std::path::PathBuf;
 use std::sync::Arc;
 

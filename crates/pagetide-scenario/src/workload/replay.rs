@@ -1,9 +1,10 @@
 //! A page trace within a task: its steps as the task's operations. Its regions are numbered after those
 //! that the task has already, and go when the trace ends, as those of a program that exits.
 
-use crate::model::Advice;
 use crate::op::{Backing, Op};
-use crate::page_size::PageSize;
+use pagetide_core::page_size::PageSize;
+use pagetide_core::process::page_table::Advice;
+use pagetide_trace::format::PAGE_SIZE;
 use pagetide_trace::{RegionKind, Replay, Step, TraceError};
 use std::path::Path;
 
@@ -27,7 +28,9 @@ impl Replayed {
         first: u32,
         page_size: PageSize,
     ) -> Result<Self, TraceError> {
-        let replay = Replay::open(path, passes)?.folded(page_size.trace_shift());
+        // As many of the trace's pages as lie in one of the machine's become one.
+        let shift = page_size.shift() - PAGE_SIZE.trailing_zeros();
+        let replay = Replay::open(path, passes)?.folded(shift);
         Ok(Self { replay, base: first, first, end: first, has_ended: false })
     }
 

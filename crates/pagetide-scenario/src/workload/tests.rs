@@ -1,7 +1,6 @@
 use super::*;
 use crate::model::*;
 use crate::op::Backing;
-use std::collections::BTreeMap;
 
 mod blocks;
 mod names_and_pipes;
@@ -13,7 +12,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
     Setup {
         machine,
         sysctls: Vec::new(),
-        policies: BTreeMap::new(),
+        policies: Default::default(),
         groups: Vec::new(),
         files,
         caches: Vec::new(),
@@ -433,7 +432,9 @@ fn group_operations_name_their_phase() {
     let phases = vec![
         Workload::CreateGroup { group: 0 },
         Workload::JoinGroup { group: Some(0) },
-        Workload::WriteControl { group: None, control: "c".into(), text: "1".into() },
+        Workload::WriteControl {
+            write: Write::read(None, "vm.drop_caches", "1", PageSize::Kib4).unwrap(),
+        },
         Workload::RemoveGroup { group: 0 },
     ];
     let mut looped = task(phases);

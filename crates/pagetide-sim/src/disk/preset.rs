@@ -9,7 +9,7 @@
 
 use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
-use pagetide_scenario::model;
+use pagetide_scenario::{model, names};
 
 /// No latency and no transfer takes longer than a day, whatever a scenario says.
 pub(super) const SERVICE_NS_MAX: Nanos = 24 * 3600 * 1_000_000_000;
@@ -168,32 +168,28 @@ impl DiskModel {
         jitter_permille: 0,
     };
 
-    /// Names that [`Self::by_name`] knows.
-    pub const NAMES: [&'static str; 4] = ["rotating", "ssd", "nvme", "instant"];
-
     /// Whether every request is done at the instant it is made.
     pub fn is_instant(&self) -> bool {
         let at_once = |lane: &Lane| lane.latency_ns == 0 && lane.bandwidth == 0;
         at_once(&self.read) && at_once(&self.write)
     }
 
-    /// The preset called `name`.
-    pub fn by_name(name: &str) -> Option<DiskModel> {
+    /// The preset of this name.
+    pub const fn preset(name: names::DiskModel) -> DiskModel {
         match name {
-            "rotating" => Some(Self::ROTATING),
-            "ssd" => Some(Self::SSD),
-            "nvme" => Some(Self::NVME),
-            "instant" => Some(Self::INSTANT),
-            _ => None,
+            names::DiskModel::Rotating => Self::ROTATING,
+            names::DiskModel::Ssd => Self::SSD,
+            names::DiskModel::Nvme => Self::NVME,
+            names::DiskModel::Instant => Self::INSTANT,
         }
     }
 
-    /// The preset a scenario names, with its overrides; `None` if there is no such preset.
+    /// The preset a scenario names, with its overrides.
     ///
     /// A latency given by the scenario is the mean before the transfer starts, anywhere on the
     /// disk. It also bounds the sequential latency. A bandwidth of 0 means no limit.
-    pub fn of_scenario(disk: &model::Disk) -> Option<DiskModel> {
-        let mut this = Self::by_name(&disk.model)?;
+    pub fn of_scenario(disk: &model::Disk) -> DiskModel {
+        let mut this = Self::preset(disk.model);
         let overrides = [
             (&mut this.read, disk.read_latency_ns, disk.read_bandwidth),
             (&mut this.write, disk.write_latency_ns, disk.write_bandwidth),
@@ -209,7 +205,7 @@ impl DiskModel {
             lane.bandwidth = bandwidth.unwrap_or(lane.bandwidth);
         }
         this.queue_depth = disk.queue_depth.unwrap_or(this.queue_depth).max(1);
-        Some(this)
+        this
     }
 }
 

@@ -2,13 +2,14 @@
 
 use super::*;
 use pagetide_core::units::PAGE_SIZE;
+use pagetide_scenario::names::{self, Named};
 
 const SECOND: Nanos = 1_000_000_000;
 
 fn described(model: &str) -> model::Disk {
     model::Disk {
         name: "sda".into(),
-        model: model.into(),
+        model: names::DiskModel::from_name(model).unwrap(),
         read_latency_ns: None,
         write_latency_ns: None,
         read_bandwidth: None,
@@ -94,7 +95,7 @@ fn sequential_transfers_run_at_the_bandwidth() {
 /// A page of 64 KiB takes what 16 pages of 4 KiB in a row take, wherever it is.
 #[test]
 fn larger_pages_are_as_many_bytes() {
-    for model in DiskModel::NAMES {
+    for model in names::DiskModel::ALL.iter().map(|model| model.name()) {
         let small = closed_loop(&mut disk(model), 1, 50, |i| read(i, 16 * (scattered(i) / 16), 16));
         let mut large = disk(model).with_page_size(PageSize::Kib64);
         let done = closed_loop(&mut large, 1, 50, |i| read(i, scattered(i) / 16, 1));
@@ -163,7 +164,7 @@ fn latency_and_bandwidth_can_be_overridden() {
 
 #[test]
 fn absurd_figures_do_not_overflow() {
-    for model in DiskModel::NAMES {
+    for model in names::DiskModel::ALL.iter().map(|model| model.name()) {
         let mut absurd = described(model);
         absurd.read_latency_ns = Some(u64::MAX);
         absurd.read_bandwidth = Some(1);
@@ -354,7 +355,7 @@ fn counters_add_up() {
 #[test]
 fn every_request_completes_once() {
     let mut prng = SplitMix64::new(11);
-    for model in DiskModel::NAMES {
+    for model in names::DiskModel::ALL.iter().map(|model| model.name()) {
         for depth in [1, 3, 32] {
             let mut described = described(model);
             described.queue_depth = Some(depth);

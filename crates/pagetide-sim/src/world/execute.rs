@@ -11,7 +11,7 @@ use crate::run::FILE_GAP;
 use crate::task::{difference, snapshot, Blocked, PhaseRun, PIECE_NS};
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::page_table::{Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
 use pagetide_core::process::Touch;
@@ -354,7 +354,7 @@ impl World {
                     op::Backing::File(file) => Backing::File(FileId(file as u32)),
                     op::Backing::TraceFile { key } => Backing::File(self.trace_file(key, pages)),
                 };
-                let vma = self.machine.mmap(mm, backing, pages, advice_of(advice), executable);
+                let vma = self.machine.mmap(mm, backing, pages, advice, executable);
                 let vma = vma.expect("a plan's regions fit");
                 if grows {
                     self.machine.begin_to_grow(vma).expect("it was just mapped");
@@ -552,15 +552,5 @@ impl World {
         self.file_base.push((disk, base.unwrap_or(0) + page_size.pages_in(FILE_GAP)));
         self.trace_files.insert(key, file);
         file
-    }
-}
-
-fn advice_of(advice: model::Advice) -> Advice {
-    match advice {
-        model::Advice::Normal => Advice::Normal,
-        model::Advice::Random => Advice::Random,
-        model::Advice::Sequential => Advice::Sequential,
-        model::Advice::Huge => Advice::Huge,
-        model::Advice::NoHuge => Advice::NoHuge,
     }
 }

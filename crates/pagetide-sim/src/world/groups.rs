@@ -7,13 +7,14 @@
 
 use super::{drain, After, World};
 use crate::task::GroupCounts;
-use pagetide_core::control::{ControlError, Errno};
+use pagetide_core::config::Sysctl;
+use pagetide_core::control::{ControlError, ControlWrite, Errno};
 use pagetide_core::effect::Effects;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
-use pagetide_scenario::model::{self, Workload};
+use pagetide_scenario::model::{self, Workload, Write};
 use pagetide_scenario::op::Op;
 
 /// With more groups than this, phases do not report each of them.
@@ -34,26 +35,25 @@ impl World {
         let mm = self.tasks[id].mm;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
         match workload {
-            // Its writer does the work, and is back when it is done.
-            Workload::WriteControl { group: None, control, text }
-                if control == "vm.compact_memory" && text.trim() == "1" =>
-            {
-                self.begin_call(id, Call::compact_memory(mm, node), op, *elapsed);
-            }
-            Workload::WriteControl { group: None, control, text } => {
-                let written = self.machine.write_control(&control, &text).map(|effects| {
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-                });
-                if let Err(error) = written {
-                    self.note(format!("task `{}`: {error}", self.tasks[id].name));
+            Workload::WriteControl { write: Write::Machine(write) } => {
+                // Its writer does the work, and is back when it is done.
+                if matches!(write, ControlWrite::Sysctl(Sysctl::CompactMemory, _)) {
+                    self.begin_call(id, Call::compact_memory(mm, node), op, *elapsed);
+                } else {
+                    let written = self.machine.apply_writes(&[write]).map(|effects| {
+                        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                    });
+                    if let Err(error) = written {
+                        self.note(format!("task `{}`: {error}", self.tasks[id].name));
+                    }
                 }
             }
-            Workload::WriteControl { group: Some(group), control, text } => {
+            Workload::WriteControl { write: Write::Group(group, write) } => {
                 let Some(memcg) = self.groups[group] else {
                     self.note_refusal(id, phase, Errno::Enoent);
                     return None;
                 };
-                let written = self.machine.write_group_control(memcg, &control, &text);
+                let written = self.machine.apply_group_write(memcg, write);
                 let written = written.map(|(write, effects)| {
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                     write
@@ -132,8 +132,9 @@ impl World {
         let phase = &task.phases[phase as usize];
         let group = |group: usize| &self.setup.groups[group].name;
         let what = match &phase.workload {
-            Workload::WriteControl { group: Some(at), control, text } => {
-                format!("writing `{text}` to {control} of group `{}`", group(*at))
+            Workload::WriteControl { write: Write::Group(at, write) } => {
+                let name = write.control.name();
+                format!("writing `{write}` to {name} of group `{}`", group(*at))
             }
             Workload::RemoveGroup { group: at } => format!("removing group `{}`", group(*at)),
             Workload::JoinGroup { group: Some(at) } => format!("joining group `{}`", group(*at)),
@@ -194,11 +195,11 @@ pub(crate) fn make_group(
     parent: MemcgId,
 ) -> Result<MemcgId, GroupError> {
     let memcg = machine.create_memcg(model.name.clone(), parent)?;
-    for (name, text) in &model.controls {
-        let written = machine.write_group_control(memcg, name, text);
-        let refused = written.map(|(write, effects)| {
+    for &write in &model.controls {
+        let written = machine.apply_group_write(memcg, write);
+        let refused = written.map(|(left, effects)| {
             // An empty group has nothing to reclaim: no write is left unfinished, nobody to be woken.
-            debug_assert!(write.is_none() && effects.is_empty(), "{name}: {effects:?}");
+            debug_assert!(left.is_none() && effects.is_empty(), "{write:?}: {effects:?}");
             effects.discard();
         });
         if let Err(error) = refused {

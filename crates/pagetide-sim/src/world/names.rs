@@ -12,6 +12,7 @@
 
 use super::World;
 use crate::task::{ObjectStep, Part, ThingKey};
+use pagetide_core::config::KmemAccounting;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::Call;
@@ -79,7 +80,10 @@ impl ThingCaches {
         }
         let [dentry, inode, shmem_inode, filp, lsm_inode, lsm_file] = parts;
         // Without accounting the kernel has no kmalloc caches of their own for what is charged.
-        let prefix = if machine.config.kmem_accounting { "kmalloc-cg-" } else { "kmalloc-" };
+        let prefix = match machine.config.kmem_accounting {
+            KmemAccounting::On => "kmalloc-cg-",
+            KmemAccounting::Off => "kmalloc-",
+        };
         let kmalloc = |size: &str| {
             let cache = machine.find_cache(&format!("{prefix}{size}"));
             let cache = cache.ok_or(SlabError::UnknownCache)?;

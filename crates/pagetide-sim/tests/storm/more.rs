@@ -2,13 +2,30 @@
 //! memory, larger pages, objects.
 
 use crate::weather::{Draw, PAGE};
+use pagetide_core::config::{Policy, PolicyChoice, Sysctl, Value};
+use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{
     BlockRequest, CacheTuning, Group, HighOrder, KernelCache, KernelMemory, KernelObjects,
-    PageSize, Phase, Setup, Start, Task, Workload,
+    PageSize, Phase, Setup, Start, Task, Workload, Write,
 };
 use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::prng::SplitMix64;
 use std::sync::Arc;
+
+/// The variant of these names.
+pub fn choice(policy: &str, variant: &str) -> PolicyChoice {
+    Policy::find(policy).unwrap().choice(variant).unwrap()
+}
+
+/// A write to a control file of a machine, whose pages are enlarged later.
+pub fn sysctl(name: &str, text: &str) -> ControlWrite {
+    ControlWrite::read(name, text, PageSize::Kib4).unwrap()
+}
+
+fn write_control(group: Option<usize>, name: &str, text: &str) -> Workload {
+    let write = Write::read(group, name, text, PageSize::Kib4).unwrap();
+    Workload::WriteControl { write }
+}
 
 /// Half of the storms compact and have huge pages, in all ways there are.
 pub fn compact(setup: &mut Setup, seed: u64) {
@@ -17,7 +34,7 @@ pub fn compact(setup: &mut Setup, seed: u64) {
     }
     let mut draw = Draw(SplitMix64::new(seed ^ 0x636f_6d70_6163_7421));
     let mut set = |name: &str, value: &str| {
-        setup.policies.insert(name.to_owned(), value.to_owned());
+        setup.policies.choose(choice(name, value));
     };
     let of_2016 = draw.one_in(2);
     if of_2016 {
@@ -38,7 +55,7 @@ pub fn compact(setup: &mut Setup, seed: u64) {
     set("slab_owners", draw.of(&["pointers", "ids"]));
     set("objcg_stock", draw.of(&["1", "4", "64"]));
     set("thp_defrag", draw.of(&["always", "defer", "defer+madvise", "madvise", "never"]));
-    let mut write = |name: &str, text: &str| setup.sysctls.push((name.to_owned(), text.to_owned()));
+    let mut write = |name: &str, text: &str| setup.sysctls.push(sysctl(name, text));
     write("vm.compaction_proactiveness", draw.of(&["0", "20", "100"]));
     write("vm.defrag_mode", draw.of(&["0", "0", "1"]));
     write("vm.extfrag_threshold", draw.of(&["500", "0", "1000"]));
@@ -46,11 +63,7 @@ pub fn compact(setup: &mut Setup, seed: u64) {
     let task = draw.below(setup.tasks.len() as u64) as usize;
     setup.tasks[task].phases.push(Phase {
         name: "compact".into(),
-        workload: Workload::WriteControl {
-            group: None,
-            control: "vm.compact_memory".into(),
-            text: "1".into(),
-        },
+        workload: write_control(None, "vm.compact_memory", "1"),
     });
 }
 
@@ -77,7 +90,7 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
     let nr = 1 + draw.below(5) as usize;
     let write = |draw: &mut Draw| {
         let (name, texts) = draw.of(&GROUP_WRITES);
-        (name.to_owned(), draw.of(texts).to_owned())
+        GroupControlWrite::read(name, draw.of(texts)).unwrap()
     };
     for id in 0..nr {
         let parent = (id > 0 && draw.one_in(2)).then(|| draw.below(id as u64) as usize);
@@ -97,7 +110,7 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
         ("shrink_priority", ["guarded", "posted", "hierarchical", "off", "guarded"]),
         ("group_walk", ["whole", "shared", "whole", "shared", "whole"]),
     ] {
-        setup.policies.insert(name.into(), draw.of(&values).into());
+        setup.policies.choose(choice(name, draw.of(&values)));
     }
     let groups = setup.groups.clone();
     for task in &mut setup.tasks {
@@ -109,15 +122,11 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
                 0 => Workload::CreateGroup { group },
                 1 => Workload::RemoveGroup { group },
                 2 => Workload::JoinGroup { group: (!draw.one_in(3)).then_some(group) },
-                3 => Workload::WriteControl {
-                    group: Some(group),
-                    control: "memory.reclaim".into(),
-                    text: draw.of(&["64K", "1M", "2M swappiness=0", "1G"]).into(),
-                },
-                _ => {
-                    let (control, text) = write(&mut draw);
-                    Workload::WriteControl { group: Some(group), control, text }
+                3 => {
+                    let text = draw.of(&["64K", "1M", "2M swappiness=0", "1G"]);
+                    write_control(Some(group), "memory.reclaim", text)
                 }
+                _ => Workload::WriteControl { write: Write::Group(group, write(&mut draw)) },
             };
             let at = draw.below(task.phases.len() as u64 + 1) as usize;
             task.phases.insert(at, Phase { name: format!("groups{number}"), workload });
@@ -204,9 +213,9 @@ pub fn enlarge_pages(setup: &mut Setup, seed: u64) {
     for file in &mut setup.files {
         file.size *= factor;
     }
-    for (name, text) in &mut setup.sysctls {
-        if name == "vm.dirty_bytes" {
-            *text = (text.parse::<u64>().unwrap() * factor).to_string();
+    for write in &mut setup.sysctls {
+        if let ControlWrite::Sysctl(Sysctl::DirtyBytes, Value::Number(bytes)) = write {
+            *bytes *= i128::from(factor);
         }
     }
 }
@@ -252,7 +261,9 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
         ("slab_owners", ["pointers", "ids", "pointers", "ids"]),
         ("objcg_stock", ["1", "1", "4", "64"]),
     ] {
-        setup.policies.entry(policy.into()).or_insert_with(|| draw.of(&values).into());
+        if setup.policies.get(Policy::find(policy).unwrap()).is_none() {
+            setup.policies.choose(choice(policy, draw.of(&values)));
+        }
     }
     if draw.one_in(2) {
         // Owners of the objects of a slab must fit in the largest object of kmalloc.
@@ -266,7 +277,7 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
     }
     if draw.one_in(2) {
         let pressure = draw.of(&["0", "10", "1000", "100000"]);
-        setup.sysctls.push(("vm.vfs_cache_pressure".into(), pressure.into()));
+        setup.sysctls.push(sysctl("vm.vfs_cache_pressure", pressure));
     }
     let there = (0..setup.groups.len()).filter(|&group| setup.groups[group].at_start);
     let there: Vec<usize> = there.collect();
@@ -288,14 +299,12 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
             ("slab.dentry.min_partial", "0"),
             ("slab.kmalloc-64.cpu_partial", "0"),
         ]);
-        let workload =
-            Workload::WriteControl { group: None, control: control.into(), text: text.into() };
+        let workload = write_control(None, control, text);
         phases.push(Phase { name: format!("write{number}"), workload });
     }
     if let (Some(group), true) = (group, draw.one_in(3)) {
         let text = draw.of(&["0", "200K", "1M", "-1"]);
-        let control = "memory.kmem.limit_in_bytes".into();
-        let workload = Workload::WriteControl { group: Some(group), control, text: text.into() };
+        let workload = write_control(Some(group), "memory.kmem.limit_in_bytes", text);
         let at = draw.below(phases.len() as u64 + 1) as usize;
         phases.insert(at, Phase { name: "limit".into(), workload });
     }

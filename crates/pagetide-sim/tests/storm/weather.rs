@@ -1,12 +1,15 @@
 //! What a seed draws: a small machine, its controls and policies, files, and programs.
 
 use crate::more;
+use pagetide_core::config::KswapdPolicy;
+use pagetide_core::control::ControlWrite;
 use pagetide_scenario::model::{
     Advice, Disk, DiskFaults, File, Machine, Node, Order, PageSize, Phase, Setup, Start, Swap,
     Task, WorkingSet, Workload,
 };
+use pagetide_scenario::names::{DiskModel, Named};
+use pagetide_scenario::policies::Policies;
 use pagetide_scenario::prng::SplitMix64;
-use std::collections::BTreeMap;
 
 pub const MIB: u64 = 1 << 20;
 pub const PAGE: u64 = 4096;
@@ -33,7 +36,7 @@ fn disk(draw: &mut Draw, name: &str) -> Disk {
     let ppm = |draw: &mut Draw| if faulty { draw.of(&[0, 1000, 100_000, 1_000_000]) } else { 0 };
     Disk {
         name: name.into(),
-        model: draw.of(&["rotating", "ssd", "nvme", "instant"]).into(),
+        model: draw.of(DiskModel::ALL),
         read_latency_ns: None,
         write_latency_ns: None,
         read_bandwidth: None,
@@ -74,7 +77,7 @@ fn machine(draw: &mut Draw) -> Machine {
     }
 }
 
-fn sysctls(draw: &mut Draw) -> Vec<(String, String)> {
+fn sysctls(draw: &mut Draw) -> Vec<ControlWrite> {
     let values: [(&str, &[&str]); 16] = [
         ("vm.swappiness", &["0", "1", "100", "200"]),
         ("vm.page-cluster", &["0", "1", "5", "31"]),
@@ -97,15 +100,15 @@ fn sysctls(draw: &mut Draw) -> Vec<(String, String)> {
     for (name, texts) in values {
         // Two that exclude each other in one file would be the loader's business.
         if draw.one_in(5) {
-            chosen.push((name.to_owned(), draw.of(texts).to_owned()));
+            chosen.push(more::sysctl(name, draw.of(texts)));
         }
     }
     chosen
 }
 
-fn policies(draw: &mut Draw) -> BTreeMap<String, String> {
-    let mut policies = BTreeMap::new();
-    let mut set = |name: &str, value: &str| policies.insert(name.to_owned(), value.to_owned());
+fn policies(draw: &mut Draw) -> Policies {
+    let mut policies = Policies::default();
+    let mut set = |name: &str, value: &str| policies.choose(more::choice(name, value));
     if draw.one_in(3) {
         set("kswapd", "linux-2.6.37");
     }
@@ -189,7 +192,7 @@ pub fn setup(seed: u64) -> Setup {
 /// pages that count as reclaimable and that it does not scan, of lists of one page or of groups without swap,
 /// it goes down all priorities again and again, which is as slow to simulate as it is to run.
 fn cut_short(setup: &mut Setup) {
-    if setup.policies.get("kswapd").is_some_and(|policy| policy == "linux-4.5") {
+    if setup.policies.of() == Some(KswapdPolicy::Linux45) {
         setup.time_limit_ns = setup.time_limit_ns.min(1_000_000_000);
     }
 }

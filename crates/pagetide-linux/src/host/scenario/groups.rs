@@ -11,6 +11,7 @@ use crate::host::number::{plural, show_bytes};
 use crate::host::plain_names::PlainNames;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::vmstat;
+use pagetide_core::config::Sysctl;
 use pagetide_scenario::load::SCENARIO_BYTES_MAX;
 
 /// What is kept free for the task that follows.
@@ -82,7 +83,7 @@ fn protected(host: &HostSnapshot, controls: &[Vec<(&'static str, Option<u64>)>])
 fn controls(host: &HostSnapshot, index: usize) -> Vec<(&'static str, Option<u64>)> {
     let group = &host.groups[index];
     let mut controls = group.controls.clone();
-    let machine = host.sysctl("vm.swappiness").and_then(|text| text.parse().ok());
+    let machine = host.sysctl(Sysctl::Swappiness).and_then(|text| text.parse().ok());
     let parent = group.parent.and_then(|parent| host.groups.get(parent)?.swappiness);
     let inherited = parent.or(machine).unwrap_or(SWAPPINESS);
     if let Some(own) = group.swappiness.filter(|own| *own != inherited) {

@@ -6,10 +6,11 @@
 use super::page::{quoted, Page};
 use crate::host::note::Note;
 use crate::host::snapshot::HostSnapshot;
-use pagetide_scenario::names::{
-    find_knob, DirectReclaimPolicy, KnobForm, KswapdPolicy, Named, PerCpuListsPolicy,
-    WatermarksPolicy, ZoneName, SYSCTLS,
+use pagetide_core::config::{
+    DirectReclaimPolicy, Form, KswapdPolicy, PcpPolicy, Sysctl, WatermarkPolicy,
 };
+use pagetide_core::page_size::PageSize;
+use pagetide_scenario::names::{Named, ZoneName};
 
 /// Since when the marks have a scale factor.
 const SCALE_FACTOR_SINCE: (u32, u32) = (4, 6);
@@ -31,10 +32,11 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
     for note in host.notes.iter().filter(about) {
         page.comment(&note.to_string());
     }
-    for (name, text) in &host.sysctls {
-        let is_excluded = match *name {
-            "vm.dirty_ratio" => host.sysctl("vm.dirty_bytes").is_some(),
-            "vm.dirty_background_ratio" => host.sysctl("vm.dirty_background_bytes").is_some(),
+    for (sysctl, text) in &host.sysctls {
+        let name = sysctl.name();
+        let is_excluded = match sysctl {
+            Sysctl::DirtyRatio => host.sysctl(Sysctl::DirtyBytes).is_some(),
+            Sysctl::DirtyBackgroundRatio => host.sysctl(Sysctl::DirtyBackgroundBytes).is_some(),
             _ => false,
         };
         if is_excluded {
@@ -42,26 +44,24 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
         } else if name.starts_with("vm.wmark_") {
             let message = format!("{name} is left out: it needs the policy `apart`");
             page.tell(Note::new("/proc/sys/vm", message));
-        } else if is_word(name) {
-            page.line(&format!("\"{name}\" = {}", quoted(text)));
-        } else if *name == "vm.lowmem_reserve_ratio" {
-            page.line(&format!("\"{name}\" = {}", quoted(&reserve_ratios(host, text))));
         } else {
-            page.line(&format!("\"{name}\" = {text}"));
+            match sysctl.file().form {
+                Form::Policy(_) => page.line(&format!("\"{name}\" = {}", quoted(text))),
+                Form::Zones => {
+                    page.line(&format!("\"{name}\" = {}", quoted(&reserve_ratios(host, text))));
+                }
+                _ => page.line(&format!("\"{name}\" = {text}")),
+            }
         }
     }
     read_ahead(page, host);
 }
 
-fn is_word(name: &str) -> bool {
-    find_knob(SYSCTLS, name).is_some_and(|knob| matches!(knob.form, KnobForm::Word(_)))
-}
-
 fn policies(page: &mut Page, host: &HostSnapshot) {
     let version = host.version();
     let is_before = |since| version.is_some_and(|version| version < since);
-    let lacks_scale_factor = host.sysctl("vm.min_free_kbytes").is_some()
-        && host.sysctl("vm.watermark_scale_factor").is_none();
+    let lacks_scale_factor = host.sysctl(Sysctl::MinFreeKbytes).is_some()
+        && host.sysctl(Sysctl::WatermarkScaleFactor).is_none();
     let derived = is_before(SCALE_FACTOR_SINCE) || version.is_none() && lacks_scale_factor;
     let small_lists = is_before(LARGE_LISTS_SINCE);
     let by_zone = version.is_some_and(|version| version <= BY_ZONE_UNTIL);
@@ -71,14 +71,14 @@ fn policies(page: &mut Page, host: &HostSnapshot) {
     page.line("");
     page.line("[policy]");
     if derived {
-        page.line(&format!("watermarks = \"{}\"", WatermarksPolicy::Derived.name()));
+        page.line(&format!("watermarks = \"{}\"", WatermarkPolicy::Derived.name()));
     }
     if by_zone {
         page.line(&format!("kswapd = \"{}\"", KswapdPolicy::Linux2637.name()));
         page.line(&format!("direct_reclaim = \"{}\"", DirectReclaimPolicy::Linux2637.name()));
     }
     if small_lists {
-        page.line(&format!("per_cpu_lists = \"{}\"", PerCpuListsPolicy::Linux2637.name()));
+        page.line(&format!("per_cpu_lists = \"{}\"", PcpPolicy::Linux2637.name()));
     }
 }
 
@@ -102,19 +102,16 @@ fn reserve_ratios(host: &HostSnapshot, text: &str) -> String {
 
 /// The scenario has one read-ahead for all disks.
 fn read_ahead(page: &mut Page, host: &HostSnapshot) {
-    const NAME: &str = "block.read_ahead_kb";
+    let file = Sysctl::ReadAheadKb.file();
     let disks = || host.disks.iter().filter(|disk| disk.is_real());
     let Some(kbytes) = disks().find_map(|disk| disk.read_ahead_kb) else { return };
-    let takes = match find_knob(SYSCTLS, NAME).map(|knob| knob.form) {
-        Some(KnobForm::Integer { max, .. }) => u64::try_from(max).unwrap_or(0),
-        _ => 0,
-    };
-    if kbytes > takes {
+    let takes = file.form.bounds(PageSize::default()).map_or(0, |(_, max)| max);
+    if i128::from(kbytes) > takes {
         let message = format!("left out, a scenario takes up to {takes}: {kbytes}");
         page.tell(Note::new("/sys/block", format!("read_ahead_kb {message}")));
         return;
     }
-    page.line(&format!("\"{NAME}\" = {kbytes}"));
+    page.line(&format!("\"{}\" = {kbytes}", file.name));
     if disks().any(|disk| disk.read_ahead_kb.is_some_and(|other| other != kbytes)) {
         let message = "read_ahead_kb differs between disks; a scenario has the first one's for all";
         page.tell(Note::new("/sys/block", message));

@@ -14,6 +14,7 @@ use crate::host::number::{plural, show_bytes, show_pages};
 use crate::host::plain_names::PlainNames;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::swaps::SwapArea;
+use pagetide_core::config::Sysctl;
 use pagetide_scenario::names::{DiskModel, Named};
 
 /// Disks at most; further ones say nothing that these do not.
@@ -193,9 +194,9 @@ const SLIGHT: u64 = 50;
 
 /// Says so if the marks of a run will not be the system's.
 fn compare_marks(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
-    let number = |name: &str| host.sysctl(name).and_then(|text| text.parse::<u64>().ok());
-    let Some(kbytes) = number("vm.min_free_kbytes") else { return };
-    let scale_factor = number("vm.watermark_scale_factor");
+    let number = |sysctl: Sysctl| host.sysctl(sysctl).and_then(|text| text.parse::<u64>().ok());
+    let Some(kbytes) = number(Sysctl::MinFreeKbytes) else { return };
+    let scale_factor = number(Sysctl::WatermarkScaleFactor);
     let rule = MarkRule { min_free_pages: kbytes / 4, scale_factor };
     let zones = || nodes.iter().flat_map(|node| &node.zones);
     let total = zones().fold(0u64, |sum, zone| sum.saturating_add(zone.managed));

@@ -1,6 +1,10 @@
 use super::*;
 use crate::host::{block::BlockDevice, cgroup, meminfo, swaps, zoneinfo};
+use pagetide_core::config::{Policy, Sysctl};
+use pagetide_core::control::{ControlWrite, GroupControlWrite};
+use pagetide_core::page_size::PageSize;
 use pagetide_scenario::model::{Scenario, Setup};
+use pagetide_scenario::names::Named;
 
 const ZONES: &str = "\
 Node 0, zone DMA
@@ -32,6 +36,18 @@ fn setup(host: &HostSnapshot, options: Options) -> (Setup, Written) {
     let written = write(host, options).unwrap();
     let mut scenario = loaded(&written);
     (scenario.variants.remove(0).setup, written)
+}
+
+fn sysctl(name: &str, text: &str) -> (Sysctl, String) {
+    (Sysctl::find(name).unwrap(), text.into())
+}
+
+fn write_of(name: &str, text: &str) -> ControlWrite {
+    ControlWrite::read(name, text, PageSize::Kib4).unwrap()
+}
+
+fn policy(setup: &Setup, name: &str) -> &'static str {
+    setup.policies.get(Policy::find(name).unwrap()).unwrap().name()
 }
 
 fn told(written: &Written, text: &str) {
@@ -78,29 +94,29 @@ fn disks_and_swap() {
     .0;
     let (setup, written) = setup(&host, Options::default());
     let disks: Vec<_> =
-        setup.machine.disks.iter().map(|disk| (disk.name.as_str(), disk.model.as_str())).collect();
+        setup.machine.disks.iter().map(|disk| (disk.name.as_str(), disk.model.name())).collect();
     assert_eq!(disks, [("nvme0n1", "nvme"), ("sda", "rotating"), ("vdb", "rotating")]);
     let swap = setup.machine.swap.unwrap();
     assert_eq!((swap.disk, swap.size), (1, 4096 << 10));
     told(&written, "/dev/zram0");
     told(&written, "2 areas are one here: /dev/sda2, /a b");
     told(&written, "/sys/block/vdb: a virtual disk");
-    assert!(setup.sysctls.contains(&("block.read_ahead_kb".into(), "512".into())));
+    assert!(setup.sysctls.contains(&write_of("block.read_ahead_kb", "512")));
 }
 
 #[test]
 fn knobs_that_exclude_each_other() {
     let mut host = host();
     host.sysctls = vec![
-        ("vm.min_free_kbytes", "1000".into()),
-        ("vm.lowmem_reserve_ratio", "256 32 1 0 0".into()),
-        ("vm.dirty_ratio", "0".into()),
-        ("vm.dirty_bytes", "100000".into()),
-        ("transparent_hugepage.enabled", "madvise".into()),
-        ("transparent_hugepage.khugepaged.max_ptes_none", "511".into()),
+        sysctl("vm.min_free_kbytes", "1000"),
+        sysctl("vm.lowmem_reserve_ratio", "256 32 1 0 0"),
+        sysctl("vm.dirty_ratio", "0"),
+        sysctl("vm.dirty_bytes", "100000"),
+        sysctl("transparent_hugepage.enabled", "madvise"),
+        sysctl("transparent_hugepage.khugepaged.max_ptes_none", "511"),
     ];
     let (setup, written) = setup(&host, Options::default());
-    let names: Vec<&str> = setup.sysctls.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<_> = setup.sysctls.iter().map(|write| write.name()).collect();
     assert_eq!(
         names,
         [
@@ -111,8 +127,8 @@ fn knobs_that_exclude_each_other() {
             "transparent_hugepage.khugepaged.max_ptes_none",
         ]
     );
-    assert_eq!(setup.sysctls[1].1, "256 32 1 0");
-    assert_eq!(setup.policies["watermarks"], "derived");
+    assert_eq!(setup.sysctls[1].to_string(), "256 32 1 0");
+    assert_eq!(policy(&setup, "watermarks"), "derived");
     told(&written, "has the marks 1, 2 and 3 pages and will have 250, 312 and 375");
 }
 
@@ -121,9 +137,9 @@ fn zones_that_the_kernel_was_built_without_have_default_ratios() {
     let text = "Node 0, zone DMA32\n pages free 5\n present 9\nNode 0, zone Normal\n\
                 Node 0, zone Movable\nNode 0, zone Device\n";
     let mut host = HostSnapshot { zones: zoneinfo::parse(text).0, ..HostSnapshot::default() };
-    host.sysctls = vec![("vm.lowmem_reserve_ratio", "100 30 7 0".into())];
+    host.sysctls = vec![sysctl("vm.lowmem_reserve_ratio", "100 30 7 0")];
     let (setup, _) = setup(&host, Options::default());
-    assert_eq!(setup.sysctls[0].1, "256 100 30 7");
+    assert_eq!(setup.sysctls[0].to_string(), "256 100 30 7");
 }
 
 #[test]
@@ -136,9 +152,9 @@ fn old_kernels_have_old_policies() {
     ] {
         let host = HostSnapshot { release: Some(release.to_owned()), ..host() };
         let (setup, _) = setup(&host, Options::default());
-        assert_eq!(setup.policies["watermarks"], watermarks, "{release}");
-        assert_eq!(setup.policies["per_cpu_lists"], lists, "{release}");
-        assert_eq!(setup.policies["kswapd"], kswapd, "{release}");
+        assert_eq!(policy(&setup, "watermarks"), watermarks, "{release}");
+        assert_eq!(policy(&setup, "per_cpu_lists"), lists, "{release}");
+        assert_eq!(policy(&setup, "kswapd"), kswapd, "{release}");
     }
 }
 
@@ -160,7 +176,8 @@ fn groups_that_set_nothing_are_left_out() {
     let (few, written) = setup(&host, Options::default());
     let names: Vec<_> = few.groups.iter().map(|one| (one.name.as_str(), one.parent)).collect();
     assert_eq!(names, [("a_slice", None), ("example-2", Some(0))]);
-    let wanted = [("memory.low".into(), "max".into()), ("memory.max".into(), "4096".into())];
+    let wanted = [("memory.low", "max"), ("memory.max", "4096")]
+        .map(|(name, text)| GroupControlWrite::read(name, text).unwrap());
     assert_eq!(few.groups[1].controls, wanted);
     assert!(written.text.contains("# 4 groups of memory; 2 left out that set nothing"));
     assert_eq!(written.summary, "2 CPUs, 15.0 MiB, 2 groups");
@@ -176,7 +193,7 @@ fn groups_that_set_nothing_are_left_out() {
 #[test]
 fn swappiness_counts_where_it_is_not_the_parent_s() {
     let mut host = host();
-    host.sysctls = vec![("vm.swappiness", "60".into())];
+    host.sysctls = vec![sysctl("vm.swappiness", "60")];
     let group = |path: &str, parent, text: &str| {
         let (group, _) = cgroup::parse(cgroup::Version::V1, path, [("memory.swappiness", text)]);
         cgroup::Group { parent, ..group }

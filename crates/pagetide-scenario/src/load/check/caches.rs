@@ -6,7 +6,8 @@ use super::objects::Mixes;
 use crate::load::raw;
 use crate::load::span::{clip, Sink, Span};
 use crate::model::CacheTuning;
-use crate::names::{cache_and_file, kernel_caches};
+use crate::names::kernel_caches;
+use pagetide_core::control::cache_and_file;
 
 /// Names of caches that a machine may have.
 struct Known<'m> {

@@ -1,14 +1,15 @@
 //! `[[group]]`, and what tasks do with groups: parents that exist and are there in time,
 //! protections that the machine can keep, writes that the kernel takes.
 
-use super::knobs::{check_mark, check_write, check_writes, control_bytes};
+use super::knobs::{check_mark, find_machine_file, group_write, group_writes, machine_write};
 use super::names::{need, Names};
 use crate::load::decode::Name;
 use crate::load::raw;
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::show_size;
-use crate::model::{Group, Workload};
-use crate::names::{find_knob, find_sysctl, GROUP_CONTROLS, SYSCTLS};
+use crate::model::{Group, Workload, Write};
+use crate::policies::Policies;
+use pagetide_core::control::GroupControl;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Deepest nesting of groups: every charge and every count walks up the path.
@@ -51,7 +52,7 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) ->
     let mut copies: BTreeMap<usize, usize> = BTreeMap::new();
     for index in order {
         let group = &list[index];
-        let controls = check_writes(&group.controls.writes, GROUP_CONTROLS, "control file", sink);
+        let controls = group_writes(&group.controls.writes, sink);
         let Some(name) = &group.table.name else { continue };
         if given.get(&name.value.0) != Some(index) {
             continue;
@@ -136,8 +137,10 @@ fn check_protection(list: &[raw::Group], memory: u64, sink: &mut Sink) {
     let mut sum: u64 = 0;
     let mut last = None;
     for group in list.iter().filter(|group| group.table.parent.is_none() && is_at_start(group)) {
-        for write in group.controls.writes.iter().filter(|w| w.name.value == "memory.min") {
-            let bytes = control_bytes(&write.text.value).unwrap_or(0);
+        let min = GroupControl::Min.file();
+        for write in group.controls.writes.iter().filter(|write| write.name.value == min.name) {
+            let read = min.form.read(&write.text.value, sink.page_size);
+            let bytes = read.map_or(0, |value| value.bytes());
             sum = sum.saturating_add(bytes);
             if bytes > 0 {
                 last = Some(write.text.span);
@@ -254,7 +257,7 @@ impl Groups<'_> {
     pub(super) fn write_control(
         &self,
         keys: &raw::WriteControl,
-        policies: &BTreeMap<String, String>,
+        policies: &Policies,
         sink: &mut Sink,
     ) -> Option<Workload> {
         let place = (keys.at, keys.bad.as_slice());
@@ -268,27 +271,30 @@ impl Groups<'_> {
         let (control, text) = (control?, text?);
         let name = At { value: control.value.0.clone(), span: control.span };
         let text = At { value: text.value.0.clone(), span: text.span };
-        let is_group_s = find_knob(GROUP_CONTROLS, &name.value).is_some();
-        let is_machine_s = find_sysctl(&name.value).is_some();
+        let is_group_s = GroupControl::find(&name.value).is_some();
+        let is_machine_s = find_machine_file(&name.value).is_some();
         let shown = clip(&name.value);
-        match (&keys.target, keys.bad.contains(&"target")) {
-            (None, true) => {}
+        let write = match (&keys.target, keys.bad.contains(&"target")) {
+            (None, true) => None,
             (None, false) if is_group_s => {
                 let hint = "add target = \"batch\", the group";
                 sink.hinted(name.span, format!("`{shown}` is a control file of groups"), hint);
+                None
             }
             (None, false) => {
                 check_mark(&name, policies, sink);
-                check_write(&name, &text, SYSCTLS, "sysctl", sink);
+                machine_write(&name, &text, sink).map(Write::Machine)
             }
             (Some(target), _) if is_machine_s => {
                 let message = format!("`{shown}` is a control file of the machine");
                 sink.hinted(target.span, message, "leave out `target`");
+                None
             }
             (Some(_), _) => {
-                check_write(&name, &text, GROUP_CONTROLS, "control file", sink);
+                let write = group_write(&name, &text, sink);
+                group.zip(write).map(|(group, write)| Write::Group(group, write))
             }
-        }
-        Some(Workload::WriteControl { group, control: name.value, text: text.value })
+        };
+        Some(Workload::WriteControl { write: write? })
     }
 }

@@ -180,7 +180,7 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
             sink.hinted(size.span, "more late than managed", "late <= managed");
         }
         zones.push(Zone {
-            name: name.value.name().to_owned(),
+            name: name.value,
             present: present.value.0 / page,
             managed: managed.value.0 / page,
             free: free.value.0 / page,
@@ -222,7 +222,7 @@ fn check_zone_parts(
 fn preset(name: &str, model: DiskModel) -> Disk {
     Disk {
         name: name.to_owned(),
-        model: model.name().to_owned(),
+        model,
         read_latency_ns: None,
         write_latency_ns: None,
         read_bandwidth: None,

@@ -10,6 +10,7 @@ use super::{PHASES_MAX, TASKS_MAX};
 use crate::load::raw;
 use crate::load::span::{clip, Problem, Sink, Span};
 use crate::model::{Phase, Start, Task, Workload};
+use crate::policies::Policies;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +40,7 @@ pub(super) struct Draft<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Scene<'c> {
     pub(super) groups: &'c Groups<'c>,
-    pub(super) policies: &'c BTreeMap<String, String>,
+    pub(super) policies: &'c Policies,
     pub(super) base_dir: &'c Path,
     /// Bytes of all nodes.
     pub(super) memory: u64,

@@ -1,62 +1,56 @@
 //! `[sysctl]`, `[policy]` and `[[group]]`: what a user would echo into control files. A text is
 //! kept as it is written; whether the kernel would take it is checked later.
 
-use crate::load::decode::{expected, table, unknown_key, Decode, Int, Keyed, Name};
+use crate::load::decode::{expected, table, unknown_key, unknown_name, Decode, Int, Keyed, Name};
 use crate::load::span::{At, Sink};
 use crate::load::tree::{Entry, Node, Value};
-use crate::names::{BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy};
-use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
-use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
-use crate::names::{LruPolicy, SoftLimitNodePolicy, SoftLimitPolicy, SoftLimitRootPolicy};
-use crate::names::{ObjcgStockPolicy, SlabAccountingPolicy, SlabOwnersPolicy, SlubPolicy};
-use crate::names::{ThpDefragPolicy, ThpPolicy};
-use crate::names::{CACHE_CONTROLS, GROUP_CONTROLS, SYSCTLS};
+use pagetide_core::config::{Policy, PolicyChoice, Sysctl};
+use pagetide_core::control::{CacheControl, GroupControl};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
-table! {
-    /// Which of the built behaviours to use. docs/scenario.md says what each stands for.
-    Policy {
-        /// How the low and high watermarks follow (default scale-factor).
-        watermarks: At<WatermarksPolicy>,
-        /// How kswapd balances a node (default linux-6.1).
-        kswapd: At<KswapdPolicy>,
-        /// How an allocating task reclaims (default linux-6.1).
-        direct_reclaim: At<DirectReclaimPolicy>,
-        /// How large the per-CPU lists are (default linux-6.1).
-        per_cpu_lists: At<PerCpuListsPolicy>,
-        /// How pages age (default linux-6.1).
-        lru: At<LruPolicy>,
-        /// How global reclaim heeds soft limits (default tree).
-        soft_limit: At<SoftLimitPolicy>,
-        /// Whether the group whose limit raised the pressure counts (default excluded).
-        soft_limit_root: At<SoftLimitRootPolicy>,
-        /// How tasks that reclaim for themselves heed soft limits (default full).
-        soft_limit_direct: At<SoftLimitDirectPolicy>,
-        /// What a soft limit is on one node (default global).
-        soft_limit_node: At<SoftLimitNodePolicy>,
-        /// What memory.global_shrink_priority does (default guarded).
-        shrink_priority: At<ShrinkPriorityPolicy>,
-        /// How a reclaimer walks the groups (default whole).
-        group_walk: At<GroupWalkPolicy>,
-        /// Who makes blocks of high order in the background (default kcompactd-early).
-        background_compaction: At<BackgroundCompactionPolicy>,
-        /// How compaction works, and when a task resorts to it (default linux-6.1).
-        compaction: At<CompactionPolicy>,
-        /// Whether a task that compacts takes the block it has made at once (default on).
-        compaction_capture: At<CompactionCapturePolicy>,
-        /// When anonymous memory gets huge pages (default never).
-        thp: At<ThpPolicy>,
-        /// What a fault does for a huge page that is not there (default madvise).
-        thp_defrag: At<ThpDefragPolicy>,
-        /// Who pays for small objects of the kernel (default per-object).
-        slab_accounting: At<SlabAccountingPolicy>,
-        /// Which slab is used next (default linux-6.1).
-        slub: At<SlubPolicy>,
-        /// How an object remembers its owner (default pointers).
-        slab_owners: At<SlabOwnersPolicy>,
-        /// Owners for which a CPU has bytes in advance (default 1).
-        objcg_stock: At<ObjcgStockPolicy>,
+/// Which of the built behaviours to use. docs/scenario.md says what each stands for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Policies {
+    pub(crate) choices: Vec<At<PolicyChoice>>,
+}
+
+/// The policies that are keys of `[policy]`.
+pub(crate) fn policy_keys() -> impl Iterator<Item = Policy> + Clone {
+    Policy::ALL.iter().copied().filter(|policy| !policy.is_implied())
+}
+
+impl Decode for Policies {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let Value::Table(table) = &node.value else {
+            expected(node, "a table", "", sink);
+            return None;
+        };
+        let choices = table.entries.iter().filter_map(|entry| decode_choice(entry, sink)).collect();
+        Some(Policies { choices })
+    }
+}
+
+fn decode_choice(entry: &Entry, sink: &mut Sink) -> Option<At<PolicyChoice>> {
+    let Some(policy) = policy_keys().find(|policy| policy.name() == entry.key) else {
+        unknown_key(entry, policy_keys().map(Policy::name), sink);
+        return None;
+    };
+    let text = String::decode(&entry.node, sink)?;
+    let choice = policy.choice(&text);
+    if choice.is_none() {
+        let names = policy.variants().iter().map(|choice| choice.name());
+        unknown_name("policy", &text, entry.node.span, names, sink);
+    }
+    Some(At { value: choice?, span: entry.node.span })
+}
+
+impl JsonSchema for Policies {
+    fn schema_name() -> Cow<'static, str> {
+        "Policy".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        crate::schema::policies()
     }
 }
 
@@ -150,8 +144,10 @@ impl JsonSchema for ControlName {
         "ControlName".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let names: Vec<&str> = SYSCTLS.iter().chain(GROUP_CONTROLS).map(|knob| knob.name).collect();
-        let files: Vec<&str> = CACHE_CONTROLS.iter().map(|knob| knob.name).collect();
+        let of_groups = GroupControl::ALL.iter().map(|control| control.name());
+        let names: Vec<&str> =
+            Sysctl::ALL.iter().map(|sysctl| sysctl.name()).chain(of_groups).collect();
+        let files: Vec<&str> = CacheControl::written().map(|control| control.file().name).collect();
         let of_caches = format!("^slab\\..+\\.({})$", files.join("|"));
         json_schema!({ "type": "string", "anyOf": [{ "enum": names }, { "pattern": of_caches }] })
     }
@@ -162,7 +158,7 @@ impl JsonSchema for Knobs {
         "Sysctls".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        crate::schema::knobs(SYSCTLS)
+        crate::schema::sysctls()
     }
 }
 
@@ -207,7 +203,7 @@ impl Decode for Group {
             // Control files have a dot in their names: this is a key that was misspelt.
             if !entry.key.contains('.') {
                 let keys = GroupTable::KEYS.iter().copied();
-                let controls = GROUP_CONTROLS.iter().map(|knob| knob.name);
+                let controls = GroupControl::ALL.iter().map(|control| control.name());
                 unknown_key(entry, keys.chain(controls), sink);
             } else {
                 group.controls.writes.extend(decode_write(entry, sink));
@@ -223,6 +219,6 @@ impl JsonSchema for Group {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let table = GroupTable::json_schema(generator);
-        crate::schema::with_controls(table, GROUP_CONTROLS)
+        crate::schema::with_group_controls(table)
     }
 }

@@ -5,7 +5,7 @@ use crate::load::span::{clip, At, Sink};
 use crate::load::tree::{Node, Value};
 use crate::load::units::parse_size;
 use crate::names::{DiskModel, ZoneName};
-use crate::page_size::PageSize;
+use pagetide_core::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 

@@ -7,7 +7,7 @@ mod report;
 mod task;
 mod workload;
 
-pub(crate) use knobs::{ControlName, ControlText, Group, Knobs, Policy, Write};
+pub(crate) use knobs::{policy_keys, ControlName, ControlText, Group, Knobs, Policies, Write};
 pub(crate) use machine::{page_size, Disk, File, Machine, MemoryNode, SwapTable};
 pub(crate) use report::{Reference, Report};
 pub(crate) use task::Task;
@@ -46,7 +46,7 @@ table! {
         /// Knobs by the kernel's names, written before anything runs.
         sysctl: Knobs,
         /// Which of the built behaviours to use.
-        policy: Policy,
+        policy: Policies,
         /// Memory groups.
         group: Vec<Group>,
         /// Files on the machine's disks.
@@ -72,7 +72,7 @@ table! {
         /// Knobs to write besides, or instead of, those of the scenario.
         sysctl: Knobs,
         /// Policies instead of those of the scenario.
-        policy: Policy,
+        policy: Policies,
         /// Any other values: { "machine.memory" = "4GiB", "task.stream.nice" = 5 }.
         set: Settings,
     }

@@ -1,7 +1,9 @@
 //! Caches of kernel objects that are tuned: `[[machine.cache]]`, and their control files.
 
 use super::*;
-use crate::model::CacheTuning;
+use crate::model::{CacheTuning, PageSize};
+use pagetide_core::config::CgroupVersion;
+use pagetide_core::control::{ControlWrite, GroupControlWrite};
 
 #[test]
 fn a_cache_is_tuned_key_by_key() {
@@ -42,7 +44,7 @@ set = { \"machine.cache.kmalloc-64.order\" = 2, \"slab.kmalloc-64.min_partial\" 
     };
     assert_eq!(first.setup.machine.caches, tuned(1));
     assert_eq!(second.setup.machine.caches, tuned(2));
-    let write = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let write = |name, text| ControlWrite::read(name, text, PageSize::Kib4).unwrap();
     let other = write("slab.kmem_cache.cpu_partial", "0");
     let of = |text| vec![write("slab.kmalloc-64.min_partial", text), other.clone()];
     assert_eq!(first.setup.sysctls, of("3"));
@@ -143,8 +145,11 @@ fn kernel_memory_has_a_limit_in_version_1() {
     let group = "[[group]]\nname = \"g\"\nmemory.kmem.limit_in_bytes = ";
     let scenario = sound(&format!("{SOUND}{group}\"8M\"\n"));
     let setup = &scenario.variants[0].setup;
-    assert_eq!(setup.cgroup_version(), 1);
-    assert_eq!(setup.groups[0].controls, [("memory.kmem.limit_in_bytes".into(), "8M".into())]);
+    assert_eq!(setup.cgroup_version(), CgroupVersion::V1);
+    assert_eq!(
+        setup.groups[0].controls,
+        [GroupControlWrite::read("memory.kmem.limit_in_bytes", "8M").unwrap()]
+    );
     expect(
         &format!("{group}\"max\"\n"),
         3,

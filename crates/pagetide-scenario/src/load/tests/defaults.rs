@@ -1,6 +1,13 @@
 //! What a scenario without mistakes becomes: defaults, and every key that can be written.
 
 use super::*;
+use crate::names::DiskModel;
+use pagetide_core::config::{KswapdPolicy, WatermarkPolicy};
+use pagetide_core::control::{ControlWrite, GroupControlWrite};
+
+fn write((name, text): (&str, &str)) -> ControlWrite {
+    ControlWrite::read(name, text, Default::default()).unwrap()
+}
 
 #[test]
 fn a_small_scenario_gets_its_defaults() {
@@ -14,9 +21,9 @@ fn a_small_scenario_gets_its_defaults() {
     assert_eq!(setup.time_limit_ns, 3600 * 1_000_000_000);
     assert_eq!(setup.machine.cpus, 1);
     assert_eq!(setup.machine.disks[0].name, "disk");
-    assert_eq!(setup.machine.disks[0].model, "ssd");
-    assert_eq!(setup.policies["watermarks"], "scale-factor");
-    assert_eq!(setup.policies["kswapd"], "linux-6.1");
+    assert_eq!(setup.machine.disks[0].model, DiskModel::Ssd);
+    assert_eq!(setup.policies.of(), Some(WatermarkPolicy::ScaleFactor));
+    assert_eq!(setup.policies.of(), Some(KswapdPolicy::Linux61));
     assert_eq!(setup.tasks[0].phases[0].name, "main");
     let touch = Workload::Touch {
         region: "anon".into(),
@@ -50,12 +57,12 @@ fn everything_can_be_written() {
         ("vm.lowmem_reserve_ratio", "256 256 32 0"),
         ("vm.dirty_ratio", "0x14"),
     ];
-    assert!(setup.sysctls.iter().map(|(k, v)| (k.as_str(), v.as_str())).eq(sysctls));
+    assert!(setup.sysctls == sysctls.map(write));
     // `inner` stands before its parent in the file.
     let names: Vec<&str> = setup.groups.iter().map(|group| group.name.as_str()).collect();
     assert_eq!(names, ["outer", "inner", "late"]);
     assert_eq!(setup.groups[1].parent, Some(0));
-    assert_eq!(setup.groups[1].controls, [("memory.max".into(), "300M".into())]);
+    assert_eq!(setup.groups[1].controls, [GroupControlWrite::read("memory.max", "300M").unwrap()]);
     let names: Vec<&str> = setup.tasks.iter().map(|task| task.name.as_str()).collect();
     assert_eq!(names, ["writer.0", "writer.1", "all", "guest", "reader"]);
     assert_eq!(setup.tasks[0].group, Some(1));
@@ -83,9 +90,9 @@ fn everything_can_be_written() {
     let b = &scenario.variants[1].setup;
     assert_eq!(b.machine.nodes[0].memory, 8 << 30);
     assert_eq!(b.tasks[2].nice, 5);
-    assert_eq!(b.sysctls[0], ("vm.swappiness".into(), "100".into()));
-    assert_eq!(b.sysctls[3], ("vm.min_free_kbytes".into(), "8192".into()));
-    assert_eq!(b.policies["kswapd"], "linux-2.6.37");
+    assert_eq!(b.sysctls[0], write(("vm.swappiness", "100")));
+    assert_eq!(b.sysctls[3], write(("vm.min_free_kbytes", "8192")));
+    assert_eq!(b.policies.of(), Some(KswapdPolicy::Linux2637));
 }
 
 #[test]

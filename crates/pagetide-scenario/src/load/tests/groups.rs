@@ -1,6 +1,9 @@
 //! Groups that come and go, what tasks do with them, and the policies on them.
 
 use super::*;
+use crate::model::{PageSize, Setup, Write};
+use pagetide_core::config::{Policy, PolicyChoice};
+use pagetide_core::control::GroupControlWrite;
 
 /// A group that a task makes, and a task that does what `phase` says.
 fn with_task(phase: &str) -> String {
@@ -25,7 +28,7 @@ fn groups_are_made_entered_and_removed() {
     assert_eq!(workload_of(&create), Workload::CreateGroup { group: 0 });
     let setup = sound(&format!("{SOUND}{create}")).variants.remove(0).setup;
     assert!(!setup.groups[0].at_start);
-    assert_eq!(setup.groups[0].controls, [("memory.low".into(), "8M".into())]);
+    assert_eq!(setup.groups[0].controls, [GroupControlWrite::read("memory.low", "8M").unwrap()]);
     let remove = with_task(&format!("workload = \"remove-group\"\n{target}"));
     assert_eq!(workload_of(&remove), Workload::RemoveGroup { group: 0 });
     let join = with_task(&format!("workload = \"join-group\"\n{target}"));
@@ -39,9 +42,7 @@ fn controls_are_written_as_they_stand() {
     let write =
         |keys: &str| workload_of(&with_task(&format!("workload = \"write-control\"\n{keys}")));
     let expected = |group: Option<usize>, control: &str, text: &str| Workload::WriteControl {
-        group,
-        control: control.into(),
-        text: text.into(),
+        write: Write::read(group, control, text, PageSize::Kib4).unwrap(),
     };
     assert_eq!(
         write("control = \"memory.reclaim\"\ntext = \"100M\"\ntarget = \"late\"\n"),
@@ -288,6 +289,10 @@ fn protection_must_fit_the_machine() {
     assert!(found[0].3.ends_with("the machine has 512MiB (variant `w`)"), "{found:#?}");
 }
 
+fn chosen(setup: &Setup, key: &str) -> Option<&'static str> {
+    setup.policies.get(Policy::find(key).unwrap()).map(PolicyChoice::name)
+}
+
 #[test]
 fn policies_on_groups_are_there_when_named() {
     let keys = [
@@ -299,12 +304,12 @@ fn policies_on_groups_are_there_when_named() {
         "group_walk",
     ];
     let setup = sound(SOUND).variants.remove(0).setup;
-    assert!(keys.iter().all(|key| !setup.policies.contains_key(*key)));
+    assert!(keys.iter().all(|key| chosen(&setup, key).is_none()));
     let values = ["two-pass", "included", "ignored", "local", "hierarchical", "shared"];
     let lines: Vec<String> =
         keys.iter().zip(values).map(|(key, value)| format!("{key} = \"{value}\"\n")).collect();
     let setup = sound(&format!("{SOUND}[policy]\n{}", lines.concat())).variants.remove(0).setup;
-    assert!(keys.iter().zip(values).all(|(key, value)| setup.policies[*key] == value));
+    assert!(keys.iter().zip(values).all(|(key, value)| chosen(&setup, key) == Some(value)));
     expect(
         "[policy]\nsoft_limit = \"two-passes\"\n",
         2,

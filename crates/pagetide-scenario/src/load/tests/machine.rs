@@ -1,7 +1,7 @@
 //! Machines and zones that cannot be.
 
 use super::*;
-use crate::page_size::PageSize;
+use pagetide_core::page_size::PageSize;
 
 #[test]
 fn impossible_machines() {

@@ -1,6 +1,11 @@
 //! Changes by variants and by the command line, and their mistakes.
 
 use super::*;
+use pagetide_core::control::ControlWrite;
+
+fn write((name, text): (&str, &str)) -> ControlWrite {
+    ControlWrite::read(name, text, Default::default()).unwrap()
+}
 
 #[test]
 fn variants_change_the_scenario() {
@@ -22,7 +27,7 @@ set.file.data.size = \"1MiB\"
     assert_eq!(b.setup.machine.nodes[0].memory, 2 << 30);
     assert_eq!(b.setup.tasks[0].nice, 3);
     let writes = [("vm.swappiness", "5"), ("vm.dirty_ratio", "7")];
-    assert!(b.setup.sysctls.iter().map(|(k, v)| (k.as_str(), v.as_str())).eq(writes));
+    assert!(b.setup.sysctls == writes.map(write));
     assert_eq!(c.setup.machine.swap.as_ref().unwrap().size, 1 << 30);
     assert_eq!(c.setup.files[0].size, 1 << 20);
 }
@@ -167,8 +172,8 @@ fn the_command_line_wins() {
         assert_eq!(variant.setup.machine.swap.as_ref().unwrap().size, 1 << 30);
     }
     let a = &scenario.variants[1].setup.sysctls;
-    assert_eq!(a[0], ("vm.swappiness".into(), "1".into()));
-    assert_eq!(a[1], ("vm.dirty_ratio".into(), "30".into()));
+    assert_eq!(a[0], write(("vm.swappiness", "1")));
+    assert_eq!(a[1], write(("vm.dirty_ratio", "30")));
 }
 
 #[test]

@@ -1,0 +1,281 @@
+//! What a control file takes, and what was written into it.
+//!
+//! Linux: `proc_dointvec_minmax` and its like (kernel/sysctl.c), the stores of sysfs, `simple_attr_write`
+//! (fs/libfs.c). Which of them reads a file decides how its numbers may be spelt (`control/parse.rs`).
+//!
+//! Invariant: a [`Value`] is within the bounds of the form it was read by.
+
+use super::{Policy, PolicyChoice, Sysctl};
+use crate::page_size::PageSize;
+use crate::units::MAX_NR_ZONES;
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+pub(super) const INT_MIN: i128 = i32::MIN as i128;
+/// The largest `int`.
+pub(crate) const INT_MAX: i128 = i32::MAX as i128;
+pub(super) const ULONG_MAX: i128 = u64::MAX as i128;
+pub(super) const UINT_MAX: u64 = u32::MAX as u64;
+/// `proc_dointvec_jiffies` stores seconds in jiffies, 250 a second.
+pub(super) const SECONDS_MAX: i128 = INT_MAX / 250;
+
+/// What a control file takes, and which of the kernel's readers reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// One integer (`proc_dointvec_minmax`, `proc_doulongvec_minmax`).
+    Integer {
+        /// The least.
+        min: i128,
+        /// The greatest.
+        max: i128,
+    },
+    /// One integer, at least so many pages in bytes.
+    Bytes {
+        /// The least.
+        min_pages: u64,
+    },
+    /// An integer for each zone; those left out keep their value.
+    Zones,
+    /// One decimal number without blanks (`queue_var_store`, `kstrtouint`).
+    Sysfs {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// One number without blanks, decimal or with a prefix (`simple_attr_write`): bytes of at most as
+    /// many pages as a table of entries maps, and any remainder.
+    Debugfs,
+    /// The name of one of a policy's variants (`sysfs_streq`); it reads as all of them, the one in force in
+    /// brackets.
+    Policy(Policy),
+    /// A number from 1 on, which asks for something to be done now (`proc_dointvec_minmax`).
+    Action {
+        /// The greatest.
+        max: i128,
+    },
+    /// Whatever is written asks for something to be done now.
+    Anything,
+    /// One number, with a sign or a prefix, that may have blanks around it (`kstrtoll` of a stripped text).
+    Signed {
+        /// The least.
+        min: i64,
+        /// The greatest.
+        max: i64,
+    },
+    /// Bytes with an optional suffix k, m, g, t, p or e (`memparse` of a stripped text).
+    Size {
+        /// The word that stands for "no limit".
+        unlimited: &'static str,
+    },
+    /// Bytes with an optional suffix, and perhaps ` swappiness=N` (0 to 200) after them: so much is to be
+    /// reclaimed now (`memory_reclaim`).
+    Reclaim,
+    /// Nothing: it can only be read.
+    ReadOnly,
+}
+
+/// Which kernel has a control file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// Linux, since this release, and what has changed.
+    Linux(&'static str),
+    /// None: a patch of this date has it, which was not merged.
+    Patch(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Linux(release) => write!(f, "Linux {release}"),
+            Origin::Patch(date) => write!(f, "patch of {date}"),
+        }
+    }
+}
+
+/// A control file: what there is to say of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ControlFile {
+    /// The kernel's name for it; of a file of a cache, the last part.
+    pub name: &'static str,
+    /// What it takes.
+    pub form: Form,
+    /// What its number counts; empty for a plain one.
+    pub unit: &'static str,
+    /// Which kernel has it.
+    pub since: Origin,
+    /// Its value on a new machine, in words.
+    pub default: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+pub(super) const fn from(min: i128) -> Form {
+    Form::Integer { min, max: INT_MAX }
+}
+
+pub(super) const fn within(min: i128, max: i128) -> Form {
+    Form::Integer { min, max }
+}
+
+pub(super) const fn sysfs(min: u64, max: u64) -> Form {
+    Form::Sysfs { min, max }
+}
+
+impl Form {
+    /// The least and the greatest number that it takes; `None`: it takes no single number.
+    pub const fn bounds(self, page_size: PageSize) -> Option<(i128, i128)> {
+        Some(match self {
+            Form::Integer { min, max } => (min, max),
+            Form::Bytes { min_pages } => (page_size.bytes_of(min_pages) as i128, ULONG_MAX),
+            Form::Sysfs { min, max } => (min as i128, max as i128),
+            Form::Debugfs => {
+                let beyond = page_size.bytes_of(page_size.ptrs_per_pte() + 1);
+                (0, beyond as i128 - 1)
+            }
+            Form::Action { max } => (1, max),
+            Form::Signed { min, max } => (min as i128, max as i128),
+            Form::Zones
+            | Form::Policy(_)
+            | Form::Anything
+            | Form::Size { .. }
+            | Form::Reclaim
+            | Form::ReadOnly => return None,
+        })
+    }
+
+    /// A write asks for something to be done now: it makes no sense before anything runs.
+    pub const fn is_action(self) -> bool {
+        matches!(self, Form::Action { .. } | Form::Anything | Form::Reclaim)
+    }
+
+    /// What it takes, to complete "it takes ".
+    pub(crate) fn accepts(self, page_size: PageSize) -> String {
+        match (self, self.bounds(page_size)) {
+            (_, Some((min, max))) if min == max => format!("{min}"),
+            (Form::Sysfs { .. }, Some((min, max))) => {
+                format!("a decimal number from {min} to {max}")
+            }
+            (Form::Debugfs, Some((min, max))) => format!("a number from {min} to {max}"),
+            (Form::Signed { .. }, Some((min, max))) => format!("{min} to {max}"),
+            (_, Some((min, max))) => format!("an integer from {min} to {max}"),
+            (Form::Zones, _) => {
+                format!("up to {MAX_NR_ZONES} integers (DMA DMA32 Normal Movable); 0 is no reserve")
+            }
+            (Form::Policy(policy), _) => policy.listed(),
+            (Form::Size { unlimited }, _) => format!("a size such as 300M, or {unlimited}"),
+            (Form::Reclaim, _) => {
+                String::from("a size such as 64M, and perhaps swappiness=0 to 200")
+            }
+            (Form::ReadOnly, _) => String::from("nothing"),
+            _ => String::from("any text"),
+        }
+    }
+}
+
+/// What a control file is to hold: the meaning of a text that it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// A number.
+    Number(i128),
+    /// Numbers of the first zones, so many of them.
+    Zones([i32; MAX_NR_ZONES], usize),
+    /// A variant of the file's policy.
+    Choice(PolicyChoice),
+    /// Any text.
+    Anything,
+    /// Bytes.
+    Size(u64),
+    /// No limit, by the word for it.
+    Unlimited(&'static str),
+    /// So many bytes are to be reclaimed, at this swappiness if there is one.
+    Reclaim(u64, Option<u32>),
+}
+
+impl Value {
+    /// The number; 0 for what is none.
+    pub(crate) const fn number(self) -> i128 {
+        match self {
+            Value::Number(number) => number,
+            _ => 0,
+        }
+    }
+
+    /// The bytes of a limit or a request; `u64::MAX`: no limit.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Value::Size(bytes) | Value::Reclaim(bytes, _) => bytes,
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// A number of bytes with the largest suffix that leaves a whole number.
+fn write_size(bytes: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    const SUFFIXES: [(&str, u32); 4] = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
+    let whole = |&(_, shift): &(&str, u32)| bytes > 0 && bytes.trailing_zeros() >= shift;
+    let (suffix, shift) = SUFFIXES.into_iter().find(whole).unwrap_or(("", 0));
+    write!(f, "{}{suffix}", bytes >> shift)
+}
+
+/// The text to write, as the kernel takes it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Zones(numbers, count) => {
+                numbers[..*count].iter().enumerate().try_for_each(|(at, number)| {
+                    let blank = if at == 0 { "" } else { " " };
+                    write!(f, "{blank}{number}")
+                })
+            }
+            Value::Choice(choice) => f.write_str(choice.name()),
+            Value::Anything => f.write_str("1"),
+            Value::Size(bytes) => write_size(*bytes, f),
+            Value::Unlimited(word) => f.write_str(word),
+            Value::Reclaim(bytes, swappiness) => {
+                write_size(*bytes, f)?;
+                swappiness.map_or(Ok(()), |value| write!(f, " swappiness={value}"))
+            }
+        }
+    }
+}
+
+/// What a number of a control file is kept in.
+pub(super) trait Field: Copy {
+    fn of_number(number: i128) -> Self;
+    fn number(self) -> i128;
+    /// What the digest has of it.
+    fn bits(self) -> u64;
+}
+
+macro_rules! fields {
+    ($($type:ty: $number:ident => $of:expr;)*) => { $(
+        impl Field for $type {
+            fn of_number($number: i128) -> $type {
+                $of
+            }
+            fn number(self) -> i128 {
+                self.into()
+            }
+            fn bits(self) -> u64 {
+                i128::from(self) as u64
+            }
+        }
+    )* };
+}
+
+fields! {
+    bool: number => number != 0;
+    i32: number => number.clamp(INT_MIN, INT_MAX) as i32;
+    u32: number => number.clamp(0, u32::MAX.into()) as u32;
+    u64: number => number.clamp(0, ULONG_MAX) as u64;
+}
+
+impl Sysctl {
+    /// The control file of this name.
+    pub fn find(name: &str) -> Option<Sysctl> {
+        Sysctl::ALL.iter().copied().find(|sysctl| sysctl.name() == name)
+    }
+}

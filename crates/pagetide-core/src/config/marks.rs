@@ -1,0 +1,184 @@
+//! What the watermarks are computed from, and the marks that are set one by one.
+//!
+//! Linux: the variables behind `min_free_kbytes` and its neighbours (mm/page_alloc.c), and
+//! `calculate_min_free_kbytes`. What is computed from them is in [`crate::watermark`].
+//!
+//! Invariant: the three separate marks never decrease from min to high.
+
+use super::{PcpPolicy, WatermarkPolicy};
+use crate::digest::Digest;
+use crate::units::{int_sqrt, MAX_NR_ZONES};
+
+/// The three sysctls of [`WatermarkPolicy::Apart`], in kB for the whole machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WmarkKbytes {
+    /// `vm.wmark_min_kbytes`
+    pub min: u64,
+    /// `vm.wmark_low_kbytes`, at least min.
+    pub low: u64,
+    /// `vm.wmark_high_kbytes`, at least low.
+    pub high: u64,
+}
+
+impl WmarkKbytes {
+    /// What the three are while only `vm.min_free_kbytes` is set. None is more than can be written
+    /// to its knob, an `int`.
+    pub const fn derived(min_free_kbytes: u64) -> WmarkKbytes {
+        const fn at_most_int(kbytes: u64) -> u64 {
+            if kbytes > i32::MAX as u64 {
+                i32::MAX as u64
+            } else {
+                kbytes
+            }
+        }
+        let min = at_most_int(min_free_kbytes);
+        WmarkKbytes { min, low: at_most_int(min + min / 4), high: at_most_int(min + min / 2) }
+    }
+
+    /// Whether min <= low <= high.
+    pub const fn is_ordered(&self) -> bool {
+        self.min <= self.low && self.low <= self.high
+    }
+}
+
+/// What the marks are computed from: the sysctls of that name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WatermarkInputs {
+    /// Reserve of the whole machine in kB, the basis of all min marks.
+    pub min_free_kbytes: u64,
+    /// What an administrator wrote to it, if anything; a smaller default does not replace it.
+    pub user_min_free_kbytes: Option<u64>,
+    /// Distance of low from min and of high from low, in 1/10000 of the zone (10).
+    pub watermark_scale_factor: u32,
+    /// Largest boost in 1/10000 of the high mark (15000); 0 turns boosting off.
+    pub watermark_boost_factor: u32,
+    /// Out of tree (Rik van Riel, 2011): kB by which low and high are raised (0).
+    pub extra_free_kbytes: u64,
+    /// The three separate marks, once one of them was written.
+    pub wmark_kbytes: Option<WmarkKbytes>,
+    /// Zone i is protected from requests that could use higher zones by their size divided by
+    /// this; 0 is no protection.
+    pub lowmem_reserve_ratio: [u32; MAX_NR_ZONES],
+    /// Upper clamp of the default `min_free_kbytes`, in kB.
+    pub min_free_kbytes_max: u64,
+    /// How low and high follow.
+    pub policy: WatermarkPolicy,
+    /// How the per-CPU sets are sized, which follows from the marks.
+    pub pcp: PcpPolicy,
+}
+
+/// Upper clamp of the default `min_free_kbytes` since Linux 5.8, in kB.
+pub const MIN_FREE_KBYTES_MAX: u64 = 262_144;
+/// The same before 5.8, in kB.
+pub const MIN_FREE_KBYTES_MAX_OLD: u64 = 65_536;
+/// Lower clamp, in kB.
+pub const MIN_FREE_KBYTES_MIN: u64 = 128;
+
+impl Default for WatermarkInputs {
+    fn default() -> Self {
+        WatermarkInputs {
+            min_free_kbytes: 1024,
+            user_min_free_kbytes: None,
+            watermark_scale_factor: 10,
+            watermark_boost_factor: 15_000,
+            extra_free_kbytes: 0,
+            wmark_kbytes: None,
+            lowmem_reserve_ratio: [256, 256, 32, 0],
+            min_free_kbytes_max: MIN_FREE_KBYTES_MAX,
+            policy: WatermarkPolicy::ScaleFactor,
+            pcp: PcpPolicy::Linux61,
+        }
+    }
+}
+
+impl WatermarkInputs {
+    /// Mixes the inputs into a machine's digest.
+    pub(crate) fn digest(&self, digest: &mut Digest) {
+        let WatermarkInputs {
+            min_free_kbytes,
+            user_min_free_kbytes,
+            watermark_scale_factor,
+            watermark_boost_factor,
+            extra_free_kbytes,
+            wmark_kbytes,
+            lowmem_reserve_ratio,
+            min_free_kbytes_max,
+            policy,
+            pcp,
+        } = self;
+        digest.write_all(&[
+            *min_free_kbytes,
+            u64::from(*watermark_scale_factor),
+            u64::from(*watermark_boost_factor),
+            *extra_free_kbytes,
+            *min_free_kbytes_max,
+            *policy as u64,
+            *pcp as u64,
+        ]);
+        digest.write_option(*user_min_free_kbytes);
+        match wmark_kbytes {
+            Some(WmarkKbytes { min, low, high }) => digest.write_all(&[1, *min, *low, *high]),
+            None => digest.write_u64(0),
+        }
+        for ratio in lowmem_reserve_ratio {
+            digest.write_u64(u64::from(*ratio));
+        }
+    }
+
+    /// Recomputes `min_free_kbytes` for a machine with that much memory for kernel buffers
+    /// (Linux `calculate_min_free_kbytes`). A larger value written by the user stays.
+    pub fn calculate_min_free_kbytes(&mut self, lowmem_kbytes: u64) {
+        let default = min_free_kbytes_unclamped(lowmem_kbytes);
+        self.min_free_kbytes = match self.user_min_free_kbytes {
+            Some(user) if user >= default => user,
+            Some(_) | None => default
+                .clamp(MIN_FREE_KBYTES_MIN, self.min_free_kbytes_max.max(MIN_FREE_KBYTES_MIN)),
+        };
+    }
+
+    /// The three marks in kB under [`WatermarkPolicy::Apart`].
+    pub fn wmark_kbytes(&self) -> WmarkKbytes {
+        self.wmark_kbytes.unwrap_or(WmarkKbytes::derived(self.min_free_kbytes))
+    }
+
+    /// Writes `vm.min_free_kbytes`: under [`WatermarkPolicy::Apart`] all three marks follow again.
+    pub const fn write_min_free_kbytes(&mut self, kbytes: u64) {
+        self.min_free_kbytes = kbytes;
+        self.user_min_free_kbytes = Some(kbytes);
+        self.wmark_kbytes = None;
+    }
+
+    /// Writes one or more of the three separate marks; `min_free_kbytes` follows min.
+    /// Says whether the write was accepted: min <= low <= high must hold, else nothing changes.
+    #[must_use]
+    pub const fn write_wmark_kbytes(&mut self, marks: WmarkKbytes) -> bool {
+        if !marks.is_ordered() {
+            return false;
+        }
+        self.min_free_kbytes = marks.min;
+        self.user_min_free_kbytes = Some(marks.min);
+        self.wmark_kbytes = Some(marks);
+        true
+    }
+}
+
+const fn min_free_kbytes_unclamped(lowmem_kbytes: u64) -> u64 {
+    int_sqrt(lowmem_kbytes.saturating_mul(16))
+}
+
+/// Default `min_free_kbytes` of a machine with that much memory for kernel buffers (kB), clamped
+/// to 128 and `max` ([`MIN_FREE_KBYTES_MAX`] or [`MIN_FREE_KBYTES_MAX_OLD`]).
+///
+/// ```
+/// use pagetide_core::watermark::{default_min_free_kbytes, MIN_FREE_KBYTES_MAX};
+/// assert_eq!(default_min_free_kbytes(2_067_844, MIN_FREE_KBYTES_MAX), 5752);
+/// ```
+pub const fn default_min_free_kbytes(lowmem_kbytes: u64, max: u64) -> u64 {
+    let default = min_free_kbytes_unclamped(lowmem_kbytes);
+    let default = if default > max { max } else { default };
+    if default < MIN_FREE_KBYTES_MIN {
+        MIN_FREE_KBYTES_MIN
+    } else {
+        default
+    }
+}

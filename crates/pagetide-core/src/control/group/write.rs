@@ -1,0 +1,294 @@
+//! What a write to a group's control file does, and the reclaim that it may have to wait for.
+//!
+//! Linux: the `_write` functions of mm/memcontrol.c (6.1). A write that finds more in use than it allows
+//! reclaims, which takes time: [`Manager::write_group_control`] then gives a [`GroupWrite`] to be stepped
+//! as a [`Call`](crate::call::Call).
+//!
+//! Invariant: a refused write changes nothing.
+
+use super::{GroupControl, GroupControlWrite};
+use crate::charge::MAX_RECLAIM_RETRIES;
+use crate::config::{ShrinkPriorityPolicy, Value};
+use crate::control::error::{ControlError, Errno};
+use crate::ctx::Ctx;
+use crate::effect::{Effects, Sleep, Step, Throttle};
+use crate::gfp::Gfp;
+use crate::manager::Manager;
+use crate::memcg::{MemoryEvent, Position, ROOT};
+use crate::outcome::Outcome;
+use crate::owners::Owners;
+use crate::page_counter::UNLIMITED;
+use crate::reclaim::direct::DirectReclaim;
+use crate::reclaim::shrink_node::TICK;
+use crate::units::MemcgId;
+use alloc::string::ToString;
+
+/// What a write has asked for that reclaim must still bring about.
+#[derive(Clone, Debug)]
+pub struct GroupWrite {
+    memcg: Position,
+    kind: Kind,
+    reclaim: Option<DirectReclaim>,
+    retries_left: u32,
+    drained: bool,
+    /// Pages reclaimed so far.
+    nr_reclaimed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// `memory.max`: the limit holds already; reclaim, then kill.
+    Max,
+    /// `memory.high`: reclaim as long as it helps.
+    High,
+    /// `memory.limit_in_bytes`: the limit takes effect once it is met.
+    Limit(u64),
+    /// `memory.reclaim`: so many pages.
+    Reclaim { pages: u64, swappiness: Option<u32> },
+    /// `memory.force_empty`: everything.
+    ForceEmpty,
+}
+
+impl<O: Owners> Manager<O> {
+    /// Writes a text to a control file of a group. If more is in use than the text allows, the caller
+    /// gets what is left to do.
+    ///
+    /// # Errors
+    /// ENOENT if there is no such group or file, EACCES if it can only be read, EINVAL or ERANGE for a
+    /// text that it does not take. Nothing has changed then.
+    pub fn write_group_control(
+        &mut self,
+        memcg: MemcgId,
+        name: &str,
+        text: &str,
+    ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
+        self.check_group(memcg, name, "write")?;
+        self.apply_group_write(memcg, GroupControlWrite::read(name, text)?)
+    }
+
+    /// [`Manager::write_group_control`] of what a text stands for.
+    ///
+    /// # Errors
+    /// ENOENT if there is no such group or the root has no such file, EINVAL or EBUSY for a value that the
+    /// group or a policy does not allow. Nothing has changed then.
+    pub fn apply_group_write(
+        &mut self,
+        memcg: MemcgId,
+        write: GroupControlWrite,
+    ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
+        self.check_group_control(memcg, write.control)?;
+        let write = self.begin_group_write(memcg, write)?;
+        Ok((write, self.hand_out()))
+    }
+
+    /// A limit in pages, rounded down.
+    fn pages_of(&self, value: Value) -> u64 {
+        let page_size = self.mem.page_size;
+        match page_size.pages_in(value.bytes()) {
+            pages if pages < page_size.counter_max() => pages,
+            _ => UNLIMITED,
+        }
+    }
+
+    fn begin_group_write(
+        &mut self,
+        memcg: MemcgId,
+        write: GroupControlWrite,
+    ) -> Result<Option<GroupWrite>, ControlError> {
+        let GroupControlWrite { control, value } = write;
+        let refuse = |errno, what| Err(control.refuse(errno, &value.to_string(), what));
+        let (pages, number) = (self.pages_of(value), value.number());
+        let group = &mut self.memcgs[memcg.idx()];
+        let kind = match control {
+            GroupControl::Min => {
+                let low = group.memory.low;
+                self.set_protection(memcg, pages, low);
+                return Ok(None);
+            }
+            GroupControl::Low => {
+                let min = group.memory.min;
+                self.set_protection(memcg, min, pages);
+                return Ok(None);
+            }
+            GroupControl::High => {
+                group.memory.high = pages;
+                Kind::High
+            }
+            GroupControl::Max => {
+                group.memory.max = pages;
+                Kind::Max
+            }
+            GroupControl::SwapMax => {
+                group.swap.max = pages;
+                return Ok(None);
+            }
+            GroupControl::LimitInBytes | GroupControl::KmemLimitInBytes if memcg == ROOT => {
+                return refuse(Errno::Einval, "is no limit of the root");
+            }
+            GroupControl::LimitInBytes => Kind::Limit(pages),
+            GroupControl::KmemLimitInBytes if group.kmem.usage > pages => {
+                return refuse(Errno::Ebusy, "is less than is in use");
+            }
+            GroupControl::KmemLimitInBytes => {
+                group.kmem.max = pages;
+                return Ok(None);
+            }
+            GroupControl::SoftLimitInBytes => {
+                group.soft_limit = pages;
+                if pages != UNLIMITED {
+                    self.use_soft_limits();
+                }
+                return Ok(None);
+            }
+            GroupControl::Swappiness => {
+                let value = number as u32;
+                if memcg == ROOT {
+                    self.config.swappiness = value;
+                } else {
+                    group.swappiness = Some(value);
+                }
+                return Ok(None);
+            }
+            GroupControl::GlobalShrinkPriority => {
+                if number < 0 && self.config.shrink_priority != ShrinkPriorityPolicy::Posted {
+                    return refuse(Errno::Einval, "is out of range");
+                }
+                group.shrink_priority = number as i8;
+                return Ok(None);
+            }
+            GroupControl::Reclaim => {
+                let swappiness = match value {
+                    Value::Reclaim(_, swappiness) => swappiness,
+                    _ => None,
+                };
+                Kind::Reclaim { pages: self.mem.page_size.pages_in(value.bytes()), swappiness }
+            }
+            GroupControl::ForceEmpty if memcg == ROOT => {
+                return refuse(Errno::Einval, "does not empty the root");
+            }
+            GroupControl::ForceEmpty => Kind::ForceEmpty,
+        };
+        let write = GroupWrite {
+            memcg: self.position_of(memcg),
+            kind,
+            reclaim: None,
+            retries_left: MAX_RECLAIM_RETRIES,
+            drained: false,
+            nr_reclaimed: 0,
+        };
+        Ok(self.group_write_is_due(&write, memcg).then_some(write))
+    }
+
+    /// Whether there is something to reclaim for a write, or a limit to be set.
+    fn group_write_is_due(&mut self, write: &GroupWrite, memcg: MemcgId) -> bool {
+        let counter = &mut self.memcgs[memcg.idx()].memory;
+        match write.kind {
+            Kind::Max => counter.usage > counter.max,
+            Kind::High => counter.usage > counter.high,
+            Kind::Limit(pages) => {
+                // Raising it, or lowering it to what is free, needs nothing.
+                if counter.usage <= pages {
+                    counter.max = pages;
+                }
+                counter.usage > pages
+            }
+            Kind::Reclaim { pages, .. } => write.nr_reclaimed < pages,
+            Kind::ForceEmpty => counter.usage > 0,
+        }
+    }
+
+    /// One bounded step of a write that reclaims.
+    pub(crate) fn group_write_step(&mut self, write: &mut GroupWrite, ctx: &Ctx) -> Step<Outcome> {
+        let Some(memcg) = self.at_position(write.memcg) else {
+            return Step::Done(Outcome::Refused(Errno::Enoent));
+        };
+        if let Some(reclaim) = &mut write.reclaim {
+            let swappiness = match write.kind {
+                Kind::Reclaim { swappiness, .. } => swappiness,
+                _ => None,
+            };
+            let step = self.with_swappiness(memcg, swappiness, |machine| {
+                machine.direct_reclaim_step(reclaim, ctx)
+            });
+            match step {
+                Step::Continue => return Step::Continue,
+                Step::Wait(wait) => return Step::Wait(wait),
+                Step::Done(reclaimed) => {
+                    write.reclaim = None;
+                    write.nr_reclaimed += reclaimed;
+                    if reclaimed == 0 {
+                        if let Some(step) = self.group_write_in_vain(write, memcg, ctx) {
+                            return step;
+                        }
+                    }
+                }
+            }
+        }
+        if !self.group_write_is_due(write, memcg) {
+            return Step::Done(Outcome::Minor);
+        }
+        if !core::mem::replace(&mut write.drained, true) {
+            self.drain_all_stock(memcg);
+            self.lru_add_drain_all();
+            return Step::Continue;
+        }
+        let counter = &self.memcgs[memcg.idx()].memory;
+        let nr = match write.kind {
+            Kind::Max => counter.usage - counter.max,
+            Kind::High => counter.usage - counter.high,
+            Kind::Limit(_) | Kind::ForceEmpty => 1,
+            Kind::Reclaim { pages, .. } => pages - write.nr_reclaimed,
+        };
+        write.reclaim = Some(DirectReclaim::of_group(write.memcg, nr, Gfp::KERNEL));
+        Step::Continue
+    }
+
+    /// Reclaim has given nothing. `Some`: what becomes of the write.
+    fn group_write_in_vain(
+        &mut self,
+        write: &mut GroupWrite,
+        memcg: MemcgId,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        if let Kind::Limit(_) = write.kind {
+            return Some(Step::Done(Outcome::Refused(Errno::Ebusy)));
+        }
+        if write.retries_left > 0 {
+            write.retries_left -= 1;
+            return None;
+        }
+        match write.kind {
+            Kind::High | Kind::ForceEmpty => Some(Step::Done(Outcome::Minor)),
+            Kind::Reclaim { .. } => Some(Step::Done(Outcome::Refused(Errno::Eagain))),
+            Kind::Limit(_) => None,
+            Kind::Max => {
+                self.memory_event(memcg, MemoryEvent::Oom);
+                if !O::out_of_memory(self, memcg, ctx.asker) {
+                    return Some(Step::Done(Outcome::Minor));
+                }
+                Some(Step::Wait(Sleep::throttled(ctx.node, Throttle::NoProgress, TICK)))
+            }
+        }
+    }
+
+    /// Does something while a group and those below it have another swappiness.
+    fn with_swappiness<T>(
+        &mut self,
+        memcg: MemcgId,
+        swappiness: Option<u32>,
+        work: impl FnOnce(&mut Manager<O>) -> T,
+    ) -> T {
+        let Some(swappiness) = swappiness else { return work(self) };
+        let mut before = alloc::vec::Vec::new();
+        let mut at = Some(memcg);
+        while let Some(id) = at {
+            before.push((id, self.memcgs[id.idx()].swappiness.replace(swappiness)));
+            at = self.next_memcg(memcg, id);
+        }
+        let result = work(self);
+        for (id, swappiness) in before {
+            self.memcgs[id.idx()].swappiness = swappiness;
+        }
+        result
+    }
+}
