@@ -1,10 +1,10 @@
 //! The tunables, under their sysctl names, with Linux 6.1's defaults, and the policies.
 //!
-//! Control files parse into these ([`crate::control`]). What a policy makes a kernel do is asked of the
-//! era of a machine (`era.rs`), not of the policy.
+//! Control files parse into these ([`crate::control`]). Code asks the era of the machine for the
+//! behaviour of a policy (`era.rs`), not the policy itself.
 //!
-//! The first variant of each policy is the default: Linux 6.1, where that has the thing at all. Where
-//! variants have numbers, these are what the digest of a machine has always held of them.
+//! The first variant of each policy is the default: Linux 6.1's behaviour, if Linux 6.1 has such a
+//! mechanism. Numbers of variants are part of a machine's digest and must not change.
 
 use crate::page_size::PageSize;
 use crate::watermark::WatermarkInputs;

@@ -2,16 +2,16 @@
 //!
 //! Linux: the `vm_table` of kernel/sysctl.c and the handlers it names (mm/page_alloc.c,
 //! mm/page-writeback.c, mm/compaction.c, fs/drop_caches.c), `fault_around_bytes` (mm/memory.c,
-//! debugfs), `read_ahead_kb` (block/blk-sysfs.c, one for all disks here) and the files of
-//! transparent huge pages (mm/huge_memory.c, mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are
-//! Satoru Moriya's patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. The files of caches
-//! have a cache in their names (control/cache.rs). Policies,
-//! which the kernel does not have, are set by name next to them ([`Manager::set_policy`]).
+//! debugfs), `read_ahead_kb` (block/blk-sysfs.c, one for all disks here) and the files of transparent
+//! huge pages (mm/huge_memory.c, mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are Satoru
+//! Moriya's patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. The files of caches have a
+//! cache in their names (control/cache.rs). Policies are set by name with [`Manager::set_policy`]; the
+//! kernel has no such files.
 //!
 //! Differences from Linux, all of them stricter: control/parse.rs names two in reading numbers;
 //! `vm.page-cluster` is at most 31, which later kernels check and 6.1 does not;
-//! `vm.lowmem_reserve_ratio` reports a bad number and takes nothing then, where Linux keeps what
-//! came before it and reports success.
+//! `vm.lowmem_reserve_ratio` reports a bad number and changes nothing, where Linux keeps the numbers
+//! before it and reports success.
 //!
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 

@@ -1,9 +1,9 @@
 //! The control files of a group: text written to `memory.max` and its neighbours.
 //!
 //! Linux: mm/memcontrol.c (6.1), `memory_files` (cgroup version 2) and `mem_cgroup_legacy_files`
-//! (version 1); `memory.global_shrink_priority` is Hui Zhu's patch of December 2019. A write that finds
-//! more in use than it allows reclaims, which takes time: [`Manager::write_group_control`] then gives
-//! a [`GroupWrite`] to be stepped as a [`Call`](crate::call::Call).
+//! (version 1); `memory.global_shrink_priority` is Hui Zhu's patch of December 2019. If a group uses
+//! more than the written limit, the write reclaims, which takes time: [`Manager::write_group_control`]
+//! then gives a [`GroupWrite`] to be stepped as a [`Call`](crate::call::Call).
 //!
 //! Differences from Linux, all stricter: a size without digits is refused, where Linux reads 0; a
 //! negative shrink priority is refused unless the policy is `posted`.

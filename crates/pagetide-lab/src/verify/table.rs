@@ -421,8 +421,8 @@ note: no tracepoints
         );
         assert_eq!(
             note(vec![of("a"), of("b")]),
-            "only Linux has phase w.q (2 variants), pswpin (2 phases), 2 of the metrics that \
-             nobody judges"
+            "only Linux has phase w.q (2 variants), pswpin (2 phases), 2 metrics that are \
+             not judged"
         );
     }
 
