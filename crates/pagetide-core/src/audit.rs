@@ -1,8 +1,8 @@
 //! The audit: every cross-structure invariant, checked in one walk over all state.
 //!
-//! Linux: `VM_BUG_ON`, page_owner, and what `CONFIG_DEBUG_VM` leaves out. Tests call it after
-//! every step. It costs time in proportion to the machine and allocates; nothing else may depend
-//! on it.
+//! Linux: `VM_BUG_ON`, page_owner, and checks that `CONFIG_DEBUG_VM` does not have. Tests call it after
+//! every step. It allocates and takes time in proportion to the machine; no other code may depend on
+//! it.
 
 mod groups;
 mod held;

@@ -1,7 +1,7 @@
 //! Ids that name nothing, as an error value.
 //!
-//! Linux: EBADF, ESRCH, EFAULT, EINVAL, one for each kind of caller. Ids are indices into tables; who gives
-//! a wrong one is told which, and nothing has changed.
+//! Linux: EBADF, ESRCH, EFAULT, EINVAL, one for each kind of caller. Ids are indices into tables; a
+//! call with a wrong id gets an error that names the id, and changes nothing.
 //!
 //! Invariant: no public function of a manager indexes a table with an id that it did not check.
 

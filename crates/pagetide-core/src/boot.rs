@@ -1,10 +1,11 @@
-//! Bringing up memory: lays out nodes and zones, frees what is managed, holds what is not free.
+//! Bringing up memory: lays out nodes and zones, frees the managed pages, and holds the pages that are
+//! not free.
 //!
-//! Linux: `free_area_init`, `memblock_free_all` (mm/page_alloc.c, mm/memblock.c, 6.1) and
-//! everything the kernel allocates before the first program runs.
+//! Linux: `free_area_init`, `memblock_free_all` (mm/page_alloc.c, mm/memblock.c, 6.1) and all
+//! allocations of the kernel before the first program runs.
 //!
-//! Invariant: after [`Memory::new`] each zone has exactly `free` pages on its buddy lists, in
-//! ascending order of address, and none anywhere else. What the kernel holds is at the low end, in
+//! Invariant: after [`Memory::new`] each zone has exactly `free` pages on its buddy lists, in ascending
+//! order of address, and none anywhere else. The pages that the kernel holds are at the low end, in
 //! unmovable pageblocks, unless the free lists themselves are known ([`free_lists`]).
 
 pub mod free_lists;

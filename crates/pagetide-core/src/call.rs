@@ -1,11 +1,11 @@
-//! What is asked of the memory manager, as resumable state: memory of the kernel's, objects, a write to a
-//! control file, and what the owners of pages ask for (a process: a fault, a read(), a write()).
+//! Requests to the memory manager as resumable state: kernel memory, objects, a write to a control
+//! file, and the requests of the owners of pages (a process asks for a fault, a read(), a write()).
 //!
-//! Linux runs these on the task's stack and sleeps in the middle. Here the middle is a value: a
-//! [`Call`] is stepped until done, and every step does a bounded amount of work, so a world may
-//! stop, sleep or switch between any two. A page allocation that has to reclaim, for the machine or for
-//! a group's limit, is part of the call's state, and so is what its task owes for being above
-//! `memory.high`.
+//! Linux runs these on the task's stack and sleeps in the middle. Here the state in the middle is a
+//! value: a [`Call`] is stepped until it is done. Every step does a bounded amount of work, so a world
+//! may stop, sleep or switch between any two steps. A page allocation that has to reclaim, for the
+//! machine or for a group's limit, is part of the call's state, and so is the reclaim that its task
+//! owes for being above `memory.high`.
 
 use crate::bad_id::BadId;
 use crate::compaction::CompactMemory;

@@ -1,11 +1,11 @@
-//! Charging pages to groups: stocks, limits, and what a task does that meets one.
+//! Charging pages to groups: stocks, limits, and the steps of a task that meets a limit.
 //!
-//! Linux: mm/memcontrol.c `try_charge_memcg`, `consume_stock`, `refill_stock`, `drain_all_stock`
-//! (6.1). A charge takes 64 pages at a time and leaves what it does not need in the CPU's stock. When
-//! a limit is met the task reclaims from the group that has it, has the stocks drained, tries
-//! again up to 16 times, and in the end somebody of the group is killed.
+//! Linux: mm/memcontrol.c `try_charge_memcg`, `consume_stock`, `refill_stock`, `drain_all_stock` (6.1).
+//! A charge takes 64 pages at a time and leaves the pages that it does not need in the CPU's stock.
+//! When a limit is met the task reclaims from the group that has it, has the stocks drained, and tries
+//! again up to 16 times. In the end the OOM killer chooses a task of the group.
 //!
-//! Pages are asked for, with their charge, in `page_request`.
+//! `page_request` allocates pages together with their charge.
 //!
 //! Invariant: a stock's pages are charged to its group's counters and to no page.
 

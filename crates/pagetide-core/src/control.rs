@@ -12,8 +12,8 @@
 //!
 //! Differences from Linux, all of them stricter: control/parse.rs names two in reading numbers;
 //! `vm.page-cluster` is at most 31, which later kernels check and 6.1 does not;
-//! `vm.lowmem_reserve_ratio` reports a bad number and takes nothing then, where Linux keeps what
-//! came before it and reports success.
+//! `vm.lowmem_reserve_ratio` reports a bad number and changes nothing, where Linux keeps the numbers
+//! before it and reports success.
 //!
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 

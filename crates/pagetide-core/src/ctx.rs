@@ -1,7 +1,7 @@
-//! Who asks, where and when: what every step of a request carries.
+//! The context of a step: its task, CPU, node and time.
 //!
-//! Linux: `current`, `smp_processor_id()`, `numa_node_id()`, `jiffies`. Here nothing is ambient; a step is
-//! told.
+//! Linux: `current`, `smp_processor_id()`, `numa_node_id()`, `jiffies`. Here these are arguments of
+//! every step.
 
 use crate::units::{Asker, Cpu, MemcgId, Nanos, NodeId};
 

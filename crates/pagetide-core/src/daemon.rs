@@ -1,9 +1,10 @@
-//! The daemons: who works for nobody in particular, and the one door to them.
+//! The daemons: work that no task asks for, and the one function that steps them.
 //!
-//! Linux: the kernel threads kswapd, kcompactd, khugepaged, the writeback thread and a workqueue's. A world
-//! runs them as it runs tasks: it steps a daemon that is awake until that rests ([`Rest`]), and again when the
-//! rest is over or somebody has woken it ([`Token::Daemon`]). Two of them work for what the owners of pages
-//! have, files and huge pages; their work is the owners' ([`Owners::daemon_step`]).
+//! Linux: the kernel threads kswapd, kcompactd, khugepaged, the writeback thread and a workqueue's. A
+//! world runs them as it runs tasks: it steps a daemon that is awake until the daemon rests ([`Rest`]),
+//! and again when the rest is over or an effect has woken the daemon ([`Token::Daemon`]). Two of them
+//! work on files and huge pages, which the owners of pages know; the owners do that work
+//! ([`Owners::daemon_step`]).
 //!
 //! Invariant: a daemon that rests is woken by the token of its own, one that sleeps in the middle of its work
 //! by the token of that sleep.

@@ -1,8 +1,8 @@
 //! A running hash of state, for determinism tests.
 //!
-//! Linux has no such thing. Every value is mixed in as a `u64`, so the result depends neither on
-//! the width of `usize` nor on byte order. The mix is FNV-1a's multiply with a rotation in front,
-//! a whole word at a time; it is not meant to resist anybody.
+//! Linux has no such thing. Every value is mixed in as a `u64`, so the result depends neither on the
+//! width of `usize` nor on byte order. The mix is FNV-1a's multiply with a rotation in front, a whole
+//! word at a time; it is no protection against deliberate collisions.
 //!
 //! Invariant: the same values in the same order give the same digest, in any version of this
 //! crate that does not say otherwise in its change log.

@@ -1,11 +1,11 @@
-//! What the core asks of its world: I/O, copies, wake-ups, kills.
+//! The effects that a world carries out for the core: I/O, copies, wake-ups, kills.
 //!
-//! The core never performs any of it. Every call that may produce effects hands back [`Effects`], which
-//! borrows the machine: nothing else can be asked of it until they are drained. Undrained effects that are
-//! dropped are lost, and the next call that has effects to give panics: not the drop itself, which may be a
-//! part of unwinding.
+//! The core never performs them. Every function that may produce effects returns [`Effects`], which
+//! borrows the machine: the machine accepts no other call until they are drained. Undrained effects
+//! that are dropped are lost, and the next function that returns effects panics. The drop itself does
+//! not panic, because it may be a part of unwinding.
 //!
-//! Whoever sleeps, a call or a daemon, sleeps on a [`Token`]; [`Effect::Wake`] of that token ends the sleep.
+//! A call or a daemon that sleeps waits for a [`Token`]; [`Effect::Wake`] of that token ends the sleep.
 //!
 //! Invariant: between two calls no effect is waiting.
 

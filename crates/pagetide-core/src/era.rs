@@ -1,13 +1,13 @@
-//! What other kernels do otherwise: one answer for each place in today's code that asks.
+//! The differences of other kernels from Linux 6.1: one field for each place in today's code that asks.
 //!
-//! Linux has no such thing. A policy ([`crate::config`]) names a kernel; an era says what that kernel
-//! does. Today's files ask the era, never the policy. A whole other algorithm is a function in a file of
-//! its own: `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37,old_balance}.rs`, `slowpath/old.rs`,
-//! `compaction/compaction_4_5.rs`.
+//! Linux has no such thing. A policy ([`crate::config`]) names a kernel; an era lists the differences
+//! of that kernel. Today's files ask the era, never the policy. An algorithm that differs as a whole is
+//! a function in a file of its own: `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37,old_balance}.rs`,
+//! `slowpath/old.rs`, `compaction/compaction_4_5.rs`.
 //!
-//! Every field says what is *not* so in Linux 6.1: of Linux 6.1 each is false, or the first of its kind.
-//! "4.5" and the like stand for the kernel that the policy describes; where the release of the change is
-//! known, it is named.
+//! Every field names a behaviour that Linux 6.1 does *not* have: for Linux 6.1 each is false, or the
+//! first of its variants. "4.5" and the like stand for the kernel that the policy describes; where the
+//! release of the change is known, it is named.
 //!
 //! Invariant: a machine's era is [`Era::of`] its configuration. It is computed when the machine is made
 //! and when a policy is set; the audit compares.

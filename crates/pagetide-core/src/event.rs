@@ -1,12 +1,12 @@
-//! Events: what reclaim does, one by one, for whoever wants to know why.
+//! Events: the single steps of reclaim, for a user who wants to know why a counter changed.
 //!
 //! Linux: include/trace/events/vmscan.h and oom.h. An event has its tracepoint's name, and its fields
 //! their names. A tracepoint of the kernel does not say which group it is about; here `memcg` does.
-//! What differs besides is in docs/events.md.
+//! docs/events.md lists the other differences.
 //!
 //! The log is off unless [`Manager::record_events`] turns it on; then it grows until
-//! [`Manager::take_events`] empties it, which a world does after each step, for an event says neither
-//! when it was nor who did it.
+//! [`Manager::take_events`] empties it, which a world does after each step: an event has neither its
+//! time nor its thread, and the world adds both.
 //!
 //! Invariant: nothing in the core reads the log, so recording changes no decision and no digest. While
 //! it is off, an event costs one branch.

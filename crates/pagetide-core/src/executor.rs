@@ -1,12 +1,12 @@
 //! One executor of the protocol between the manager and its world.
 //!
-//! Linux has no such thing: its tasks run. Here a call and the daemons are stepped until each of them is
-//! done, rests or sleeps, and what a step asks for is carried out by a [`World`]: a clock, stores and bytes.
-//! Benches, test worlds and embedders share it; the simulator has a scheduler instead, as it has many tasks
-//! and CPUs that compete.
+//! Linux has no such thing: its tasks run. Here a call and the daemons are stepped until each of them
+//! is done, rests or sleeps, and the effects of a step are carried out by a [`World`]: a clock, stores
+//! and bytes. Benches, test worlds and embedders share it. The simulator has a scheduler instead,
+//! because its tasks compete for CPUs.
 //!
-//! One call is run at a time. While it runs every daemon that is awake makes a step for each of the call's,
-//! as if it ran beside it; while it sleeps the daemons go on alone.
+//! One call is run at a time. While it runs every daemon that is awake makes a step for each of the
+//! call's, as if it ran beside it; while the call sleeps the daemons go on alone.
 //!
 //! Invariant: between two calls of the executor's functions no effect is waiting to be carried out.
 

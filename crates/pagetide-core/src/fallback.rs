@@ -1,4 +1,4 @@
-//! Pageblocks: what happens when a kind of page has no free memory of its own.
+//! Pageblocks: allocation when a migrate type has no free block of its own.
 //!
 //! Linux: `__rmqueue`, `__rmqueue_fallback`, `steal_suitable_fallback`, `boost_watermark`,
 //! `reserve_highatomic_pageblock`, `unreserve_highatomic_pageblock` (mm/page_alloc.c, 6.1).

@@ -1,8 +1,8 @@
-//! What a request may do to get memory: request flags, reserve rights, migrate types.
+//! The rights of a request: request flags, access to reserves, migrate types.
 //!
 //! Linux: `gfp_t`, `ALLOC_*` and `enum migratetype` (include/linux/gfp_types.h, mm/internal.h,
-//! include/linux/mmzone.h, 6.1). [`Gfp`] is what the caller says about itself; [`AllocFlags`] is
-//! what the allocator makes of it for one attempt; [`MigrateType`] says which pageblocks suit.
+//! include/linux/mmzone.h, 6.1). The caller passes a [`Gfp`]; the allocator derives [`AllocFlags`] from
+//! it for one attempt; [`MigrateType`] names the pageblocks that suit.
 //!
 //! Invariant: which zones and which pageblocks a request may use follows from its [`Gfp`] alone.
 //! A combination of zone bits that Linux forbids gets the lowest zone named.

@@ -1,9 +1,9 @@
 //! Huge pages as the ground floor knows them: one entry on a list, 512 frames, and how they are split.
 //!
-//! Linux: `split_huge_page` (mm/huge_memory.c, 6.1). A huge page is a block of [`HPAGE_PMD_NR`] frames. Its
-//! first descriptor stands for all of it: it is on one LRU list as one entry, has the group, the owner and
-//! the flags. The others are behind it ([`Place::HugeTail`]) and empty. `mapcount` is 1: its 512 entries
-//! are one of the second level.
+//! Linux: `split_huge_page` (mm/huge_memory.c, 6.1). A huge page is a block of [`HPAGE_PMD_NR`] frames.
+//! Its first descriptor stands for all of it: it is on one LRU list as one entry, has the group, the
+//! owner and the flags. The other descriptors follow it ([`Place::HugeTail`]) and are empty. `mapcount`
+//! is 1: its 512 entries stand for one entry of the second level.
 //!
 //! Invariant: the first page of a huge page is `HEAD` and `ANON`, aligned, of order 9, mapped once at an
 //! `index` that is a multiple of 512 (or pinned, and mapped no more), and on an LRU list, in a batch, or isolated; the 511 behind it are

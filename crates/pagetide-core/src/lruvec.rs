@@ -1,9 +1,9 @@
 //! The LRU lists of one group on one node.
 //!
-//! Linux: `struct lruvec` (mmzone.h). Five lists; new pages enter the inactive list at the head
-//! and reclaim takes them from the tail. Sizes are kept per zone as well, because reclaim for a
-//! low zone counts only the zones it may use. Sizes are in pages: a huge page is one entry of a
-//! list and counts all it has.
+//! Linux: `struct lruvec` (mmzone.h). Five lists; new pages enter the inactive list at the head and
+//! reclaim takes them from the tail. Sizes are kept per zone as well, because reclaim for a low zone
+//! counts only the zones it may use. Sizes are in pages: a huge page is one entry of a list and counts
+//! all its pages.
 //!
 //! Invariant: `zone_sizes[z][l]` is the sum of the pages that the entries of list `l` in zone `z`
 //! stand for, and every entry of list `l` has the matching [`Place`] and this lruvec's group and

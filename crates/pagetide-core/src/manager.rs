@@ -1,9 +1,10 @@
 //! The manager: owner of the ground floor's tables, and the door to it.
 //!
-//! Linux has no such thing; its tables are global. Frames, groups, lists, slabs and daemons are here; those
-//! who use the frames are behind one trait ([`Owners`]). A world asks with a [`Call`], steps it until it is
-//! done or cancels it, and steps the daemons the same way ([`Manager::step_daemon`]). Every call that may have
-//! effects returns its result together with [`Effects`], which must be drained first.
+//! Linux has no such thing; its tables are global. Frames, groups, lists, slabs and daemons are here;
+//! the users of the frames are behind one trait ([`Owners`]). A world asks with a [`Call`], steps it
+//! until it is done or cancels it, and steps the daemons the same way ([`Manager::step_daemon`]). Every
+//! function that may have effects returns its result together with [`Effects`], which must be drained
+//! first.
 //!
 //! Invariant: see [`crate::audit`].
 

@@ -1,16 +1,17 @@
-//! Memory groups: a tree, each with its counters and one [`Lruvec`] a node.
+//! Memory groups: a tree of groups; each has its counters and one [`Lruvec`] for each node.
 //!
 //! Linux: `struct mem_cgroup`, mm/memcontrol.c, kernel/cgroup/cgroup.c. Everything the core does is
-//! keyed by group and node. Group 0 is the root and owns what nobody else does. Groups come and go
-//! while the machine runs; a removed group's pages, slots and counts go to its parent, and its id is
-//! used again.
+//! keyed by group and node. Group 0 is the root; it owns all pages that no other group owns. Groups
+//! come and go while the machine runs; a removed group's pages, slots and counts go to its parent, and
+//! its id is reused.
 //!
 //! Difference from Linux 6.1: there a removed group lives on, without a name, until its last page is
 //! reclaimed; here its pages are re-parented at once, as later patches have it, at the cost of a
 //! walk over them.
 //!
-//! Invariant: links form a tree of the groups that are `online` or `dying`; a group that is neither has
-//! nothing. One that is dying has slabs, or dying groups below it, and no page, slot, task or stock.
+//! Invariant: links form a tree of the groups that are `online` or `dying`; a group in neither state
+//! has no pages, slots or tasks. One that is dying has slabs, or dying groups below it, and no page,
+//! slot, task or stock.
 
 mod tree;
 

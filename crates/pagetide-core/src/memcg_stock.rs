@@ -1,8 +1,8 @@
-//! Charges that a CPU makes in advance, so that most need not climb the tree.
+//! Charges that a CPU makes in advance, so that most charges need not walk up the tree.
 //!
 //! Linux: `struct memcg_stock_pcp` (mm/memcontrol.c, 6.1).
 //!
-//! Invariant: what is in a stock is in the usage of its group and of those above it.
+//! Invariant: the pages in a stock are counted in the usage of its group and of those above it.
 
 use crate::digest::Digest;
 use crate::units::MemcgId;

@@ -1,11 +1,11 @@
-//! `memory.high`: a task of a group above it pays, with reclaim and with sleep.
+//! `memory.high`: a task whose group is above it has to reclaim and to sleep.
 //!
-//! Linux: mm/memcontrol.c `mem_cgroup_handle_over_high`, `reclaim_high`, `calculate_high_delay`
-//! (6.1). What a task charges while a group above it is over its `high` is noted; before the task goes
-//! on it reclaims that much from every such group and, if that is not enough, sleeps: a time that
-//! grows with the square of the excess and is 2 s at most.
+//! Linux: mm/memcontrol.c `mem_cgroup_handle_over_high`, `reclaim_high`, `calculate_high_delay` (6.1).
+//! The task remembers how much it charges while its group or a group above that is over its `high`.
+//! Before the task goes on it reclaims that much from every such group. If that is not enough it
+//! sleeps, for a time that grows with the square of the excess and is 2 s at most.
 //!
-//! Invariant: a task owes at most what it charged since it last paid.
+//! Invariant: a task owes at most the pages that it charged since it last reclaimed for them.
 
 use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::ctx::Ctx;

@@ -1,16 +1,16 @@
-//! Locked pages: on the unevictable list for as long as a locked mapping maps them.
+//! Locked pages: they are on the unevictable list as long as a locked mapping maps them.
 //!
-//! Linux: mm/mlock.c (`mlock_folio`, `munlock_page`), `PG_mlocked`, `NR_MLOCK` (6.1). Which mappings are locked
-//! the owners know ([`Owners::is_locked`]); a page is marked when one of them maps it and is unmarked when
-//! none does any more.
+//! Linux: mm/mlock.c (`mlock_folio`, `munlock_page`), `PG_mlocked`, `NR_MLOCK` (6.1). The owners know
+//! the locked mappings ([`Owners::is_locked`]). A page is marked when one of these maps it, and
+//! unmarked when none maps it any more.
 //!
-//! Differences from Linux: pages move at once, not by way of a CPU's batch. How many locked mappings
-//! have a page is asked of the owners, where Linux keeps a count in the page that may be too low. So reclaim
-//! finds no locked page unmarked, with one exception: Linux does not lock a huge page of which a
-//! part is locked, and neither is it here; when it is split, its locked pages are marked.
+//! Differences from Linux: pages move at once, not by way of a CPU's batch. The owners count the locked
+//! mappings of a page; Linux keeps a count in the page, which may be too low. So reclaim finds no
+//! locked page unmarked, with one exception: Linux does not lock a huge page of which only a part is
+//! locked, and Pagetide does not either; when the huge page is split, its locked pages are marked.
 //!
-//! Invariant: a mapped page is MLOCKED exactly when [`Owners::is_locked`] says so, and `nr_mlock` counts the
-//! pages of those by node and zone.
+//! Invariant: a mapped page is MLOCKED exactly when [`Owners::is_locked`] says so, and `nr_mlock`
+//! counts these pages by node and zone.
 
 use crate::manager::Manager;
 use crate::owners::{Owners, Slot};

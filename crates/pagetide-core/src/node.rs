@@ -1,8 +1,8 @@
 //! A NUMA node, and how memory is described to the allocator.
 //!
-//! Linux: `pg_data_t`, `struct zonelist` (include/linux/mmzone.h, 6.1). A node has four zones,
-//! some of them empty. A zonelist says where a request that starts on a node looks, in what
-//! order: the highest zone it may use first, its own node's zones before any other node's.
+//! Linux: `pg_data_t`, `struct zonelist` (include/linux/mmzone.h, 6.1). A node has four zones, some of
+//! them empty. A zonelist is the order in which a request that starts on a node tries the zones: the
+//! highest zone it may use first, its own node's zones before any other node's.
 //!
 //! Invariant: `zones[i].index == i`, and `zones[i].node` is the node's id.
 

@@ -1,6 +1,6 @@
-//! How a call ends.
+//! The outcomes of a call.
 //!
-//! Linux: `vm_fault_t`, and what allocators return.
+//! Linux: `vm_fault_t`, and the return values of allocators.
 
 use crate::bad_id::BadId;
 use crate::control::Errno;

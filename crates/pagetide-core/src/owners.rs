@@ -1,15 +1,15 @@
-//! Who uses frames: the one question that the ground floor asks upwards.
+//! The users of frames: the one trait by which the ground floor calls upwards.
 //!
 //! Linux: the reverse map (mm/rmap.c), `address_space_operations` and `struct task_struct` seen from
-//! mm/vmscan.c. The ground floor (frames, groups, lists, reclaim, compaction, slabs) knows a page's owner
-//! as a number and its place there as another ([`Slot`]); what an owner is, it does not know. A simulated
-//! machine's owners are processes and files ([`crate::process`]); a page pool's are tables of atomics
-//! ([`crate::slots`]).
+//! mm/vmscan.c. The ground floor (frames, groups, lists, reclaim, compaction, slabs) knows two numbers
+//! of a page: its owner and its place in that owner ([`Slot`]). It does not know what an owner is. A
+//! simulated machine's owners are processes and files ([`crate::process`]); a page pool's are tables of
+//! atomics ([`crate::slots`]).
 //!
-//! Calls are static: a manager is made for one kind of owners, and asking costs what a function costs.
+//! Calls are static: a manager has one type of owners, so a question costs one function call.
 //!
 //! Invariant: owners change no page, list or counter of the ground floor from the methods that take
-//! `self`; those that take the whole manager say in their name what they are to do.
+//! `self`; the names of methods that take the whole manager say which change they make.
 
 use crate::audit::violation::Violation;
 use crate::daemon::{Daemon, Rest};

@@ -1,9 +1,8 @@
 //! The page array: one 32-byte descriptor per page frame.
 //!
-//! Linux: `struct page` and `mem_map`. A descriptor says in which one *place* the frame is (a
-//! free list, a per-CPU set, one LRU list, isolated, ...), who owns it and how it is linked.
-//! Linux spends 64 bytes; here links are 32-bit frame numbers and the reverse map is computed
-//! from `mapping` and `index`.
+//! Linux: `struct page` and `mem_map`. A descriptor has the one *place* of the frame (a free list, a
+//! per-CPU set, one LRU list, isolated, ...), its owner and its links. Linux spends 64 bytes; here
+//! links are 32-bit frame numbers and the reverse map is computed from `mapping` and `index`.
 //!
 //! Invariant: a frame is in exactly one [`Place`], and the links are meaningful only while that
 //! place is a list.

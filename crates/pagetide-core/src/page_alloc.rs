@@ -1,9 +1,9 @@
 //! The page allocator's fast path: one walk over a zonelist, and giving pages back.
 //!
-//! Linux: `get_page_from_freelist`, `rmqueue`, `free_unref_page`, `drain_all_pages`
-//! (mm/page_alloc.c, 6.1). A request takes a block from the first zone that
-//! would stay above its mark: orders 0 to 3 through the CPU's own list, the rest from the buddy
-//! lists. What to do when no zone will is the slow path's business (`slowpath`).
+//! Linux: `get_page_from_freelist`, `rmqueue`, `free_unref_page`, `drain_all_pages` (mm/page_alloc.c,
+//! 6.1). A request takes a block from the first zone that would stay above its mark: orders 0 to 3
+//! through the CPU's own list, the rest from the buddy lists. If every zone would fall below its mark,
+//! the slow path goes on (`slowpath`).
 //!
 //! Invariant: the first frame of a block handed out is [`Place::Allocated`], on no list, with an
 //! empty descriptor (no owner, group, flag or mapping); a block given back must be on no list.

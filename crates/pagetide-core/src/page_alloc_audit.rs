@@ -1,4 +1,4 @@
-//! Walks everything the page allocator keeps and checks that it adds up.
+//! Walks all state of the page allocator and checks its sums.
 //!
 //! Linux: the `VM_BUG_ON` checks and `check_pages`, but over all memory at once. Takes time in
 //! the number of frames; tests call it after every step.

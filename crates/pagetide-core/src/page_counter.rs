@@ -1,12 +1,12 @@
 //! A hierarchical counter of pages, with a limit at every level.
 //!
-//! Linux: `struct page_counter` (mm/page_counter.c). A charge is counted in the group that makes it
-//! and in every group above, and refused if one of them would exceed its limit. Beside limits a
-//! counter has what is protected from reclaim (`min`, `low`) and keeps, for its parent, how much of
-//! that is in use, so that a parent can share its own protection out.
+//! Linux: `struct page_counter` (mm/page_counter.c). A charge is counted in the group that makes it and
+//! in every group above, and refused if one of them would exceed its limit. A counter also has the
+//! protection from reclaim (`min`, `low`). For its parent it keeps how much of the protection is in
+//! use, so that the parent can divide its own protection among its children.
 //!
-//! Invariant: a group's usage is what it holds itself, what its children hold, and what per-CPU
-//! stocks hold for it; `children_min_usage` is the sum of its children's `min(usage, min)`.
+//! Invariant: a group's usage is the sum of its own pages, its children's pages, and the pages in
+//! per-CPU stocks for it; `children_min_usage` is the sum of its children's `min(usage, min)`.
 
 use crate::digest::Digest;
 use crate::page_size::PageSize;

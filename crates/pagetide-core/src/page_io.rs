@@ -1,7 +1,7 @@
-//! The end of I/O on a page: what waits for it, and what reclaim makes of a page that was written.
+//! The end of I/O on a page: it wakes the waiting tasks, and passes a written page back to reclaim.
 //!
-//! Linux: `folio_end_read`, `folio_end_writeback`, mm/page_io.c (6.1). The swap area's I/O ends here; that
-//! of an owner's own store is the owner's to take apart ([`Owners::io_done`]).
+//! Linux: `folio_end_read`, `folio_end_writeback`, mm/page_io.c (6.1). The swap area's I/O ends here;
+//! an owner handles the end of I/O on its own store ([`Owners::io_done`]).
 //!
 //! Invariant: a page under I/O is LOCKED (reads) or WRITEBACK (writes), and is so for one request.
 

@@ -1,16 +1,17 @@
-//! Asking for pages that somebody pays for: one state machine for all who do.
+//! Allocating pages together with their charge to a group: one state machine for all users.
 //!
-//! Linux: `__alloc_pages`, and after it `charge_memcg` (faults, files), `__memcg_kmem_charge_page` (page tables),
-//! `mem_cgroup_charge` (huge pages: `__do_huge_pmd_anonymous_page`, `alloc_charge_hpage`), `account_slab`
-//! (slabs) (6.1). Here an *attempt* takes what is at hand. What it lacks, pages or room under a limit, is worked
-//! for step by step, and the next attempt builds on that. What was tried so far counts if somebody was
-//! faster.
+//! Linux: `__alloc_pages`, and after it `charge_memcg` (faults, files), `__memcg_kmem_charge_page`
+//! (page tables), `mem_cgroup_charge` (huge pages: `__do_huge_pmd_anonymous_page`,
+//! `alloc_charge_hpage`), `account_slab` (slabs) (6.1). Here an *attempt* takes pages and a charge if
+//! both are available at once. If pages or room under a limit are missing, the following steps reclaim
+//! them, and then there is another attempt. If another task was faster, the state of the earlier
+//! attempts is kept.
 //!
 //! Difference from Linux: there the page is held while its charge reclaims; here a task holds neither
-//! between two steps, so that one that is killed loses nothing.
+//! between two steps, so that a killed task leaves nothing behind.
 //!
-//! Invariant: between two steps a request holds neither pages nor a charge, and an attempt that
-//! lacks something has given back the rest.
+//! Invariant: between two steps a request holds neither pages nor a charge, and a failed attempt has
+//! given back all that it took.
 
 use crate::charge::ChargePath;
 use crate::ctx::Ctx;

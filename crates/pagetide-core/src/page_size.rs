@@ -1,9 +1,9 @@
 //! How many bytes a page has: the one place where pages become bytes, and bytes pages.
 //!
-//! Linux: `PAGE_SHIFT` and `PAGE_SIZE`, which are chosen when the kernel is built (arm64 has 4, 16
-//! and 64 KiB, ppc64 4 and 64 KiB); here, when the machine is. Orders, pageblocks and huge pages keep
-//! their number of pages, so what they are in bytes grows with the page (docs/fidelity.md has what real
-//! machines do). A table of entries is a page, and has as many as fit.
+//! Linux: `PAGE_SHIFT` and `PAGE_SIZE`, which are chosen when the kernel is built (arm64 has 4, 16 and
+//! 64 KiB, ppc64 4 and 64 KiB); here, when the machine is. Orders, pageblocks and huge pages keep their
+//! number of pages, so their size in bytes grows with the page (docs/fidelity.md has the values of real
+//! machines). A table of entries is one page.
 //!
 //! Invariant: a machine's page size never changes, and is [`Memory::page_size`] wherever a machine
 //! is at hand.

@@ -1,4 +1,4 @@
-//! Batches of pages on their way to a list, one CPU's.
+//! One CPU's batches of pages on their way to a list.
 //!
 //! Linux: `struct pagevec`, `lru_pvecs` (mm/swap.c, 6.1).
 

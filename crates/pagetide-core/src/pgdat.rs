@@ -1,4 +1,4 @@
-//! What reclaim and compaction know of a node, beside its zones.
+//! The state of reclaim and compaction for a node, beside its zones.
 //!
 //! Linux: the fields of `pg_data_t` (include/linux/mmzone.h) that mm/vmscan.c and mm/compaction.c use.
 

@@ -1,9 +1,9 @@
-//! Pins: whoever uses a frame's bytes by itself keeps it where it is.
+//! Pins: a user of a frame's bytes keeps the frame in its place.
 //!
-//! Linux: `pin_user_pages`, `unpin_user_page`, `FOLL_PIN` (mm/gup.c, 6.1). A pin is a count. Linux adds it
-//! to the page's reference count, in 1024ths for a small page; here it is in a table beside the page
-//! array, and [`PageFlags::PINNED`] says whether there is one. Of a huge page the pins are counted
-//! together: pinned is all of it.
+//! Linux: `pin_user_pages`, `unpin_user_page`, `FOLL_PIN` (mm/gup.c, 6.1). A pin is a count. Linux adds
+//! it to the page's reference count, as 1024 for a small page; here it is in a table beside the page
+//! array, and [`PageFlags::PINNED`] says whether there is one. A huge page has one count for all its
+//! pins; a pin holds the whole page.
 //!
 //! While there is a pin the frame is neither unmapped by reclaim, moved, split nor freed. Its owner may
 //! let go of it (munmap): the page then stays until the last pin goes, as in Linux, and is freed with it.

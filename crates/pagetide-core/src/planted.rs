@@ -1,7 +1,8 @@
 //! Defects planted on purpose, to see whether tests find them. Compiled only with the feature
 //! `planted-defects`; without it the question is a constant.
 //!
-//! Linux has the like in lib/fault-inject.c, for errors that the code must bear. These it must not.
+//! Linux has lib/fault-inject.c for errors that the code must survive. These defects are errors that
+//! tests must find.
 
 use crate::manager::Manager;
 

@@ -1,17 +1,17 @@
 //! The machine's state as the text of the kernel's own files, so that existing parsers read it.
 //!
-//! Linux 6.1: `vmstat_show` and `zoneinfo_show` (mm/vmstat.c), `meminfo_proc_show`
-//! (fs/proc/meminfo.c), `swap_show` (mm/swapfile.c), `psi_show` (kernel/sched/psi.c),
-//! `memory_stat_format` (mm/memcontrol.c). This file has vmstat, swaps and pressure; `zones` has
-//! zoneinfo, buddyinfo and pagetypeinfo; `extfrag` has the two indices of debugfs; `meminfo` and
-//! `memory_stat` have theirs.
+//! Linux 6.1: `vmstat_show` and `zoneinfo_show` (mm/vmstat.c), `meminfo_proc_show` (fs/proc/meminfo.c),
+//! `swap_show` (mm/swapfile.c), `psi_show` (kernel/sched/psi.c), `memory_stat_format`
+//! (mm/memcontrol.c). This file has vmstat, swaps and pressure; `zones` has zoneinfo, buddyinfo and
+//! pagetypeinfo; `extfrag` has the two indices of debugfs; `meminfo` and `memory_stat` have the files
+//! of the same names.
 //!
-//! Differences from Linux: counters of what is not modelled are left out of vmstat, zoneinfo and
-//! memory.stat, and stand as 0 in meminfo, where parsers expect a fixed set. Counters of our own
-//! follow the kernel's in vmstat. Pressure averages are always 0.00; the totals are exact.
+//! Differences from Linux: counters of mechanisms that are not modelled are left out of vmstat,
+//! zoneinfo and memory.stat, and stand as 0 in meminfo, where parsers expect a fixed set. Counters of
+//! our own follow the kernel's in vmstat. Pressure averages are always 0.00; the totals are exact.
 //!
-//! Everything here costs time in proportion to what it prints, except that zoneinfo (while pages
-//! are dirty) and memory.stat (of other groups than the root) walk all frames.
+//! Every file costs time in proportion to its length, except that zoneinfo (while pages are dirty) and
+//! memory.stat (of other groups than the root) walk all frames.
 
 mod extfrag;
 mod meminfo;

@@ -1,9 +1,8 @@
 //! Pressure stall information: time lost to memory shortage.
 //!
-//! Linux: kernel/sched/psi.c. *Some*: at least one task was stalled. *Full*: a task was stalled
-//! and no other ran. The world reports state changes with their time; integration is exact. Every
-//! group has its own totals, over its tasks and those of the groups below; the root's are the
-//! machine's.
+//! Linux: kernel/sched/psi.c. *Some*: at least one task was stalled. *Full*: a task was stalled and no
+//! other task ran. The world reports state changes with their time; integration is exact. Every group
+//! has its own totals, over its tasks and those of the groups below; the root's are the machine's.
 //!
 //! Difference from Linux: no per-CPU weighting, and no running averages; totals only.
 

@@ -1,8 +1,8 @@
-//! What an evicted page leaves behind.
+//! Shadows: the entry that an evicted page leaves behind.
 //!
 //! Linux: `pack_shadow`, `unpack_shadow` (mm/workingset.c, 6.1).
 //!
-//! Difference from Linux: 39 bits of clock instead of what is left of a word.
+//! Difference from Linux: the clock has 39 bits instead of the free bits of a word.
 
 use crate::units::{MemcgId, NodeId};
 

@@ -1,9 +1,10 @@
-//! Owners for who embeds the manager: tables of entries that threads share with it.
+//! Owners for programs that embed the manager: tables of entries that threads share with it.
 //!
-//! Linux: an address space of anonymous memory, seen from user space: page-table entries, `get_user_pages`,
-//! `FOLL_PIN`. A tenant has a table with an [`Entry`] a page, which is one atomic word. A thread *pins* a page
-//! that is there with one atomic operation and without any lock; the manager, which is behind one, takes
-//! pages away only while nobody has them pinned. A page that is not there is asked for with [`Call::get`].
+//! Linux: an address space of anonymous memory, seen from user space: page-table entries,
+//! `get_user_pages`, `FOLL_PIN`. A tenant has a table with an [`Entry`] a page, which is one atomic
+//! word. A thread *pins* a page that is there with one atomic operation and without any lock; the
+//! manager, which is behind a lock, takes only pages that no thread has pinned. A page that is not
+//! there is asked for with [`Call::get`].
 //!
 //! Invariant: a present entry's frame names the entry back (`Page::{mapping, index}`) and has a `mapcount`
 //! of 1. A thread that has a pin got it while the page was present, and it stays so until the pin ends.

@@ -1,7 +1,7 @@
 //! The slow path of an allocation, as an explicit state.
 //!
 //! Linux: `__alloc_pages_slowpath` (6.1; older ones in slowpath/old.rs). Wake kswapd, try at the min
-//! mark, compact lightly, reclaim, compact, try again, drain, and in the end kill somebody. Every stage
+//! mark, compact lightly, reclaim, compact, try again, drain, and in the end kill a task. Every stage
 //! may stop and sleep; the state is part of the task's [`Call`](crate::call::Call).
 
 mod old;

@@ -1,9 +1,9 @@
 //! One number for the whole state of a machine: equal states give equal numbers.
 //!
-//! Linux has no such thing. Everything that can change what the machine does next, or what it
-//! reports, is mixed in: frames, zones and counters ([`Memory::digest`]), lists, page tables,
-//! page caches, swap, writeback, the daemons, tunables. Not mixed in: names, buffers, the log of
-//! events, and calls in progress, which belong to the world.
+//! Linux has no such thing. All state that can change the machine's next decisions or its reports is
+//! mixed in: frames, zones and counters ([`Memory::digest`]), lists, page tables, page caches, swap,
+//! writeback, the daemons, tunables. Not mixed in: names, buffers, the log of events, and calls in
+//! progress, which belong to the world.
 //!
 //! Types with private fields hash themselves, with a pattern that names every field, so that a
 //! new field does not compile before it is hashed.

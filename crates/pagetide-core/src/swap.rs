@@ -1,4 +1,4 @@
-//! The swap area: which slot holds whose page, and the swap cache.
+//! The swap area: the page and owner of each slot, and the swap cache.
 //!
 //! Linux: mm/swapfile.c, mm/swap_state.c. A slot is free, owned by one page-table entry, owned by
 //! the swap cache, or both. Slots are handed out from runs of 256 so that pages swapped out

@@ -1,10 +1,10 @@
 //! Bringing a page back from swap: into the swap cache, and from there to its owner.
 //!
-//! Linux: `__read_swap_cache_async`, the second half of `do_swap_page` (6.1). What to read along is the
-//! owner's decision.
+//! Linux: `__read_swap_cache_async`, the second half of `do_swap_page` (6.1). The owner decides which
+//! other pages are read with it.
 //!
-//! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped
-//! again belongs to the swap cache alone, or to nobody.
+//! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped again
+//! belongs to the swap cache alone, or to no owner.
 
 use crate::ctx::Ctx;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle};

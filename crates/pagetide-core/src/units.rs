@@ -1,8 +1,8 @@
 //! Quantities and indices as types: page frame numbers, ids of tables, virtual time.
 //!
-//! Linux: `pfn`, `nid`, `memcg id`, `swp_entry_t`. Every id here is an index into exactly one
-//! table; `NONE` (all ones) is the absent value, so an optional id costs no extra bytes.
-//! Sizes say pages or bytes; times are integer nanoseconds ([`Nanos`]).
+//! Linux: `pfn`, `nid`, `memcg id`, `swp_entry_t`. Every id here is an index into exactly one table;
+//! `NONE` (all ones) is the absent value, so an optional id costs no extra bytes. The names of sizes
+//! say pages or bytes; times are integer nanoseconds ([`Nanos`]).
 
 use crate::page_size::PageSize;
 use core::fmt;

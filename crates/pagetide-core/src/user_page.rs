@@ -1,5 +1,5 @@
-//! A user page's life between its allocation and its end: whose it is, how often it is mapped, its slot of
-//! swap, and how it is given back.
+//! A user page's life between its allocation and its end: its owner, the number of its mappings, its
+//! slot of swap, and its end.
 //!
 //! Linux: mm/rmap.c (`page_add_anon_rmap`, `page_remove_rmap`), mm/swap_state.c, `folio_put` of a user page.
 //!

@@ -1,9 +1,9 @@
 //! Every counter, under the kernel's name.
 //!
-//! Linux: mm/vmstat.c. Three tables: [`Event`] counts what happened, [`NodeStat`] says what is so
-//! on a node, and zones keep `nr_free_pages` themselves. One macro keeps the enum and the name
-//! table in the same order. Linux keeps per-CPU deltas and folds them later; here counters are
-//! exact at all times, as after a write to /proc/sys/vm/stat_refresh.
+//! Linux: mm/vmstat.c. Three tables: [`Event`] counts events, [`NodeStat`] has the levels of a node,
+//! and zones keep `nr_free_pages` themselves. One macro keeps the enum and the name table in the same
+//! order. Linux keeps per-CPU deltas and folds them later; here counters are exact at all times, as
+//! after a write to /proc/sys/vm/stat_refresh.
 
 macro_rules! counters {
     ($(#[$emeta:meta])* $enum:ident { $($(#[$meta:meta])* $name:ident = $text:literal,)* }) => {

@@ -3,8 +3,8 @@
 //! Linux: `__zone_watermark_ok`, `zone_watermark_fast`, `calculate_min_free_kbytes`,
 //! `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `calculate_totalreserve_pages`
 //! (mm/page_alloc.c, 6.1), `set_recommended_min_free_kbytes` (mm/khugepaged.c). One input,
-//! `min_free_kbytes`, is shared out among the zones by size; how far low and high stand above min
-//! is the [`WatermarkPolicy`], of which the kernel has had three in its time.
+//! `min_free_kbytes`, is shared out among the zones by size; the [`WatermarkPolicy`] decides the
+//! distance of low and high from min; the kernel and its patches have had three.
 //!
 //! Invariant: min <= low <= high in every zone, and computing the marks again clears the boost.
 

@@ -1,6 +1,6 @@
-//! What a step did, in counts. A world turns counts into time; the core knows no durations.
+//! The work of a step, in counts. A world turns counts into time; the core knows no durations.
 //!
-//! The simulator multiplies these with its one cost model; a pool ignores them.
+//! The simulator multiplies these with its one cost model; an embedder ignores them.
 
 macro_rules! work {
     ($($(#[$meta:meta])* $field:ident,)*) => {

@@ -4,8 +4,8 @@
 //! evictions and activations. When it comes back, the clock has advanced by the refault distance;
 //! if that many pages could have fitted beside the active ones, the page is activated at once.
 //!
-//! Difference from Linux: shadows are kept without the bound on tree nodes that Linux's
-//! shrinker enforces; 39 bits of clock instead of what is left of a word.
+//! Difference from Linux: shadows are kept without the bound on tree nodes that Linux's shrinker
+//! enforces; the clock has 39 bits instead of the free bits of a word.
 
 use crate::manager::Manager;
 use crate::memcg::ROOT;

@@ -1,9 +1,9 @@
 //! A zone: a range of frames with its own free lists, watermarks and per-CPU sets.
 //!
-//! Linux: `struct zone`, `struct free_area` and the pageblock bits (include/linux/mmzone.h, 6.1).
-//! The file holds the record and its accessors; what is done to it stands in
-//! [`crate::buddy`] (split and merge), [`crate::fallback`] (foreign pageblocks),
-//! [`crate::pcp`] (per-CPU lists) and [`crate::watermark`] (marks).
+//! Linux: `struct zone`, `struct free_area` and the pageblock bits (include/linux/mmzone.h, 6.1). The
+//! file holds the record and its accessors. The operations on it are in [`crate::buddy`] (split and
+//! merge), [`crate::fallback`] (foreign pageblocks), [`crate::pcp`] (per-CPU lists) and
+//! [`crate::watermark`] (marks).
 //!
 //! Invariant: `nr_free_pages` is the number of pages on the buddy lists except those of type
 //! Isolate; pages on per-CPU lists are not free in this sense. `nr_reserved_highatomic` is 512

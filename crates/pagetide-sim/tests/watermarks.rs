@@ -1,5 +1,5 @@
 //! What the patch of 2011 says of watermarks that are set apart, on a stream longer than memory:
-//! experiments/tunable-watermarks-long, some seeds of it. docs/fidelity.md has the kernel's figures.
+//! experiments/tunable-watermarks-long, some seeds of it. docs/journal.md has the kernel's figures.
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::Scenario;

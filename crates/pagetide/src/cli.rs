@@ -10,7 +10,7 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted.
 Data goes to stdout, everything else to stderr.";
 
-/// Simulates Linux page reclaim: what would my machine do?
+/// Simulates a Linux machine that runs short of memory
 #[derive(Debug, Parser)]
 #[command(name = "pagetide", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -23,9 +23,9 @@ pub struct Cli {
 /// The subcommands, one file each in `commands/`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a scenario's variants and compare them
+    /// Run the variants of a scenario and compare their results
     Run(RunArgs),
-    /// Run a scenario on a real Linux kernel in QEMU, too, and compare the counters
+    /// Run a scenario on a real Linux kernel in QEMU and in the simulator, and compare the counters
     Verify(Box<VerifyArgs>),
     /// Check scenario files without running them
     Check(CheckArgs),
@@ -33,26 +33,26 @@ pub enum Command {
     List,
     /// Print the JSON Schema of scenario files
     Schema,
-    /// Make and look at page traces
+    /// Import page traces, and print their contents
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Make scenarios of what there is
+    /// Generate a scenario from a running system
     #[command(subcommand)]
     Import(ImportCommand),
-    /// Run one variant once and print its final /proc files, or its course over time
+    /// Run one variant once and print its final /proc files, or its memory over time
     Inspect(InspectArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
 
-/// Which scenario, and what to change in it.
+/// The scenario, and changes to it.
 #[derive(Debug, Args)]
 pub struct ScenarioArgs {
     /// Scenario file, or the name of a shipped experiment (see `pagetide list`)
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
-    /// Change a value of the scenario, in all variants. May be repeated
+    /// Set KEY of the scenario to VALUE, in all variants. May be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
 }
@@ -64,11 +64,11 @@ pub struct RunArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
 
-    /// Run only this variant. May be repeated; the first one is what others are compared with
+    /// Run only this variant. May be repeated; the others are compared with the first one
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
 
-    /// Number of runs of each variant, with seeds counting up from the first
+    /// Number of runs of each variant; each run has the next seed
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
 
@@ -80,12 +80,12 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
-    /// Write every step of reclaim in one run, the first variant's with the first seed, to this
-    /// file, as lines of JSON (docs/events.md)
+    /// Write every step of reclaim in one run to this file, as lines of JSON (docs/events.md). It is the
+    /// run of the first variant with the first seed
     #[arg(long, value_name = "OUT.jsonl", value_hint = ValueHint::FilePath)]
     pub events: Option<PathBuf>,
 
-    /// Runs at a time [default: the number of CPUs]. The result is the same for every number
+    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 }
@@ -97,11 +97,11 @@ fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Tables, for people and mails
+    /// A table, for people and mails
     Table,
-    /// Everything, for programs
+    /// All metrics of all runs, for programs
     Json,
-    /// A line per variant and metric (`run`: and seed), for spreadsheets
+    /// One line for each variant and metric (with `run`: and seed), for spreadsheets
     Csv,
 }
 
@@ -116,7 +116,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
 
-    /// Number of runs of each variant on each side, whatever the scenario says [default: 3]
+    /// Number of runs of each variant on each side; the scenario's own number is ignored [default: 3]
     #[arg(long, value_name = "N", conflicts_with = "reference")]
     pub repeats: Option<u32>,
 
@@ -128,18 +128,18 @@ pub struct VerifyArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
-    /// Print every counter in the table, not only those that matter
+    /// Print every counter in the table, not only a selection
     #[arg(long)]
     pub all: bool,
 
-    /// Compare with what was recorded here, with its seeds, without QEMU
+    /// Compare with the runs that --record kept in this directory, with their seeds. Needs no QEMU
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub reference: Option<PathBuf>,
 
     #[command(flatten)]
     pub kernel: KernelArgs,
 
-    /// Runs at a time [default: the number of CPUs]
+    /// Number of runs at a time [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 }
@@ -154,7 +154,7 @@ pub struct KernelArgs {
     #[arg(long, value_name = "VMLINUZ", value_hint = ValueHint::FilePath)]
     pub kernel: Option<PathBuf>,
 
-    /// Keep what the kernel did in this directory, for --reference
+    /// Keep the kernel's counters of all runs in this directory, for --reference
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub record: Option<PathBuf>,
 
@@ -162,16 +162,16 @@ pub struct KernelArgs {
     #[arg(long, value_enum, default_value_t = Accel::Emulation)]
     pub accel: Accel,
 
-    /// Give up booting, and each run, after so many seconds
+    /// Time limit for booting, and for each run, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
 
-    /// The program that runs in the guest [default: that of `make guest`, near this command]
+    /// The program that runs in the guest [default: the result of `make guest`, near this command]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub guest: Option<PathBuf>,
 
-    /// Leave the guest's reports and consoles in this directory
+    /// Keep the guest's reports and consoles in this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub keep: Option<PathBuf>,
 }
@@ -179,9 +179,9 @@ pub struct KernelArgs {
 /// How QEMU executes the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Accel {
-    /// By translation, counting instructions as time: works everywhere, and runs repeat
+    /// By translation; its clock counts instructions. Works everywhere, and runs repeat
     Emulation,
-    /// With the host's virtualisation, if it works: faster, and runs repeat less
+    /// By the host's virtualisation, if that works. Faster, and runs repeat less
     Kvm,
 }
 
@@ -198,7 +198,7 @@ pub struct CheckArgs {
 pub enum TraceCommand {
     /// Turn a recording of a program or a cache into a page trace
     Import(Box<ImportArgs>),
-    /// Say what is in a page trace
+    /// Print the contents of a page trace
     Info(InfoArgs),
 }
 
@@ -217,15 +217,15 @@ pub struct ImportArgs {
     #[arg(short, long, value_name = "OUT.ptt", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
-    /// Where the input comes from, kept in the trace: best the command that recorded it
+    /// Where the input comes from, as a text in the trace, for example the recording command
     #[arg(long, value_name = "TEXT")]
     pub source: Option<String>,
 
-    /// For lackey: /proc/PID/maps of the recorded program, to tell files from anonymous memory
+    /// For lackey: /proc/PID/maps of the recorded program, which tells files from anonymous memory
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub maps: Option<PathBuf>,
 
-    /// For csv and oracle-general: so many seconds of the input make one second of the trace;
+    /// For csv and oracle-general: N seconds of the input become one second of the trace;
     /// 0 drops the time
     #[arg(long, value_name = "N")]
     pub time_divisor: Option<u64>,
@@ -241,7 +241,7 @@ fn formats() -> impl TypedValueParser<Value = TraceFormat> {
         .try_map(|name| name.parse::<TraceFormat>())
 }
 
-/// Where things are in a csv file; named, counted and read as libCacheSim does.
+/// The columns of a csv file, with libCacheSim's names and numbers.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Options for csv, columns counted from 1")]
 pub struct CsvArgs {
@@ -257,19 +257,19 @@ pub struct CsvArgs {
     /// Column of the operation, a read or a write [default: all are reads]
     #[arg(long, value_name = "N")]
     pub op_col: Option<String>,
-    /// Column of the tenant; each has its own objects [default: one tenant]
+    /// Column of the tenant; each tenant has its own objects [default: one tenant]
     #[arg(long, value_name = "N")]
     pub tenant_col: Option<String>,
-    /// Character between columns, `\t` for a tab [default: as the first line has it]
+    /// Character between columns, `\t` for a tab [default: guessed from the first line]
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<String>,
-    /// Whether the first line names the columns [default: as it looks]
+    /// Whether the first line names the columns [default: guessed from that line]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub has_header: Option<String>,
     /// Whether object ids must be numbers [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub obj_id_is_num: Option<String>,
-    /// All of these in one text, as libCacheSim takes it: `time-col=1,obj-id-col=2,...`
+    /// All options for csv in one text, in libCacheSim's form: `time-col=1,obj-id-col=2,...`
     #[arg(short = 't', long, value_name = "KEY=VALUE,...")]
     pub trace_type_params: Option<String>,
 }
@@ -285,7 +285,7 @@ pub struct InfoArgs {
 /// `pagetide import`
 #[derive(Debug, Subcommand)]
 pub enum ImportCommand {
-    /// Make a scenario of a live system's machine, knobs and memory groups, ready for a workload
+    /// Generate a scenario with the machine, knobs and memory groups of this system, or of a saved copy
     Host(ImportHostArgs),
 }
 
@@ -293,19 +293,19 @@ pub enum ImportCommand {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct ImportHostArgs {
-    /// The system: `/`, or a saved copy with DIR/proc/zoneinfo, DIR/sys/fs/cgroup and so on
+    /// Root of the system's files: `/`, or a copy with DIR/proc/zoneinfo, DIR/sys/fs/cgroup and so on
     #[arg(long, value_name = "DIR", default_value = "/", value_hint = ValueHint::DirPath)]
     pub root: PathBuf,
 
-    /// The scenario to write, which must not exist [default: stdout]
+    /// The scenario file to write; it must not exist yet [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
-    /// Have free exactly what is free now, not what would be without programs
+    /// Start with the memory that is free now [default: the memory that is free without programs]
     #[arg(long)]
     pub as_is: bool,
 
-    /// Keep memory groups that set nothing, too
+    /// Keep memory groups that set no limit or protection, too
     #[arg(long)]
     pub all_groups: bool,
 }
@@ -317,7 +317,7 @@ pub struct InspectArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
 
-    /// Files to print, for example `zoneinfo`; all if none is named
+    /// Files to print, for example `zoneinfo` [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 
@@ -325,20 +325,20 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
 
-    /// Its seed
+    /// Seed of the run [default: the scenario's first]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
-    /// Print only this file, without a heading, so that a parser of the kernel's file reads it
+    /// Print only this file, without a heading, so that a parser of the kernel's file can read it
     #[arg(long, value_name = "NAME", conflicts_with = "names")]
     pub only: Option<String>,
 
     /// Instead of files, draw the memory of every group and the fragmentation of every node over time,
-    /// and what reclaim and compaction did
+    /// with the pages that reclaim and compaction scanned, took and moved
     #[arg(long, conflicts_with_all = ["names", "only"])]
     pub timeline: bool,
 
-    /// With --timeline: all samples as lines of CSV
+    /// With --timeline: print all samples as lines of CSV
     #[arg(long, requires = "timeline")]
     pub csv: bool,
 }

@@ -4,7 +4,7 @@ use pagetide_lab::world::{Cause, Failure};
 use std::io;
 use std::process::ExitCode;
 
-/// What the exit code says; of several, the later one counts.
+/// The meaning of the exit code. Of several, the later variant counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExitStatus {
     /// All done.
@@ -28,7 +28,7 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// Why a command has nothing to give.
+/// Why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The user's input is wrong. The text may have several lines, hints among them.
@@ -43,7 +43,7 @@ pub enum CliError {
     /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
-    /// Whoever read our output stopped reading: nothing is wrong.
+    /// The reader of our output closed it: nothing is wrong.
     #[error("output closed")]
     Closed,
 }

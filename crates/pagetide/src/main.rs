@@ -1,7 +1,7 @@
-//! `pagetide`: arguments, progress, printing. What a command does is in `commands/`, one file
-//! each; what it prints is made in `pagetide-lab`.
+//! `pagetide`: arguments, progress, printing. The commands are in `commands/`, one file
+//! each; `pagetide-lab` makes their output.
 //!
-//! Data goes to stdout and talk to stderr. Exit codes: 0 done, 1 a run failed, 2 bad input,
+//! Data goes to stdout and messages to stderr. Exit codes: 0 done, 1 a run failed, 2 bad input,
 //! 130 interrupted.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]

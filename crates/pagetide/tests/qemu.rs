@@ -518,7 +518,7 @@ fn ctrl_c_prints_the_finished_runs() {
     signal("-INT", child.id().into());
     let ran = ran(&bench, child);
     assert_eq!(ran.code, Some(130), "{ran:?}");
-    let ran = ran.says(&["interrupted: what finished is above"]);
+    let ran = ran.says(&["interrupted: the result above has the finished runs only"]);
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     let variant = &document["variants"][0];
     let runs = variant["linux_runs"].as_u64().unwrap();

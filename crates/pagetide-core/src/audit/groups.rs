@@ -1,6 +1,6 @@
 //! The audit of memory groups: the tree, its counters, its sums.
 //!
-//! Linux: what `page_counter_uncharge` warns of, and what nobody checks.
+//! Linux: what `page_counter_uncharge` warns of, and invariants that Linux does not check.
 
 use super::{check, Violation};
 use crate::lruvec::{Lru, NR_LRU_LISTS};

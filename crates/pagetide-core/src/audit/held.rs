@@ -1,6 +1,6 @@
 //! The audit of pages that are held: pinned ones and locked ones.
 //!
-//! Linux: nobody checks; `unevictable_pgs_stranded` counts what went wrong.
+//! Linux: there is no such check; `unevictable_pgs_stranded` counts pages that were missed.
 
 use super::{check, Violation};
 use crate::manager::Manager;

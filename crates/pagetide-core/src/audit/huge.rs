@@ -1,6 +1,6 @@
-//! The audit of huge pages: first pages, what is behind them, and the entries of both.
+//! The audit of huge pages: their first frames, the frames behind them, and the entries that map them.
 //!
-//! Linux: what `VM_BUG_ON_PAGE` checks about compound pages here and there.
+//! Linux: the checks of compound pages by `VM_BUG_ON_PAGE`.
 
 use super::{check, Violation};
 use crate::manager::Manager;

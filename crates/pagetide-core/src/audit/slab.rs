@@ -1,6 +1,7 @@
 //! The audit of slabs: every object in one state, every byte paid for by one owner.
 //!
-//! Linux: what `slub_debug=FZPU` and `kmem_cache_sanity_check` look for, and what nobody checks.
+//! Linux: the checks of `slub_debug=FZPU` and `kmem_cache_sanity_check`, and invariants that Linux does
+//! not check.
 
 use super::{check, Violation};
 use crate::config::SlabAccounting;

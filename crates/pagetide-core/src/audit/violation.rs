@@ -1,4 +1,4 @@
-//! What an audit finds.
+//! The violations that an audit reports.
 
 use alloc::string::String;
 

@@ -1,12 +1,12 @@
 //! A zone whose free lists are known when the machine starts.
 //!
-//! Linux: what boot left behind, as /proc/pagetypeinfo shows it. How much of what type is free in
-//! blocks of what size decides when a type runs out and takes a block of another, and with that
-//! when a watermark is boosted; an empty machine of the same size would do so at another time.
+//! Linux: the free blocks that boot left, as /proc/pagetypeinfo shows them. The number of free blocks
+//! of each type and size decides when a type has no block left and takes one of another type, and so
+//! when a watermark is boosted. On an empty machine of the same size that would be at another time.
 //!
 //! Only numbers are known, not addresses: blocks are laid out from the top of the zone down, whole
-//! pageblocks first, then smaller blocks in pageblocks of their type, no two of them buddies. What
-//! is left is held by the kernel.
+//! pageblocks first, then smaller blocks in pageblocks of their type, no two of them buddies. The
+//! kernel holds the rest.
 //!
 //! Invariant: afterwards `pagetypeinfo` gives the numbers that were asked for.
 

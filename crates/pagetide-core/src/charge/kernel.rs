@@ -1,11 +1,12 @@
 //! Charging groups for kernel memory: pages of slabs, and page tables.
 //!
-//! Linux: `obj_cgroup_charge_pages`, `memcg_account_kmem` (6.1), `__memcg_kmem_charge` (5.5). Such pages count
-//! in a group's memory and once more in its kernel memory (`memory.kmem.usage_in_bytes`, `kernel` in memory.stat),
-//! which has a limit of its own in version 1. Meeting that one reclaims nothing.
+//! Linux: `obj_cgroup_charge_pages`, `memcg_account_kmem` (6.1), `__memcg_kmem_charge` (5.5). Such
+//! pages count in a group's memory and once more in its kernel memory (`memory.kmem.usage_in_bytes`,
+//! `kernel` in memory.stat), which has a limit of its own in version 1. A charge that meets this limit
+//! reclaims nothing.
 //!
-//! Invariant: `kernel_pages` of a group are those charged to it for slabs; its kernel counter has them,
-//! its page tables, and those of the groups below.
+//! Invariant: `kernel_pages` of a group are the pages charged to it for slabs. Its kernel counter has
+//! these, its page tables, and both of the groups below.
 
 use crate::ctx::Ctx;
 use crate::manager::Manager;

@@ -1,4 +1,4 @@
-//! Compaction as it was in Linux 4.5, where it is another algorithm.
+//! The parts of Linux 4.5's compaction that are another algorithm than today's.
 //!
 //! Linux: `__compaction_suitable`, `__reset_isolation_suitable` (mm/compaction.c). Where the same
 //! algorithm differs in a detail, the [era](crate::era) answers in today's file.

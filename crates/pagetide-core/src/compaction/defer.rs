@@ -1,8 +1,9 @@
 //! Deferral: a zone in which compaction has failed is left alone for a while.
 //!
-//! Linux: `defer_compaction`, `compaction_deferred`, `compaction_defer_reset`,
-//! `compaction_restarting` (mm/compaction.c, 6.1). Only failures of synchronous runs defer: an
-//! asynchronous one proves nothing. After n failures in a row 2^n requests pass, 64 at most.
+//! Linux: `defer_compaction`, `compaction_deferred`, `compaction_defer_reset`, `compaction_restarting`
+//! (mm/compaction.c, 6.1). Only failures of synchronous runs defer: a failed asynchronous run does not
+//! show that there is no block. After n failures in a row the zone is skipped for 2^n requests, 64 at
+//! most.
 //!
 //! Invariant: a request below the lowest order that failed is never deferred.
 

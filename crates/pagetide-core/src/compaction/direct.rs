@@ -1,8 +1,8 @@
 //! A task that compacts for its own allocation.
 //!
 //! Linux: `__alloc_pages_direct_compact`, `try_to_compact_pages`, `compact_zone_order` (6.1). The zones
-//! that the request may use are compacted one after the other until one has a block. Then the free lists
-//! are tried, or the block is there already, if the run has kept it (`compaction_capture`).
+//! that the request may use are compacted one after the other until one has a block. Then the task
+//! takes a block from the free lists, or the block that the run has kept for it (`compaction_capture`).
 //!
 //! Invariant: a request that may not start I/O compacts nothing.
 

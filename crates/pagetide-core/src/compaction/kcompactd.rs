@@ -1,9 +1,9 @@
 //! kcompactd: the daemon that makes blocks of high order in the background.
 //!
 //! Linux: `kcompactd`, `wakeup_kcompactd`, `kcompactd_do_work`, `proactive_compact_node`,
-//! `fragmentation_score_*` (mm/compaction.c, 6.1). kswapd wakes it with the order that it was
-//! itself woken for. Every half second it looks whether a node's free memory has become too fragmented
-//! for huge pages, and compacts before anybody asks (`vm.compaction_proactiveness`).
+//! `fragmentation_score_*` (mm/compaction.c, 6.1). kswapd wakes it with the order for which kswapd was
+//! woken. Every half second it looks whether a node's free memory has become too fragmented for huge
+//! pages, and compacts without a request (`vm.compaction_proactiveness`).
 //!
 //! The patch of 2016 left the highest zone of a request out by mistake; here, as since 4.7, it is in.
 //!

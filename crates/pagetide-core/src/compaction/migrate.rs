@@ -2,12 +2,12 @@
 //!
 //! Linux: `migrate_pages`, `unmap_and_move`, `migrate_folio_move`, `remove_migration_ptes`
 //! (mm/migrate.c, 6.1). A page's entries are replaced by migration entries, the world copies its bytes
-//! ([`Effect::CopyPage`]), and when it says that it has ([`Manager::copy_done`]) the page takes over its
-//! new frame: owner, flags, charge, slots in the page cache or in swap, entries. If the copy failed,
-//! everything is as it was. Whoever touches the page meanwhile waits for it.
+//! ([`Effect::CopyPage`]), and when it says that it has ([`Manager::copy_done`]) the page takes over
+//! its new frame: owner, flags, charge, slots in the page cache or in swap, entries. If the copy
+//! failed, everything is as it was. A task that touches the page meanwhile waits for it.
 //!
-//! Differs from Linux: of several entries of one page all are young afterwards if one was before; a
-//! page is moved or not in one attempt, where Linux tries up to ten times to get a lock.
+//! Differs from Linux: if one of several entries of a page was young, all are young afterwards; there
+//! is one attempt to move a page, where Linux tries up to ten times to get a lock.
 //!
 //! Invariant: a page on its way is [`Place::Isolated`], MIGRATING and LOCKED, has no present entry, its
 //! new frame in `next`, its run in `prev`; the new frame holds nothing but, in `private`, whether an

@@ -3,7 +3,7 @@
 //! Linux: `isolate_migratepages`, `isolate_migratepages_block`, `fast_find_migrateblock`,
 //! `suitable_migration_source`, `update_cached_migrate` (mm/compaction.c, 6.1).
 //!
-//! Differs from Linux: nobody holds a lock, so no batch is cut short by one.
+//! Differs from Linux: there are no locks, so a contended lock never ends a batch early.
 //!
 //! Invariant: a page that was isolated is [`Place::Isolated`], on no list, and counted in
 //! `nr_isolated_*` until it is put back or has moved.

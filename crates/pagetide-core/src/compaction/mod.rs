@@ -1,17 +1,18 @@
 //! Compaction: moving pages together so that free memory comes in large blocks.
 //!
-//! Linux: mm/compaction.c (6.1; 4.5 in compaction_4_5.rs). Two scanners walk a zone
-//! towards each other: one from its beginning, for pages that can be moved, one from its end, for free
-//! frames to move them to. What a run over one zone knows is a [`CompactControl`]; `migrate_scanner`,
-//! `free_scanner` and `migrate` do its work, `suitable` says whether it is worth while, `defer` for how
-//! long not to try again. `direct` is the allocating task's way into it, `kcompactd` the daemon's.
+//! Linux: mm/compaction.c (6.1; 4.5 in compaction_4_5.rs). Two scanners walk a zone towards each other:
+//! one from its beginning, for pages that can be moved, one from its end, for free frames to move them
+//! to. A [`CompactControl`] is the state of a run over one zone. `migrate_scanner`, `free_scanner` and
+//! `migrate` do its work; `suitable` decides whether compacting the zone can help; `defer` decides how
+//! long a zone is left alone after a failure. `direct` is the entry for the allocating task,
+//! `kcompactd` the entry for the daemon.
 //!
 //! Differs from Linux: copies are made by the world, between two steps, while the pages have no
-//! entries; what a lock or another CPU's reference would spoil there is not spoilt here, so fewer
-//! migrations fail.
+//! entries; no lock and no reference of another CPU can make a migration fail, so fewer migrations
+//! fail.
 //!
 //! Invariant: every frame that is [`Place::Isolated`](crate::page::Place::Isolated) between two steps
-//! is on a run's list of free frames, or is being migrated, or is where such a page goes.
+//! is on a run's list of free frames, or is being migrated, or is the target of such a page.
 
 mod compaction_4_5;
 pub(crate) mod defer;

@@ -1,9 +1,9 @@
 //! One run over one zone, batch by batch.
 //!
-//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, and 4.5 by
-//! [`CompactionPolicy`]). A step finds up to 32 pages and begins to migrate them; the next one, after
-//! their copies, goes on. Runs are kept by the machine, not by who compacts: a task may be killed
-//! between any two steps, and its run then gives everything back.
+//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, and 4.5 by [`CompactionPolicy`]). A
+//! step finds up to 32 pages and begins to migrate them; the next step goes on after their copies. The
+//! machine keeps the runs, not the task or daemon that compacts: a task may be killed between any two
+//! steps, and its run then puts all pages back.
 //!
 //! Invariant: a run in the table has a zone of its own goal only; `in_flight` is empty in stage
 //! `Isolate`.

@@ -1,4 +1,4 @@
-//! Whether compacting a zone is worth while.
+//! The test whether compacting a zone can help.
 //!
 //! Linux: `compaction_suitable`, `__compaction_suitable` (mm/compaction.c, 6.1). Pages need free
 //! frames to go to, and a zone that is merely short of memory needs reclaim instead.

@@ -1,4 +1,4 @@
-//! What a zone remembers of compaction: where the scanners were, what to skip, how long to defer.
+//! The compaction state of a zone: positions of the scanners, pageblocks to skip, and deferral.
 //!
 //! Linux: the `compact_*` fields of `struct zone` and the pageblock bit `PB_migrate_skip` (6.1).
 //!

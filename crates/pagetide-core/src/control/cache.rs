@@ -1,11 +1,11 @@
 //! The control files of a cache of kernel objects: `slab.CACHE.FILE`.
 //!
-//! Linux: /sys/kernel/slab/CACHE/FILE, the `slab_attribute`s of mm/slub.c (6.1). Three can be written. A write
-//! to a cache goes to the groups' clones of it as well, as it did while there were clones (until 5.8); those
-//! whose group is gone keep what that left them.
+//! Linux: /sys/kernel/slab/CACHE/FILE, the `slab_attribute`s of mm/slub.c (6.1). Three can be written.
+//! A write to a cache goes to the groups' clones of it as well, as it did while there were clones
+//! (until 5.8); clones of a removed group keep their values.
 //!
-//! Differs from Linux: `min_partial` is a 32-bit number; a CPU's slab counts in `objects` by what is in
-//! use of it, where the kernel takes it for full.
+//! Differs from Linux: `min_partial` is a 32-bit number; `objects` counts the objects in use of a CPU's
+//! slab, where the kernel counts all objects of it.
 //!
 //! Invariant: a refused write changes nothing.
 

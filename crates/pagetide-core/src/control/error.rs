@@ -1,4 +1,4 @@
-//! What a refused write or read of a control file says.
+//! The errors of refused reads and writes of control files.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,7 +1,7 @@
 //! The three marks of the tunable-watermarks patch, written one by one or together.
 //!
-//! The patch leaves open what happens when they come out of order; here the write is refused.
-//! Until one of them is written they read as they would be derived from `vm.min_free_kbytes`.
+//! The patch does not define the result of marks in the wrong order; here such a write is refused.
+//! Until one of the marks is written, a read returns the marks that `vm.min_free_kbytes` would give.
 
 use super::error::{ControlError, Errno};
 use crate::config::{Sysctl, INT_MAX};

@@ -1,4 +1,4 @@
-//! The door to the daemons: one step of any of them, and who is counted in a queue while it sleeps.
+//! One step of any daemon, and the counts of daemons that sleep in a queue.
 //!
 //! Linux: `kthread_run`, and the counts that `reclaim_throttle` keeps around `schedule_timeout` (6.1).
 

@@ -1,5 +1,5 @@
-//! The tree of groups: making and removing them, walking over them, and what a removed one leaves to its
-//! parent.
+//! The tree of groups: making and removing them, walking over them, and passing the pages of a removed
+//! group to its parent.
 //!
 //! Linux: `mem_cgroup_css_alloc`, `mem_cgroup_css_offline` (mm/memcontrol.c), `css_next_descendant_pre`
 //! (kernel/cgroup/cgroup.c, 6.1).

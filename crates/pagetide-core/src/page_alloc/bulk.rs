@@ -1,7 +1,7 @@
 //! Many single pages at once.
 //!
-//! Linux: `__alloc_pages_bulk` (mm/page_alloc.c, 6.1), for those who need an array of pages and can
-//! do with fewer: one watermark test, then one walk down the CPU's list.
+//! Linux: `__alloc_pages_bulk` (mm/page_alloc.c, 6.1), for callers that want an array of pages and
+//! accept fewer: one watermark test, then one walk down the CPU's list.
 //!
 //! Invariant: the zone stays above its low mark even after all pages asked for are gone.
 

@@ -1,5 +1,5 @@
-//! The allocator as a whole: its shortcuts change nothing, and what a request does to pageblocks,
-//! watermarks and reserves.
+//! The allocator as a whole: its shortcuts change no result, and the effects of a request on
+//! pageblocks, watermarks and reserves.
 
 use super::*;
 use crate::buddy::clear_tails;

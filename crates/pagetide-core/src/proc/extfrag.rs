@@ -1,7 +1,7 @@
 //! extfrag_index and unusable_index of /sys/kernel/debug/extfrag (Linux: mm/vmstat.c, 6.1).
 //!
-//! A line for each zone that has memory, a number for each order. The kernel prints an index between
-//! -1 and 0 as ` 0.-500`, and so do we.
+//! A line for each zone that has memory, a number for each order. The kernel prints an index between -1
+//! and 0 as ` 0.-500`, and so does Pagetide.
 
 use super::put;
 use super::zones::put_zone_head;

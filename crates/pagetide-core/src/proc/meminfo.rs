@@ -1,7 +1,7 @@
 //! /proc/meminfo (Linux: fs/proc/meminfo.c, `si_mem_available`, `vm_commit_limit`, 6.1).
 //!
-//! The kernel's lines in its order and width, as a 6.1 for x86-64 has them, without those that
-//! describe hardware (`DirectMap*`, `HardwareCorrupted`). What is not modelled is 0.
+//! The kernel's lines in its order and width, as a 6.1 for x86-64 has them, without those that describe
+//! hardware (`DirectMap*`, `HardwareCorrupted`). Values that are not modelled are 0.
 
 use super::put;
 use crate::gfp::Watermark;

@@ -1,9 +1,9 @@
 //! /proc/zoneinfo, /proc/buddyinfo and /proc/pagetypeinfo (Linux: mm/vmstat.c, 6.1).
 //!
-//! All zones stand in zoneinfo, empty ones without their counters; the other two list zones that
-//! have memory. `vm stats threshold` is 0: our counters are exact at all times. Counters that are
-//! kept for the whole machine only (`workingset_refault_*`, `nr_dirtied`, ...) stand in the
-//! per-node block when there is one node.
+//! zoneinfo has all zones, empty zones without counters; the other two files have the zones with
+//! memory. `vm stats threshold` is 0: our counters are exact at all times. Counters that are kept for
+//! the whole machine only (`workingset_refault_*`, `nr_dirtied`, ...) stand in the per-node block when
+//! there is one node.
 
 use super::{is_node_counter, put, Row};
 use crate::gfp::{MigrateType, Watermark};

@@ -1,6 +1,6 @@
 //! The audit of processes and files against the pages that they have.
 //!
-//! Linux: `check_mm`, `VM_BUG_ON_PAGE` on mapcounts, and what nobody checks.
+//! Linux: `check_mm`, `VM_BUG_ON_PAGE` on mapcounts, and invariants that Linux does not check.
 
 use super::page_table::{Backing, Pte};
 use super::Machine;

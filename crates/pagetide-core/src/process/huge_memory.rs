@@ -1,11 +1,10 @@
 //! Transparent huge pages of anonymous memory: eligibility and mapping.
 //!
-//! Linux: mm/huge_memory.c (6.1). The
-//! entries that map a huge page are 512 present ones for consecutive frames, so that an access is the same
-//! load and store as ever. Together they are what Linux has as one entry of the second level: it is
-//! referenced if one of them is, it is written because all of them are, and `mapcount` is 1. The page of
-//! page table is there as it is in Linux, which deposits one to split with. What the ground floor knows of
-//! a huge page is in [`crate::huge_page`].
+//! Linux: mm/huge_memory.c (6.1). The entries that map a huge page are 512 present ones for consecutive
+//! frames, so that an access is the same load and store as for small pages. Together they stand for
+//! Linux's one entry of the second level: it is referenced if one of them is, it is written because all
+//! of them are, and `mapcount` is 1. The page of page table exists as in Linux, which keeps one for a
+//! later split. The ground floor's part of a huge page is in [`crate::huge_page`].
 //!
 //! Differences from Linux: a read of untouched memory maps the page of zeroes of 4 KiB, where Linux
 //! may map a huge one, which a write breaks up again: reads fault once a page instead of once a region.

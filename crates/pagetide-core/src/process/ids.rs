@@ -1,13 +1,14 @@
-//! Ids of address spaces, mappings and files, and who gets one again.
+//! Ids of address spaces, mappings and files, and their reuse.
 //!
-//! Linux: `get_unused_fd` and the pid allocator give the lowest number that is free; so do these tables. What
-//! is older than what, ids then say no longer: each entry has a number of its own for that, never given
-//! twice (`born`), as Linux's lists are in order of creation.
+//! Linux: `get_unused_fd` and the pid allocator give the lowest number that is free; so do these
+//! tables. Reused ids do not show which of two things is older. So each entry has a number that is
+//! never reused (`born`), as Linux's lists are in order of creation.
 //!
-//! An id is free as soon as what it named is gone: an address space when it has ended, a mapping when it is
-//! unmapped, a file when it was removed, nothing maps it and its last page has left memory. What may still
-//! name it then is harmless: a page under I/O names its mapping, but has no entry there; a request in
-//! progress remembers when what it named was born, and ends if that is not there any more.
+//! An id is free as soon as the thing that it named is gone: an address space when it has ended, a
+//! mapping when it is unmapped, a file when it was removed, nothing maps it and its last page has left
+//! memory. Later uses of such an id are harmless: a page under I/O names its mapping, but has no entry
+//! in it; a request in progress remembers `born` of the thing that it named, and ends if that thing is
+//! gone.
 //!
 //! Invariant: an id is free exactly when its entry says that it is gone.
 

@@ -1,9 +1,9 @@
-//! Kernel memory that a task asks for by order: stacks, network buffers, what a driver takes.
+//! Kernel memory that a task asks for by order: stacks, network buffers, memory of drivers.
 //!
 //! Linux: `alloc_pages` and `__free_pages`, called by a module or a system call on a task's behalf. A
 //! block is held by the address space it was allocated for until it is freed or the space ends. It is
-//! on no list and cannot be moved, whatever pageblock it landed in: this is what fragments memory.
-//! Groups are not charged for it.
+//! on no list and cannot be moved, in a pageblock of any type. That fragments memory. Groups are not
+//! charged for it.
 //!
 //! Invariant: block i of `Mm::kernel_blocks` has that number in `index`, its owner in `mapping`, its
 //! order in `order`, and no flag.

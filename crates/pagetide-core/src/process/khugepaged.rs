@@ -2,16 +2,16 @@
 //!
 //! Linux: mm/khugepaged.c `khugepaged_do_scan`, `khugepaged_scan_mm_slot`, `hpage_collapse_scan_pmd`,
 //! `collapse_huge_page` (6.1). A round looks at `pages_to_scan` pages, region by region through all
-//! address spaces, and sleeps. A region with few enough holes, of which something is writable and
-//! something was used, is copied into a huge page and its small pages are freed.
+//! address spaces, and sleeps. A region with few enough holes, and with at least one writable and one
+//! recently used page, is copied into a huge page, and its small pages are freed.
 //!
-//! Differences from Linux: a region with a page in swap is passed over, whatever `max_ptes_swap` says,
-//! where Linux reads up to so many back. Linux sleeps for good when no address space could have huge
-//! pages; here only when they are switched off. A region looked at costs one descriptor
-//! (`compact_scanned`) a page.
+//! Differences from Linux: a region with a page in swap is skipped, where Linux reads up to
+//! `max_ptes_swap` pages back. Linux sleeps for good when no address space could have huge pages; here
+//! only when they are switched off. For each page of a region the cost is one descriptor
+//! (`compact_scanned`).
 //!
-//! Invariant: between two steps the daemon holds nothing. What it wants to collapse is judged again when
-//! the huge page is there.
+//! Invariant: between two steps the daemon holds nothing. When it has the huge page it judges the
+//! region again.
 
 use crate::config::Thp;
 use crate::ctx::Ctx;

@@ -1,12 +1,12 @@
 //! Locking the pages of a mapping, all or some of them, and pinning one.
 //!
-//! Linux: `mlock2`, `munlock`, `VM_LOCKED` (mm/mlock.c), `pin_user_pages` (mm/gup.c) (6.1). What is present is locked
-//! at once, what is faulted in later then; nothing is faulted in for the lock itself, as with
-//! `MLOCK_ONFAULT`: whoever wants mlock() touches every page next. Linux splits a mapping in three to lock a
-//! part of it; here a mapping knows which of its pages are locked.
+//! Linux: `mlock2`, `munlock`, `VM_LOCKED` (mm/mlock.c), `pin_user_pages` (mm/gup.c) (6.1). Present
+//! pages are locked at once, other pages when they are faulted in. The lock itself faults no page in,
+//! as with `MLOCK_ONFAULT`; for the effect of mlock() a caller touches every page next. Linux splits a
+//! mapping in three to lock a part of it; here a mapping knows which of its pages are locked.
 //!
-//! Differences from Linux: no `RLIMIT_MEMLOCK`. A huge page at the edge of what is locked is split as a page,
-//! where Linux splits its entry alone.
+//! Differences from Linux: no `RLIMIT_MEMLOCK`. A huge page at the edge of a locked range is split as a
+//! page, where Linux splits its entry alone.
 //!
 //! Invariant: ranges of locked pages are sorted, not empty, and do not touch each other.
 

@@ -1,9 +1,9 @@
 //! The out-of-memory killer's choice.
 //!
-//! Linux: mm/oom_kill.c. The address space with the most resident and swapped pages and page
-//! tables dies; ties go to the older one. One victim at a time: while a victim is still on its
-//! way out nobody else is chosen. A group that cannot stay below its limit has its own: the victim is
-//! one of its tasks or of those below it.
+//! Linux: mm/oom_kill.c. The address space with the most resident and swapped pages and page tables
+//! dies; ties go to the older one. One victim at a time: while a victim is still exiting no other is
+//! chosen. If a group cannot stay below its limit, the victim is a task of this group or of a group
+//! below it.
 //!
 //! Difference from Linux: no `oom_score_adj`.
 

@@ -1,4 +1,4 @@
-//! The page cache: which pages of which file are in memory.
+//! The page cache: the pages of files that are in memory.
 //!
 //! Linux: `struct address_space` and mm/filemap.c. One 8-byte slot a file page: a frame, or the
 //! shadow of an evicted page, or nothing. Slots are a flat array that the operating system

@@ -1,12 +1,12 @@
-//! What happens to a process when memory or a disk fails: Linux's answer, or a gentler one.
+//! The reaction to a shortage of memory or to a disk error: Linux's, or a milder one.
 //!
 //! Linux: mm/oom_kill.c; version 1's `memory.oom_control` can switch the killer off for a group
-//! (`oom_kill_disable`), and who asks then waits. A failed write of a file is told to fsync()
-//! (`mapping_set_error`, errseq_t since 4.13) and the page is clean; some file systems try again instead (XFS
-//! for metadata: `/sys/fs/xfs/DEV/error/metadata`). These switches are Pagetide's own, for whoever runs
-//! programs that can be told "no".
+//! (`oom_kill_disable`), and a task that asks for memory then waits. A failed write of a file is told
+//! to fsync() (`mapping_set_error`, errseq_t since 4.13) and the page is clean; some file systems try
+//! again instead (XFS for metadata: `/sys/fs/xfs/DEV/error/metadata`). These switches are Pagetide's
+//! own, for programs that can handle a failed request.
 //!
-//! Invariant: they are asked when something has failed, never before.
+//! Invariant: the switches are read after a failure, never before.
 
 use super::Processes;
 use crate::digest::Digest;

@@ -1,4 +1,4 @@
-//! Who stalls: a task's state changes, told to its group and those above.
+//! Stalls: the state changes of a task are reported to its group and to the groups above.
 //!
 //! Linux: `psi_task_change` (kernel/sched/psi.c, 6.1).
 

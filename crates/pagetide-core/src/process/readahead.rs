@@ -1,4 +1,4 @@
-//! Read-ahead: which pages to read beside the one that was asked for, from files and from swap.
+//! Read-ahead: which pages are read besides the page that was asked for, from files and from swap.
 //!
 //! Linux: mm/readahead.c, mm/swap_state.c (6.1). Each open file keeps a window: `start`, `size`, and the last
 //! `async_size` pages of it, whose first page carries [`PageFlags::READAHEAD`](crate::page::PageFlags::READAHEAD). Touching the

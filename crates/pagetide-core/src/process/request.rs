@@ -1,4 +1,4 @@
-//! What a process asks of memory, beside what anybody may: a fault, a read(), a write().
+//! The requests that only processes make: a fault, a read(), a write().
 
 use super::fault::Fault;
 use super::filemap::{FileRead, FileWrite};

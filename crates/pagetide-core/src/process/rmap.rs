@@ -1,10 +1,11 @@
-//! Processes and files as the ground floor asks them.
+//! The answers of processes and files to the ground floor.
 //!
 //! Linux: mm/rmap.c (`folio_referenced`, `try_to_unmap`, `try_to_migrate`), `remove_migration_ptes`,
 //! `address_space_operations`. An anonymous page has one entry, in the mapping that it names; a file's page
 //! may have one in each mapping of the file.
 //!
-//! Invariant: what an answer says was taken away is gone from the entries and from the mappings' counts.
+//! Invariant: an entry that an answer reports as removed is gone from the table and from the mapping's
+//! counts.
 
 use super::page_table::{Advice, Pte, VmaId};
 use super::policy::OomPolicy;

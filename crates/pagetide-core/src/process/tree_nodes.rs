@@ -1,13 +1,13 @@
 //! Kernel memory that the page cache takes for its own bookkeeping.
 //!
 //! Linux: an xarray a file, whose nodes (`struct xa_node`, 64 slots) come from the slab cache
-//! `radix_tree_node`, of reclaimable pages. A node exists as long as one of its slots holds a page or
-//! a shadow, and the group of the task that added it pays for it. Nodes are few, one for 64 pages, but
-//! their pages are of another migrate type than user pages and are taken from what boot left free of
-//! it, so they decide when that runs out and pageblocks begin to change hands.
+//! `radix_tree_node`, of reclaimable pages. A node exists as long as one of its slots holds a page or a
+//! shadow, and the group of the task that added it pays for it. Nodes are few, one for 64 pages, but
+//! their pages have another migrate type than user pages, and come from the free blocks of that type
+//! that boot left. So tree nodes decide when these run out and pageblocks begin to change their type.
 //!
-//! Differs from Linux: a node that finds no memory at once is done without, where Linux would reclaim
-//! for it; at its group's limit it is charged to nobody; nodes that hold only shadows are not shrunk.
+//! Differs from Linux: if no memory is free at once there is no node, where Linux would reclaim; at its
+//! group's limit a node is charged to no group; nodes that hold only shadows are not shrunk.
 //!
 //! Invariant: a node of a file has an object exactly while one of its slots is in use, unless there was
 //! no memory for it.

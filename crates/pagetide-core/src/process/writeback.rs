@@ -1,4 +1,4 @@
-//! Dirty pages: how many there may be, who waits, and writing them back.
+//! Dirty pages: their limits, the throttling of writers, and writeback.
 //!
 //! Linux: mm/page-writeback.c, fs/fs-writeback.c (6.1). Above the background threshold the
 //! writeback thread writes; above the mean of both thresholds writers are slowed down so that

@@ -1,12 +1,12 @@
 //! Taking entries away for good: munmap, the end of an address space, MADV_DONTNEED.
 //!
 //! Linux: mm/memory.c `zap_pte_range`, mm/huge_memory.c `zap_huge_pmd`, mm/madvise.c
-//! `madvise_dontneed_single_vma` (6.1). File pages keep what their entries knew of them; anonymous pages
-//! and swap slots are freed, huge pages whole.
+//! `madvise_dontneed_single_vma` (6.1). File pages take over the accessed and dirty bits of their
+//! entries; anonymous pages and swap slots are freed, huge pages whole.
 //!
-//! Difference from Linux: of a huge page that is discarded in part, Linux splits only the mapping and
-//! leaves the page to the shrinker of deferred splits; here the page is split at once, so that what was
-//! discarded is free at once.
+//! Difference from Linux: if a part of a huge page is discarded, Linux splits only the mapping and
+//! leaves the page to the shrinker of deferred splits; here the page is split at once, so that the
+//! discarded part is free at once.
 //!
 //! Invariant: a table outlives its entries, except that of a huge page, which goes with it if all
 //! entries of the table are the huge page's (pages of 4 KiB).

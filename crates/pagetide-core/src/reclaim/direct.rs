@@ -2,8 +2,8 @@
 //!
 //! Linux: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages` (6.1). Priority
 //! falls from 12 to 0 inclusive; each round shrinks every eligible node once and ends as soon as 32
-//! pages were freed. A descent that has freed nothing is repeated with less spared: active lists,
-//! then groups below `memory.low`, then groups with a shrink priority.
+//! pages were freed. A descent that has freed nothing is repeated with fewer exceptions: first it scans
+//! active lists, too, then groups below `memory.low`, then groups with a shrink priority.
 //!
 //! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
 

@@ -1,11 +1,12 @@
 //! Graded soft limits: pressure that grows with the excess.
 //!
-//! Pagetide's own (`soft_limit = "graded"`). The hierarchical policy knows two cases: nobody's
-//! business, or priority 0. Here the priority of a group falls with the share of its usage that lies
-//! above its soft limit: one that is 5 % over is hardly treated differently, one that is nearly all
-//! over is scanned as hard as the patch of 2012 does.
+//! Pagetide's own (`soft_limit = "graded"`). The hierarchical policy knows two cases: the walk's own
+//! priority, or priority 0. Here the priority of a group falls with the share of its usage that is
+//! above its soft limit. A group with 5 % of its usage above the limit is treated almost like others; a
+//! group with nearly all of its usage above it is scanned as hard as by the patch of 2012.
 //!
-//! Invariant: as far above its limit as can be is priority 0; at the limit, the walk's own.
+//! Invariant: a group whose whole usage is above its limit has priority 0; a group at its limit has the
+//! walk's own.
 
 use super::group_policy::GroupPolicy;
 use super::plan::{Plan, Visit};

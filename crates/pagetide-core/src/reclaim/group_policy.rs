@@ -1,16 +1,16 @@
-//! Who is reclaimed from, and how hard: one decision, made by plug-ins.
+//! The groups to reclaim from, and the priority for each: one decision, made by plug-ins.
 //!
-//! Every walk over the groups of a node asks for each group it comes to a [`Plan`]: leave it alone,
-//! or scan it at this priority with so much of it protected. Policies fill the plan in, one after the
-//! other, in the order of the list at the end of this file; each is one file with one type that
-//! implements [`GroupPolicy`]. After a walk they are asked whether there must be another.
+//! Every walk over the groups of a node asks for a [`Plan`] for each group: skip the group, or scan it
+//! at a priority with a part of it protected. Policies fill the plan in, one after the other, in the
+//! order of the list at the end of this file; each is one file with one type that implements
+//! [`GroupPolicy`]. After a walk the policies are asked whether another walk is needed.
 //! docs/add-a-policy.md adds one, step by step.
 //!
-//! Linux has no such hook: the rules stand in `shrink_node_memcgs` (mm/vmscan.c), or were patches to
-//! it. Calls are static: a policy that is off costs a comparison.
+//! Linux has no such hook: its rules are in `shrink_node_memcgs` (mm/vmscan.c), or were patches to it.
+//! Calls are static: a policy that is off costs a comparison.
 //!
 //! Invariant: the reclaimer's own priority (`sc.priority`) is never changed by a plan, so there is
-//! nothing to restore on any way out.
+//! nothing to restore at the end of a walk.
 
 use super::graded::Graded;
 use super::plan::{Plan, Visit, Walk};

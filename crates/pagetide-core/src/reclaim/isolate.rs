@@ -1,4 +1,4 @@
-//! Taking a batch of pages off a list, and putting back what stays.
+//! Taking a batch of pages off a list, and putting back the pages that stay.
 //!
 //! Linux: `isolate_lru_folios`, `move_folios_to_lru` (mm/vmscan.c, 6.1). All counts are of pages: one huge
 //! page fills a batch.

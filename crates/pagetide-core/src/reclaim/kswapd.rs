@@ -1,8 +1,8 @@
 //! kswapd: the daemon that keeps a node between its marks.
 //!
 //! Linux: `kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `wakeup_kswapd` (6.1). Woken when an
-//! allocation finds every zone below its low mark, it reclaims until one zone is above its high
-//! mark, naps 100 ms, and sleeps for good if nobody called meanwhile. A zone whose marks are
+//! allocation finds every zone below its low mark, it reclaims until one zone is above its high mark,
+//! naps 100 ms, and goes to full sleep if no allocation woke it meanwhile. A zone whose marks are
 //! boosted because fallbacks polluted its pageblocks is worked on mildly until the boost is gone.
 //!
 //! Invariant: `sleeping` is set exactly while the world must not step the daemon.

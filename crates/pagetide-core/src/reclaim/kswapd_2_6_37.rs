@@ -1,4 +1,4 @@
-//! kswapd as it was in Linux 2.6.37, where it is another one.
+//! The parts of Linux 2.6.37's kswapd that are another algorithm than today's.
 //!
 //! Linux: `sleeping_prematurely`, the end of a round of `balance_pgdat` (mm/vmscan.c). Every zone must
 //! reach its high mark. A descent begins again at priority 12 as soon as it has freed 32 pages; below

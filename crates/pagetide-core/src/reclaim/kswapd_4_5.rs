@@ -2,20 +2,22 @@
 //!
 //! Linux: `balance_pgdat`, `kswapd_shrink_zone`, `zone_balanced`, `pgdat_balanced` (mm/vmscan.c) before
 //! and after Vlastimil Babka's "mm, kswapd: replace kswapd compaction with waking up kcompactd" of
-//! March 2016. [`BackgroundCompaction`](crate::config::BackgroundCompaction) says which.
+//! March 2016. [`BackgroundCompaction`](crate::config::BackgroundCompaction) chooses between the two.
 //!
 //! Before (`kswapd`): a zone is balanced when it has its high mark *at the order asked for*. A round
-//! reclaims from the zones that are not, at order 0 where compaction could do the rest, and compacts
-//! the node at its end if more was reclaimed than was tried. For requests that only wake kswapd this
-//! never happens: zone DMA is tried and gives nothing, the others have enough pages of order 0 and are
-//! not tried, 0 is not more than what was tried, and kswapd goes down all priorities for nothing, again
-//! and again. That flaw is what the patch is about, and it is kept.
+//! reclaims from the zones that are not balanced, at order 0 where compaction could do the rest. At its
+//! end it compacts the node if it has reclaimed more pages than it attempted. For requests that only
+//! wake kswapd this never happens: an attempt on zone DMA reclaims nothing; the other zones have enough
+//! pages of order 0, so there is no attempt on them; 0 pages are not more than were attempted. kswapd
+//! then goes down all priorities without effect, again and again. The patch fixes this flaw; this
+//! policy keeps it.
 //!
 //! After (`kcompactd` and the others): kswapd is woken for the order, balances for single pages, and
 //! leaves compaction to kcompactd.
 //!
-//! Differs from Linux: LRU lists belong to nodes, as since 4.8; a zone's own are the node's without the
-//! pages of others. A zone counts as given up when it was scanned six times over for nothing.
+//! Differs from Linux: LRU lists belong to nodes, as since 4.8; the lists of a zone are the node's
+//! lists without the pages of other zones. A zone counts as unreclaimable after it was scanned six
+//! times over without success.
 
 mod balance;
 

@@ -1,9 +1,9 @@
 //! Reclaim: taking pages back.
 //!
-//! Linux: mm/vmscan.c (6.1, classic two-list LRU). [`ScanControl`] is what one reclaimer wants and
-//! has got; `scan_count` decides how much of each list to look at; `shrink_node` walks the groups
-//! of a node list by list, 32 pages at a time; `shrink_list` judges pages. `direct` and `kswapd`
-//! are the two reclaimers.
+//! Linux: mm/vmscan.c (6.1, classic two-list LRU). [`ScanControl`] has the goal and the results of one
+//! reclaimer; `scan_count` decides how many pages of each list to scan; `shrink_node` walks the groups
+//! of a node list by list, 32 pages at a time; `shrink_list` judges pages. `direct` and `kswapd` are
+//! the two reclaimers.
 //!
 //! Everything here is a resumable state: one step looks at one batch of
 //! [`SWAP_CLUSTER_MAX`](crate::units::SWAP_CLUSTER_MAX) pages.

@@ -1,10 +1,10 @@
 //! How reclaim balanced page cache and anonymous memory before 5.8.
 //!
-//! Linux: `get_scan_count` and `struct zone_reclaim_stat` of 3.3 and of 5.4 (policy `lru`). A kind whose
-//! pages turn out to be in use (rotated) is scanned less. What was scanned and rotated lately is
-//! kept for each group's lists and halves when it outgrows a quarter of them. 5.4 adds three
-//! shortcuts: nothing but anonymous memory when page cache is about to vanish, nothing but page cache
-//! while there is cold page cache enough, and everything at priority 0.
+//! Linux: `get_scan_count` and `struct zone_reclaim_stat` of 3.3 and of 5.4 (policy `lru`). A kind
+//! whose pages turn out to be in use (rotated) is scanned less. Each group's lists have recent counts
+//! of pages scanned and rotated, which are halved when they exceed a quarter of the lists. 5.4 adds
+//! three shortcuts: it scans only anonymous memory when there is very little page cache, only page
+//! cache while there is enough cold page cache, and all lists at priority 0.
 //!
 //! Invariant: used only if the policy says so; today's costs are not kept then.
 

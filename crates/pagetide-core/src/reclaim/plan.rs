@@ -1,6 +1,7 @@
-//! What a walk over the groups of a node asks, and is told: leave this group alone, or scan it so hard.
+//! The question of a walk over the groups of a node and its answer: skip this group, or scan it at a
+//! priority.
 //!
-//! Linux has no such thing: the rules stand in `shrink_node_memcgs` (mm/vmscan.c).
+//! Linux has no such thing: its rules are in `shrink_node_memcgs` (mm/vmscan.c).
 
 use crate::units::{MemcgId, NodeId};
 

@@ -1,12 +1,12 @@
-//! `memory.min` and `memory.low`: what reclaim leaves alone.
+//! `memory.min` and `memory.low`: memory that is protected from reclaim.
 //!
-//! Linux: `mem_cgroup_calculate_protection`, `shrink_node_memcgs`, `get_scan_count` (6.1). A group
-//! that uses no more than its effective `min` is never reclaimed from; one within its effective `low` is
-//! passed over until a whole descent has freed nothing. Above that, only the part of its pages
-//! that is not protected feels pressure, so protection fades in instead of being a cliff. Effective
-//! values come from the parent's, so they are computed as the walk goes down.
+//! Linux: `mem_cgroup_calculate_protection`, `shrink_node_memcgs`, `get_scan_count` (6.1). Reclaim
+//! never takes pages from a group that uses no more than its effective `min`. It skips a group within
+//! its effective `low` until a whole descent has freed nothing. In a group above that only the
+//! unprotected part of the pages counts for the scan, so the pressure grows gradually. Effective values
+//! come from the parent's, so they are computed as the walk goes down.
 //!
-//! Invariant: the group that reclaim is about is not protected from itself.
+//! Invariant: a group is not protected from reclaim for its own limit.
 
 use super::group_policy::GroupPolicy;
 use super::plan::{Plan, Visit};

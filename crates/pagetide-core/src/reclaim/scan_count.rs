@@ -1,8 +1,8 @@
-//! How much of each list a pass looks at: page cache against anonymous memory.
+//! The number of pages that a pass scans of each list: page cache compared with anonymous memory.
 //!
-//! Linux: `prepare_scan_count` and `get_scan_count` (6.1). Cold page cache goes first while there
-//! is plenty; otherwise both kinds are scanned in proportion to swappiness and inversely to what
-//! reclaiming them has cost. Groups differ in swappiness, in swap left to them, and in the priority and
+//! Linux: `prepare_scan_count` and `get_scan_count` (6.1). Cold page cache goes first while there is
+//! plenty; otherwise both kinds are scanned in proportion to swappiness and inversely to the cost of
+//! reclaiming them so far. Groups differ in swappiness, in swap left to them, and in the priority and
 //! protection that policies gave them. All arithmetic is integer, in the kernel's order.
 
 use super::plan::Plan;

@@ -1,9 +1,9 @@
 //! Judging pages: a batch off the tail of a list, page by page.
 //!
-//! Linux: `shrink_folio_list`, `shrink_inactive_list`, `shrink_active_list` (6.1). A page found
-//! referenced once stays; twice, or by two mappings, or executable, it is activated. Dirty file
-//! pages are left to the writeback thread, anonymous pages go to swap; what is clean and
-//! unmapped is freed and leaves a shadow.
+//! Linux: `shrink_folio_list`, `shrink_inactive_list`, `shrink_active_list` (6.1). A page that was
+//! referenced once stays. A page that was referenced twice, or by two mappings, or that is executable,
+//! is activated. Dirty file pages are left to the writeback thread, anonymous pages go to swap; a page
+//! that is clean and unmapped is freed and leaves a shadow.
 //!
 //! A batch is atomic: nothing else runs between isolation and putback, so `nr_isolated_*` is 0
 //! between steps and too-many-isolated throttling cannot occur (Linux needs it because its

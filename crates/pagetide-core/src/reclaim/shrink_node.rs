@@ -1,14 +1,14 @@
 //! Shrinking a node: every group's lists, in batches.
 //!
-//! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec` (6.1). The groups at and below the
-//! one that is short of memory (the root, if the machine is) are visited parents first; what to do
-//! with each is asked of the group policies ([`super::group_policy`]). Each list is scanned by 32
-//! pages in turn until its target is used up; once enough was freed, the kind with less left stops
-//! and the other is scaled to the same share.
+//! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec` (6.1). The groups at and below the one
+//! that is short of memory (the root, if the machine is) are visited parents first; the group policies
+//! decide about each group ([`super::group_policy`]). Each list is scanned by 32 pages in turn until
+//! its target is used up; once enough pages were freed, the kind with fewer pages left to scan stops
+//! and the other kind is scaled to the same share.
 //!
-//! Every walk visits everybody (Linux 5.4 to 6.7), or, by policy, tasks that reclaim for themselves
-//! take up where the last one stopped and stop themselves when they have enough (since 6.8). A walk
-//! that finds its place removed ends there.
+//! Every walk visits all groups (Linux 5.4 to 6.7). By policy, tasks that reclaim for themselves begin
+//! where the last such task stopped, and stop when they have freed enough (since 6.8). A walk whose
+//! current group was removed ends.
 //!
 //! Invariant: [`ShrinkNode`] holds everything between two batches; a step is one batch.
 

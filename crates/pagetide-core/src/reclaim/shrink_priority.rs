@@ -1,11 +1,11 @@
-//! `memory.global_shrink_priority`: groups that global reclaim comes to late, and treats gently.
+//! `memory.global_shrink_priority`: groups that global reclaim scans later and less than others.
 //!
 //! Hui Zhu's patch of 18 December 2019 (never merged). A group with value g takes no part in global
 //! reclaim while its priority is above g; from then on it is scanned as if the priority were 12 - g
-//! higher. Reclaim for a group's own limit does not look at it. Three forms ([`ShrinkPriorityPolicy`]):
-//! *posted* is the patch; *guarded* adds what it lacks, a guarantee of progress: when a whole descent
-//! has freed nothing and somebody was spared, nobody is until the reclaimer is done; *hierarchical* is guarded,
-//! and a group is worth no more than the least of its ancestors.
+//! higher. Reclaim for a group's own limit ignores the value. Three forms ([`ShrinkPriorityPolicy`]):
+//! *posted* is the patch. *guarded* adds a guarantee of progress, which the patch lacks: if a whole
+//! descent has freed nothing and a group was spared, no group is spared until the reclaimer is done.
+//! *hierarchical* is guarded, and the value of a group is at most the least value of its ancestors.
 //!
 //! Invariant: with any form but *posted*, memory is not declared exhausted while a group was spared.
 

@@ -1,16 +1,16 @@
 //! Soft limits as a part of the one walk over the groups.
 //!
 //! Two policies ([`SoftLimitPolicy`]). *Hierarchical* is Johannes Weiner's patch of 10 January 2012: a
-//! group that is over its soft limit, or below one that is, is scanned at priority 0, everybody else
+//! group that is over its soft limit, or below one that is, is scanned at priority 0, all other groups
 //! at the walk's own. *Two-pass* is Michal Hocko's rework of 2013: the first walk visits only groups
-//! over their limit; if it looked at no page, a second visits everybody. (The older *tree* is a stage of
-//! its own, before the walk: [`super::soft_limit_tree`].)
+//! over their limit; if it looked at no page, a second walk visits all groups. (The older *tree* is a
+//! stage of its own, before the walk: [`super::soft_limit_tree`].)
 //!
-//! Options answer what reviewers asked: whether the group whose limit raised the pressure counts as an
-//! ancestor (`soft_limit_root`), whether a task that reclaims for itself may be held up by it
-//! (`soft_limit_direct`), and what the limit means on one of several nodes (`soft_limit_node`).
+//! Options answer the questions of reviewers: whether the group whose limit caused the reclaim counts
+//! as an ancestor (`soft_limit_root`), whether soft limits may delay a task that reclaims for itself
+//! (`soft_limit_direct`), and the meaning of the limit on one of several nodes (`soft_limit_node`).
 //!
-//! Invariant: nobody without a soft limit, on its path or its own, is treated differently.
+//! Invariant: a group is treated differently only if it or a group on its path has a soft limit.
 
 use super::group_policy::GroupPolicy;
 use super::plan::{Plan, Visit, Walk};

@@ -2,14 +2,14 @@
 //!
 //! Linux: mm/memcontrol.c `mem_cgroup_soft_limit_reclaim`, `mem_cgroup_soft_reclaim`,
 //! `mem_cgroup_update_tree`, mm/vmscan.c `mem_cgroup_shrink_node` (6.1; since 2.6.31, without much
-//! change). On every node the groups that are over their soft limit stand in a tree, keyed by their
-//! excess when they were last looked at, which is every 1024 charges. Before a node is shrunk for a
-//! shortage of the machine, the worst group and everything below it are scanned at priority 0 until a
-//! quarter of the excess is gone. The regular reclaim that follows leaves nobody out.
+//! change). On every node the groups that are over their soft limit are in a tree, keyed by their
+//! excess at the last update, which is every 1024 charges. Before a node is shrunk for a shortage of
+//! the machine, the worst group and everything below it are scanned at priority 0 until a quarter of
+//! the excess is gone. The regular reclaim that follows visits all groups.
 //!
 //! Before 4.8 (policy `kswapd = linux-2.6.37`) zones had lists of their own, and the stage was run for
-//! every zone, each time to take a quarter of the whole excess, even from a zone that holds no
-//! more than a sliver of the group.
+//! every zone, each time to take a quarter of the whole excess, even from a zone that holds very little
+//! of the group.
 //!
 //! Invariant: a group's lruvec knows its key exactly while the group is on the node's tree.
 

@@ -1,10 +1,11 @@
 //! Reclaim that writes file pages and naps for disks, as up to Linux 3.1.
 //!
-//! Linux: `shrink_page_list`, `may_write_to_queue`, `wait_iff_congested`, `congestion_wait` (2.6.37, and
-//! 2.6.35). A reclaimer writes what is dirty, a task only to a disk that is not congested. A page under
-//! writeback is passed over. Lists whose dirty pages all wait for a congested disk make tasks nap.
+//! Linux: `shrink_page_list`, `may_write_to_queue`, `wait_iff_congested`, `congestion_wait` (2.6.37,
+//! and 2.6.35). A reclaimer writes dirty pages; a task does so only to a disk that is not congested. A
+//! page under writeback is skipped. Lists whose dirty pages all wait for a congested disk make tasks
+//! nap.
 //!
-//! Invariant: under Linux 6.1 no page is written or passed over for what is here, and nobody naps.
+//! Invariant: under Linux 6.1 this file writes no page, skips no page and makes no task nap.
 
 use super::ScanControl;
 use crate::era::CongestionNap;

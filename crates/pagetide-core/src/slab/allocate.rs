@@ -1,13 +1,14 @@
 //! The way to an object and back: the CPU's slab, pages, charges.
 //!
 //! Linux: `slab_alloc_node`, `new_slab`, `allocate_slab`, `memcg_slab_pre_alloc_hook`,
-//! `memcg_slab_post_alloc_hook`, `memcg_slab_free_hook`, `discard_slab` (6.1). [`Manager::kmem_cache_alloc`] is
-//! the path that every allocation tries first: it takes nothing from anybody. The others may take pages and
-//! charges, but do not reclaim; that is for a [`Call`](crate::call::Call).
+//! `memcg_slab_post_alloc_hook`, `memcg_slab_free_hook`, `discard_slab` (6.1).
+//! [`Manager::kmem_cache_alloc`] is the path that every allocation tries first: it takes neither pages
+//! nor charges. The other paths may take both, but do not reclaim; only a [`Call`](crate::call::Call)
+//! does.
 //!
 //! Differs from Linux: nothing is freed late (RCU, `call_rcu`).
 //!
-//! Invariant: whoever gets no object has been charged nothing.
+//! Invariant: an allocation without an object leaves no charge.
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};

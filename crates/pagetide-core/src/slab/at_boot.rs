@@ -1,11 +1,12 @@
-//! Objects that were there before the first task.
+//! Objects that existed before the first task.
 //!
-//! Linux: what booting leaves behind, names and inodes of /sys and of the first file system above all.
-//! Where it lies is not known, only how much; new objects fill the holes in its slabs.
+//! Linux: the objects that booting leaves, mostly names and inodes of /sys and of the first file
+//! system. Their number is known, not their places in the slabs; new objects fill the holes in these
+//! slabs.
 //!
 //! Their slabs take the place of frames that the machine's description holds for the kernel
-//! ([`free_lists`](crate::boot::free_lists)), so that what is free stays free. An object of boot is nobody's to be
-//! charged for, and is not freed. Holes lie evenly.
+//! ([`free_lists`](crate::boot::free_lists)), so that free pages stay free. An object of boot is
+//! charged to no group and is not freed. Holes are spread evenly.
 //!
 //! Invariant: free pages, and all frames that are not held for the kernel, are as before.
 

@@ -1,9 +1,9 @@
-//! Who has what of the slabs: by group and by cache.
+//! The slab memory of each group and of each cache.
 //!
-//! Linux has no file of the kind; tools/cgroup/memcg_slabinfo.py and slabtop(1) come near.
+//! Linux has no such file; tools/cgroup/memcg_slabinfo.py and slabtop(1) are similar.
 //!
-//! What groups that are gone have left behind is told apart, below the nearest group that is there: objects
-//! that they once paid for, and the clones that still wait for their last object.
+//! Memory of removed groups has rows of its own, below the nearest group that exists: objects that were
+//! charged to them, and clones that still wait for their last object.
 //!
 //! Invariant: every object in use is in exactly one row of either table.
 

@@ -1,10 +1,10 @@
 //! Many objects at once, charged and uncharged in one go.
 //!
-//! Linux: `kmem_cache_alloc_bulk`, `kmem_cache_free_bulk` (mm/slub.c), `memcg_slab_pre_alloc_hook` with a count (6.1).
-//! There objects are charged together and uncharged one by one; here they are uncharged together, too, as
-//! long as one after the other belongs to the same owner.
+//! Linux: `kmem_cache_alloc_bulk`, `kmem_cache_free_bulk` (mm/slub.c), `memcg_slab_pre_alloc_hook` with
+//! a count (6.1). There objects are charged together and uncharged one by one; here they are uncharged
+//! together, too, as long as consecutive objects belong to the same owner.
 //!
-//! Invariant: what is charged is what was handed out.
+//! Invariant: exactly the objects that were handed out are charged.
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};

@@ -1,12 +1,12 @@
-//! Objects that nobody uses at the moment and that the kernel keeps: names and inodes.
+//! Unused objects that the kernel keeps: names and inodes.
 //!
-//! Linux: the lists of unused dentries and inodes of a super block (`list_lru`, fs/dcache.c, fs/inode.c),
-//! one for each group and node. An object that is left to the kernel goes to the end of its list; one that
-//! was used since is passed over once. An inode is held by its name and joins its own list when the name
-//! is gone.
+//! Linux: the lists of unused dentries and inodes of a super block (`list_lru`, fs/dcache.c,
+//! fs/inode.c), one for each group and node. An object whose last user is gone goes to the end of its
+//! list; an object that was used since then is skipped once. An inode is held by its name and joins its
+//! own list when the name is gone.
 //!
-//! Differs from Linux: one super block; an object is on the list from the moment it is left, not from
-//! the second.
+//! Differs from Linux: one super block; an object joins the list when its last user is gone, not at the
+//! second such time.
 //!
 //! Invariant: an object is on the list of the group that owns it (`memcg_of_object`; of the
 //! nearest that still exists) and of its node, and its cache's `entries` names its entry.

@@ -1,7 +1,8 @@
 //! An allocation of an object that may sleep.
 //!
-//! Linux: `kmem_cache_alloc` with `GFP_KERNEL`. A slab of the order that the cache wants is taken if there is
-//! one; for one that holds a single object the task reclaims, and for its group's limit as well.
+//! Linux: `kmem_cache_alloc` with `GFP_KERNEL`. The task takes a slab of the cache's preferred order if
+//! there is memory for one. For a slab of the smallest order that holds an object it reclaims, also for
+//! its group's limit.
 //!
 //! Invariant: between two steps the task holds neither pages nor a charge.
 

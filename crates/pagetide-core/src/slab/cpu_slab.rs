@@ -1,10 +1,11 @@
-//! What a CPU has of a cache, and the way to an object that asks for nothing else.
+//! A CPU's part of a cache, and the allocation of an object from it alone.
 //!
-//! Linux: `struct kmem_cache_cpu` with its fast paths `slab_alloc_node` and `do_slab_free` (mm/slub.c, 6.1).
-//! There it is a list of free objects; here up to 64 objects of the active slab, as bits.
+//! Linux: `struct kmem_cache_cpu` with its fast paths `slab_alloc_node` and `do_slab_free` (mm/slub.c,
+//! 6.1). Linux's CPU has a list of free objects; here it has up to 64 objects of the active slab, as
+//! bits.
 //!
-//! Invariant: `returnable` are the objects of the word that exist, but for those that the kernel keeps and
-//! those that another CPU has freed, whose bits are in the slab's own words.
+//! Invariant: `returnable` are the objects of the word that exist, except objects that the kernel keeps
+//! and objects that another CPU has freed, whose bits are in the slab's own words.
 
 use super::kmem_cache::NO_SLAB;
 

@@ -1,10 +1,10 @@
-//! One cache: slabs of equal objects, and who allocates from which of them.
+//! One cache: slabs of equal objects, and the slab from which each CPU allocates.
 //!
-//! Linux: `struct kmem_cache`, `kmem_cache_cpu`, `kmem_cache_node` (mm/slub.c, 6.1). A CPU allocates from
-//! one *active* slab without asking anybody. Full slabs are on no list. A full slab that gets a free
-//! object goes to the chain of partial slabs of the CPU that freed it, a chain that has become too long
-//! goes to the node's list, and an empty slab goes back to the page allocator if the node's list is
-//! long enough without it.
+//! Linux: `struct kmem_cache`, `kmem_cache_cpu`, `kmem_cache_node` (mm/slub.c, 6.1). A CPU allocates
+//! from one *active* slab without looking at the node. Full slabs are on no list. A full slab that gets
+//! a free object goes to the chain of partial slabs of the CPU that freed it, a chain that has become
+//! too long goes to the node's list, and an empty slab goes back to the page allocator if the node's
+//! list is long enough without it.
 //!
 //! Differs from Linux: free objects are bits, not links through the objects, so that the lowest free
 //! one is handed out first, a second free of the same object is seen, and no line of a dead object is

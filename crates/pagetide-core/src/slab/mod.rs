@@ -1,11 +1,13 @@
-//! Small objects: caches of slabs, and who pays for what is in them.
+//! Small objects: caches of slabs, and the charging of objects to groups.
 //!
-//! Linux: mm/slub.c, mm/slab_common.c and the slab part of mm/memcontrol.c. [`kmem_cache`] is one cache, [`cpu_slab`] a CPU's part of it,
-//! [`order`] how large its slabs are, [`partial`] which slab is refilled next; [`allocate`] is the way to an
-//! object, with pages and charges, [`call`] the same for a task that may sleep; [`objcg`] charges groups by
-//! object (since 5.9), [`per_group`] gives each group caches of its own (until 5.8); [`cached`] and
-//! [`shrinker`] are the objects that the kernel keeps for later and frees under pressure; [`slabinfo`] prints, [`breakdown`] says
-//! who has what, [`at_boot`] is what was there before the first task.
+//! Linux: mm/slub.c, mm/slab_common.c and the slab part of mm/memcontrol.c. [`kmem_cache`] is one
+//! cache, [`cpu_slab`] a CPU's part of it, [`order`] computes the size of its slabs, [`partial`]
+//! chooses the slab that is refilled next; [`allocate`] allocates an object, with pages and charges,
+//! [`call`] the same for a task that may sleep; [`objcg`] charges groups by object (since 5.9),
+//! [`per_group`] gives each group caches of its own (until 5.8); [`cached`] and [`shrinker`] are the
+//! objects that the kernel keeps for later and frees under pressure; [`slabinfo`] prints, [`breakdown`]
+//! divides slab memory by group and cache, [`at_boot`] has the objects that existed before the first
+//! task.
 //!
 //! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB), its `mapping` is the cache and its `index` the slot.
 

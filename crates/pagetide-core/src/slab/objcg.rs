@@ -1,12 +1,13 @@
-//! Charging groups for objects: owners, bytes in advance, and what happens when a group goes.
+//! Charging groups for objects: owners, bytes charged in advance, and the removal of a group.
 //!
 //! Linux: `struct obj_cgroup`, `obj_cgroup_charge`, `refill_obj_stock`, `drain_obj_stock`,
-//! `memcg_reparent_objcgs` (mm/memcontrol.c, 6.1; since 5.9). An object remembers an *owner*, which points to
-//! a group. Pages are charged, rounded up, and the bytes left over stay in the CPU's stock for the next
-//! object of the same owner. When a group goes, its owners point to its parent: no object is looked at.
+//! `memcg_reparent_objcgs` (mm/memcontrol.c, 6.1; since 5.9). An object remembers an *owner*, which
+//! points to a group. Pages are charged, rounded up, and the bytes left over stay in the CPU's stock
+//! for the next object of the same owner. When a group is removed, its owners point to its parent; no
+//! object is touched.
 //!
-//! Differs from Linux: owners are 16-bit ids; a reference an object is the sum of charged bytes, which is 0
-//! exactly when there is none; a CPU may have more than one stock
+//! Differs from Linux: owners are 16-bit ids; instead of a reference count an owner has the sum of
+//! charged bytes, which is 0 exactly when it has no object; a CPU may have more than one stock
 //! ([`Config::objcg_stock`](crate::config::Config::objcg_stock), 1 as in Linux).
 //!
 //! Invariant: bytes of objects, of stocks and of remainders, of all owners, are the pages charged for

@@ -1,8 +1,8 @@
-//! How large a slab of a cache is.
+//! The size of a cache's slabs.
 //!
-//! Linux: `calculate_order`, `slab_order`, `set_cpu_partial`, `set_min_partial` (mm/slub.c, 6.1). A slab
-//! shall hold as many objects as suit the number of CPUs and waste little of its end; nobody gets a
-//! block above order 3 for the sake of density.
+//! Linux: `calculate_order`, `slab_order`, `set_cpu_partial`, `set_min_partial` (mm/slub.c, 6.1). A
+//! slab holds a number of objects that suits the number of CPUs, and wastes little memory at its end.
+//! No cache gets blocks above order 3 only to waste less.
 //!
 //! Invariant: a slab of the order found holds at least one object and at most [`MAX_OBJECTS`].
 

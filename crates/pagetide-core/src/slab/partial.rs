@@ -1,9 +1,9 @@
 //! The slabs of one node that have free objects, and which of them is used next.
 //!
-//! Linux: `kmem_cache_node::partial`, a list that is used from its head and grows at its tail. Which slab
-//! is refilled first decides how much memory a cache holds after a burst: the order of a queue fills
-//! them all a little, so that none becomes empty. Two other orders are Pagetide's: the fullest first,
-//! and the lowest address first (as jemalloc does).
+//! Linux: `kmem_cache_node::partial`, a list that is used from its head and grows at its tail. The slab
+//! that is refilled first decides how much memory a cache holds after a burst: in the order of a queue
+//! every slab gets some objects, so no slab becomes empty. Two other orders are Pagetide's: the fullest
+//! first, and the lowest address first (as jemalloc does).
 //!
 //! Invariant: exactly the slabs with [`Seat::Partial`] of the node are here, each once.
 

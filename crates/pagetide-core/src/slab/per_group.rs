@@ -1,13 +1,15 @@
-//! Caches of a group's own: how slab memory was accounted before objects were.
+//! Caches of a group's own: the accounting of slab memory before the accounting by object.
 //!
-//! Linux: `memcg_kmem_get_cache`, `memcg_create_kmem_cache`, `memcg_deactivate_kmem_caches` (mm/slab_common.c and
-//! mm/memcontrol.c, 5.5). The first object that a group wants of a cache comes from the cache itself, and
-//! nobody pays; meanwhile a worker makes the group's *clone*, a complete cache, whose pages the group pays
-//! for whole. When the group goes its clones keep no empty slab and go with their last object. Since 5.3
-//! they belong to the parent meanwhile; before, they held the group.
+//! Linux: `memcg_kmem_get_cache`, `memcg_create_kmem_cache`, `memcg_deactivate_kmem_caches`
+//! (mm/slab_common.c and mm/memcontrol.c, 5.5). The first object that a group wants of a cache comes
+//! from the cache itself and is charged to no group. Meanwhile a worker makes the group's *clone*, a
+//! complete cache, whose pages are charged to the group as a whole. When the group is removed its
+//! clones keep no empty slab, and disappear with their last object. Since 5.3 they belong to the parent
+//! until then; before 5.3 they kept the group in memory.
 //!
-//! Invariant: `clones` of a root cache names, for each group, its clone, none, or that one is being made;
-//! a clone is in its group's list. A group that is `dying` has clones, or groups below it that have.
+//! Invariant: `clones` of a root cache names, for each group, its clone, none, or that one is being
+//! made; a clone is in its group's list. A group that is `dying` has clones, or has a group below it
+//! with clones.
 
 use super::{CacheSpec, DeferredWork, KmemCache, Object, Shape};
 use crate::config::SlabAccounting;

@@ -1,8 +1,9 @@
 //! Reclaim of kept objects, in proportion to the pressure on pages.
 //!
-//! Linux: `shrink_slab`, `do_shrink_slab` (mm/vmscan.c, 6.1), `super_cache_count` and `super_cache_scan`
-//! (fs/super.c). Each time reclaim has looked at a group's lists it looks at the group's kept objects: four
-//! parts of 2^priority, halved, in batches of 1024, what is less than a batch being put off.
+//! Linux: `shrink_slab`, `do_shrink_slab` (mm/vmscan.c, 6.1), `super_cache_count` and
+//! `super_cache_scan` (fs/super.c). Each time reclaim has looked at a group's lists it looks at the
+//! group's kept objects: it scans 4 / 2^priority of these objects, halved, in batches of 1024. A rest
+//! that is less than a batch is put off.
 //!
 //! Differs from Linux: page-cache tree nodes that hold only shadows have no shrinker.
 //!

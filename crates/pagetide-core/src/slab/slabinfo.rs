@@ -1,12 +1,12 @@
-//! /proc/slabinfo, and what of it belongs to a group.
+//! /proc/slabinfo, and the part of it that belongs to a group.
 //!
-//! Linux: `slab_show`, `get_slabinfo` (mm/slab_common.c, mm/slub.c, 6.1; version 2.1 of the format). A group's
-//! memory.kmem.slabinfo has the rows of its own caches, under the names of those that they are clones of; without
-//! such caches it is empty, as it is since 5.9.
+//! Linux: `slab_show`, `get_slabinfo` (mm/slab_common.c, mm/slub.c, 6.1; version 2.1 of the format). A
+//! group's memory.kmem.slabinfo has the rows of its own caches, under the names of the caches from
+//! which they were cloned; without such caches it is empty, as it is since 5.9.
 //!
-//! Differs from Linux: there every object of a slab that a CPU has counts as active, for the kernel does not
-//! know better; here the objects that are in use are counted ([`SlabUsage::counted_active_objs`] is the
-//! kernel's number, to compare with it).
+//! Differs from Linux: Linux counts every object of a CPU's slab as active, because it does not track
+//! them; here only the objects in use count ([`SlabUsage::counted_active_objs`] is the kernel's number,
+//! to compare with it).
 
 use super::kmem_cache::Seat;
 use super::KmemCache;

@@ -1,8 +1,8 @@
-//! The slow path of older kernels, where it is another one.
+//! The parts of older kernels' slow path that are another algorithm than today's.
 //!
 //! Linux 4.5, orders above 0: a light compaction before every reclaim; after a reclaim that has freed
-//! something the whole again; one more compaction, and the end, for requests that may fail. Up to 4.6:
-//! reclaim follows reclaim without a look at the free lists, after a nap if disks are busy.
+//! pages all of it again; for requests that may fail one more compaction, and then the end. Up to 4.6:
+//! reclaim follows reclaim without a try at the free lists, after a nap if disks are busy.
 //!
 //! Invariant: called only where the [era](crate::era) says so.
 

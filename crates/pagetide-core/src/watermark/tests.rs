@@ -1,4 +1,4 @@
-//! The figures the computation has to reproduce, and the traps of the test against a mark.
+//! The figures that the computation has to reproduce, and the special cases of the test against a mark.
 
 use super::*;
 use crate::units::{NodeId, Pfn};

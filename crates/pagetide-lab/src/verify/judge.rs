@@ -211,7 +211,7 @@ pub(super) fn place_of_group(name: &str) -> usize {
     OF_GROUPS.iter().position(|(counter, _)| *counter == name).unwrap_or(OF_GROUPS.len())
 }
 
-/// Whether the table shows this name, though nobody judges it, when it is not zero.
+/// Whether the table shows this name when it is not zero, although it is not judged.
 pub(super) fn worth_a_look(name: &str) -> bool {
     let shown = (name, Judgement::Shown);
     COUNTERS.contains(&shown) || OF_GROUPS.contains(&shown)

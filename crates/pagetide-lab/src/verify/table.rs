@@ -165,7 +165,7 @@ fn heading(phase: &Phase) -> String {
     of_group.unwrap_or_else(|| phase.key.clone())
 }
 
-/// Whether a counter is among the rows that everybody wants to see.
+/// Whether a counter is a row of the table without `--all`.
 fn shown(counter: &Counter) -> bool {
     if counter.only_linux() || counter.only_pagetide() {
         return false;
@@ -272,7 +272,7 @@ fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Optio
     parts.extend(groups.iter().map(group));
     parts.extend(judged.iter().map(|(name, n)| several(name, "phases", *n)));
     if others > 0 {
-        parts.push(format!("{others} of the metrics that nobody judges"));
+        parts.push(format!("{others} metrics that are not judged"));
     }
     (!parts.is_empty()).then(|| format!("only {world} has {}", parts.join(", ")))
 }
@@ -356,7 +356,7 @@ wset.acc1
 >1000000 %, worst 0.00x (wset.acc1.pswpout)
 note: off by more than 1.5x: wset.acc1.pswpout 0.00x
 note: only Linux has nr_active_file
-note: only Pagetide has 1 of the metrics that nobody judges
+note: only Pagetide has 1 metrics that are not judged
 note: no tracepoints
 "
             )
@@ -417,12 +417,12 @@ note: no tracepoints
         };
         assert_eq!(
             note(vec![of("a")]),
-            "only Linux has phase w.q, pswpin, 1 of the metrics that nobody judges"
+            "only Linux has phase w.q, pswpin, 1 metrics that are not judged"
         );
         assert_eq!(
             note(vec![of("a"), of("b")]),
-            "only Linux has phase w.q (2 variants), pswpin (2 phases), 2 of the metrics that \
-             nobody judges"
+            "only Linux has phase w.q (2 variants), pswpin (2 phases), 2 metrics that are \
+             not judged"
         );
     }
 

@@ -1,4 +1,4 @@
-//! `pagetide check`: says what is wrong with scenario files, all of it at once.
+//! `pagetide check`: prints all mistakes of scenario files at once.
 
 use crate::cli::CheckArgs;
 use crate::error::{CliError, ExitStatus};

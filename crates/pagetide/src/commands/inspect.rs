@@ -1,5 +1,5 @@
-//! `pagetide inspect`: the state of a machine after a run, as the kernel would print it, or what became
-//! of its groups' and nodes' memory on the way.
+//! `pagetide inspect`: the state of a machine after a run, as the kernel would print it, or the
+//! memory of its groups and nodes over time.
 
 use crate::cli::InspectArgs;
 use crate::error::{CliError, ExitStatus};

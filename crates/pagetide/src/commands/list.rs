@@ -1,4 +1,4 @@
-//! `pagetide list`: the shipped experiments, a line each.
+//! `pagetide list`: prints the shipped experiments, one on each line.
 
 use crate::error::{CliError, ExitStatus};
 use crate::printer::Printer;

@@ -17,7 +17,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::thread;
 
-/// Runs the scenario and prints the comparison of what finished.
+/// Runs the scenario and prints the comparison of the runs that finished.
 pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let overrides = Overrides {
         sets: args.scenario.set,
@@ -114,7 +114,7 @@ fn may_become_events(file: &Path) -> bool {
     length == 0 || first[..length].starts_with(b"{\"ns\":")
 }
 
-/// What does not belong into the data.
+/// Notes that are not part of the data.
 fn tell(report: &Report, format: Format, printer: &mut Printer) {
     if format == Format::Table {
         for name in rows::unknown_rows(report) {

@@ -1,4 +1,4 @@
-//! `pagetide trace info`: what is in a page trace.
+//! `pagetide trace info`: prints the contents of a page trace.
 
 use crate::cli::InfoArgs;
 use crate::error::{CliError, ExitStatus};
@@ -7,7 +7,7 @@ use pagetide_trace::format::PAGE_SIZE;
 use pagetide_trace::{Clock, Info, Region, RegionKind, Slice};
 use std::fmt::Write;
 
-/// Reads and checks the whole trace, then says what it holds.
+/// Reads and checks the whole trace, then prints its contents.
 pub fn info(args: &InfoArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let info = Info::scan(&args.file).map_err(|error| CliError::BadInput(error.to_string()))?;
     let mut out = format!("{:<11}{}\n", "file", args.file.display());

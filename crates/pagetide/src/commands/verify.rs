@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Runs on each side when nobody says: one boot and three short runs are a coffee, not a lunch.
+/// Runs on each side without `--repeats`: one boot and three short runs take a few minutes.
 const REPEATS: u32 = 3;
 const TICK: Duration = Duration::from_millis(200);
 
-/// Asks both sides and prints the comparison of what finished.
+/// Runs both sides and prints the comparison of the runs that finished.
 pub fn verify(args: VerifyArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let overrides = Overrides {
         sets: args.scenario.set,
@@ -70,8 +70,8 @@ pub fn verify(args: VerifyArgs, printer: &mut Printer) -> Result<ExitStatus, Cli
     }
     if verified.cancelled {
         printer.warning(match verified.comparison {
-            Some(_) => "interrupted: what finished is above",
-            None => "interrupted before anything finished",
+            Some(_) => "interrupted: the result above has the finished runs only",
+            None => "interrupted before any run finished",
         });
         return Ok(ExitStatus::Interrupted);
     }

@@ -1,4 +1,5 @@
-//! What the files of a cache take, what they refuse with which errno, and that a refusal changes nothing.
+//! The files of a cache: accepted writes, refused writes with their errno, and that a refusal changes
+//! nothing.
 
 use super::*;
 use crate::config::{Config, SlabAccounting};

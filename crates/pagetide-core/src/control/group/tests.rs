@@ -1,4 +1,4 @@
-//! What the files of a group take, what they refuse with which errno, and that a refusal changes
+//! The files of a group: accepted writes, refused writes with their errno, and that a refusal changes
 //! nothing.
 
 use super::*;

@@ -1,8 +1,8 @@
 //! Faults that get a huge page.
 //!
 //! Linux: mm/huge_memory.c `do_huge_pmd_anonymous_page` (6.1). The first write to a region that has no
-//! page of page table yet asks for a huge page; what cannot be had in the way that
-//! `transparent_hugepage/defrag` allows is a small page instead.
+//! page of page table yet asks for a huge page; if the efforts that `transparent_hugepage/defrag`
+//! allows give no huge page, the fault maps a small page.
 //!
 //! Invariant: a huge page is mapped only where every entry of the region is still empty.
 

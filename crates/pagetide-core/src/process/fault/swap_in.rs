@@ -1,11 +1,12 @@
 //! Faults on pages that are in swap.
 //!
-//! Linux: mm/memory.c `do_swap_page`, mm/swap_state.c (6.1). The page is in the swap cache, or is
-//! read with its neighbours, as many as read-ahead has lately been worth: by address, as the mapping
-//! remembers ([`SwapReadahead`]); by slot, as the whole machine remembers, if swap rotates.
+//! Linux: mm/memory.c `do_swap_page`, mm/swap_state.c (6.1). The page is in the swap cache, or it is
+//! read together with neighbours. Their number follows the recent hits of read-ahead. Neighbours are by
+//! address, with a history for each mapping ([`SwapReadahead`]); on a rotating disk they are by slot,
+//! with one history for the machine.
 //!
-//! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped
-//! again belongs to the swap cache alone, or to nobody.
+//! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped again
+//! belongs to the swap cache alone, or to no owner.
 //!
 //! [`SwapReadahead`]: crate::process::readahead::SwapReadahead
 

@@ -1,4 +1,4 @@
-//! A pass over a node at work: the walk over its groups, the lists of each, and what reclaim waits for.
+//! A pass over a node at work: the walk over its groups, the lists of each, and the waits of reclaim.
 //!
 //! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec`, `reclaim_throttle` (mm/vmscan.c, 6.1).
 

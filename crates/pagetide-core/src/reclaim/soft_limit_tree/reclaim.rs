@@ -1,4 +1,4 @@
-//! The stage of reclaim that soft limits have of their own, and who goes onto a tree when.
+//! The reclaim stage of soft limits, and the moments at which a group joins a tree.
 //!
 //! Linux: `mem_cgroup_soft_limit_reclaim`, `memcg_check_events`, `mem_cgroup_update_tree` (mm/memcontrol.c,
 //! 6.1).

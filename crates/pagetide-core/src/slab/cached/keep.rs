@@ -1,4 +1,4 @@
-//! Leaving objects to the kernel, using them again, and giving them up.
+//! Putting objects onto the lists of unused ones, using them again, and freeing them.
 //!
 //! Linux: `dput`, `iput`, `list_lru_add`, `list_lru_del` (6.1).
 

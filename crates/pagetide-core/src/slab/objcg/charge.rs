@@ -1,4 +1,4 @@
-//! Charging groups for objects, and what happens to owners when a group goes.
+//! Charging groups for objects, and the owners of a removed group.
 //!
 //! Linux: `obj_cgroup_charge`, `refill_obj_stock`, `drain_obj_stock`, `memcg_reparent_objcgs`
 //! (mm/memcontrol.c, 6.1).

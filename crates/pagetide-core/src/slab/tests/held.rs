@@ -1,4 +1,4 @@
-//! Groups that were removed and that their own caches hold: they have slabs and nothing else.
+//! Removed groups that their own caches keep in memory: they have slabs and no other memory.
 
 use super::*;
 use crate::process::page_table::{Advice, Backing};

@@ -1,4 +1,4 @@
-//! What the audit must find.
+//! Errors that the audit must find.
 
 use super::*;
 use crate::process::Machine;
