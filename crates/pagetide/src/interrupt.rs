@@ -1,5 +1,5 @@
-//! ^C, or a request to terminate: the first asks the work to end, the second ends the process. Whoever
-//! has started QEMU ends it on the way out.
+//! ^C, or a request to terminate: the first asks the work to end, the second ends the process. The
+//! session that has started QEMU ends QEMU when the work ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;

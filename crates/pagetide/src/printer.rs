@@ -1,4 +1,4 @@
-//! The only place that writes: data to stdout, talk to stderr, colour only on terminals.
+//! The only place that writes: data to stdout, messages to stderr, colour only on terminals.
 
 use crate::error::CliError;
 use anstream::AutoStream;
@@ -51,7 +51,7 @@ impl Printer {
         }
     }
 
-    /// Says that something may not be what the user meant.
+    /// Prints a warning: the input may not mean what the user intended.
     pub fn warning(&mut self, text: &str) {
         self.talk("warning", WARNING, text);
     }

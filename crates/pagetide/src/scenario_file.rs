@@ -20,7 +20,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The scenario's runs; `sets` is what the command line changed in it.
+    /// The scenario's runs; `sets` are the changes from the command line.
     pub fn plan(&self, sets: Vec<(String, String)>) -> Result<Plan, CliError> {
         let mut plan = Plan::new(self.scenario.clone())
             .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;

@@ -1,7 +1,7 @@
 //! The experiments that the binary carries, so that their names work anywhere.
 //!
-//! A scenario names its traces and object mixes by path, and these are read as files; so whoever loads
-//! a shipped experiment has them in a directory of their own while [`Traces`] lives.
+//! A scenario names its traces and object mixes by path, and these are read as files. So a loaded
+//! shipped experiment has them in a directory of its own while [`Traces`] lives.
 
 use std::io;
 use std::path::{Path, PathBuf};

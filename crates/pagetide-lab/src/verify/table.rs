@@ -271,8 +271,10 @@ fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Optio
     let group = |(group, n): (&&str, &usize)| several(&format!("group {group}"), "phases", *n);
     parts.extend(groups.iter().map(group));
     parts.extend(judged.iter().map(|(name, n)| several(name, "phases", *n)));
-    if others > 0 {
-        parts.push(format!("{others} metrics that are not judged"));
+    match others {
+        0 => {}
+        1 => parts.push("1 metric that is not judged".to_owned()),
+        _ => parts.push(format!("{others} metrics that are not judged")),
     }
     (!parts.is_empty()).then(|| format!("only {world} has {}", parts.join(", ")))
 }
@@ -356,7 +358,7 @@ wset.acc1
 >1000000 %, worst 0.00x (wset.acc1.pswpout)
 note: off by more than 1.5x: wset.acc1.pswpout 0.00x
 note: only Linux has nr_active_file
-note: only Pagetide has 1 metrics that are not judged
+note: only Pagetide has 1 metric that is not judged
 note: no tracepoints
 "
             )
@@ -417,7 +419,7 @@ note: no tracepoints
         };
         assert_eq!(
             note(vec![of("a")]),
-            "only Linux has phase w.q, pswpin, 1 metrics that are not judged"
+            "only Linux has phase w.q, pswpin, 1 metric that is not judged"
         );
         assert_eq!(
             note(vec![of("a"), of("b")]),
