@@ -35,7 +35,9 @@ fn takes(file: &ControlFile) -> String {
 }
 
 fn files<'f>(prefix: &str, files: impl Iterator<Item = &'f ControlFile>) -> String {
-    let mut table = String::from("| control file | takes | default | meaning | since |\n|---|---|---|---|---|\n");
+    let mut table = String::from(
+        "| control file | takes | default | meaning | since |\n|---|---|---|---|---|\n",
+    );
     for file in files {
         let ControlFile { name, default, doc, since, .. } = file;
         let takes = takes(file);
