@@ -74,7 +74,7 @@ tunables! {
             default "none, it is written only";
         /// Brings the counters of /proc/vmstat up to date, which they are here (workload write-control
         /// only).
-        StatRefresh = "vm.stat_refresh", Form::Anything, "", Linux("4.8"),
+        StatRefresh = "vm.stat_refresh", Form::Anything, "", Linux("4.7"),
             default "none, it is written only";
         /// Which anonymous memory gets huge pages. Any of them raises vm.min_free_kbytes, unless it was
         /// written.
@@ -116,7 +116,7 @@ tunables! {
                 => swappiness: u32 = 60;
             /// Swap read-ahead: 0 reads one page.
             PageCluster = "vm.page-cluster", within(0, 31), "log2 of pages",
-                Linux("2.2; bounds since 6.2") => page_cluster: u32 = 3;
+                Linux("2.2; bounds in later kernels than 6.1") => page_cluster: u32 = 3;
             /// Cached pages around a file fault that are mapped with it; one page is off.
             FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs, "bytes",
                 Linux("3.15, in Linux a debugfs file")

@@ -7,6 +7,7 @@
 use super::note::{shown, Note};
 use super::number::count;
 use super::vmstat::{self, Entries};
+use pagetide_core::control::GroupControl;
 
 /// The version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,15 +19,21 @@ pub enum Version {
 }
 
 impl Version {
-    /// The control files that a scenario knows.
-    pub const fn controls(self) -> &'static [&'static str] {
+    /// The control files that a scenario is given.
+    pub const fn controls(self) -> &'static [GroupControl] {
         match self {
-            Version::V1 => {
-                &["memory.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.swappiness"]
-            }
-            Version::V2 => {
-                &["memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max"]
-            }
+            Version::V1 => &[
+                GroupControl::LimitInBytes,
+                GroupControl::SoftLimitInBytes,
+                GroupControl::Swappiness,
+            ],
+            Version::V2 => &[
+                GroupControl::Min,
+                GroupControl::Low,
+                GroupControl::High,
+                GroupControl::Max,
+                GroupControl::SwapMax,
+            ],
         }
     }
 
@@ -60,7 +67,7 @@ pub struct Group {
     /// The interface.
     pub version: Version,
     /// What is set: (control file, bytes), where `None` is `max`.
-    pub controls: Vec<(&'static str, Option<u64>)>,
+    pub controls: Vec<(GroupControl, Option<u64>)>,
     /// `memory.swappiness`, set or not (version 1).
     pub swappiness: Option<u64>,
     /// Bytes in use, groups below included.
@@ -101,13 +108,13 @@ pub fn parse<'t>(
             group.stat = entries;
             let place = format!("{}:{name}", shown(path));
             notes.extend(strange.into_iter().map(|note| note.in_file(&place)));
-        } else if let Some(control) = version.controls().iter().find(|control| **control == name) {
+        } else if let Some(&control) = version.controls().iter().find(|one| one.name() == name) {
             match value(control, text.trim()) {
-                Some(Value::Set(value)) if *control == "memory.swappiness" => {
+                Some(Value::Set(value)) if control == GroupControl::Swappiness => {
                     group.swappiness = value;
                 }
                 // Of a file that is given twice, the first counts.
-                Some(Value::Set(_)) if group.controls.iter().any(|(one, _)| one == control) => {}
+                Some(Value::Set(_)) if group.controls.iter().any(|(one, _)| *one == control) => {}
                 Some(Value::Set(value)) => group.controls.push((control, value)),
                 Some(Value::Unset) => {}
                 None => refuse("left out, not a value of this control file"),
@@ -124,13 +131,13 @@ enum Value {
     Unset,
 }
 
-fn value(control: &str, text: &str) -> Option<Value> {
+fn value(control: GroupControl, text: &str) -> Option<Value> {
     match control {
-        "memory.swappiness" => {
+        GroupControl::Swappiness => {
             count(text).filter(|value| *value <= 200).map(|value| Value::Set(Some(value)))
         }
         // Protection, where the default is none.
-        "memory.min" | "memory.low" => match text {
+        GroupControl::Min | GroupControl::Low => match text {
             "max" => Some(Value::Set(None)),
             _ => match count(text)? {
                 0 => Some(Value::Unset),
@@ -166,8 +173,11 @@ mod tests {
         ];
         let (group, notes) = parse(Version::V2, "/a", files);
         assert_eq!(notes, []);
-        let wanted =
-            [("memory.min", None), ("memory.max", Some(314_572_800)), ("memory.swap.max", Some(0))];
+        let wanted = [
+            (GroupControl::Min, None),
+            (GroupControl::Max, Some(314_572_800)),
+            (GroupControl::SwapMax, Some(0)),
+        ];
         assert_eq!(group.controls, wanted);
         assert_eq!((group.usage, group.stat.len()), (Some(4096), 2));
     }
@@ -182,7 +192,7 @@ mod tests {
         ];
         let (group, notes) = parse(Version::V1, "/", files);
         assert_eq!(notes, []);
-        assert_eq!(group.controls, [("memory.soft_limit_in_bytes", Some(1_048_576))]);
+        assert_eq!(group.controls, [(GroupControl::SoftLimitInBytes, Some(1_048_576))]);
         assert_eq!((group.swappiness, group.usage), (Some(10), Some(5)));
     }
 

@@ -88,7 +88,11 @@ fn read_one(
     below: &Path,
     notes: &mut Vec<Note>,
 ) -> Group {
-    let names = version.controls().iter().copied().chain([version.usage(), "memory.stat"]);
+    let names = version
+        .controls()
+        .iter()
+        .map(|control| control.name())
+        .chain([version.usage(), "memory.stat"]);
     let mut texts = Vec::new();
     for name in names {
         if let Some(text) = files.read(directory.join(name), notes) {

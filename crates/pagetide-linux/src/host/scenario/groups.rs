@@ -12,6 +12,7 @@ use crate::host::plain_names::PlainNames;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::vmstat;
 use pagetide_core::config::Sysctl;
+use pagetide_core::control::GroupControl;
 use pagetide_scenario::load::SCENARIO_BYTES_MAX;
 
 /// What is kept free for the task that follows.
@@ -27,12 +28,12 @@ pub(super) fn write(
     options: Options,
     task: &str,
 ) -> usize {
-    let mut controls: Vec<Vec<(&'static str, Option<u64>)>> =
+    let mut controls: Vec<Vec<(GroupControl, Option<u64>)>> =
         (0..host.groups.len()).map(|index| controls(host, index)).collect();
     if protected(host, &controls) > memory {
         let message = "memory.min left out: the groups protect more than the machine has";
         page.tell(Note::new("/sys/fs/cgroup", message));
-        controls.iter_mut().for_each(|of| of.retain(|(name, _)| *name != "memory.min"));
+        controls.iter_mut().for_each(|of| of.retain(|(control, _)| *control != GroupControl::Min));
     }
     let is_kept = kept(host, &controls, options);
     let wanted = is_kept.iter().filter(|is_kept| **is_kept).count();
@@ -69,25 +70,25 @@ pub(super) fn write(
 
 /// Bytes of memory.min that the groups below the scenario's root ask for together; a scenario takes
 /// no more than there is, while a kernel lets everybody ask for `max`.
-fn protected(host: &HostSnapshot, controls: &[Vec<(&'static str, Option<u64>)>]) -> u64 {
+fn protected(host: &HostSnapshot, controls: &[Vec<(GroupControl, Option<u64>)>]) -> u64 {
     // The top is the root itself if it sets nothing.
     let is_root = |index: usize| host.groups[index].parent.is_none() && controls[index].is_empty();
     let below_root = |index: &usize| host.groups[*index].parent.is_none_or(is_root);
     let asked = (0..host.groups.len()).filter(below_root).flat_map(|index| &controls[index]);
     asked
-        .filter(|(name, _)| *name == "memory.min")
+        .filter(|(control, _)| *control == GroupControl::Min)
         .fold(0, |sum, (_, bytes)| sum.saturating_add(bytes.unwrap_or(u64::MAX)))
 }
 
 /// What a group sets, its swappiness included if it is not its parent's.
-fn controls(host: &HostSnapshot, index: usize) -> Vec<(&'static str, Option<u64>)> {
+fn controls(host: &HostSnapshot, index: usize) -> Vec<(GroupControl, Option<u64>)> {
     let group = &host.groups[index];
     let mut controls = group.controls.clone();
     let machine = host.sysctl(Sysctl::Swappiness).and_then(|text| text.parse().ok());
     let parent = group.parent.and_then(|parent| host.groups.get(parent)?.swappiness);
     let inherited = parent.or(machine).unwrap_or(SWAPPINESS);
     if let Some(own) = group.swappiness.filter(|own| *own != inherited) {
-        controls.push(("memory.swappiness", Some(own)));
+        controls.push((GroupControl::Swappiness, Some(own)));
     }
     controls
 }
@@ -96,7 +97,7 @@ fn controls(host: &HostSnapshot, index: usize) -> Vec<(&'static str, Option<u64>
 /// root unless it sets something, as the top that a container sees may.
 fn kept(
     host: &HostSnapshot,
-    controls: &[Vec<(&'static str, Option<u64>)>],
+    controls: &[Vec<(GroupControl, Option<u64>)>],
     options: Options,
 ) -> Vec<bool> {
     let mut is_kept: Vec<bool> = controls.iter().map(|controls| !controls.is_empty()).collect();
@@ -138,7 +139,7 @@ fn one(
     group: &Group,
     name: &str,
     parent: Option<&str>,
-    controls: &[(&'static str, Option<u64>)],
+    controls: &[(GroupControl, Option<u64>)],
 ) -> GroupText {
     let mut comment: String = group.path.chars().map(|c| Escaped(c).to_string()).collect();
     if let Some(usage) = group.usage {
@@ -156,9 +157,11 @@ fn one(
     lines.extend(parent.map(|parent| format!("parent = {}", quoted(parent))));
     for (control, value) in controls {
         lines.push(match value {
-            None => format!("\"{control}\" = \"max\""),
-            Some(value) if *control == "memory.swappiness" => format!("\"{control}\" = {value}"),
-            Some(value) => format!("\"{control}\" = {value} # {}", show_bytes(*value)),
+            None => format!("\"{}\" = \"max\"", control.name()),
+            Some(value) if *control == GroupControl::Swappiness => {
+                format!("\"{}\" = {value}", control.name())
+            }
+            Some(value) => format!("\"{}\" = {value} # {}", control.name(), show_bytes(*value)),
         });
     }
     GroupText { comment, lines }

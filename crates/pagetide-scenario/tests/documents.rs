@@ -1,0 +1,95 @@
+//! The tables of docs/scenario.md that are made from the declarations of the core: control files of the
+//! machine and of groups, policies.
+//!
+//! A table stands between two comments, `<!-- NAME: ... -->` and `<!-- end of NAME -->`. After a change of a
+//! declaration, write it anew: `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test documents`.
+
+use pagetide_core::config::{ControlFile, Form, Policy, Sysctl};
+use pagetide_core::control::{CacheControl, GroupControl};
+use pagetide_core::page_size::PageSize;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// What a file takes.
+fn takes(file: &ControlFile) -> String {
+    let least_is_wide = |min: i128| min == i32::MIN.into();
+    let what = match (file.form, file.form.bounds(PageSize::default())) {
+        (Form::Bytes { min_pages }, _) => format!("from {min_pages} pages on"),
+        (Form::Debugfs, _) => "as much as a table of entries maps".to_owned(),
+        (_, Some((min, max))) if min == max => format!("{min}"),
+        (_, Some((min, max))) if least_is_wide(min) && max >= i32::MAX.into() => {
+            "an integer".to_owned()
+        }
+        (_, Some((min, max))) if max >= i32::MAX.into() => format!("{min} or more"),
+        (_, Some((min, max))) => format!("{min} to {max}"),
+        (Form::Zones, _) => "an integer a zone".to_owned(),
+        (Form::Policy(policy), _) => policy.listed(),
+        (Form::Size { unlimited }, _) => format!("300M, 2G, or `{unlimited}` for no limit"),
+        (Form::Reclaim, _) => "64M, and perhaps ` swappiness=N` (0 to 200)".to_owned(),
+        _ => "any text".to_owned(),
+    };
+    match (file.unit, file.form) {
+        ("", _) | (_, Form::Size { .. } | Form::Reclaim) => what,
+        (unit, _) => format!("{unit}: {what}"),
+    }
+}
+
+fn files<'f>(prefix: &str, files: impl Iterator<Item = &'f ControlFile>) -> String {
+    let mut table = String::from(
+        "| control file | takes | default | meaning | since |\n|---|---|---|---|---|\n",
+    );
+    for file in files {
+        let ControlFile { name, default, doc, since, .. } = file;
+        let takes = takes(file);
+        writeln!(table, "| `{prefix}{name}` | {takes} | {default} | {doc} | {since} |").unwrap();
+    }
+    table
+}
+
+fn policies() -> String {
+    let mut table = String::from("| key | value | meaning |\n|---|---|---|\n");
+    for policy in Policy::ALL.iter().filter(|policy| !policy.is_implied()) {
+        let boot = if policy.is_chosen_at_boot() { " Chosen at boot." } else { "" };
+        writeln!(table, "| **`{}`** | | {}{boot} |", policy.name(), policy.doc()).unwrap();
+        for choice in policy.variants() {
+            let default = if choice.is_default() { " (default)" } else { "" };
+            writeln!(table, "| | `{choice}`{default} | {} |", choice.doc()).unwrap();
+        }
+    }
+    table
+}
+
+/// The document with `table` in the place of the one called `name`.
+fn with_table(document: &str, name: &str, table: &str) -> String {
+    let (begin, end) = (format!("<!-- {name}:"), format!("<!-- end of {name} -->"));
+    let (before, rest) = document.split_once(&begin).unwrap_or_else(|| panic!("no {begin}"));
+    let (comment, rest) = rest.split_once("-->\n").unwrap();
+    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("no {end}"));
+    format!("{before}{begin}{comment}-->\n{table}{end}{after}")
+}
+
+#[test]
+fn the_tables_are_what_is_declared() {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.md");
+    let old = std::fs::read_to_string(&path).unwrap();
+    let sysctls = files("", Sysctl::ALL.iter().map(|sysctl| sysctl.file()));
+    let caches = files("slab.CACHE.", CacheControl::written().map(CacheControl::file));
+    let (_, caches) = caches.split_once("|---|---|---|---|---|\n").unwrap();
+    let groups = files("", GroupControl::ALL.iter().map(|control| control.file()));
+    let mut new = old.clone();
+    for (name, table) in
+        [("sysctls", sysctls + caches), ("policies", policies()), ("groups", groups)]
+    {
+        new = with_table(&new, name, &table);
+    }
+    if std::env::var_os("PAGETIDE_ACCEPT").is_some() {
+        std::fs::write(&path, new).unwrap();
+        return;
+    }
+    let differs = old.lines().zip(new.lines()).find(|(old, new)| old != new);
+    assert!(
+        old == new,
+        "docs/scenario.md is not as the core declares; the first line that differs is\n{differs:#?}\n\
+         PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test documents writes it"
+    );
+}
