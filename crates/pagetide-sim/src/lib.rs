@@ -17,4 +17,4 @@ pub mod task;
 pub mod world;
 
 pub use run::{run, watermarks, RunOptions, SimError};
-pub use world::EventSink;
+pub use world::{Decisions, EventSink};

@@ -9,7 +9,7 @@ use crate::slab_tables;
 use crate::task::{PhaseRun, Task, Usage};
 use crate::world::groups::{counts_of, make_group, GroupError};
 use crate::world::names::ThingCaches;
-use crate::world::{Belongings, EventSink, World, WorldError};
+use crate::world::{Belongings, Decisions, EventSink, World, WorldError};
 use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::boot::SetupError;
 use pagetide_core::config::{CgroupVersion, Config, KmemAccounting, KswapdPolicy};
@@ -27,7 +27,7 @@ use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use pagetide_scenario::workload::{Program, ProgramError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A task starts up to this much late: programs are not started on a tick's edge.
 const START_JITTER_NS: u64 = 4_000_000;
@@ -61,6 +61,8 @@ pub struct RunOptions {
     pub fail_copies: u64,
     /// Write the events here, one a line, as JSON (docs/events.md).
     pub events: Option<EventSink>,
+    /// Hash what the core decides, and put the hashes here at the end (tests). For one run only.
+    pub decisions: Option<Arc<OnceLock<Decisions>>>,
     /// Put samples of the groups' memory and of the nodes' fragmentation over time into the record.
     pub want_timeline: bool,
 }
@@ -151,6 +153,9 @@ pub fn run(
     if let Some(sink) = &options.events {
         world.write_events(sink.clone());
     }
+    if options.decisions.is_some() {
+        world.hash_decisions();
+    }
     if options.want_timeline {
         world.sample();
     }
@@ -169,6 +174,9 @@ pub fn run(
     written?;
     if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
         return Err(SimError::Cancelled);
+    }
+    if let (Some(decisions), Some(decided)) = (&options.decisions, world.decided()) {
+        decisions.set(decided).expect("a run has decisions of its own");
     }
     world.machine.psi_flush(world.now);
     world.finish_slab_samples();

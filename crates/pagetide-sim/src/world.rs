@@ -11,6 +11,7 @@ mod audit;
 mod blocks;
 pub(crate) mod daemon_times;
 mod daemons;
+mod decisions;
 mod disks;
 mod events;
 mod execute;
@@ -24,6 +25,7 @@ mod threads;
 mod timeline;
 
 pub(crate) use daemon_times::DaemonTimes;
+pub use decisions::Decisions;
 pub use events::EventSink;
 
 use crate::cost::CostModel;
@@ -31,12 +33,14 @@ use crate::disk::{Disk, Submitter};
 use crate::event_queue::{EventId, EventQueue};
 use crate::scheduler::{Scheduler, TaskId};
 use crate::task::{Blocked, Task};
+use decisions::DecisionHashes;
 use events::EventWriter;
 use grace::GracePeriod;
 use names::ThingCaches;
 use pagetide_core::audit::Violation;
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Effects, Io, Throttle, Token};
+use pagetide_core::event::TraceEvent;
 use pagetide_core::process::Machine;
 use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
@@ -173,6 +177,10 @@ pub struct World {
     nr_over: usize,
     /// Events on their way out, if anybody wants them.
     events: Option<EventWriter>,
+    /// Hashes of decisions, if anybody wants them.
+    decisions: Option<DecisionHashes>,
+    /// Events of the step that has just been done.
+    fresh_events: Vec<TraceEvent>,
     /// Samples of levels and counters, if anybody wants them.
     sampler: Option<Sampler>,
 }
@@ -282,6 +290,8 @@ impl World {
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
             events: None,
+            decisions: None,
+            fresh_events: Vec::new(),
             sampler: None,
             tasks,
         };
@@ -482,6 +492,9 @@ impl World {
 
     /// Carries out one effect that is not I/O.
     fn apply(&mut self, effect: Effect, cpu: Cpu) {
+        if let Some(decisions) = &mut self.decisions {
+            decisions.effect(self.now, cpu, effect);
+        }
         match effect {
             // There are no bytes. What has to do with them was paid for with the step that asked.
             Effect::Submit(_)

@@ -1,17 +1,27 @@
-//! The shipped experiments, pinned: digest and a dozen counters of every variant's first seed.
+//! The shipped experiments, pinned: of every variant's first seed a dozen counters, and hashes of what the
+//! core decided ([`pagetide_sim::Decisions`]): the effects it asked for and the events of its reclaim, with
+//! their times. Each runs twice, and both runs must end in the same state; that state is not recorded, so a
+//! new field in it moves nothing here.
+//!
+//! [`EXPERIMENTS`] says which experiments there are and by what each is shortened. A shipped experiment that
+//! is not in it fails, and so does a recording of none.
 //!
 //! A change that moves a result on purpose records it anew, and says so in its commit:
-//! `PAGETIDE_ACCEPT=1 cargo test -p pagetide-sim --test golden`. A failure lists what moved.
+//! `PAGETIDE_ACCEPT=1 cargo test -p pagetide-sim --test golden` prints what moved and records it. A failure
+//! prints the same. If `decisions.events` alone moves, the core notes another event or field of one; if
+//! `decisions.effects` moves, it does something else.
 
 use pagetide_scenario::load::{load, Overrides};
-use pagetide_scenario::model::Scenario;
+use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::{run, RunOptions};
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use pagetide_sim::{run, Decisions, RunOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-/// What a failure shows beside the digest: names of machine counters.
+/// What is recorded beside the decisions: names of machine counters.
 const COUNTERS: [&str; 16] = [
     "pgfault",
     "pgmajfault",
@@ -45,230 +55,173 @@ fn experiment(name: &str, sets: &[(&str, &str)]) -> Scenario {
         .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-fn runs(scenario: &Scenario) -> Vec<RunRecord> {
-    let run = |variant| {
-        run(&scenario.name, variant, scenario.seed, &RunOptions::default())
-            .unwrap_or_else(|error| panic!("{}: {error}", scenario.name))
-    };
-    scenario.variants.iter().map(run).collect()
+fn run_with(scenario: &Scenario, variant: &Variant, options: &RunOptions) -> RunRecord {
+    run(&scenario.name, variant, scenario.seed, options)
+        .unwrap_or_else(|error| panic!("{}: {error}", scenario.name))
 }
 
-fn golden(records: &[RunRecord]) -> Golden {
-    let entry = |record: &RunRecord| {
-        let mut values: BTreeMap<String, String> = COUNTERS
-            .iter()
-            .filter_map(|&name| {
-                Some((name.to_owned(), record.metrics.get(name)?.value.to_string()))
-            })
-            .collect();
-        values.insert("elapsed_ns".into(), record.elapsed_ns.to_string());
-        values.insert("digest".into(), format!("{:?}", record.digest));
-        (record.variant.clone(), values)
-    };
-    records.iter().map(entry).collect()
+/// Runs a variant twice, with hashes of its decisions and without: equal in every metric and in its state.
+fn run_twice(scenario: &Scenario, variant: &Variant) -> (RunRecord, Decisions) {
+    let decisions = Arc::new(OnceLock::new());
+    let options = RunOptions { decisions: Some(Arc::clone(&decisions)), ..RunOptions::default() };
+    let record = run_with(scenario, variant, &options);
+    let again = run_with(scenario, variant, &RunOptions::default());
+    let (name, variant) = (&scenario.name, &variant.name);
+    assert_eq!(record.digest, again.digest, "{name}, {variant}: not deterministic");
+    assert_eq!(record.metrics, again.metrics, "{name}, {variant}");
+    (record, *decisions.get().expect("the run is over"))
 }
 
-fn moved(old: &Golden, new: &Golden) -> String {
+fn pinned(record: &RunRecord, decisions: Decisions) -> BTreeMap<String, String> {
+    let mut values: BTreeMap<String, String> = COUNTERS
+        .iter()
+        .filter_map(|&name| Some((name.to_owned(), record.metrics.get(name)?.value.to_string())))
+        .collect();
+    values.insert("elapsed_ns".into(), record.elapsed_ns.to_string());
+    values.insert("decisions.effects".into(), decisions.effects.to_string());
+    values.insert("decisions.events".into(), decisions.events.to_string());
+    values
+}
+
+/// A line for each value that is not the same: experiment, variant, counter, before, after.
+fn moved(name: &str, old: &Golden, new: &Golden) -> String {
     let mut text = String::new();
     let empty = BTreeMap::new();
-    for variant in old.keys().chain(new.keys().filter(|name| !old.contains_key(*name))) {
+    let variants: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    for variant in variants {
         let old = old.get(variant).unwrap_or(&empty);
         let new = new.get(variant).unwrap_or(&empty);
-        for name in old.keys().chain(new.keys().filter(|name| !old.contains_key(*name))) {
-            if old.get(name) != new.get(name) {
+        let counters: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for counter in counters {
+            if old.get(counter) != new.get(counter) {
                 let show = |value: Option<&String>| value.map_or("-".into(), String::clone);
-                let (old, new) = (show(old.get(name)), show(new.get(name)));
-                writeln!(text, "  {variant:<12} {name:<26} {old:>20} -> {new}").unwrap();
+                let (old, new) = (show(old.get(counter)), show(new.get(counter)));
+                writeln!(text, "{name} {variant:<12} {counter:<26} {old:>20} -> {new}").unwrap();
             }
         }
     }
     text
 }
 
-/// Runs an experiment twice: equal to itself and to what was recorded.
-fn check(name: &str) {
-    check_with(name, &[]);
+fn recordings() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The same of an experiment made shorter.
-fn check_with(name: &str, sets: &[(&str, &str)]) {
-    let scenario = experiment(name, sets);
-    let records = runs(&scenario);
-    for (once, again) in records.iter().zip(runs(&scenario)) {
-        assert_eq!(once.digest, again.digest, "{name}, {}: not deterministic", once.variant);
-        assert_eq!(once.metrics, again.metrics, "{name}, {}", once.variant);
-    }
-    let new = golden(&records);
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(format!("{}.json", scenario.name));
+/// The file name of an experiment's recording: without the directory it is shipped in.
+fn recording(name: &str) -> String {
+    format!("{}.json", name.rsplit('/').next().unwrap())
+}
+
+/// Runs an experiment: equal to itself and to what was recorded.
+fn check(name: &str, shorter: Sets) {
+    let scenario = experiment(name, shorter);
+    let new: Golden = scenario
+        .variants
+        .iter()
+        .map(|variant| {
+            let (record, decisions) = run_twice(&scenario, variant);
+            (record.variant.clone(), pinned(&record, decisions))
+        })
+        .collect();
+    let file = recordings().join(recording(name));
+    let old = std::fs::read_to_string(&file).map(|text| serde_json::from_str::<Golden>(&text));
     if std::env::var_os("PAGETIDE_ACCEPT").is_some() {
+        let old = old.ok().and_then(Result::ok).unwrap_or_default();
         let text = serde_json::to_string_pretty(&new).unwrap() + "\n";
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::create_dir_all(recordings()).unwrap();
         std::fs::write(&file, text).unwrap();
+        // Past the test's captured output, so that whoever accepts sees it.
+        std::io::stderr().write_all(moved(name, &old, &new).as_bytes()).unwrap();
         return;
     }
-    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| {
+    let old = old.unwrap_or_else(|error| {
         panic!("{}: {error}; record it with PAGETIDE_ACCEPT=1", file.display())
     });
-    let old: Golden = serde_json::from_str(&text).unwrap();
-    assert!(old == new, "{name} moved:\n{}", moved(&old, &new));
+    let old = old.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    assert!(old == new, "{name} moved:\n{}", moved(name, &old, &new));
 }
 
-#[test]
-fn tunable_watermarks() {
-    check("tunable-watermarks");
+/// Keys of a scenario and other values for them.
+type Sets = &'static [(&'static str, &'static str)];
+
+/// Makes the table of experiments, and of each line a test, so that they run side by side.
+macro_rules! experiments {
+    ($($test:ident: $name:literal, $shorter:expr;)+) => {
+        /// All shipped experiments, each with what makes it shorter here.
+        const EXPERIMENTS: &[(&str, Sets)] = &[$(($name, $shorter),)+];
+
+        $(#[test]
+        fn $test() {
+            check($name, $shorter);
+        })+
+    };
 }
 
-#[test]
-fn tunable_watermarks_4g() {
-    check("tunable-watermarks-4g");
-}
-
-#[test]
-fn tunable_watermarks_long() {
-    check("tunable-watermarks-long");
-}
-
+/// As it is shipped.
+const WHOLE: Sets = &[];
 /// A fifth of the files to compile, with larger objects: enough for both builds to be reclaimed from.
-const SHORT_BUILDS: &[(&str, &str)] = &[
+const SHORT_BUILDS: Sets = &[
     ("task.master.units", "10"),
     ("task.slave.units", "10"),
     ("task.master.object", "2MiB"),
     ("task.slave.object", "2MiB"),
 ];
-
-#[test]
-fn soft_limit() {
-    // check("soft-limit")
-    check_with("soft-limit", SHORT_BUILDS);
-}
-
-#[test]
-fn soft_limit_vs_low() {
-    // check("soft-limit-vs-low")
-    check_with("soft-limit-vs-low", SHORT_BUILDS);
-}
-
-#[test]
-fn soft_limit_latency() {
-    // check("soft-limit-latency")
-    check_with("soft-limit-latency", SHORT_BUILDS);
-}
-
-#[test]
-fn soft_limit_nodes() {
-    check("soft-limit-nodes");
-}
-
-#[test]
-fn shrink_priority() {
-    check("shrink-priority");
-}
-
-#[test]
-fn shrink_priority_vs_low() {
-    check("shrink-priority-vs-low");
-}
-
 /// The trees are in memory, and a few seconds of requests.
-const FIRST_REQUESTS: &[(&str, &str)] = &[("task.phase1.start", "8s"), ("time_limit", "12s")];
-const FIRST_BUSY: &[(&str, &str)] =
+const FIRST_REQUESTS: Sets = &[("task.phase1.start", "8s"), ("time_limit", "12s")];
+/// The same with two tasks that begin late.
+const FIRST_BUSY: Sets =
     &[("task.busy.start", "8s"), ("task.small.start", "8s"), ("time_limit", "12s")];
 
-#[test]
-fn kcompactd() {
-    // check("kcompactd")
-    check_with("kcompactd", FIRST_REQUESTS);
+experiments! {
+    tunable_watermarks: "tunable-watermarks", WHOLE;
+    tunable_watermarks_4g: "tunable-watermarks-4g", WHOLE;
+    tunable_watermarks_long: "tunable-watermarks-long", WHOLE;
+    soft_limit: "soft-limit", SHORT_BUILDS;
+    soft_limit_vs_low: "soft-limit-vs-low", SHORT_BUILDS;
+    soft_limit_latency: "soft-limit-latency", SHORT_BUILDS;
+    soft_limit_nodes: "soft-limit-nodes", WHOLE;
+    shrink_priority: "shrink-priority", WHOLE;
+    shrink_priority_vs_low: "shrink-priority-vs-low", WHOLE;
+    kcompactd: "kcompactd", FIRST_REQUESTS;
+    kcompactd_interval: "kcompactd-interval", WHOLE;
+    proactive: "proactive", FIRST_BUSY;
+    defrag_mode: "defrag-mode", FIRST_BUSY;
+    slab_boot: "slab-boot", WHOLE;
+    slab_sysbench: "slab-sysbench", &[("task.thread.units", "200"), ("time_limit", "9s")];
+    slab_build: "slab-build", &[("task.job.units", "1"), ("task.job.copies", "16")];
+    slab_zombies: "slab-zombies", &[("task.maker.loops", "100")];
+    slab_coupling: "slab-coupling", &[("time_limit", "5s")];
+    compiler_trace: "compiler-trace", WHOLE;
+    truth_anon: "truth/anon1.5", WHOLE;
+    truth_file: "truth/file2.0", WHOLE;
+    truth_mix: "truth/mix_sw60", WHOLE;
+    truth_seq: "truth/seq2x", WHOLE;
+    truth_watermarks: "truth/watermarks", WHOLE;
+}
+
+/// Names of the files in a directory that end so, without that end.
+fn names_in(directory: &Path, end: &str) -> BTreeSet<String> {
+    std::fs::read_dir(directory)
+        .unwrap()
+        .filter_map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            name.strip_suffix(end).map(str::to_owned)
+        })
+        .collect()
 }
 
 #[test]
-fn kcompactd_interval() {
-    check("kcompactd-interval");
-}
-
-#[test]
-fn proactive() {
-    // check("proactive")
-    check_with("proactive", FIRST_BUSY);
-}
-
-#[test]
-fn defrag_mode() {
-    // check("defrag-mode")
-    check_with("defrag-mode", FIRST_BUSY);
-}
-
-#[test]
-fn slab_boot() {
-    check("slab-boot");
-}
-
-#[test]
-fn slab_sysbench() {
-    // check("slab-sysbench")
-    check_with("slab-sysbench", &[("task.thread.units", "200"), ("time_limit", "9s")]);
-}
-
-#[test]
-fn slab_build() {
-    // check("slab-build")
-    check_with("slab-build", &[("task.job.units", "1"), ("task.job.copies", "16")]);
-}
-
-#[test]
-fn slab_zombies() {
-    // check("slab-zombies")
-    check_with("slab-zombies", &[("task.maker.loops", "100")]);
-}
-
-#[test]
-fn slab_coupling() {
-    // check("slab-coupling")
-    check_with("slab-coupling", &[("time_limit", "5s")]);
-}
-
-#[test]
-fn compiler_trace() {
-    check("compiler-trace");
-}
-
-#[test]
-fn truth_anon() {
-    check("truth/anon1.5");
-}
-
-#[test]
-fn truth_file() {
-    check("truth/file2.0");
-}
-
-#[test]
-fn truth_mix() {
-    check("truth/mix_sw60");
-}
-
-#[test]
-fn truth_seq() {
-    check("truth/seq2x");
-}
-
-#[test]
-fn truth_watermarks() {
-    check("truth/watermarks");
-}
-
-#[test]
-fn every_shipped_experiment_is_pinned() {
-    let source = include_str!("golden.rs");
-    for directory in ["", "truth/"] {
-        for entry in std::fs::read_dir(root().join("experiments").join(directory)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "toml") {
-                let stem = path.file_stem().unwrap().to_str().unwrap();
-                let call = format!("check(\"{directory}{stem}\")");
-                assert!(source.contains(&call), "{directory}{stem} has no golden run");
-            }
-        }
+fn the_table_has_every_shipped_experiment_and_every_recording() {
+    let experiments = root().join("experiments");
+    let mut shipped = names_in(&experiments, ".toml");
+    let truth = names_in(&experiments.join("truth"), ".toml");
+    shipped.extend(truth.iter().map(|name| format!("truth/{name}")));
+    let table: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(table, shipped);
+    assert_eq!(table.len(), EXPERIMENTS.len(), "an experiment is in the table twice");
+    let expected: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| recording(name)).collect();
+    assert_eq!(expected.len(), EXPERIMENTS.len(), "two experiments share a recording");
+    if std::env::var_os("PAGETIDE_ACCEPT").is_none() {
+        assert_eq!(expected, names_in(&recordings(), ""));
     }
 }

@@ -45,8 +45,6 @@ impl fmt::Debug for EventSink {
 #[derive(Debug)]
 pub(super) struct EventWriter {
     sink: EventSink,
-    /// Events of the step that has just been done.
-    fresh: Vec<TraceEvent>,
     /// Lines by time, then by the order in which they were noted.
     waiting: BTreeMap<(Nanos, u64), String>,
     nr_lines: u64,
@@ -56,24 +54,32 @@ impl World {
     /// Writes events to `sink` from now on.
     pub fn write_events(&mut self, sink: EventSink) {
         self.machine.record_events(true);
-        let (fresh, waiting) = (Vec::new(), BTreeMap::new());
-        self.events = Some(EventWriter { sink, fresh, waiting, nr_lines: 0 });
+        self.events = Some(EventWriter { sink, waiting: BTreeMap::new(), nr_lines: 0 });
     }
 
     /// Takes what the core has noted in a step of `thread` that began at `at`.
     #[inline]
     pub(super) fn note_events(&mut self, thread: Thread, cpu: Cpu, at: Nanos) {
-        if self.events.is_some() {
-            self.format_events(thread, cpu, at);
+        if self.events.is_some() || self.decisions.is_some() {
+            self.take_events(thread, cpu, at);
         }
     }
 
-    fn format_events(&mut self, thread: Thread, cpu: Cpu, at: Nanos) {
-        let Some(writer) = &mut self.events else { return };
-        self.machine.take_events(&mut writer.fresh);
-        if writer.fresh.is_empty() {
-            return;
+    fn take_events(&mut self, thread: Thread, cpu: Cpu, at: Nanos) {
+        let mut fresh = std::mem::take(&mut self.fresh_events);
+        self.machine.take_events(&mut fresh);
+        if !fresh.is_empty() {
+            if let Some(decisions) = &mut self.decisions {
+                decisions.events(thread, cpu, at, &fresh);
+            }
+            self.format_events(thread, cpu, at, &fresh);
+            fresh.clear();
         }
+        self.fresh_events = fresh;
+    }
+
+    fn format_events(&mut self, thread: Thread, cpu: Cpu, at: Nanos, fresh: &[TraceEvent]) {
+        let Some(writer) = &mut self.events else { return };
         let comm = match thread {
             Thread::Task(id) => json_string(&self.tasks[id].name),
             Thread::Daemon(Daemon::Kswapd(node)) => format!("\"kswapd{}\"", node.0),
@@ -82,7 +88,7 @@ impl World {
             Thread::Daemon(Daemon::Khugepaged) => "\"khugepaged\"".to_owned(),
             Thread::Daemon(Daemon::Kworker) => "\"kworker\"".to_owned(),
         };
-        for event in writer.fresh.drain(..) {
+        for event in fresh {
             let (cpu, name) = (cpu.0, event.name());
             let mut line = format!(r#"{{"ns":{at},"cpu":{cpu},"comm":{comm},"event":"{name}""#);
             event.each_field(|name, value| {

@@ -50,6 +50,9 @@ impl GracePeriod {
 impl World {
     /// Frees an object after a grace period.
     pub(super) fn give_back_late(&mut self, object: Object, cpu: Cpu) {
+        if let Some(decisions) = &mut self.decisions {
+            decisions.free_late(self.now, cpu, object);
+        }
         if self.grace.is_empty() {
             self.await_tick();
         }

@@ -1,6 +1,6 @@
 //! A storm: small machines with drawn hardware, controls and programs, most of them short of
 //! memory, some with failing disks. Every run must end soon, pass the audit on its way and at its
-//! end, and come out the same twice.
+//! end, and come out the same twice; all together must do what storms are for (`tally.rs`).
 //!
 //! `PAGETIDE_STORM=n` runs n seeds instead of 60; `PAGETIDE_STORM_FROM=s` starts at seed s;
 //! `PAGETIDE_STORM_JOBS=j` runs j at a time; `PAGETIDE_STORM_VERBOSE` names each seed before it runs and
@@ -8,6 +8,7 @@
 //! The setup of a seed is printed by `cargo test --test storm show -- --ignored --nocapture`.
 
 mod more;
+mod tally;
 mod watchdog;
 mod weather;
 
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
+use tally::Tally;
 
 /// A storm that takes longer is worth a look.
 const LONG: Duration = Duration::from_secs(2);
@@ -41,7 +43,10 @@ fn storm(seed: u64, audit_every: u64) -> Result<(RunRecord, Duration), String> {
         return Err(format!("{late}, of at most {}", variant.setup.time_limit_ns));
     }
     match ran {
-        Ok(Ok(record)) => Ok((record, took)),
+        Ok(Ok(record)) => match tally::never_taken(&record) {
+            None => Ok((record, took)),
+            Some(note) => Err(note.clone()),
+        },
         // Also of a setup that is refused: whoever renames a knob finds that he has to do so here, too.
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("panicked (message above)".into()),
@@ -49,7 +54,7 @@ fn storm(seed: u64, audit_every: u64) -> Result<(RunRecord, Duration), String> {
 }
 
 /// Runs a storm twice: with audits and without, which changes nothing.
-fn storm_twice(seed: u64, is_verbose: bool) -> Result<(), String> {
+fn storm_twice(seed: u64, is_verbose: bool) -> Result<RunRecord, String> {
     if is_verbose {
         eprintln!("seed {seed}");
     }
@@ -62,7 +67,7 @@ fn storm_twice(seed: u64, is_verbose: bool) -> Result<(), String> {
     if record.digest != again.digest || record.metrics != again.metrics {
         return Err("another run came out differently".into());
     }
-    Ok(())
+    Ok(record)
 }
 
 /// Seeds that once found a defect.
@@ -91,14 +96,18 @@ fn small_machines_in_a_storm() {
     let is_verbose = std::env::var_os("PAGETIDE_STORM_VERBOSE").is_some();
     let next = AtomicU64::new(first);
     let failed = Mutex::new(Vec::new());
+    let tally = Mutex::new(Tally::default());
     let work = || loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= first + nr {
             break;
         }
-        if let Err(why) = storm_twice(seed, is_verbose) {
-            eprintln!("seed {seed} failed: {why}");
-            failed.lock().unwrap().push((seed, why));
+        match storm_twice(seed, is_verbose) {
+            Ok(record) => tally.lock().unwrap().add(&record),
+            Err(why) => {
+                eprintln!("seed {seed} failed: {why}");
+                failed.lock().unwrap().push((seed, why));
+            }
         }
     };
     thread::scope(|scope| (0..jobs.max(1)).for_each(|_| drop(scope.spawn(work))));
@@ -107,6 +116,9 @@ fn small_machines_in_a_storm() {
     let lines: Vec<String> =
         failed.iter().map(|(seed, why)| format!("seed {seed}: {why}")).collect();
     assert!(failed.is_empty(), "{} of {nr} storms failed\n{}", failed.len(), lines.join("\n"));
+    let (shares, out_of_bounds) = tally.into_inner().unwrap().judge();
+    println!("{shares}");
+    assert!(out_of_bounds.is_empty(), "{}\nall shares:\n{shares}", out_of_bounds.join("\n"));
 }
 
 #[test]

@@ -242,3 +242,43 @@ fn setup_without_groups(seed: u64) -> Setup {
         time_limit_ns: draw.of(&[2_000_000_000, 20_000_000_000, 200_000_000_000]),
     }
 }
+
+/// A machine with memory to spare, one task and one megabyte: nothing happens.
+pub fn calm() -> Setup {
+    let heap = Workload::Touch {
+        region: "heap".into(),
+        pages: MIB / PAGE,
+        passes: 1,
+        write: true,
+        order: Order::Sequential,
+        advice: Advice::Normal,
+    };
+    let task = Task {
+        name: "task".into(),
+        group: None,
+        start: Start { delay_ns: 0, after: None },
+        background: false,
+        until: None,
+        nice: 0,
+        loops: 1,
+        phases: vec![Phase { name: "touch".into(), workload: heap }],
+    };
+    Setup {
+        machine: Machine {
+            cpus: 1,
+            page_size: PageSize::Kib4,
+            nodes: vec![Node { memory: 64 * MIB, reserved: 0, movable: 0, zones: Vec::new() }],
+            disks: Vec::new(),
+            swap: None,
+            ..Machine::default()
+        },
+        sysctls: Vec::new(),
+        policies: BTreeMap::new(),
+        groups: Vec::new(),
+        files: Vec::new(),
+        caches: Vec::new(),
+        tasks: vec![task],
+        measure: None,
+        time_limit_ns: 2_000_000_000,
+    }
+}

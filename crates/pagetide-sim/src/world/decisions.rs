@@ -1,0 +1,211 @@
+//! Hashes of what the core decided in a run: the effects it asked for, and the events of its reclaim.
+//!
+//! Linux has no such thing. The digest of a machine's state ([`Manager::digest`]) moves with the layout of
+//! that state: a field more is another number. These hashes move when the core does something else, does
+//! it at another time, or does it for another thread. They depend on numbers of frames, files, groups and
+//! tasks, not on names or on the order of variants in the source.
+//!
+//! Effects for contents (zeroes, bytes copied to a caller) are not in the hashes, since this world, which
+//! has no bytes, does not carry them out; nor are the effects of building the machine.
+//!
+//! Invariant: an effect is in the hash once, at the time at which the world carries it out; an event is
+//! once, at the time of the step that noted it.
+//!
+//! [`Manager::digest`]: pagetide_core::process::Machine::digest
+
+use super::{Thread, World};
+use pagetide_core::daemon::Daemon;
+use pagetide_core::digest::Digest;
+use pagetide_core::effect::{Effect, Io, Token};
+use pagetide_core::event::{Field, TraceEvent};
+use pagetide_core::slab::Object;
+use pagetide_core::units::{Cpu, Nanos};
+use std::fmt::{self, Write as _};
+
+/// What the core decided in a run. Equal decisions give equal numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decisions {
+    /// Hash of the effects: I/O, copies, wake-ups, late frees and kills, each with its time and CPU.
+    pub effects: u64,
+    /// Hash of the events (docs/events.md), each with its time, CPU and thread. A new kind of event moves
+    /// it and leaves `effects` alone.
+    pub events: u64,
+}
+
+/// Both hashes so far.
+#[derive(Debug, Default)]
+pub(super) struct DecisionHashes {
+    effects: Digest,
+    events: Digest,
+}
+
+impl DecisionHashes {
+    /// An effect that the world carries out now. Late frees come by [`Self::free_late`], when the event in
+    /// which they were asked for is over.
+    pub fn effect(&mut self, now: Nanos, cpu: Cpu, effect: Effect) {
+        let mut put = |words: &[u64]| {
+            self.effects.write_all(&[now, cpu.0.into()]);
+            self.effects.write_all(words);
+        };
+        match effect {
+            Effect::Submit(Io::ReadFile { file, index, nr }) => {
+                put(&[1, file.0.into(), index.into(), nr.into()]);
+            }
+            Effect::Submit(Io::WriteFile { file, index, nr }) => {
+                put(&[2, file.0.into(), index.into(), nr.into()]);
+            }
+            Effect::Submit(Io::SwapIn { slot, pfn }) => put(&[3, slot.0.into(), pfn.0.into()]),
+            Effect::Submit(Io::SwapOut { slot, pfn }) => put(&[4, slot.0.into(), pfn.0.into()]),
+            Effect::CopyPage { from, to } => put(&[5, from.0.into(), to.0.into()]),
+            Effect::Wake(Token::Page(pfn)) => put(&[6, pfn.0.into()]),
+            Effect::Wake(Token::Throttled(node, reason)) => {
+                put(&[7, node.0.into()]);
+                write_field(&mut self.effects, reason.into());
+            }
+            Effect::Wake(Token::Daemon(daemon)) => put(&[8, number_of(daemon)]),
+            Effect::OomKill(mm) => put(&[9, mm.0.into()]),
+            Effect::FreeLate { .. }
+            | Effect::Zero { .. }
+            | Effect::CollapsePage { .. }
+            | Effect::ReadOut { .. }
+            | Effect::WriteIn { .. } => {}
+        }
+    }
+
+    /// An object that begins to wait for a grace period.
+    pub fn free_late(&mut self, now: Nanos, cpu: Cpu, object: Object) {
+        self.effects.write_all(&[now, cpu.0.into(), 10]);
+        // The core keeps the numbers of objects to itself; their text has them.
+        let _ = write!(Text(&mut self.effects), "{object:?}");
+    }
+
+    /// The events of a step of `thread` that began at `at`.
+    pub fn events(&mut self, thread: Thread, cpu: Cpu, at: Nanos, events: &[TraceEvent]) {
+        let who = match thread {
+            Thread::Task(task) => [0, task as u64],
+            Thread::Daemon(daemon) => [1, number_of(daemon)],
+        };
+        for event in events {
+            self.events.write_all(&[at, cpu.0.into()]);
+            self.events.write_all(&who);
+            write_text(&mut self.events, event.name());
+            event.each_field(|_, value| write_field(&mut self.events, value));
+        }
+    }
+
+    fn finish(&self) -> Decisions {
+        Decisions { effects: self.effects.finish(), events: self.events.finish() }
+    }
+}
+
+impl World {
+    /// Hashes decisions from now on.
+    pub fn hash_decisions(&mut self) {
+        self.machine.record_events(true);
+        self.decisions = Some(DecisionHashes::default());
+    }
+
+    /// What the core has decided since [`Self::hash_decisions`]; `None` without it.
+    pub fn decided(&self) -> Option<Decisions> {
+        self.decisions.as_ref().map(DecisionHashes::finish)
+    }
+}
+
+/// A number of a daemon that does not depend on how many nodes there are.
+fn number_of(daemon: Daemon) -> u64 {
+    let (kind, node) = match daemon {
+        Daemon::Kswapd(node) => (0, node.0),
+        Daemon::Kcompactd(node) => (1, node.0),
+        Daemon::Flusher => (2, 0),
+        Daemon::Khugepaged => (3, 0),
+        Daemon::Kworker => (4, 0),
+    };
+    kind << 8 | u64::from(node)
+}
+
+fn write_field(digest: &mut Digest, value: Field) {
+    match value {
+        Field::Number(number) => digest.write_u64(number),
+        Field::Priority(priority) => digest.write_u64(i64::from(priority) as u64),
+        Field::Flag(flag) => digest.write_u64(flag.into()),
+        Field::Name(name) => write_text(digest, name),
+        Field::Gfp(gfp) => {
+            let _ = write!(Text(digest), "{gfp}");
+        }
+        Field::Group(memcg) => digest.write_u64(memcg.0.into()),
+        Field::Mm(mm) => digest.write_u64(mm.0.into()),
+    }
+}
+
+fn write_text(digest: &mut Digest, text: &str) {
+    text.bytes().for_each(|byte| digest.write_u64(byte.into()));
+}
+
+/// A digest that takes what is printed, byte by byte: in which pieces it comes does not matter.
+struct Text<'a>(&'a mut Digest);
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        write_text(self.0, text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_core::effect::Throttle;
+    use pagetide_core::units::{FileId, NodeId, Pfn, SwapSlot};
+
+    const CPU: Cpu = Cpu(0);
+
+    fn of_effects(effects: &[(Nanos, Effect)]) -> Decisions {
+        let mut hashes = DecisionHashes::default();
+        effects.iter().for_each(|&(now, effect)| hashes.effect(now, CPU, effect));
+        hashes.finish()
+    }
+
+    #[test]
+    fn each_effect_and_its_time_matter() {
+        let (node, pfn) = (NodeId(0), Pfn(7));
+        let all = [
+            Effect::Submit(Io::ReadFile { file: FileId(1), index: 2, nr: 3 }),
+            Effect::Submit(Io::WriteFile { file: FileId(1), index: 2, nr: 3 }),
+            Effect::Submit(Io::SwapIn { slot: SwapSlot(5), pfn }),
+            Effect::Submit(Io::SwapOut { slot: SwapSlot(5), pfn }),
+            Effect::CopyPage { from: pfn, to: Pfn(8) },
+            Effect::Wake(Token::Page(pfn)),
+            Effect::Wake(Token::Throttled(node, Throttle::Writeback)),
+            Effect::Wake(Token::Throttled(node, Throttle::Reserves)),
+            Effect::Wake(Token::Daemon(Daemon::Kswapd(node))),
+            Effect::Wake(Token::Daemon(Daemon::Kcompactd(node))),
+        ];
+        let mut seen = vec![of_effects(&[]).effects];
+        for effect in all {
+            for now in [10, 11] {
+                let decided = of_effects(&[(now, effect)]).effects;
+                assert!(!seen.contains(&decided), "{effect:?} at {now}");
+                seen.push(decided);
+            }
+        }
+        let zero = Effect::Zero { frame: pfn, order: 0 };
+        assert_eq!(of_effects(&[(1, zero)]).effects, seen[0], "no bytes here");
+    }
+
+    #[test]
+    fn thread_time_and_each_field_of_an_event_matter() {
+        let of = |thread, at, order| {
+            let mut hashes = DecisionHashes::default();
+            let event = TraceEvent::MmVmscanKswapdWake { nid: NodeId(0), zid: 1, order };
+            hashes.events(thread, CPU, at, &[event]);
+            hashes.finish()
+        };
+        let kswapd = Thread::Daemon(Daemon::Kswapd(NodeId(0)));
+        let decided = of(kswapd, 5, 0);
+        assert_eq!(decided, of(kswapd, 5, 0));
+        assert_eq!(decided.effects, of_effects(&[]).effects);
+        for other in [of(Thread::Task(0), 5, 0), of(kswapd, 6, 0), of(kswapd, 5, 1)] {
+            assert_ne!(decided.events, other.events);
+        }
+    }
+}

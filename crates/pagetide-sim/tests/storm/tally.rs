@@ -1,0 +1,180 @@
+//! What all storms of a test did together. A storm that never runs short of memory, or whose writes are all
+//! refused, passes every audit and proves nothing; so each kind of work must have been seen in a share of
+//! them, and some ends may be seen in no more than a share.
+//!
+//! The shares are those of the first 1000 seeds. Other seeds may differ by three standard deviations of the
+//! share of so many draws; fewer than 60 are not judged.
+//!
+//! Not counted here, since one is too many: a setup that is refused, and a write to a control that there is
+//! not or of a text that it never takes. Whoever renames a knob finds that he has to do so here, too.
+
+use pagetide_scenario::record::RunRecord;
+
+/// With fewer storms a share says nothing.
+const LEAST_JUDGED: u64 = 60;
+
+/// What a record has, as a number that is zero if it has nothing of it.
+fn count(record: &RunRecord, name: &str) -> f64 {
+    record.metrics.get(name).map_or(0.0, |metric| metric.value)
+}
+
+/// The sum of a counter over all groups.
+fn in_groups(record: &RunRecord, name: &str) -> f64 {
+    let of_groups = record.metrics.iter().filter(|(key, _)| {
+        key.split_once('.').is_some_and(|(group, rest)| group.starts_with("group") && rest == name)
+    });
+    of_groups.map(|(_, metric)| metric.value).sum()
+}
+
+fn has_note(record: &RunRecord, text: &str) -> bool {
+    record.notes.iter().any(|note| note.contains(text))
+}
+
+/// What is wrong with a share that is not what it was.
+enum Wanted {
+    AtLeast,
+    AtMost,
+}
+use Wanted::{AtLeast, AtMost};
+
+/// Something that a storm may have seen.
+struct Sight {
+    what: &'static str,
+    wanted: Wanted,
+    /// So many of the first 1000 storms saw it.
+    per_mille: u32,
+    is_in: fn(&RunRecord) -> bool,
+}
+
+impl Sight {
+    /// Whether it is in bounds that so many of all storms have seen it, and the bound in per cent.
+    fn judge(&self, seen: u64, storms: u64) -> (bool, f64) {
+        let (share, storms) = (f64::from(self.per_mille) / 1000.0, storms as f64);
+        let room = 3.0 * (share * (1.0 - share) / storms).sqrt();
+        let seen = seen as f64 / storms;
+        let (is_in, bound) = match self.wanted {
+            AtLeast => (seen >= share - room, (share - room).max(0.0)),
+            AtMost => (seen <= share + room, share + room),
+        };
+        // The chance that none of so many draws has it is one in a thousand at most.
+        let must_be_seen = matches!(self.wanted, AtLeast) && share * storms >= 7.0;
+        (is_in && !(must_be_seen && seen == 0.0), bound * 100.0)
+    }
+}
+
+const fn sight(
+    what: &'static str,
+    wanted: Wanted,
+    per_mille: u32,
+    is_in: fn(&RunRecord) -> bool,
+) -> Sight {
+    Sight { what, wanted, per_mille, is_in }
+}
+
+const SIGHTS: [Sight; 17] = [
+    sight("kswapd scanned", AtLeast, K0, |it| count(it, "pgscan_kswapd") > 0.0),
+    sight("tasks reclaimed for themselves", AtLeast, K1, |it| count(it, "pgscan_direct") > 0.0),
+    sight("anonymous pages were stolen", AtLeast, K2, |it| count(it, "pgsteal_anon") > 0.0),
+    sight("file pages were stolen", AtLeast, K3, |it| count(it, "pgsteal_file") > 0.0),
+    sight("pages came back from swap", AtLeast, K4, |it| count(it, "pswpin") > 0.0),
+    sight("pages refaulted", AtLeast, K5, |it| {
+        count(it, "workingset_refault_anon") + count(it, "workingset_refault_file") > 0.0
+    }),
+    sight("dirty pages were written", AtLeast, K6, |it| count(it, "nr_written") > 0.0),
+    sight("somebody was throttled", AtLeast, K7, |it| count(it, "mm_vmscan_throttled") > 0.0),
+    sight("a group met its limit", AtLeast, K8, |it| in_groups(it, "memory.events.max") > 0.0),
+    sight("pages were compacted", AtLeast, K9, |it| count(it, "compact_migrate_scanned") > 0.0),
+    sight("faults got huge pages", AtLeast, K10, |it| count(it, "thp_fault_alloc") > 0.0),
+    sight("a huge page was split", AtLeast, K11, |it| count(it, "thp_split_page") > 0.0),
+    sight("slabs were shrunk", AtLeast, K12, |it| count(it, "slabs_scanned") > 0.0),
+    sight("a task was killed for memory", AtLeast, K13, |it| count(it, "oom_kill") > 0.0),
+    sight("I/O failed", AtLeast, K14, |it| has_note(it, "calls failed with EIO")),
+    sight("the time limit cut the run", AtMost, K15, |it| has_note(it, "cut by the time limit")),
+    sight("something was refused", AtMost, K16, |it| {
+        has_note(it, " was refused with ") || has_note(it, "making group")
+    }),
+];
+
+/// What the storms so far have seen.
+#[derive(Default)]
+pub struct Tally {
+    storms: u64,
+    seen: [u64; SIGHTS.len()],
+}
+
+impl Tally {
+    /// A storm that was weathered.
+    pub fn add(&mut self, record: &RunRecord) {
+        self.storms += 1;
+        for (seen, sight) in self.seen.iter_mut().zip(&SIGHTS) {
+            *seen += u64::from((sight.is_in)(record));
+        }
+    }
+
+    /// A line for each share, and those that are out of bounds.
+    pub fn judge(&self) -> (String, Vec<String>) {
+        let mut text = format!("{} storms\n", self.storms);
+        let mut out = Vec::new();
+        for (&seen, sight) in self.seen.iter().zip(&SIGHTS) {
+            let (is_in, bound) = sight.judge(seen, self.storms);
+            let wanted = match sight.wanted {
+                AtLeast => "least",
+                AtMost => "most",
+            };
+            let share = seen as f64 / self.storms as f64 * 100.0;
+            let line = format!("{}: in {share:.1} %, at {wanted} {bound:.1} %", sight.what);
+            text += &format!("{line}\n");
+            if self.storms >= LEAST_JUDGED && !is_in {
+                out.push(line);
+            }
+        }
+        (text, out)
+    }
+}
+
+/// The first write that no control would ever have taken: of a name that there is not, or of a text that is
+/// no value of its control. Notes of those have the error and a message; what could not be done now has the
+/// error alone.
+pub fn never_taken(record: &RunRecord) -> Option<&String> {
+    let never = [": ENOENT: ", ": EINVAL: ", ": EACCES: ", ": ERANGE: "];
+    record.notes.iter().find(|note| never.iter().any(|errno| note.contains(errno)))
+}
+
+#[test]
+fn storms_that_do_nothing_are_noticed() {
+    let variant =
+        pagetide_scenario::model::Variant { name: "calm".into(), setup: crate::weather::calm() };
+    let options = pagetide_sim::RunOptions::default();
+    let record = pagetide_sim::run("calm", &variant, 1, &options).unwrap();
+    let mut tally = Tally::default();
+    (1..LEAST_JUDGED).for_each(|_| tally.add(&record));
+    assert!(tally.judge().1.is_empty(), "too few to judge");
+    tally.add(&record);
+    let (text, out) = tally.judge();
+    assert!(out.iter().any(|line| line.starts_with("kswapd scanned: in 0.0 %")), "{text}");
+}
+
+#[test]
+fn a_knob_that_was_renamed_is_noticed() {
+    use pagetide_scenario::model::{Phase, Workload};
+    let mut setup = crate::weather::calm();
+    let write = |control: &str, text: &str| Phase {
+        name: "write".into(),
+        workload: Workload::WriteControl {
+            group: None,
+            control: control.into(),
+            text: text.into(),
+        },
+    };
+    let mut notes = |phase| {
+        setup.tasks[0].phases = vec![phase];
+        let variant =
+            pagetide_scenario::model::Variant { name: "calm".into(), setup: setup.clone() };
+        let options = pagetide_sim::RunOptions::default();
+        let record = pagetide_sim::run("calm", &variant, 1, &options).unwrap();
+        never_taken(&record).cloned()
+    };
+    assert_eq!(notes(write("vm.swappiness", "10")), None);
+    assert!(notes(write("vm.swapiness", "10")).unwrap().contains("ENOENT"));
+    assert!(notes(write("vm.swappiness", "ten")).unwrap().contains("EINVAL"));
+}
