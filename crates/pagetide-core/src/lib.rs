@@ -86,6 +86,7 @@ pub mod pcp;
 pub mod pgdat;
 pub mod pin;
 pub mod planted;
+pub mod plugin;
 pub mod proc;
 pub mod process;
 pub mod psi;
