@@ -60,6 +60,7 @@ impl<O: Owners> Manager<O> {
         page.order = 0;
         let (flags, place) = (page.flags, page.place);
         let (mapping, index, memcg, node) = (page.mapping, page.index, page.memcg, page.node());
+        let mark = page.mark;
         let list = Lru::of_place(place);
         // From the last to the second, each beside the first: they come off the tail in order.
         for at in (1..HPAGE_PMD_NR as u32).rev() {
@@ -67,6 +68,7 @@ impl<O: Owners> Manager<O> {
             let tail = &mut self.mem.pages[pfn.idx()];
             debug_assert_eq!(tail.place, Place::HugeTail);
             tail.flags = flags;
+            tail.mark = mark;
             tail.mapping = mapping;
             tail.index = index + at;
             tail.memcg = memcg;

@@ -87,6 +87,7 @@ pub mod pcp;
 pub mod pgdat;
 pub mod pin;
 pub mod planted;
+pub mod plugin;
 pub mod proc;
 pub mod process;
 pub mod psi;

@@ -94,6 +94,9 @@ impl<O: Owners> Manager<O> {
     /// `folio_mark_accessed`): the first use marks it, the second activates it, unless it is unevictable:
     /// the order of that list is nobody's business.
     pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
+        if self.plugins.pages.is_some() {
+            return self.mark_accessed_by_plugin(cpu, pfn);
+        }
         let page = &mut self.mem.pages[pfn.idx()];
         if !page.has(PageFlags::REFERENCED) {
             page.set(PageFlags::REFERENCED);

@@ -25,6 +25,7 @@ use crate::page_size::PageSize;
 use crate::pagevec::LruBatches;
 use crate::pgdat::NodeState;
 use crate::pin::Pins;
+use crate::plugin::{Chosen, InForce, Wrong};
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
 use crate::swap::SwapArea;
@@ -58,6 +59,8 @@ pub struct Manager<O> {
     pub(crate) lru_batches: Vec<LruBatches>,
     pub(crate) compactions: Compactions,
     pub(crate) pins: Pins,
+    /// Policies from outside.
+    pub(crate) plugins: InForce,
     /// Somebody else wants the CPU that steps next.
     pub(crate) need_resched: bool,
     /// The queues that daemons are counted in, by place among the daemons.
@@ -114,6 +117,7 @@ impl<O: Owners> Manager<O> {
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
             pins: Pins::default(),
+            plugins: InForce::default(),
             need_resched: false,
             daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
             #[cfg(feature = "planted-defects")]
@@ -123,6 +127,17 @@ impl<O: Owners> Manager<O> {
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),
         })
+    }
+
+    /// Puts policies from outside in force, instead of those there were. Pages that are there already have
+    /// the marks that the former policy gave them.
+    pub fn use_plugins(&mut self, chosen: Chosen) {
+        self.plugins = InForce::of(chosen);
+    }
+
+    /// What was wrong with the answers of policies from outside, and how often.
+    pub fn plugin_errors(&self) -> Vec<(Wrong, u64)> {
+        self.plugins.wrong()
     }
 
     /// Writes `vm.defrag_mode`.

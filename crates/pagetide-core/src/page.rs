@@ -173,6 +173,8 @@ pub struct Page {
     pub order: u8,
     /// Zone index in the low 2 bits, node in the rest.
     zone_node: u8,
+    /// A page policy's own number for the page ([`crate::plugin`]); 0 without one.
+    pub mark: u8,
 }
 
 const _: () = assert!(size_of::<Page>() <= 32, "a frame costs at most 32 bytes");
@@ -192,6 +194,7 @@ impl Page {
             place: Place::Reserved,
             order: 0,
             zone_node: zone | node.0 << 2,
+            mark: 0,
         }
     }
 

@@ -386,6 +386,9 @@ impl Memory {
             digest.write_u64(u64::from(page.private) << 32 | u64::from(page.mapcount));
             let state = u64::from(page.memcg.0) << 48 | u64::from(page.flags.bits()) << 16;
             digest.write_u64(state | u64::from(page.order) << 8 | page.place as u64);
+            if page.mark != 0 {
+                digest.write_u64(page.mark.into());
+            }
         }
         for node in &self.nodes {
             node.digest(digest);

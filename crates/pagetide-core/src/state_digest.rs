@@ -51,6 +51,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         self.pins.digest(&mut digest);
+        self.plugins.digest(&mut digest);
         self.owners.digest(&mut digest);
         digest.write_u64(self.effects.nr_owed() as u64);
         for (at, counted) in self.daemon_sleeps.iter().enumerate() {

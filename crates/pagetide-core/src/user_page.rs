@@ -22,6 +22,7 @@ impl<O: Owners> Manager<O> {
         page.mapping = mapping;
         page.index = index;
         page.flags = flags;
+        page.mark = 0;
     }
 
     /// A cleared frame, allocated with its charge to `memcg`, becomes the page of a place in swap-backed
@@ -40,6 +41,7 @@ impl<O: Owners> Manager<O> {
             self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
         }
         self.charge(cpu, pfn, memcg);
+        self.place_new_page(pfn);
     }
 
     /// One more entry maps the page, small or huge.

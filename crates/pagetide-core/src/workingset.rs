@@ -11,6 +11,7 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page::PageFlags;
+use crate::plugin::Refault;
 use crate::shadow::{Shadow, AGE_MASK};
 use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
@@ -45,7 +46,7 @@ impl<O: Owners> Manager<O> {
     /// Judges a page that came back (Linux `workingset_refault`, 6.1).
     pub(crate) fn workingset_refault(&mut self, pfn: Pfn, shadow: Shadow) {
         let Some((evicted_memcg, node, evicted_age, workingset)) = shadow.unpack() else {
-            return;
+            return self.place_new_page(pfn);
         };
         let file = self.mem.pages[pfn.idx()].is_file_lru();
         let kind = usize::from(file);
@@ -61,7 +62,7 @@ impl<O: Owners> Manager<O> {
         // Its group is gone: nothing is known about the distance. (As in Linux, the id may be that of a
         // younger group by now; the distance is meaningless then, and the page judged by chance.)
         if !self.memcg_is_online(evicted_memcg) {
-            return;
+            return self.place_new_page(pfn);
         }
         let age = self.memcgs[evicted_memcg.idx()].lruvecs[node.idx()].nonresident_age;
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
@@ -79,7 +80,8 @@ impl<O: Owners> Manager<O> {
                 workingset_size += size(self, NodeStat::NrInactiveAnon);
             }
         }
-        if distance > workingset_size {
+        let refault = Refault { distance, workingset_size, workingset };
+        if !self.begins_active(pfn, Some(refault), distance <= workingset_size) {
             return;
         }
         self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);

@@ -1,6 +1,7 @@
 //! Memory groups: stories about limits, protection, soft limits and shrink priority, and random
 //! operations on a tree of groups under every policy, with the audit in between.
 
+mod strange;
 mod world;
 
 use pagetide_core::config::Config;
@@ -10,6 +11,7 @@ use pagetide_core::effect::{Effect, Step};
 use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
+use pagetide_core::plugin::Chosen;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
@@ -559,113 +561,130 @@ const POLICIES: [(&str, &str); 14] = [
     ("cgroup", "v1"),
 ];
 
+/// Whatever is done with groups, everything adds up, nothing is charged to the dead, and every
+/// call ends or can be given up.
+fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
+    let mut world = world(8);
+    world.machine.use_plugins(plugins);
+    world.patience = patience;
+    world.may_starve = true;
+    let file = world.machine.create_file(600 * PAGE_SIZE, false).unwrap();
+    let mut groups = vec![ROOT];
+    let mut tasks: Vec<(MmId, VmaId, VmaId)> = Vec::new();
+    for op in ops {
+        let pick = |at: u8, groups: &[MemcgId]| groups[usize::from(at) % groups.len()];
+        tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
+        match op {
+            Op::Create(at) if groups.len() < 12 => {
+                let parent = pick(at, &groups);
+                groups.push(world.machine.create_memcg("g".into(), parent).unwrap());
+            }
+            Op::Remove(at) => {
+                let memcg = pick(at, &groups);
+                if world.machine.remove_memcg(memcg).is_ok() {
+                    groups.retain(|&other| other != memcg);
+                }
+            }
+            Op::Spawn(at) if tasks.len() < 8 => {
+                let mm = world.machine.create_mm(pick(at, &groups)).unwrap();
+                let heap =
+                    world.machine.mmap(mm, Backing::Anon, 1200, Advice::Normal, false).unwrap();
+                let map = Backing::File(file);
+                let map = world.machine.mmap(mm, map, 600, Advice::Normal, false).unwrap();
+                tasks.push((mm, heap, map));
+            }
+            Op::Touch(at, page, write) if !tasks.is_empty() => {
+                let (mm, heap, map) = tasks[usize::from(at) % tasks.len()];
+                // A run of pages, so that limits are met.
+                for page in (u64::from(page)..).take(40) {
+                    if world.machine.is_exited(mm) {
+                        break;
+                    }
+                    if page % 5 == 0 {
+                        world.access(mm, map, page % 600, write);
+                    } else {
+                        world.access(mm, heap, page % 1200, write);
+                    }
+                }
+            }
+            Op::Read(at, page) if !tasks.is_empty() => {
+                let (mm, ..) = tasks[usize::from(at) % tasks.len()];
+                if !world.machine.is_exited(mm) {
+                    let offset = u64::from(page) % 500 * PAGE_SIZE;
+                    let len = 64 * PAGE_SIZE;
+                    let state = Default::default();
+                    let mut read = Call::read(mm, NodeId(0), file, offset, len, state);
+                    world.drive(&mut read);
+                }
+            }
+            Op::Move(at, to) if !tasks.is_empty() => {
+                let (mm, ..) = tasks[usize::from(at) % tasks.len()];
+                world.machine.move_mm(mm, pick(to, &groups)).unwrap().discard();
+            }
+            Op::Exit(at) if !tasks.is_empty() => {
+                let (mm, ..) = tasks.swap_remove(usize::from(at) % tasks.len());
+                world.exit(mm);
+            }
+            Op::Write(at, control, size) if !tasks.is_empty() => {
+                let memcg = pick(at, &groups);
+                let name = CONTROLS[usize::from(control) % CONTROLS.len()];
+                let text = SIZES[usize::from(size) % SIZES.len()];
+                let (mm, ..) = tasks[0];
+                let written = world.machine.write_group_control(memcg, name, text);
+                let write = written.ok().and_then(|(write, effects)| {
+                    effects.discard();
+                    write
+                });
+                if let Some(write) = write {
+                    world.drive(&mut Call::group_write(mm, NodeId(0), write));
+                }
+            }
+            Op::Policy(at) => {
+                let (name, value) = POLICIES[usize::from(at) % POLICIES.len()];
+                world.machine.set_policy(name, value).unwrap().discard();
+            }
+            _ => {}
+        }
+        tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
+        if let Err(violation) = world.machine.audit() {
+            panic!("{violation}");
+        }
+    }
+    tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
+    for (mm, ..) in tasks {
+        world.exit(mm);
+    }
+    world.settle();
+    for &memcg in groups[1..].iter().rev() {
+        let _ = world.machine.remove_memcg(memcg).map(Effects::discard);
+    }
+    while let Some(&memcg) = groups[1..].iter().find(|&&at| world.machine.memcg_is_online(at)) {
+        // Children first, whatever their ids.
+        let ids: Vec<MemcgId> = world.machine.memcg_ids().collect();
+        let _ = memcg;
+        for &memcg in ids[1..].iter().rev() {
+            world.machine.remove_memcg(memcg).unwrap().discard();
+        }
+    }
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs()[ROOT.idx()].memory.usage, 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever is done with groups, everything adds up, nothing is charged to the dead, and every
-    /// call ends or can be given up.
     #[test]
     fn groups_add_up(ops in prop::collection::vec(op(), 1..120)) {
-        let mut world = world(8);
-        world.may_starve = true;
-        let file = world.machine.create_file(600 * PAGE_SIZE, false).unwrap();
-        let mut groups = vec![ROOT];
-        let mut tasks: Vec<(MmId, VmaId, VmaId)> = Vec::new();
-        for op in ops {
-            let pick = |at: u8, groups: &[MemcgId]| groups[usize::from(at) % groups.len()];
-            tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
-            match op {
-                Op::Create(at) if groups.len() < 12 => {
-                    let parent = pick(at, &groups);
-                    groups.push(world.machine.create_memcg("g".into(), parent).unwrap());
-                }
-                Op::Remove(at) => {
-                    let memcg = pick(at, &groups);
-                    if world.machine.remove_memcg(memcg).is_ok() {
-                        groups.retain(|&other| other != memcg);
-                    }
-                }
-                Op::Spawn(at) if tasks.len() < 8 => {
-                    let mm = world.machine.create_mm(pick(at, &groups)).unwrap();
-                    let heap = world.machine.mmap(mm, Backing::Anon, 1200, Advice::Normal, false).unwrap();
-                    let map = Backing::File(file);
-                    let map = world.machine.mmap(mm, map, 600, Advice::Normal, false).unwrap();
-                    tasks.push((mm, heap, map));
-                }
-                Op::Touch(at, page, write) if !tasks.is_empty() => {
-                    let (mm, heap, map) = tasks[usize::from(at) % tasks.len()];
-                    // A run of pages, so that limits are met.
-                    for page in (u64::from(page)..).take(40) {
-                        if world.machine.is_exited(mm) {
-                            break;
-                        }
-                        if page % 5 == 0 {
-                            world.access(mm, map, page % 600, write);
-                        } else {
-                            world.access(mm, heap, page % 1200, write);
-                        }
-                    }
-                }
-                Op::Read(at, page) if !tasks.is_empty() => {
-                    let (mm, ..) = tasks[usize::from(at) % tasks.len()];
-                    if !world.machine.is_exited(mm) {
-                        let offset = u64::from(page) % 500 * PAGE_SIZE;
-                        let len = 64 * PAGE_SIZE;
-                        let state = Default::default();
-                        let mut read = Call::read(mm, NodeId(0), file, offset, len, state);
-                        world.drive(&mut read);
-                    }
-                }
-                Op::Move(at, to) if !tasks.is_empty() => {
-                    let (mm, ..) = tasks[usize::from(at) % tasks.len()];
-                    world.machine.move_mm(mm, pick(to, &groups)).unwrap().discard();
-                }
-                Op::Exit(at) if !tasks.is_empty() => {
-                    let (mm, ..) = tasks.swap_remove(usize::from(at) % tasks.len());
-                    world.exit(mm);
-                }
-                Op::Write(at, control, size) if !tasks.is_empty() => {
-                    let memcg = pick(at, &groups);
-                    let name = CONTROLS[usize::from(control) % CONTROLS.len()];
-                    let text = SIZES[usize::from(size) % SIZES.len()];
-                    let (mm, ..) = tasks[0];
-                    let written = world.machine.write_group_control(memcg, name, text);
-                    let write = written.ok().and_then(|(write, effects)| {
-                        effects.discard();
-                        write
-                    });
-                    if let Some(write) = write {
-                        world.drive(&mut Call::group_write(mm, NodeId(0), write));
-                    }
-                }
-                Op::Policy(at) => {
-                    let (name, value) = POLICIES[usize::from(at) % POLICIES.len()];
-                    world.machine.set_policy(name, value).unwrap().discard();
-                }
-                _ => {}
-            }
-            tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
-            if let Err(violation) = world.machine.audit() {
-                panic!("{violation}");
-            }
-        }
-        tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
-        for (mm, ..) in tasks {
-            world.exit(mm);
-        }
-        world.settle();
-        for &memcg in groups[1..].iter().rev() {
-            let _ = world.machine.remove_memcg(memcg).map(Effects::discard);
-        }
-        while let Some(&memcg) = groups[1..].iter().find(|&&at| world.machine.memcg_is_online(at)) {
-            // Children first, whatever their ids.
-            let ids: Vec<MemcgId> = world.machine.memcg_ids().collect();
-            let _ = memcg;
-            for &memcg in ids[1..].iter().rev() {
-                world.machine.remove_memcg(memcg).unwrap().discard();
-            }
-        }
-        world.machine.audit().unwrap();
-        prop_assert_eq!(world.machine.memcgs()[ROOT.idx()].memory.usage, 0);
+        run_groups(ops, Chosen::default(), 20_000);
+    }
+
+    #[test]
+    fn groups_add_up_under_strange_policies(
+        ops in prop::collection::vec(op(), 1..120),
+        kind in 0..strange::KINDS,
+        seed in any::<u64>(),
+    ) {
+        // Who answers anything makes a reclaim long: one page a descent, four walks a priority.
+        run_groups(ops, strange::chosen(kind, seed), 1_000_000);
     }
 }

@@ -1,14 +1,16 @@
 //! Stories and random operations on a whole machine, with the audit after every step.
 
+mod strange;
 mod world;
 
 use pagetide_core::config::{
     BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
-    KswapdPolicy, Thp, ThpDefrag,
+    KswapdPolicy, LruPolicy, Thp, ThpDefrag,
 };
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
+use pagetide_core::plugin::Chosen;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
@@ -198,10 +200,11 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-fn run_operations(operations: &[Operation], config: Config, fail_every: u64) {
+fn run_operations(operations: &[Operation], config: Config, fail_every: u64, plugins: Chosen) {
     // Tiny, so that everything is under pressure all the time.
     let mut machine = Machine::new(&[NodeSpec::x86_64(6 << 20, 0, 0)], 4, config).unwrap();
     machine.swapon(4096, 4096, true);
+    machine.use_plugins(plugins);
     let mut world = World::new(machine);
     world.nr_cpus = 4;
     world.fail_every = fail_every;
@@ -337,6 +340,25 @@ proptest! {
             thp_defrag: if huge { ThpDefrag::Always } else { ThpDefrag::default() },
             ..Config::default()
         };
-        run_operations(&operations, config, fail_every);
+        run_operations(&operations, config, fail_every, Chosen::default());
+    }
+
+    /// The same, with policies from outside that answer anything.
+    #[test]
+    fn strange_policies_keep_every_invariant(
+        operations in proptest::collection::vec(operation(), 1..200),
+        huge in any::<bool>(),
+        lru in 0..3usize,
+        fail_every in prop_oneof![Just(0u64), 2..20u64],
+        kind in 0..strange::KINDS,
+        seed in any::<u64>(),
+    ) {
+        let config = Config {
+            lru: [LruPolicy::Linux61, LruPolicy::Linux54, LruPolicy::Linux33][lru],
+            thp: if huge { Thp::Always } else { Thp::Never },
+            thp_defrag: if huge { ThpDefrag::Always } else { ThpDefrag::default() },
+            ..Config::default()
+        };
+        run_operations(&operations, config, fail_every, strange::chosen(kind, seed));
     }
 }

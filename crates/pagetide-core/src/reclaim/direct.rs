@@ -3,7 +3,8 @@
 //! Linux: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages` (6.1). Priority
 //! falls from 12 to 0 inclusive; each round shrinks every eligible node once and ends as soon as 32
 //! pages were freed. A descent that has freed nothing is repeated with fewer exceptions: first it scans
-//! active lists, too, then groups below `memory.low`, then groups with a shrink priority.
+//! active lists, too, then groups below `memory.low`, then groups with a shrink priority, then the groups
+//! and pages that a plug-in spares.
 //!
 //! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
 
@@ -18,6 +19,7 @@ use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::manager::Manager;
 use crate::memcg::Position;
 use crate::owners::Owners;
+use crate::plugin::Wrong;
 use crate::units::{NodeId, Order, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
 use crate::vmstat::Event;
 use crate::watermark::zone_watermark_ok;
@@ -220,7 +222,7 @@ impl<O: Owners> Manager<O> {
 
     /// A whole descent has freed nothing: allows the next one something that was spared so far.
     /// Returns whether there was anything.
-    fn spares_less(&self, sc: &mut ScanControl) -> bool {
+    fn spares_less(&mut self, sc: &mut ScanControl) -> bool {
         if self.era.shares_walks && !sc.full_walk {
             // Others may have shared the walk in such a way that we saw only empty groups.
             sc.full_walk = true;
@@ -236,6 +238,9 @@ impl<O: Owners> Manager<O> {
             sc.force_deactivate = false;
             sc.ignore_shrink_priority = true;
             sc.shrink_priority_spared = false;
+        } else if sc.overrules_plugins_now() {
+            sc.force_deactivate = false;
+            self.plugins.note(Wrong::Overruled);
         } else {
             return false;
         }

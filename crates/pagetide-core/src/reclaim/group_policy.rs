@@ -1,81 +1,144 @@
-//! The groups to reclaim from, and the priority for each: one decision, made by plug-ins.
+//! The groups to reclaim from, and the priority for each: one decision, made by rules one after the other.
 //!
-//! Every walk over the groups of a node asks for a [`Plan`] for each group: skip the group, or scan it
-//! at a priority with a part of it protected. Policies fill the plan in, one after the other, in the
-//! order of the list at the end of this file; each is one file with one type that implements
-//! [`GroupPolicy`]. After a walk the policies are asked whether another walk is needed.
-//! docs/add-a-policy.md adds one, step by step.
+//! Every walk over the groups of a node asks for a plan for each group: skip the group, or scan it at a
+//! priority with a part of it protected. Rules that need the manager ([`GroupRule`]) are part of the core; a
+//! rule that decides by facts alone is a [`GroupPolicy`](crate::plugin::GroupPolicy), in the core (`graded`)
+//! or outside. The rule of a plug-in comes last. After a walk the rules are asked whether another walk is
+//! needed. docs/add-a-policy.md adds one, step by step.
 //!
 //! Linux has no such hook: its rules are in `shrink_node_memcgs` (mm/vmscan.c), or were patches to it.
-//! Calls are static: a policy that is off costs a comparison.
+//! Calls of built-in rules are static: a rule that is off costs a comparison.
 //!
 //! Invariant: the reclaimer's own priority (`sc.priority`) is never changed by a plan, so there is
 //! nothing to restore at the end of a walk.
 
 use super::graded::Graded;
-use super::plan::{Plan, Visit, Walk};
+use super::plan::{GroupAt, WalkEnded};
 use super::protection::Protection;
 use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
 use super::ScanControl;
+use crate::config::SoftLimitPolicy;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::units::DEF_PRIORITY;
+use crate::plugin::{GroupPolicy, Groups, Plan, Visit, Walk, Wrong, PLAN_PRIORITIES, WALKS_MAX};
+use crate::units::{NodeId, DEF_PRIORITY};
 
-/// A rule about who is reclaimed from.
-pub(crate) trait GroupPolicy {
+/// A rule about who is reclaimed from that reads or writes the reclaimer's memory.
+pub(crate) trait GroupRule {
     /// Changes the plan for one group. Not called for a group that is skipped already.
     fn plan<O: Owners>(
         machine: &mut Manager<O>,
-        visit: Visit,
+        visit: GroupAt,
         sc: &mut ScanControl,
         plan: &mut Plan,
     );
+}
 
-    /// Whether, after this walk, everybody is to be visited once more.
-    fn another_walk<O: Owners>(_machine: &Manager<O>, _walk: Walk, _sc: &ScanControl) -> bool {
-        false
+/// The facts about a group that a walk has come to.
+fn visit_of<'m>(groups: Groups<'m>, at: GroupAt, sc: &ScanControl) -> Visit<'m> {
+    Visit {
+        group: groups.view(at.memcg),
+        target: groups.view(sc.target.unwrap_or(ROOT)),
+        is_for_limit: sc.is_for_group(),
+        reclaimer: sc.reclaimer,
+        priority: sc.priority,
+        walk: at.walk,
+        nr_to_reclaim: sc.nr_to_reclaim,
+        nr_reclaimed: sc.nr_reclaimed,
     }
 }
 
-macro_rules! policies {
-    ($($policy:ty),+ $(,)?) => {
-        impl<O: Owners> Manager<O> {
-            /// The plan for one group.
-            #[inline]
-            pub(crate) fn plan_group(&mut self, visit: Visit, sc: &mut ScanControl) -> Plan {
-                let mut plan = Plan { skip: false, priority: sc.priority, protected: 0 };
-                // A machine without groups, and without a priority of its own, has nothing to decide.
-                let root = &self.memcgs[ROOT.idx()];
-                if visit.memcg == ROOT
-                    && root.first_child.is_none()
-                    && root.shrink_priority == DEF_PRIORITY
-                {
-                    return plan;
-                }
-                // Groups below need what this one is granted, whether it is skipped or not. (The
-                // posted patch gates before that, and leaves it stale.)
-                if !self.era.gates_before_protection {
-                    self.calculate_protection(sc.target.unwrap_or(ROOT), visit.memcg);
-                }
-                $(
-                    <$policy>::plan(self, visit, sc, &mut plan);
-                    if plan.skip {
-                        return plan;
-                    }
-                )+
-                plan
-            }
+impl<O: Owners> Manager<O> {
+    /// The groups, as facts.
+    pub(crate) fn groups(&self, node: NodeId) -> Groups<'_> {
+        let Manager { memcgs, nodes, mem, config, .. } = self;
+        Groups { memcgs, nodes, mem, config, node }
+    }
 
-            /// Whether another walk must follow.
-            pub(crate) fn another_walk(&self, walk: Walk, sc: &ScanControl) -> bool {
-                $(<$policy>::another_walk(self, walk, sc))||+
-            }
+    /// The plan for one group.
+    #[inline]
+    pub(crate) fn plan_group(&mut self, at: GroupAt, sc: &mut ScanControl) -> Plan {
+        let mut plan = Plan { skip: false, priority: sc.priority, protected: 0 };
+        // A machine without groups, and without a priority of its own, has nothing to decide.
+        let root = &self.memcgs[ROOT.idx()];
+        if at.memcg == ROOT && root.first_child.is_none() && root.shrink_priority == DEF_PRIORITY {
+            return plan;
         }
-    };
-}
+        // Groups below need what this one is granted, whether it is skipped or not. (The
+        // posted patch gates before that, and leaves it stale.)
+        if !self.era.gates_before_protection {
+            self.calculate_protection(sc.target.unwrap_or(ROOT), at.memcg);
+        }
+        // The posted shrink priority comes first, before protection is even computed, as its patch had
+        // it.
+        ShrinkPriority::plan(self, at, sc, &mut plan);
+        if plan.skip {
+            return plan;
+        }
+        SoftLimit::plan(self, at, sc, &mut plan);
+        if plan.skip {
+            return plan;
+        }
+        if self.config.soft_limit == SoftLimitPolicy::Graded {
+            Graded.plan(&visit_of(self.groups(at.node), at, sc), &mut plan);
+        }
+        Protection::plan(self, at, sc, &mut plan);
+        if self.plugins.groups.is_some() && !plan.skip {
+            self.ask_group_plugin(at, sc, &mut plan);
+        }
+        plan
+    }
 
-// The order in which they are asked. The posted shrink priority comes first, before protection is
-// even computed, as its patch had it.
-policies!(ShrinkPriority, SoftLimit, Graded, Protection);
+    /// Whether another walk must follow.
+    pub(crate) fn another_walk(&mut self, ended: WalkEnded, sc: &ScanControl) -> bool {
+        if self.is_second_pass_due(ended) {
+            return true;
+        }
+        let Some(plugin) = self.plugins.groups.as_mut().filter(|_| !sc.overrules_plugins) else {
+            return false;
+        };
+        let walk = Walk {
+            number: ended.number,
+            scanned: ended.scanned,
+            nr_to_reclaim: sc.nr_to_reclaim,
+            nr_reclaimed: sc.nr_reclaimed,
+        };
+        let again = plugin.policy.another_walk(&walk);
+        if again && ended.number + 1 >= WALKS_MAX {
+            self.plugins.note(Wrong::WalksForEver);
+            return false;
+        }
+        again
+    }
+
+    /// The plug-in's word on a plan, put right where it cannot be.
+    #[cold]
+    fn ask_group_plugin(&mut self, at: GroupAt, sc: &mut ScanControl, plan: &mut Plan) {
+        if sc.overrules_plugins {
+            return;
+        }
+        let Manager { memcgs, nodes, mem, config, plugins, .. } = self;
+        let Some(plugin) = &mut plugins.groups else { return };
+        let before = *plan;
+        let visit = visit_of(Groups { memcgs, nodes, mem, config, node: at.node }, at, sc);
+        plugin.policy.plan(&visit, plan);
+        let usage = visit.group.usage();
+        if !PLAN_PRIORITIES.contains(&plan.priority) {
+            plan.priority = plan.priority.clamp(*PLAN_PRIORITIES.start(), *PLAN_PRIORITIES.end());
+            self.plugins.note(Wrong::PriorityOutOfRange);
+        }
+        let most = if at.memcg == ROOT { before.protected } else { usage.max(before.protected) };
+        if plan.protected > most {
+            plan.protected = most;
+            self.plugins.note(Wrong::ProtectsTooMuch);
+        }
+        if plan.protected < before.protected {
+            plan.protected = before.protected;
+            self.plugins.note(Wrong::ProtectsTooLittle);
+        }
+        let gentler = plan.priority > before.priority || plan.protected > before.protected;
+        sc.plugin_spared |= plan.skip || gentler;
+    }
+}

@@ -13,6 +13,7 @@ use crate::effect::{Sleep, Throttle};
 use crate::gfp::Watermark;
 use crate::manager::Manager;
 use crate::owners::Owners;
+use crate::plugin::Wrong;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 
 impl<O: Owners> Manager<O> {
@@ -53,6 +54,10 @@ impl<O: Owners> Manager<O> {
                 return (true, wait);
             }
             if reclaimed == 0 && sc.spares_no_priority() {
+                return (true, wait);
+            }
+            if reclaimed == 0 && sc.overrules_plugins_now() {
+                self.plugins.note(Wrong::Overruled);
                 return (true, wait);
             }
             if reclaimed == 0 {

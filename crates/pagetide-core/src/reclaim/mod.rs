@@ -16,6 +16,7 @@ pub mod kswapd;
 mod kswapd_2_6_37;
 mod kswapd_4_5;
 pub(crate) mod old_balance;
+mod page_policy;
 pub(crate) mod plan;
 mod protection;
 pub mod scan_count;
@@ -116,6 +117,10 @@ pub struct ScanControl {
     pub ignore_shrink_priority: bool,
     /// A group was spared for its shrink priority.
     pub shrink_priority_spared: bool,
+    /// A policy from outside has spared something that the built-in rules would not.
+    pub plugin_spared: bool,
+    /// Nothing else is left: policies from outside are not asked.
+    pub overrules_plugins: bool,
     /// Visit every group, even where walks are shared.
     pub full_walk: bool,
     /// A zone has what compaction needs: reclaim ends with the round.
@@ -156,6 +161,8 @@ impl ScanControl {
             memcg_low_skipped: false,
             ignore_shrink_priority: false,
             shrink_priority_spared: false,
+            plugin_spared: false,
+            overrules_plugins: false,
             full_walk: false,
             compaction_ready: false,
             anon_cost: 0,
@@ -189,6 +196,8 @@ impl ScanControl {
             memcg_low_skipped,
             ignore_shrink_priority,
             shrink_priority_spared,
+            plugin_spared,
+            overrules_plugins,
             full_walk,
             compaction_ready,
             anon_cost,
@@ -225,6 +234,10 @@ impl ScanControl {
             u64::from(*may_deactivate),
         ]);
         digest.write_all(&[*nr_to_reclaim, *anon_cost, *file_cost, *nr_scanned, *nr_reclaimed]);
+        // Without policies from outside neither is ever set.
+        if *plugin_spared || *overrules_plugins {
+            digest.write_all(&[u64::from(*plugin_spared), u64::from(*overrules_plugins)]);
+        }
         tally.digest(digest);
     }
 
@@ -244,6 +257,16 @@ impl ScanControl {
         let again = core::mem::take(&mut self.shrink_priority_spared);
         if again {
             self.ignore_shrink_priority = true;
+            self.priority = DEF_PRIORITY;
+        }
+        again
+    }
+
+    /// The same for what a policy from outside has spared.
+    pub(crate) fn overrules_plugins_now(&mut self) -> bool {
+        let again = core::mem::take(&mut self.plugin_spared);
+        if again {
+            self.overrules_plugins = true;
             self.priority = DEF_PRIORITY;
         }
         again

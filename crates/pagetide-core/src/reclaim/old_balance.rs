@@ -8,14 +8,13 @@
 //!
 //! Invariant: used only if the policy says so; today's costs are not kept then.
 
-use super::plan::Plan;
-use super::scan_count::Balance;
 use super::ScanControl;
 use crate::config::LruPolicy;
 use crate::gfp::Watermark;
 use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::owners::Owners;
+use crate::plugin::{Balance, Plan};
 use crate::units::{MemcgId, NodeId};
 use crate::vmstat::NodeStat;
 

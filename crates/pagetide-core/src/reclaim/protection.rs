@@ -8,22 +8,23 @@
 //!
 //! Invariant: a group is not protected from reclaim for its own limit.
 
-use super::group_policy::GroupPolicy;
-use super::plan::{Plan, Visit};
+use super::group_policy::GroupRule;
+use super::plan::GroupAt;
 use super::ScanControl;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, ROOT};
 use crate::owners::Owners;
 use crate::page_counter::effective_protection;
+use crate::plugin::Plan;
 use crate::units::MemcgId;
 
 /// The policy.
 pub(crate) struct Protection;
 
-impl GroupPolicy for Protection {
+impl GroupRule for Protection {
     fn plan<O: Owners>(
         machine: &mut Manager<O>,
-        visit: Visit,
+        visit: GroupAt,
         sc: &mut ScanControl,
         plan: &mut Plan,
     ) {

@@ -5,37 +5,22 @@
 //! reclaiming them so far. Groups differ in swappiness, in swap left to them, and in the priority and
 //! protection that policies gave them. All arithmetic is integer, in the kernel's order.
 
-use super::plan::Plan;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
+use crate::plugin::{Balance, Plan};
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 use crate::vmstat::NodeStat;
 
 /// What to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
 pub type ScanCounts = [u64; 4];
 
-/// How the pressure is shared.
-pub(crate) enum Balance {
-    Equal,
-    Fract { anon: u64, file: u64, denominator: u64 },
-    Anon,
-    File,
-}
-
 impl<O: Owners> Manager<O> {
-    /// Whether the inactive list is too small for its active one (Linux `inactive_is_low`): the
+    /// Whether an inactive list is too small for its active one (Linux `inactive_is_low`): the
     /// ratio grows with the square root of ten times the size in GiB.
-    pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
-        let (inactive, active) = if file {
-            (NodeStat::NrInactiveFile, NodeStat::NrActiveFile)
-        } else {
-            (NodeStat::NrInactiveAnon, NodeStat::NrActiveAnon)
-        };
-        let inactive = self.lruvec_page_state(memcg, node, inactive);
-        let active = self.lruvec_page_state(memcg, node, active);
+    pub(super) fn inactive_is_short(&self, inactive: u64, active: u64) -> bool {
         let gb = (inactive + active) >> (30 - self.mem.page_size.shift());
         let ratio = if gb > 0 { int_sqrt(10 * gb) } else { 1 };
         inactive * ratio < active
@@ -160,6 +145,11 @@ impl<O: Owners> Manager<O> {
             return scans;
         } else {
             self.balance(memcg, sc, plan)
+        };
+        let balance = if self.plugins.pages.is_some() {
+            self.balance_by_plugin(memcg, node, sc, plan, balance)
+        } else {
+            balance
         };
         Lru::EVICTABLE.map(|lru| {
             let scan = scans[lru as usize];

@@ -21,6 +21,7 @@ use crate::memcg::{MemoryEvent, Within};
 use crate::owners::Owners;
 use crate::owners::{Gone, References, Slot, Store};
 use crate::page::{PageFlags, Place};
+use crate::plugin::Judged;
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
@@ -36,15 +37,8 @@ struct ReclaimStat {
     pageout: u64,
     activate: u64,
     ref_keep: u64,
-}
-
-/// What the reference check says (Linux `enum folio_references`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Judged {
-    Reclaim,
-    ReclaimClean,
-    Keep,
-    Activate,
+    /// A plug-in kept what the built-in rules would have taken.
+    plugin_spared: bool,
 }
 
 /// What happens to a page.
@@ -73,7 +67,7 @@ impl<O: Owners> Manager<O> {
                 sc.may_deactivate & kind != 0
             };
             if aged {
-                self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
+                sc.plugin_spared |= self.shrink_active_list(lru, nr, memcg, node, sc, ctx);
             } else {
                 sc.skipped_deactivate = true;
             }
@@ -195,6 +189,7 @@ impl<O: Owners> Manager<O> {
             priority: self.events.priority,
             file,
         });
+        sc.plugin_spared |= stat.plugin_spared;
         let tally = &mut sc.tally;
         tally.dirty += stat.dirty;
         tally.congested += stat.congested;
@@ -316,7 +311,7 @@ impl<O: Owners> Manager<O> {
             }
             return Verdict::Activate;
         }
-        let references = self.check_references(pfn, sc);
+        let references = self.check_references(pfn, sc, stat);
         match references {
             Judged::Activate => return Verdict::Activate,
             Judged::Keep => {
@@ -421,24 +416,40 @@ impl<O: Owners> Manager<O> {
     /// Counts and clears the references of a page's entries. Returns how many entries were
     /// referenced, and whether one of them is executable (Linux `folio_referenced`). Reclaim for a
     /// group heeds only references from within it.
-    fn page_referenced(&mut self, pfn: Pfn, sc: &ScanControl) -> (u32, bool) {
+    fn page_referenced(&mut self, pfn: Pfn, sc: &ScanControl) -> References {
         let page = &self.mem.pages[pfn.idx()];
         if page.mapcount == 0 {
-            return (0, false);
+            return References::default();
         }
         let within = Within::new(&self.memcgs, sc.target);
         let (at, huge) = (Slot::of(page), page.has(PageFlags::HEAD));
-        let References { nr, executable, nr_looked_at } =
-            self.owners.referenced(at, page.mapcount, huge, within);
-        self.mem.work.rmap_walks += nr_looked_at;
-        (nr, executable)
+        let references = self.owners.referenced(at, page.mapcount, huge, within);
+        self.mem.work.rmap_walks += references.nr_looked_at;
+        references
     }
 
-    /// Linux `folio_check_references`.
-    fn check_references(&mut self, pfn: Pfn, sc: &ScanControl) -> Judged {
-        let (referenced_ptes, executable) = self.page_referenced(pfn, sc);
+    /// Linux `folio_check_references`, and what a plug-in makes of it.
+    fn check_references(&mut self, pfn: Pfn, sc: &ScanControl, stat: &mut ReclaimStat) -> Judged {
+        let references = self.page_referenced(pfn, sc);
         let page = &mut self.mem.pages[pfn.idx()];
         let referenced_page = page.test_clear(PageFlags::REFERENCED);
+        let judged = self.judge_references(pfn, references, referenced_page);
+        if self.plugins.pages.is_none() || sc.overrules_plugins {
+            return judged;
+        }
+        let (judged, spared) = self.judge_by_plugin(pfn, references, referenced_page, judged);
+        stat.plugin_spared |= spared;
+        judged
+    }
+
+    fn judge_references(
+        &mut self,
+        pfn: Pfn,
+        references: References,
+        referenced_page: bool,
+    ) -> Judged {
+        let References { nr: referenced_ptes, executable, nr_looked_at: _ } = references;
+        let page = &mut self.mem.pages[pfn.idx()];
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
             let first_is_enough = !page.is_file_lru() && self.era.activates_new_anon;
@@ -484,7 +495,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Moves pages from an active list to its inactive one; only referenced executable file
-    /// pages stay (Linux `shrink_active_list`).
+    /// pages stay (Linux `shrink_active_list`). Whether a plug-in kept what the built-in rule would not.
     pub(crate) fn shrink_active_list(
         &mut self,
         lru: Lru,
@@ -493,7 +504,7 @@ impl<O: Owners> Manager<O> {
         node: NodeId,
         sc: &ScanControl,
         ctx: &Ctx,
-    ) {
+    ) -> bool {
         self.lru_add_drain(ctx.cpu);
         let mut taken = core::mem::take(&mut self.scratch);
         let Isolated { nr_scanned, nr_taken } =
@@ -504,17 +515,24 @@ impl<O: Owners> Manager<O> {
         self.warm_batch(&taken);
         let mut nr_deactivate = 0;
         let mut nr_referenced = 0;
+        let mut plugin_spared = false;
         for &pfn in &taken {
             let page = &self.mem.pages[pfn.idx()];
             if page.has(PageFlags::MLOCKED) {
                 self.putback_page(pfn);
                 continue;
             }
-            let (referenced, executable) = self.page_referenced(pfn, sc);
-            let page = &mut self.mem.pages[pfn.idx()];
+            let references = self.page_referenced(pfn, sc);
+            let page = &self.mem.pages[pfn.idx()];
             let nr_pages = page.nr_pages();
-            nr_referenced += if referenced > 0 { nr_pages } else { 0 };
-            let stays = referenced > 0 && executable && page.is_file_lru();
+            nr_referenced += if references.nr > 0 { nr_pages } else { 0 };
+            let mut stays = references.nr > 0 && references.executable && page.is_file_lru();
+            if self.plugins.pages.is_some() && !sc.overrules_plugins {
+                let linux = stays;
+                stays = self.stays_by_plugin(pfn, references, linux);
+                plugin_spared |= stays && !linux;
+            }
+            let page = &mut self.mem.pages[pfn.idx()];
             if !stays {
                 page.clear(PageFlags::ACTIVE);
                 page.set(PageFlags::WORKINGSET);
@@ -539,5 +557,6 @@ impl<O: Owners> Manager<O> {
             priority: self.events.priority,
             file: lru.is_file(),
         });
+        plugin_spared
     }
 }

@@ -14,11 +14,11 @@
 
 mod walk;
 
-use super::plan::Plan;
 use super::soft_limit_tree::SoftReclaim;
 use crate::digest::Digest;
 use crate::effect::Sleep;
 use crate::memcg::Position;
+use crate::plugin::Plan;
 use crate::slab::shrinker::ShrinkSlab;
 use crate::units::NodeId;
 use alloc::boxed::Box;

@@ -9,21 +9,22 @@
 //!
 //! Invariant: with any form but *posted*, memory is not declared exhausted while a group was spared.
 
-use super::group_policy::GroupPolicy;
-use super::plan::{Plan, Visit};
+use super::group_policy::GroupRule;
+use super::plan::GroupAt;
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
 use crate::manager::Manager;
 use crate::owners::Owners;
+use crate::plugin::Plan;
 use crate::units::{MemcgId, DEF_PRIORITY};
 
 /// The policy.
 pub(crate) struct ShrinkPriority;
 
-impl GroupPolicy for ShrinkPriority {
+impl GroupRule for ShrinkPriority {
     fn plan<O: Owners>(
         machine: &mut Manager<O>,
-        visit: Visit,
+        visit: GroupAt,
         sc: &mut ScanControl,
         plan: &mut Plan,
     ) {

@@ -12,24 +12,23 @@
 //!
 //! Invariant: a group is treated differently only if it or a group on its path has a soft limit.
 
-use super::group_policy::GroupPolicy;
-use super::plan::{Plan, Visit, Walk};
+use super::group_policy::GroupRule;
+use super::plan::{GroupAt, WalkEnded};
 use super::ScanControl;
-use crate::config::{SoftLimitDirect, SoftLimitNode, SoftLimitPolicy, SoftLimitRoot};
-use crate::lruvec::Lru;
+use crate::config::{SoftLimitDirect, SoftLimitPolicy, SoftLimitRoot};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::page_counter::UNLIMITED;
+use crate::plugin::Plan;
 use crate::units::{MemcgId, NodeId};
 
 /// The policy.
 pub(crate) struct SoftLimit;
 
-impl GroupPolicy for SoftLimit {
+impl GroupRule for SoftLimit {
     fn plan<O: Owners>(
         machine: &mut Manager<O>,
-        visit: Visit,
+        visit: GroupAt,
         sc: &mut ScanControl,
         plan: &mut Plan,
     ) {
@@ -50,15 +49,14 @@ impl GroupPolicy for SoftLimit {
             }
         }
     }
-
-    fn another_walk<O: Owners>(machine: &Manager<O>, walk: Walk, _sc: &ScanControl) -> bool {
-        machine.config.soft_limit == SoftLimitPolicy::TwoPass
-            && walk.number == 0
-            && walk.scanned == 0
-    }
 }
 
 impl<O: Owners> Manager<O> {
+    /// Whether the first of two passes has ended, and looked at nothing.
+    pub(super) fn is_second_pass_due(&self, walk: WalkEnded) -> bool {
+        self.config.soft_limit == SoftLimitPolicy::TwoPass && walk.number == 0 && walk.scanned == 0
+    }
+
     /// The priority for groups over their soft limit; `None`: this reclaimer does not heed it.
     pub(crate) fn soft_limit_priority(&self, sc: &ScanControl) -> Option<i8> {
         if sc.is_kswapd() {
@@ -99,31 +97,15 @@ impl<O: Owners> Manager<O> {
     /// Pages by which a group is over its soft limit: everywhere, or on the node if limits are
     /// local. The root has no soft limit.
     pub(crate) fn soft_limit_excess_on(&self, memcg: MemcgId, node: NodeId) -> u64 {
-        let group = &self.memcgs[memcg.idx()];
-        if memcg == ROOT || group.soft_limit == UNLIMITED {
-            return 0;
-        }
-        match self.config.soft_limit_node {
-            SoftLimitNode::Global => group.soft_limit_excess(),
-            SoftLimitNode::Local => {
-                let here: u64 = Lru::EVICTABLE
-                    .iter()
-                    .map(|&lru| group.lruvecs[node.idx()].subtree[lru as usize])
-                    .sum();
-                let node_size: u64 =
-                    self.mem.nodes[node.idx()].zones.iter().map(|zone| zone.managed).sum();
-                let usage = u128::from(group.memory.usage.max(1));
-                let local = u128::from(group.soft_limit) * u128::from(node_size) / usage;
-                here.saturating_sub(u64::try_from(local).unwrap_or(u64::MAX))
-            }
-        }
+        self.groups(node).view(memcg).soft_limit_excess()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, SoftLimitNode};
+    use crate::lruvec::Lru;
     use crate::node::NodeSpec;
     use crate::process::Machine;
 

@@ -55,6 +55,8 @@ pub struct World {
     /// has neither room nor anybody to kill (`pagefault_out_of_memory` retries): it is given up then, if there
     /// is such a group.
     pub may_starve: bool,
+    /// Steps after which it is looked for whether there is.
+    pub patience: u32,
     /// Audit after every step (slow), or only when asked.
     pub audit: bool,
     /// The disk works while a call does, and not only while it waits.
@@ -85,6 +87,7 @@ impl World {
             fail_every: 0,
             nr_io: 0,
             may_starve: false,
+            patience: 20_000,
             audit: true,
             disk_works: false,
             disk_speed: 1,
@@ -315,7 +318,7 @@ impl World {
 
     /// Steps a call to its end; daemons and I/O run in between.
     pub fn drive(&mut self, call: &mut Call) -> Outcome {
-        for _ in 0..if self.may_starve { 20_000 } else { 1_000_000 } {
+        for _ in 0..if self.may_starve { self.patience } else { 1_000_000 } {
             if let Some(outcome) = self.drive_once(call) {
                 return outcome;
             }

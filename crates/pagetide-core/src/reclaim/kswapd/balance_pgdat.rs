@@ -13,6 +13,7 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page_alloc::Memory;
+use crate::plugin::Wrong;
 use crate::reclaim::kswapd_4_5::Balance;
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
 use crate::reclaim::{Reclaimer, ScanControl};
@@ -385,6 +386,10 @@ impl<O: Owners> Manager<O> {
             return (true, None);
         }
         if sc.nr_reclaimed == 0 && sc.spares_no_priority() {
+            return (true, None);
+        }
+        if sc.nr_reclaimed == 0 && sc.overrules_plugins_now() {
+            self.plugins.note(Wrong::Overruled);
             return (true, None);
         }
         if sc.nr_reclaimed == 0 {

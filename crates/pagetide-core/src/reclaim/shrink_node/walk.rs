@@ -15,7 +15,7 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page::PageFlags;
-use crate::reclaim::plan::{Visit, Walk};
+use crate::reclaim::plan::{GroupAt, WalkEnded};
 use crate::reclaim::ScanControl;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
@@ -134,7 +134,7 @@ impl<O: Owners> Manager<O> {
                     }
                     visits += 1;
                     self.mem.work.lruvecs_visited += 1;
-                    let visit = Visit { memcg, node: pass.node, walk: pass.walk };
+                    let visit = GroupAt { memcg, node: pass.node, walk: pass.walk };
                     let plan = self.plan_group(visit, sc);
                     if plan.skip {
                         if let Some(done) = self.next_of_walk(pass, memcg, sc) {
@@ -259,7 +259,7 @@ impl<O: Owners> Manager<O> {
             Some(next) => pass.stage = Stage::At(self.position_of(next)),
             None => {
                 let scanned = sc.nr_scanned - pass.walk_scanned;
-                if !self.another_walk(Walk { number: pass.walk, scanned }, sc) {
+                if !self.another_walk(WalkEnded { number: pass.walk, scanned }, sc) {
                     return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
                 }
                 pass.walk += 1;

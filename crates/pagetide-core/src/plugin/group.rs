@@ -1,0 +1,274 @@
+//! A policy of who is reclaimed from, and the facts it decides by.
+//!
+//! Linux has no such hook: the rules stand in `shrink_node_memcgs` (mm/vmscan.c), or were patches to it. A walk
+//! over the groups of a node asks once for each group it comes to, parents first.
+//!
+//! Invariant: a policy reads; what it changes is its plan and its own state.
+
+use crate::config::{Config, SoftLimitNode};
+use crate::digest::Digest;
+use crate::lruvec::{Lru, Lruvec};
+use crate::memcg::{Memcg, ROOT};
+use crate::page_alloc::Memory;
+use crate::page_counter::UNLIMITED;
+use crate::pgdat::NodeState;
+use crate::reclaim::Reclaimer;
+use crate::units::{MemcgId, NodeId};
+use core::fmt;
+use core::ops::RangeInclusive;
+
+/// Priorities that a plan may have.
+pub const PLAN_PRIORITIES: RangeInclusive<i8> = 0..=24;
+
+/// Walks over a node's groups that one pass makes for a policy's sake.
+pub const WALKS_MAX: u32 = 4;
+
+/// A policy of who is reclaimed from.
+pub trait GroupPolicy: fmt::Debug + Send + Sync {
+    /// Changes the plan for one group. It has what the built-in rules say. Not called for a group that they
+    /// skip, nor in a machine that has only the root.
+    fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan);
+
+    /// Whether, after this walk, everybody is to be visited once more, before the priority falls. At most
+    /// [`WALKS_MAX`] times.
+    fn another_walk(&mut self, _walk: &Walk) -> bool {
+        false
+    }
+
+    /// Mixes in all state that a later answer can depend on. A policy without state has nothing to do.
+    fn digest(&self, digest: &mut Digest);
+}
+
+/// What to do with a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Leave it alone this time.
+    pub skip: bool,
+    /// Look at `list >> priority` pages of each list.
+    pub priority: i8,
+    /// Pages of the group's usage that pressure does not count.
+    pub protected: u64,
+}
+
+/// A group that a walk has come to.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Visit<'m> {
+    /// The group.
+    pub group: GroupView<'m>,
+    /// The group that reclaim is about: the root, if the machine is short.
+    pub target: GroupView<'m>,
+    /// Whether `target` met a limit of its own; otherwise the machine is short.
+    pub is_for_limit: bool,
+    /// Who reclaims.
+    pub reclaimer: Reclaimer,
+    /// The reclaimer's own priority: 12 is gentle, 0 is everything.
+    pub priority: i8,
+    /// Number of the walk over the groups within this pass over the node, from 0.
+    pub walk: u32,
+    /// Pages wanted.
+    pub nr_to_reclaim: u64,
+    /// Pages freed since the descent began.
+    pub nr_reclaimed: u64,
+}
+
+/// A walk that has ended.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Walk {
+    /// Its number within the pass over the node, from 0.
+    pub number: u32,
+    /// Pages that it looked at.
+    pub scanned: u64,
+    /// Pages wanted.
+    pub nr_to_reclaim: u64,
+    /// Pages freed since the descent began.
+    pub nr_reclaimed: u64,
+}
+
+/// All groups, as seen from one node.
+#[derive(Clone, Copy)]
+pub(crate) struct Groups<'m> {
+    pub memcgs: &'m [Memcg],
+    pub nodes: &'m [NodeState],
+    pub mem: &'m Memory,
+    pub config: &'m Config,
+    pub node: NodeId,
+}
+
+impl<'m> Groups<'m> {
+    pub fn view(self, id: MemcgId) -> GroupView<'m> {
+        GroupView { of: self, id }
+    }
+}
+
+/// Facts about one group. All sizes are in pages.
+#[derive(Clone, Copy)]
+pub struct GroupView<'m> {
+    of: Groups<'m>,
+    id: MemcgId,
+}
+
+impl fmt::Debug for GroupView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?}", self.id, self.name())
+    }
+}
+
+impl<'m> GroupView<'m> {
+    fn group(self) -> &'m Memcg {
+        &self.of.memcgs[self.id.idx()]
+    }
+
+    fn lruvec(self) -> &'m Lruvec {
+        &self.group().lruvecs[self.of.node.idx()]
+    }
+
+    /// A small number that no other living group has: an index for tables.
+    pub fn id(self) -> MemcgId {
+        self.id
+    }
+
+    /// A number that no other group ever has: ids are used again.
+    pub fn key(self) -> u64 {
+        u64::from(self.group().generation) << 16 | u64::from(self.id.0)
+    }
+
+    /// Its name, without its parents'.
+    pub fn name(self) -> &'m str {
+        &self.group().name
+    }
+
+    /// The group above; the root has none.
+    pub fn parent(self) -> Option<GroupView<'m>> {
+        let parent = self.group().parent;
+        parent.is_some().then(|| self.of.view(parent))
+    }
+
+    /// Whether it is the root.
+    pub fn is_root(self) -> bool {
+        self.id == ROOT
+    }
+
+    /// The group itself and those above it, up to the root.
+    pub fn path(self) -> impl Iterator<Item = GroupView<'m>> {
+        core::iter::successors(Some(self), |at| at.parent())
+    }
+
+    /// The node whose lists are reclaimed.
+    pub fn node(self) -> NodeId {
+        self.of.node
+    }
+
+    /// Memory in use, groups below included. The root is not charged for its own pages.
+    pub fn usage(self) -> u64 {
+        self.group().memory.usage
+    }
+
+    /// `memory.max`, if it is limited.
+    pub fn max(self) -> Option<u64> {
+        limit(self.group().memory.max)
+    }
+
+    /// `memory.high`, if it is limited.
+    pub fn high(self) -> Option<u64> {
+        limit(self.group().memory.high)
+    }
+
+    /// `memory.min`, as set.
+    pub fn min(self) -> u64 {
+        self.group().memory.min
+    }
+
+    /// `memory.low`, as set.
+    pub fn low(self) -> u64 {
+        self.group().memory.low
+    }
+
+    /// What `memory.min` and `memory.low` come to in this reclaim, after what the groups above grant.
+    pub fn protection(self) -> (u64, u64) {
+        (self.group().memory.emin, self.group().memory.elow)
+    }
+
+    /// `memory.soft_limit_in_bytes`, if it is limited.
+    pub fn soft_limit(self) -> Option<u64> {
+        limit(self.group().soft_limit)
+    }
+
+    /// Pages above the soft limit: everywhere, or on this node if soft limits are local (policy
+    /// `soft_limit_node`). The root has no soft limit.
+    pub fn soft_limit_excess(self) -> u64 {
+        let group = self.group();
+        if self.is_root() || group.soft_limit == UNLIMITED {
+            return 0;
+        }
+        match self.of.config.soft_limit_node {
+            SoftLimitNode::Global => group.soft_limit_excess(),
+            SoftLimitNode::Local => {
+                let here: u64 = Lru::EVICTABLE.iter().map(|&lru| self.list_below(lru)).sum();
+                let zones = self.of.mem.nodes[self.of.node.idx()].zones.iter();
+                let node_size: u64 = zones.map(|zone| zone.managed).sum();
+                let usage = u128::from(group.memory.usage.max(1));
+                let local = u128::from(group.soft_limit) * u128::from(node_size) / usage;
+                here.saturating_sub(u64::try_from(local).unwrap_or(u64::MAX))
+            }
+        }
+    }
+
+    /// Swap slots in use, groups below included.
+    pub fn swap_usage(self) -> u64 {
+        self.group().swap.usage
+    }
+
+    /// Swappiness that counts for it.
+    pub fn swappiness(self) -> u32 {
+        self.group().swappiness.unwrap_or(self.of.config.swappiness)
+    }
+
+    /// Live tasks of the group itself.
+    pub fn nr_tasks(self) -> u32 {
+        self.group().nr_tasks
+    }
+
+    /// Pages on one of its own lists on this node.
+    pub fn list(self, lru: Lru) -> u64 {
+        self.lruvec().size(lru)
+    }
+
+    /// Pages on a list here and in the groups below, on this node.
+    pub fn list_below(self, lru: Lru) -> u64 {
+        if self.is_root() {
+            return self.of.nodes[self.of.node.idx()].stats[lru as usize];
+        }
+        self.lruvec().subtree[lru as usize]
+    }
+
+    /// Page faults of its own tasks so far.
+    pub fn faults(self) -> u64 {
+        self.group().events.pgfault
+    }
+
+    /// Faults of its own tasks that had to read.
+    pub fn major_faults(self) -> u64 {
+        self.group().events.pgmajfault
+    }
+
+    /// Its own pages that came back after they had been reclaimed, anonymous and file.
+    pub fn refaults(self) -> [u64; 2] {
+        self.group().events.workingset_refault
+    }
+
+    /// Its own pages that reclaim has looked at.
+    pub fn scanned(self) -> u64 {
+        self.group().events.pgscan_kswapd + self.group().events.pgscan_direct
+    }
+
+    /// Its own pages that reclaim has freed.
+    pub fn reclaimed(self) -> u64 {
+        self.group().events.pgsteal_kswapd + self.group().events.pgsteal_direct
+    }
+}
+
+fn limit(pages: u64) -> Option<u64> {
+    (pages < UNLIMITED).then_some(pages)
+}

@@ -1,0 +1,228 @@
+//! Which plug-ins there are, by name, and which of them a machine is to have.
+//!
+//! Linux has no such thing. What is registered is a prototype; a machine gets a copy, in the state in which it
+//! was registered.
+//!
+//! Invariant: a name stands for one policy of its kind, and is one that a scenario can write.
+
+use super::group::GroupPolicy;
+use super::page::PagePolicy;
+use super::Named;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The name of having no plug-in.
+const NONE: &str = "linux";
+/// Longest name.
+const NAME_MAX: usize = 64;
+
+/// A group policy of which there can be copies.
+pub trait CloneGroup: GroupPolicy {
+    /// A copy in the same state.
+    fn boxed(&self) -> Box<dyn CloneGroup>;
+}
+
+impl<P: GroupPolicy + Clone + 'static> CloneGroup for P {
+    fn boxed(&self) -> Box<dyn CloneGroup> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Named<dyn CloneGroup> {
+    fn clone(&self) -> Self {
+        Named { name: self.name.clone(), policy: self.policy.boxed() }
+    }
+}
+
+/// A page policy of which there can be copies.
+pub trait ClonePage: PagePolicy {
+    /// A copy in the same state.
+    fn boxed(&self) -> Box<dyn ClonePage>;
+}
+
+impl<P: PagePolicy + Clone + 'static> ClonePage for P {
+    fn boxed(&self) -> Box<dyn ClonePage> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Named<dyn ClonePage> {
+    fn clone(&self) -> Self {
+        Named { name: self.name.clone(), policy: self.policy.boxed() }
+    }
+}
+
+/// Why a policy cannot be registered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// There is one of the name and kind.
+    Twice {
+        /// `groups` or `pages`.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Not a name: letters, digits and hyphens, at most 64, and not `linux`.
+    BadName {
+        /// `groups` or `pages`.
+        kind: &'static str,
+        /// What was given.
+        name: String,
+    },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Twice { kind, name } => {
+                write!(f, "two policies of {kind} are registered as {name:?}")
+            }
+            Refused::BadName { kind, name } => write!(
+                f,
+                "a policy of {kind} cannot be registered as {name:?}: a name has letters, digits and \
+                 hyphens, at most {NAME_MAX}, and is not {NONE:?}"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for Refused {}
+
+/// No plug-in of the name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoSuchPolicy {
+    /// `groups` or `pages`.
+    pub kind: &'static str,
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for NoSuchPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no policy of {} called {:?}", self.kind, self.name)
+    }
+}
+
+impl core::error::Error for NoSuchPolicy {}
+
+/// Policies by name.
+///
+/// ```
+/// use pagetide_core::digest::Digest;
+/// use pagetide_core::plugin::{GroupPolicy, Plan, Plugins, Visit};
+///
+/// /// Spares a group that no fault has been counted for.
+/// #[derive(Clone, Debug)]
+/// struct SpareIdle;
+///
+/// impl GroupPolicy for SpareIdle {
+///     fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan) {
+///         plan.skip = visit.group.faults() == 0;
+///     }
+///     fn digest(&self, _: &mut Digest) {}
+/// }
+///
+/// let plugins = Plugins::new().groups("spare-idle", SpareIdle);
+/// assert!(plugins.check().is_ok());
+/// assert!(plugins.choose(Some("spare-idle"), None).is_ok());
+/// assert!(plugins.choose(Some("spare-busy"), None).is_err());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Plugins {
+    groups: Vec<Named<dyn CloneGroup>>,
+    pages: Vec<Named<dyn ClonePage>>,
+    refused: Option<Refused>,
+}
+
+/// What a machine is to have: at most one policy of each kind.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    pub(super) groups: Option<Named<dyn CloneGroup>>,
+    pub(super) pages: Option<Named<dyn ClonePage>>,
+}
+
+impl Plugins {
+    /// None.
+    pub fn new() -> Plugins {
+        Plugins::default()
+    }
+
+    /// Registers a group policy. A name that cannot be, or is taken, is told by [`Plugins::check`].
+    #[must_use]
+    pub fn groups<P: GroupPolicy + Clone + 'static>(mut self, name: &str, policy: P) -> Plugins {
+        if self.accepts("groups", name, self.groups.iter().any(|known| known.name == name)) {
+            self.groups.push(Named { name: name.into(), policy: Box::new(policy) });
+        }
+        self
+    }
+
+    /// Registers a page policy, likewise.
+    #[must_use]
+    pub fn pages<P: PagePolicy + Clone + 'static>(mut self, name: &str, policy: P) -> Plugins {
+        if self.accepts("pages", name, self.pages.iter().any(|known| known.name == name)) {
+            self.pages.push(Named { name: name.into(), policy: Box::new(policy) });
+        }
+        self
+    }
+
+    fn accepts(&mut self, kind: &'static str, name: &str, taken: bool) -> bool {
+        let fits = (1..=NAME_MAX).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && name != NONE;
+        let refused = if !fits {
+            Refused::BadName { kind, name: name.into() }
+        } else if taken {
+            Refused::Twice { kind, name: name.into() }
+        } else {
+            return true;
+        };
+        self.refused.get_or_insert(refused);
+        false
+    }
+
+    /// Whether every policy could be registered.
+    ///
+    /// # Errors
+    /// The first that could not.
+    pub fn check(&self) -> Result<(), Refused> {
+        self.refused.clone().map_or(Ok(()), Err)
+    }
+
+    /// Names of the group policies, in the order of their registration.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        self.groups.iter().map(|known| known.name.as_str())
+    }
+
+    /// Names of the page policies.
+    pub fn page_names(&self) -> impl Iterator<Item = &str> {
+        self.pages.iter().map(|known| known.name.as_str())
+    }
+
+    /// Copies of the policies of these names; `None` and `linux` are none.
+    ///
+    /// # Errors
+    /// A name that nobody registered.
+    pub fn choose(
+        &self,
+        groups: Option<&str>,
+        pages: Option<&str>,
+    ) -> Result<Chosen, NoSuchPolicy> {
+        let groups = match groups.filter(|&name| name != NONE) {
+            None => None,
+            Some(name) => match self.groups.iter().find(|known| known.name == name) {
+                Some(known) => Some(known.clone()),
+                None => return Err(NoSuchPolicy { kind: "groups", name: name.into() }),
+            },
+        };
+        let pages = match pages.filter(|&name| name != NONE) {
+            None => None,
+            Some(name) => match self.pages.iter().find(|known| known.name == name) {
+                Some(known) => Some(known.clone()),
+                None => return Err(NoSuchPolicy { kind: "pages", name: name.into() }),
+            },
+        };
+        Ok(Chosen { groups, pages })
+    }
+}

@@ -1,0 +1,196 @@
+//! Asking the page policy from outside, where there is one.
+//!
+//! Linux has no such hook. The built-in answer is found first, in the file that owns the question, and goes with
+//! it; here the facts are gathered, the plug-in is asked, and its answer is made fit. Nothing of this runs in a
+//! machine without a plug-in, nor in an access through a mapping.
+//!
+//! Invariant: a page's mark changes only here, and where the page does.
+
+use super::ScanControl;
+use crate::manager::Manager;
+use crate::memcg::ROOT;
+use crate::owners::{Owners, References};
+use crate::page::{PageFlags, Place};
+use crate::plugin::{
+    Balance, ClonePage, Groups, Judged, ListSizes, PageView, Plan, Pressure, Refault, Start, Wrong,
+};
+use crate::units::{Cpu, MemcgId, NodeId, Pfn};
+use crate::vmstat::NodeStat;
+
+/// What was found out about a page for the question.
+#[derive(Clone, Copy, Default)]
+struct Found {
+    references: References,
+    referenced: bool,
+    refault: Option<Refault>,
+}
+
+impl<O: Owners> Manager<O> {
+    /// Asks the plug-in about a page, and keeps the mark that it gives it.
+    fn ask_about<A>(
+        &mut self,
+        pfn: Pfn,
+        found: Found,
+        ask: impl FnOnce(&mut dyn ClonePage, &mut PageView<'_>) -> A,
+    ) -> Option<A> {
+        let Manager { memcgs, nodes, mem, config, plugins, .. } = self;
+        let plugin = plugins.pages.as_mut()?;
+        let page = &mem.pages[pfn.idx()];
+        let groups = Groups { memcgs, nodes, mem, config, node: page.node() };
+        let memcg = if page.memcg.is_some() { page.memcg } else { ROOT };
+        let mut view = PageView {
+            mark: page.mark,
+            frame: pfn,
+            group: groups.view(memcg),
+            is_file: page.is_file_lru(),
+            is_active: page.has(PageFlags::ACTIVE),
+            nr_pages: page.nr_pages(),
+            mapcount: page.mapcount,
+            nr_references: found.references.nr,
+            executable: found.references.executable,
+            referenced: found.referenced,
+            dirty: page.has(PageFlags::DIRTY),
+            workingset: page.has(PageFlags::WORKINGSET),
+            refault: found.refault,
+        };
+        let answer = ask(&mut *plugin.policy, &mut view);
+        let mark = view.mark;
+        mem.pages[pfn.idx()].mark = mark;
+        Some(answer)
+    }
+
+    /// Where a page begins that has come to memory, if a plug-in has a say.
+    pub(crate) fn place_new_page(&mut self, pfn: Pfn) {
+        if self.plugins.pages.is_some() {
+            let active = self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE);
+            if self.begins_active(pfn, None, active) {
+                self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+            } else {
+                self.mem.pages[pfn.idx()].clear(PageFlags::ACTIVE);
+            }
+        }
+    }
+
+    /// Whether a page that has come to memory begins active; without a plug-in what the built-in rule says.
+    #[inline]
+    pub(crate) fn begins_active(
+        &mut self,
+        pfn: Pfn,
+        refault: Option<Refault>,
+        linux: bool,
+    ) -> bool {
+        if self.plugins.pages.is_none() {
+            return linux;
+        }
+        let linux = if linux { Start::Active } else { Start::Inactive };
+        let found = Found { refault, ..Found::default() };
+        let start = self.ask_about(pfn, found, |plugin, page| plugin.on_new(page, linux));
+        start.unwrap_or(linux) == Start::Active
+    }
+
+    /// A page was used by a system call, or through a mapping that goes away ([`crate::lru`]).
+    #[cold]
+    pub(crate) fn mark_accessed_by_plugin(&mut self, cpu: Cpu, pfn: Pfn) {
+        let page = &self.mem.pages[pfn.idx()];
+        let referenced = page.has(PageFlags::REFERENCED);
+        let may_move = !page.has(PageFlags::ACTIVE) && page.place != Place::Unevictable;
+        let linux = referenced && may_move;
+        let found = Found { referenced, ..Found::default() };
+        let activate = self.ask_about(pfn, found, |plugin, page| plugin.on_referenced(page, linux));
+        let page = &mut self.mem.pages[pfn.idx()];
+        if may_move && activate.unwrap_or(linux) {
+            page.clear(PageFlags::REFERENCED);
+            let (memcg, node) = (page.memcg, page.node());
+            self.activate_page(cpu, pfn);
+            self.workingset_age_nonresident(memcg, node, 1);
+        } else {
+            page.set(PageFlags::REFERENCED);
+        }
+    }
+
+    /// What becomes of a page at the end of its inactive list, and whether that spares it.
+    #[cold]
+    pub(super) fn judge_by_plugin(
+        &mut self,
+        pfn: Pfn,
+        references: References,
+        referenced: bool,
+        linux: Judged,
+    ) -> (Judged, bool) {
+        let found = Found { references, referenced, refault: None };
+        let judged = self.ask_about(pfn, found, |plugin, page| plugin.judge(page, linux));
+        let judged = judged.unwrap_or(linux);
+        let goes = |judged| matches!(judged, Judged::Reclaim | Judged::ReclaimClean);
+        let spared = goes(linux) && !goes(judged)
+            || linux == Judged::Reclaim && judged == Judged::ReclaimClean;
+        (judged, spared)
+    }
+
+    /// Whether a page at the end of its active list stays there.
+    #[cold]
+    pub(super) fn stays_by_plugin(
+        &mut self,
+        pfn: Pfn,
+        references: References,
+        linux: bool,
+    ) -> bool {
+        let referenced = self.mem.pages[pfn.idx()].has(PageFlags::REFERENCED);
+        let found = Found { references, referenced, refault: None };
+        let stays = self.ask_about(pfn, found, |plugin, page| plugin.stays_active(page, linux));
+        stays.unwrap_or(linux)
+    }
+
+    /// Whether a group's inactive list is too short for its active one.
+    #[inline]
+    pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
+        let (inactive, active) = if file {
+            (NodeStat::NrInactiveFile, NodeStat::NrActiveFile)
+        } else {
+            (NodeStat::NrInactiveAnon, NodeStat::NrActiveAnon)
+        };
+        let inactive = self.lruvec_page_state(memcg, node, inactive);
+        let active = self.lruvec_page_state(memcg, node, active);
+        let linux = self.inactive_is_short(inactive, active);
+        match &self.plugins.pages {
+            None => linux,
+            Some(plugin) => {
+                let sizes = ListSizes { is_file: file, inactive, active };
+                plugin.policy.inactive_is_low(&sizes, linux)
+            }
+        }
+    }
+
+    /// How a group's kinds share the pressure; what cannot be is the built-in answer.
+    #[cold]
+    pub(super) fn balance_by_plugin(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+        plan: Plan,
+        linux: Balance,
+    ) -> Balance {
+        let may_swap = sc.may_swap && self.memcg_swap_left(memcg) > 0;
+        if sc.overrules_plugins || !may_swap {
+            return linux;
+        }
+        let swappiness = self.memcg_swappiness(memcg);
+        let Manager { memcgs, nodes, mem, config, plugins, .. } = self;
+        let Some(plugin) = &mut plugins.pages else { return linux };
+        let pressure = Pressure {
+            group: Groups { memcgs, nodes, mem, config, node }.view(memcg),
+            priority: plan.priority,
+            swappiness,
+            anon_cost: sc.anon_cost,
+            file_cost: sc.file_cost,
+            cache_trim_mode: sc.cache_trim_mode,
+            file_is_tiny: sc.file_is_tiny,
+        };
+        let balance = plugin.policy.balance(&pressure, linux);
+        if balance == linux || balance.is_possible() {
+            return balance;
+        }
+        plugins.note(Wrong::BalanceOfNothing);
+        linux
+    }
+}

@@ -1,0 +1,151 @@
+//! Policies that nobody should write: what a plug-in may answer, a machine must survive.
+
+use pagetide_core::digest::Digest;
+use pagetide_core::plugin::{
+    Balance, Chosen, GroupPolicy, Judged, ListSizes, PagePolicy, PageView, Plan, Plugins, Pressure,
+    Start, Visit, Walk,
+};
+use std::cell::Cell;
+use std::sync::Mutex;
+
+/// Any answer, by a generator.
+#[derive(Debug)]
+pub struct Wild(Mutex<Cell<u64>>);
+
+impl Clone for Wild {
+    fn clone(&self) -> Wild {
+        Wild(Mutex::new(Cell::new(self.state())))
+    }
+}
+
+impl Wild {
+    pub fn new(seed: u64) -> Wild {
+        Wild(Mutex::new(Cell::new(seed)))
+    }
+
+    fn state(&self) -> u64 {
+        self.0.lock().unwrap().get()
+    }
+
+    fn draw(&self) -> u64 {
+        let state = self.0.lock().unwrap();
+        let next = state.get().wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state.set(next);
+        next >> 17
+    }
+
+    fn one_of<T: Copy>(&self, all: &[T]) -> T {
+        all[self.draw() as usize % all.len()]
+    }
+}
+
+impl GroupPolicy for Wild {
+    fn plan(&mut self, _: &Visit<'_>, plan: &mut Plan) {
+        plan.skip = self.draw().is_multiple_of(3);
+        plan.priority = self.draw() as i8;
+        plan.protected = self.one_of(&[0, 1, 7, 1000, u64::MAX]);
+    }
+
+    fn another_walk(&mut self, _: &Walk) -> bool {
+        !self.draw().is_multiple_of(8)
+    }
+
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.state());
+    }
+}
+
+impl PagePolicy for Wild {
+    fn on_new(&mut self, page: &mut PageView<'_>, _: Start) -> Start {
+        page.mark = self.draw() as u8;
+        self.one_of(&[Start::Inactive, Start::Active])
+    }
+
+    fn on_referenced(&mut self, _: &mut PageView<'_>, _: bool) -> bool {
+        self.one_of(&[false, true])
+    }
+
+    fn judge(&mut self, page: &mut PageView<'_>, _: Judged) -> Judged {
+        page.mark = page.mark.wrapping_add(1);
+        self.one_of(&[Judged::Reclaim, Judged::ReclaimClean, Judged::Keep, Judged::Activate])
+    }
+
+    fn stays_active(&mut self, _: &mut PageView<'_>, _: bool) -> bool {
+        self.one_of(&[false, true])
+    }
+
+    fn inactive_is_low(&self, _: &ListSizes, _: bool) -> bool {
+        self.one_of(&[false, true])
+    }
+
+    fn balance(&mut self, _: &Pressure<'_>, linux: Balance) -> Balance {
+        let part = || self.one_of(&[0, 1, 100, u64::MAX]);
+        let (anon, file, denominator) = (part(), part(), part());
+        self.one_of(&[
+            linux,
+            Balance::Equal,
+            Balance::Anon,
+            Balance::File,
+            Balance::Fract { anon, file, denominator },
+        ])
+    }
+
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.state());
+    }
+}
+
+/// Spares everybody and everything, for ever.
+#[derive(Clone, Debug)]
+pub struct Miser;
+
+impl GroupPolicy for Miser {
+    fn plan(&mut self, _: &Visit<'_>, plan: &mut Plan) {
+        plan.skip = true;
+    }
+
+    fn another_walk(&mut self, _: &Walk) -> bool {
+        true
+    }
+
+    fn digest(&self, _: &mut Digest) {}
+}
+
+impl PagePolicy for Miser {
+    fn judge(&mut self, _: &mut PageView<'_>, _: Judged) -> Judged {
+        Judged::Keep
+    }
+
+    fn stays_active(&mut self, _: &mut PageView<'_>, _: bool) -> bool {
+        true
+    }
+
+    fn inactive_is_low(&self, _: &ListSizes, _: bool) -> bool {
+        false
+    }
+
+    fn digest(&self, _: &mut Digest) {}
+}
+
+/// None, one, the other or both: by number, of as many kinds as [`KINDS`].
+#[allow(dead_code)] // each test file uses its part
+pub fn chosen(kind: usize, seed: u64) -> Chosen {
+    let plugins = Plugins::new()
+        .groups("wild", Wild::new(seed))
+        .pages("wild", Wild::new(seed ^ 0xabc))
+        .groups("miser", Miser)
+        .pages("miser", Miser);
+    let (groups, pages) = [
+        (Some("wild"), None),
+        (None, Some("wild")),
+        (Some("wild"), Some("wild")),
+        (Some("miser"), Some("wild")),
+        (Some("wild"), Some("miser")),
+        (Some("miser"), Some("miser")),
+    ][kind];
+    plugins.choose(groups, pages).unwrap()
+}
+
+/// Pairs of strange policies.
+#[allow(dead_code)] // each test file uses its part
+pub const KINDS: usize = 6;
