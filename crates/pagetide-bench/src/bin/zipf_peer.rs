@@ -143,7 +143,7 @@ fn world(requests: u64, percent: u64) -> Result<(), Box<dyn Error>> {
 fn setup(requests: u64, percent: u64) -> Setup {
     let pages = zone_pages(percent);
     let zone = model::Zone {
-        name: "DMA32".into(),
+        name: pagetide_scenario::names::ZoneName::Dma32,
         present: pages,
         managed: pages,
         free: pages,
