@@ -1,4 +1,4 @@
-//! A storm: small machines with drawn hardware, controls and programs, most of them short of
+//! A storm: small machines with drawn hardware, controls and programs, a third of them short of
 //! memory, some with failing disks. Every run must end soon, pass the audit on its way and at its
 //! end, and come out the same twice; all together must do what storms are for (`tally.rs`).
 //!

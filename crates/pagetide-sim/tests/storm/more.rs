@@ -22,7 +22,8 @@ pub fn sysctl(name: &str, text: &str) -> ControlWrite {
     ControlWrite::read(name, text, PageSize::Kib4).unwrap()
 }
 
-fn write_control(group: Option<usize>, name: &str, text: &str) -> Workload {
+/// A phase's write to a control file of a group or the machine.
+pub fn write_control(group: Option<usize>, name: &str, text: &str) -> Workload {
     let write = Write::read(group, name, text, PageSize::Kib4).unwrap();
     Workload::WriteControl { write }
 }

@@ -273,7 +273,7 @@ pub fn calm() -> Setup {
             ..Machine::default()
         },
         sysctls: Vec::new(),
-        policies: BTreeMap::new(),
+        policies: Policies::default(),
         groups: Vec::new(),
         files: Vec::new(),
         caches: Vec::new(),
