@@ -1,7 +1,8 @@
 //! What of a scenario a real kernel in QEMU cannot be asked: printed above every comparison, never
 //! passed over in silence. What the guest's kernel itself lacks or refuses is added by the guest.
 
-use pagetide_scenario::model::{PageSize, Setup, Workload};
+use pagetide_scenario::model::{PageSize, Setup};
+use pagetide_scenario::workload::{FileRead, FileWrite, Workload, WriteControl};
 
 /// The longest read() or write() that the guest makes in one call.
 const BLOCK_MAX: u64 = 1 << 20;
@@ -96,7 +97,8 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     }
     let phases = || setup.tasks.iter().flat_map(|task| &task.phases);
     let mut long = phases().filter(|phase| match phase.workload {
-        Workload::FileRead { block, .. } | Workload::FileWrite { block, .. } => block > BLOCK_MAX,
+        Workload::FileRead(FileRead { block, .. })
+        | Workload::FileWrite(FileWrite { block, .. }) => block > BLOCK_MAX,
         _ => false,
     });
     if long.next().is_some() {
@@ -104,14 +106,14 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     }
     let at_start = setup.groups.iter().flat_map(|group| &group.controls).map(|(name, _)| name);
     let written = phases().filter_map(|phase| match &phase.workload {
-        Workload::WriteControl { control, .. } => Some(control),
+        Workload::WriteControl(WriteControl { control, .. }) => Some(control),
         _ => None,
     });
     if at_start.chain(written).any(|name| name == NEVER_MERGED) {
         found.push(format!("{NEVER_MERGED}: a patch that no kernel has"));
     }
     let is_trace =
-        |workload: &Workload| matches!(workload, Workload::Trace { .. } | Workload::Build(_));
+        |workload: &Workload| matches!(workload, Workload::Trace(_) | Workload::Build(_));
     if phases().any(|phase| is_trace(&phase.workload)) {
         found.push(
             "files of a trace: holes of their size, read without a disk; CPU time of its \

@@ -5,6 +5,8 @@
 mod caches;
 mod knobs;
 
+use crate::op::Advice;
+
 pub use caches::{cache_and_file, find_sysctl, kernel_caches, CACHE_CONTROLS};
 pub use knobs::{find_knob, listed, Knob, KnobForm, GROUP_CONTROLS, SYSCTLS};
 
@@ -37,7 +39,7 @@ macro_rules! names {
             $( $(#[doc = $doc])+ $variant, )+
         }
 
-        impl Named for $name {
+        impl $crate::names::Named for $name {
             const WHAT: &'static str = $what;
             const ALL: &'static [Self] = &[$(Self::$variant),+];
 
@@ -51,6 +53,8 @@ macro_rules! names {
         }
     };
 }
+
+pub(crate) use names;
 
 names! {
     /// How the low and high watermarks follow from what the user sets.
@@ -325,52 +329,6 @@ names! {
 }
 
 names! {
-    /// What a phase does.
-    "workload" WorkloadKind {
-        /// Appends to a file with write() calls, as dd does.
-        FileWrite = "file-write",
-        /// Reads a file with read() calls.
-        FileRead = "file-read",
-        /// Maps a file and reads one byte of each page.
-        MappedRead = "mapped-read",
-        /// Writes or reads each page of an anonymous region.
-        Touch = "touch",
-        /// Anonymous pages and pages of a file by turns, so that they alternate in memory.
-        Interleave = "interleave",
-        /// Gives back pages of an anonymous region with madvise(MADV_DONTNEED).
-        Discard = "discard",
-        /// Tries to allocate blocks of kernel memory of one order.
-        HighOrder = "high-order",
-        /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
-        KernelMemory = "kernel-memory",
-        /// Allocates and frees kernel objects as recorded work did.
-        KernelObjects = "kernel-objects",
-        /// Makes files and removes most of them again, or looks for names that do not exist.
-        Names = "names",
-        /// Opens pipes and closes most of them again.
-        Pipes = "pipes",
-        /// Hot and cold accesses over anonymous and/or file memory.
-        WorkingSet = "working-set",
-        /// Replays a page trace.
-        Trace = "trace",
-        /// Compiles files, one after another, as make does.
-        Build = "build",
-        /// Writes a text to a control file, as echo does.
-        WriteControl = "write-control",
-        /// Makes a group that is not there, as mkdir does.
-        CreateGroup = "create-group",
-        /// Removes a group, as rmdir does.
-        RemoveGroup = "remove-group",
-        /// Moves the task into a group.
-        JoinGroup = "join-group",
-        /// Uses the CPU.
-        Compute = "compute",
-        /// Sleeps.
-        Sleep = "sleep",
-    }
-}
-
-names! {
     /// What a name stands for.
     "kind of name" NameKind {
         /// An empty file on the memory file system (tmpfs).
@@ -415,6 +373,26 @@ names! {
         Huge = "huge",
         /// MADV_NOHUGEPAGE: none.
         NoHuge = "no-huge",
+    }
+}
+
+impl From<AdviceKind> for Advice {
+    fn from(kind: AdviceKind) -> Advice {
+        match kind {
+            AdviceKind::Normal => Advice::Normal,
+            AdviceKind::Random => Advice::Random,
+            AdviceKind::Sequential => Advice::Sequential,
+        }
+    }
+}
+
+impl From<HugeAdviceKind> for Advice {
+    fn from(kind: HugeAdviceKind) -> Advice {
+        match kind {
+            HugeAdviceKind::Normal => Advice::Normal,
+            HugeAdviceKind::Huge => Advice::Huge,
+            HugeAdviceKind::NoHuge => Advice::NoHuge,
+        }
     }
 }
 
@@ -484,7 +462,7 @@ mod tests {
         check::<ShrinkPriorityPolicy>();
         check::<GroupWalkPolicy>();
         check::<DiskModel>();
-        check::<WorkloadKind>();
+        check::<crate::workload::WorkloadKind>();
         check::<OrderKind>();
         check::<AdviceKind>();
         check::<ZoneName>();

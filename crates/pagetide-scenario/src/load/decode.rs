@@ -6,7 +6,7 @@
 use super::span::{clip, list_names, At, Sink, Span};
 use super::tree::{Entry, Node, Value};
 use super::units::{self, UnitError};
-use crate::names::{AdviceKind, DiskModel, Named, OrderKind, WorkloadKind, ZoneName};
+use crate::names::{AdviceKind, DiskModel, Named, OrderKind, ZoneName};
 use crate::names::{BackgroundCompactionPolicy, CompactionCapturePolicy, CompactionPolicy};
 use crate::names::{DirectReclaimPolicy, KswapdPolicy, PerCpuListsPolicy, WatermarksPolicy};
 use crate::names::{GroupWalkPolicy, ShrinkPriorityPolicy, SoftLimitDirectPolicy};
@@ -36,11 +36,21 @@ pub(crate) trait Keyed: Default {
 }
 
 /// Declares a table of the format: a struct of optional fields that know their places.
+///
+/// A key may have a default (`key: At<T> = value`): a method of the key's name gives the value without its
+/// place. A table that says what it is called (`Keys of "workload touch"`) may have keys that must be
+/// there (`key: At<T> => required "example"`): a method of the key's name gives it, or reports that it
+/// is missing.
 macro_rules! table {
     (
         $(#[doc = $doc:literal])+
-        $name:ident {
-            $( $(#[$meta:meta])* $field:ident : $type:ty, )*
+        $name:ident $(of $what:literal)? {
+            $(
+                $(#[$meta:meta])*
+                $field:ident : $type:ty
+                $(= $default:expr)?
+                $(=> $required:ident $example:literal)?
+            ,)*
         }
     ) => {
         $(#[doc = $doc])+
@@ -53,7 +63,16 @@ macro_rules! table {
             /// Keys whose values could not be read.
             #[schemars(skip)]
             pub(crate) bad: Vec<&'static str>,
-            $( $(#[$meta])* pub(crate) $field: Option<$type>, )*
+            $( $(#[$meta])* $(#[schemars($required)])? pub(crate) $field: Option<$type>, )*
+        }
+
+        #[allow(dead_code, reason = "a default may be read with its place")]
+        impl $name {
+            $(const WHAT: &'static str = $what;)?
+
+            $(
+                $crate::load::decode::key_method! { $field : $type $(= $default)? $(=> $example)? }
+            )*
         }
 
         impl $crate::load::decode::Keyed for $name {
@@ -91,6 +110,24 @@ macro_rules! table {
         }
     };
 }
+
+/// The method of a key with a default, or of one that must be there.
+macro_rules! key_method {
+    ($field:ident : $type:ty) => {};
+    ($field:ident : $type:ty = $default:expr) => {
+        fn $field(&self) -> <$type as $crate::load::span::Placed>::Value {
+            self.$field.as_ref().map_or($default, |at| at.value.clone())
+        }
+    };
+    ($field:ident : $type:ty => $example:literal) => {
+        fn $field(&self, sink: &mut $crate::load::span::Sink) -> Option<&$type> {
+            let place = (self.at, self.bad.as_slice());
+            let key = stringify!($field);
+            $crate::load::decode::need(&self.$field, key, place, Self::WHAT, $example, sink)
+        }
+    };
+}
+pub(crate) use key_method;
 pub(crate) use table;
 
 /// Reports that a value is of the wrong type.
@@ -131,6 +168,49 @@ pub(crate) fn decode_table<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<T> 
         }
     }
     Some(decoded)
+}
+
+/// Reads the keys of a workload, which stand among those of the table around it (`outer`), at `at`.
+/// `is_known`: whether any workload takes a key.
+pub(crate) fn fill<T: Keyed>(
+    at: Span,
+    workload: &str,
+    entries: &[&Entry],
+    outer: &'static [&'static str],
+    is_known: impl Fn(&str) -> bool,
+    sink: &mut Sink,
+) -> T {
+    let mut table = T::default();
+    table.place(at);
+    for entry in entries {
+        if table.take(entry, sink) {
+            continue;
+        }
+        let keys = T::KEYS.iter().chain(outer).copied();
+        if !is_known(&entry.key) {
+            unknown_key(entry, keys, sink);
+            continue;
+        }
+        let message = format!("workload {workload} takes no `{}`", entry.key);
+        let hint = format!("its keys are {}", T::KEYS.join(", "));
+        sink.hinted(entry.key_span, message, hint);
+    }
+    table
+}
+
+/// A value that must be there. Reports its absence at `at`, unless it is there and unreadable.
+pub(crate) fn need<'t, T>(
+    value: &'t Option<T>,
+    key: &'static str,
+    (at, bad): (Span, &[&'static str]),
+    what: &str,
+    example: &str,
+    sink: &mut Sink,
+) -> Option<&'t T> {
+    if value.is_none() && !bad.contains(&key) {
+        sink.hinted(at, format!("{what} has no `{key}`"), format!("add {key} = {example}"));
+    }
+    value.as_ref()
 }
 
 impl<T: Decode> Decode for At<T> {
@@ -264,6 +344,17 @@ impl JsonSchema for Label {
 /// An integer within bounds, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Int<const MIN: i64, const MAX: i64>(pub(crate) i64);
+
+macro_rules! int_is {
+    ($($number:ty),+) => {$(
+        impl<const MIN: i64, const MAX: i64> From<Int<MIN, MAX>> for $number {
+            fn from(int: Int<MIN, MAX>) -> $number {
+                int.0.try_into().expect("the bounds of a key fit what is made of it")
+            }
+        }
+    )+};
+}
+int_is!(u8, u32, u64);
 
 impl<const MIN: i64, const MAX: i64> Decode for Int<MIN, MAX> {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
@@ -427,7 +518,7 @@ impl JsonSchema for Hundredths {
 }
 
 /// Reads one of a closed set of names.
-fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
+pub(crate) fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
     let text = String::decode(node, sink)?;
     let found = T::from_name(&text);
     if found.is_none() {
@@ -443,26 +534,31 @@ fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
 
 macro_rules! named {
     ($($name:ident),+ $(,)?) => {$(
-        impl Decode for $name {
-            fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-                decode_named(node, sink)
+        impl $crate::load::decode::Decode for $name {
+            fn decode(
+                node: &$crate::load::tree::Node,
+                sink: &mut $crate::load::span::Sink,
+            ) -> Option<Self> {
+                $crate::load::decode::decode_named(node, sink)
             }
         }
 
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
             }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                use $crate::names::Named;
                 let one = |one: &$name| {
                     serde_json::json!({ "const": one.name(), "description": one.doc().trim() })
                 };
                 let all: Vec<serde_json::Value> = $name::ALL.iter().map(one).collect();
-                json_schema!({ "type": "string", "oneOf": all })
+                schemars::json_schema!({ "type": "string", "oneOf": all })
             }
         }
     )+};
 }
+pub(crate) use named;
 
 named!(
     AdviceKind,
@@ -492,6 +588,5 @@ named!(
     ObjcgStockPolicy,
     ThpPolicy,
     WatermarksPolicy,
-    WorkloadKind,
     ZoneName,
 );

@@ -5,18 +5,18 @@
 //! Each variant goes this way by itself, so a change is checked as if it stood in the file. Every
 //! step reports into a `span::Sink` and goes on; a mistake that all variants have is told once.
 
-mod check;
-mod decode;
+pub(crate) mod check;
+pub(crate) mod decode;
 pub(crate) mod raw;
-mod span;
+pub(crate) mod span;
 mod trace_file;
-mod tree;
-mod units;
+pub(crate) mod tree;
+pub(crate) mod units;
 mod variants;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
 use crate::model::{Scenario, Variant};
-pub(crate) use check::parse_object_mix;
+pub use check::object_mix;
 use span::{Problem, Sink, Span, PROBLEMS_MAX};
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,8 +1,7 @@
 //! A page trace within a task: its steps as the task's operations. Its regions are numbered after those
 //! that the task has already, and go when the trace ends, as those of a program that exits.
 
-use crate::model::Advice;
-use crate::op::{Backing, Op};
+use crate::op::{Advice, Backing, Op};
 use crate::page_size::PageSize;
 use pagetide_trace::{RegionKind, Replay, Step, TraceError};
 use std::path::Path;

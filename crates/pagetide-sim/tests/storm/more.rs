@@ -3,8 +3,9 @@
 
 use crate::weather::{Draw, PAGE};
 use pagetide_scenario::model::{
-    BlockRequest, CacheTuning, Group, HighOrder, KernelCache, KernelMemory, KernelObjects,
-    PageSize, Phase, Setup, Start, Task, Workload,
+    BlockRequest, CacheTuning, CreateGroup, Discard, Group, HighOrder, Interleave, JoinGroup,
+    KernelCache, KernelMemory, KernelObjects, PageSize, Phase, RemoveGroup, Setup, Start, Task,
+    Workload, WriteControl,
 };
 use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::prng::SplitMix64;
@@ -46,11 +47,11 @@ pub fn compact(setup: &mut Setup, seed: u64) {
     let task = draw.below(setup.tasks.len() as u64) as usize;
     setup.tasks[task].phases.push(Phase {
         name: "compact".into(),
-        workload: Workload::WriteControl {
+        workload: Workload::WriteControl(WriteControl {
             group: None,
             control: "vm.compact_memory".into(),
             text: "1".into(),
-        },
+        }),
     });
 }
 
@@ -106,17 +107,17 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
         for number in 0..draw.below(4) {
             let group = draw.below(nr as u64) as usize;
             let workload = match draw.below(6) {
-                0 => Workload::CreateGroup { group },
-                1 => Workload::RemoveGroup { group },
-                2 => Workload::JoinGroup { group: (!draw.one_in(3)).then_some(group) },
-                3 => Workload::WriteControl {
+                0 => Workload::CreateGroup(CreateGroup { group }),
+                1 => Workload::RemoveGroup(RemoveGroup { group }),
+                2 => Workload::JoinGroup(JoinGroup { group: (!draw.one_in(3)).then_some(group) }),
+                3 => Workload::WriteControl(WriteControl {
                     group: Some(group),
                     control: "memory.reclaim".into(),
                     text: draw.of(&["64K", "1M", "2M swappiness=0", "1G"]).into(),
-                },
+                }),
                 _ => {
                     let (control, text) = write(&mut draw);
-                    Workload::WriteControl { group: Some(group), control, text }
+                    Workload::WriteControl(WriteControl { group: Some(group), control, text })
                 }
             };
             let at = draw.below(task.phases.len() as u64 + 1) as usize;
@@ -162,12 +163,16 @@ pub fn add_blocks(setup: &mut Setup, seed: u64) {
                     request: request(&mut draw),
                 })],
                 _ => vec![
-                    Workload::Interleave {
+                    Workload::Interleave(Interleave {
                         region: region.clone(),
                         pages: 1 + draw.below(pages[file].min(1000)),
                         file,
-                    },
-                    Workload::Discard { region, first: draw.below(3), every: 1 + draw.below(3) },
+                    }),
+                    Workload::Discard(Discard {
+                        region,
+                        first: draw.below(3),
+                        every: 1 + draw.below(3),
+                    }),
                 ],
             };
             let at = draw.below(task.phases.len() as u64 + 1) as usize;
@@ -288,14 +293,18 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
             ("slab.dentry.min_partial", "0"),
             ("slab.kmalloc-64.cpu_partial", "0"),
         ]);
-        let workload =
-            Workload::WriteControl { group: None, control: control.into(), text: text.into() };
+        let workload = Workload::WriteControl(WriteControl {
+            group: None,
+            control: control.into(),
+            text: text.into(),
+        });
         phases.push(Phase { name: format!("write{number}"), workload });
     }
     if let (Some(group), true) = (group, draw.one_in(3)) {
         let text = draw.of(&["0", "200K", "1M", "-1"]);
         let control = "memory.kmem.limit_in_bytes".into();
-        let workload = Workload::WriteControl { group: Some(group), control, text: text.into() };
+        let workload =
+            Workload::WriteControl(WriteControl { group: Some(group), control, text: text.into() });
         let at = draw.below(phases.len() as u64 + 1) as usize;
         phases.insert(at, Phase { name: "limit".into(), workload });
     }

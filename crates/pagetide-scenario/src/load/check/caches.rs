@@ -7,6 +7,7 @@ use crate::load::raw;
 use crate::load::span::{clip, Sink, Span};
 use crate::model::CacheTuning;
 use crate::names::{cache_and_file, kernel_caches};
+use crate::workload::Keys;
 
 /// Names of caches that a machine may have.
 struct Known<'m> {
@@ -69,7 +70,7 @@ pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<
     let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
     let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
     for workload in phases.filter_map(|phase| phase.workload.as_ref()).chain(inline) {
-        if let raw::Workload::WriteControl(keys) = workload {
+        if let Keys::WriteControl(keys) = workload {
             let Some(control) = &keys.control else { continue };
             check_write(&control.value.0, control.span, &known, sink);
         }

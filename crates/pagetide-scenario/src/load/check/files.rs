@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 /// The files of a scenario, by the index of their `[[file]]`.
 #[derive(Debug)]
-pub(super) struct Files<'a> {
-    pub(super) names: Names<'a>,
+pub(crate) struct Files<'a> {
+    pub(crate) names: Names<'a>,
     templates: Vec<Template>,
     /// What the setup gets.
     pub(super) list: Vec<File>,
@@ -73,7 +73,7 @@ impl Files<'_> {
     }
 
     /// Where the file was named.
-    pub(super) fn span(&self, template: usize) -> Option<Span> {
+    pub(crate) fn span(&self, template: usize) -> Option<Span> {
         let template = self.templates.get(template)?;
         self.names.span(&template.file.name)
     }

@@ -7,8 +7,9 @@ use crate::load::decode::Name;
 use crate::load::raw;
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::show_size;
-use crate::model::{Group, Workload};
+use crate::model::Group;
 use crate::names::{find_knob, find_sysctl, GROUP_CONTROLS, SYSCTLS};
+use crate::workload::Keys;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Deepest nesting of groups: every charge and every count walks up the path.
@@ -16,8 +17,8 @@ const DEPTH_MAX: u32 = 128;
 
 /// The groups of a scenario, by their index in the setup: parents before children.
 #[derive(Debug)]
-pub(super) struct Groups<'a> {
-    pub(super) names: Names<'a>,
+pub(crate) struct Groups<'a> {
+    pub(crate) names: Names<'a>,
     /// What the setup gets.
     pub(super) list: Vec<Group>,
     /// How many copies there are of those that are not alone, by the first.
@@ -121,8 +122,8 @@ fn report_late_parent(group: &raw::Group, parent: &Group, sink: &mut Sink) {
 /// The groups that any task removes.
 fn removed(raw: &raw::Scenario, names: &Names<'_>) -> BTreeSet<usize> {
     let tasks = raw.task.as_deref().unwrap_or_default();
-    let target = |workload: &raw::Workload| match workload {
-        raw::Workload::RemoveGroup(keys) => names.get(&keys.target.as_ref()?.value.0),
+    let target = |workload: &Keys| match workload {
+        Keys::RemoveGroup(keys) => names.get(&keys.target.as_ref()?.value.0),
         _ => None,
     };
     let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
@@ -211,8 +212,9 @@ impl Groups<'_> {
         Some(group)
     }
 
-    pub(super) fn create(&self, keys: &raw::CreateGroup, sink: &mut Sink) -> Option<Workload> {
-        let (name, group) = self.target(&keys.target, (keys.at, &keys.bad), "create", sink)?;
+    /// The group that a task makes.
+    pub(crate) fn create(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
+        let group = self.names.find(name, sink)?;
         if self.list[group].at_start && !self.removed.contains(&group) {
             let message = format!("the group `{}` is there from the start", clip(&name.value.0));
             let hint = "write at_start = false in its [[group]], or remove it before";
@@ -223,72 +225,37 @@ impl Groups<'_> {
                 also: self.names.span(&name.value.0).map(|span| (span, "the group".into())),
             });
         }
-        Some(Workload::CreateGroup { group })
+        Some(group)
     }
 
-    pub(super) fn remove(&self, keys: &raw::RemoveGroup, sink: &mut Sink) -> Option<Workload> {
-        let (_, group) = self.target(&keys.target, (keys.at, &keys.bad), "remove", sink)?;
-        Some(Workload::RemoveGroup { group })
-    }
-
-    pub(super) fn join(&self, keys: &raw::JoinGroup, sink: &mut Sink) -> Option<Workload> {
-        let group = match &keys.target {
-            Some(name) => Some(self.names.find(name, sink)?),
-            None => None,
-        };
-        Some(Workload::JoinGroup { group })
-    }
-
-    fn target<'t>(
+    /// Checks what a task writes to a control file, of the group that `target` names or of the machine.
+    pub(super) fn check_task_write(
         &self,
-        target: &'t Option<At<Name>>,
-        place: (Span, &[&'static str]),
-        verb: &str,
-        sink: &mut Sink,
-    ) -> Option<(&'t At<Name>, usize)> {
-        let what = format!("workload {verb}-group");
-        let name = need(target, "target", place, &what, "\"batch\"", sink)?;
-        Some((name, self.names.find(name, sink)?))
-    }
-
-    pub(super) fn write_control(
-        &self,
-        keys: &raw::WriteControl,
+        control: &At<String>,
+        text: &At<String>,
+        target: Option<Span>,
         policies: &BTreeMap<String, String>,
         sink: &mut Sink,
-    ) -> Option<Workload> {
-        let place = (keys.at, keys.bad.as_slice());
-        let what = "workload write-control";
-        let control = need(&keys.control, "control", place, what, "\"memory.reclaim\"", sink);
-        let text = need(&keys.text, "text", place, what, "\"100M\"", sink);
-        let group = match &keys.target {
-            Some(name) => Some(self.names.find(name, sink)?),
-            None => None,
-        };
-        let (control, text) = (control?, text?);
-        let name = At { value: control.value.0.clone(), span: control.span };
-        let text = At { value: text.value.0.clone(), span: text.span };
-        let is_group_s = find_knob(GROUP_CONTROLS, &name.value).is_some();
-        let is_machine_s = find_sysctl(&name.value).is_some();
-        let shown = clip(&name.value);
-        match (&keys.target, keys.bad.contains(&"target")) {
-            (None, true) => {}
-            (None, false) if is_group_s => {
+    ) {
+        let is_group_s = find_knob(GROUP_CONTROLS, &control.value).is_some();
+        let is_machine_s = find_sysctl(&control.value).is_some();
+        let shown = clip(&control.value);
+        match target {
+            None if is_group_s => {
                 let hint = "add target = \"batch\", the group";
-                sink.hinted(name.span, format!("`{shown}` is a control file of groups"), hint);
+                sink.hinted(control.span, format!("`{shown}` is a control file of groups"), hint);
             }
-            (None, false) => {
-                check_mark(&name, policies, sink);
-                check_write(&name, &text, SYSCTLS, "sysctl", sink);
+            None => {
+                check_mark(control, policies, sink);
+                check_write(control, text, SYSCTLS, "sysctl", sink);
             }
-            (Some(target), _) if is_machine_s => {
+            Some(target) if is_machine_s => {
                 let message = format!("`{shown}` is a control file of the machine");
-                sink.hinted(target.span, message, "leave out `target`");
+                sink.hinted(target, message, "leave out `target`");
             }
-            (Some(_), _) => {
-                check_write(&name, &text, GROUP_CONTROLS, "control file", sink);
+            Some(_) => {
+                check_write(control, text, GROUP_CONTROLS, "control file", sink);
             }
         }
-        Some(Workload::WriteControl { group, control: name.value, text: text.value })
     }
 }

@@ -1,22 +1,18 @@
 //! From typed tables to the model: every name resolved, every size possible. All checks go on
 //! after a mistake, with a stand-in for what is missing, so that one run reports all of them.
 
-mod blocks;
-mod build;
 mod caches;
 mod files;
 mod groups;
-mod holes;
 mod knobs;
 mod machine;
 mod names;
-mod names_and_pipes;
 mod object_mix;
 mod objects;
+pub(crate) mod phases;
 mod report;
 mod tasks;
 mod waiting;
-mod workload;
 
 use super::raw;
 use super::span::{Sink, Span};
@@ -24,7 +20,7 @@ use crate::model::{Reference, Setup};
 use std::cell::RefCell;
 use std::path::Path;
 
-pub(crate) use object_mix::parse as parse_object_mix;
+pub use object_mix::parse as object_mix;
 
 /// Pages of the largest machine: 2 TiB.
 pub(super) const MACHINE_PAGES_MAX: u64 = 1 << 29;
@@ -45,7 +41,7 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     let groups = groups::check(raw, memory, sink);
     let mixes = RefCell::default();
     let scene =
-        tasks::Scene { groups: &groups, policies: &policies, base_dir, memory, mixes: &mixes };
+        phases::Scene { groups: &groups, policies: &policies, base_dir, memory, mixes: &mixes };
     let tasks = tasks::check(raw, scene, &mut files, at, sink);
     let mixes = mixes.into_inner();
     machine.caches = caches::check(raw, &mixes, sink);

@@ -7,8 +7,7 @@ use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::tree::{self, Node, Value};
 use crate::load::units::{parse_parts, show_parts};
 use crate::load::{Loader, SCENARIO_BYTES_MAX};
-use crate::model::KernelCache;
-use crate::object_mix::{Lifetimes, ObjectMix, ObjectRow, SHARES, UNIT_ALLOCS_MAX};
+use crate::object_mix::{KernelCache, Lifetimes, ObjectMix, ObjectRow, SHARES, UNIT_ALLOCS_MAX};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -166,8 +165,11 @@ described!(
     Lifetimes: { "type": "object" },
 );
 
-/// Reads a mix.
-pub(crate) fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
+/// Reads an object mix from `text`; `name` is what messages call it.
+///
+/// # Errors
+/// All mistakes in it.
+pub fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
     let mut loader = Loader::new(name, text);
     let mut sink = Sink::default();
     let mix = if text.len() as u64 > SCENARIO_BYTES_MAX {

@@ -3,16 +3,14 @@
 use super::files::Files;
 use super::groups::Groups;
 use super::names::{need, Names};
-use super::objects::Mixes;
+use super::phases::{Phases, Scene};
 use super::waiting::{self, Other};
-use super::workload::{Phases, Regions};
 use super::{PHASES_MAX, TASKS_MAX};
 use crate::load::raw;
 use crate::load::span::{clip, Problem, Sink, Span};
-use crate::model::{Phase, Start, Task, Workload};
-use std::cell::RefCell;
+use crate::model::{Phase, Start, Task};
+use crate::names::Named;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Name of the only phase of a task that is written without phases.
 const ONLY_PHASE: &str = "main";
@@ -33,18 +31,6 @@ pub(super) struct Draft<'a> {
     phases: Vec<Phase>,
     /// It goes on until it is stopped.
     pub(super) is_endless: bool,
-}
-
-/// What tasks find when they come to be checked, besides files.
-#[derive(Clone, Copy)]
-pub(super) struct Scene<'c> {
-    pub(super) groups: &'c Groups<'c>,
-    pub(super) policies: &'c BTreeMap<String, String>,
-    pub(super) base_dir: &'c Path,
-    /// Bytes of all nodes.
-    pub(super) memory: u64,
-    /// Object mixes that tasks have named.
-    pub(super) mixes: &'c RefCell<Mixes>,
 }
 
 /// All tasks, copies made.
@@ -161,14 +147,14 @@ fn phases(
     sink: &mut Sink,
 ) -> Vec<Phase> {
     let list = task.table.phase.as_deref().unwrap_or_default();
-    let mut checker = Phases { files, scene, regions: Regions::default() };
+    let mut checker = Phases::new(files, scene);
     if let Some(inline) = &task.inline {
         if let Some(phase) = list.first() {
             let hint = "move the task's own workload into a [[task.phase]]";
             sink.hinted(phase.table.at, "a workload and phases exclude each other", hint);
         }
-        let workload = checker.check(inline, sink);
-        checker.check_discards(sink);
+        let workload = inline.check(&mut checker, sink);
+        checker.finish(sink);
         let name = ONLY_PHASE.to_owned();
         return workload
             .into_iter()
@@ -185,7 +171,7 @@ fn phases(
         let place = (phase.table.at, phase.table.bad.as_slice());
         let name = need(&phase.table.name, "name", place, "the phase", "\"fill\"", sink);
         let workload = match &phase.workload {
-            Some(workload) => checker.check(workload, sink),
+            Some(workload) => workload.check(&mut checker, sink),
             None => {
                 if !phase.table.bad.contains(&"workload") {
                     let hint = "add workload = \"touch\", for example";
@@ -217,7 +203,7 @@ fn phases(
             phases.extend(workload.clone().map(|workload| Phase { name: full, workload }));
         }
     }
-    checker.check_discards(sink);
+    checker.finish(sink);
     phases
 }
 
@@ -229,16 +215,10 @@ fn report_endless(
     background: bool,
     sink: &mut Sink,
 ) -> bool {
-    // What would make it end.
-    let endless = |phase: &Phase| match &phase.workload {
-        Workload::FileWrite { bytes: None, .. } => Some(("total = \"1GiB\"", "file-write")),
-        Workload::KernelMemory(memory) if memory.count.is_none() => {
-            Some(("count = 1000", "kernel-memory"))
-        }
-        _ => None,
-    };
-    let found = phases.iter().enumerate().find_map(|(i, phase)| Some((i, endless(phase)?)));
-    let Some((first, (key, workload))) = found else { return false };
+    let mut found = phases.iter().enumerate();
+    let found = found.find_map(|(i, phase)| Some((i, phase.workload.missing_end()?)));
+    let Some((first, key)) = found else { return false };
+    let workload = phases[first].workload.kind().name();
     let span = task.table.name.as_ref().map_or(task.table.at, |name| name.span);
     let name = clip(name);
     if !background {
@@ -263,9 +243,7 @@ fn expand(drafts: &[Draft<'_>], groups: &Groups<'_>, files: &mut Files<'_>) -> V
             };
             let mut phases = draft.phases.clone();
             for phase in &mut phases {
-                for file in files_of(&mut phase.workload).into_iter().flatten() {
-                    *file = files.of_task(*file, &name);
-                }
+                phase.workload.visit_files(&mut |file, _| *file = files.of_task(*file, &name));
             }
             let index = |other: Other| drafts[other.draft].first + other.copy;
             let (after, until) = (draft.after.map(index), draft.until.map(index));
@@ -282,31 +260,4 @@ fn expand(drafts: &[Draft<'_>], groups: &Groups<'_>, files: &mut Files<'_>) -> V
         }
     }
     tasks
-}
-
-/// The indices of the files that a workload uses.
-fn files_of(workload: &mut Workload) -> [Option<&mut usize>; 3] {
-    match workload {
-        Workload::FileWrite { file, .. }
-        | Workload::FileRead { file, .. }
-        | Workload::MappedRead { file, .. }
-        | Workload::Interleave { file, .. } => [Some(file), None, None],
-        Workload::WorkingSet(set) => [set.file.as_mut().map(|file| &mut file.0), None, None],
-        Workload::Build(build) => [&mut build.sources, &mut build.headers, &mut build.objects]
-            .map(|part| part.as_mut().map(|(file, _)| file)),
-        Workload::Touch { .. }
-        | Workload::Discard { .. }
-        | Workload::HighOrder(_)
-        | Workload::KernelMemory(_)
-        | Workload::KernelObjects(_)
-        | Workload::Names(_)
-        | Workload::Pipes(_)
-        | Workload::Trace { .. }
-        | Workload::WriteControl { .. }
-        | Workload::CreateGroup { .. }
-        | Workload::RemoveGroup { .. }
-        | Workload::JoinGroup { .. }
-        | Workload::Compute { .. }
-        | Workload::Sleep { .. } => [None, None, None],
-    }
 }

@@ -5,19 +5,11 @@ mod knobs;
 mod machine;
 mod report;
 mod task;
-mod workload;
 
 pub(crate) use knobs::{ControlName, ControlText, Group, Knobs, Policy, Write};
 pub(crate) use machine::{page_size, Disk, File, Machine, MemoryNode, SwapTable};
 pub(crate) use report::{Reference, Report};
 pub(crate) use task::Task;
-#[cfg(test)]
-pub(crate) use workload::workload_keys;
-pub(crate) use workload::{Build, CreateGroup, JoinGroup, RemoveGroup, WriteControl};
-pub(crate) use workload::{
-    Discard, HighOrder, Interleave, KernelMemory, KernelObjects, Names, Pipes, BLOCKS_MAX,
-};
-pub(crate) use workload::{FileRead, MappedRead, Touch, Trace, WorkingSet, Workload};
 
 use super::decode::{decode_table, expected, table, Decode, Int, Label, Time};
 use super::span::{At, Sink};
