@@ -3,6 +3,13 @@
 //! Every workload is a stream of these; a world executes them. Regions are numbered per task in
 //! the order in which [`Op::Map`] introduces them.
 
+use crate::page_size::PageSize;
+
+/// Pages of the largest region.
+pub const REGION_PAGES_MAX: u64 = 1 << 31;
+/// Bytes of the largest file: as many pages, of the smallest.
+pub const FILE_SIZE_MAX: u64 = REGION_PAGES_MAX * PageSize::Kib4.bytes();
+
 /// What backs a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {

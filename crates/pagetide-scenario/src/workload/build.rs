@@ -2,19 +2,13 @@
 //! read(), does what the recorded compiler did (heap of its own; code and libraries shared with every
 //! other compiler), writes its object and exits.
 
+use super::prelude::*;
 use super::blocks::{Take, Takes, ORDER_MAX};
-use super::cursor::Generator;
 use super::file_read::read;
 use super::file_write::append;
 use super::modulo::Scatter;
 use super::objects::Units;
-use super::plan::{Planner, Stage, State};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Int, Name, Size};
-use crate::load::span::{At, Sink};
 use crate::object_mix::ObjectMix;
-use crate::op::{BlockRequest, Op};
 use crate::prng::SplitMix64;
 use crate::zipf::Zipf;
 use std::path::PathBuf;

@@ -1,11 +1,6 @@
 //! `workload = "compute"`: uses the CPU.
 
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Time};
-use crate::load::span::{At, Sink};
-use crate::op::Op;
+use super::prelude::*;
 
 table! {
     /// Uses the CPU.

@@ -1,11 +1,6 @@
 //! `workload = "create-group"`: makes a group that is not there and writes its controls (mkdir).
 
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Name};
-use crate::load::span::{At, Sink};
-use crate::op::Op;
+use super::prelude::*;
 
 table! {
     /// Makes a group.

@@ -1,13 +1,10 @@
 //! `workload = "discard"`: gives back pages of an anonymous region that an earlier phase has mapped
 //! (MADV_DONTNEED).
 
-use super::cursor::Generator;
-use super::plan::{Planner, Stage, REGION_PAGES_MAX};
-use super::Kind;
-use crate::load::check::phases::{region_name, Phases};
-use crate::load::decode::{table, Int, Name};
-use crate::load::span::{clip, list_names, At, Problem, Sink};
-use crate::op::Op;
+use super::prelude::*;
+use crate::op::REGION_PAGES_MAX;
+use crate::load::check::phases::region_name;
+use crate::load::span::list_names;
 
 /// Neighbours that one operation discards: no operation takes long.
 const DISCARD_PAGES: u64 = 512;

@@ -1,12 +1,7 @@
 //! `workload = "file-read"`: reads a file with read() calls from its start, round its end.
 
-use super::cursor::Generator;
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::{check_block, Phases, DEFAULT_BLOCK};
-use crate::load::decode::{table, Name, Size};
-use crate::load::span::{At, Sink};
-use crate::op::Op;
+use super::prelude::*;
+use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
 
 table! {
     /// Reads a file.

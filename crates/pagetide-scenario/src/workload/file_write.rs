@@ -1,12 +1,8 @@
 //! `workload = "file-write"`: appends to a file with write() calls, as dd does.
 
-use super::cursor::Generator;
-use super::plan::{Planner, Stage, State, FILE_SIZE_MAX};
-use super::Kind;
-use crate::load::check::phases::{check_block, Phases, DEFAULT_BLOCK};
-use crate::load::decode::{table, Name, Size};
-use crate::load::span::{At, Sink};
-use crate::op::Op;
+use super::prelude::*;
+use crate::op::FILE_SIZE_MAX;
+use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
 
 table! {
     /// Appends to a file.

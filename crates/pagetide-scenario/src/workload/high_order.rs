@@ -1,15 +1,10 @@
 //! `workload = "high-order"`: tries to allocate blocks of kernel memory, as the stress-highalloc module of
 //! mmtests.
 
+use super::prelude::*;
 use super::blocks::{Take, Takes, BLOCKS_MAX, ORDER_MAX};
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Int, Time};
-use crate::load::span::{At, Problem, Sink};
 use crate::load::units::show_size;
 use crate::names::HighOrderRequest;
-use crate::op::BlockRequest;
 
 table! {
     /// Attempts at blocks of high order. Either `attempts` or `percent` must be there.

@@ -1,14 +1,10 @@
 //! `workload = "interleave"`: anonymous pages and pages of a mapped file by turns, so that they alternate
 //! in memory.
 
-use super::cursor::Generator;
-use super::plan::{Planner, Stage, REGION_PAGES_MAX};
-use super::Kind;
-use crate::load::check::phases::{region_name, Phases};
-use crate::load::decode::{table, Int, Name};
-use crate::load::span::{At, Problem, Sink};
+use super::prelude::*;
+use crate::op::REGION_PAGES_MAX;
+use crate::load::check::phases::region_name;
 use crate::load::units::show_size;
-use crate::op::{Advice, Op};
 
 table! {
     /// Writes an anonymous page and reads one of a mapped file, by turns.

@@ -1,12 +1,7 @@
 //! `workload = "join-group"`: the task moves itself into a group (`echo $$ > cgroup.procs`). What it has stays charged
 //! where it is.
 
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Name};
-use crate::load::span::{At, Sink};
-use crate::op::Op;
+use super::prelude::*;
 
 table! {
     /// Moves the task into a group.

@@ -1,15 +1,9 @@
 //! `workload = "kernel-memory"`: allocates and frees kernel memory, as network buffers, stacks and drivers
 //! do.
 
+use super::prelude::*;
 use super::blocks::{Step, Takes, BLOCKS_MAX, ORDER_MAX};
-use super::cursor::Generator;
-use super::plan::{Planner, Stage, State};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Int, Time};
-use crate::load::span::{At, Sink};
 use crate::names::KernelRequest;
-use crate::op::{BlockRequest, Op};
 use crate::prng::SplitMix64;
 
 table! {

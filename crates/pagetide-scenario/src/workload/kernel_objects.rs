@@ -1,11 +1,7 @@
 //! `workload = "kernel-objects"`: units of an object mix, one after another.
 
+use super::prelude::*;
 use super::objects::{self, Units};
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Int, Time};
-use crate::load::span::{clip, At, Sink};
 use crate::object_mix::ObjectMix;
 use std::sync::Arc;
 

@@ -1,11 +1,8 @@
 //! `workload = "names"`: makes files and removes most of them again, or looks for names that do not exist.
 
+use super::prelude::*;
 use super::making::{Makes, Thing};
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Int, Percent};
-use crate::load::span::{At, Sink};
+use crate::load::decode::Percent;
 use crate::names::NameKind;
 
 table! {

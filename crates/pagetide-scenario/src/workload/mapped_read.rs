@@ -1,13 +1,9 @@
 //! `workload = "mapped-read"`: maps a file shared and reads one byte of each page (mapped-file-stream).
 
-use super::plan::{Planner, Stage};
+use super::prelude::*;
 use super::walk::{check_order, Order};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Hundredths, Int, Name, Size};
-use crate::load::span::{At, Sink};
+use crate::load::decode::Hundredths;
 use crate::names::{AdviceKind, OrderKind};
-use crate::op::Advice;
 
 table! {
     /// Reads a mapped file.

@@ -29,9 +29,9 @@ use crate::names::{names, Named};
 use plan::{Planner, Stage};
 use schemars::JsonSchema;
 
+pub use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
 pub use making::is_kept;
 pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};
-pub use plan::{FILE_SIZE_MAX, REGION_PAGES_MAX};
 pub use program::{Program, ProgramError};
 pub use walk::Order;
 
@@ -58,6 +58,17 @@ pub(crate) trait Kind: Sized {
     fn missing_end(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// What the files of workloads need.
+mod prelude {
+    pub(super) use super::cursor::Generator;
+    pub(super) use super::plan::{Planner, Stage, State};
+    pub(super) use super::Kind;
+    pub(super) use crate::load::check::phases::Phases;
+    pub(super) use crate::load::decode::{table, Int, Name, Size, Time};
+    pub(super) use crate::load::span::{clip, At, Problem, Sink};
+    pub(super) use crate::op::{Advice, BlockRequest, Op};
 }
 
 macro_rules! workloads {

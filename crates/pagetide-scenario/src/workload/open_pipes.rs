@@ -1,11 +1,8 @@
 //! `workload = "pipes"`: opens pipes and closes most of them again.
 
+use super::prelude::*;
 use super::making::{Makes, Thing};
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Int, Percent};
-use crate::load::span::{At, Sink};
+use crate::load::decode::Percent;
 
 table! {
     /// Pipes.

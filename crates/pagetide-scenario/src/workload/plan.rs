@@ -13,11 +13,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Pages of the largest region.
-pub const REGION_PAGES_MAX: u64 = 1 << 31;
-/// Bytes of the largest file: as many pages, of the smallest.
-pub const FILE_SIZE_MAX: u64 = REGION_PAGES_MAX * PageSize::Kib4.bytes();
-
 /// What outlives a stage.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -120,7 +115,10 @@ pub(crate) enum Stage {
 }
 
 /// Begins a generator, in a round of the phase.
-pub(crate) struct Run(Box<dyn Fn(&mut State, u32) -> Cursor + Send>);
+type Begin = dyn Fn(&mut State, u32) -> Cursor + Send;
+
+/// What begins a generator.
+pub(crate) struct Run(Box<Begin>);
 
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

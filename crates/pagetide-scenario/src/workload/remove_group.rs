@@ -1,11 +1,6 @@
 //! `workload = "remove-group"`: removes a group (rmdir).
 
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Name};
-use crate::load::span::{At, Sink};
-use crate::op::Op;
+use super::prelude::*;
 
 table! {
     /// Removes a group.

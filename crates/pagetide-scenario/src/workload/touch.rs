@@ -1,13 +1,10 @@
 //! `workload = "touch"`: writes or reads each page of an anonymous region (usemem).
 
-use super::plan::{Planner, Stage};
+use super::prelude::*;
 use super::walk::{check_order, Order};
-use super::Kind;
-use crate::load::check::phases::{anon_pages, region_name, Phases};
-use crate::load::decode::{table, Hundredths, Int, Name, Size};
-use crate::load::span::{At, Sink};
+use crate::load::check::phases::{anon_pages, region_name};
+use crate::load::decode::Hundredths;
 use crate::names::{HugeAdviceKind, OrderKind};
-use crate::op::Advice;
 
 table! {
     /// Touches anonymous memory.

@@ -1,10 +1,6 @@
 //! `workload = "trace"`: replays a page trace.
 
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Int};
-use crate::load::span::{At, Sink};
+use super::prelude::*;
 use std::path::PathBuf;
 
 table! {

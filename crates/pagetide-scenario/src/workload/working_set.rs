@@ -1,16 +1,13 @@
 //! `workload = "working-set"`: hot and cold accesses over an anonymous and/or a file region, by the
 //! generator of docs/scenario.md.
 
+use super::prelude::*;
 use super::cursor::Cursor;
 use super::modulo::{Modulo, Scatter};
-use super::plan::{Planner, Stage, State};
 use super::walk::Order;
-use super::Kind;
-use crate::load::check::phases::{anon_pages, region_name, Phases};
-use crate::load::decode::{table, Int, Name, Size};
-use crate::load::span::{At, Problem, Sink, Span};
+use crate::load::check::phases::{anon_pages, region_name};
+use crate::load::span::Span;
 use crate::names::AdviceKind;
-use crate::op::{Advice, Op};
 use crate::prng::Lcg;
 
 table! {

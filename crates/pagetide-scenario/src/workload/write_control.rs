@@ -1,12 +1,7 @@
 //! `workload = "write-control"`: writes a text to a control file, as `echo TEXT > FILE` does.
 
-use super::plan::{Planner, Stage};
-use super::Kind;
-use crate::load::check::phases::Phases;
-use crate::load::decode::{table, Name};
+use super::prelude::*;
 use crate::load::raw::{ControlName, ControlText};
-use crate::load::span::{At, Sink};
-use crate::op::Op;
 
 table! {
     /// Writes to a control file.

@@ -1,7 +1,7 @@
 //! `[[machine.cache]]`, and the caches that writes to `slab.CACHE.FILE` name: they are the kernel's own, or of
 //! the mixes of the scenario.
 
-use super::names::{need, Names};
+use super::names::Names;
 use super::objects::Mixes;
 use crate::load::raw;
 use crate::load::span::{clip, Sink, Span};
@@ -44,9 +44,7 @@ pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<
     let mut names = Names::new("cache");
     let mut tuned = Vec::new();
     for cache in list.unwrap_or_default() {
-        let place = (cache.at, cache.bad.as_slice());
-        let name = need(&cache.name, "name", place, "the cache", "\"dentry\"", sink);
-        let Some(name) = name else { continue };
+        let Some(name) = cache.name(sink) else { continue };
         names.insert(&name.value, name.span, tuned.len(), sink);
         known.check(&name.value, name.span, sink);
         let tuning = CacheTuning {
@@ -66,10 +64,7 @@ pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<
     for write in writes {
         check_write(&write.name.value, write.name.span, &known, sink);
     }
-    let tasks = raw.task.as_deref().unwrap_or_default();
-    let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
-    let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
-    for workload in phases.filter_map(|phase| phase.workload.as_ref()).chain(inline) {
+    for workload in raw.workloads() {
         if let Keys::WriteControl(keys) = workload {
             let Some(control) = &keys.control else { continue };
             check_write(&control.value.0, control.span, &known, sink);

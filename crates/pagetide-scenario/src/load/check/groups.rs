@@ -4,12 +4,11 @@
 use super::knobs::{check_mark, check_write, check_writes, control_bytes};
 use super::names::{need, Names};
 use crate::load::decode::Name;
-use crate::load::raw;
+use crate::load::raw::Group as RawGroup;
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::show_size;
 use crate::model::Group;
 use crate::names::{find_knob, find_sysctl, GROUP_CONTROLS, SYSCTLS};
-use crate::workload::Keys;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Deepest nesting of groups: every charge and every count walks up the path.
@@ -27,11 +26,17 @@ pub(crate) struct Groups<'a> {
     removed: BTreeSet<usize>,
 }
 
-/// Checks the groups of a machine with so many bytes of memory.
-pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) -> Groups<'a> {
-    let list = raw.group.as_deref().unwrap_or_default();
+/// Checks the groups of a machine with so many bytes of memory. `removed`: names of those that some task
+/// removes.
+pub(super) fn check<'a>(
+    list: &'a [RawGroup],
+    is_incomplete: bool,
+    removed: impl Iterator<Item = &'a str>,
+    memory: u64,
+    sink: &mut Sink,
+) -> Groups<'a> {
     let mut given = Names::new("group");
-    given.is_incomplete = raw.bad.contains(&"group");
+    given.is_incomplete = is_incomplete;
     for (index, group) in list.iter().enumerate() {
         let place = (group.table.at, group.table.bad.as_slice());
         match need(&group.table.name, "name", place, "the group", "\"batch\"", sink) {
@@ -84,17 +89,12 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) ->
         }
     }
     check_protection(list, memory, sink);
-    let removed = removed(raw, &names);
+    let removed = removed.filter_map(|name| names.get(name)).collect();
     Groups { names, list: groups, copies, removed }
 }
 
 /// Copies have no groups in them, and are there from the start: nobody could say which is meant.
-fn report_bad_copies(
-    list: &[raw::Group],
-    index: usize,
-    parents: &[Option<usize>],
-    sink: &mut Sink,
-) {
+fn report_bad_copies(list: &[RawGroup], index: usize, parents: &[Option<usize>], sink: &mut Sink) {
     let group = &list[index];
     let Some(copies) = &group.table.copies else { return };
     if !is_at_start(group) {
@@ -108,32 +108,20 @@ fn report_bad_copies(
     }
 }
 
-fn is_at_start(group: &raw::Group) -> bool {
+fn is_at_start(group: &RawGroup) -> bool {
     group.table.at_start.as_ref().is_none_or(|at_start| at_start.value)
 }
 
-fn report_late_parent(group: &raw::Group, parent: &Group, sink: &mut Sink) {
+fn report_late_parent(group: &RawGroup, parent: &Group, sink: &mut Sink) {
     let (Some(name), Some(at)) = (&group.table.name, &group.table.parent) else { return };
     let (name, parent) = (clip(&name.value.0), clip(&parent.name));
     let message = format!("the group `{name}` is there at the start, its parent `{parent}` is not");
     sink.hinted(at.span, message, "write at_start = false here too, or take another parent");
 }
 
-/// The groups that any task removes.
-fn removed(raw: &raw::Scenario, names: &Names<'_>) -> BTreeSet<usize> {
-    let tasks = raw.task.as_deref().unwrap_or_default();
-    let target = |workload: &Keys| match workload {
-        Keys::RemoveGroup(keys) => names.get(&keys.target.as_ref()?.value.0),
-        _ => None,
-    };
-    let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
-    let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
-    phases.filter_map(|phase| phase.workload.as_ref()).chain(inline).filter_map(target).collect()
-}
-
 /// Reports `memory.min` of groups that are there at the start beyond what the machine has. Only
 /// groups below the root count: what is protected further down is a part of that.
-fn check_protection(list: &[raw::Group], memory: u64, sink: &mut Sink) {
+fn check_protection(list: &[RawGroup], memory: u64, sink: &mut Sink) {
     let mut sum: u64 = 0;
     let mut last = None;
     for group in list.iter().filter(|group| group.table.parent.is_none() && is_at_start(group)) {
@@ -156,7 +144,7 @@ fn check_protection(list: &[raw::Group], memory: u64, sink: &mut Sink) {
 }
 
 /// An order of the groups in which each comes after its parent. Reports cycles.
-fn parents_first(list: &[raw::Group], parents: &[Option<usize>], sink: &mut Sink) -> Vec<usize> {
+fn parents_first(list: &[RawGroup], parents: &[Option<usize>], sink: &mut Sink) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,

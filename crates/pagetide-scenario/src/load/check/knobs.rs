@@ -2,7 +2,7 @@
 //! the kernel parses.
 //! What a knob makes of its value, and every errno, is the core's business.
 
-use crate::load::raw::{self, Knobs, Write};
+use crate::load::raw::{Knobs, Policy, Write};
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::parse_size;
 use crate::names::{
@@ -18,7 +18,7 @@ const MARKS: [&str; 3] = ["vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmar
 
 /// The policies. Those that every setup names have their defaults filled in; those on groups are
 /// there when the scenario names them, for most have no groups.
-pub(super) fn policies(policy: Option<&raw::Policy>, sink: &mut Sink) -> BTreeMap<String, String> {
+pub(super) fn policies(policy: Option<&Policy>, sink: &mut Sink) -> BTreeMap<String, String> {
     let watermarks = policy.and_then(|policy| policy.watermarks.as_ref());
     let kswapd = policy.and_then(|policy| policy.kswapd.as_ref());
     let direct = policy.and_then(|policy| policy.direct_reclaim.as_ref());

@@ -17,6 +17,7 @@ mod waiting;
 use super::raw;
 use super::span::{Sink, Span};
 use crate::model::{Reference, Setup};
+use crate::workload::Keys;
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -34,11 +35,17 @@ const DEFAULT_TIME_LIMIT_NS: u64 = 3600 * 1_000_000_000;
 /// The setup that the tables describe. It counts only if nothing was reported.
 pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut Sink) -> Setup {
     let (mut machine, disks) = machine::check(raw, at, sink);
-    let mut files = files::check(raw, &disks, sink);
+    let list = raw.file.as_deref().unwrap_or_default();
+    let mut files = files::check(list, raw.bad.contains(&"file"), &disks, sink);
     let policies = knobs::policies(raw.policy.as_ref(), sink);
     let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
     let memory = machine.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.memory));
-    let groups = groups::check(raw, memory, sink);
+    let removed = raw.workloads().filter_map(|keys| match keys {
+        Keys::RemoveGroup(keys) => Some(keys.target.as_ref()?.value.0.as_str()),
+        _ => None,
+    });
+    let list = raw.group.as_deref().unwrap_or_default();
+    let groups = groups::check(list, raw.bad.contains(&"group"), removed, memory, sink);
     let mixes = RefCell::default();
     let scene =
         phases::Scene { groups: &groups, policies: &policies, base_dir, memory, mixes: &mixes };

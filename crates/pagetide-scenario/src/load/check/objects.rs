@@ -2,8 +2,8 @@
 
 use super::object_mix::parse;
 use crate::diagnostic::Diagnostic;
+use crate::load::loader::SCENARIO_BYTES_MAX;
 use crate::load::span::{clip, At, Problem, Sink};
-use crate::load::SCENARIO_BYTES_MAX;
 use crate::object_mix::{KernelCache, ObjectMix};
 use std::io::Read;
 use std::path::{Path, PathBuf};

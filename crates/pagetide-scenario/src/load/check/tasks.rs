@@ -2,7 +2,7 @@
 
 use super::files::Files;
 use super::groups::Groups;
-use super::names::{need, Names};
+use super::names::Names;
 use super::phases::{Phases, Scene};
 use super::waiting::{self, Other};
 use super::{PHASES_MAX, TASKS_MAX};
@@ -54,8 +54,7 @@ pub(super) fn check(
     let mut budget = PHASES_MAX + 1;
     let mut drafts: Vec<Draft<'_>> = Vec::with_capacity(list.len());
     for (index, task) in list.iter().enumerate() {
-        let place = (task.table.at, task.table.bad.as_slice());
-        match need(&task.table.name, "name", place, "the task", "\"writer\"", sink) {
+        match task.table.name(sink) {
             Some(name) => names.insert(&name.value.0, name.span, index, sink),
             None => names.is_incomplete = true,
         }
@@ -114,26 +113,23 @@ fn draft<'a>(
     let name = table.name.as_ref().map_or("", |name| name.value.0.as_str());
     let phases = phases(task, scene, files, budget, sink);
     let is_until = table.until.is_some() || table.bad.contains(&"until");
-    let background = table.background.as_ref().is_some_and(|background| background.value);
-    let background = background || is_until;
+    let background = table.background() || is_until;
     let is_endless = report_endless(task, name, &phases, background, sink);
     if let (Some(start), Some(_)) = (&table.start, &table.after) {
         let hint = "with `after`, write `delay`";
         sink.hinted(start.span, "`start` and `after` exclude each other", hint);
     }
-    let start = table.start.as_ref().map_or(0, |start| start.value.0);
-    let delay = table.delay.as_ref().map_or(0, |delay| delay.value.0);
     Draft {
         name,
-        copies: table.copies.as_ref().map_or(1, |copies| copies.value.0 as usize),
+        copies: table.copies().0 as usize,
         first: 0,
         group: table.group.as_ref().and_then(|group| scene.groups.of_task(group, sink)),
-        delay_ns: start.saturating_add(delay),
+        delay_ns: table.start().0.saturating_add(table.delay().0),
         after: None,
         until: None,
         background,
-        nice: table.nice.as_ref().map_or(0, |nice| nice.value.0 as i8),
-        loops: table.loops.as_ref().map_or(1, |loops| loops.value.0 as u32),
+        nice: table.nice().0 as i8,
+        loops: table.loops().into(),
         phases,
         is_endless,
     }
@@ -168,8 +164,7 @@ fn phases(
     let mut names: BTreeMap<String, Span> = BTreeMap::new();
     let mut phases = Vec::new();
     for phase in list {
-        let place = (phase.table.at, phase.table.bad.as_slice());
-        let name = need(&phase.table.name, "name", place, "the phase", "\"fill\"", sink);
+        let name = phase.table.name(sink);
         let workload = match &phase.workload {
             Some(workload) => workload.check(&mut checker, sink),
             None => {
@@ -181,7 +176,7 @@ fn phases(
             }
         };
         let Some(name) = name else { continue };
-        let repeat = phase.table.repeat.as_ref().map_or(1, |repeat| repeat.value.0);
+        let repeat = phase.table.repeat().0;
         for i in 0..repeat {
             let full = match repeat {
                 1 => name.value.0.clone(),

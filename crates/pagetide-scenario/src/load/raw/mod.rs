@@ -14,6 +14,7 @@ pub(crate) use task::Task;
 use super::decode::{decode_table, expected, table, Decode, Int, Label, Time};
 use super::span::{At, Sink};
 use super::tree::{Node, Value};
+use crate::workload::Keys;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -94,6 +95,16 @@ impl JsonSchema for Settings {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "object" })
+    }
+}
+
+impl Scenario {
+    /// The keys of all workloads.
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = &Keys> {
+        let tasks = self.task.as_deref().unwrap_or_default();
+        let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
+        let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
+        phases.filter_map(|phase| phase.workload.as_ref()).chain(inline)
     }
 }
 

@@ -22,28 +22,27 @@ pub(crate) struct Task {
 
 table! {
     /// A program.
-    TaskTable {
+    TaskTable of "the task" {
         /// Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        #[schemars(required)]
-        name: At<Name>,
+        name: At<Name> => required "\"writer\"",
         /// Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        copies: At<Int<1, COPIES_MAX>>,
+        copies: At<Int<1, COPIES_MAX>> = Int(1),
         /// The group it runs in (default: the root).
         group: At<Name>,
         /// When it starts, counted from the start of the run (default 0).
-        start: At<Time>,
+        start: At<Time> = Time(0),
         /// The task whose end it waits for.
         after: At<String>,
         /// How long it waits from then (default 0).
-        delay: At<Time>,
+        delay: At<Time> = Time(0),
         /// It does not keep the run alive: it is stopped when all others ended (default false).
-        background: At<bool>,
+        background: At<bool> = false,
         /// The task whose end stops this one; it does not keep the run alive then.
         until: At<String>,
         /// Nice value (default 0).
-        nice: At<Int<-20, 19>>,
+        nice: At<Int<-20, 19>> = Int(0),
         /// How often it goes through its phases (default 1).
-        loops: At<Int<1, { u32::MAX as i64 }>>,
+        loops: At<Int<1, { u32::MAX as i64 }>> = Int(1),
         /// What it does, in order.
         phase: Vec<Phase>,
     }
@@ -58,12 +57,11 @@ pub(crate) struct Phase {
 
 table! {
     /// A named part of a task.
-    PhaseTable {
+    PhaseTable of "the phase" {
         /// Its name; metrics are called TASK.NAME.metric.
-        #[schemars(required)]
-        name: At<Name>,
+        name: At<Name> => required "\"fill\"",
         /// Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
-        repeat: At<Int<1, PHASE_REPEAT_MAX>>,
+        repeat: At<Int<1, PHASE_REPEAT_MAX>> = Int(1),
     }
 }
 
