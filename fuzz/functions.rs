@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::load::{self, load_str, Overrides};
 use pagetide_scenario::model::{KernelObjects, Workload};
-use pagetide_scenario::object_mix::ObjectMix;
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::Program;
 
@@ -44,7 +43,7 @@ pub fn object_mix(bytes: &[u8]) {
     const TASK: &str = "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n\
         workload = \"sleep\"\nduration = \"1s\"\n";
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let mix = match ObjectMix::parse("fuzz.toml", text) {
+    let mix = match load::object_mix("fuzz.toml", text) {
         Ok(mix) => mix,
         Err(mistakes) => {
             assert!(mistakes.count() > 0);

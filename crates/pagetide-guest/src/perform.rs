@@ -12,9 +12,12 @@ use crate::sys::memory::{Mapping, PAGE_SIZE};
 use crate::sys::process::{self, Usage};
 use pagetide_core::config::{PolicyVariant, Sysctl, Thp, Value};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
-use pagetide_scenario::model::{Advice, Setup, Task, WorkingSet, Workload, Write};
+use pagetide_scenario::model::{Advice, Setup, Task, Write};
 use pagetide_scenario::op::{Backing, Op};
 use pagetide_scenario::workload::{scatter, Program};
+use pagetide_scenario::workload::{
+    CreateGroup, JoinGroup, RemoveGroup, WorkingSet, Workload, WriteControl,
+};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -70,7 +73,7 @@ impl<'a> Performer<'a> {
         let mut files: Vec<Option<File>> = Vec::new();
         files.resize_with(setup.files.len(), || None);
         for phase in &task.phases {
-            for (file, write) in files_of(&phase.workload) {
+            for (file, write) in phase.workload.files() {
                 let path = file_path(setup, file);
                 let opened = OpenOptions::new().read(true).write(write).open(&path);
                 let opened = opened.map_err(|error| format!("{}: {error}", path.display()))?;
@@ -223,26 +226,26 @@ impl<'a> Performer<'a> {
         let name = |group: usize| self.setup.groups[group].name.as_str();
         let groups = self.groups;
         let (done, what) = match self.task.phases.get(phase as usize).map(|phase| &phase.workload) {
-            Some(Workload::WriteControl { write: Write::Machine(write) }) => {
+            Some(Workload::WriteControl(WriteControl { write: Write::Machine(write) })) => {
                 let control = write.name();
                 (write_knob(&control, &write.to_string()), format!("{write} to {control}"))
             }
-            Some(Workload::WriteControl { write: Write::Group(group, write) }) => {
+            Some(Workload::WriteControl(WriteControl { write: Write::Group(group, write) })) => {
                 let control = write.control.name();
                 let what = format!("{write} to {control} of group `{}`", name(*group));
                 (groups.write(*group, *write), what)
             }
-            Some(Workload::CreateGroup { group }) => {
+            Some(Workload::CreateGroup(CreateGroup { group })) => {
                 let refused = |write: GroupControlWrite, error: std::io::Error| {
                     let (control, of) = (write.control.name(), name(*group));
                     self.note(format_args!("{write} to {control} of group `{of}`: {error}"));
                 };
                 (groups.create(*group, refused), format!("making group `{}`", name(*group)))
             }
-            Some(Workload::RemoveGroup { group }) => {
+            Some(Workload::RemoveGroup(RemoveGroup { group })) => {
                 (groups.remove(*group), format!("removing group `{}`", name(*group)))
             }
-            Some(Workload::JoinGroup { group }) => {
+            Some(Workload::JoinGroup(JoinGroup { group })) => {
                 let to = group.map_or("the root".to_owned(), |group| format!("`{}`", name(group)));
                 (groups.join(*group), format!("moving into group {to}"))
             }
@@ -350,35 +353,6 @@ fn is_always_huge(setup: &Setup) -> bool {
 fn report_usage(usage: Usage, bytes: u64) {
     let Usage { user_us, system_us, minor_faults, major_faults } = usage;
     line(format_args!("@usage {user_us} {system_us} {minor_faults} {major_faults} {bytes}"));
-}
-
-/// Files that a workload uses, and whether it writes them.
-fn files_of(workload: &Workload) -> Vec<(usize, bool)> {
-    match workload {
-        Workload::FileWrite { file, .. } => vec![(*file, true)],
-        Workload::FileRead { file, .. }
-        | Workload::MappedRead { file, .. }
-        | Workload::Interleave { file, .. } => vec![(*file, false)],
-        Workload::WorkingSet(set) => set.file.iter().map(|file| (file.0, false)).collect(),
-        Workload::Build(build) => {
-            let read = [build.sources, build.headers].into_iter().flatten().map(|of| (of.0, false));
-            read.chain(build.objects.map(|of| (of.0, true))).collect()
-        }
-        Workload::Touch { .. }
-        | Workload::Discard { .. }
-        | Workload::HighOrder(_)
-        | Workload::KernelMemory(_)
-        | Workload::KernelObjects(_)
-        | Workload::Names(_)
-        | Workload::Pipes(_)
-        | Workload::Trace { .. }
-        | Workload::WriteControl { .. }
-        | Workload::CreateGroup { .. }
-        | Workload::RemoveGroup { .. }
-        | Workload::JoinGroup { .. }
-        | Workload::Compute { .. }
-        | Workload::Sleep { .. } => Vec::new(),
-    }
 }
 
 /// Pages of the hot and of the cold part of each region that are in memory.

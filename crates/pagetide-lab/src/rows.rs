@@ -127,7 +127,7 @@ impl Rows {
 mod tests {
     use super::*;
     use crate::testing::report;
-    use pagetide_scenario::model::{Phase, Start, Task, Workload};
+    use pagetide_scenario::model::{Phase, Sleep, Start, Task, Workload};
 
     const RUNS: &[(&str, &[(&str, f64)])] = &[
         ("a", &[("dd.walltime", 2.0), ("dd.copy.walltime", 2.0), ("pswpin", 0.0), ("x", 1.0)]),
@@ -135,7 +135,7 @@ mod tests {
     ];
 
     fn task(name: &str, phases: &[&str]) -> Task {
-        let workload = Workload::Sleep { ns: 1 };
+        let workload = Workload::Sleep(Sleep { ns: 1 });
         let phase = |name: &&str| Phase { name: (*name).to_owned(), workload: workload.clone() };
         Task {
             name: name.to_owned(),

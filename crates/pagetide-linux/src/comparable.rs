@@ -3,7 +3,8 @@
 
 use pagetide_core::config::Origin;
 use pagetide_core::control::GroupControl;
-use pagetide_scenario::model::{PageSize, Setup, Workload};
+use pagetide_scenario::model::{PageSize, Setup};
+use pagetide_scenario::workload::{FileRead, FileWrite, Workload};
 
 /// The longest read() or write() that the guest makes in one call.
 const BLOCK_MAX: u64 = 1 << 20;
@@ -70,7 +71,8 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     }
     let phases = || setup.tasks.iter().flat_map(|task| &task.phases);
     let mut long = phases().filter(|phase| match phase.workload {
-        Workload::FileRead { block, .. } | Workload::FileWrite { block, .. } => block > BLOCK_MAX,
+        Workload::FileRead(FileRead { block, .. })
+        | Workload::FileWrite(FileWrite { block, .. }) => block > BLOCK_MAX,
         _ => false,
     });
     if long.next().is_some() {
@@ -84,7 +86,7 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
         found.push(format!("{}: a patch that no kernel has", control.name()));
     }
     let is_trace =
-        |workload: &Workload| matches!(workload, Workload::Trace { .. } | Workload::Build(_));
+        |workload: &Workload| matches!(workload, Workload::Trace(_) | Workload::Build(_));
     if phases().any(|phase| is_trace(&phase.workload)) {
         found.push(
             "files of a trace: holes of their size, read without a disk; CPU time of its \

@@ -14,8 +14,9 @@ use crate::qemu::{self, names, Accelerator, Begin, Gone, Machine, Patience, Qemu
 use crate::reference::{is_of_a_machine, scenario_hash, Origin};
 use crate::start::Start;
 use crate::{disk_times, disks, modules};
-use pagetide_scenario::model::{Setup, Variant, Workload};
+use pagetide_scenario::model::{Setup, Variant};
 use pagetide_scenario::record::RunRecord;
+use pagetide_scenario::workload::{Trace, Workload};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
@@ -444,7 +445,7 @@ fn write_archive(
     let mut traces: Vec<&PathBuf> = Vec::new();
     for phase in job.variant.setup.tasks.iter().flat_map(|task| &task.phases) {
         let path = match &phase.workload {
-            Workload::Trace { path, .. } => path,
+            Workload::Trace(Trace { path, .. }) => path,
             Workload::Build(build) => &build.trace,
             _ => continue,
         };

@@ -7,6 +7,7 @@ mod caches;
 pub use caches::kernel_caches;
 pub use pagetide_core::control::cache_and_file;
 
+use crate::op::Advice;
 use pagetide_core::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 
 /// A closed set of names.
@@ -38,7 +39,7 @@ macro_rules! names {
             $( $(#[doc = $doc])+ $variant, )+
         }
 
-        impl Named for $name {
+        impl $crate::names::Named for $name {
             const WHAT: &'static str = $what;
             const ALL: &'static [Self] = &[$(Self::$variant),+];
 
@@ -53,6 +54,8 @@ macro_rules! names {
     };
 }
 
+pub(crate) use names;
+
 names! {
     /// Presets of disks; the simulator's cost model has their figures.
     "disk model" DiskModel {
@@ -64,52 +67,6 @@ names! {
         Nvme = "nvme",
         /// No latency and no limit of bandwidth.
         Instant = "instant",
-    }
-}
-
-names! {
-    /// What a phase does.
-    "workload" WorkloadKind {
-        /// Appends to a file with write() calls, as dd does.
-        FileWrite = "file-write",
-        /// Reads a file with read() calls.
-        FileRead = "file-read",
-        /// Maps a file and reads one byte of each page.
-        MappedRead = "mapped-read",
-        /// Writes or reads each page of an anonymous region.
-        Touch = "touch",
-        /// Anonymous pages and pages of a file by turns, so that they alternate in memory.
-        Interleave = "interleave",
-        /// Gives back pages of an anonymous region with madvise(MADV_DONTNEED).
-        Discard = "discard",
-        /// Tries to allocate blocks of kernel memory of one order.
-        HighOrder = "high-order",
-        /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
-        KernelMemory = "kernel-memory",
-        /// Allocates and frees kernel objects as recorded work did.
-        KernelObjects = "kernel-objects",
-        /// Makes files and removes most of them again, or looks for names that do not exist.
-        Names = "names",
-        /// Opens pipes and closes most of them again.
-        Pipes = "pipes",
-        /// Hot and cold accesses over anonymous and/or file memory.
-        WorkingSet = "working-set",
-        /// Replays a page trace.
-        Trace = "trace",
-        /// Compiles files, one after another, as make does.
-        Build = "build",
-        /// Writes a text to a control file, as echo does.
-        WriteControl = "write-control",
-        /// Makes a group that is not there, as mkdir does.
-        CreateGroup = "create-group",
-        /// Removes a group, as rmdir does.
-        RemoveGroup = "remove-group",
-        /// Moves the task into a group.
-        JoinGroup = "join-group",
-        /// Uses the CPU.
-        Compute = "compute",
-        /// Sleeps.
-        Sleep = "sleep",
     }
 }
 
@@ -158,6 +115,26 @@ names! {
         Huge = "huge",
         /// MADV_NOHUGEPAGE: none.
         NoHuge = "no-huge",
+    }
+}
+
+impl From<AdviceKind> for Advice {
+    fn from(kind: AdviceKind) -> Advice {
+        match kind {
+            AdviceKind::Normal => Advice::Normal,
+            AdviceKind::Random => Advice::Random,
+            AdviceKind::Sequential => Advice::Sequential,
+        }
+    }
+}
+
+impl From<HugeAdviceKind> for Advice {
+    fn from(kind: HugeAdviceKind) -> Advice {
+        match kind {
+            HugeAdviceKind::Normal => Advice::Normal,
+            HugeAdviceKind::Huge => Advice::Huge,
+            HugeAdviceKind::NoHuge => Advice::NoHuge,
+        }
     }
 }
 
@@ -228,7 +205,7 @@ mod tests {
             assert_eq!(T::from_name("no such name"), None);
         }
         check::<DiskModel>();
-        check::<WorkloadKind>();
+        check::<crate::workload::WorkloadKind>();
         check::<OrderKind>();
         check::<AdviceKind>();
         check::<ZoneName>();

@@ -7,15 +7,23 @@
 //! Invariant: the shares of a row add up to [`SHARES`], rows of one cache agree about it, and a unit
 //! makes at most [`UNIT_ALLOCS_MAX`] allocations.
 
-use crate::diagnostic::Diagnostics;
-use crate::model::KernelCache;
-
 /// All of a row's objects.
 pub const SHARES: u16 = 10_000;
 /// The longest age, in further allocations by the unit, of objects of the first three classes.
 pub const WITHIN: [u16; 3] = [16, 256, 4096];
 /// Allocations of a unit at most.
 pub const UNIT_ALLOCS_MAX: u64 = 1 << 20;
+
+/// A cache of kernel objects, a kmem_cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelCache {
+    /// Its name, as /proc/slabinfo spells it.
+    pub name: String,
+    /// Bytes of an object, padding included.
+    pub object_size: u32,
+    /// Its memory counts as reclaimable (SLAB_RECLAIM_ACCOUNT).
+    pub reclaimable: bool,
+}
 
 /// What a unit of work allocates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,14 +68,6 @@ pub struct Lifetimes {
 }
 
 impl ObjectMix {
-    /// Reads a mix from `text`; `name` is what messages call it.
-    ///
-    /// # Errors
-    /// All mistakes in it.
-    pub fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
-        crate::load::parse_object_mix(name, text)
-    }
-
     /// Its caches, each once, in the order of the file.
     pub fn caches(&self) -> Vec<KernelCache> {
         let mut caches: Vec<KernelCache> = Vec::new();

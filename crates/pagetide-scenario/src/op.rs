@@ -3,7 +3,13 @@
 //! Every workload is a stream of these; a world executes them. Regions are numbered per task in
 //! the order in which [`Op::Map`] introduces them.
 
-use crate::model::{Advice, BlockRequest};
+use pagetide_core::page_size::PageSize;
+pub use pagetide_core::process::page_table::Advice;
+
+/// Pages of the largest region.
+pub const REGION_PAGES_MAX: u64 = 1 << 31;
+/// Bytes of the largest file: as many pages, of the smallest.
+pub const FILE_SIZE_MAX: u64 = REGION_PAGES_MAX * PageSize::Kib4.bytes();
 
 /// What backs a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +26,21 @@ pub enum Backing {
         /// Identity: equal keys are the same file.
         key: u64,
     },
+}
+
+/// What a request for a block of kernel memory may do to get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockRequest {
+    /// GFP_KERNEL: sleep, reclaim, compact.
+    Kernel,
+    /// GFP_KERNEL | __GFP_HIGH: the same, and use half of the reserve.
+    KernelHigh,
+    /// GFP_KERNEL | __GFP_RECLAIMABLE: as the first, among memory that a shrinker frees.
+    Reclaimable,
+    /// GFP_NOWAIT: wake kswapd.
+    Nowait,
+    /// GFP_NOWAIT | __GFP_HIGH, which is GFP_ATOMIC: wake kswapd, and use half of the reserve.
+    Atomic,
 }
 
 /// One operation of a task.
@@ -154,7 +175,7 @@ pub enum Op {
         ns: u64,
     },
     /// Performs the only operation of the phase with this index (within the task): a
-    /// [`Workload::WriteControl`](crate::model::Workload::WriteControl) or one of its neighbours
+    /// [`WriteControl`](crate::workload::WriteControl) or one of its neighbours
     /// on groups. Its texts are in the setup.
     Group {
         /// Index of the phase.

@@ -192,8 +192,8 @@ pub(crate) fn closed(mut schema: Schema, description: &str) -> Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::raw::workload_keys;
-    use crate::names::{Named, WorkloadKind};
+    use crate::names::Named;
+    use crate::workload::WorkloadKind;
 
     fn names(schema: &Value) -> Vec<&str> {
         schema["properties"].as_object().unwrap().keys().map(String::as_str).collect()
@@ -270,7 +270,7 @@ mod tests {
             let text = holder.to_string();
             for kind in WorkloadKind::ALL {
                 assert!(text.contains(&format!("\"const\":\"{}\"", kind.name())), "{text}");
-                for key in workload_keys(*kind) {
+                for key in kind.keys() {
                     assert!(text.contains(&format!("\"{key}\":")), "{key}");
                 }
             }

@@ -1,8 +1,7 @@
 //! The shipped experiments load, their tasks have programs, and the documentation has every key.
 
-use pagetide_scenario::load::{load, load_str, Overrides};
+use pagetide_scenario::load::{self, load, load_str, Overrides};
 use pagetide_scenario::model::{Scenario, Setup};
-use pagetide_scenario::object_mix::ObjectMix;
 use pagetide_scenario::op::{Backing, Op};
 use pagetide_scenario::schema::schema;
 use pagetide_scenario::workload::Program;
@@ -181,7 +180,7 @@ fn shipped_object_mixes_are_of_one_kernel_and_make_what_they_say() {
     for (task, (name, has_start)) in MIXES.into_iter().enumerate() {
         let path = root().join(format!("experiments/objects/{name}.toml"));
         let text = std::fs::read_to_string(path).unwrap();
-        let mix = ObjectMix::parse(name, &text).unwrap_or_else(|errors| panic!("{errors}"));
+        let mix = load::object_mix(name, &text).unwrap_or_else(|errors| panic!("{errors}"));
         let sum = |rows: &[pagetide_scenario::object_mix::ObjectRow]| -> u64 {
             rows.iter().map(|row| row.allocs_thousandths).sum()
         };

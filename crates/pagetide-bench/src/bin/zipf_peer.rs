@@ -161,14 +161,14 @@ fn setup(requests: u64, percent: u64) -> Setup {
         rotational: false,
         faults: model::DiskFaults::default(),
     };
-    let read = model::Workload::MappedRead {
+    let read = model::Workload::MappedRead(model::MappedRead {
         file: 0,
         pages: PAGES,
         order: model::Order::Zipf { exponent_hundredths: 100 },
         advice: model::Advice::Random,
         passes: requests.div_ceil(PAGES) as u32,
         region: "file".into(),
-    };
+    });
     let task = model::Task {
         name: "zipf".into(),
         group: None,

@@ -2,7 +2,7 @@
 
 use super::VariantComparison;
 use crate::testing::{record, scenario};
-use pagetide_scenario::model::{Phase, Setup, Start, Task, Workload};
+use pagetide_scenario::model::{Phase, Setup, Sleep, Start, Task, Workload};
 
 /// A setup with these phases, given as `TASK.PHASE`, each of a task of its own.
 pub fn setup(phases: &[&str]) -> Setup {
@@ -18,7 +18,10 @@ pub fn setup(phases: &[&str]) -> Setup {
             until: None,
             nice: 0,
             loops: 1,
-            phases: vec![Phase { name: phase.to_owned(), workload: Workload::Sleep { ns: 1 } }],
+            phases: vec![Phase {
+                name: phase.to_owned(),
+                workload: Workload::Sleep(Sleep { ns: 1 }),
+            }],
         })
         .collect();
     setup

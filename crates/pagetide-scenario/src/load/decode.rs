@@ -1,12 +1,10 @@
-//! From tree to typed tables, collecting every mistake on the way.
-//!
-//! [`table!`] declares a table of the format once: its fields are the keys that are accepted, its
-//! documentation is the schema's.
+//! From tree to typed values, collecting every mistake on the way. Tables are in `table`.
 
 use super::span::{clip, list_names, At, Sink, Span};
-use super::tree::{Entry, Node, Value};
+pub(crate) use super::table::{decode_table, fill, need, table, unknown_key, Keyed};
+use super::tree::{Node, Value};
 use super::units::{self, UnitError};
-use crate::names::{AdviceKind, DiskModel, Named, OrderKind, WorkloadKind, ZoneName};
+use crate::names::{AdviceKind, DiskModel, Named, OrderKind, ZoneName};
 use crate::names::{HighOrderRequest, HugeAdviceKind, KernelRequest, NameKind};
 use pagetide_core::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
@@ -18,74 +16,6 @@ pub(crate) trait Decode: Sized {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self>;
 }
 
-/// A table with known keys.
-pub(crate) trait Keyed: Default {
-    /// The keys.
-    const KEYS: &'static [&'static str];
-    /// Takes an entry; false if the key is not one of [`Self::KEYS`].
-    fn take(&mut self, entry: &Entry, sink: &mut Sink) -> bool;
-    /// Says where the table is.
-    fn place(&mut self, span: Span);
-}
-
-/// Declares a table of the format: a struct of optional fields that know their places.
-macro_rules! table {
-    (
-        $(#[doc = $doc:literal])+
-        $name:ident {
-            $( $(#[$meta:meta])* $field:ident : $type:ty, )*
-        }
-    ) => {
-        $(#[doc = $doc])+
-        #[derive(Clone, Debug, Default, schemars::JsonSchema)]
-        #[schemars(deny_unknown_fields)]
-        pub(crate) struct $name {
-            /// Where the table is.
-            #[schemars(skip)]
-            pub(crate) at: $crate::load::span::Span,
-            /// Keys whose values could not be read.
-            #[schemars(skip)]
-            pub(crate) bad: Vec<&'static str>,
-            $( $(#[$meta])* pub(crate) $field: Option<$type>, )*
-        }
-
-        impl $crate::load::decode::Keyed for $name {
-            const KEYS: &'static [&'static str] = &[$(stringify!($field)),*];
-
-            fn take(
-                &mut self,
-                entry: &$crate::load::tree::Entry,
-                sink: &mut $crate::load::span::Sink,
-            ) -> bool {
-                $(
-                    if entry.key == stringify!($field) {
-                        self.$field = <$type as $crate::load::decode::Decode>::decode(&entry.node, sink);
-                        if self.$field.is_none() {
-                            self.bad.push(stringify!($field));
-                        }
-                        return true;
-                    }
-                )*
-                false
-            }
-
-            fn place(&mut self, span: $crate::load::span::Span) {
-                self.at = span;
-            }
-        }
-
-        impl $crate::load::decode::Decode for $name {
-            fn decode(
-                node: &$crate::load::tree::Node,
-                sink: &mut $crate::load::span::Sink,
-            ) -> Option<Self> {
-                $crate::load::decode::decode_table(node, sink)
-            }
-        }
-    };
-}
-pub(crate) use table;
-
 /// Reports that a value is of the wrong type.
 pub(crate) fn expected(node: &Node, what: &str, hint: &str, sink: &mut Sink) {
     let message = format!("expected {what}, found {}", node.value.kind());
@@ -94,36 +24,6 @@ pub(crate) fn expected(node: &Node, what: &str, hint: &str, sink: &mut Sink) {
     } else {
         sink.hinted(node.span, message, hint);
     }
-}
-
-/// Reports a key that no table takes here.
-pub(crate) fn unknown_key<'a>(
-    entry: &Entry,
-    known: impl Iterator<Item = &'a str> + Clone,
-    sink: &mut Sink,
-) {
-    let message = format!("unknown key `{}`", clip(&entry.key));
-    let hint = match sink.suggest(&entry.key, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the keys here are {}", known.collect::<Vec<_>>().join(", ")),
-    };
-    sink.hinted(entry.key_span, message, hint);
-}
-
-/// Reads a table all of whose keys are known.
-pub(crate) fn decode_table<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<T> {
-    let Value::Table(table) = &node.value else {
-        expected(node, "a table", "", sink);
-        return None;
-    };
-    let mut decoded = T::default();
-    decoded.place(node.span);
-    for entry in &table.entries {
-        if !decoded.take(entry, sink) {
-            unknown_key(entry, T::KEYS.iter().copied(), sink);
-        }
-    }
-    Some(decoded)
 }
 
 impl<T: Decode> Decode for At<T> {
@@ -257,6 +157,17 @@ impl JsonSchema for Label {
 /// An integer within bounds, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Int<const MIN: i64, const MAX: i64>(pub(crate) i64);
+
+macro_rules! int_is {
+    ($($number:ty),+) => {$(
+        impl<const MIN: i64, const MAX: i64> From<Int<MIN, MAX>> for $number {
+            fn from(int: Int<MIN, MAX>) -> $number {
+                int.0.try_into().expect("the bounds of a key fit what is made of it")
+            }
+        }
+    )+};
+}
+int_is!(u8, u32, u64);
 
 impl<const MIN: i64, const MAX: i64> Decode for Int<MIN, MAX> {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
@@ -420,7 +331,7 @@ impl JsonSchema for Hundredths {
 }
 
 /// Reads one of a closed set of names.
-fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
+pub(crate) fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
     let text = String::decode(node, sink)?;
     let found = T::from_name(&text);
     if found.is_none() {
@@ -446,26 +357,31 @@ pub(crate) fn unknown_name<'a>(
 
 macro_rules! named {
     ($($name:ident),+ $(,)?) => {$(
-        impl Decode for $name {
-            fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-                decode_named(node, sink)
+        impl $crate::load::decode::Decode for $name {
+            fn decode(
+                node: &$crate::load::tree::Node,
+                sink: &mut $crate::load::span::Sink,
+            ) -> Option<Self> {
+                $crate::load::decode::decode_named(node, sink)
             }
         }
 
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
             }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                use $crate::names::Named;
                 let one = |one: &$name| {
                     serde_json::json!({ "const": one.name(), "description": one.doc().trim() })
                 };
                 let all: Vec<serde_json::Value> = $name::ALL.iter().map(one).collect();
-                json_schema!({ "type": "string", "oneOf": all })
+                schemars::json_schema!({ "type": "string", "oneOf": all })
             }
         }
     )+};
 }
+pub(crate) use named;
 
 named!(
     AdviceKind,
@@ -475,6 +391,5 @@ named!(
     KernelRequest,
     NameKind,
     OrderKind,
-    WorkloadKind,
     ZoneName,
 );

@@ -5,26 +5,28 @@
 //! Each variant goes this way by itself, so a change is checked as if it stood in the file. Every
 //! step reports into a `span::Sink` and goes on; a mistake that all variants have is told once.
 
-mod check;
-mod decode;
+pub(crate) mod check;
+pub(crate) mod decode;
+mod loader;
 pub(crate) mod raw;
-mod span;
+pub(crate) mod span;
+pub(crate) mod table;
 mod trace_file;
-mod tree;
-mod units;
+pub(crate) mod tree;
+pub(crate) mod units;
 mod variants;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Scenario, Variant};
-pub(crate) use check::parse_object_mix;
-use span::{Problem, Sink, Span, PROBLEMS_MAX};
+pub use check::object_mix;
+use loader::Loader;
+pub use loader::SCENARIO_BYTES_MAX;
+use span::{Problem, Sink, Span};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use variants::{Column, Plan};
 
-/// Largest scenario file, in bytes.
-pub const SCENARIO_BYTES_MAX: u64 = 256 << 10;
 /// Changes on the command line at most.
 const SETS_MAX: usize = 1000;
 /// Runs of each variant unless the scenario says otherwise.
@@ -89,19 +91,7 @@ pub fn load_str(
     }
 }
 
-/// The state of loading: sources that problems are in, and the problems.
-struct Loader {
-    sources: Vec<Source>,
-    problems: Vec<Problem>,
-    omitted: usize,
-}
-
 impl Loader {
-    fn new(name: &str, text: &str) -> Self {
-        let source = Source { path: name.to_owned(), text: text.to_owned() };
-        Self { sources: vec![source], problems: Vec::new(), omitted: 0 }
-    }
-
     fn load(&mut self, text: &str, base_dir: &Path, overrides: &Overrides) -> Option<Scenario> {
         let mut sink = Sink::default();
         if text.len() as u64 > SCENARIO_BYTES_MAX {
@@ -248,42 +238,6 @@ impl Loader {
                 sink.hinted(Span::default(), "the scenario has no name", hint);
                 String::new()
             }
-        }
-    }
-
-    /// Adds an argument of the command line as a source; gives all of its text.
-    fn option(&mut self, name: &str, text: &str) -> Span {
-        let source = u16::try_from(self.sources.len()).expect("sources are bounded");
-        self.sources.push(Source { path: name.to_owned(), text: text.to_owned() });
-        Span { source, start: 0, end: u32::try_from(text.len()).unwrap_or(u32::MAX) }
-    }
-
-    fn absorb(&mut self, sink: Sink) {
-        let (problems, omitted) = sink.into_parts();
-        self.problems.extend(problems);
-        self.omitted += omitted;
-    }
-
-    fn diagnostics(mut self) -> Diagnostics {
-        self.problems.sort();
-        self.problems.dedup();
-        self.omitted += self.problems.len().saturating_sub(PROBLEMS_MAX);
-        self.problems.truncate(PROBLEMS_MAX);
-        let list = self.problems.iter().map(|problem| self.diagnostic(problem)).collect();
-        Diagnostics::new(list, self.omitted)
-    }
-
-    fn diagnostic(&self, problem: &Problem) -> Diagnostic {
-        let range = |span: Span| span.start as usize..span.end as usize;
-        let source = &self.sources[usize::from(problem.span.source)];
-        let (message, hint) = (problem.message.clone(), problem.hint.clone());
-        let diagnostic = Diagnostic::new(source, range(problem.span), message, hint);
-        match &problem.also {
-            // Only a place in the same source can be shown beside it.
-            Some((span, label)) if span.source == problem.span.source => {
-                diagnostic.with_also(source, range(*span), label.clone())
-            }
-            _ => diagnostic,
         }
     }
 }

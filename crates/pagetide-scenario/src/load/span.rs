@@ -19,6 +19,16 @@ pub(crate) struct At<T> {
     pub(crate) span: Span,
 }
 
+/// What has a place and a value.
+pub(crate) trait Placed {
+    /// The value.
+    type Value;
+}
+
+impl<T> Placed for At<T> {
+    type Value = T;
+}
+
 /// Something wrong at a place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {

@@ -1,7 +1,7 @@
 //! Whether a trace file can be replayed, as far as its header tells.
 
 use super::units::show_size;
-use crate::workload::REGION_PAGES_MAX;
+use crate::op::REGION_PAGES_MAX;
 use pagetide_trace::format::PAGE_SIZE;
 use pagetide_trace::{Header, Reader};
 use std::path::Path;

@@ -1,16 +1,34 @@
-//! Kernel memory by order: attempts one after another, and blocks that take each other's places.
+//! Kernel memory by order: allocations into slots, one after another.
 //!
 //! A block goes into a slot of the task. Whether there is one the stream of operations does not know:
 //! an allocation that failed leaves its slot empty, and freeing an empty slot does nothing.
 
-use super::plan::Take;
-use crate::model::KernelMemory;
-use crate::op::Op;
-use crate::prng::SplitMix64;
+use super::cursor::Generator;
+use super::plan::Stage;
+use crate::op::{BlockRequest, Op};
+use std::ops::Range;
+
+/// log2 of the pages of the largest block that the kernel has.
+pub(super) const ORDER_MAX: i64 = 10;
+/// Blocks that a task can hold, and attempts in a phase.
+pub(super) const BLOCKS_MAX: i64 = 1 << 24;
+
+/// Allocations of blocks into slots.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Take {
+    pub(super) order: u8,
+    pub(super) request: BlockRequest,
+    pub(super) interval_ns: u64,
+    /// Each block goes into a slot of its own, from `first` to below `end`; otherwise all go into the
+    /// first and are freed at once.
+    pub(super) hold: bool,
+    pub(super) first: u32,
+    pub(super) end: u32,
+}
 
 /// What comes next for the present allocation.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+pub(super) enum Step {
     Pace,
     Free,
     Alloc,
@@ -24,11 +42,18 @@ pub(super) struct Takes {
 }
 
 impl Takes {
-    pub(super) fn new(take: Take) -> Self {
-        Self { take, step: Step::Pace }
+    pub(super) fn stage(take: Take) -> Stage {
+        Stage::run(move |_, _| Box::new(Takes { take, step: Step::Pace }).into())
     }
 
-    pub(super) fn next_op(&mut self) -> Option<Op> {
+    /// Frees the blocks in the slots from 0 to below `end`.
+    pub(super) fn free(end: u32) -> Stage {
+        Stage::run(move |_, _| Box::new(Frees(0..end)).into())
+    }
+}
+
+impl Generator for Takes {
+    fn next_op(&mut self) -> Option<Op> {
         let Take { order, request, interval_ns, hold, first, end } = self.take;
         if matches!(self.step, Step::Free) {
             self.step = Step::Pace;
@@ -47,42 +72,11 @@ impl Takes {
     }
 }
 
-/// Allocations that, once all slots are used, each take the place of a random one.
 #[derive(Debug)]
-pub(super) struct Churn {
-    memory: KernelMemory,
-    done: u64,
-    slot: u32,
-    step: Step,
-    pub(super) prng: SplitMix64,
-}
+struct Frees(Range<u32>);
 
-impl Churn {
-    pub(super) fn new(memory: KernelMemory, prng: SplitMix64) -> Self {
-        Self { memory, done: 0, slot: 0, step: Step::Pace, prng }
-    }
-
-    pub(super) fn next_op(&mut self) -> Option<Op> {
-        let KernelMemory { order, blocks, count, interval_ns, request } = self.memory;
-        if matches!(self.step, Step::Pace) {
-            if count == Some(self.done) {
-                return None;
-            }
-            self.step = Step::Free;
-            if interval_ns > 0 {
-                return Some(Op::Pace { ns: interval_ns });
-            }
-        }
-        if matches!(self.step, Step::Free) {
-            self.step = Step::Alloc;
-            if self.done >= u64::from(blocks) {
-                self.slot = self.prng.below(u64::from(blocks)) as u32;
-                return Some(Op::FreeBlock { slot: self.slot });
-            }
-            self.slot = self.done as u32;
-        }
-        self.step = Step::Pace;
-        self.done = self.done.saturating_add(1);
-        Some(Op::AllocBlock { slot: self.slot, order, request })
+impl Generator for Frees {
+    fn next_op(&mut self) -> Option<Op> {
+        self.0.next().map(|slot| Op::FreeBlock { slot })
     }
 }

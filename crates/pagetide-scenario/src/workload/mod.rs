@@ -1,350 +1,222 @@
-//! A task's workload as a stream of operations.
+//! What a phase does: every workload once, in a file of its own, and a task's workloads as a stream of
+//! operations. docs/scenario.md defines every workload to the page.
 //!
-//! [`Program`] turns the phases of one task into [`Op`]s. It is a pure function of the setup, the
-//! task and the seed: no clock, no floats, no hash order. docs/scenario.md defines every workload
-//! to the page.
+//! A file of a workload has its keys with their defaults and docs, what it is after checking, its checks,
+//! and the operations it consists of. The list below names it; the loader, the schema, the plan and the
+//! worlds have it from there.
 //!
-//! * `plan`: what is known before the run: regions, stages of each phase (a build goes through them
-//!   once a unit), generators.
-//! * `cursor`: the generators, one enum.
-//! * `blocks`: kernel memory by order.
-//! * `objects`: kernel objects of a mix.
-//! * `names_and_pipes`: kernel objects that a task makes one by one.
-//! * `replay`: a page trace as operations.
-//! * `modulo`: remainders and the scattering permutation.
+//! * `program`: a task's phases one after another, as [`Op`](crate::op::Op)s.
+//! * `plan`: regions, stages and draws of a task; `cursor`: where it is within a stage.
+//! * `walk`: the orders in which pages are visited; `blocks`, `objects`, `making`: kernel memory that
+//!   several workloads take; `replay`: a page trace as operations; `modulo`: remainders and the
+//!   scattering permutation.
 
 mod blocks;
 mod cursor;
+mod making;
 mod modulo;
-mod names_and_pipes;
 mod objects;
-mod plan;
+pub(crate) mod plan;
+mod program;
 mod replay;
+mod walk;
 
-use crate::model::Setup;
-use crate::op::Op;
-use blocks::{Churn, Takes};
-use cursor::{Cursor, Discards, Draws, Hotspot, Laps, Pieces, Reads, Turns, Writes};
-use names_and_pipes::{Makes, Thing};
-use objects::Objects;
-use pagetide_trace::TraceError;
-use plan::{Plan, Stage, Walk, WalkOrder};
-use replay::Replayed;
-use std::sync::Arc;
-use thiserror::Error;
+use crate::load::check::phases::Phases;
+use crate::load::decode::{fill, named, Keyed};
+use crate::load::span::{At, Sink};
+use crate::load::tree::Entry;
+use crate::names::{names, Named};
+use plan::{Planner, Stage};
+use schemars::JsonSchema;
 
-pub use modulo::{SCATTER, SCATTER_ALTERNATE};
-pub use plan::{FILE_SIZE_MAX, REGION_PAGES_MAX};
+pub use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
+pub use making::is_kept;
+pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};
+pub use program::{Program, ProgramError};
+pub use walk::Order;
+pub use write_control::Write;
 
-/// Why a program cannot start or continue.
-#[derive(Debug, Error)]
-pub enum ProgramError {
-    /// The setup has fewer tasks.
-    #[error("there is no task number {0}")]
-    NoSuchTask(usize),
-    /// The workload contradicts itself or the setup. A setup that [`crate::load`] made has none.
-    #[error("task `{task}`, phase `{phase}`: {problem}")]
-    Workload {
-        /// The task.
-        task: String,
-        /// Its phase.
-        phase: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A trace cannot be read, or not to its end.
-    #[error("task `{task}`: {error}")]
-    Trace {
-        /// The task.
-        task: String,
-        /// What is wrong with the trace.
-        error: Box<TraceError>,
-    },
-}
+/// A workload, as its file describes it.
+pub(crate) trait Kind: Sized {
+    /// Its keys in a scenario.
+    type Keys: Keyed;
 
-/// The operations of one task, one at a time.
-///
-/// For every phase: [`Op::PhaseBegin`], an [`Op::Map`] for each region that no earlier phase
-/// mapped, what the workload does, [`Op::PhaseEnd`]. Regions stay until the task ends; those of a
-/// trace go when the pass through the trace ends.
-#[derive(Debug)]
-pub struct Program {
-    cursor: Cursor,
-    plan: Plan,
-    loops_left: u32,
-    phase: usize,
-    /// Number of the stage that comes next, once the phase has begun: `cursor` works on the one
-    /// before.
-    stage: Option<usize>,
-    /// Times that the phase has gone through all its stages.
-    round: u32,
-    regions_mapped: u32,
-    /// The trace that the stage replays.
-    trace: Option<Box<Replayed>>,
-    /// Objects of the unit under way, and whether the next operation is one of theirs.
-    beside: Option<Box<Objects>>,
-    turn: bool,
-}
+    /// From its keys. `None` after a mistake was reported; files are indices of templates.
+    fn check(keys: &Self::Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self>;
 
-/// Page of rank `index` in a region of `pages` pages: the permutation that scatters ranks over a
-/// region (docs/scenario.md).
-pub fn scatter(index: u64, pages: u64) -> u64 {
-    modulo::Scatter::new(pages).page(index)
-}
+    /// The stages of phase number `phase`.
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage>;
 
-impl Program {
-    /// Number of a mapped region, by its name in the scenario.
-    pub fn region_number(&self, name: &str) -> Option<u32> {
-        self.plan.regions.iter().find(|region| region.name == name).and_then(|region| region.number)
+    /// How often the phase goes through its stages.
+    fn rounds(&self) -> u32 {
+        1
     }
 
-    /// The program of task number `task` in a run with seed `seed`.
-    ///
-    /// # Errors
-    /// When there is no such task, or one of its workloads contradicts itself or the setup.
-    pub fn new(setup: &Setup, task: usize, seed: u64) -> Result<Self, ProgramError> {
-        let plan = Plan::new(setup, task, seed)?;
-        let loops_left = if plan.phases.is_empty() { 0 } else { plan.loops };
-        Ok(Self {
-            cursor: Cursor::Idle,
-            plan,
-            loops_left,
-            phase: 0,
-            stage: None,
-            round: 0,
-            regions_mapped: 0,
-            trace: None,
-            beside: None,
-            turn: false,
-        })
-    }
+    /// Every file that it uses, and whether it writes to it.
+    fn files(&mut self, _each: &mut dyn FnMut(&mut usize, bool)) {}
 
-    /// The next operation; `None` when the task has ended, and ever after.
-    ///
-    /// # Errors
-    /// When a trace cannot be read on. The program ends there.
-    #[inline]
-    pub fn next_op(&mut self) -> Result<Option<Op>, ProgramError> {
-        if let Some(beside) = &mut self.beside {
-            self.turn = !self.turn;
-            if self.turn {
-                if let Some(op) = beside.next_op_within() {
-                    return Ok(Some(op));
-                }
-            }
-        }
-        if let Some(op) = self.cursor.next_op() {
-            return Ok(Some(op));
-        }
-        self.next_op_slow()
-    }
-
-    /// Goes on with a trace, or moves on to the next stage, phase or loop.
-    #[inline(never)]
-    fn next_op_slow(&mut self) -> Result<Option<Op>, ProgramError> {
-        loop {
-            if let Some(op) = self.cursor.next_op() {
-                return Ok(Some(op));
-            }
-            if self.trace.is_some() {
-                if let Some(op) = self.next_op_of_trace()? {
-                    return Ok(Some(op));
-                }
-            }
-            if self.loops_left == 0 {
-                return Ok(None);
-            }
-            let phase = self.phase as u32;
-            let Some(stage) = self.stage else {
-                self.stage = Some(0);
-                return Ok(Some(Op::PhaseBegin { phase }));
-            };
-            self.keep_state(stage);
-            if stage == self.plan.phases[self.phase].list.len() {
-                self.round += 1;
-                if self.round < self.plan.phases[self.phase].rounds {
-                    self.stage = Some(0);
-                    continue;
-                }
-                self.stage = None;
-                self.round = 0;
-                self.phase += 1;
-                if self.phase == self.plan.phases.len() {
-                    self.phase = 0;
-                    self.loops_left -= 1;
-                }
-                return Ok(Some(Op::PhaseEnd { phase }));
-            }
-            self.stage = Some(stage + 1);
-            if let Some(op) = self.enter(stage)? {
-                return Ok(Some(op));
-            }
-        }
-    }
-
-    /// Begins a stage: sets the cursor, or gives the only operation there is.
-    fn enter(&mut self, stage: usize) -> Result<Option<Op>, ProgramError> {
-        let Self { plan, cursor, round, .. } = self;
-        let regions = &mut plan.regions;
-        let number = |region: &plan::Region| region.number.unwrap_or_default();
-        match &plan.phases[self.phase].list[stage] {
-            Stage::Once(op) => return Ok(Some(*op)),
-            Stage::Map(index) => {
-                let region = &mut regions[*index];
-                if region.number.is_some() {
-                    return Ok(None);
-                }
-                region.number = Some(self.regions_mapped);
-                self.regions_mapped += 1;
-                return Ok(Some(Op::Map {
-                    region: number(region),
-                    backing: region.backing,
-                    pages: region.pages,
-                    advice: region.advice,
-                    executable: false,
-                }));
-            }
-            Stage::Unmap(index) => {
-                let unmapped = regions[*index].number.take();
-                return Ok(unmapped.map(|region| Op::Unmap { region }));
-            }
-            Stage::Interleave { anon, file, pages } => {
-                let (anon, file) = (number(&regions[*anon]), number(&regions[*file]));
-                *cursor = Cursor::Interleave(Turns { anon, file, turn: 0, turns: 2 * *pages });
-            }
-            Stage::Discard { region, first, every } => {
-                let (end, region) = (regions[*region].pages, number(&regions[*region]));
-                let (next, every) = (*first, (*every).max(1));
-                *cursor = Cursor::Discard(Discards { region, next, end, every });
-            }
-            Stage::Take(take) => *cursor = Cursor::Take(Takes::new(*take)),
-            Stage::Churn(memory) => *cursor = Cursor::Churn(Churn::new(*memory, plan.blocks)),
-            Stage::Objects(units) => {
-                if let Some(state) = plan.objects.take() {
-                    *cursor = Cursor::Objects(Box::new(Objects::new(units, state)));
-                }
-            }
-            Stage::Beside(units) => {
-                self.beside = plan.objects.take().map(|state| Box::new(Objects::new(units, state)));
-            }
-            Stage::EndBeside => {
-                if let Some(objects) = self.beside.take() {
-                    *cursor = Cursor::Objects(objects);
-                }
-            }
-            Stage::Free(end) => *cursor = Cursor::Free(0..*end),
-            Stage::Make(making) => {
-                // Counted at once: a stage is entered once, and always to its end.
-                let next = match making.thing {
-                    Thing::File | Thing::Missing => &mut plan.names,
-                    Thing::Pipe => &mut plan.pipes,
-                };
-                *cursor = Cursor::Make(Makes::new(*making, *next));
-                *next = next.wrapping_add(making.make);
-            }
-            Stage::Walk(walk) => {
-                let region = &regions[walk.region];
-                *cursor = walk_cursor(walk, number(region), region.prng);
-            }
-            Stage::Accesses(accesses) => {
-                let lcg = plan.generators[accesses.generator].lcg;
-                let hotspot = Hotspot::new(accesses, lcg, |index| number(&regions[index]));
-                *cursor = Cursor::WorkingSet(hotspot);
-            }
-            Stage::FileWrite { file, bytes, block } => {
-                let position = plan.positions.iter().find(|(known, _)| known == file);
-                let offset = position.map_or(0, |(_, offset)| *offset);
-                let (file, left, block) = (*file, *bytes, *block);
-                *cursor = Cursor::FileWrite(Writes { file, offset, left, block });
-            }
-            Stage::FileRead { file, size, bytes, block } => {
-                let (file, size, left, block) = (*file, *size, *bytes, *block);
-                let offset = part_offset(*round, left, size);
-                *cursor = Cursor::FileRead(Reads { file, size, offset, left, block });
-            }
-            Stage::Headers { file, size, bytes, zipf } => {
-                let (file, size, left, prng) = (*file, *size, *bytes, plan.headers);
-                *cursor = Cursor::Pieces(Pieces::new(file, size, left, prng), Arc::clone(zipf));
-            }
-            Stage::Trace { path, passes } => {
-                let (first, page_size) = (self.regions_mapped, plan.page_size);
-                match Replayed::open(path, *passes, first, page_size) {
-                    Ok(replayed) => self.trace = Some(Box::new(replayed)),
-                    Err(error) => return Err(self.fail(error)),
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    fn next_op_of_trace(&mut self) -> Result<Option<Op>, ProgramError> {
-        let Some(trace) = &mut self.trace else { return Ok(None) };
-        match trace.next_op() {
-            Ok(Some(op)) => Ok(Some(op)),
-            Ok(None) => {
-                self.regions_mapped = trace.next_region();
-                self.trace = None;
-                Ok(None)
-            }
-            Err(error) => Err(self.fail(error)),
-        }
-    }
-
-    /// Ends the program for good.
-    fn fail(&mut self, error: TraceError) -> ProgramError {
-        self.trace = None;
-        self.loops_left = 0;
-        ProgramError::Trace { task: self.plan.task.clone(), error: Box::new(error) }
-    }
-
-    /// Takes what outlives a stage from the cursor that has just ended: the state of generators
-    /// and the position in a file. `stage` is the stage after it.
-    fn keep_state(&mut self, stage: usize) {
-        let cursor = std::mem::replace(&mut self.cursor, Cursor::Idle);
-        let Some(stage) = stage.checked_sub(1) else { return };
-        match (cursor, &self.plan.phases[self.phase].list[stage]) {
-            (Cursor::Random(draws) | Cursor::Zipf(draws, ..), Stage::Walk(walk)) => {
-                self.plan.regions[walk.region].prng = draws.prng;
-            }
-            (Cursor::WorkingSet(hotspot), Stage::Accesses(accesses)) => {
-                self.plan.generators[accesses.generator].lcg = hotspot.lcg;
-            }
-            (Cursor::Pieces(pieces, _), Stage::Headers { .. }) => {
-                self.plan.headers = pieces.prng;
-            }
-            (Cursor::Objects(objects), Stage::Objects(_) | Stage::EndBeside) => {
-                self.plan.objects = Some(objects.into_state());
-            }
-            (Cursor::Churn(churn), Stage::Churn(_)) => self.plan.blocks = churn.prng,
-            (Cursor::FileWrite(writes), Stage::FileWrite { file, .. }) => {
-                for (known, offset) in &mut self.plan.positions {
-                    if known == file {
-                        *offset = writes.offset;
-                    }
-                }
-            }
-            _ => {}
-        }
+    /// The key that would end it, if it goes on until it is stopped.
+    fn missing_end(&self) -> Option<&'static str> {
+        None
     }
 }
 
-/// Where the part of a file begins that round `round` reads: each reads `bytes` bytes, from the
-/// file's front, round its end.
-fn part_offset(round: u32, bytes: u64, size: u64) -> u64 {
-    let read = u128::from(round) * u128::from(bytes);
-    (read % u128::from(size.max(1))) as u64
+/// What the files of workloads need.
+mod prelude {
+    pub(super) use super::cursor::Generator;
+    pub(super) use super::plan::{Planner, Stage, State};
+    pub(super) use super::Kind;
+    pub(super) use crate::load::check::phases::Phases;
+    pub(super) use crate::load::decode::{table, Int, Name, Size, Time};
+    pub(super) use crate::load::span::{clip, At, Problem, Sink};
+    pub(super) use crate::op::{Advice, BlockRequest, Op};
 }
 
-fn walk_cursor(walk: &Walk, region: u32, prng: crate::prng::SplitMix64) -> Cursor {
-    let (write, pages) = (walk.write, walk.pages);
-    let laps = Laps { region, write, index: 0, pages, passes_left: walk.passes };
-    let left = pages * u64::from(walk.passes);
-    let draws = Draws { region, write, pages, left, prng };
-    match &walk.order {
-        WalkOrder::Sequential => Cursor::Sequential(laps),
-        WalkOrder::Scattered(scatter) => Cursor::Scattered(laps, *scatter),
-        WalkOrder::Random => Cursor::Random(draws),
-        WalkOrder::Zipf(zipf, scatter) => Cursor::Zipf(draws, zipf.clone(), *scatter),
+macro_rules! workloads {
+    ($( $(#[doc = $doc:literal])+ $kind:ident = $name:literal in $file:ident, )+) => {
+        $( mod $file; pub use $file::$kind; )+
+
+        /// What a phase does. Each is defined to the page in docs/scenario.md, so that another program
+        /// can repeat it.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Workload {
+            $( $(#[doc = $doc])+ $kind($kind), )+
+        }
+
+        names! {
+            /// What a phase does.
+            "workload" WorkloadKind {
+                $( $(#[doc = $doc])+ $kind = $name, )+
+            }
+        }
+
+        named!(WorkloadKind);
+
+        /// What a phase does, by the key `workload`.
+        #[derive(Clone, Debug, JsonSchema)]
+        #[schemars(tag = "workload", rename_all = "kebab-case")]
+        pub(crate) enum Keys {
+            $( $(#[doc = $doc])+ $kind(Box<<$kind as Kind>::Keys>), )+
+        }
+
+        impl WorkloadKind {
+            /// The keys that it takes.
+            pub(crate) fn keys(self) -> &'static [&'static str] {
+                match self { $( Self::$kind => <$kind as Kind>::Keys::KEYS, )+ }
+            }
+
+            /// Whether one of the workloads takes a key.
+            fn is_key(key: &str) -> bool {
+                Self::ALL.iter().any(|kind| kind.keys().contains(&key))
+            }
+        }
+
+        impl Keys {
+            /// Reads the keys of a workload. `outer`: those of the table around it, for hints.
+            pub(crate) fn decode(
+                kind: At<WorkloadKind>,
+                entries: &[&Entry],
+                outer: &'static [&'static str],
+                sink: &mut Sink,
+            ) -> Keys {
+                let (of, at) = (kind.value.name(), kind.span);
+                match kind.value {
+                    $( WorkloadKind::$kind => {
+                        let keys = fill(at, of, entries, outer, WorkloadKind::is_key, sink);
+                        Keys::$kind(Box::new(keys))
+                    } )+
+                }
+            }
+
+            /// Its workload; `None` after a mistake was reported.
+            pub(crate) fn check(
+                &self,
+                phases: &mut Phases<'_, '_>,
+                sink: &mut Sink,
+            ) -> Option<Workload> {
+                match self {
+                    $( Keys::$kind(keys) => $kind::check(keys, phases, sink).map(Workload::$kind), )+
+                }
+            }
+        }
+
+        impl Workload {
+            /// Which it is.
+            pub fn kind(&self) -> WorkloadKind {
+                match self { $( Workload::$kind(_) => WorkloadKind::$kind, )+ }
+            }
+
+            fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+                match self { $( Workload::$kind(of) => of.stages(phase, planner), )+ }
+            }
+
+            fn rounds(&self) -> u32 {
+                match self { $( Workload::$kind(of) => of.rounds(), )+ }
+            }
+
+            /// Calls `each` with every file that it uses, and whether it writes to it.
+            pub(crate) fn visit_files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
+                match self { $( Workload::$kind(of) => of.files(each), )+ }
+            }
+
+            /// The key that would end it, if it goes on until it is stopped.
+            pub(crate) fn missing_end(&self) -> Option<&'static str> {
+                match self { $( Workload::$kind(of) => of.missing_end(), )+ }
+            }
+        }
+    };
+}
+
+workloads! {
+    /// Appends to a file with write() calls, as dd does.
+    FileWrite = "file-write" in file_write,
+    /// Reads a file with read() calls from its start, round its end.
+    FileRead = "file-read" in file_read,
+    /// Maps a file and reads one byte of each page.
+    MappedRead = "mapped-read" in mapped_read,
+    /// Writes or reads each page of an anonymous region.
+    Touch = "touch" in touch,
+    /// Anonymous pages and pages of a file by turns, so that they alternate in memory.
+    Interleave = "interleave" in interleave,
+    /// Gives back pages of an anonymous region with madvise(MADV_DONTNEED).
+    Discard = "discard" in discard,
+    /// Tries to allocate blocks of kernel memory of one order.
+    HighOrder = "high-order" in high_order,
+    /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
+    KernelMemory = "kernel-memory" in kernel_memory,
+    /// Allocates and frees kernel objects as recorded work did.
+    KernelObjects = "kernel-objects" in kernel_objects,
+    /// Makes files and removes most of them again, or looks for names that do not exist.
+    Names = "names" in make_names,
+    /// Opens pipes and closes most of them again.
+    Pipes = "pipes" in open_pipes,
+    /// Hot and cold accesses over anonymous and/or file memory.
+    WorkingSet = "working-set" in working_set,
+    /// Replays a page trace.
+    Trace = "trace" in trace,
+    /// Compiles files, one after another, as make does.
+    Build = "build" in build,
+    /// Writes a text to a control file, as echo does.
+    WriteControl = "write-control" in write_control,
+    /// Makes a group that is not there, as mkdir does.
+    CreateGroup = "create-group" in create_group,
+    /// Removes a group, as rmdir does.
+    RemoveGroup = "remove-group" in remove_group,
+    /// Moves the task into a group.
+    JoinGroup = "join-group" in join_group,
+    /// Uses the CPU.
+    Compute = "compute" in compute,
+    /// Sleeps.
+    Sleep = "sleep" in sleep,
+}
+
+impl Workload {
+    /// The files that it uses, as indices into [`Setup::files`](crate::model::Setup::files), and whether
+    /// it writes to them.
+    pub fn files(&self) -> Vec<(usize, bool)> {
+        let mut files = Vec::new();
+        self.clone().visit_files(&mut |file, writes| files.push((*file, writes)));
+        files
     }
 }
 

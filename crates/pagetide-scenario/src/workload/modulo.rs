@@ -68,6 +68,12 @@ impl Scatter {
     }
 }
 
+/// Page of rank `index` in a region of `pages` pages: the permutation that scatters ranks over a
+/// region (docs/scenario.md).
+pub fn scatter(index: u64, pages: u64) -> u64 {
+    Scatter::new(pages).page(index)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,9 @@
 //!
 //! Invariant: a slot is in one place: free, waiting for its age, waiting for the unit's end, or kept.
 
-use crate::model::{KernelCache, KernelObjects, Setup};
-use crate::object_mix::{Lifetimes, ObjectMix, ObjectRow, SHARES, WITHIN};
+use super::cursor::{Cursor, Generator};
+use super::plan::{Planner, Stage, State};
+use crate::object_mix::{KernelCache, Lifetimes, ObjectRow, SHARES, WITHIN};
 use crate::op::Op;
 use crate::prng::SplitMix64;
 use std::cmp::Reverse;
@@ -20,7 +21,7 @@ const KEPT_MAX: u32 = 1 << 24;
 
 /// What units are made of.
 #[derive(Debug)]
-pub(super) struct Units {
+pub(crate) struct Units {
     rows: Arc<[Row]>,
     units: u32,
     interval_ns: u64,
@@ -38,39 +39,35 @@ struct Row {
     is_shrinkable: bool,
 }
 
-/// The stages of a phase: the beginning, and the units.
-pub(super) fn units(setup: &Setup, objects: &KernelObjects) -> Result<Vec<Units>, String> {
-    let KernelObjects { mix, units, interval_ns, compute_ns, start } = objects;
-    let compute_ns = *compute_ns;
-    let mut list = Vec::with_capacity(2);
-    if *start {
-        let rows = rows(setup, &mix.start_rows)?;
-        list.push(Units { rows, units: 1, interval_ns: 0, compute_ns });
-    }
-    let rows = rows(setup, &mix.rows)?;
-    list.push(Units { rows, units: *units, interval_ns: *interval_ns, compute_ns });
-    Ok(list)
-}
-
-/// One unit of a mix.
-pub(super) fn one_unit(setup: &Setup, mix: &ObjectMix) -> Result<Units, String> {
-    Ok(Units { rows: rows(setup, &mix.rows)?, units: 1, interval_ns: 0, compute_ns: 0 })
-}
-
-fn rows(setup: &Setup, rows: &[ObjectRow]) -> Result<Arc<[Row]>, String> {
-    rows.iter()
-        .map(|row| {
-            let cache = setup.caches.iter().position(|cache| *cache == row.cache);
-            let cache = cache.ok_or_else(|| format!("there is no cache `{}`", row.cache.name))?;
-            Ok(Row {
-                cache: cache as u32,
+impl Units {
+    /// Units of these rows, whose caches are all among the setup's.
+    pub(super) fn new(
+        planner: &Planner<'_>,
+        rows: &[ObjectRow],
+        units: u32,
+        interval_ns: u64,
+        compute_ns: u64,
+    ) -> Units {
+        let row = |row: &ObjectRow| {
+            let cache = planner.caches.iter().position(|cache| *cache == row.cache);
+            Row {
+                cache: cache.expect("a mix has its caches in the setup") as u32,
                 account: row.account,
                 allocs_thousandths: row.allocs_thousandths,
                 lifetimes: row.lifetimes,
                 is_shrinkable: is_shrinkable(&row.cache),
-            })
-        })
-        .collect()
+            }
+        };
+        Units { rows: rows.iter().map(row).collect(), units, interval_ns, compute_ns }
+    }
+}
+
+/// The units as a stage.
+pub(super) fn stage(units: Units) -> Stage {
+    Stage::run(move |state, _| match state.objects.take() {
+        Some(objects) => Box::new(Objects::new(&units, objects)).into(),
+        None => Cursor::Idle,
+    })
 }
 
 /// Dentries and inodes, which have lists and shrinkers of their own. What hangs on them goes with them.
@@ -80,7 +77,7 @@ fn is_shrinkable(cache: &KernelCache) -> bool {
 
 /// What outlives a phase: the task's slots and its draws.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct UnitsState {
     prng: SplitMix64,
     free: Vec<u32>,
     /// Slots that were ever used.
@@ -88,7 +85,7 @@ pub(super) struct State {
     nr_kept: u32,
 }
 
-impl State {
+impl UnitsState {
     pub(super) fn new(prng: SplitMix64) -> Self {
         Self { prng, free: Vec::new(), nr_slots: 0, nr_kept: 0 }
     }
@@ -132,7 +129,7 @@ struct Progress {
 /// Units of one mix.
 #[derive(Debug)]
 pub(super) struct Objects {
-    state: State,
+    state: UnitsState,
     rows: Vec<Progress>,
     units_left: u32,
     interval_ns: u64,
@@ -153,7 +150,7 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    pub(super) fn new(units: &Units, mut state: State) -> Self {
+    pub(super) fn new(units: &Units, mut state: UnitsState) -> Self {
         // Rows that allocate less than once a unit begin at different points.
         let progress = |row: &Row| Progress { row: *row, carry: state.prng.below(1000), left: 0 };
         let rows = units.rows.iter().map(progress).collect();
@@ -173,56 +170,12 @@ impl Objects {
         }
     }
 
-    pub(super) fn into_state(self) -> State {
-        self.state
-    }
-
     /// The next operation, but for those that end a unit.
     pub(super) fn next_op_within(&mut self) -> Option<Op> {
         match self.step {
             Step::Within if self.left == 0 => None,
             Step::Ending => None,
             Step::Between | Step::Within => self.next_op(),
-        }
-    }
-
-    pub(super) fn next_op(&mut self) -> Option<Op> {
-        loop {
-            match self.step {
-                Step::Between => {
-                    self.units_left = self.units_left.checked_sub(1)?;
-                    self.begin();
-                    if self.interval_ns > 0 {
-                        return Some(Op::Pace { ns: self.interval_ns });
-                    }
-                }
-                Step::Within => {
-                    if let Some(&Reverse((due, slot))) = self.due.peek() {
-                        if due <= self.count {
-                            self.due.pop();
-                            return Some(self.free(slot));
-                        }
-                    }
-                    if let Some(ns) = self.compute() {
-                        return Some(Op::Compute { ns });
-                    }
-                    if self.left > 0 {
-                        return Some(self.alloc());
-                    }
-                    self.step = Step::Ending;
-                }
-                Step::Ending => {
-                    if let Some(Reverse((_, slot))) = self.due.pop() {
-                        return Some(self.free(slot));
-                    }
-                    if let Some(&(slot, is_cached)) = self.at_end.get(self.ended) {
-                        self.ended += 1;
-                        let free = self.free(slot);
-                        return Some(if is_cached { Op::CacheObject { slot } } else { free });
-                    }
-                    self.step = Step::Between;
-                }
-            }
         }
     }
 
@@ -275,6 +228,52 @@ impl Objects {
             Fate::Unit | Fate::Cached | Fate::Kept => self.at_end.push((slot, false)),
         }
         Op::AllocObject { slot, cache: row.cache, account: row.account }
+    }
+}
+
+impl Generator for Objects {
+    fn next_op(&mut self) -> Option<Op> {
+        loop {
+            match self.step {
+                Step::Between => {
+                    self.units_left = self.units_left.checked_sub(1)?;
+                    self.begin();
+                    if self.interval_ns > 0 {
+                        return Some(Op::Pace { ns: self.interval_ns });
+                    }
+                }
+                Step::Within => {
+                    if let Some(&Reverse((due, slot))) = self.due.peek() {
+                        if due <= self.count {
+                            self.due.pop();
+                            return Some(self.free(slot));
+                        }
+                    }
+                    if let Some(ns) = self.compute() {
+                        return Some(Op::Compute { ns });
+                    }
+                    if self.left > 0 {
+                        return Some(self.alloc());
+                    }
+                    self.step = Step::Ending;
+                }
+                Step::Ending => {
+                    if let Some(Reverse((_, slot))) = self.due.pop() {
+                        return Some(self.free(slot));
+                    }
+                    if let Some(&(slot, is_cached)) = self.at_end.get(self.ended) {
+                        self.ended += 1;
+                        let free = self.free(slot);
+                        return Some(if is_cached { Op::CacheObject { slot } } else { free });
+                    }
+                    self.step = Step::Between;
+                }
+            }
+        }
+    }
+
+    fn end(self: Box<Self>, state: &mut State) {
+        state.objects = Some(self.state);
     }
 }
 

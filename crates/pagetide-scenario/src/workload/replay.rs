@@ -1,9 +1,9 @@
 //! A page trace within a task: its steps as the task's operations. Its regions are numbered after those
 //! that the task has already, and go when the trace ends, as those of a program that exits.
 
+use crate::op::Advice;
 use crate::op::{Backing, Op};
 use pagetide_core::page_size::PageSize;
-use pagetide_core::process::page_table::Advice;
 use pagetide_trace::format::PAGE_SIZE;
 use pagetide_trace::{RegionKind, Replay, Step, TraceError};
 use std::path::Path;

@@ -14,8 +14,9 @@ use pagetide_core::memcg::ROOT;
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
-use pagetide_scenario::model::{self, Workload, Write};
+use pagetide_scenario::model::{self, Write};
 use pagetide_scenario::op::Op;
+use pagetide_scenario::workload::{CreateGroup, JoinGroup, RemoveGroup, Workload, WriteControl};
 
 /// With more groups than this, phases do not report each of them.
 const REPORTED_GROUPS_MAX: usize = 16;
@@ -35,7 +36,7 @@ impl World {
         let mm = self.tasks[id].mm;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
         match workload {
-            Workload::WriteControl { write: Write::Machine(write) } => {
+            Workload::WriteControl(WriteControl { write: Write::Machine(write) }) => {
                 // Its writer does the work, and is back when it is done.
                 if matches!(write, ControlWrite::Sysctl(Sysctl::CompactMemory, _)) {
                     self.begin_call(id, Call::compact_memory(mm, node), op, *elapsed);
@@ -48,7 +49,7 @@ impl World {
                     }
                 }
             }
-            Workload::WriteControl { write: Write::Group(group, write) } => {
+            Workload::WriteControl(WriteControl { write: Write::Group(group, write) }) => {
                 let Some(memcg) = self.groups[group] else {
                     self.note_refusal(id, phase, Errno::Enoent);
                     return None;
@@ -69,13 +70,13 @@ impl World {
                     }
                 }
             }
-            Workload::CreateGroup { group } => {
+            Workload::CreateGroup(CreateGroup { group }) => {
                 if let Err(error) = self.create_group(group) {
                     let (task, group) = (&self.tasks[id].name, &self.setup.groups[group].name);
                     self.note(format!("task `{task}`: making group `{group}`: {error}"));
                 }
             }
-            Workload::RemoveGroup { group } => {
+            Workload::RemoveGroup(RemoveGroup { group }) => {
                 let removed = self.groups[group].ok_or(Errno::Enoent);
                 let counts = removed.ok().map(|memcg| counts_of(&self.machine, group, memcg));
                 let removed = removed.and_then(|memcg| {
@@ -91,7 +92,7 @@ impl World {
                     Err(errno) => self.note_refusal(id, phase, errno),
                 }
             }
-            Workload::JoinGroup { group } => {
+            Workload::JoinGroup(JoinGroup { group }) => {
                 let memcg = group.map_or(Some(ROOT), |group| self.groups[group]);
                 let memcg = memcg.ok_or(Errno::Enoent);
                 let moved = memcg.and_then(|memcg| {
@@ -132,12 +133,16 @@ impl World {
         let phase = &task.phases[phase as usize];
         let group = |group: usize| &self.setup.groups[group].name;
         let what = match &phase.workload {
-            Workload::WriteControl { write: Write::Group(at, write) } => {
+            Workload::WriteControl(WriteControl { write: Write::Group(at, write) }) => {
                 let name = write.control.name();
                 format!("writing `{write}` to {name} of group `{}`", group(*at))
             }
-            Workload::RemoveGroup { group: at } => format!("removing group `{}`", group(*at)),
-            Workload::JoinGroup { group: Some(at) } => format!("joining group `{}`", group(*at)),
+            Workload::RemoveGroup(RemoveGroup { group: at }) => {
+                format!("removing group `{}`", group(*at))
+            }
+            Workload::JoinGroup(JoinGroup { group: Some(at) }) => {
+                format!("joining group `{}`", group(*at))
+            }
             _ => format!("phase `{}`", phase.name),
         };
         self.note(format!("task `{}`: {what} was refused with {errno}", task.name));

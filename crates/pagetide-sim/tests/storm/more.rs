@@ -5,8 +5,9 @@ use crate::weather::{Draw, PAGE};
 use pagetide_core::config::{Policy, PolicyChoice, Sysctl, Value};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{
-    BlockRequest, CacheTuning, Group, HighOrder, KernelCache, KernelMemory, KernelObjects,
-    PageSize, Phase, Setup, Start, Task, Workload, Write,
+    BlockRequest, CacheTuning, CreateGroup, Discard, Group, HighOrder, Interleave, JoinGroup,
+    KernelCache, KernelMemory, KernelObjects, PageSize, Phase, RemoveGroup, Setup, Start, Task,
+    Workload, Write, WriteControl,
 };
 use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::prng::SplitMix64;
@@ -25,7 +26,7 @@ pub fn sysctl(name: &str, text: &str) -> ControlWrite {
 /// A phase's write to a control file of a group or the machine.
 pub fn write_control(group: Option<usize>, name: &str, text: &str) -> Workload {
     let write = Write::read(group, name, text, PageSize::Kib4).unwrap();
-    Workload::WriteControl { write }
+    Workload::WriteControl(WriteControl { write })
 }
 
 /// Half of the storms compact and have huge pages, in all ways there are.
@@ -120,14 +121,17 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
         for number in 0..draw.below(4) {
             let group = draw.below(nr as u64) as usize;
             let workload = match draw.below(6) {
-                0 => Workload::CreateGroup { group },
-                1 => Workload::RemoveGroup { group },
-                2 => Workload::JoinGroup { group: (!draw.one_in(3)).then_some(group) },
+                0 => Workload::CreateGroup(CreateGroup { group }),
+                1 => Workload::RemoveGroup(RemoveGroup { group }),
+                2 => Workload::JoinGroup(JoinGroup { group: (!draw.one_in(3)).then_some(group) }),
                 3 => {
                     let text = draw.of(&["64K", "1M", "2M swappiness=0", "1G"]);
                     write_control(Some(group), "memory.reclaim", text)
                 }
-                _ => Workload::WriteControl { write: Write::Group(group, write(&mut draw)) },
+                _ => {
+                    let write = Write::Group(group, write(&mut draw));
+                    Workload::WriteControl(WriteControl { write })
+                }
             };
             let at = draw.below(task.phases.len() as u64 + 1) as usize;
             task.phases.insert(at, Phase { name: format!("groups{number}"), workload });
@@ -172,12 +176,16 @@ pub fn add_blocks(setup: &mut Setup, seed: u64) {
                     request: request(&mut draw),
                 })],
                 _ => vec![
-                    Workload::Interleave {
+                    Workload::Interleave(Interleave {
                         region: region.clone(),
                         pages: 1 + draw.below(pages[file].min(1000)),
                         file,
-                    },
-                    Workload::Discard { region, first: draw.below(3), every: 1 + draw.below(3) },
+                    }),
+                    Workload::Discard(Discard {
+                        region,
+                        first: draw.below(3),
+                        every: 1 + draw.below(3),
+                    }),
                 ],
             };
             let at = draw.below(task.phases.len() as u64 + 1) as usize;

@@ -4,8 +4,8 @@ use crate::more;
 use pagetide_core::config::KswapdPolicy;
 use pagetide_core::control::ControlWrite;
 use pagetide_scenario::model::{
-    Advice, Disk, DiskFaults, File, Machine, Node, Order, PageSize, Phase, Setup, Start, Swap,
-    Task, WorkingSet, Workload,
+    Advice, Compute, Disk, DiskFaults, File, FileRead, FileWrite, Machine, MappedRead, Node, Order,
+    PageSize, Phase, Setup, Sleep, Start, Swap, Task, Touch, WorkingSet, Workload,
 };
 use pagetide_scenario::names::{DiskModel, Named};
 use pagetide_scenario::policies::Policies;
@@ -142,24 +142,24 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
     let advice = draw.of(&[Advice::Normal, Advice::Random, Advice::Sequential]);
     let block = draw.of(&[100, 512, 4096, 65536, 300_000]);
     match draw.below(9) {
-        0 => Workload::FileWrite { file, bytes: Some(draw.below(block * 100)), block },
-        1 => Workload::FileRead { file, bytes: draw.below(block * 100), block },
-        2 => Workload::MappedRead {
+        0 => Workload::FileWrite(FileWrite { file, bytes: Some(draw.below(block * 100)), block }),
+        1 => Workload::FileRead(FileRead { file, bytes: draw.below(block * 100), block }),
+        2 => Workload::MappedRead(MappedRead {
             file,
             pages: mapped,
             order: order(draw),
             advice,
             passes: 1 + draw.below(2) as u32,
             region: format!("map{number}"),
-        },
-        3..=5 => Workload::Touch {
+        }),
+        3..=5 => Workload::Touch(Touch {
             region: format!("heap{number}"),
             pages,
             passes: 1 + draw.below(2) as u32,
             write: !draw.one_in(4),
             order: order(draw),
             advice: Advice::Normal,
-        },
+        }),
         6 => Workload::WorkingSet(WorkingSet {
             anon: Some((format!("set{number}"), pages)),
             file: draw.one_in(2).then(|| (file, format!("setmap{number}"), mapped, advice)),
@@ -171,8 +171,8 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
             write_percent: draw.of(&[0, 50, 100]),
             generator_seed: None,
         }),
-        7 => Workload::Compute { ns: draw.below(50_000_000) },
-        _ => Workload::Sleep { ns: draw.below(300_000_000) },
+        7 => Workload::Compute(Compute { ns: draw.below(50_000_000) }),
+        _ => Workload::Sleep(Sleep { ns: draw.below(300_000_000) }),
     }
 }
 
@@ -245,14 +245,14 @@ fn setup_without_groups(seed: u64) -> Setup {
 
 /// A machine with memory to spare, one task and one megabyte: nothing happens.
 pub fn calm() -> Setup {
-    let heap = Workload::Touch {
+    let heap = Workload::Touch(Touch {
         region: "heap".into(),
         pages: MIB / PAGE,
         passes: 1,
         write: true,
         order: Order::Sequential,
         advice: Advice::Normal,
-    };
+    });
     let task = Task {
         name: "task".into(),
         group: None,

@@ -1,12 +1,13 @@
 //! `[[machine.cache]]`, and the caches that writes to `slab.CACHE.FILE` name: they are the kernel's own, or of
 //! the mixes of the scenario.
 
-use super::names::{need, Names};
+use super::names::Names;
 use super::objects::Mixes;
 use crate::load::raw;
 use crate::load::span::{clip, Sink, Span};
 use crate::model::CacheTuning;
 use crate::names::kernel_caches;
+use crate::workload::Keys;
 use pagetide_core::control::cache_and_file;
 
 /// Names of caches that a machine may have.
@@ -44,9 +45,7 @@ pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<
     let mut names = Names::new("cache");
     let mut tuned = Vec::new();
     for cache in list.unwrap_or_default() {
-        let place = (cache.at, cache.bad.as_slice());
-        let name = need(&cache.name, "name", place, "the cache", "\"dentry\"", sink);
-        let Some(name) = name else { continue };
+        let Some(name) = cache.name(sink) else { continue };
         names.insert(&name.value, name.span, tuned.len(), sink);
         known.check(&name.value, name.span, sink);
         let tuning = CacheTuning {
@@ -66,11 +65,8 @@ pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<
     for write in writes {
         check_write(&write.name.value, write.name.span, &known, sink);
     }
-    let tasks = raw.task.as_deref().unwrap_or_default();
-    let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
-    let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
-    for workload in phases.filter_map(|phase| phase.workload.as_ref()).chain(inline) {
-        if let raw::Workload::WriteControl(keys) = workload {
+    for workload in raw.workloads() {
+        if let Keys::WriteControl(keys) = workload {
             let Some(control) = &keys.control else { continue };
             check_write(&control.value.0, control.span, &known, sink);
         }

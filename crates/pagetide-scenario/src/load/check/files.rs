@@ -1,17 +1,17 @@
 //! Files: those that all tasks share, and private ones, made for each task that names them.
 
-use super::names::{need, Names};
-use crate::load::raw;
+use super::names::Names;
+use crate::load::raw::File as RawFile;
 use crate::load::span::{At, Sink, Span};
 use crate::load::units::show_size;
 use crate::model::File;
-use crate::workload::FILE_SIZE_MAX;
+use crate::op::FILE_SIZE_MAX;
 use std::collections::BTreeMap;
 
 /// The files of a scenario, by the index of their `[[file]]`.
 #[derive(Debug)]
-pub(super) struct Files<'a> {
-    pub(super) names: Names<'a>,
+pub(crate) struct Files<'a> {
+    pub(crate) names: Names<'a>,
     templates: Vec<Template>,
     /// What the setup gets.
     pub(super) list: Vec<File>,
@@ -27,17 +27,21 @@ struct Template {
 }
 
 /// Checks the files.
-pub(super) fn check<'a>(raw: &'a raw::Scenario, disks: &Names<'_>, sink: &mut Sink) -> Files<'a> {
+pub(super) fn check<'a>(
+    list: &'a [RawFile],
+    is_incomplete: bool,
+    disks: &Names<'_>,
+    sink: &mut Sink,
+) -> Files<'a> {
     let mut files = Files {
         names: Names::new("file"),
         templates: Vec::new(),
         list: Vec::new(),
         private: BTreeMap::new(),
     };
-    files.names.is_incomplete = raw.bad.contains(&"file");
-    for file in raw.file.as_deref().unwrap_or_default() {
-        let place = (file.at, file.bad.as_slice());
-        let name = need(&file.name, "name", place, "the file", "\"data\"", sink);
+    files.names.is_incomplete = is_incomplete;
+    for file in list {
+        let name = file.name(sink);
         let disk = file.disk.as_ref().and_then(|disk| disks.find(disk, sink)).unwrap_or(0);
         let size = file.size.as_ref().map_or(0, |size| check_size(size, sink));
         let Some(name) = name else {
@@ -45,10 +49,8 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, disks: &Names<'_>, sink: &mut Si
             continue;
         };
         files.names.insert(&name.value.0, name.span, files.templates.len(), sink);
-        let sparse = file.sparse.as_ref().is_some_and(|sparse| sparse.value);
-        let is_private = file.private.as_ref().is_some_and(|private| private.value);
-        let checked = File { name: name.value.0.clone(), size, sparse, disk };
-        let shared = (!is_private).then_some(files.list.len());
+        let checked = File { name: name.value.0.clone(), size, sparse: file.sparse(), disk };
+        let shared = (!file.private()).then_some(files.list.len());
         if shared.is_some() {
             files.list.push(checked.clone());
         }
@@ -73,7 +75,7 @@ impl Files<'_> {
     }
 
     /// Where the file was named.
-    pub(super) fn span(&self, template: usize) -> Option<Span> {
+    pub(crate) fn span(&self, template: usize) -> Option<Span> {
         let template = self.templates.get(template)?;
         self.names.span(&template.file.name)
     }

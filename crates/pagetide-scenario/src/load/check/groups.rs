@@ -4,10 +4,10 @@
 use super::knobs::{check_mark, find_machine_file, group_write, group_writes, machine_write};
 use super::names::{need, Names};
 use crate::load::decode::Name;
-use crate::load::raw;
+use crate::load::raw::Group as RawGroup;
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::show_size;
-use crate::model::{Group, Workload, Write};
+use crate::model::{Group, Write};
 use crate::policies::Policies;
 use pagetide_core::control::GroupControl;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ const DEPTH_MAX: u32 = 128;
 
 /// The groups of a scenario, by their index in the setup: parents before children.
 #[derive(Debug)]
-pub(super) struct Groups<'a> {
-    pub(super) names: Names<'a>,
+pub(crate) struct Groups<'a> {
+    pub(crate) names: Names<'a>,
     /// What the setup gets.
     pub(super) list: Vec<Group>,
     /// How many copies there are of those that are not alone, by the first.
@@ -27,11 +27,17 @@ pub(super) struct Groups<'a> {
     removed: BTreeSet<usize>,
 }
 
-/// Checks the groups of a machine with so many bytes of memory.
-pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) -> Groups<'a> {
-    let list = raw.group.as_deref().unwrap_or_default();
+/// Checks the groups of a machine with so many bytes of memory. `removed`: names of those that some task
+/// removes.
+pub(super) fn check<'a>(
+    list: &'a [RawGroup],
+    is_incomplete: bool,
+    removed: impl Iterator<Item = &'a str>,
+    memory: u64,
+    sink: &mut Sink,
+) -> Groups<'a> {
     let mut given = Names::new("group");
-    given.is_incomplete = raw.bad.contains(&"group");
+    given.is_incomplete = is_incomplete;
     for (index, group) in list.iter().enumerate() {
         let place = (group.table.at, group.table.bad.as_slice());
         match need(&group.table.name, "name", place, "the group", "\"batch\"", sink) {
@@ -84,17 +90,12 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, memory: u64, sink: &mut Sink) ->
         }
     }
     check_protection(list, memory, sink);
-    let removed = removed(raw, &names);
+    let removed = removed.filter_map(|name| names.get(name)).collect();
     Groups { names, list: groups, copies, removed }
 }
 
 /// Copies have no groups in them, and are there from the start: nobody could say which is meant.
-fn report_bad_copies(
-    list: &[raw::Group],
-    index: usize,
-    parents: &[Option<usize>],
-    sink: &mut Sink,
-) {
+fn report_bad_copies(list: &[RawGroup], index: usize, parents: &[Option<usize>], sink: &mut Sink) {
     let group = &list[index];
     let Some(copies) = &group.table.copies else { return };
     if !is_at_start(group) {
@@ -108,32 +109,20 @@ fn report_bad_copies(
     }
 }
 
-fn is_at_start(group: &raw::Group) -> bool {
+fn is_at_start(group: &RawGroup) -> bool {
     group.table.at_start.as_ref().is_none_or(|at_start| at_start.value)
 }
 
-fn report_late_parent(group: &raw::Group, parent: &Group, sink: &mut Sink) {
+fn report_late_parent(group: &RawGroup, parent: &Group, sink: &mut Sink) {
     let (Some(name), Some(at)) = (&group.table.name, &group.table.parent) else { return };
     let (name, parent) = (clip(&name.value.0), clip(&parent.name));
     let message = format!("the group `{name}` is there at the start, its parent `{parent}` is not");
     sink.hinted(at.span, message, "write at_start = false here too, or take another parent");
 }
 
-/// The groups that any task removes.
-fn removed(raw: &raw::Scenario, names: &Names<'_>) -> BTreeSet<usize> {
-    let tasks = raw.task.as_deref().unwrap_or_default();
-    let target = |workload: &raw::Workload| match workload {
-        raw::Workload::RemoveGroup(keys) => names.get(&keys.target.as_ref()?.value.0),
-        _ => None,
-    };
-    let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
-    let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
-    phases.filter_map(|phase| phase.workload.as_ref()).chain(inline).filter_map(target).collect()
-}
-
 /// Reports `memory.min` of groups that are there at the start beyond what the machine has. Only
 /// groups below the root count: what is protected further down is a part of that.
-fn check_protection(list: &[raw::Group], memory: u64, sink: &mut Sink) {
+fn check_protection(list: &[RawGroup], memory: u64, sink: &mut Sink) {
     let mut sum: u64 = 0;
     let mut last = None;
     for group in list.iter().filter(|group| group.table.parent.is_none() && is_at_start(group)) {
@@ -158,7 +147,7 @@ fn check_protection(list: &[raw::Group], memory: u64, sink: &mut Sink) {
 }
 
 /// An order of the groups in which each comes after its parent. Reports cycles.
-fn parents_first(list: &[raw::Group], parents: &[Option<usize>], sink: &mut Sink) -> Vec<usize> {
+fn parents_first(list: &[RawGroup], parents: &[Option<usize>], sink: &mut Sink) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,
@@ -214,8 +203,9 @@ impl Groups<'_> {
         Some(group)
     }
 
-    pub(super) fn create(&self, keys: &raw::CreateGroup, sink: &mut Sink) -> Option<Workload> {
-        let (name, group) = self.target(&keys.target, (keys.at, &keys.bad), "create", sink)?;
+    /// The group that a task makes.
+    pub(crate) fn create(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
+        let group = self.names.find(name, sink)?;
         if self.list[group].at_start && !self.removed.contains(&group) {
             let message = format!("the group `{}` is there from the start", clip(&name.value.0));
             let hint = "write at_start = false in its [[group]], or remove it before";
@@ -226,75 +216,38 @@ impl Groups<'_> {
                 also: self.names.span(&name.value.0).map(|span| (span, "the group".into())),
             });
         }
-        Some(Workload::CreateGroup { group })
+        Some(group)
     }
 
-    pub(super) fn remove(&self, keys: &raw::RemoveGroup, sink: &mut Sink) -> Option<Workload> {
-        let (_, group) = self.target(&keys.target, (keys.at, &keys.bad), "remove", sink)?;
-        Some(Workload::RemoveGroup { group })
-    }
-
-    pub(super) fn join(&self, keys: &raw::JoinGroup, sink: &mut Sink) -> Option<Workload> {
-        let group = match &keys.target {
-            Some(name) => Some(self.names.find(name, sink)?),
-            None => None,
-        };
-        Some(Workload::JoinGroup { group })
-    }
-
-    fn target<'t>(
+    /// What a task writes to a control file, of the group that `target` names or of the machine.
+    pub(super) fn task_write(
         &self,
-        target: &'t Option<At<Name>>,
-        place: (Span, &[&'static str]),
-        verb: &str,
-        sink: &mut Sink,
-    ) -> Option<(&'t At<Name>, usize)> {
-        let what = format!("workload {verb}-group");
-        let name = need(target, "target", place, &what, "\"batch\"", sink)?;
-        Some((name, self.names.find(name, sink)?))
-    }
-
-    pub(super) fn write_control(
-        &self,
-        keys: &raw::WriteControl,
+        (control, text): (&At<String>, &At<String>),
+        target: Option<(Span, usize)>,
         policies: &Policies,
         sink: &mut Sink,
-    ) -> Option<Workload> {
-        let place = (keys.at, keys.bad.as_slice());
-        let what = "workload write-control";
-        let control = need(&keys.control, "control", place, what, "\"memory.reclaim\"", sink);
-        let text = need(&keys.text, "text", place, what, "\"100M\"", sink);
-        let group = match &keys.target {
-            Some(name) => Some(self.names.find(name, sink)?),
-            None => None,
-        };
-        let (control, text) = (control?, text?);
-        let name = At { value: control.value.0.clone(), span: control.span };
-        let text = At { value: text.value.0.clone(), span: text.span };
-        let is_group_s = GroupControl::find(&name.value).is_some();
-        let is_machine_s = find_machine_file(&name.value).is_some();
-        let shown = clip(&name.value);
-        let write = match (&keys.target, keys.bad.contains(&"target")) {
-            (None, true) => None,
-            (None, false) if is_group_s => {
+    ) -> Option<Write> {
+        let is_group_s = GroupControl::find(&control.value).is_some();
+        let is_machine_s = find_machine_file(&control.value).is_some();
+        let shown = clip(&control.value);
+        match target {
+            None if is_group_s => {
                 let hint = "add target = \"batch\", the group";
-                sink.hinted(name.span, format!("`{shown}` is a control file of groups"), hint);
+                sink.hinted(control.span, format!("`{shown}` is a control file of groups"), hint);
                 None
             }
-            (None, false) => {
-                check_mark(&name, policies, sink);
-                machine_write(&name, &text, sink).map(Write::Machine)
+            None => {
+                check_mark(control, policies, sink);
+                machine_write(control, text, sink).map(Write::Machine)
             }
-            (Some(target), _) if is_machine_s => {
+            Some((target, _)) if is_machine_s => {
                 let message = format!("`{shown}` is a control file of the machine");
-                sink.hinted(target.span, message, "leave out `target`");
+                sink.hinted(target, message, "leave out `target`");
                 None
             }
-            (Some(_), _) => {
-                let write = group_write(&name, &text, sink);
-                group.zip(write).map(|(group, write)| Write::Group(group, write))
+            Some((_, group)) => {
+                group_write(control, text, sink).map(|write| Write::Group(group, write))
             }
-        };
-        Some(Workload::WriteControl { write: write? })
+        }
     }
 }

@@ -159,9 +159,7 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
     let mut names = Names::new("zone");
     let mut last = None;
     for zone in node.zone.as_deref().unwrap_or_default() {
-        let place = (zone.at, zone.bad.as_slice());
-        let name = need(&zone.name, "name", place, "the zone", "\"DMA32\"", sink);
-        let present = need(&zone.present, "present", place, "the zone", "\"4096 pages\"", sink);
+        let (name, present) = (zone.name(sink), zone.present(sink));
         let (Some(name), Some(present)) = (name, present) else { continue };
         names.insert(name.value.name(), name.span, zones.len(), sink);
         if last > Some(name.value) {
@@ -175,7 +173,7 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
             check_pages(size, sink);
         }
         check_zone_parts(name.value, present, managed, free, sink);
-        let late = zone.late.as_ref().map_or(0, |late| late.value.0);
+        let late = zone.late().0;
         if let Some(size) = zone.late.as_ref().filter(|size| size.value.0 > managed.value.0) {
             sink.hinted(size.span, "more late than managed", "late <= managed");
         }
@@ -234,9 +232,7 @@ fn preset(name: &str, model: DiskModel) -> Disk {
 }
 
 fn check_disk(disk: &raw::Disk, sink: &mut Sink) -> Disk {
-    let place = (disk.at, disk.bad.as_slice());
-    let name = need(&disk.name, "name", place, "the disk", "\"ssd\"", sink);
-    let model = need(&disk.model, "model", place, "the disk", "\"ssd\"", sink);
+    let (name, model) = (disk.name(sink), disk.model(sink));
     let name = name.map_or("", |name| &name.value.0);
     let mut checked = preset(name, model.map_or(DiskModel::Ssd, |model| model.value));
     for rate in [&disk.read_bandwidth, &disk.write_bandwidth].into_iter().flatten() {
@@ -254,14 +250,11 @@ fn check_disk(disk: &raw::Disk, sink: &mut Sink) -> Disk {
         checked.rotational = rotational.value;
     }
     if let Some(faults) = &disk.faults {
-        let ppm = |ppm: &Option<At<crate::load::decode::Int<0, 1_000_000>>>| {
-            ppm.as_ref().map_or(0, |ppm| ppm.value.0 as u32)
-        };
         checked.faults = DiskFaults {
-            read_error_ppm: ppm(&faults.read_error_ppm),
-            write_error_ppm: ppm(&faults.write_error_ppm),
-            slow_ppm: ppm(&faults.slow_ppm),
-            slow_factor: faults.slow_factor.as_ref().map_or(10, |factor| factor.value.0 as u32),
+            read_error_ppm: faults.read_error_ppm().into(),
+            write_error_ppm: faults.write_error_ppm().into(),
+            slow_ppm: faults.slow_ppm().into(),
+            slow_factor: faults.slow_factor().into(),
         };
     }
     checked
@@ -269,8 +262,7 @@ fn check_disk(disk: &raw::Disk, sink: &mut Sink) -> Disk {
 
 fn check_swap(swap: &raw::SwapTable, disks: &Names<'_>, sink: &mut Sink) -> Option<Swap> {
     let disk = swap.disk.as_ref().map_or(Some(0), |disk| disks.find(disk, sink));
-    let place = (swap.at, swap.bad.as_slice());
-    let size = need(&swap.size, "size", place, "the swap area", "\"4GiB\"", sink)?;
+    let size = swap.size(sink)?;
     let page = sink.page_size.bytes();
     check_pages(size, sink);
     if size.value.0 == 0 {

@@ -1,30 +1,27 @@
 //! From typed tables to the model: every name resolved, every size possible. All checks go on
 //! after a mistake, with a stand-in for what is missing, so that one run reports all of them.
 
-mod blocks;
-mod build;
 mod caches;
 mod files;
 mod groups;
-mod holes;
 mod knobs;
 mod machine;
 mod names;
-mod names_and_pipes;
 mod object_mix;
 mod objects;
+pub(crate) mod phases;
 mod report;
 mod tasks;
 mod waiting;
-mod workload;
 
 use super::raw;
 use super::span::{Sink, Span};
 use crate::model::{Reference, Setup};
+use crate::workload::Keys;
 use std::cell::RefCell;
 use std::path::Path;
 
-pub(crate) use object_mix::parse as parse_object_mix;
+pub use object_mix::parse as object_mix;
 
 /// Pages of the largest machine: 2 TiB.
 pub(super) const MACHINE_PAGES_MAX: u64 = 1 << 29;
@@ -38,14 +35,20 @@ const DEFAULT_TIME_LIMIT_NS: u64 = 3600 * 1_000_000_000;
 /// The setup that the tables describe. It counts only if nothing was reported.
 pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut Sink) -> Setup {
     let (mut machine, disks) = machine::check(raw, at, sink);
-    let mut files = files::check(raw, &disks, sink);
+    let list = raw.file.as_deref().unwrap_or_default();
+    let mut files = files::check(list, raw.bad.contains(&"file"), &disks, sink);
     let policies = knobs::policies(raw.policy.as_ref(), sink);
     let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
     let memory = machine.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.memory));
-    let groups = groups::check(raw, memory, sink);
+    let removed = raw.workloads().filter_map(|keys| match keys {
+        Keys::RemoveGroup(keys) => Some(keys.target.as_ref()?.value.0.as_str()),
+        _ => None,
+    });
+    let list = raw.group.as_deref().unwrap_or_default();
+    let groups = groups::check(list, raw.bad.contains(&"group"), removed, memory, sink);
     let mixes = RefCell::default();
     let scene =
-        tasks::Scene { groups: &groups, policies: &policies, base_dir, memory, mixes: &mixes };
+        phases::Scene { groups: &groups, policies: &policies, base_dir, memory, mixes: &mixes };
     let tasks = tasks::check(raw, scene, &mut files, at, sink);
     let mixes = mixes.into_inner();
     machine.caches = caches::check(raw, &mixes, sink);

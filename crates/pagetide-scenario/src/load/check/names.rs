@@ -1,12 +1,13 @@
 //! Names within a scenario: each given once, each use resolved.
 
+pub(super) use crate::load::decode::need;
 use crate::load::decode::Name;
 use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
 use std::collections::BTreeMap;
 
 /// The names of one kind of thing, with their indices.
 #[derive(Debug)]
-pub(super) struct Names<'a> {
+pub(crate) struct Names<'a> {
     what: &'static str,
     index: BTreeMap<&'a str, (usize, Span)>,
     /// In the order of the text, for hints.
@@ -41,7 +42,7 @@ impl<'a> Names<'a> {
     }
 
     /// The index of a name; reports one that there is not.
-    pub(super) fn find(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
+    pub(crate) fn find(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
         self.find_text(&name.value.0, name.span, sink)
     }
 
@@ -63,19 +64,4 @@ impl<'a> Names<'a> {
     pub(super) fn span(&self, name: &str) -> Option<Span> {
         self.index.get(name).map(|(_, span)| *span)
     }
-}
-
-/// A value that must be there. Reports its absence at `at`, unless it is there and unreadable.
-pub(super) fn need<'t, T>(
-    value: &'t Option<T>,
-    key: &'static str,
-    (at, bad): (Span, &[&'static str]),
-    what: &str,
-    example: &str,
-    sink: &mut Sink,
-) -> Option<&'t T> {
-    if value.is_none() && !bad.contains(&key) {
-        sink.hinted(at, format!("{what} has no `{key}`"), format!("add {key} = {example}"));
-    }
-    value.as_ref()
 }

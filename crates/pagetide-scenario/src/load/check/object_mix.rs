@@ -1,14 +1,12 @@
 //! An object mix: TOML text to a checked [`ObjectMix`], or to everything that is wrong with it.
 
-use super::names::need;
 use crate::diagnostic::Diagnostics;
 use crate::load::decode::{decode_table, expected, table, unknown_key, Decode, Int};
+use crate::load::loader::{Loader, SCENARIO_BYTES_MAX};
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::tree::{self, Node, Value};
 use crate::load::units::{parse_parts, show_parts};
-use crate::load::{Loader, SCENARIO_BYTES_MAX};
-use crate::model::KernelCache;
-use crate::object_mix::{Lifetimes, ObjectMix, ObjectRow, SHARES, UNIT_ALLOCS_MAX};
+use crate::object_mix::{KernelCache, Lifetimes, ObjectMix, ObjectRow, SHARES, UNIT_ALLOCS_MAX};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,13 +22,11 @@ const CLASSES: [&str; 6] = ["16", "256", "4096", "unit", "cached", "kept"];
 
 table! {
     /// A recorded mix.
-    Mix {
+    Mix of "the mix" {
         /// What was recorded, on which kernel, how and when.
-        #[schemars(required)]
-        recorded: At<String>,
+        recorded: At<String> => required "\"gcc -c; Linux 6.1; 2026-01-31\"",
         /// What one unit is.
-        #[schemars(required)]
-        unit: At<String>,
+        unit: At<String> => required "\"one compiler process\"",
         /// What the beginning is.
         start: At<String>,
         /// The objects of a unit.
@@ -43,25 +39,19 @@ table! {
 
 table! {
     /// Objects of one cache that are charged alike.
-    Row {
+    Row of "the cache" {
         /// The cache, as /proc/slabinfo spells it.
-        #[schemars(required)]
-        name: At<CacheName>,
+        name: At<CacheName> => required "\"filp\"",
         /// Bytes of an object.
-        #[schemars(required)]
-        object_size: At<Int<1, OBJECT_SIZE_MAX>>,
+        object_size: At<Int<1, OBJECT_SIZE_MAX>> => required "256",
         /// Charged to a group.
-        #[schemars(required)]
-        account: At<bool>,
+        account: At<bool> => required "true",
         /// The cache counts as reclaimable.
-        #[schemars(required)]
-        reclaimable: At<bool>,
+        reclaimable: At<bool> => required "false",
         /// Allocations a unit in the mean.
-        #[schemars(required)]
-        allocs: At<Thousandths>,
+        allocs: At<Thousandths> => required "1.5",
         /// Shares by lifetime.
-        #[schemars(required)]
-        lifetimes: At<Lifetimes>,
+        lifetimes: At<Lifetimes> => required "{ unit = 1 }",
     }
 }
 
@@ -166,8 +156,11 @@ described!(
     Lifetimes: { "type": "object" },
 );
 
-/// Reads a mix.
-pub(crate) fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
+/// Reads an object mix from `text`; `name` is what messages call it.
+///
+/// # Errors
+/// All mistakes in it.
+pub fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
     let mut loader = Loader::new(name, text);
     let mut sink = Sink::default();
     let mix = if text.len() as u64 > SCENARIO_BYTES_MAX {
@@ -187,10 +180,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
 fn read(text: &str, sink: &mut Sink) -> Option<ObjectMix> {
     let root = tree::parse(text, 0, sink)?;
     let raw: Mix = decode_table(&root, sink)?;
-    let place = (root.span, raw.bad.as_slice());
-    let example = "\"gcc -c; Linux 6.1; 2026-01-31\"";
-    let recorded = need(&raw.recorded, "recorded", place, "the mix", example, sink);
-    let unit = need(&raw.unit, "unit", place, "the mix", "\"one compiler process\"", sink);
+    let (recorded, unit) = (raw.recorded(sink), raw.unit(sink));
     let cache = raw.cache.as_deref().unwrap_or_default();
     if cache.is_empty() && raw.bad.is_empty() {
         sink.hinted(root.span, "the mix has no objects", "add a [[cache]]");
@@ -233,13 +223,9 @@ fn row(
     known: &mut BTreeMap<String, (KernelCache, Span)>,
     sink: &mut Sink,
 ) -> Option<ObjectRow> {
-    let place = (raw.at, raw.bad.as_slice());
-    let name = need(&raw.name, "name", place, "the cache", "\"filp\"", sink);
-    let size = need(&raw.object_size, "object_size", place, "the cache", "256", sink);
-    let account = need(&raw.account, "account", place, "the cache", "true", sink);
-    let reclaimable = need(&raw.reclaimable, "reclaimable", place, "the cache", "false", sink);
-    let allocs = need(&raw.allocs, "allocs", place, "the cache", "1.5", sink);
-    let lifetimes = need(&raw.lifetimes, "lifetimes", place, "the cache", "{ unit = 1 }", sink);
+    let (name, size, account) = (raw.name(sink), raw.object_size(sink), raw.account(sink));
+    let (reclaimable, allocs) = (raw.reclaimable(sink), raw.allocs(sink));
+    let lifetimes = raw.lifetimes(sink);
     let name = name?;
     let cache = KernelCache {
         name: name.value.0.clone(),

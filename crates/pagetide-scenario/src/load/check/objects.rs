@@ -1,13 +1,10 @@
-//! `workload = "kernel-objects"`: the mixes that a scenario names, and the caches of all of them.
+//! The object mixes that a scenario names, and the caches of all of them.
 
-use super::names::need;
-use super::workload::Phases;
+use super::object_mix::parse;
 use crate::diagnostic::Diagnostic;
-use crate::load::raw;
+use crate::load::loader::SCENARIO_BYTES_MAX;
 use crate::load::span::{clip, At, Problem, Sink};
-use crate::load::SCENARIO_BYTES_MAX;
-use crate::model::{KernelCache, KernelObjects, Workload};
-use crate::object_mix::ObjectMix;
+use crate::object_mix::{KernelCache, ObjectMix};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +14,7 @@ type Complaints = Vec<(String, Option<String>)>;
 
 /// The mixes read so far. Each is read once, and told about wherever it is named.
 #[derive(Debug, Default)]
-pub(super) struct Mixes {
+pub(crate) struct Mixes {
     read: Vec<(PathBuf, Result<Arc<ObjectMix>, Complaints>)>,
     /// Every cache once, with the mix that named it first.
     caches: Vec<(KernelCache, String)>,
@@ -112,7 +109,7 @@ fn read(path: &Path) -> Result<ObjectMix, Complaints> {
     let Ok(text) = String::from_utf8(bytes) else {
         return Err(vec![("not UTF-8 text".into(), Some("is this an object mix?".into()))]);
     };
-    ObjectMix::parse(&path.display().to_string(), &text)
+    parse(&path.display().to_string(), &text)
         .map_err(|mistakes| mistakes.iter().map(complaint).collect())
 }
 
@@ -125,31 +122,4 @@ fn complaint(mistake: &Diagnostic) -> (String, Option<String>) {
         _ => format!("line {line}, column {column}, `{}`: {message}", clip(text)),
     };
     (message, hint.clone())
-}
-
-impl Phases<'_, '_> {
-    pub(super) fn kernel_objects(
-        &self,
-        keys: &raw::KernelObjects,
-        sink: &mut Sink,
-    ) -> Option<Workload> {
-        let place = (keys.at, keys.bad.as_slice());
-        let what = "workload kernel-objects";
-        let path = need(&keys.mix, "mix", place, what, "\"objects/compile.toml\"", sink);
-        let units = need(&keys.units, "units", place, what, "100", sink);
-        let path = path?;
-        let mix = self.scene.mixes.borrow_mut().load(path, self.scene.base_dir, sink)?;
-        let start = keys.start_unit.as_ref().filter(|start| start.value);
-        if let (Some(start), true) = (start, mix.start_rows.is_empty()) {
-            let message = format!("the mix `{}` has no beginning", clip(&path.value));
-            sink.hinted(start.span, message, "leave it out, or add a [[start_cache]] to the mix");
-        }
-        Some(Workload::KernelObjects(KernelObjects {
-            mix,
-            units: units?.value.0 as u32,
-            interval_ns: keys.interval.as_ref().map_or(0, |interval| interval.value.0),
-            compute_ns: keys.compute.as_ref().map_or(0, |compute| compute.value.0),
-            start: start.is_some(),
-        }))
-    }
 }

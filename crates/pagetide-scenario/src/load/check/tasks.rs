@@ -2,18 +2,15 @@
 
 use super::files::Files;
 use super::groups::Groups;
-use super::names::{need, Names};
-use super::objects::Mixes;
+use super::names::Names;
+use super::phases::{Phases, Scene};
 use super::waiting::{self, Other};
-use super::workload::{Phases, Regions};
 use super::{PHASES_MAX, TASKS_MAX};
 use crate::load::raw;
 use crate::load::span::{clip, Problem, Sink, Span};
-use crate::model::{Phase, Start, Task, Workload};
-use crate::policies::Policies;
-use std::cell::RefCell;
+use crate::model::{Phase, Start, Task};
+use crate::names::Named;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Name of the only phase of a task that is written without phases.
 const ONLY_PHASE: &str = "main";
@@ -34,18 +31,6 @@ pub(super) struct Draft<'a> {
     phases: Vec<Phase>,
     /// It goes on until it is stopped.
     pub(super) is_endless: bool,
-}
-
-/// What tasks find when they come to be checked, besides files.
-#[derive(Clone, Copy)]
-pub(super) struct Scene<'c> {
-    pub(super) groups: &'c Groups<'c>,
-    pub(super) policies: &'c Policies,
-    pub(super) base_dir: &'c Path,
-    /// Bytes of all nodes.
-    pub(super) memory: u64,
-    /// Object mixes that tasks have named.
-    pub(super) mixes: &'c RefCell<Mixes>,
 }
 
 /// All tasks, copies made.
@@ -69,8 +54,7 @@ pub(super) fn check(
     let mut budget = PHASES_MAX + 1;
     let mut drafts: Vec<Draft<'_>> = Vec::with_capacity(list.len());
     for (index, task) in list.iter().enumerate() {
-        let place = (task.table.at, task.table.bad.as_slice());
-        match need(&task.table.name, "name", place, "the task", "\"writer\"", sink) {
+        match task.table.name(sink) {
             Some(name) => names.insert(&name.value.0, name.span, index, sink),
             None => names.is_incomplete = true,
         }
@@ -129,26 +113,23 @@ fn draft<'a>(
     let name = table.name.as_ref().map_or("", |name| name.value.0.as_str());
     let phases = phases(task, scene, files, budget, sink);
     let is_until = table.until.is_some() || table.bad.contains(&"until");
-    let background = table.background.as_ref().is_some_and(|background| background.value);
-    let background = background || is_until;
+    let background = table.background() || is_until;
     let is_endless = report_endless(task, name, &phases, background, sink);
     if let (Some(start), Some(_)) = (&table.start, &table.after) {
         let hint = "with `after`, write `delay`";
         sink.hinted(start.span, "`start` and `after` exclude each other", hint);
     }
-    let start = table.start.as_ref().map_or(0, |start| start.value.0);
-    let delay = table.delay.as_ref().map_or(0, |delay| delay.value.0);
     Draft {
         name,
-        copies: table.copies.as_ref().map_or(1, |copies| copies.value.0 as usize),
+        copies: table.copies().0 as usize,
         first: 0,
         group: table.group.as_ref().and_then(|group| scene.groups.of_task(group, sink)),
-        delay_ns: start.saturating_add(delay),
+        delay_ns: table.start().0.saturating_add(table.delay().0),
         after: None,
         until: None,
         background,
-        nice: table.nice.as_ref().map_or(0, |nice| nice.value.0 as i8),
-        loops: table.loops.as_ref().map_or(1, |loops| loops.value.0 as u32),
+        nice: table.nice().0 as i8,
+        loops: table.loops().into(),
         phases,
         is_endless,
     }
@@ -162,14 +143,14 @@ fn phases(
     sink: &mut Sink,
 ) -> Vec<Phase> {
     let list = task.table.phase.as_deref().unwrap_or_default();
-    let mut checker = Phases { files, scene, regions: Regions::default() };
+    let mut checker = Phases::new(files, scene);
     if let Some(inline) = &task.inline {
         if let Some(phase) = list.first() {
             let hint = "move the task's own workload into a [[task.phase]]";
             sink.hinted(phase.table.at, "a workload and phases exclude each other", hint);
         }
-        let workload = checker.check(inline, sink);
-        checker.check_discards(sink);
+        let workload = inline.check(&mut checker, sink);
+        checker.finish(sink);
         let name = ONLY_PHASE.to_owned();
         return workload
             .into_iter()
@@ -183,10 +164,9 @@ fn phases(
     let mut names: BTreeMap<String, Span> = BTreeMap::new();
     let mut phases = Vec::new();
     for phase in list {
-        let place = (phase.table.at, phase.table.bad.as_slice());
-        let name = need(&phase.table.name, "name", place, "the phase", "\"fill\"", sink);
+        let name = phase.table.name(sink);
         let workload = match &phase.workload {
-            Some(workload) => checker.check(workload, sink),
+            Some(workload) => workload.check(&mut checker, sink),
             None => {
                 if !phase.table.bad.contains(&"workload") {
                     let hint = "add workload = \"touch\", for example";
@@ -196,7 +176,7 @@ fn phases(
             }
         };
         let Some(name) = name else { continue };
-        let repeat = phase.table.repeat.as_ref().map_or(1, |repeat| repeat.value.0);
+        let repeat = phase.table.repeat().0;
         for i in 0..repeat {
             let full = match repeat {
                 1 => name.value.0.clone(),
@@ -218,7 +198,7 @@ fn phases(
             phases.extend(workload.clone().map(|workload| Phase { name: full, workload }));
         }
     }
-    checker.check_discards(sink);
+    checker.finish(sink);
     phases
 }
 
@@ -230,16 +210,10 @@ fn report_endless(
     background: bool,
     sink: &mut Sink,
 ) -> bool {
-    // What would make it end.
-    let endless = |phase: &Phase| match &phase.workload {
-        Workload::FileWrite { bytes: None, .. } => Some(("total = \"1GiB\"", "file-write")),
-        Workload::KernelMemory(memory) if memory.count.is_none() => {
-            Some(("count = 1000", "kernel-memory"))
-        }
-        _ => None,
-    };
-    let found = phases.iter().enumerate().find_map(|(i, phase)| Some((i, endless(phase)?)));
-    let Some((first, (key, workload))) = found else { return false };
+    let mut found = phases.iter().enumerate();
+    let found = found.find_map(|(i, phase)| Some((i, phase.workload.missing_end()?)));
+    let Some((first, key)) = found else { return false };
+    let workload = phases[first].workload.kind().name();
     let span = task.table.name.as_ref().map_or(task.table.at, |name| name.span);
     let name = clip(name);
     if !background {
@@ -264,9 +238,7 @@ fn expand(drafts: &[Draft<'_>], groups: &Groups<'_>, files: &mut Files<'_>) -> V
             };
             let mut phases = draft.phases.clone();
             for phase in &mut phases {
-                for file in files_of(&mut phase.workload).into_iter().flatten() {
-                    *file = files.of_task(*file, &name);
-                }
+                phase.workload.visit_files(&mut |file, _| *file = files.of_task(*file, &name));
             }
             let index = |other: Other| drafts[other.draft].first + other.copy;
             let (after, until) = (draft.after.map(index), draft.until.map(index));
@@ -283,31 +255,4 @@ fn expand(drafts: &[Draft<'_>], groups: &Groups<'_>, files: &mut Files<'_>) -> V
         }
     }
     tasks
-}
-
-/// The indices of the files that a workload uses.
-fn files_of(workload: &mut Workload) -> [Option<&mut usize>; 3] {
-    match workload {
-        Workload::FileWrite { file, .. }
-        | Workload::FileRead { file, .. }
-        | Workload::MappedRead { file, .. }
-        | Workload::Interleave { file, .. } => [Some(file), None, None],
-        Workload::WorkingSet(set) => [set.file.as_mut().map(|file| &mut file.0), None, None],
-        Workload::Build(build) => [&mut build.sources, &mut build.headers, &mut build.objects]
-            .map(|part| part.as_mut().map(|(file, _)| file)),
-        Workload::Touch { .. }
-        | Workload::Discard { .. }
-        | Workload::HighOrder(_)
-        | Workload::KernelMemory(_)
-        | Workload::KernelObjects(_)
-        | Workload::Names(_)
-        | Workload::Pipes(_)
-        | Workload::Trace { .. }
-        | Workload::WriteControl { .. }
-        | Workload::CreateGroup { .. }
-        | Workload::RemoveGroup { .. }
-        | Workload::JoinGroup { .. }
-        | Workload::Compute { .. }
-        | Workload::Sleep { .. } => [None, None, None],
-    }
 }

@@ -44,10 +44,9 @@ table! {
 
 table! {
     /// How a cache of kernel objects is tuned: at least one of the keys besides its name.
-    Cache {
+    Cache of "the cache" {
         /// The cache, as /proc/slabinfo spells it.
-        #[schemars(required)]
-        name: At<String>,
+        name: At<String> => required "\"dentry\"",
         /// log2 of the pages of a slab (default: by the size of an object and the number of CPUs).
         order: At<Int<0, 10>>,
         /// Slabs that a node keeps though they are empty (default: by the size of an object).
@@ -129,13 +128,11 @@ table! {
 
 table! {
     /// A zone described to the page.
-    Zone {
+    Zone of "the zone" {
         /// Which zone.
-        #[schemars(required)]
-        name: At<ZoneName>,
+        name: At<ZoneName> => required "\"DMA32\"",
         /// Memory present.
-        #[schemars(required)]
-        present: At<Size>,
+        present: At<Size> => required "\"4096 pages\"",
         /// Memory that the allocator manages (default: all present).
         managed: At<Size>,
         /// Memory free when the run starts (default: all managed).
@@ -143,19 +140,17 @@ table! {
         /// Memory of `managed` that boot freed only after it had computed the watermarks: initial
         /// RAM disk and init sections (default: none). The kernel's own marks are a little smaller
         /// with it.
-        late: At<Size>,
+        late: At<Size> = Size(0),
     }
 }
 
 table! {
     /// A disk.
-    Disk {
+    Disk of "the disk" {
         /// Its name.
-        #[schemars(required)]
-        name: At<Name>,
+        name: At<Name> => required "\"ssd\"",
         /// The preset.
-        #[schemars(required)]
-        model: At<DiskModel>,
+        model: At<DiskModel> => required "\"ssd\"",
         /// Time of a read (default: the preset's).
         read_latency: At<Time>,
         /// Time of a write (default: the preset's).
@@ -177,22 +172,21 @@ table! {
     /// Faults that a disk injects, decided by the run's seed.
     DiskFaults {
         /// Failed reads in a million (default 0).
-        read_error_ppm: At<Int<0, 1_000_000>>,
+        read_error_ppm: At<Int<0, 1_000_000>> = Int(0),
         /// Failed writes in a million (default 0).
-        write_error_ppm: At<Int<0, 1_000_000>>,
+        write_error_ppm: At<Int<0, 1_000_000>> = Int(0),
         /// Slow requests in a million (default 0).
-        slow_ppm: At<Int<0, 1_000_000>>,
+        slow_ppm: At<Int<0, 1_000_000>> = Int(0),
         /// How many times slower a slow request is (default 10).
-        slow_factor: At<Int<1, 1_000_000>>,
+        slow_factor: At<Int<1, 1_000_000>> = Int(10),
     }
 }
 
 table! {
     /// The swap area as a table.
-    SwapTable {
+    SwapTable of "the swap area" {
         /// Its size.
-        #[schemars(required)]
-        size: At<Size>,
+        size: At<Size> => required "\"4GiB\"",
         /// The disk it is on (default: the first).
         disk: At<Name>,
         /// Pretend it is full once so much is used (fault injection).
@@ -227,17 +221,16 @@ impl JsonSchema for Swap {
 
 table! {
     /// A file on a disk.
-    File {
+    File of "the file" {
         /// Its name.
-        #[schemars(required)]
-        name: At<Name>,
+        name: At<Name> => required "\"data\"",
         /// Its size when the run starts (default 0).
         size: At<Size>,
         /// Nothing but holes: reading it needs no disk (default false).
-        sparse: At<bool>,
+        sparse: At<bool> = false,
         /// The disk it is on (default: the first).
         disk: At<Name>,
         /// Every task that names it gets a file of its own (default false).
-        private: At<bool>,
+        private: At<bool> = false,
     }
 }

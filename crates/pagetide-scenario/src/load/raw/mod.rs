@@ -5,23 +5,16 @@ mod knobs;
 mod machine;
 mod report;
 mod task;
-mod workload;
 
 pub(crate) use knobs::{policy_keys, ControlName, ControlText, Group, Knobs, Policies, Write};
 pub(crate) use machine::{page_size, Disk, File, Machine, MemoryNode, SwapTable};
 pub(crate) use report::{Reference, Report};
 pub(crate) use task::Task;
-#[cfg(test)]
-pub(crate) use workload::workload_keys;
-pub(crate) use workload::{Build, CreateGroup, JoinGroup, RemoveGroup, WriteControl};
-pub(crate) use workload::{
-    Discard, HighOrder, Interleave, KernelMemory, KernelObjects, Names, Pipes, BLOCKS_MAX,
-};
-pub(crate) use workload::{FileRead, MappedRead, Touch, Trace, WorkingSet, Workload};
 
 use super::decode::{decode_table, expected, table, Decode, Int, Label, Time};
 use super::span::{At, Sink};
 use super::tree::{Node, Value};
+use crate::workload::Keys;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -102,6 +95,16 @@ impl JsonSchema for Settings {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "object" })
+    }
+}
+
+impl Scenario {
+    /// The keys of all workloads.
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = &Keys> {
+        let tasks = self.task.as_deref().unwrap_or_default();
+        let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
+        let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
+        phases.filter_map(|phase| phase.workload.as_ref()).chain(inline)
     }
 }
 

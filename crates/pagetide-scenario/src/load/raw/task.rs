@@ -1,10 +1,10 @@
 //! `[[task]]` and `[[task.phase]]`.
 
-use super::workload::{workload_keys, Workload};
 use crate::load::decode::{expected, table, unknown_key, Decode, Int, Keyed, Name, Time};
-use crate::load::span::{At, Sink, Span};
+use crate::load::span::{At, Sink};
 use crate::load::tree::{Entry, Node, Value};
-use crate::names::{Named, WorkloadKind};
+use crate::names::Named;
+use crate::workload::{Keys, WorkloadKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -17,33 +17,32 @@ const PHASE_REPEAT_MAX: i64 = 4096;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Task {
     pub(crate) table: TaskTable,
-    pub(crate) inline: Option<Workload>,
+    pub(crate) inline: Option<Keys>,
 }
 
 table! {
     /// A program.
-    TaskTable {
+    TaskTable of "the task" {
         /// Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        #[schemars(required)]
-        name: At<Name>,
+        name: At<Name> => required "\"writer\"",
         /// Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
-        copies: At<Int<1, COPIES_MAX>>,
+        copies: At<Int<1, COPIES_MAX>> = Int(1),
         /// The group it runs in (default: the root).
         group: At<Name>,
         /// When it starts, counted from the start of the run (default 0).
-        start: At<Time>,
+        start: At<Time> = Time(0),
         /// The task whose end it waits for.
         after: At<String>,
         /// How long it waits from then (default 0).
-        delay: At<Time>,
+        delay: At<Time> = Time(0),
         /// It does not keep the run alive: it is stopped when all others ended (default false).
-        background: At<bool>,
+        background: At<bool> = false,
         /// The task whose end stops this one; it does not keep the run alive then.
         until: At<String>,
         /// Nice value (default 0).
-        nice: At<Int<-20, 19>>,
+        nice: At<Int<-20, 19>> = Int(0),
         /// How often it goes through its phases (default 1).
-        loops: At<Int<1, { u32::MAX as i64 }>>,
+        loops: At<Int<1, { u32::MAX as i64 }>> = Int(1),
         /// What it does, in order.
         phase: Vec<Phase>,
     }
@@ -53,17 +52,16 @@ table! {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Phase {
     pub(crate) table: PhaseTable,
-    pub(crate) workload: Option<Workload>,
+    pub(crate) workload: Option<Keys>,
 }
 
 table! {
     /// A named part of a task.
-    PhaseTable {
+    PhaseTable of "the phase" {
         /// Its name; metrics are called TASK.NAME.metric.
-        #[schemars(required)]
-        name: At<Name>,
+        name: At<Name> => required "\"fill\"",
         /// Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
-        repeat: At<Int<1, PHASE_REPEAT_MAX>>,
+        repeat: At<Int<1, PHASE_REPEAT_MAX>> = Int(1),
     }
 }
 
@@ -94,7 +92,7 @@ fn names_workload(node: &Node) -> bool {
 }
 
 /// Reads a table in which the keys of a workload stand among others.
-fn decode_with_workload<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<(T, Option<Workload>)> {
+fn decode_with_workload<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<(T, Option<Keys>)> {
     let Value::Table(table) = &node.value else {
         expected(node, "a table", "", sink);
         return None;
@@ -112,7 +110,7 @@ fn decode_with_workload<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<(T, Op
     }
     match kind {
         Some(Some(kind)) => {
-            let workload = decode_workload(kind, &rest, T::KEYS, sink);
+            let workload = Keys::decode(kind, &rest, T::KEYS, sink);
             Some((outer, Some(workload)))
         }
         // The name of the workload is wrong, so its keys may well be right.
@@ -136,76 +134,8 @@ fn decode_with_workload<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<(T, Op
 
 /// The workloads that take a key, quoted.
 fn workloads_with(key: &str) -> Vec<String> {
-    let kinds = WorkloadKind::ALL.iter().filter(|kind| workload_keys(**kind).contains(&key));
+    let kinds = WorkloadKind::ALL.iter().filter(|kind| kind.keys().contains(&key));
     kinds.map(|kind| format!("\"{}\"", kind.name())).collect()
-}
-
-fn decode_workload(
-    kind: At<WorkloadKind>,
-    rest: &[&Entry],
-    outer_keys: &'static [&'static str],
-    sink: &mut Sink,
-) -> Workload {
-    let span = kind.span;
-    match kind.value {
-        WorkloadKind::FileWrite => Workload::FileWrite(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::FileRead => Workload::FileRead(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::MappedRead => Workload::MappedRead(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::Touch => Workload::Touch(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::Interleave => Workload::Interleave(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::Discard => Workload::Discard(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::HighOrder => Workload::HighOrder(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::KernelMemory => {
-            Workload::KernelMemory(fill(kind, span, rest, outer_keys, sink))
-        }
-        WorkloadKind::KernelObjects => {
-            Workload::KernelObjects(fill(kind, span, rest, outer_keys, sink))
-        }
-        WorkloadKind::Names => Workload::Names(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::Pipes => Workload::Pipes(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::WorkingSet => {
-            Workload::WorkingSet(Box::new(fill(kind, span, rest, outer_keys, sink)))
-        }
-        WorkloadKind::Trace => Workload::Trace(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::Build => Workload::Build(Box::new(fill(kind, span, rest, outer_keys, sink))),
-        WorkloadKind::WriteControl => {
-            Workload::WriteControl(fill(kind, span, rest, outer_keys, sink))
-        }
-        WorkloadKind::CreateGroup => {
-            Workload::CreateGroup(fill(kind, span, rest, outer_keys, sink))
-        }
-        WorkloadKind::RemoveGroup => {
-            Workload::RemoveGroup(fill(kind, span, rest, outer_keys, sink))
-        }
-        WorkloadKind::JoinGroup => Workload::JoinGroup(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::Compute => Workload::Compute(fill(kind, span, rest, outer_keys, sink)),
-        WorkloadKind::Sleep => Workload::Sleep(fill(kind, span, rest, outer_keys, sink)),
-    }
-}
-
-fn fill<T: Keyed>(
-    kind: At<WorkloadKind>,
-    span: Span,
-    rest: &[&Entry],
-    outer_keys: &'static [&'static str],
-    sink: &mut Sink,
-) -> T {
-    let mut table = T::default();
-    table.place(span);
-    for entry in rest {
-        if table.take(entry, sink) {
-            continue;
-        }
-        let keys = T::KEYS.iter().chain(outer_keys).copied();
-        if workloads_with(&entry.key).is_empty() {
-            unknown_key(entry, keys, sink);
-            continue;
-        }
-        let message = format!("workload {} takes no `{}`", kind.value.name(), entry.key);
-        let hint = format!("its keys are {}", T::KEYS.join(", "));
-        sink.hinted(entry.key_span, message, hint);
-    }
-    table
 }
 
 /// For the schema: the keys of a task with those of its workload.
@@ -215,7 +145,7 @@ struct TaskSchema {
     #[schemars(flatten)]
     table: TaskTable,
     #[schemars(flatten)]
-    workload: Option<Workload>,
+    workload: Option<Keys>,
 }
 
 /// For the schema: the keys of a phase with those of its workload.
@@ -225,7 +155,7 @@ struct PhaseSchema {
     #[schemars(flatten)]
     table: PhaseTable,
     #[schemars(flatten)]
-    workload: Workload,
+    workload: Keys,
 }
 
 impl JsonSchema for Task {

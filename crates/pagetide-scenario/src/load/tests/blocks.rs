@@ -179,7 +179,8 @@ fn mistakes_in_kernel_memory() {
 #[test]
 fn interleaving_needs_a_file_that_is_long_enough() {
     let keys = "workload = \"interleave\"\npages = 16384\nfile = \"data\"\n";
-    let interleave = Workload::Interleave { region: "anon".into(), pages: 16384, file: 0 };
+    let interleave =
+        Workload::Interleave(Interleave { region: "anon".into(), pages: 16384, file: 0 });
     assert_eq!(workload(keys), interleave);
     let of = |keys: &str| other(&format!("workload = \"interleave\"\n{keys}"));
     expect(
@@ -230,7 +231,10 @@ fn a_discard_names_a_region_that_is_there() {
     let scenario =
         sound(&format!("{SOUND}{}", discard("region = \"heap\"\nevery = 2\nfirst = 1\n")));
     let phases = &scenario.variants[0].setup.tasks[1].phases;
-    assert_eq!(phases[1].workload, Workload::Discard { region: "heap".into(), first: 1, every: 2 });
+    assert_eq!(
+        phases[1].workload,
+        Workload::Discard(Discard { region: "heap".into(), first: 1, every: 2 })
+    );
     expect(
         &discard("region = \"hepa\"\n"),
         11,
@@ -293,7 +297,7 @@ fn a_discard_names_a_region_that_is_there() {
 fn advice_about_huge_pages() {
     let of = |keys: &str| match workload(&format!("workload = \"touch\"\nsize = \"2MiB\"\n{keys}"))
     {
-        Workload::Touch { advice, .. } => advice,
+        Workload::Touch(Touch { advice, .. }) => advice,
         other => panic!("{other:?}"),
     };
     assert_eq!(of(""), Advice::Normal);

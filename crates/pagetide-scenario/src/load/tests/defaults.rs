@@ -25,14 +25,14 @@ fn a_small_scenario_gets_its_defaults() {
     assert_eq!(setup.policies.of(), Some(WatermarkPolicy::ScaleFactor));
     assert_eq!(setup.policies.of(), Some(KswapdPolicy::Linux61));
     assert_eq!(setup.tasks[0].phases[0].name, "main");
-    let touch = Workload::Touch {
+    let touch = Workload::Touch(Touch {
         region: "anon".into(),
         pages: 4096,
         passes: 1,
         write: true,
         order: Order::Sequential,
         advice: Advice::Normal,
-    };
+    });
     assert_eq!(setup.tasks[0].phases[0].workload, touch);
 }
 
@@ -78,7 +78,8 @@ fn everything_can_be_written() {
     let last = ["work", "rest", "make", "enter", "squeeze", "tune", "leave", "remove"];
     assert_eq!(phases, [&first[..], &objects[..], &last[..]].concat());
     assert!(!setup.machine.kmem_accounting);
-    let Workload::MappedRead { order, advice, .. } = &setup.tasks[2].phases[4].workload else {
+    let Workload::MappedRead(MappedRead { order, advice, .. }) = &setup.tasks[2].phases[4].workload
+    else {
         panic!("not a mapped read");
     };
     assert_eq!((*order, *advice), (Order::Zipf { exponent_hundredths: 99 }, Advice::Random));

@@ -25,24 +25,25 @@ fn workload_of(text: &str) -> Workload {
 fn groups_are_made_entered_and_removed() {
     let target = "target = \"late\"\n";
     let create = with_task(&format!("workload = \"create-group\"\n{target}"));
-    assert_eq!(workload_of(&create), Workload::CreateGroup { group: 0 });
+    assert_eq!(workload_of(&create), Workload::CreateGroup(CreateGroup { group: 0 }));
     let setup = sound(&format!("{SOUND}{create}")).variants.remove(0).setup;
     assert!(!setup.groups[0].at_start);
     assert_eq!(setup.groups[0].controls, [GroupControlWrite::read("memory.low", "8M").unwrap()]);
     let remove = with_task(&format!("workload = \"remove-group\"\n{target}"));
-    assert_eq!(workload_of(&remove), Workload::RemoveGroup { group: 0 });
+    assert_eq!(workload_of(&remove), Workload::RemoveGroup(RemoveGroup { group: 0 }));
     let join = with_task(&format!("workload = \"join-group\"\n{target}"));
-    assert_eq!(workload_of(&join), Workload::JoinGroup { group: Some(0) });
+    assert_eq!(workload_of(&join), Workload::JoinGroup(JoinGroup { group: Some(0) }));
     let leave = with_task("workload = \"join-group\"\n");
-    assert_eq!(workload_of(&leave), Workload::JoinGroup { group: None });
+    assert_eq!(workload_of(&leave), Workload::JoinGroup(JoinGroup { group: None }));
 }
 
 #[test]
 fn controls_are_written_as_they_stand() {
     let write =
         |keys: &str| workload_of(&with_task(&format!("workload = \"write-control\"\n{keys}")));
-    let expected = |group: Option<usize>, control: &str, text: &str| Workload::WriteControl {
-        write: Write::read(group, control, text, PageSize::Kib4).unwrap(),
+    let expected = |group: Option<usize>, control: &str, text: &str| {
+        let write = Write::read(group, control, text, PageSize::Kib4).unwrap();
+        Workload::WriteControl(WriteControl { write })
     };
     assert_eq!(
         write("control = \"memory.reclaim\"\ntext = \"100M\"\ntarget = \"late\"\n"),
@@ -69,7 +70,7 @@ fn a_task_in_phases_has_a_group_and_targets() {
     // A group that is there from the start may be made once it has been removed.
     let setup = sound(&text).variants.remove(0).setup;
     assert_eq!(setup.tasks[1].group, Some(0));
-    assert_eq!(setup.tasks[1].phases[1].workload, Workload::CreateGroup { group: 1 });
+    assert_eq!(setup.tasks[1].phases[1].workload, Workload::CreateGroup(CreateGroup { group: 1 }));
 }
 
 #[test]

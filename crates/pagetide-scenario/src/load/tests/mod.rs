@@ -19,7 +19,8 @@ mod variants;
 
 use super::*;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Advice, Order, Workload};
+use crate::op::Advice;
+use crate::workload::*;
 
 /// A scenario without mistakes; tests append to it, so its lines keep their numbers.
 const SOUND: &str = "\

@@ -1,7 +1,6 @@
 //! Kernel objects: mixes in files of their own, and the caches of several.
 
 use super::*;
-use crate::object_mix::ObjectMix;
 use std::path::PathBuf;
 
 const MIX: &str = "\
@@ -61,7 +60,7 @@ fn objects(name: &str, mix: &str, keys: &str) -> String {
 /// Checks the only mistake of a mix.
 #[track_caller]
 fn expect_mistake(mix: &str, line: usize, text: &str, message: &str, hint: &str) {
-    let errors = ObjectMix::parse("mix.toml", mix).expect_err("there is a mistake");
+    let errors = object_mix("mix.toml", mix).expect_err("there is a mistake");
     let found: Vec<Diagnostic> = errors.iter().cloned().collect();
     let [one] = found.as_slice() else { panic!("expected one mistake, found {found:#?}") };
     assert_eq!((one.line, one.text.as_str(), one.message.as_str()), (line, text, message));
@@ -130,7 +129,7 @@ fn mistakes_of_a_mix_are_told_where_it_is_named() {
 
 #[test]
 fn a_mix_is_checked_to_the_letter() {
-    ObjectMix::parse("mix.toml", MIX).unwrap_or_else(|errors| panic!("{errors}"));
+    object_mix("mix.toml", MIX).unwrap_or_else(|errors| panic!("{errors}"));
     let with = |old: &str, new: &str| MIX.replacen(old, new, 1);
     let shares = "a number from 0 to 1 with at most four decimals";
     expect_mistake(&with("0.75", "1.75"), 9, "1.75", "not a share", shares);
@@ -163,6 +162,6 @@ fn a_mix_is_checked_to_the_letter() {
     expect_mistake(&many, 3, "[[cache]]", "a unit makes 1200000 allocations", hint);
     let head = MIX.split_once("[[cache]]").unwrap().0;
     expect_mistake(head, 1, "", "the mix has no objects", "add a [[cache]]");
-    let errors = ObjectMix::parse("mix.toml", "").expect_err("nothing is there");
+    let errors = object_mix("mix.toml", "").expect_err("nothing is there");
     assert_eq!(errors.count(), 3);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 fn mix(text: &str) -> Arc<ObjectMix> {
     let text = format!("recorded = \"by hand\"\nunit = \"a unit\"\n{text}");
-    Arc::new(ObjectMix::parse("mix.toml", &text).unwrap_or_else(|errors| panic!("{errors}")))
+    Arc::new(crate::load::object_mix("mix.toml", &text).unwrap_or_else(|errors| panic!("{errors}")))
 }
 
 fn row(table: &str, name: &str, reclaimable: bool, allocs: &str, lifetimes: &str) -> String {
@@ -174,13 +174,4 @@ fn slots_stay_dense_and_what_is_kept_stays() {
     held.values().for_each(|cache| kept[*cache as usize] += 1);
     assert_eq!(kept, [0, 40, 0, 20, 5]);
     assert!(highest < 65 + 60, "slots are used again: {highest}");
-}
-
-#[test]
-fn a_mix_without_its_caches_is_refused() {
-    let mix = mix(&row("cache", "filp", false, "1", "unit = 1"));
-    let objects = KernelObjects { mix, units: 1, interval_ns: 0, compute_ns: 0, start: false };
-    let setup = setup(Vec::new(), vec![task(vec![Workload::KernelObjects(objects)])]);
-    let problem = Program::new(&setup, 0, 1).unwrap_err().to_string();
-    assert!(problem.ends_with("there is no cache `filp`"), "{problem}");
 }

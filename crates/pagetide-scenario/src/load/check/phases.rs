@@ -1,0 +1,235 @@
+//! What the workloads of one task have in common when they are checked: files that exist and are large
+//! enough, an address space that holds the regions, traces and object mixes that can be read.
+
+use super::files::Files;
+use super::groups::Groups;
+use super::objects::Mixes;
+use crate::load::decode::{Name, Size};
+use crate::load::span::{clip, At, Problem, Sink, Span};
+use crate::load::trace_file;
+use crate::load::units::show_size;
+use crate::model::Write;
+use crate::object_mix::ObjectMix;
+use crate::op::Advice;
+use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
+use crate::policies::Policies;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes of a read() or write() call unless the scenario says otherwise.
+pub(crate) const DEFAULT_BLOCK: Size = Size(64 << 10);
+/// Largest read() or write() call.
+const BLOCK_MAX: u64 = 1 << 30;
+/// Name of the anonymous region unless the scenario says otherwise.
+const DEFAULT_REGION: &str = "anon";
+
+/// What tasks find when they come to be checked, besides files.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene<'c> {
+    pub(crate) groups: &'c Groups<'c>,
+    pub(super) policies: &'c Policies,
+    pub(super) base_dir: &'c Path,
+    /// Bytes of all nodes.
+    pub(crate) memory: u64,
+    /// Object mixes that tasks have named.
+    pub(super) mixes: &'c RefCell<Mixes>,
+}
+
+impl Scene<'_> {
+    /// What a write to a control file writes: of the group `target`, or of the machine.
+    pub(crate) fn task_write(
+        &self,
+        write: (&At<String>, &At<String>),
+        target: Option<(Span, usize)>,
+        sink: &mut Sink,
+    ) -> Option<Write> {
+        self.groups.task_write(write, target, self.policies, sink)
+    }
+}
+
+/// The regions of a task, by their names.
+pub(crate) type Regions = BTreeMap<String, Region>;
+
+/// A check that waits until all phases are known.
+type Later = Box<dyn Fn(&Regions, &mut Sink)>;
+
+/// The phases of a task on their way. Files are indices of templates.
+pub(crate) struct Phases<'c, 'a> {
+    pub(crate) files: &'c Files<'a>,
+    pub(crate) scene: Scene<'c>,
+    pub(crate) regions: Regions,
+    /// (anonymous region, file region) -> (start value, where it was written).
+    pub(crate) generators: BTreeMap<(String, String), (Option<i64>, Span)>,
+    pub(crate) later: Vec<Later>,
+}
+
+/// A region that some phase uses.
+#[derive(Debug)]
+pub(crate) struct Region {
+    /// Template of the file; `None`: anonymous.
+    pub(crate) file: Option<usize>,
+    advice: Advice,
+    pub(crate) pages: u64,
+    pub(crate) span: Span,
+}
+
+impl<'c, 'a> Phases<'c, 'a> {
+    pub(super) fn new(files: &'c Files<'a>, scene: Scene<'c>) -> Self {
+        let (regions, generators, later) = Default::default();
+        Self { files, scene, regions, generators, later }
+    }
+
+    /// The checks that have waited.
+    pub(super) fn finish(&self, sink: &mut Sink) {
+        for check in &self.later {
+            check(&self.regions, sink);
+        }
+    }
+
+    /// Reports a file to which more is appended than it can hold.
+    pub(crate) fn check_growth(&self, file: usize, bytes: u64, span: Span, sink: &mut Sink) {
+        let end = self.files.size(file).saturating_add(bytes);
+        if end > FILE_SIZE_MAX {
+            let limit = show_size(FILE_SIZE_MAX);
+            sink.hinted(span, "the file becomes too large", format!("at most {limit}"));
+        }
+    }
+
+    /// The size of a file that is read.
+    pub(crate) fn not_empty(&self, file: usize, name: &At<Name>, sink: &mut Sink) -> Option<u64> {
+        let size = self.files.size(file);
+        if size > 0 {
+            return Some(size);
+        }
+        sink.push(Problem {
+            span: name.span,
+            message: format!("the file `{}` is empty when the run starts", clip(&name.value.0)),
+            hint: Some("give it a size = \"1GiB\", for example".into()),
+            also: self.files.span(file).map(|span| (span, "named here".into())),
+        });
+        None
+    }
+
+    /// Pages of a mapping of a file.
+    pub(crate) fn mapped(
+        &self,
+        file: usize,
+        name: &At<Name>,
+        size: &Option<At<Size>>,
+        sink: &mut Sink,
+    ) -> Option<u64> {
+        let whole = self.not_empty(file, name, sink)?;
+        let Some(size) = size else { return Some(sink.page_size.pages_for(whole)) };
+        let pages = sink.page_size.pages_for(size.value.0);
+        if pages == 0 {
+            sink.hinted(size.span, "a mapping of nothing", "leave it out for the whole file");
+            return None;
+        }
+        if pages > sink.page_size.pages_for(whole) {
+            let shown = (show_size(size.value.0), show_size(whole));
+            sink.push(Problem {
+                span: size.span,
+                message: format!("{} mapped of a file of {}", shown.0, shown.1),
+                hint: Some("make the file larger, or map less of it".into()),
+                also: self.files.span(file).map(|span| (span, "the file".into())),
+            });
+            return None;
+        }
+        Some(pages)
+    }
+
+    /// The advice that an earlier phase has given on an anonymous region.
+    pub(crate) fn advice_of(&self, region: &str) -> Advice {
+        let known = self.regions.get(region).filter(|known| known.file.is_none());
+        known.map_or(Advice::Normal, |known| known.advice)
+    }
+
+    /// The group that is named, if one is; `None` if there is no such group.
+    pub(crate) fn group(&self, name: &Option<At<Name>>, sink: &mut Sink) -> Option<Option<usize>> {
+        match name {
+            Some(name) => self.scene.groups.names.find(name, sink).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// An object mix.
+    pub(crate) fn mix(&self, path: &At<String>, sink: &mut Sink) -> Option<Arc<ObjectMix>> {
+        self.scene.mixes.borrow_mut().load(path, self.scene.base_dir, sink)
+    }
+
+    /// The path of a trace that can be replayed.
+    pub(crate) fn trace(&self, path: &At<String>, sink: &mut Sink) -> Option<PathBuf> {
+        let full = self.scene.base_dir.join(&path.value);
+        if let Err((problem, hint)) = trace_file::check(&full) {
+            let message = format!("trace `{}`: {problem}", clip(&path.value));
+            sink.push(Problem { span: path.span, message, hint, also: None });
+            return None;
+        }
+        Some(full)
+    }
+
+    /// Notes that a phase uses a region. Reports what contradicts another phase of the task, and
+    /// regions that no address space holds.
+    pub(crate) fn use_region(
+        &mut self,
+        name: &At<Name>,
+        file: Option<usize>,
+        advice: Advice,
+        pages: u64,
+        size_span: Span,
+        sink: &mut Sink,
+    ) -> Option<()> {
+        let new = || Region { file, advice, pages: 0, span: name.span };
+        let known = self.regions.entry(name.value.0.clone()).or_insert_with(new);
+        let shown = clip(&name.value.0);
+        let contradiction = if known.file != file {
+            Some(format!("the region `{shown}` is backed by something else in another phase"))
+        } else if known.advice != advice {
+            Some(format!("the region `{shown}` has another advice in another phase"))
+        } else {
+            None
+        };
+        if let Some(message) = contradiction {
+            let hint = "phases that name the same region share one mapping: use another `region`";
+            let also = Some((known.span, "first used here".into()));
+            sink.push(Problem { span: name.span, message, hint: Some(hint.into()), also });
+            return None;
+        }
+        known.pages = known.pages.max(pages);
+        let total: u64 = self.regions.values().map(|region| region.pages).sum();
+        if total > REGION_PAGES_MAX {
+            let shown = show_size(sink.page_size.bytes_of(total));
+            let limit = show_size(sink.page_size.bytes_of(REGION_PAGES_MAX));
+            let message = format!("larger than the address space: the task maps {shown}");
+            sink.hinted(size_span, message, format!("a task can map {limit} in all"));
+            return None;
+        }
+        Some(())
+    }
+}
+
+/// Reports a size that no read() or write() call has.
+pub(crate) fn check_block(block: &Option<At<Size>>, sink: &mut Sink) {
+    let is_possible = |block: &At<Size>| (1..=BLOCK_MAX).contains(&block.value.0);
+    if let Some(block) = block.as_ref().filter(|block| !is_possible(block)) {
+        let hint = format!("from 1 byte to {}", show_size(BLOCK_MAX));
+        sink.hinted(block.span, "no size for a read() or write() call", hint);
+    }
+}
+
+/// Pages of an anonymous region.
+pub(crate) fn anon_pages(size: &At<Size>, sink: &mut Sink) -> Option<u64> {
+    if size.value.0 == 0 {
+        sink.hinted(size.span, "a region of no size", "\"64MiB\", for example");
+        return None;
+    }
+    Some(sink.page_size.pages_for(size.value.0))
+}
+
+/// The name of an anonymous region, where `span` stands for one that is not written.
+pub(crate) fn region_name(region: &Option<At<Name>>, span: Span) -> At<Name> {
+    let default = || At { value: Name(DEFAULT_REGION.to_owned()), span };
+    region.clone().unwrap_or_else(default)
+}

@@ -1,0 +1,57 @@
+//! What has been read of a text and of the command line, and all that is wrong with it.
+
+use super::span::{Problem, Sink, Span, PROBLEMS_MAX};
+use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+
+/// Largest scenario file, in bytes.
+pub const SCENARIO_BYTES_MAX: u64 = 256 << 10;
+
+/// The state of loading: sources that problems are in, and the problems.
+pub(super) struct Loader {
+    pub(super) sources: Vec<Source>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) omitted: usize,
+}
+
+impl Loader {
+    pub(super) fn new(name: &str, text: &str) -> Self {
+        let source = Source { path: name.to_owned(), text: text.to_owned() };
+        Self { sources: vec![source], problems: Vec::new(), omitted: 0 }
+    }
+
+    /// Adds an argument of the command line as a source; gives all of its text.
+    pub(super) fn option(&mut self, name: &str, text: &str) -> Span {
+        let source = u16::try_from(self.sources.len()).expect("sources are bounded");
+        self.sources.push(Source { path: name.to_owned(), text: text.to_owned() });
+        Span { source, start: 0, end: u32::try_from(text.len()).unwrap_or(u32::MAX) }
+    }
+
+    pub(super) fn absorb(&mut self, sink: Sink) {
+        let (problems, omitted) = sink.into_parts();
+        self.problems.extend(problems);
+        self.omitted += omitted;
+    }
+
+    pub(super) fn diagnostics(mut self) -> Diagnostics {
+        self.problems.sort();
+        self.problems.dedup();
+        self.omitted += self.problems.len().saturating_sub(PROBLEMS_MAX);
+        self.problems.truncate(PROBLEMS_MAX);
+        let list = self.problems.iter().map(|problem| self.diagnostic(problem)).collect();
+        Diagnostics::new(list, self.omitted)
+    }
+
+    fn diagnostic(&self, problem: &Problem) -> Diagnostic {
+        let range = |span: Span| span.start as usize..span.end as usize;
+        let source = &self.sources[usize::from(problem.span.source)];
+        let (message, hint) = (problem.message.clone(), problem.hint.clone());
+        let diagnostic = Diagnostic::new(source, range(problem.span), message, hint);
+        match &problem.also {
+            // Only a place in the same source can be shown beside it.
+            Some((span, label)) if span.source == problem.span.source => {
+                diagnostic.with_also(source, range(*span), label.clone())
+            }
+            _ => diagnostic,
+        }
+    }
+}

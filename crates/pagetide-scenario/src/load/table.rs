@@ -1,0 +1,186 @@
+//! Tables of the format: which keys there are, what stands for one that is not written, which must be.
+//!
+//! [`table!`] declares a table once: its fields are the keys that are accepted, its documentation is the
+//! schema's.
+
+use super::decode::expected;
+use super::span::{clip, Sink, Span};
+use super::tree::{Entry, Node, Value};
+
+/// A table with known keys.
+pub(crate) trait Keyed: Default {
+    /// The keys.
+    const KEYS: &'static [&'static str];
+    /// Takes an entry; false if the key is not one of [`Self::KEYS`].
+    fn take(&mut self, entry: &Entry, sink: &mut Sink) -> bool;
+    /// Says where the table is.
+    fn place(&mut self, span: Span);
+}
+
+/// Declares a table of the format: a struct of optional fields that know their places.
+///
+/// A key may have a default (`key: At<T> = value`): a method of the key's name gives the value without its
+/// place. A table that says what it is called (`Keys of "workload touch"`) may have keys that must be
+/// there (`key: At<T> => required "example"`): a method of the key's name gives it, or reports that it
+/// is missing.
+macro_rules! table {
+    (
+        $(#[doc = $doc:literal])+
+        $name:ident $(of $what:literal)? {
+            $(
+                $(#[$meta:meta])*
+                $field:ident : $type:ty
+                $(= $default:expr)?
+                $(=> $required:ident $example:literal)?
+            ,)*
+        }
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, Default, schemars::JsonSchema)]
+        #[schemars(deny_unknown_fields)]
+        pub(crate) struct $name {
+            /// Where the table is.
+            #[schemars(skip)]
+            pub(crate) at: $crate::load::span::Span,
+            /// Keys whose values could not be read.
+            #[schemars(skip)]
+            pub(crate) bad: Vec<&'static str>,
+            $( $(#[$meta])* $(#[schemars($required)])? pub(crate) $field: Option<$type>, )*
+        }
+
+        #[allow(dead_code, reason = "a default may be read with its place")]
+        impl $name {
+            $(const WHAT: &'static str = $what;)?
+
+            $(
+                $crate::load::table::key_method! { $field : $type $(= $default)? $(=> $example)? }
+            )*
+        }
+
+        impl $crate::load::table::Keyed for $name {
+            const KEYS: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            fn take(
+                &mut self,
+                entry: &$crate::load::tree::Entry,
+                sink: &mut $crate::load::span::Sink,
+            ) -> bool {
+                $(
+                    if entry.key == stringify!($field) {
+                        self.$field = <$type as $crate::load::decode::Decode>::decode(&entry.node, sink);
+                        if self.$field.is_none() {
+                            self.bad.push(stringify!($field));
+                        }
+                        return true;
+                    }
+                )*
+                false
+            }
+
+            fn place(&mut self, span: $crate::load::span::Span) {
+                self.at = span;
+            }
+        }
+
+        impl $crate::load::decode::Decode for $name {
+            fn decode(
+                node: &$crate::load::tree::Node,
+                sink: &mut $crate::load::span::Sink,
+            ) -> Option<Self> {
+                $crate::load::table::decode_table(node, sink)
+            }
+        }
+    };
+}
+
+/// The method of a key with a default, or of one that must be there.
+macro_rules! key_method {
+    ($field:ident : $type:ty) => {};
+    ($field:ident : $type:ty = $default:expr) => {
+        pub(crate) fn $field(&self) -> <$type as $crate::load::span::Placed>::Value {
+            self.$field.as_ref().map_or($default, |at| at.value.clone())
+        }
+    };
+    ($field:ident : $type:ty => $example:literal) => {
+        pub(crate) fn $field(&self, sink: &mut $crate::load::span::Sink) -> Option<&$type> {
+            let place = (self.at, self.bad.as_slice());
+            let key = stringify!($field);
+            $crate::load::table::need(&self.$field, key, place, Self::WHAT, $example, sink)
+        }
+    };
+}
+pub(crate) use key_method;
+pub(crate) use table;
+
+/// Reports a key that no table takes here.
+pub(crate) fn unknown_key<'a>(
+    entry: &Entry,
+    known: impl Iterator<Item = &'a str> + Clone,
+    sink: &mut Sink,
+) {
+    let message = format!("unknown key `{}`", clip(&entry.key));
+    let hint = match sink.suggest(&entry.key, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the keys here are {}", known.collect::<Vec<_>>().join(", ")),
+    };
+    sink.hinted(entry.key_span, message, hint);
+}
+
+/// Reads a table all of whose keys are known.
+pub(crate) fn decode_table<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<T> {
+    let Value::Table(table) = &node.value else {
+        expected(node, "a table", "", sink);
+        return None;
+    };
+    let mut decoded = T::default();
+    decoded.place(node.span);
+    for entry in &table.entries {
+        if !decoded.take(entry, sink) {
+            unknown_key(entry, T::KEYS.iter().copied(), sink);
+        }
+    }
+    Some(decoded)
+}
+
+/// Reads the keys of a workload, which stand among those of the table around it (`outer`), at `at`.
+/// `is_known`: whether any workload takes a key.
+pub(crate) fn fill<T: Keyed>(
+    at: Span,
+    workload: &str,
+    entries: &[&Entry],
+    outer: &'static [&'static str],
+    is_known: impl Fn(&str) -> bool,
+    sink: &mut Sink,
+) -> T {
+    let mut table = T::default();
+    table.place(at);
+    for entry in entries {
+        if table.take(entry, sink) {
+            continue;
+        }
+        let keys = T::KEYS.iter().chain(outer).copied();
+        if !is_known(&entry.key) {
+            unknown_key(entry, keys, sink);
+            continue;
+        }
+        let message = format!("workload {workload} takes no `{}`", entry.key);
+        let hint = format!("its keys are {}", T::KEYS.join(", "));
+        sink.hinted(entry.key_span, message, hint);
+    }
+    table
+}
+
+/// A value that must be there. Reports its absence at `at`, unless it is there and unreadable.
+pub(crate) fn need<'t, T>(
+    value: &'t Option<T>,
+    key: &'static str,
+    (at, bad): (Span, &[&'static str]),
+    what: &str,
+    example: &str,
+    sink: &mut Sink,
+) -> Option<&'t T> {
+    if value.is_none() && !bad.contains(&key) {
+        sink.hinted(at, format!("{what} has no `{key}`"), format!("add {key} = {example}"));
+    }
+    value.as_ref()
+}

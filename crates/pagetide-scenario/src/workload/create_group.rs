@@ -1,0 +1,30 @@
+//! `workload = "create-group"`: makes a group that is not there and writes its controls (mkdir).
+
+use super::prelude::*;
+
+table! {
+    /// Makes a group.
+    Keys of "workload create-group" {
+        /// The group.
+        target: At<Name> => required "\"batch\"",
+    }
+}
+
+/// Makes a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreateGroup {
+    /// Index into [`Setup::groups`](crate::model::Setup::groups).
+    pub group: usize,
+}
+
+impl Kind for CreateGroup {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        Some(CreateGroup { group: phases.scene.groups.create(keys.target(sink)?, sink)? })
+    }
+
+    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<Stage> {
+        vec![Stage::Once(Op::Group { phase })]
+    }
+}

@@ -1,0 +1,109 @@
+//! `workload = "discard"`: gives back pages of an anonymous region that an earlier phase has mapped
+//! (MADV_DONTNEED).
+
+use super::prelude::*;
+use crate::op::REGION_PAGES_MAX;
+use crate::load::check::phases::region_name;
+use crate::load::span::list_names;
+
+/// Neighbours that one operation discards: no operation takes long.
+const DISCARD_PAGES: u64 = 512;
+
+table! {
+    /// Gives back pages.
+    Keys of "workload discard" {
+        /// The region, one that an earlier phase of the task has mapped (default anon).
+        region: At<Name>,
+        /// The first page (default 0).
+        first: At<Int<0, { REGION_PAGES_MAX as i64 }>> = Int(0),
+        /// Distance from one page to the next (default 1).
+        every: At<Int<1, { REGION_PAGES_MAX as i64 }>> = Int(1),
+    }
+}
+
+/// Pages that are given back, up to the region's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discard {
+    /// Name of the region.
+    pub region: String,
+    /// The first page.
+    pub first: u64,
+    /// Distance from one page to the next.
+    pub every: u64,
+}
+
+impl Kind for Discard {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        if keys.bad.contains(&"region") {
+            return None;
+        }
+        let name = region_name(&keys.region, keys.at);
+        let region = name.value.0;
+        let shown = clip(&region);
+        let Some(known) = phases.regions.get(&region) else {
+            let is_own = |name: &&str| !name.contains('#');
+            let names = phases.regions.keys().map(String::as_str).filter(is_own);
+            let hint = match sink.suggest(&region, names.clone()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if names.clone().next().is_none() => {
+                    "a phase before it must map one: workload = \"touch\", for example".to_owned()
+                }
+                None => format!("the phases before it have {}", list_names(names)),
+            };
+            let message = format!("no phase before this one maps a region `{shown}`");
+            sink.hinted(name.span, message, hint);
+            return None;
+        };
+        if known.file.is_some() {
+            sink.push(Problem {
+                span: name.span,
+                message: format!("the region `{shown}` is a file's"),
+                hint: Some("only anonymous memory is given back: name a region of touch".into()),
+                also: Some((known.span, "first used here".into())),
+            });
+            return None;
+        }
+        let (first, every) = (keys.first().into(), keys.every().into());
+        let span = keys.first.as_ref().map_or(name.span, |first| first.span);
+        let grows = region.clone();
+        // The region may still grow in a later phase.
+        phases.later.push(Box::new(move |regions, sink| {
+            let pages = regions.get(&grows).map_or(0, |region| region.pages);
+            if first >= pages {
+                let message = format!("the region `{}` has no page {first}", clip(&grows));
+                sink.hinted(span, message, format!("its pages are 0 to {}", pages - 1));
+            }
+        }));
+        Some(Discard { region, first, every })
+    }
+
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        let region = planner.known_region(&self.region);
+        let (next, every) = (self.first, self.every);
+        vec![Stage::run(move |state, _| {
+            let (end, region) = (state.regions[region].pages, state.number(region));
+            Box::new(Discards { region, next, end, every }).into()
+        })]
+    }
+}
+
+/// Neighbours together.
+#[derive(Debug)]
+struct Discards {
+    region: u32,
+    next: u64,
+    end: u64,
+    every: u64,
+}
+
+impl Generator for Discards {
+    fn next_op(&mut self) -> Option<Op> {
+        let left = self.end.checked_sub(self.next).filter(|left| *left > 0)?;
+        let pages = if self.every == 1 { left.min(DISCARD_PAGES) } else { 1 };
+        let page = self.next;
+        self.next += if self.every == 1 { pages } else { self.every };
+        Some(Op::Discard { region: self.region, page, pages })
+    }
+}

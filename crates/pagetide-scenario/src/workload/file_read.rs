@@ -1,0 +1,90 @@
+//! `workload = "file-read"`: reads a file with read() calls from its start, round its end.
+
+use super::prelude::*;
+use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
+
+table! {
+    /// Reads a file.
+    Keys of "workload file-read" {
+        /// The file.
+        file: At<Name> => required "\"data\"",
+        /// How much (default: the file once).
+        total: At<Size>,
+        /// Bytes a call (default 64KiB).
+        block: At<Size> = DEFAULT_BLOCK,
+    }
+}
+
+/// read() calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRead {
+    /// Index into [`Setup::files`](crate::model::Setup::files).
+    pub file: usize,
+    /// Total bytes; wraps round the file's end.
+    pub bytes: u64,
+    /// Bytes a call.
+    pub block: u64,
+}
+
+impl Kind for FileRead {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let name = keys.file(sink)?;
+        let file = phases.files.names.find(name, sink)?;
+        check_block(&keys.block, sink);
+        let size = phases.not_empty(file, name, sink)?;
+        let bytes = keys.total.as_ref().map_or(size, |total| total.value.0);
+        Some(FileRead { file, bytes, block: keys.block().0 })
+    }
+
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        vec![read(planner, self.file, self.bytes, self.block)]
+    }
+
+    fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
+        each(&mut self.file, false);
+    }
+}
+
+/// Reads `left` bytes of a file. Each round of the phase goes on where the one before stopped.
+pub(super) fn read(planner: &Planner<'_>, file: usize, left: u64, block: u64) -> Stage {
+    let size = planner.file_sizes[file];
+    Stage::run(move |_, round| {
+        let offset = part_offset(round, left, size);
+        Box::new(Reads { file, size, offset, left, block }).into()
+    })
+}
+
+/// Where the part of a file begins that round `round` reads: each reads `bytes` bytes, from the
+/// file's front, round its end.
+fn part_offset(round: u32, bytes: u64, size: u64) -> u64 {
+    let read = u128::from(round) * u128::from(bytes);
+    (read % u128::from(size.max(1))) as u64
+}
+
+/// read() calls from the file's start, round its end.
+#[derive(Debug)]
+struct Reads {
+    file: usize,
+    size: u64,
+    offset: u64,
+    left: u64,
+    block: u64,
+}
+
+impl Generator for Reads {
+    fn next_op(&mut self) -> Option<Op> {
+        let len = self.block.min(self.left).min(self.size - self.offset);
+        if len == 0 {
+            return None;
+        }
+        let op = Op::Read { file: self.file, offset: self.offset, len };
+        self.left -= len;
+        self.offset += len;
+        if self.offset == self.size {
+            self.offset = 0;
+        }
+        Some(op)
+    }
+}

@@ -1,0 +1,97 @@
+//! `workload = "file-write"`: appends to a file with write() calls, as dd does.
+
+use super::prelude::*;
+use crate::op::FILE_SIZE_MAX;
+use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
+
+table! {
+    /// Appends to a file.
+    Keys of "workload file-write" {
+        /// The file.
+        file: At<Name> => required "\"data\"",
+        /// How much (default: until it is stopped).
+        total: At<Size>,
+        /// Bytes a call (default 64KiB).
+        block: At<Size> = DEFAULT_BLOCK,
+    }
+}
+
+/// write() calls from the file's end on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileWrite {
+    /// Index into [`Setup::files`](crate::model::Setup::files).
+    pub file: usize,
+    /// Total; `None`: until stopped.
+    pub bytes: Option<u64>,
+    /// Bytes a call.
+    pub block: u64,
+}
+
+impl Kind for FileWrite {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let file = phases.files.names.find(keys.file(sink)?, sink)?;
+        check_block(&keys.block, sink);
+        if let Some(total) = &keys.total {
+            phases.check_growth(file, total.value.0, total.span, sink);
+        }
+        let bytes = keys.total.as_ref().map(|total| total.value.0);
+        Some(FileWrite { file, bytes, block: keys.block().0 })
+    }
+
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        vec![append(planner, self.file, self.bytes, self.block)]
+    }
+
+    fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
+        each(&mut self.file, true);
+    }
+
+    fn missing_end(&self) -> Option<&'static str> {
+        self.bytes.is_none().then_some("total = \"1GiB\"")
+    }
+}
+
+/// Appends to a file from where the task stopped before, or from the file's end.
+pub(super) fn append(
+    planner: &mut Planner<'_>,
+    file: usize,
+    left: Option<u64>,
+    block: u64,
+) -> Stage {
+    let size = planner.file_sizes[file];
+    planner.state.positions.entry(file).or_insert(size);
+    Stage::run(move |state, _| {
+        let offset = state.positions[&file];
+        Box::new(Writes { file, offset, left, block }).into()
+    })
+}
+
+/// write() calls, one after the other.
+#[derive(Debug)]
+struct Writes {
+    file: usize,
+    offset: u64,
+    /// `None`: until stopped.
+    left: Option<u64>,
+    block: u64,
+}
+
+impl Generator for Writes {
+    fn next_op(&mut self) -> Option<Op> {
+        let len = self.left.map_or(self.block, |left| left.min(self.block));
+        let end = self.offset.checked_add(len)?;
+        if len == 0 || end > FILE_SIZE_MAX {
+            return None;
+        }
+        let op = Op::Write { file: self.file, offset: self.offset, len };
+        self.offset = end;
+        self.left = self.left.map(|left| left - len);
+        Some(op)
+    }
+
+    fn end(self: Box<Self>, state: &mut State) {
+        state.positions.insert(self.file, self.offset);
+    }
+}

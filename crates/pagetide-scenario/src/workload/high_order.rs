@@ -1,0 +1,106 @@
+//! `workload = "high-order"`: tries to allocate blocks of kernel memory, as the stress-highalloc module of
+//! mmtests.
+
+use super::prelude::*;
+use super::blocks::{Take, Takes, BLOCKS_MAX, ORDER_MAX};
+use crate::load::units::show_size;
+use crate::names::HighOrderRequest;
+
+table! {
+    /// Attempts at blocks of high order. Either `attempts` or `percent` must be there.
+    Keys of "workload high-order" {
+        /// log2 of a block's pages (default 9: 2 MiB).
+        order: At<Int<0, ORDER_MAX>> = Int(9),
+        /// How many attempts.
+        attempts: At<Int<1, BLOCKS_MAX>>,
+        /// As many as have so much of the machine's memory, in per cent.
+        percent: At<Int<1, 100>>,
+        /// From the start of one attempt to that of the next (default 0: at once).
+        interval: At<Time> = Time(0),
+        /// What an attempt may do (default direct).
+        request: At<HighOrderRequest> = HighOrderRequest::Direct,
+        /// Keep the blocks until all attempts are made (default true).
+        hold: At<bool> = true,
+    }
+}
+
+/// Attempts to allocate blocks of one order, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HighOrder {
+    /// log2 of a block's pages.
+    pub order: u8,
+    /// How many.
+    pub attempts: u32,
+    /// From the start of one attempt to that of the next, unless it took longer.
+    pub interval_ns: u64,
+    /// What an attempt may do.
+    pub request: BlockRequest,
+    /// Blocks are held until all attempts are made; otherwise each is freed at once.
+    pub hold: bool,
+}
+
+impl Kind for HighOrder {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let order = keys.order().into();
+        let attempts = attempts(keys, order, phases.scene.memory, sink)?;
+        let request = match keys.request() {
+            HighOrderRequest::Direct => BlockRequest::KernelHigh,
+            HighOrderRequest::Nowait => BlockRequest::Atomic,
+        };
+        let (hold, interval_ns) = (keys.hold(), keys.interval().0);
+        Some(HighOrder { order, attempts, interval_ns, request, hold })
+    }
+
+    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
+        let HighOrder { order, attempts, interval_ns, request, hold } = *self;
+        let take = Takes::stage(Take { order, request, interval_ns, hold, first: 0, end: attempts });
+        if hold {
+            vec![take, Takes::free(attempts)]
+        } else {
+            vec![take]
+        }
+    }
+}
+
+/// The number of attempts, which is given in one of two ways.
+fn attempts(keys: &Keys, order: u8, memory: u64, sink: &mut Sink) -> Option<u32> {
+    let (share, span) = match (&keys.attempts, &keys.percent) {
+        (Some(attempts), Some(percent)) => {
+            sink.push(Problem {
+                span: percent.span,
+                message: "`attempts` and `percent` exclude each other".into(),
+                hint: Some("remove one of them".into()),
+                also: Some((attempts.span, "the other one".into())),
+            });
+            return None;
+        }
+        (None, None) => {
+            let is_known = keys.bad.contains(&"attempts") || keys.bad.contains(&"percent");
+            if !is_known {
+                let hint = "add attempts = 1000, or percent = 80";
+                let message = "workload high-order has neither `attempts` nor `percent`";
+                sink.hinted(keys.at, message, hint);
+            }
+            return None;
+        }
+        (Some(attempts), None) => return Some(attempts.value.into()),
+        (None, Some(percent)) => (u64::from(percent.value), percent.span),
+    };
+    let block = sink.page_size.bytes() << order;
+    let part = u128::from(memory) * u128::from(share) / 100;
+    let count = (part / u128::from(block)) as u64;
+    let of = format!("{share} % of {}", show_size(memory));
+    if count == 0 {
+        let message = format!("{of} are less than a block of {}", show_size(block));
+        sink.hinted(span, message, "write attempts = 1, or a smaller order");
+        return None;
+    }
+    if count > BLOCKS_MAX as u64 {
+        let message = format!("{of} are {count} blocks of {}", show_size(block));
+        sink.hinted(span, message, format!("at most {BLOCKS_MAX}: write a larger order"));
+        return None;
+    }
+    Some(count as u32)
+}

@@ -1,0 +1,99 @@
+//! `workload = "interleave"`: anonymous pages and pages of a mapped file by turns, so that they alternate
+//! in memory.
+
+use super::prelude::*;
+use crate::op::REGION_PAGES_MAX;
+use crate::load::check::phases::region_name;
+use crate::load::units::show_size;
+
+table! {
+    /// Writes an anonymous page and reads one of a mapped file, by turns.
+    Keys of "workload interleave" {
+        /// Pages of each kind.
+        pages: At<Int<1, { REGION_PAGES_MAX as i64 }>> => required "16384",
+        /// The file, at least as long; its mapping goes when the phase ends.
+        file: At<Name> => required "\"data\"",
+        /// The anonymous region: phases of a task that name the same share it (default anon).
+        region: At<Name>,
+    }
+}
+
+/// A write to an anonymous page, a read of a file page, and so on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interleave {
+    /// Name of the anonymous region, shared between phases.
+    pub region: String,
+    /// Pages of each kind.
+    pub pages: u64,
+    /// Index into [`Setup::files`](crate::model::Setup::files); its mapping goes when the phase ends.
+    pub file: usize,
+}
+
+impl Kind for Interleave {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let pages = keys.pages(sink);
+        let name = keys.file(sink)?;
+        let file = phases.files.names.find(name, sink)?;
+        let whole = phases.not_empty(file, name, sink)?;
+        let (span, pages) = (pages?.span, u64::from(pages?.value));
+        let whole_pages = sink.page_size.pages_for(whole);
+        if pages > whole_pages {
+            sink.push(Problem {
+                span,
+                message: format!("{pages} pages of a file of {}", show_size(whole)),
+                hint: Some(format!("make the file larger, or pages at most {whole_pages}")),
+                also: phases.files.span(file).map(|span| (span, "the file".into())),
+            });
+            return None;
+        }
+        let region = region_name(&keys.region, span);
+        let advice = phases.advice_of(&region.value.0);
+        phases.use_region(&region, None, advice, pages, span, sink)?;
+        // A mapping of this phase alone: no other has its name.
+        let mapping = format!("{}#{}", name.value.0, phases.regions.len());
+        let mapping = At { value: Name(mapping), span: name.span };
+        phases.use_region(&mapping, Some(file), Advice::Random, pages, span, sink)?;
+        Some(Interleave { region: region.value.0, pages, file })
+    }
+
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        let turns = 2 * self.pages;
+        let advice = planner.advice_of(&self.region);
+        let anon = planner.anon_region(&self.region, self.pages, advice);
+        // A mapping of this phase alone: `#` is in no name of a scenario.
+        let name = format!("#interleave{phase}");
+        let file = planner.file_region(self.file, &name, self.pages, Advice::Random);
+        let run = Stage::run(move |state, _| {
+            let (anon, file) = (state.number(anon), state.number(file));
+            Box::new(Turns { anon, file, turn: 0, turns }).into()
+        });
+        vec![Stage::Map(anon), Stage::Map(file), run, Stage::Unmap(file)]
+    }
+
+    fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
+        each(&mut self.file, false);
+    }
+}
+
+#[derive(Debug)]
+struct Turns {
+    anon: u32,
+    file: u32,
+    turn: u64,
+    /// Two a page.
+    turns: u64,
+}
+
+impl Generator for Turns {
+    fn next_op(&mut self) -> Option<Op> {
+        if self.turn == self.turns {
+            return None;
+        }
+        let (page, write) = (self.turn / 2, self.turn.is_multiple_of(2));
+        let region = if write { self.anon } else { self.file };
+        self.turn += 1;
+        Some(Op::Access { region, page, write })
+    }
+}

@@ -1,0 +1,31 @@
+//! `workload = "join-group"`: the task moves itself into a group (`echo $$ > cgroup.procs`). What it has stays charged
+//! where it is.
+
+use super::prelude::*;
+
+table! {
+    /// Moves the task into a group.
+    Keys of "workload join-group" {
+        /// The group (default: the root).
+        target: At<Name>,
+    }
+}
+
+/// Moves the task into a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinGroup {
+    /// Index into [`Setup::groups`](crate::model::Setup::groups); `None` is the root.
+    pub group: Option<usize>,
+}
+
+impl Kind for JoinGroup {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        Some(JoinGroup { group: phases.group(&keys.target, sink)? })
+    }
+
+    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<Stage> {
+        vec![Stage::Once(Op::Group { phase })]
+    }
+}

@@ -1,0 +1,119 @@
+//! `workload = "kernel-memory"`: allocates and frees kernel memory, as network buffers, stacks and drivers
+//! do.
+
+use super::prelude::*;
+use super::blocks::{Step, Takes, BLOCKS_MAX, ORDER_MAX};
+use crate::names::KernelRequest;
+use crate::prng::SplitMix64;
+
+table! {
+    /// Kernel memory that comes and goes.
+    Keys of "workload kernel-memory" {
+        /// log2 of a block's pages (default 0: a page).
+        order: At<Int<0, ORDER_MAX>> = Int(0),
+        /// Blocks that are held at most.
+        blocks: At<Int<1, BLOCKS_MAX>> => required "1000",
+        /// Allocations in all (default: until it is stopped).
+        count: At<Int<1, { i64::MAX }>>,
+        /// From the start of one allocation to that of the next (default 0: at once).
+        interval: At<Time> = Time(0),
+        /// What an allocation may do (default kernel).
+        request: At<KernelRequest> = KernelRequest::Kernel,
+    }
+}
+
+/// Kernel memory that comes and goes: beyond `blocks`, each new block takes the place of a random one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelMemory {
+    /// log2 of a block's pages.
+    pub order: u8,
+    /// Blocks held at most.
+    pub blocks: u32,
+    /// Allocations; `None`: until stopped.
+    pub count: Option<u64>,
+    /// From the start of one allocation to that of the next, unless it took longer.
+    pub interval_ns: u64,
+    /// What an allocation may do.
+    pub request: BlockRequest,
+}
+
+impl Kind for KernelMemory {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, _: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let blocks = keys.blocks(sink)?;
+        if keys.bad.contains(&"count") {
+            // Nobody said that it never ends.
+            return None;
+        }
+        let request = match keys.request() {
+            KernelRequest::Kernel => BlockRequest::Kernel,
+            KernelRequest::Atomic => BlockRequest::Atomic,
+            KernelRequest::Nowait => BlockRequest::Nowait,
+            KernelRequest::Reclaimable => BlockRequest::Reclaimable,
+        };
+        Some(KernelMemory {
+            order: keys.order().into(),
+            blocks: blocks.value.into(),
+            count: keys.count.as_ref().map(|count| count.value.into()),
+            interval_ns: keys.interval().0,
+            request,
+        })
+    }
+
+    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
+        let memory = *self;
+        let used = memory.count.map_or(memory.blocks, |count| {
+            u32::try_from(count).unwrap_or(u32::MAX).min(memory.blocks)
+        });
+        let churn = Stage::run(move |state, _| {
+            let prng = state.draws("blocks");
+            Box::new(Churn { memory, done: 0, slot: 0, step: Step::Pace, prng }).into()
+        });
+        vec![churn, Takes::free(used)]
+    }
+
+    fn missing_end(&self) -> Option<&'static str> {
+        self.count.is_none().then_some("count = 1000")
+    }
+}
+
+/// Allocations that, once all slots are used, each take the place of a random one.
+#[derive(Debug)]
+struct Churn {
+    memory: KernelMemory,
+    done: u64,
+    slot: u32,
+    step: Step,
+    prng: SplitMix64,
+}
+
+impl Generator for Churn {
+    fn next_op(&mut self) -> Option<Op> {
+        let KernelMemory { order, blocks, count, interval_ns, request } = self.memory;
+        if matches!(self.step, Step::Pace) {
+            if count == Some(self.done) {
+                return None;
+            }
+            self.step = Step::Free;
+            if interval_ns > 0 {
+                return Some(Op::Pace { ns: interval_ns });
+            }
+        }
+        if matches!(self.step, Step::Free) {
+            self.step = Step::Alloc;
+            if self.done >= u64::from(blocks) {
+                self.slot = self.prng.below(u64::from(blocks)) as u32;
+                return Some(Op::FreeBlock { slot: self.slot });
+            }
+            self.slot = self.done as u32;
+        }
+        self.step = Step::Pace;
+        self.done = self.done.saturating_add(1);
+        Some(Op::AllocBlock { slot: self.slot, order, request })
+    }
+
+    fn end(self: Box<Self>, state: &mut State) {
+        state.keep_draws("blocks", self.prng);
+    }
+}

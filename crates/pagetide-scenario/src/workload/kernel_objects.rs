@@ -1,0 +1,68 @@
+//! `workload = "kernel-objects"`: units of an object mix, one after another.
+
+use super::prelude::*;
+use super::objects::{self, Units};
+use crate::object_mix::ObjectMix;
+use std::sync::Arc;
+
+table! {
+    /// Kernel objects as recorded work made them.
+    Keys of "workload kernel-objects" {
+        /// The object mix, relative to the scenario file.
+        mix: At<String> => required "\"objects/compile.toml\"",
+        /// How many units of it.
+        units: At<Int<1, { u32::MAX as i64 }>> => required "100",
+        /// From the start of one unit to that of the next (default 0: at once).
+        interval: At<Time> = Time(0),
+        /// CPU time of a unit, between its allocations (default 0).
+        compute: At<Time> = Time(0),
+        /// First the mix's beginning, which stays until the task ends (default false).
+        start_unit: At<bool> = false,
+    }
+}
+
+/// Units of an object mix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelObjects {
+    /// The mix; all its caches are among [`Setup::caches`](crate::model::Setup::caches).
+    pub mix: Arc<ObjectMix>,
+    /// How many units.
+    pub units: u32,
+    /// From the start of one unit to that of the next, unless it took longer.
+    pub interval_ns: u64,
+    /// CPU time of a unit, spread evenly over its allocations.
+    pub compute_ns: u64,
+    /// The mix's beginning comes first.
+    pub start: bool,
+}
+
+impl Kind for KernelObjects {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let path = keys.mix(sink);
+        let units = keys.units(sink);
+        let path = path?;
+        let mix = phases.mix(path, sink)?;
+        let start = keys.start_unit.as_ref().filter(|start| start.value);
+        if let (Some(start), true) = (start, mix.start_rows.is_empty()) {
+            let message = format!("the mix `{}` has no beginning", clip(&path.value));
+            sink.hinted(start.span, message, "leave it out, or add a [[start_cache]] to the mix");
+        }
+        Some(KernelObjects {
+            mix,
+            units: units?.value.into(),
+            interval_ns: keys.interval().0,
+            compute_ns: keys.compute().0,
+            start: keys.start_unit(),
+        })
+    }
+
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        let KernelObjects { mix, units, interval_ns, compute_ns, start } = self;
+        let (units, interval_ns, compute_ns) = (*units, *interval_ns, *compute_ns);
+        let start = start.then(|| Units::new(planner, &mix.start_rows, 1, 0, compute_ns));
+        let all = Units::new(planner, &mix.rows, units, interval_ns, compute_ns);
+        start.into_iter().chain([all]).map(objects::stage).collect()
+    }
+}

@@ -1,0 +1,50 @@
+//! `workload = "names"`: makes files and removes most of them again, or looks for names that do not exist.
+
+use super::prelude::*;
+use super::making::{Makes, Thing};
+use crate::load::decode::Percent;
+use crate::names::NameKind;
+
+table! {
+    /// Names in directories.
+    Keys of "workload names" {
+        /// How many.
+        make: At<Int<1, 1_000_000>> => required "1000",
+        /// The share of files that stays, beyond the end of the task (default "0 %").
+        keep: At<Percent> = Percent(0),
+        /// Files, or names that do not exist (default file).
+        kind: At<NameKind> = NameKind::File,
+    }
+}
+
+/// Names in directories: each costs the kernel a dentry, and a file an inode besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// How many.
+    pub make: u32,
+    /// Per cent of the files that stay, beyond the end of the task ([`is_kept`](super::is_kept)). Of
+    /// missing names nothing is there to be removed.
+    pub keep_percent: u32,
+    /// Names that the first disk does not have, instead of files on the memory file system.
+    pub missing: bool,
+}
+
+impl Kind for Names {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, _: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let make = keys.make(sink)?.value.into();
+        let missing = keys.kind() == NameKind::Missing;
+        if let (true, Some(keep)) = (missing, &keys.keep) {
+            let hint = "remove it, or kind = \"missing\": there is nothing to be removed";
+            sink.hinted(keep.span, "names that do not exist cannot be kept", hint);
+            return None;
+        }
+        Some(Names { make, keep_percent: keys.keep().0 as u32, missing })
+    }
+
+    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
+        let thing = if self.missing { Thing::Missing } else { Thing::File };
+        vec![Makes::stage(thing, "names", self.make, self.keep_percent)]
+    }
+}

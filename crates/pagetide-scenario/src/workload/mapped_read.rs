@@ -1,0 +1,70 @@
+//! `workload = "mapped-read"`: maps a file shared and reads one byte of each page (mapped-file-stream).
+
+use super::prelude::*;
+use super::walk::{check_order, Order};
+use crate::load::decode::Hundredths;
+use crate::names::{AdviceKind, OrderKind};
+
+table! {
+    /// Reads a mapped file.
+    Keys of "workload mapped-read" {
+        /// The file.
+        file: At<Name> => required "\"data\"",
+        /// How much of it, from its start (default: all).
+        size: At<Size>,
+        /// Which page comes next (default sequential).
+        order: At<OrderKind> = OrderKind::Sequential,
+        /// Exponent of order zipf (default 1.0).
+        exponent: At<Hundredths>,
+        /// Advice on the mapping (default normal).
+        advice: At<AdviceKind> = AdviceKind::Normal,
+        /// Passes over it (default 1).
+        passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
+        /// Phases of a task that name the same region share one mapping (default: the file).
+        region: At<Name>,
+    }
+}
+
+/// Passes over a mapping of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedRead {
+    /// Index into [`Setup::files`](crate::model::Setup::files).
+    pub file: usize,
+    /// Pages of the mapping, from page 0.
+    pub pages: u64,
+    /// Which page comes next.
+    pub order: Order,
+    /// Advice given after mapping.
+    pub advice: Advice,
+    /// Whole passes over the mapping (for `Random` and `Zipf`: `pages` draws a pass).
+    pub passes: u32,
+    /// Region name: phases of one task with the same name share one mapping.
+    pub region: String,
+}
+
+impl Kind for MappedRead {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let order = check_order(keys.order(), &keys.exponent, sink);
+        let name = keys.file(sink)?;
+        let file = phases.files.names.find(name, sink)?;
+        let pages = phases.mapped(file, name, &keys.size, sink)?;
+        let region = keys.region.as_ref().unwrap_or(name);
+        let advice = keys.advice().into();
+        let span = keys.size.as_ref().map_or(region.span, |size| size.span);
+        phases.use_region(region, Some(file), advice, pages, span, sink)?;
+        let (region, passes) = (region.value.0.clone(), keys.passes().into());
+        Some(MappedRead { file, pages, order: order?, advice, passes, region })
+    }
+
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        let region = planner.file_region(self.file, &self.region, self.pages, self.advice);
+        let walk = planner.walk(region, self.pages, self.passes, false, self.order);
+        vec![Stage::Map(region), walk]
+    }
+
+    fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
+        each(&mut self.file, false);
+    }
+}

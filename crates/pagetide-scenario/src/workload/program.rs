@@ -1,0 +1,224 @@
+//! A task's phases as a stream of operations.
+//!
+//! [`Program`] turns the phases of one task into [`Op`]s. It is a pure function of the setup, the
+//! task and the seed: no clock, no floats, no hash order.
+
+use super::cursor::Cursor;
+use super::objects::Objects;
+use super::plan::{Planner, Stage, Stages, State};
+use super::replay::Replayed;
+use crate::model::Setup;
+use crate::op::Op;
+use pagetide_core::page_size::PageSize;
+use pagetide_trace::TraceError;
+use thiserror::Error;
+
+/// Why a program cannot start or continue.
+#[derive(Debug, Error)]
+pub enum ProgramError {
+    /// The setup has fewer tasks.
+    #[error("there is no task number {0}")]
+    NoSuchTask(usize),
+    /// A trace cannot be read, or not to its end.
+    #[error("task `{task}`: {error}")]
+    Trace {
+        /// The task.
+        task: String,
+        /// What is wrong with the trace.
+        error: Box<TraceError>,
+    },
+}
+
+/// The operations of one task, one at a time.
+///
+/// For every phase: [`Op::PhaseBegin`], an [`Op::Map`] for each region that no earlier phase
+/// mapped, what the workload does, [`Op::PhaseEnd`]. Regions stay until the task ends; those of a
+/// trace go when the pass through the trace ends.
+#[derive(Debug)]
+pub struct Program {
+    cursor: Cursor,
+    page_size: PageSize,
+    phases: Vec<Stages>,
+    state: State,
+    loops_left: u32,
+    phase: usize,
+    /// Number of the stage that comes next, once the phase has begun: `cursor` works on the one
+    /// before.
+    stage: Option<usize>,
+    /// Times that the phase has gone through all its stages.
+    round: u32,
+    regions_mapped: u32,
+    /// The trace that the stage replays.
+    trace: Option<Box<Replayed>>,
+    /// Objects of the unit under way, and whether the next operation is one of theirs.
+    beside: Option<Box<Objects>>,
+    turn: bool,
+}
+
+impl Program {
+    /// Number of a mapped region, by its name in the scenario.
+    pub fn region_number(&self, name: &str) -> Option<u32> {
+        self.state.regions.iter().find(|region| region.name == name).and_then(|found| found.number)
+    }
+
+    /// The program of task number `task` in a run with seed `seed`.
+    ///
+    /// # Errors
+    /// When there is no such task.
+    ///
+    /// # Panics
+    /// When workloads contradict each other or the setup: [`crate::load`] makes no such setup.
+    pub fn new(setup: &Setup, task: usize, seed: u64) -> Result<Self, ProgramError> {
+        let task = setup.tasks.get(task).ok_or(ProgramError::NoSuchTask(task))?;
+        let page_size = setup.machine.page_size;
+        let file_sizes = setup.files.iter().map(|file| file.size).collect();
+        let state = State::new(&task.name, seed);
+        let mut planner = Planner::new(page_size, file_sizes, &setup.caches, state);
+        let stages = task.phases.iter().enumerate().map(|(index, phase)| Stages {
+            list: phase.workload.stages(index as u32, &mut planner),
+            rounds: phase.workload.rounds(),
+        });
+        let phases: Vec<Stages> = stages.collect();
+        Ok(Self {
+            cursor: Cursor::Idle,
+            page_size,
+            loops_left: if phases.is_empty() { 0 } else { task.loops },
+            phases,
+            state: planner.state,
+            phase: 0,
+            stage: None,
+            round: 0,
+            regions_mapped: 0,
+            trace: None,
+            beside: None,
+            turn: false,
+        })
+    }
+
+    /// The next operation; `None` when the task has ended, and ever after.
+    ///
+    /// # Errors
+    /// When a trace cannot be read on. The program ends there.
+    #[inline]
+    pub fn next_op(&mut self) -> Result<Option<Op>, ProgramError> {
+        if let Some(beside) = &mut self.beside {
+            self.turn = !self.turn;
+            if self.turn {
+                if let Some(op) = beside.next_op_within() {
+                    return Ok(Some(op));
+                }
+            }
+        }
+        if let Some(op) = self.cursor.next_op() {
+            return Ok(Some(op));
+        }
+        self.next_op_slow()
+    }
+
+    /// Goes on with a trace, or moves on to the next stage, phase or loop.
+    #[inline(never)]
+    fn next_op_slow(&mut self) -> Result<Option<Op>, ProgramError> {
+        loop {
+            if let Some(op) = self.cursor.next_op() {
+                return Ok(Some(op));
+            }
+            if self.trace.is_some() {
+                if let Some(op) = self.next_op_of_trace()? {
+                    return Ok(Some(op));
+                }
+            }
+            if self.loops_left == 0 {
+                return Ok(None);
+            }
+            let phase = self.phase as u32;
+            let Some(stage) = self.stage else {
+                self.stage = Some(0);
+                return Ok(Some(Op::PhaseBegin { phase }));
+            };
+            std::mem::replace(&mut self.cursor, Cursor::Idle).end(&mut self.state);
+            if stage == self.phases[self.phase].list.len() {
+                self.round += 1;
+                if self.round < self.phases[self.phase].rounds {
+                    self.stage = Some(0);
+                    continue;
+                }
+                self.stage = None;
+                self.round = 0;
+                self.phase += 1;
+                if self.phase == self.phases.len() {
+                    self.phase = 0;
+                    self.loops_left -= 1;
+                }
+                return Ok(Some(Op::PhaseEnd { phase }));
+            }
+            self.stage = Some(stage + 1);
+            if let Some(op) = self.enter(stage)? {
+                return Ok(Some(op));
+            }
+        }
+    }
+
+    /// Begins a stage: sets the cursor, or gives the only operation there is.
+    fn enter(&mut self, stage: usize) -> Result<Option<Op>, ProgramError> {
+        let state = &mut self.state;
+        match &self.phases[self.phase].list[stage] {
+            Stage::Once(op) => return Ok(Some(*op)),
+            Stage::Map(index) => {
+                let region = &mut state.regions[*index];
+                if region.number.is_some() {
+                    return Ok(None);
+                }
+                region.number = Some(self.regions_mapped);
+                self.regions_mapped += 1;
+                return Ok(Some(Op::Map {
+                    region: self.regions_mapped - 1,
+                    backing: region.backing,
+                    pages: region.pages,
+                    advice: region.advice,
+                    executable: false,
+                }));
+            }
+            Stage::Unmap(index) => {
+                let unmapped = state.regions[*index].number.take();
+                return Ok(unmapped.map(|region| Op::Unmap { region }));
+            }
+            Stage::Run(run) => self.cursor = run.begin(state, self.round),
+            Stage::Beside(units) => {
+                let objects = state.objects.take();
+                self.beside = objects.map(|objects| Box::new(Objects::new(units, objects)));
+            }
+            Stage::EndBeside => {
+                if let Some(objects) = self.beside.take() {
+                    self.cursor = objects.into();
+                }
+            }
+            Stage::Trace { path, passes } => {
+                match Replayed::open(path, *passes, self.regions_mapped, self.page_size) {
+                    Ok(replayed) => self.trace = Some(Box::new(replayed)),
+                    Err(error) => return Err(self.fail(error)),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_op_of_trace(&mut self) -> Result<Option<Op>, ProgramError> {
+        let Some(trace) = &mut self.trace else { return Ok(None) };
+        match trace.next_op() {
+            Ok(Some(op)) => Ok(Some(op)),
+            Ok(None) => {
+                self.regions_mapped = trace.next_region();
+                self.trace = None;
+                Ok(None)
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Ends the program for good.
+    fn fail(&mut self, error: TraceError) -> ProgramError {
+        self.trace = None;
+        self.loops_left = 0;
+        ProgramError::Trace { task: self.state.task.clone(), error: Box::new(error) }
+    }
+}

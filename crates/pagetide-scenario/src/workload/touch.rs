@@ -1,0 +1,68 @@
+//! `workload = "touch"`: writes or reads each page of an anonymous region (usemem).
+
+use super::prelude::*;
+use super::walk::{check_order, Order};
+use crate::load::check::phases::{anon_pages, region_name};
+use crate::load::decode::Hundredths;
+use crate::names::{HugeAdviceKind, OrderKind};
+
+table! {
+    /// Touches anonymous memory.
+    Keys of "workload touch" {
+        /// How much.
+        size: At<Size> => required "\"1GiB\"",
+        /// Write, not read (default true).
+        write: At<bool> = true,
+        /// Which page comes next (default sequential).
+        order: At<OrderKind> = OrderKind::Sequential,
+        /// Exponent of order zipf (default 1.0).
+        exponent: At<Hundredths>,
+        /// Passes over it (default 1).
+        passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
+        /// Phases of a task that name the same region share it (default anon).
+        region: At<Name>,
+        /// Advice on the region: about huge pages (default normal).
+        advice: At<HugeAdviceKind>,
+    }
+}
+
+/// Passes over an anonymous region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Region name, shared between phases.
+    pub region: String,
+    /// Pages of the region.
+    pub pages: u64,
+    /// Whole passes (for `Random` and `Zipf`: `pages` draws a pass).
+    pub passes: u32,
+    /// Write or read.
+    pub write: bool,
+    /// Which page comes next.
+    pub order: Order,
+    /// Advice given after mapping: about huge pages.
+    pub advice: Advice,
+}
+
+impl Kind for Touch {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let order = check_order(keys.order(), &keys.exponent, sink);
+        let size = keys.size(sink)?;
+        let pages = anon_pages(size, sink)?;
+        let region = region_name(&keys.region, size.span);
+        let advice = match &keys.advice {
+            None => phases.advice_of(&region.value.0),
+            Some(advice) => advice.value.into(),
+        };
+        phases.use_region(&region, None, advice, pages, size.span, sink)?;
+        let (passes, write) = (keys.passes().into(), keys.write());
+        Some(Touch { region: region.value.0, pages, passes, write, order: order?, advice })
+    }
+
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        let region = planner.anon_region(&self.region, self.pages, self.advice);
+        let walk = planner.walk(region, self.pages, self.passes, self.write, self.order);
+        vec![Stage::Map(region), walk]
+    }
+}

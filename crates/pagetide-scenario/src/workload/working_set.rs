@@ -1,0 +1,285 @@
+//! `workload = "working-set"`: hot and cold accesses over an anonymous and/or a file region, by the
+//! generator of docs/scenario.md.
+
+use super::prelude::*;
+use super::cursor::Cursor;
+use super::modulo::{Modulo, Scatter};
+use super::walk::Order;
+use crate::load::check::phases::{anon_pages, region_name};
+use crate::load::span::Span;
+use crate::names::AdviceKind;
+use crate::prng::Lcg;
+
+table! {
+    /// Hot and cold accesses.
+    Keys of "workload working-set" {
+        /// Size of the anonymous region (default: none).
+        anon: At<Size>,
+        /// Its name: phases of a task that name the same region share it (default anon).
+        anon_region: At<Name>,
+        /// The file that is mapped (default: none).
+        file: At<Name>,
+        /// How much of it, from its start (default: all).
+        file_size: At<Size>,
+        /// Name of its mapping (default: the file).
+        file_region: At<Name>,
+        /// Advice on the mapping (default normal).
+        advice: At<AdviceKind> = AdviceKind::Normal,
+        /// First touch every page in order, anonymous before file (default false).
+        populate: At<bool> = false,
+        /// Number of accesses (default 0).
+        accesses: At<Int<0, { i64::MAX }>> = Int(0),
+        /// Per cent of accesses that go to the anonymous region if there are both (default 50).
+        anon_percent: At<Int<0, 100>> = Int(50),
+        /// Per cent of accesses that are hot (default 80).
+        hot_access_percent: At<Int<0, 100>> = Int(80),
+        /// Per cent of pages that are hot (default 20).
+        hot_page_percent: At<Int<0, 100>> = Int(20),
+        /// Per cent of anonymous accesses that write (default 100).
+        write_percent: At<Int<0, 100>> = Int(100),
+        /// Start value of the generator (default: from the run's seed).
+        generator_seed: At<Int<0, { i64::MAX }>>,
+    }
+}
+
+/// Parameters of the hot/cold generator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkingSet {
+    /// Anonymous region: (region name, pages); `None` for no such region.
+    pub anon: Option<(String, u64)>,
+    /// File region: (file index, region name, pages, advice).
+    pub file: Option<(usize, String, u64, Advice)>,
+    /// First touch every page in order, anonymous before file, before the accesses.
+    pub populate: bool,
+    /// Number of accesses.
+    pub accesses: u64,
+    /// Per cent of accesses that go to the anonymous region when both exist.
+    pub anon_percent: u32,
+    /// Per cent of accesses that are hot.
+    pub hot_access_percent: u32,
+    /// Per cent of pages that are hot.
+    pub hot_page_percent: u32,
+    /// Per cent of anonymous accesses that write (100 in the truth cases: no draw is made).
+    pub write_percent: u32,
+    /// Start value of the generator; `None`: derived from the run's seed. Phases of one task
+    /// with the same region continue the same generator.
+    pub generator_seed: Option<u64>,
+}
+
+impl Kind for WorkingSet {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        check_pairs(keys, sink)?;
+        let anon = match &keys.anon {
+            Some(size) => {
+                let pages = anon_pages(size, sink)?;
+                let region = region_name(&keys.anon_region, size.span);
+                let advice = phases.advice_of(&region.value.0);
+                phases.use_region(&region, None, advice, pages, size.span, sink)?;
+                Some((region.value.0, pages))
+            }
+            None => None,
+        };
+        let file = match &keys.file {
+            Some(name) => {
+                let file = phases.files.names.find(name, sink)?;
+                let pages = phases.mapped(file, name, &keys.file_size, sink)?;
+                let region = keys.file_region.as_ref().unwrap_or(name);
+                let span = keys.file_size.as_ref().map_or(name.span, |size| size.span);
+                let advice = keys.advice().into();
+                phases.use_region(region, Some(file), advice, pages, span, sink)?;
+                Some((file, region.value.0.clone(), pages, advice))
+            }
+            None => None,
+        };
+        let names = (
+            anon.as_ref().map_or(String::new(), |anon| anon.0.clone()),
+            file.as_ref().map_or(String::new(), |file| file.1.clone()),
+        );
+        use_generator(names, keys, phases, sink);
+        Some(WorkingSet {
+            anon,
+            file,
+            populate: keys.populate(),
+            accesses: keys.accesses().into(),
+            anon_percent: keys.anon_percent().into(),
+            hot_access_percent: keys.hot_access_percent().into(),
+            hot_page_percent: keys.hot_page_percent().into(),
+            write_percent: keys.write_percent().into(),
+            generator_seed: keys.generator_seed.as_ref().map(|seed| seed.value.into()),
+        })
+    }
+
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        let anon = self.anon.as_ref().map(|(name, pages)| {
+            let advice = planner.advice_of(name);
+            (planner.anon_region(name, *pages, advice), *pages)
+        });
+        let file = self.file.as_ref().map(|(file, name, pages, advice)| {
+            (planner.file_region(*file, name, *pages, *advice), *pages)
+        });
+        let sides = [(anon, true), (file, false)];
+        let mut stages = Vec::new();
+        stages.extend(sides.iter().filter_map(|(side, _)| side.map(|side| Stage::Map(side.0))));
+        if self.populate {
+            for (side, write) in sides {
+                stages.extend(side.map(|(region, pages)| {
+                    planner.walk(region, pages, 1, write, Order::Sequential)
+                }));
+            }
+        }
+        let regions = (anon.map(|side| side.0), file.map(|side| side.0));
+        let generator = planner.generator(regions, self.generator_seed);
+        let set = self.clone();
+        stages.push(Stage::run(move |state, _| {
+            Cursor::WorkingSet(Hotspot::new(&set, [anon, file], generator, state))
+        }));
+        stages
+    }
+
+    fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
+        if let Some((file, ..)) = &mut self.file {
+            each(file, false);
+        }
+    }
+}
+
+/// Keys that need each other.
+fn check_pairs(keys: &Keys, sink: &mut Sink) -> Option<()> {
+    if keys.anon.is_none() && keys.file.is_none() && keys.bad.is_empty() {
+        let hint = "add anon = \"1GiB\", or file = \"data\", or both";
+        sink.hinted(keys.at, "workload working-set has no memory to work on", hint);
+        return None;
+    }
+    let needs = |key: &str, other: &str, span: Span, sink: &mut Sink| {
+        sink.hinted(span, format!("`{key}` without `{other}`"), format!("add `{other}` too"));
+    };
+    if let (Some(region), None) = (&keys.anon_region, &keys.anon) {
+        needs("anon_region", "anon", region.span, sink);
+    }
+    if keys.file.is_none() {
+        let size = keys.file_size.as_ref().map(|size| ("file_size", size.span));
+        let region = keys.file_region.as_ref().map(|region| ("file_region", region.span));
+        let advice = keys.advice.as_ref().map(|advice| ("advice", advice.span));
+        for (key, span) in [size, region, advice].into_iter().flatten() {
+            needs(key, "file", span, sink);
+        }
+    }
+    Some(())
+}
+
+/// Notes the generator of a pair of regions: its first phase seeds it.
+fn use_generator(
+    names: (String, String),
+    keys: &Keys,
+    phases: &mut Phases<'_, '_>,
+    sink: &mut Sink,
+) {
+    let seed = keys.generator_seed.as_ref();
+    let value = seed.map(|seed| seed.value.0);
+    let span = seed.map_or(keys.at, |seed| seed.span);
+    let (first, first_span) = *phases.generators.entry(names).or_insert((value, span));
+    if let Some(seed) = seed.filter(|_| first != value) {
+        let hint = "later phases on the same regions continue the generator: leave it out";
+        sink.push(Problem {
+            span: seed.span,
+            message: "another start value than in an earlier phase".into(),
+            hint: Some(hint.into()),
+            also: Some((first_span, "the generator starts here".into())),
+        });
+    }
+}
+
+/// The accesses, after populating.
+#[derive(Debug)]
+pub(super) struct Hotspot {
+    left: u64,
+    lcg: Lcg,
+    /// Index into [`State::generators`].
+    generator: usize,
+    anon: Option<Side>,
+    file: Option<Side>,
+    anon_percent: u64,
+    hot_access_percent: u64,
+    write_percent: u64,
+}
+
+/// One region of a working set: its first `hot_pages` indices are hot.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    region: u32,
+    hot_pages: u64,
+    hot: Modulo,
+    cold: Modulo,
+    scatter: Scatter,
+}
+
+impl Side {
+    fn new(region: u32, pages: u64, hot_page_percent: u64) -> Self {
+        let hot_pages = pages * hot_page_percent / 100;
+        let cold = Modulo::new(pages - hot_pages);
+        let hot = Modulo::new(hot_pages);
+        Self { region, hot_pages, hot, cold, scatter: Scatter::new(pages) }
+    }
+
+    /// The page for a draw. Where no page is hot, all accesses are cold, and the other way round.
+    #[inline]
+    fn page(&self, is_hot: bool, draw: u64) -> u64 {
+        let has_cold = self.hot_pages < self.scatter.pages();
+        let index = if (is_hot && self.hot_pages > 0) || !has_cold {
+            self.hot.of(draw)
+        } else {
+            self.hot_pages + self.cold.of(draw)
+        };
+        self.scatter.page(index)
+    }
+}
+
+impl Hotspot {
+    /// `sides`: the anonymous region and the file's, each with its pages.
+    fn new(
+        set: &WorkingSet,
+        sides: [Option<(usize, u64)>; 2],
+        generator: usize,
+        state: &State,
+    ) -> Self {
+        let hot_page_percent = u64::from(set.hot_page_percent.min(100));
+        let [anon, file] = sides.map(|side| {
+            side.map(|(region, pages)| Side::new(state.number(region), pages, hot_page_percent))
+        });
+        Self {
+            left: set.accesses,
+            lcg: state.generators[generator].lcg,
+            generator,
+            anon,
+            file,
+            anon_percent: u64::from(set.anon_percent),
+            hot_access_percent: u64::from(set.hot_access_percent),
+            write_percent: u64::from(set.write_percent),
+        }
+    }
+
+    #[inline]
+    pub(super) fn next_op(&mut self) -> Option<Op> {
+        self.left = self.left.checked_sub(1)?;
+        let is_anon = match (&self.anon, &self.file) {
+            (Some(_), Some(_)) => self.lcg.draw() % 100 < self.anon_percent,
+            (anon, _) => anon.is_some(),
+        };
+        let side = if is_anon { self.anon.as_ref()? } else { self.file.as_ref()? };
+        let is_hot = self.lcg.draw() % 100 < self.hot_access_percent;
+        let page = side.page(is_hot, self.lcg.draw());
+        let write = is_anon
+            && match self.write_percent {
+                0 => false,
+                100 => true,
+                percent => self.lcg.draw() % 100 < percent,
+            };
+        Some(Op::Access { region: side.region, page, write })
+    }
+
+    pub(super) fn end(self, state: &mut State) {
+        state.generators[self.generator].lcg = self.lcg;
+    }
+}

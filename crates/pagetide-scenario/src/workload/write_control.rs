@@ -1,0 +1,75 @@
+//! `workload = "write-control"`: writes a text to a control file, as `echo TEXT > FILE` does.
+
+use super::prelude::*;
+use crate::load::raw::{ControlName, ControlText};
+use pagetide_core::control::{ControlError, ControlWrite, GroupControlWrite};
+use pagetide_core::page_size::PageSize;
+
+table! {
+    /// Writes to a control file.
+    Keys of "workload write-control" {
+        /// Name of the file, as the kernel spells it.
+        control: At<ControlName> => required "\"memory.reclaim\"",
+        /// What to write.
+        text: At<ControlText> => required "\"100M\"",
+        /// The group whose file it is (default: none, the file is the machine's).
+        target: At<Name>,
+    }
+}
+
+/// A write to a control file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// One of the machine's.
+    Machine(ControlWrite),
+    /// One of a group's (index into [`Setup::groups`](crate::model::Setup::groups)).
+    Group(usize, GroupControlWrite),
+}
+
+impl Write {
+    /// What a text means to the control file `name` of a group, or of a machine with pages of this size.
+    ///
+    /// # Errors
+    /// What the kernel would refuse.
+    pub fn read(
+        group: Option<usize>,
+        name: &str,
+        text: &str,
+        page_size: PageSize,
+    ) -> Result<Write, ControlError> {
+        Ok(match group {
+            None => Write::Machine(ControlWrite::read(name, text, page_size)?),
+            Some(group) => Write::Group(group, GroupControlWrite::read(name, text)?),
+        })
+    }
+}
+
+/// The workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteControl {
+    /// What is written, and to which file.
+    pub write: Write,
+}
+
+impl Kind for WriteControl {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let (control, text) = (keys.control(sink), keys.text(sink));
+        let group = phases.group(&keys.target, sink)?;
+        let (control, text) = (control?, text?);
+        let control = At { value: control.value.0.clone(), span: control.span };
+        let text = At { value: text.value.0.clone(), span: text.span };
+        // A target that cannot be read may be the right one.
+        if keys.target.is_none() && keys.bad.contains(&"target") {
+            return None;
+        }
+        let target = keys.target.as_ref().map(|target| target.span).zip(group);
+        let write = phases.scene.task_write((&control, &text), target, sink)?;
+        Some(WriteControl { write })
+    }
+
+    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<Stage> {
+        vec![Stage::Once(Op::Group { phase })]
+    }
+}
