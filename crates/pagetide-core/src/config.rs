@@ -6,11 +6,12 @@
 //! The first variant of each policy is the default: Linux 6.1, where that has the thing at all. Where
 //! variants have numbers, these are what the digest of a machine has always held of them.
 
+use crate::digest::State;
 use crate::page_size::PageSize;
 use crate::watermark::WatermarkInputs;
 
 /// How kswapd balances a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum KswapdPolicy {
     /// Linux 6.1: one goal a node (the sum of the high marks), priority drops while too little
     /// was scanned, done when any zone is balanced.
@@ -26,7 +27,7 @@ pub enum KswapdPolicy {
 }
 
 /// How an allocating task reclaims.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum DirectReclaimPolicy {
     /// Linux 6.1: never writes file pages, sleeps only when throttled.
     #[default]
@@ -42,7 +43,7 @@ pub enum DirectReclaimPolicy {
 }
 
 /// How pages age, and how page cache and anonymous memory share the pressure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum LruPolicy {
     /// Linux 6.1: new anonymous pages are inactive, anonymous refaults are judged, costs decide the
     /// balance.
@@ -57,7 +58,7 @@ pub enum LruPolicy {
 }
 
 /// What a group over its soft limit means to reclaim for others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum SoftLimitPolicy {
     /// Linux since 2.6.31 (cgroup version 1): trees of groups by excess, and a stage of reclaim of
     /// their own before the regular one.
@@ -74,7 +75,7 @@ pub enum SoftLimitPolicy {
 }
 
 /// Whether the group that reclaim is about counts as an ancestor over its soft limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum SoftLimitRoot {
     /// As agreed in review.
     #[default]
@@ -84,7 +85,7 @@ pub enum SoftLimitRoot {
 }
 
 /// How a task that reclaims for itself heeds soft limits (policy `hierarchical`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum SoftLimitDirect {
     /// As kswapd: priority 0.
     #[default]
@@ -96,7 +97,7 @@ pub enum SoftLimitDirect {
 }
 
 /// What a soft limit means on one of several nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum SoftLimitNode {
     /// The group's usage decides, wherever it is.
     #[default]
@@ -106,7 +107,7 @@ pub enum SoftLimitNode {
 }
 
 /// What `memory.global_shrink_priority` does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum ShrinkPriorityPolicy {
     /// The patch of December 2019 with values from 0, and with a descent that spares nobody when one
     /// that spared somebody has freed nothing.
@@ -121,7 +122,7 @@ pub enum ShrinkPriorityPolicy {
 }
 
 /// Who visits which groups.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum GroupWalkPolicy {
     /// Linux 5.4 to 6.7: every reclaimer visits every group.
     #[default]
@@ -132,7 +133,7 @@ pub enum GroupWalkPolicy {
 }
 
 /// Who makes blocks of high order in the background.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum BackgroundCompaction {
     /// kcompactd, woken before kswapd's nap, so that requests that keep coming cannot starve it
     /// (Linux since 4.6).
@@ -147,7 +148,7 @@ pub enum BackgroundCompaction {
 }
 
 /// How compaction is judged worth while, how it scans, and when an allocation resorts to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum CompactionPolicy {
     /// Linux 6.1.
     #[default]
@@ -158,7 +159,7 @@ pub enum CompactionPolicy {
 }
 
 /// Whether a task that compacts for itself takes the block it has made before it is on a free list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum CompactionCapture {
     /// It does (Linux since 5.1).
     #[default]
@@ -168,7 +169,7 @@ pub enum CompactionCapture {
 }
 
 /// When anonymous memory gets huge pages (`transparent_hugepage/enabled`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum Thp {
     /// Nowhere. Linux has no default of its own; distributions choose `always` or `madvise`.
     #[default]
@@ -190,7 +191,7 @@ impl Thp {
 }
 
 /// What a fault does for a huge page that is not there (`transparent_hugepage/defrag`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum ThpDefrag {
     /// Reclaims and compacts where madvise asked for it, does nothing elsewhere.
     #[default]
@@ -206,7 +207,7 @@ pub enum ThpDefrag {
 }
 
 /// khugepaged's tunables (`transparent_hugepage/khugepaged/`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct Khugepaged {
     /// `defrag`: may reclaim and compact.
     pub defrag: bool,
@@ -236,7 +237,7 @@ impl Default for Khugepaged {
 }
 
 /// Who pays for small objects of the kernel. Chosen at boot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum SlabAccounting {
     /// Caches are shared, and every object has an owner: Roman Gushchin's series of 2020 (since 5.9).
     #[default]
@@ -251,7 +252,7 @@ pub enum SlabAccounting {
 }
 
 /// How caches use their slabs. Chosen at boot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum SlubPolicy {
     /// Linux 6.1: a CPU's chain of partial slabs has a length; nodes' lists are queues.
     #[default]
@@ -266,7 +267,7 @@ pub enum SlubPolicy {
 }
 
 /// How an object remembers its owner. Chosen at boot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum SlabOwners {
     /// By pointers of 8 bytes in a vector of the slab's, which is an object itself (Linux).
     #[default]
@@ -276,7 +277,7 @@ pub enum SlabOwners {
 }
 
 /// Version of the cgroup interface, which decides a few things that reclaim does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum CgroupVersion {
     /// Reclaim for a group does not wait for pages under writeback.
     #[default]
@@ -286,9 +287,10 @@ pub enum CgroupVersion {
 }
 
 /// Everything that can be tuned.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, State)]
 pub struct Config {
     /// How large a page is: chosen when a machine is made ([`Config::of_pages`]), and not changed then.
+    #[state(skip)] // as the number of pages, it is not state
     pub page_size: PageSize,
     /// `vm.swappiness`, 0..=200.
     pub swappiness: u32,

@@ -17,7 +17,7 @@
 //! of a larger block have [`Place::BuddyTail`].
 
 use crate::buddy::{clear_page, Placement};
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::{PageArray, Place};
 use crate::page_size::PageSize;
@@ -32,7 +32,7 @@ pub const PCP_MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
 pub const NR_PCP_LISTS: usize = (PCP_MAX_ORDER as usize + 1) * MigrateType::PCP_COUNT;
 
 /// How large the sets are and how fast they drain.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum PcpPolicy {
     /// Linux 5.14 and later, as in 6.1: the zone's low mark shared out among the CPUs, less while
     /// the zone is being reclaimed; drains double while a CPU only frees.
@@ -43,7 +43,7 @@ pub enum PcpPolicy {
 }
 
 /// One CPU's free pages of one zone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Pcp {
     /// Pages on all lists.
     pub count: u32,
@@ -136,17 +136,6 @@ impl Pcp {
             2
         } else {
             blocks
-        }
-    }
-
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let policy = self.policy as u32;
-        for value in [self.count, self.high, self.batch, self.free_factor.into(), policy] {
-            digest.write_u64(value.into());
-        }
-        for list in &self.lists {
-            digest.write_u64(list.len() as u64);
-            list.iter().for_each(|pfn| digest.write_u64(pfn.0.into()));
         }
     }
 }

@@ -1,372 +1,72 @@
 //! One number for the whole state of a machine: equal states give equal numbers.
 //!
 //! Linux has no such thing. Everything that can change what the machine does next, or what it
-//! reports, is mixed in: frames, zones and counters ([`Memory::digest`]), lists, page tables,
-//! page caches, swap, writeback, the daemons, tunables. Not mixed in: names, buffers, the log of
-//! events, and calls in progress, which belong to the world.
+//! reports, is mixed in: frames, zones and counters, lists, page tables, page caches, swap,
+//! writeback, the daemons, tunables. Not mixed in: names, buffers, the log of events, and calls in
+//! progress, which belong to the world.
 //!
-//! Types with private fields hash themselves, with a pattern that names every field, so that a
-//! new field does not compile before it is hashed.
-//!
-//! [`Memory::digest`]: crate::page_alloc::Memory::digest
+//! What is state, a type says where it is declared ([`State`]). The machine is generic, and says it
+//! here: a pattern names every field, so that a new one does not compile before it is hashed.
 
-use crate::config::{Config, Khugepaged};
-use crate::digest::Digest;
-use crate::lruvec::Lruvec;
-use crate::lruvec::ReclaimStat;
+use crate::digest::{Digest, State};
 use crate::manager::Manager;
-use crate::memcg::{Memcg, MemcgEvents};
-use crate::memcg_stock::CpuEvents;
 use crate::owners::Owners;
-use crate::pgdat::NodeState;
-use crate::slab::cached::CachedLists;
-use crate::units::Pfn;
-use crate::watermark::{WatermarkInputs, WmarkKbytes};
-use crate::zone::digest_list;
 
 impl<O: Owners> Manager<O> {
     /// Hash of all state. O(frames + page-table entries + pages of files).
     pub fn digest(&self) -> u64 {
+        let Manager {
+            owners,
+            mem,
+            config,
+            era: _, // follows from the config
+            nodes,
+            memcgs,
+            free_memcgs,
+            stocks,
+            soft_limit_trees,
+            legacy_wait,
+            slabs,
+            swap,
+            lru_batches,
+            compactions,
+            pins,
+            need_resched: _, // said anew before each step
+            daemon_sleeps,
+            #[cfg(feature = "planted-defects")]
+                planted: _,
+            effects,
+            events: _,
+            scratch: _,
+            scratch_free: _,
+        } = self;
         let mut digest = Digest::new();
-        self.mem.digest(&mut digest);
-        digest_config(&self.config, &mut digest);
-        for node in &self.nodes {
-            digest_node(node, &mut digest);
-        }
-        for memcg in &self.memcgs {
-            digest_memcg(memcg, &mut digest);
-        }
-        for id in &self.free_memcgs {
-            digest.write_u64(id.0.into());
-        }
-        for stock in &self.stocks {
-            stock.digest(&mut digest);
-        }
-        self.soft_limit_trees.digest(&mut digest);
-        digest.write_option(self.legacy_wait.map(|pfn| pfn.0.into()));
-        self.slabs.digest(&mut digest);
-        self.swap.digest(&mut digest);
-        self.compactions.digest(&mut digest);
-        for batches in &self.lru_batches {
-            for batch in [&batches.add, &batches.activate, &batches.rotate] {
-                digest_pfns(batch, &mut digest);
-            }
-        }
-        self.pins.digest(&mut digest);
-        self.owners.digest(&mut digest);
-        digest.write_u64(self.effects.nr_owed() as u64);
-        for (at, counted) in self.daemon_sleeps.iter().enumerate() {
-            if let Some((node, reason)) = counted {
-                digest.write_all(&[at as u64, node.0.into(), *reason as u64]);
-            }
-        }
+        let parts: [&dyn State; 15] = [
+            owners,
+            mem,
+            config,
+            nodes,
+            memcgs,
+            free_memcgs,
+            stocks,
+            soft_limit_trees,
+            legacy_wait,
+            slabs,
+            swap,
+            lru_batches,
+            compactions,
+            pins,
+            daemon_sleeps,
+        ];
+        parts.iter().for_each(|part| part.digest(&mut digest));
+        digest.write_u64(effects.nr_owed() as u64);
         digest.finish()
     }
 }
 
-fn digest_pfns(pfns: &[Pfn], digest: &mut Digest) {
-    digest.write_u64(pfns.len() as u64);
-    for pfn in pfns {
-        digest.write_u64(pfn.0.into());
-    }
-}
-
-fn digest_config(config: &Config, digest: &mut Digest) {
-    let Config {
-        swappiness,
-        page_cluster,
-        fault_around_pages,
-        read_ahead_pages,
-        dirty_ratio,
-        dirty_background_ratio,
-        dirty_bytes,
-        dirty_background_bytes,
-        dirty_writeback_centisecs,
-        dirty_expire_centisecs,
-        laptop_mode,
-        vfs_cache_pressure,
-        swap_rotational,
-        watermarks,
-        kswapd,
-        direct_reclaim,
-        lru,
-        soft_limit,
-        soft_limit_root,
-        soft_limit_direct,
-        soft_limit_node,
-        shrink_priority,
-        group_walk,
-        cgroup,
-        // As the number of pages, it is not state.
-        page_size: _,
-        extfrag_threshold,
-        compact_unevictable_allowed,
-        compaction_proactiveness,
-        defrag_mode,
-        background_compaction,
-        compaction,
-        compaction_capture,
-        thp,
-        thp_defrag,
-        khugepaged,
-        kmem_accounting,
-        slab_accounting,
-        slub,
-        slab_owners,
-        objcg_stock_slots,
-    } = config;
-    let Khugepaged {
-        defrag,
-        pages_to_scan,
-        scan_sleep_millisecs,
-        alloc_sleep_millisecs,
-        max_ptes_none,
-        max_ptes_swap,
-    } = khugepaged;
-    digest.write_all(&[
-        u64::from(*swappiness),
-        u64::from(*page_cluster),
-        u64::from(*fault_around_pages),
-        u64::from(*read_ahead_pages),
-        u64::from(*dirty_ratio),
-        u64::from(*dirty_background_ratio),
-        *dirty_bytes,
-        *dirty_background_bytes,
-        u64::from(*dirty_writeback_centisecs),
-        u64::from(*dirty_expire_centisecs),
-        i64::from(*laptop_mode) as u64,
-        u64::from(*vfs_cache_pressure),
-        u64::from(*swap_rotational),
-        *kswapd as u64,
-        *direct_reclaim as u64,
-        *lru as u64,
-        *soft_limit as u64,
-        *soft_limit_root as u64,
-        *soft_limit_direct as u64,
-        *soft_limit_node as u64,
-        *shrink_priority as u64,
-        *group_walk as u64,
-        *cgroup as u64,
-        u64::from(*extfrag_threshold),
-        u64::from(*compact_unevictable_allowed),
-        u64::from(*compaction_proactiveness),
-        u64::from(*defrag_mode),
-        *background_compaction as u64,
-        *compaction as u64,
-        *compaction_capture as u64,
-        *thp as u64,
-        *thp_defrag as u64,
-        u64::from(*defrag),
-        u64::from(*pages_to_scan),
-        u64::from(*scan_sleep_millisecs),
-        u64::from(*alloc_sleep_millisecs),
-        u64::from(*max_ptes_none),
-        u64::from(*max_ptes_swap),
-        u64::from(*kmem_accounting),
-        *slab_accounting as u64,
-        *slub as u64,
-        *slab_owners as u64,
-        u64::from(*objcg_stock_slots),
-    ]);
-    digest_watermark_inputs(watermarks, digest);
-}
-
-fn digest_watermark_inputs(inputs: &WatermarkInputs, digest: &mut Digest) {
-    let WatermarkInputs {
-        min_free_kbytes,
-        user_min_free_kbytes,
-        watermark_scale_factor,
-        watermark_boost_factor,
-        extra_free_kbytes,
-        wmark_kbytes,
-        lowmem_reserve_ratio,
-        min_free_kbytes_max,
-        policy,
-        pcp,
-    } = inputs;
-    digest.write_all(&[
-        *min_free_kbytes,
-        u64::from(*watermark_scale_factor),
-        u64::from(*watermark_boost_factor),
-        *extra_free_kbytes,
-        *min_free_kbytes_max,
-        *policy as u64,
-        *pcp as u64,
-    ]);
-    digest.write_option(*user_min_free_kbytes);
-    match wmark_kbytes {
-        Some(WmarkKbytes { min, low, high }) => digest.write_all(&[1, *min, *low, *high]),
-        None => digest.write_u64(0),
-    }
-    for ratio in lowmem_reserve_ratio {
-        digest.write_u64(u64::from(*ratio));
-    }
-}
-
-fn digest_node(node: &NodeState, digest: &mut Digest) {
-    let NodeState {
-        stats,
-        zone_lru,
-        nr_mlock,
-        kswapd,
-        kcompactd,
-        dirty,
-        writeback,
-        congested,
-        nr_writeback_throttled,
-        nr_written_while_throttled,
-        nr_reserve_throttled,
-    } = node;
-    digest.write_all(stats);
-    for sizes in zone_lru {
-        digest.write_all(sizes);
-    }
-    if nr_mlock.iter().any(|&nr| nr > 0) {
-        digest.write_all(nr_mlock);
-    }
-    kswapd.digest(digest);
-    kcompactd.digest(digest);
-    digest.write_all(&[
-        u64::from(*dirty),
-        u64::from(*writeback),
-        u64::from(*congested),
-        u64::from(*nr_writeback_throttled),
-        *nr_written_while_throttled,
-        u64::from(*nr_reserve_throttled),
-    ]);
-}
-
-fn digest_memcg(memcg: &Memcg, digest: &mut Digest) {
-    let Memcg {
-        name: _,
-        online,
-        dying,
-        generation,
-        parent,
-        first_child,
-        last_child,
-        prev_sibling,
-        next_sibling,
-        lruvecs,
-        charged,
-        memory,
-        swap,
-        soft_limit,
-        swappiness,
-        shrink_priority,
-        nr_tasks,
-        events,
-        removed_events,
-        memory_events,
-        psi,
-        cpu_events,
-        kmem,
-        kernel_pages,
-        slab_bytes,
-        objcg,
-        objcgs,
-        clones,
-        cached,
-    } = memcg;
-    for link in [parent, first_child, last_child, prev_sibling, next_sibling] {
-        digest.write_u64(link.0.into());
-    }
-    digest.write_all(&[u64::from(*online), u64::from(*generation), *charged, *soft_limit]);
-    digest.write_option(swappiness.map(u64::from));
-    digest.write_all(&[i64::from(*shrink_priority) as u64, u64::from(*nr_tasks)]);
-    memory.digest(digest);
-    swap.digest(digest);
-    kmem.digest(digest);
-    digest.write_all(&[u64::from(*dying), *kernel_pages, u64::from(*objcg)]);
-    digest.write_all(&slab_bytes.map(|bytes| bytes as u64));
-    objcgs.iter().for_each(|&id| digest.write_u64(id.into()));
-    clones.iter().for_each(|id| digest.write_u64(id.0.into()));
-    for CachedLists { lists, deferred } in cached {
-        digest.write_u64(*deferred);
-        lists.iter().for_each(|list| digest.write_u64(list.len));
-    }
-    digest.write_all(memory_events);
-    psi.digest(digest);
-    for CpuEvents { nr_page_events, threshold_target, soft_limit_target } in cpu_events {
-        digest.write_all(&[*nr_page_events, *threshold_target, *soft_limit_target]);
-    }
-    for lruvec in lruvecs {
-        digest_lruvec(lruvec, digest);
-    }
-    digest_events(events, digest);
-    digest_events(removed_events, digest);
-}
-
-fn digest_events(events: &MemcgEvents, digest: &mut Digest) {
-    let MemcgEvents {
-        pgfault,
-        pgmajfault,
-        pgscan_kswapd,
-        pgscan_direct,
-        pgsteal_kswapd,
-        pgsteal_direct,
-        pgrefill,
-        pgactivate,
-        pgdeactivate,
-        workingset_refault,
-        workingset_activate,
-        workingset_restore,
-        thp_fault_alloc,
-        thp_collapse_alloc,
-    } = events;
-    digest.write_all(&[
-        *pgfault,
-        *pgmajfault,
-        *pgscan_kswapd,
-        *pgscan_direct,
-        *pgsteal_kswapd,
-        *pgsteal_direct,
-        *pgrefill,
-        *pgactivate,
-        *pgdeactivate,
-        *thp_fault_alloc,
-        *thp_collapse_alloc,
-    ]);
-    for counts in [workingset_refault, workingset_activate, workingset_restore] {
-        digest.write_all(counts);
-    }
-}
-
-fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
-    let Lruvec {
-        lists,
-        zone_sizes,
-        anon_cost,
-        file_cost,
-        recent: ReclaimStat { recent_scanned, recent_rotated },
-        nonresident_age,
-        refaults,
-        workingset_activate,
-        subtree,
-        congested,
-        reclaim_position,
-        soft_limit_key,
-    } = lruvec;
-    for list in lists {
-        digest_list(list, digest);
-    }
-    for sizes in zone_sizes {
-        digest.write_all(sizes);
-    }
-    digest.write_all(&[*anon_cost, *file_cost, *nonresident_age]);
-    digest.write_all(recent_scanned);
-    digest.write_all(recent_rotated);
-    digest.write_all(refaults);
-    digest.write_all(workingset_activate);
-    digest.write_all(subtree);
-    digest.write_all(&[u64::from(*congested), reclaim_position.0.into()]);
-    let (excess, arrival) = soft_limit_key.unwrap_or((0, 0));
-    digest.write_all(&[excess, arrival]);
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::config::Config;
     use crate::effect::{Effect, Step};
     use crate::node::NodeSpec;
     use crate::outcome::Outcome;

@@ -8,6 +8,7 @@
 //!
 //! Invariant: min <= low <= high in every zone, and computing the marks again clears the boost.
 
+use crate::digest::State;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::node::Node;
 use crate::page_size::PageSize;
@@ -16,7 +17,7 @@ use crate::units::{int_sqrt, Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES};
 use crate::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 
 /// How the low and high marks follow from the min mark.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum WatermarkPolicy {
     /// Linux up to 4.5: low is 5/4 of min, high 3/2.
     Derived,
@@ -29,7 +30,7 @@ pub enum WatermarkPolicy {
 }
 
 /// The three sysctls of [`WatermarkPolicy::Apart`], in kB for the whole machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct WmarkKbytes {
     /// `vm.wmark_min_kbytes`
     pub min: u64,
@@ -61,7 +62,7 @@ impl WmarkKbytes {
 }
 
 /// What the marks are computed from: the sysctls of that name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct WatermarkInputs {
     /// Reserve of the whole machine in kB, the basis of all min marks.
     pub min_free_kbytes: u64,
