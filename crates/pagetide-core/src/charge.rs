@@ -12,6 +12,7 @@
 mod kernel;
 
 use crate::ctx::Ctx;
+use crate::digest::State;
 use crate::effect::{Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
@@ -27,7 +28,7 @@ use crate::units::{Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER};
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 
 /// A charge that met a limit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct ChargePath {
     /// The group whose limit it is.
     over: Position,

@@ -27,7 +27,7 @@ pub use marks::{
 };
 pub use policy::PolicyVariant;
 
-use crate::digest::Digest;
+use crate::digest::{Digest, State};
 use crate::page_size::PageSize;
 use crate::units::HPAGE_PMD_NR;
 use declare::{default_words, flag, optional, policy_type, tunables};

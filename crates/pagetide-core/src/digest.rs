@@ -7,6 +7,13 @@
 //! Invariant: the same values in the same order give the same digest, in any version of this
 //! crate that does not say otherwise in its change log.
 
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
+pub use pagetide_derive::State;
+
 /// Collects values; [`Digest::finish`] gives their hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
@@ -64,6 +71,112 @@ impl Digest {
     }
 }
 
+/// State: what can change what the machine does next, or what it reports.
+///
+/// `#[derive(State)]` writes this for a type whose fields are state; one that is not says so with
+/// `#[state(skip)]` (crate `pagetide-derive`).
+pub trait State {
+    /// Mixes all of it in.
+    fn digest(&self, digest: &mut Digest);
+}
+
+macro_rules! numbers {
+    ($($number:ty)*) => {
+        $(impl State for $number {
+            #[inline]
+            fn digest(&self, digest: &mut Digest) {
+                digest.write_u64(*self as u64);
+            }
+        })*
+    };
+}
+
+numbers!(u8 u16 u32 u64 usize i8 i16 i32 i64 bool);
+
+impl<T: State> State for [T] {
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.len() as u64);
+        self.iter().for_each(|entry| entry.digest(digest));
+    }
+}
+
+impl<T: State> State for Vec<T> {
+    fn digest(&self, digest: &mut Digest) {
+        self.as_slice().digest(digest);
+    }
+}
+
+impl<T: State, const N: usize> State for [T; N] {
+    fn digest(&self, digest: &mut Digest) {
+        self.iter().for_each(|entry| entry.digest(digest));
+    }
+}
+
+impl<T: State> State for Option<T> {
+    fn digest(&self, digest: &mut Digest) {
+        match self {
+            Some(value) => {
+                digest.write_u64(1);
+                value.digest(digest);
+            }
+            None => digest.write_u64(0),
+        }
+    }
+}
+
+impl<T: State + ?Sized> State for Box<T> {
+    fn digest(&self, digest: &mut Digest) {
+        (**self).digest(digest);
+    }
+}
+
+impl<T: State + ?Sized> State for Arc<T> {
+    fn digest(&self, digest: &mut Digest) {
+        (**self).digest(digest);
+    }
+}
+
+impl<T: State> State for Range<T> {
+    fn digest(&self, digest: &mut Digest) {
+        self.start.digest(digest);
+        self.end.digest(digest);
+    }
+}
+
+impl<A: State, B: State> State for (A, B) {
+    fn digest(&self, digest: &mut Digest) {
+        self.0.digest(digest);
+        self.1.digest(digest);
+    }
+}
+
+impl<T: State> State for VecDeque<T> {
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.len() as u64);
+        self.iter().for_each(|entry| entry.digest(digest));
+    }
+}
+
+impl<K: State, V: State> State for BTreeMap<K, V> {
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.len() as u64);
+        for (key, value) in self {
+            key.digest(digest);
+            value.digest(digest);
+        }
+    }
+}
+
+/// Mixes in a table that is mostly empty: its length, and the entries that are not the default.
+pub fn sparse<T: State + Default + PartialEq>(table: &[T], digest: &mut Digest) {
+    digest.write_u64(table.len() as u64);
+    let empty = T::default();
+    for (at, entry) in table.iter().enumerate().filter(|(_, entry)| **entry != empty) {
+        digest.write_u64(at as u64);
+        entry.digest(digest);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +195,82 @@ mod tests {
         assert_ne!(of(&[1, 2]), of(&[2, 1]));
         assert_ne!(of(&[0]), of(&[0, 0]));
         assert_ne!(of(&[1]), of(&[1 << 63]));
+    }
+
+    fn of_state(state: &impl State) -> u64 {
+        let mut digest = Digest::new();
+        state.digest(&mut digest);
+        digest.finish()
+    }
+
+    /// One of each shape that the derive reads.
+    #[derive(State)]
+    struct Shapes {
+        number: u32,
+        pub(crate) flag: bool,
+        nested: Option<Box<(Vec<u8>, [i8; 2])>>,
+        by_key: BTreeMap<u64, Kind>,
+        #[state(sparse)]
+        table: Vec<u16>,
+        #[state(skip)]
+        #[allow(dead_code)]
+        buffer: Vec<u16>,
+    }
+
+    #[derive(State)]
+    enum Kind {
+        Unit,
+        Tuple(u64, Place),
+        Fields { at: u64 },
+    }
+
+    #[derive(State)]
+    struct Place(
+        pub u32,
+        #[state(skip)]
+        #[allow(dead_code)]
+        u32,
+    );
+
+    fn shapes() -> Shapes {
+        Shapes {
+            number: 1,
+            flag: false,
+            nested: None,
+            by_key: BTreeMap::from([(7, Kind::Unit)]),
+            table: Vec::from([0, 0, 5]),
+            buffer: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_field_counts_but_those_that_say_that_they_do_not() {
+        let first = of_state(&shapes());
+        let changed = |change: &dyn Fn(&mut Shapes)| {
+            let mut shapes = shapes();
+            change(&mut shapes);
+            of_state(&shapes)
+        };
+        let digests = [
+            first,
+            changed(&|it| it.number = 2),
+            changed(&|it| it.flag = true),
+            changed(&|it| it.nested = Some(Box::new((Vec::new(), [0, 1])))),
+            changed(&|it| it.nested = Some(Box::new((Vec::new(), [0, -1])))),
+            changed(&|it| it.nested = Some(Box::new((Vec::from([0]), [0, -1])))),
+            changed(&|it| it.by_key = BTreeMap::new()),
+            changed(&|it| it.by_key = BTreeMap::from([(7, Kind::Fields { at: 0 })])),
+            changed(&|it| it.by_key = BTreeMap::from([(7, Kind::Tuple(0, Place(0, 0)))])),
+            changed(&|it| it.by_key = BTreeMap::from([(7, Kind::Tuple(0, Place(3, 0)))])),
+            changed(&|it| it.by_key = BTreeMap::from([(7, Kind::Tuple(3, Place(0, 0)))])),
+            changed(&|it| it.table[1] = 5),
+            changed(&|it| it.table.push(0)),
+        ];
+        for (at, digest) in digests.iter().enumerate() {
+            assert!(!digests[..at].contains(digest), "{at}");
+        }
+        assert_eq!(first, changed(&|it| it.buffer.push(1)));
+        let other = Kind::Tuple(0, Place(3, 9));
+        assert_eq!(of_state(&Kind::Tuple(0, Place(3, 0))), of_state(&other));
     }
 }

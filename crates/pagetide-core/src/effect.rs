@@ -10,6 +10,7 @@
 //! Invariant: between two calls no effect is waiting.
 
 use crate::daemon::Daemon;
+use crate::digest::State;
 use crate::slab::Object;
 use crate::units::{Asker, Cpu, FileId, Nanos, NodeId, Pfn, SwapSlot};
 use alloc::vec::Vec;
@@ -130,7 +131,7 @@ impl Effect {
 }
 
 /// Why a task sleeps inside reclaim (Linux `enum vmscan_throttle_state`, plus the reserve).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub enum Throttle {
     /// Too many pages under writeback: up to 100 ms, ended by writes that complete.
     Writeback,

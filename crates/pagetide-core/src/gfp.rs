@@ -7,11 +7,12 @@
 //! Invariant: which zones and which pageblocks a request may use follows from its [`Gfp`] alone.
 //! A combination of zone bits that Linux forbids gets the lowest zone named.
 
+use crate::digest::State;
 use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 use core::fmt;
 
 /// Request flags (Linux `gfp_t`): zones allowed, mobility, what may be waited for.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, State)]
 #[repr(transparent)]
 pub struct Gfp(u32);
 
@@ -113,11 +114,6 @@ impl Gfp {
         Gfp(self.0 & !other.0)
     }
 
-    /// The raw bits, for digests and journals.
-    pub const fn bits(self) -> u32 {
-        self.0
-    }
-
     /// Index of the highest zone allowed (Linux `gfp_zone`). Only a request that is both
     /// movable and high may use zone Movable.
     #[inline]
@@ -147,7 +143,7 @@ impl Gfp {
 }
 
 /// Which mark an attempt has to respect (Linux `ALLOC_WMARK_*`, `ALLOC_NO_WATERMARKS`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum Watermark {
     /// Below it only reserve holders allocate; everybody else reclaims.
     Min,
@@ -160,7 +156,7 @@ pub enum Watermark {
 }
 
 /// Rights and restrictions of one allocation attempt (Linux `ALLOC_*`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct AllocFlags {
     /// The mark to respect.
     pub watermark: Watermark,
@@ -220,7 +216,7 @@ impl AllocFlags {
 /// Kind of a pageblock, and of the free lists (Linux `enum migratetype`).
 ///
 /// CMA is not modelled; it would come before `Isolate`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, State)]
 #[repr(u8)]
 pub enum MigrateType {
     /// Stays where it is until freed.

@@ -6,11 +6,12 @@
 //! Invariant: a frame is on at most one list, its `place` names which kind, and `len` is the
 //! number of frames reachable from `head`.
 
+use crate::digest::State;
 use crate::page::{PageArray, Place};
 use crate::units::Pfn;
 
 /// A doubly linked list of frames. New entries go to the head; reclaim works from the tail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub struct List {
     /// Most recently added frame.
     pub head: Pfn,

@@ -84,7 +84,7 @@ impl<O: Owners> Manager<O> {
                 self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
                 self.lruvec_add(pfn);
                 self.mem.vmstat.add(Event::Pgactivate, nr);
-                self.memcgs[memcg.idx()].events.pgactivate += nr;
+                self.memcgs[memcg.idx()].events.add(Event::Pgactivate, nr);
             }
         }
         self.lru_batches[cpu.idx()].activate = batch;

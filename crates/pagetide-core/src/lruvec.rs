@@ -9,13 +9,14 @@
 //! stand for, and every entry of list `l` has the matching [`Place`] and this lruvec's group and
 //! node.
 
+use crate::digest::State;
 use crate::list::List;
 use crate::page::{Page, PageArray, PageFlags, Place};
 use crate::units::{MemcgId, Pfn};
 use crate::zone::MAX_NR_ZONES;
 
 /// What reclaim has met lately on the lists of one group: [anonymous, file].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, State)]
 pub struct ReclaimStat {
     /// Pages looked at.
     pub recent_scanned: [u64; 2],
@@ -100,7 +101,7 @@ impl Lru {
 }
 
 /// The lists of one group on one node, with what reclaim remembers about them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Lruvec {
     /// The five lists, indexed by [`Lru`].
     pub lists: [List; NR_LRU_LISTS],

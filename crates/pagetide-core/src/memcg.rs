@@ -13,8 +13,10 @@
 //! has no pages, slots or tasks. One that is dying has slabs, or dying groups below it, and no page,
 //! slot, task or stock.
 
+pub mod events;
 mod tree;
 
+use crate::digest::State;
 use crate::lruvec::Lruvec;
 use crate::memcg_stock::CpuEvents;
 use crate::page_counter::{PageCounter, UNLIMITED};
@@ -24,87 +26,7 @@ use crate::slab::objcg::NO_OWNER;
 use crate::units::{CacheId, MemcgId, DEF_PRIORITY};
 use alloc::string::String;
 use alloc::vec::Vec;
-
-macro_rules! memcg_events {
-    ($($(#[$meta:meta])* $field:ident,)*) => {
-        /// Counters kept for each group (names as in memory.stat).
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct MemcgEvents {
-            $($(#[$meta])* pub $field: u64,)*
-            /// Refaults, anonymous and file.
-            pub workingset_refault: [u64; 2],
-            /// Refaults that were activated.
-            pub workingset_activate: [u64; 2],
-            /// Refaults of former working-set pages.
-            pub workingset_restore: [u64; 2],
-            /// Huge pages given to faults.
-            pub thp_fault_alloc: u64,
-            /// Huge pages that khugepaged allocated.
-            pub thp_collapse_alloc: u64,
-        }
-
-        impl MemcgEvents {
-            /// Adds another group's counts.
-            pub fn add(&mut self, other: &MemcgEvents) {
-                $(self.$field += other.$field;)*
-                self.thp_fault_alloc += other.thp_fault_alloc;
-                self.thp_collapse_alloc += other.thp_collapse_alloc;
-                for kind in 0..2 {
-                    self.workingset_refault[kind] += other.workingset_refault[kind];
-                    self.workingset_activate[kind] += other.workingset_activate[kind];
-                    self.workingset_restore[kind] += other.workingset_restore[kind];
-                }
-            }
-
-            /// Name and count of each, in the order of memory.stat, with its sums over reclaimers.
-            /// Without those of huge pages, which memory.stat has at its end.
-            pub fn rows(&self) -> Vec<(&'static str, u64)> {
-                let mut rows = Vec::new();
-                for (names, counts) in [
-                    (
-                        ["workingset_refault_anon", "workingset_refault_file"],
-                        self.workingset_refault,
-                    ),
-                    (
-                        ["workingset_activate_anon", "workingset_activate_file"],
-                        self.workingset_activate,
-                    ),
-                    (
-                        ["workingset_restore_anon", "workingset_restore_file"],
-                        self.workingset_restore,
-                    ),
-                ] {
-                    rows.extend(names.into_iter().zip(counts));
-                }
-                rows.push(("pgscan", self.pgscan_kswapd + self.pgscan_direct));
-                rows.push(("pgsteal", self.pgsteal_kswapd + self.pgsteal_direct));
-                $(rows.push((stringify!($field), self.$field));)*
-                rows
-            }
-        }
-    };
-}
-
-memcg_events! {
-    /// Inactive pages scanned by kswapd.
-    pgscan_kswapd,
-    /// Inactive pages scanned by tasks that reclaim for themselves.
-    pgscan_direct,
-    /// Pages reclaimed by kswapd.
-    pgsteal_kswapd,
-    /// Pages reclaimed by tasks that reclaim for themselves.
-    pgsteal_direct,
-    /// Page faults of the group's tasks.
-    pgfault,
-    /// Faults that had to read.
-    pgmajfault,
-    /// Active pages looked at.
-    pgrefill,
-    /// Pages moved to an active list.
-    pgactivate,
-    /// Pages moved from an active list.
-    pgdeactivate,
-}
+pub use events::MemcgEvents;
 
 /// What happened to a group, as memory.events lists it (Linux `enum memcg_memory_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,9 +52,10 @@ pub enum MemoryEvent {
 pub const NR_MEMORY_EVENTS: usize = 7;
 
 /// One group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Memcg {
     /// Name, for reports.
+    #[state(skip)] // for reports
     pub name: String,
     /// It exists: not removed.
     pub online: bool,
@@ -236,7 +159,7 @@ impl Memcg {
 }
 
 /// A place in a walk over the tree that may outlive the group it is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub(crate) struct Position {
     pub id: MemcgId,
     pub generation: u32,

@@ -4,14 +4,14 @@
 //!
 //! Invariant: the pages in a stock are counted in the usage of its group and of those above it.
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::units::MemcgId;
 
 /// Pages charged at a time (Linux `MEMCG_CHARGE_BATCH`; 32 until 6.0).
 pub const MEMCG_CHARGE_BATCH: u64 = 64;
 
 /// Charges of a group that a CPU has in advance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 pub(crate) struct Stock {
     pub memcg: MemcgId,
     pub nr_pages: u64,
@@ -19,16 +19,11 @@ pub(crate) struct Stock {
 
 impl Stock {
     pub const EMPTY: Stock = Stock { memcg: MemcgId::NONE, nr_pages: 0 };
-
-    pub fn digest(&self, digest: &mut Digest) {
-        let Stock { memcg, nr_pages } = self;
-        digest.write_all(&[memcg.0.into(), *nr_pages]);
-    }
 }
 
 /// How many pages one CPU has charged and uncharged for a group (Linux
 /// `memcg_vmstats_percpu::nr_page_events`), and at what count the soft-limit tree is next updated.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, State)]
 pub(crate) struct CpuEvents {
     pub nr_page_events: u64,
     pub threshold_target: u64,

@@ -7,7 +7,7 @@
 //! Invariant: `zones[i].index == i`, and `zones[i].node` is the node's id.
 
 use crate::boot::free_lists::FreeLists;
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::page_size::PageSize;
 use crate::units::{NodeId, MAX_PAGE_ORDER};
 use crate::zone::{Zone, MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
@@ -40,7 +40,7 @@ pub const fn dma32_pages_max(dma: u64, page_size: PageSize) -> u64 {
 }
 
 /// A NUMA node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Node {
     /// Its number.
     pub id: NodeId,
@@ -73,16 +73,6 @@ impl Node {
     /// Zones with memory, lowest first.
     pub fn populated_zones(&self) -> impl DoubleEndedIterator<Item = &Zone> {
         self.zones.iter().filter(|zone| zone.is_populated())
-    }
-
-    /// Mixes the node's whole state into `digest`.
-    pub fn digest(&self, digest: &mut Digest) {
-        digest.write_u64(self.id.0.into());
-        digest.write_u64(self.nr_cpus.into());
-        digest.write_u64(self.totalreserve_pages);
-        for zone in &self.zones {
-            zone.digest(digest);
-        }
     }
 }
 
@@ -192,7 +182,7 @@ impl NodeSpec {
 }
 
 /// A place in a zonelist.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct ZoneRef {
     /// The node.
     pub node: NodeId,

@@ -13,7 +13,7 @@
 
 use crate::audit::violation::Violation;
 use crate::daemon::{Daemon, Rest};
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::effect::{Io, Step};
 use crate::manager::Manager;
 use crate::memcg::Within;
@@ -99,7 +99,7 @@ pub struct OwnersReport {
 }
 
 /// Those who use frames, and answer for them.
-pub trait Owners: Sized {
+pub trait Owners: State + Sized {
     // ---- the entries of one page ----
 
     /// Loads what [`Owners::referenced`] will look at. Returns anything that depends on it.
@@ -241,7 +241,4 @@ pub trait Owners: Sized {
     /// # Errors
     /// The first violation found.
     fn audit(manager: &Manager<Self>) -> Result<(), Violation>;
-
-    /// Mixes the owners' state into `digest`.
-    fn digest(&self, digest: &mut Digest);
 }

@@ -7,11 +7,12 @@
 //! Invariant: a frame is in exactly one [`Place`], and the links are meaningful only while that
 //! place is a list.
 
+use crate::digest::State;
 use crate::units::{MemcgId, NodeId, Pfn, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 
 /// Where a frame is. Each frame is in exactly one place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 #[repr(u8)]
 pub enum Place {
     /// Not managed: a hole, or memory the kernel image and boot allocations keep for good.
@@ -59,7 +60,7 @@ impl Place {
 }
 
 /// State bits of a page (Linux `PG_*`).
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, State)]
 #[repr(transparent)]
 pub struct PageFlags(u32);
 
@@ -140,15 +141,10 @@ impl PageFlags {
     pub const fn with(self, other: PageFlags) -> PageFlags {
         PageFlags(self.0 | other.0)
     }
-
-    /// The raw bits, for digests.
-    pub const fn bits(self) -> u32 {
-        self.0
-    }
 }
 
 /// One frame's descriptor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 #[repr(C)]
 pub struct Page {
     /// Neighbour towards the head of the list.

@@ -12,7 +12,7 @@
 
 use crate::boot::cpu_node;
 use crate::buddy::{clear_page, mark_allocated};
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::node::{Node, ZoneRef, Zonelists};
@@ -27,9 +27,10 @@ use crate::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 use alloc::vec::Vec;
 
 /// Frames, zones and free lists of the whole machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Memory {
     /// How large a page is. Never changes.
+    #[state(skip)] // as the number of pages, it is not state
     pub page_size: PageSize,
     /// All frames.
     pub pages: PageArray,
@@ -42,9 +43,11 @@ pub struct Memory {
     /// Number of CPUs; a [`Cpu`] argument is below it.
     pub nr_cpus: u16,
     /// Where requests look, by node.
+    #[state(skip)] // follow from the nodes
     pub zonelists: Vec<Zonelists>,
     /// kswapd wake-ups asked for by the fast path and not yet taken, in order, each one once.
     pub(crate) wakeups: Vec<Wakeup>,
+    #[state(skip)] // a guess without effect
     pub(crate) last_freed: LastFreed,
     /// `vm.defrag_mode`: see [`crate::config::Config::defrag_mode`], which this follows.
     pub(crate) defrag_mode: bool,
@@ -68,7 +71,7 @@ impl LastFreed {
 }
 
 /// A request to wake a node's kswapd (Linux `wakeup_kswapd`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct Wakeup {
     /// The node.
     pub node: NodeId,
@@ -376,38 +379,6 @@ impl Memory {
     /// Free pages of all nodes; per-CPU lists are not counted (`nr_free_pages`, `MemFree`).
     pub fn free_pages(&self) -> u64 {
         self.nodes.iter().map(Node::free_pages).sum()
-    }
-
-    /// Mixes all state into `digest`, page descriptors included.
-    pub fn digest(&self, digest: &mut Digest) {
-        for page in &self.pages {
-            digest.write_u64(u64::from(page.prev.0) << 32 | u64::from(page.next.0));
-            digest.write_u64(u64::from(page.mapping) << 32 | u64::from(page.index));
-            digest.write_u64(u64::from(page.private) << 32 | u64::from(page.mapcount));
-            let state = u64::from(page.memcg.0) << 48 | u64::from(page.flags.bits()) << 16;
-            digest.write_u64(state | u64::from(page.order) << 8 | page.place as u64);
-            if page.mark != 0 {
-                digest.write_u64(page.mark.into());
-            }
-        }
-        for node in &self.nodes {
-            node.digest(digest);
-        }
-        for event in Event::ALL {
-            let count = self.vmstat.get(event);
-            if event < Event::FIRST_RARE {
-                digest.write_u64(count);
-            } else if count > 0 {
-                digest.write_all(&[event as u64, count]);
-            }
-        }
-        for (_, count) in self.work.fields() {
-            digest.write_u64(count.into());
-        }
-        for wakeup in &self.wakeups {
-            digest.write_u64(u64::from(wakeup.node.0) << 32 | u64::from(wakeup.order));
-            digest.write_u64(wakeup.highest_zoneidx as u64);
-        }
     }
 }
 

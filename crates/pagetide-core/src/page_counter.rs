@@ -8,7 +8,7 @@
 //! Invariant: a group's usage is the sum of its own pages, its children's pages, and the pages in
 //! per-CPU stocks for it; `children_min_usage` is the sum of its children's `min(usage, min)`.
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::page_size::PageSize;
 
 /// More pages than any machine has: no limit (Linux `PAGE_COUNTER_MAX` with pages of 4 KiB;
@@ -16,7 +16,7 @@ use crate::page_size::PageSize;
 pub const UNLIMITED: u64 = PageSize::Kib4.counter_max();
 
 /// One level of one counter, in pages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, State)]
 pub struct PageCounter {
     /// Charged here and below.
     pub usage: u64,
@@ -75,25 +75,6 @@ impl PageCounter {
     pub(crate) fn child_protection_changed(&mut self, old: [u64; 2], new: [u64; 2]) {
         self.children_min_usage = self.children_min_usage - old[0] + new[0];
         self.children_low_usage = self.children_low_usage - old[1] + new[1];
-    }
-
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let PageCounter {
-            usage,
-            max,
-            high,
-            min,
-            low,
-            emin,
-            elow,
-            children_min_usage,
-            children_low_usage,
-            peak,
-            failcnt,
-        } = self;
-        digest.write_all(&[*usage, *max, *high, *min, *low, *emin, *elow]);
-        digest.write_all(&[*children_min_usage, *children_low_usage, *peak, *failcnt]);
     }
 }
 

@@ -15,6 +15,7 @@
 
 use crate::charge::ChargePath;
 use crate::ctx::Ctx;
+use crate::digest::State;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
@@ -70,7 +71,7 @@ impl PageRequest {
 }
 
 /// A request that did not succeed at once: what it works for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub enum SlowRequest {
     /// Pages: the allocator's slow path.
     Pages(SlowPath),

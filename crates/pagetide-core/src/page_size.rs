@@ -10,8 +10,10 @@
 //!
 //! [`Memory::page_size`]: crate::page_alloc::Memory::page_size
 
+use crate::digest::State;
+
 /// The size of a page.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, State)]
 #[repr(u8)]
 pub enum PageSize {
     /// 4 KiB: x86-64, and the default everywhere.

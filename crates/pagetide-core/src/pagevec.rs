@@ -2,6 +2,7 @@
 //!
 //! Linux: `struct pagevec`, `lru_pvecs` (mm/swap.c, 6.1).
 
+use crate::digest::State;
 use crate::units::Pfn;
 use alloc::vec::Vec;
 
@@ -9,7 +10,7 @@ use alloc::vec::Vec;
 pub const PAGEVEC_SIZE: usize = 15;
 
 /// The batches of one CPU.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub struct LruBatches {
     /// Pages to add to a list.
     pub add: Vec<Pfn>,

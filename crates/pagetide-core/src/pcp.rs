@@ -19,7 +19,7 @@
 pub use crate::config::PcpPolicy;
 
 use crate::buddy::{clear_page, Placement};
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::{PageArray, Place};
 use crate::page_size::PageSize;
@@ -34,7 +34,7 @@ pub const PCP_MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
 pub const NR_PCP_LISTS: usize = (PCP_MAX_ORDER as usize + 1) * MigrateType::PCP_COUNT;
 
 /// One CPU's free pages of one zone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Pcp {
     /// Pages on all lists.
     pub count: u32,
@@ -127,17 +127,6 @@ impl Pcp {
             2
         } else {
             blocks
-        }
-    }
-
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let policy = self.policy as u32;
-        for value in [self.count, self.high, self.batch, self.free_factor.into(), policy] {
-            digest.write_u64(value.into());
-        }
-        for list in &self.lists {
-            digest.write_u64(list.len() as u64);
-            list.iter().for_each(|pfn| digest.write_u64(pfn.0.into()));
         }
     }
 }

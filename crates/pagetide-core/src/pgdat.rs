@@ -3,13 +3,14 @@
 //! Linux: the fields of `pg_data_t` (include/linux/mmzone.h) that mm/vmscan.c and mm/compaction.c use.
 
 use crate::compaction::kcompactd::Kcompactd;
+use crate::digest::State;
 use crate::lruvec::NR_LRU_LISTS;
 use crate::reclaim::kswapd::Kswapd;
 use crate::vmstat::NodeStat;
 use crate::zone::MAX_NR_ZONES;
 
 /// What reclaim and writeback know of a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct NodeState {
     /// Counters, indexed by [`NodeStat`].
     pub stats: [u64; NodeStat::COUNT],

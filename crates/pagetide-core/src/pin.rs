@@ -14,7 +14,7 @@
 //! Invariant: PINNED frames are those in the table, with counts above 0, and are user memory.
 
 use crate::bad_id::BadId;
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
@@ -24,18 +24,12 @@ use alloc::collections::BTreeMap;
 use core::fmt;
 
 /// How often each frame is pinned, first frames of huge pages for all of theirs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub(crate) struct Pins {
     counts: BTreeMap<Pfn, u64>,
 }
 
 impl Pins {
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        for (pfn, count) in &self.counts {
-            digest.write_all(&[pfn.0.into(), *count]);
-        }
-    }
-
     /// Frames with their pins, for the audit.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Pfn, u64)> + '_ {
         self.counts.iter().map(|(&pfn, &count)| (pfn, count))
@@ -68,8 +62,6 @@ impl fmt::Display for PinError {
         }
     }
 }
-
-impl core::error::Error for PinError {}
 
 impl<O: Owners> Manager<O> {
     /// Pins a frame of user memory once more: one that is mapped, or a page of a file.

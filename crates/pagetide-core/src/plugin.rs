@@ -22,7 +22,7 @@ pub use page::{Balance, Judged, ListSizes, PagePolicy, PageView, Pressure, Refau
 pub use registry::{Chosen, NoSuchPolicy, Plugins, Refused};
 pub(crate) use registry::{CloneGroup, ClonePage};
 
-use crate::digest::Digest;
+use crate::digest::{Digest, State};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -123,9 +123,11 @@ impl InForce {
         let counts = Wrong::ALL.into_iter().zip(self.wrong);
         counts.filter(|&(_, times)| times > 0).collect()
     }
+}
 
-    /// Mixes in names and states; without plug-ins nothing. What was wrong decides nothing.
-    pub fn digest(&self, digest: &mut Digest) {
+/// Names and states; without plug-ins nothing. What was wrong decides nothing.
+impl State for InForce {
+    fn digest(&self, digest: &mut Digest) {
         let InForce { groups, pages, wrong: _ } = self;
         if let Some(Named { name, policy }) = groups {
             digest_name(name, digest);

@@ -6,11 +6,11 @@
 //!
 //! Difference from Linux: no per-CPU weighting, and no running averages; totals only.
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::units::Nanos;
 
 /// Totals of stalled time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 pub struct Psi {
     nr_stalled: u32,
     nr_running: u32,
@@ -60,13 +60,6 @@ impl Psi {
     /// Tasks stalled, and tasks that run and are not.
     pub fn nr_tasks(&self) -> (u32, u32) {
         (self.nr_stalled, self.nr_running)
-    }
-
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let Psi { nr_stalled, nr_running, since, some_ns, full_ns } = self;
-        digest.write_all(&[u64::from(*nr_stalled), u64::from(*nr_running)]);
-        digest.write_all(&[*since, *some_ns, *full_ns]);
     }
 
     /// Brings the totals up to `now`.

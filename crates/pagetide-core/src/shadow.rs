@@ -4,10 +4,11 @@
 //!
 //! Difference from Linux: the clock has 39 bits instead of the free bits of a word.
 
+use crate::digest::State;
 use crate::units::{MemcgId, NodeId};
 
 /// What an evicted page leaves behind; `NONE` when there is nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, State)]
 #[repr(transparent)]
 pub struct Shadow(u64);
 

@@ -13,7 +13,7 @@ use crate::audit::violation::{check, Violation};
 use crate::bad_id::BadId;
 use crate::call::Asks;
 use crate::ctx::Ctx;
-use crate::digest::Digest;
+use crate::digest::{self, Digest};
 use crate::effect::{Effect, Effects, Sleep, Step};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
@@ -55,6 +55,12 @@ const fn pins(word: u64) -> u64 {
 /// written, and writable without asking; 62 used since last asked; 63 there.
 #[derive(Debug, Default)]
 pub struct Entry(AtomicU64);
+
+impl digest::State for Entry {
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.0.load(Ordering::Acquire));
+    }
+}
 
 impl Entry {
     /// Pins the page if it is there (and has been written to, if it is to be written): its frame, which stays
@@ -188,9 +194,7 @@ impl core::fmt::Display for TenantError {
     }
 }
 
-impl core::error::Error for TenantError {}
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, digest::State)]
 struct Tenant {
     memcg: MemcgId,
     born: u64,
@@ -199,7 +203,7 @@ struct Tenant {
 }
 
 /// The tenants of a manager.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, digest::State)]
 pub struct Slots {
     tenants: Vec<Option<Tenant>>,
     /// Tenants so far.
@@ -320,7 +324,7 @@ impl Manager<Slots> {
         }
         if !core::mem::replace(&mut get.begun, true) {
             self.mem.vmstat.count(Event::Pgfault);
-            self.memcgs[ctx.memcg.idx()].events.pgfault += 1;
+            self.memcgs[ctx.memcg.idx()].events.count(Event::Pgfault);
             self.mem.work.faults += 1;
         }
         let at = Slot { owner: ctx.asker.0, index: get.index, store: Store::Swap };
@@ -434,7 +438,7 @@ impl Manager<Slots> {
                 Ok(()) => {
                     get.major = true;
                     self.mem.vmstat.count(Event::Pgmajfault);
-                    self.memcgs[ctx.memcg.idx()].events.pgmajfault += 1;
+                    self.memcgs[ctx.memcg.idx()].events.count(Event::Pgmajfault);
                     None
                 }
             };
@@ -593,21 +597,5 @@ impl Owners for Slots {
         let counted: u64 = manager.mem.pages.iter().map(|page| u64::from(page.mapcount)).sum();
         check!(counted == mapped, "{counted} frames are mapped, by {mapped} entries");
         Ok(())
-    }
-
-    fn digest(&self, digest: &mut Digest) {
-        let Slots { tenants, births } = self;
-        digest.write_u64(*births);
-        for (id, tenant) in tenants.iter().enumerate() {
-            let Some(Tenant { memcg, born, entries, nr_over_high }) = tenant else { continue };
-            digest.write_all(&[id as u64, *born, memcg.0.into()]);
-            digest.write_all(&[*nr_over_high, entries.len() as u64]);
-            for (index, entry) in entries.iter().enumerate() {
-                let word = entry.0.load(Ordering::Acquire);
-                if word != 0 {
-                    digest.write_all(&[index as u64, word]);
-                }
-            }
-        }
     }
 }

@@ -9,6 +9,7 @@ mod old;
 use crate::compaction::direct::{CompactPriority, DirectCompacted, DirectCompaction};
 use crate::compaction::CompactResult;
 use crate::ctx::Ctx;
+use crate::digest::State;
 use crate::effect::{Sleep, Step, Throttle};
 use crate::fallback::Force;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
@@ -25,7 +26,7 @@ const MAX_RECLAIM_RETRIES: u32 = 16;
 /// Compactions in a row that made progress for others only (Linux `MAX_COMPACT_RETRIES`).
 const MAX_COMPACT_RETRIES: u32 = 16;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 enum Stage {
     /// Wake kswapd and try at the min mark.
     Start,
@@ -40,7 +41,7 @@ enum Stage {
 }
 
 /// What comes if compaction has made no block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum AfterCompaction {
     /// Reclaim: this was the light attempt before it.
     Reclaim,
@@ -51,7 +52,7 @@ enum AfterCompaction {
 }
 
 /// An allocation that did not succeed at once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct SlowPath {
     order: Order,
     gfp: Gfp,

@@ -1,234 +1,69 @@
 //! One number for the whole state of a machine: equal states give equal numbers.
 //!
 //! Linux has no such thing. All state that can change the machine's next decisions or its reports is
-//! mixed in: frames, zones and counters ([`Memory::digest`]), lists, page tables, page caches, swap,
-//! writeback, the daemons, tunables. Not mixed in: names, buffers, the log of events, and calls in
-//! progress, which belong to the world.
+//! mixed in: frames, zones and counters, lists, page tables, page caches, swap, writeback, the daemons,
+//! tunables, plug-ins. Not mixed in: names, buffers, the log of events, and calls in progress, which belong
+//! to the world.
 //!
-//! Types with private fields hash themselves, with a pattern that names every field, so that a
-//! new field does not compile before it is hashed.
-//!
-//! [`Memory::digest`]: crate::page_alloc::Memory::digest
+//! What is state, a type says where it is declared ([`State`]). The machine is generic, and says it
+//! here: a pattern names every field, so that a new one does not compile before it is hashed.
 
-use crate::digest::Digest;
-use crate::lruvec::Lruvec;
-use crate::lruvec::ReclaimStat;
+use crate::digest::{Digest, State};
 use crate::manager::Manager;
-use crate::memcg::{Memcg, MemcgEvents};
-use crate::memcg_stock::CpuEvents;
 use crate::owners::Owners;
-use crate::pgdat::NodeState;
-use crate::slab::cached::CachedLists;
-use crate::units::Pfn;
-use crate::zone::digest_list;
 
 impl<O: Owners> Manager<O> {
     /// Hash of all state. O(frames + page-table entries + pages of files).
     pub fn digest(&self) -> u64 {
+        let Manager {
+            owners,
+            mem,
+            config,
+            era: _, // follows from the config
+            nodes,
+            memcgs,
+            free_memcgs,
+            stocks,
+            soft_limit_trees,
+            legacy_wait,
+            slabs,
+            swap,
+            lru_batches,
+            compactions,
+            pins,
+            plugins,
+            need_resched: _, // said anew before each step
+            daemon_sleeps,
+            #[cfg(feature = "planted-defects")]
+                planted: _,
+            effects,
+            events: _,
+            scratch: _,
+            scratch_free: _,
+        } = self;
         let mut digest = Digest::new();
-        self.mem.digest(&mut digest);
-        self.config.digest(&mut digest);
-        for node in &self.nodes {
-            digest_node(node, &mut digest);
-        }
-        for memcg in &self.memcgs {
-            digest_memcg(memcg, &mut digest);
-        }
-        for id in &self.free_memcgs {
-            digest.write_u64(id.0.into());
-        }
-        for stock in &self.stocks {
-            stock.digest(&mut digest);
-        }
-        self.soft_limit_trees.digest(&mut digest);
-        digest.write_option(self.legacy_wait.map(|pfn| pfn.0.into()));
-        self.slabs.digest(&mut digest);
-        self.swap.digest(&mut digest);
-        self.compactions.digest(&mut digest);
-        for batches in &self.lru_batches {
-            for batch in [&batches.add, &batches.activate, &batches.rotate] {
-                digest_pfns(batch, &mut digest);
-            }
-        }
-        self.pins.digest(&mut digest);
-        self.plugins.digest(&mut digest);
-        self.owners.digest(&mut digest);
-        digest.write_u64(self.effects.nr_owed() as u64);
-        for (at, counted) in self.daemon_sleeps.iter().enumerate() {
-            if let Some((node, reason)) = counted {
-                digest.write_all(&[at as u64, node.0.into(), *reason as u64]);
-            }
-        }
+        let parts: [&dyn State; 16] = [
+            owners,
+            mem,
+            config,
+            nodes,
+            memcgs,
+            free_memcgs,
+            stocks,
+            soft_limit_trees,
+            legacy_wait,
+            slabs,
+            swap,
+            lru_batches,
+            compactions,
+            pins,
+            plugins,
+            daemon_sleeps,
+        ];
+        parts.iter().for_each(|part| part.digest(&mut digest));
+        digest.write_u64(effects.nr_owed() as u64);
         digest.finish()
     }
-}
-
-fn digest_pfns(pfns: &[Pfn], digest: &mut Digest) {
-    digest.write_u64(pfns.len() as u64);
-    for pfn in pfns {
-        digest.write_u64(pfn.0.into());
-    }
-}
-
-fn digest_node(node: &NodeState, digest: &mut Digest) {
-    let NodeState {
-        stats,
-        zone_lru,
-        nr_mlock,
-        kswapd,
-        kcompactd,
-        dirty,
-        writeback,
-        congested,
-        nr_writeback_throttled,
-        nr_written_while_throttled,
-        nr_reserve_throttled,
-    } = node;
-    digest.write_all(stats);
-    for sizes in zone_lru {
-        digest.write_all(sizes);
-    }
-    if nr_mlock.iter().any(|&nr| nr > 0) {
-        digest.write_all(nr_mlock);
-    }
-    kswapd.digest(digest);
-    kcompactd.digest(digest);
-    digest.write_all(&[
-        u64::from(*dirty),
-        u64::from(*writeback),
-        u64::from(*congested),
-        u64::from(*nr_writeback_throttled),
-        *nr_written_while_throttled,
-        u64::from(*nr_reserve_throttled),
-    ]);
-}
-
-fn digest_memcg(memcg: &Memcg, digest: &mut Digest) {
-    let Memcg {
-        name: _,
-        online,
-        dying,
-        generation,
-        parent,
-        first_child,
-        last_child,
-        prev_sibling,
-        next_sibling,
-        lruvecs,
-        charged,
-        memory,
-        swap,
-        soft_limit,
-        swappiness,
-        shrink_priority,
-        nr_tasks,
-        events,
-        removed_events,
-        memory_events,
-        psi,
-        cpu_events,
-        kmem,
-        kernel_pages,
-        slab_bytes,
-        objcg,
-        objcgs,
-        clones,
-        cached,
-    } = memcg;
-    for link in [parent, first_child, last_child, prev_sibling, next_sibling] {
-        digest.write_u64(link.0.into());
-    }
-    digest.write_all(&[u64::from(*online), u64::from(*generation), *charged, *soft_limit]);
-    digest.write_option(swappiness.map(u64::from));
-    digest.write_all(&[i64::from(*shrink_priority) as u64, u64::from(*nr_tasks)]);
-    memory.digest(digest);
-    swap.digest(digest);
-    kmem.digest(digest);
-    digest.write_all(&[u64::from(*dying), *kernel_pages, u64::from(*objcg)]);
-    digest.write_all(&slab_bytes.map(|bytes| bytes as u64));
-    objcgs.iter().for_each(|&id| digest.write_u64(id.into()));
-    clones.iter().for_each(|id| digest.write_u64(id.0.into()));
-    for CachedLists { lists, deferred } in cached {
-        digest.write_u64(*deferred);
-        lists.iter().for_each(|list| digest.write_u64(list.len));
-    }
-    digest.write_all(memory_events);
-    psi.digest(digest);
-    for CpuEvents { nr_page_events, threshold_target, soft_limit_target } in cpu_events {
-        digest.write_all(&[*nr_page_events, *threshold_target, *soft_limit_target]);
-    }
-    for lruvec in lruvecs {
-        digest_lruvec(lruvec, digest);
-    }
-    digest_events(events, digest);
-    digest_events(removed_events, digest);
-}
-
-fn digest_events(events: &MemcgEvents, digest: &mut Digest) {
-    let MemcgEvents {
-        pgfault,
-        pgmajfault,
-        pgscan_kswapd,
-        pgscan_direct,
-        pgsteal_kswapd,
-        pgsteal_direct,
-        pgrefill,
-        pgactivate,
-        pgdeactivate,
-        workingset_refault,
-        workingset_activate,
-        workingset_restore,
-        thp_fault_alloc,
-        thp_collapse_alloc,
-    } = events;
-    digest.write_all(&[
-        *pgfault,
-        *pgmajfault,
-        *pgscan_kswapd,
-        *pgscan_direct,
-        *pgsteal_kswapd,
-        *pgsteal_direct,
-        *pgrefill,
-        *pgactivate,
-        *pgdeactivate,
-        *thp_fault_alloc,
-        *thp_collapse_alloc,
-    ]);
-    for counts in [workingset_refault, workingset_activate, workingset_restore] {
-        digest.write_all(counts);
-    }
-}
-
-fn digest_lruvec(lruvec: &Lruvec, digest: &mut Digest) {
-    let Lruvec {
-        lists,
-        zone_sizes,
-        anon_cost,
-        file_cost,
-        recent: ReclaimStat { recent_scanned, recent_rotated },
-        nonresident_age,
-        refaults,
-        workingset_activate,
-        subtree,
-        congested,
-        reclaim_position,
-        soft_limit_key,
-    } = lruvec;
-    for list in lists {
-        digest_list(list, digest);
-    }
-    for sizes in zone_sizes {
-        digest.write_all(sizes);
-    }
-    digest.write_all(&[*anon_cost, *file_cost, *nonresident_age]);
-    digest.write_all(recent_scanned);
-    digest.write_all(recent_rotated);
-    digest.write_all(refaults);
-    digest.write_all(workingset_activate);
-    digest.write_all(subtree);
-    digest.write_all(&[u64::from(*congested), reclaim_position.0.into()]);
-    let (excess, arrival) = soft_limit_key.unwrap_or((0, 0));
-    digest.write_all(&[excess, arrival]);
 }
 
 #[cfg(test)]

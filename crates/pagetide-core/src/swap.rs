@@ -7,7 +7,7 @@
 //! Invariant: `nr_used` counts slots with a nonzero use; a slot's cached frame has the slot in
 //! `private` and [`PageFlags::SWAPCACHE`](crate::page::PageFlags::SWAPCACHE) set.
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::shadow::Shadow;
 use crate::units::{MemcgId, Pfn, SwapSlot};
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 pub const SWAPFILE_CLUSTER: u32 = 256;
 
 /// One slot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, State)]
 struct Slot {
     /// Frame in the swap cache plus 1, or 0.
     cached: u32,
@@ -41,9 +41,10 @@ impl Slot {
 }
 
 /// The swap area.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub struct SwapArea {
     /// Grows as slots are first used, up to `capacity`.
+    #[state(sparse)]
     slots: Vec<Slot>,
     capacity: u32,
     /// Artificial limit (fault injection: "swap full").
@@ -233,25 +234,6 @@ impl SwapArea {
         let used = self.slots.iter().filter(|slot| !slot.is_free()).count() as u32;
         let cached = self.slots.iter().filter(|slot| slot.cached != 0).count() as u32;
         (used, cached)
-    }
-
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let SwapArea { slots, capacity, limit, nr_used, cluster_next, cluster_left, cluster_used } =
-            self;
-        for value in [*capacity, *limit, *nr_used, *cluster_next, *cluster_left] {
-            digest.write_u64(value.into());
-        }
-        digest.write_all(&[slots.len() as u64, cluster_used.len() as u64]);
-        for (at, Slot { cached, mapped, memcg, shadow }) in slots.iter().enumerate() {
-            if *cached != 0 || *mapped || shadow.is_some() {
-                let use_of_slot = u64::from(*cached) << 1 | u64::from(*mapped);
-                digest.write_all(&[at as u64, use_of_slot, memcg.0.into(), shadow.bits()]);
-            }
-        }
-        for used in cluster_used {
-            digest.write_u64(u64::from(*used));
-        }
     }
 
     /// Calls `f` for every cached slot, for the audit.

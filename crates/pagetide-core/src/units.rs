@@ -4,6 +4,7 @@
 //! `NONE` (all ones) is the absent value, so an optional id costs no extra bytes. The names of sizes
 //! say pages or bytes; times are integer nanoseconds ([`Nanos`]).
 
+use crate::digest::State;
 use crate::page_size::PageSize;
 use core::fmt;
 
@@ -40,7 +41,7 @@ pub const DEF_PRIORITY: i8 = 12;
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident, $repr:ty, $prefix:literal) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, State)]
         #[repr(transparent)]
         pub struct $name(pub $repr);
 

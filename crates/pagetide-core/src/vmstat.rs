@@ -1,16 +1,18 @@
 //! Every counter, under the kernel's name.
 //!
 //! Linux: mm/vmstat.c. Three tables: [`Event`] counts events, [`NodeStat`] has the levels of a node,
-//! and zones keep `nr_free_pages` themselves. One macro keeps the enum and the name table in the same
-//! order. Linux keeps per-CPU deltas and folds them later; here counters are exact at all times, as
+//! and zones keep `nr_free_pages` themselves. One macro keeps the enum, the names and
+//! docs/metrics.md together. Linux keeps per-CPU deltas and folds them later; here counters are exact at all times, as
 //! after a write to /proc/sys/vm/stat_refresh.
 
+use crate::digest::State;
+
 macro_rules! counters {
-    ($(#[$emeta:meta])* $enum:ident { $($(#[$meta:meta])* $name:ident = $text:literal,)* }) => {
+    ($(#[$emeta:meta])* $enum:ident { $(#[doc = $about:literal] $name:ident = $text:literal,)* }) => {
         $(#[$emeta])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[repr(u8)]
-        pub enum $enum { $($(#[$meta])* $name,)* }
+        pub enum $enum { $(#[doc = $about] $name,)* }
 
         impl $enum {
             /// Number of counters.
@@ -22,6 +24,12 @@ macro_rules! counters {
             pub const fn name(self) -> &'static str {
                 const NAMES: [&str; $enum::COUNT] = [$($text),*];
                 NAMES[self as usize]
+            }
+
+            /// What it counts, in a sentence.
+            pub const fn about(self) -> &'static str {
+                const ABOUT: [&str; $enum::COUNT] = [$($about),*];
+                ABOUT[self as usize].trim_ascii()
             }
         }
     };
@@ -126,7 +134,7 @@ counters! {
         CompactFail = "compact_fail",
         /// Such allocations that got their block.
         CompactSuccess = "compact_success",
-        /// Times kcompactd went to work.
+        /// Times kcompactd went to work for a request; proactive work is not counted.
         CompactDaemonWake = "compact_daemon_wake",
         /// Its part of `compact_migrate_scanned`.
         CompactDaemonMigrateScanned = "compact_daemon_migrate_scanned",
@@ -246,7 +254,7 @@ counters! {
 }
 
 /// A table of counters, indexed by its enum.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, State)]
 pub struct Vmstat {
     events: [u64; Event::COUNT],
 }
@@ -255,11 +263,6 @@ impl Default for Vmstat {
     fn default() -> Self {
         Self::new()
     }
-}
-
-impl Event {
-    /// The first of those that are in digests only once they count.
-    pub(crate) const FIRST_RARE: Event = Event::NrFollPinAcquired;
 }
 
 impl Vmstat {

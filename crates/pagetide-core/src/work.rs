@@ -2,10 +2,12 @@
 //!
 //! The simulator multiplies these with its one cost model; an embedder ignores them.
 
+use crate::digest::State;
+
 macro_rules! work {
     ($($(#[$meta:meta])* $field:ident,)*) => {
         /// Countable work done inside the core since the last [`Work::take`].
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
         pub struct Work {
             $($(#[$meta])* pub $field: u32,)*
         }

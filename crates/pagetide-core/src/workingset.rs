@@ -52,12 +52,9 @@ impl<O: Owners> Manager<O> {
         let kind = usize::from(file);
         let memcg = self.mem.pages[pfn.idx()].memcg;
         let page_node = self.mem.pages[pfn.idx()].node();
-        self.mem.vmstat.count(pick(
-            file,
-            Event::WorkingsetRefaultAnon,
-            Event::WorkingsetRefaultFile,
-        ));
-        self.memcgs[memcg.idx()].events.workingset_refault[kind] += 1;
+        let event = pick(file, Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile);
+        self.mem.vmstat.count(event);
+        self.memcgs[memcg.idx()].events.count(event);
 
         // Its group is gone: nothing is known about the distance. (As in Linux, the id may be that of a
         // younger group by now; the distance is meaningless then, and the page judged by chance.)
@@ -86,12 +83,9 @@ impl<O: Owners> Manager<O> {
         }
         self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
         self.workingset_age_nonresident(memcg, page_node, 1);
-        self.mem.vmstat.count(pick(
-            file,
-            Event::WorkingsetActivateAnon,
-            Event::WorkingsetActivateFile,
-        ));
-        self.memcgs[memcg.idx()].events.workingset_activate[kind] += 1;
+        let event = pick(file, Event::WorkingsetActivateAnon, Event::WorkingsetActivateFile);
+        self.mem.vmstat.count(event);
+        self.memcgs[memcg.idx()].events.count(event);
         let mut at = memcg;
         while at.is_some() {
             self.memcgs[at.idx()].lruvecs[page_node.idx()].workingset_activate[kind] += 1;
@@ -100,12 +94,9 @@ impl<O: Owners> Manager<O> {
         if workingset {
             self.mem.pages[pfn.idx()].set(PageFlags::WORKINGSET);
             self.lru_note_cost(memcg, page_node, file, 1);
-            self.mem.vmstat.count(pick(
-                file,
-                Event::WorkingsetRestoreAnon,
-                Event::WorkingsetRestoreFile,
-            ));
-            self.memcgs[memcg.idx()].events.workingset_restore[kind] += 1;
+            let event = pick(file, Event::WorkingsetRestoreAnon, Event::WorkingsetRestoreFile);
+            self.mem.vmstat.count(event);
+            self.memcgs[memcg.idx()].events.count(event);
         }
     }
 }

@@ -12,7 +12,7 @@
 pub use crate::units::MAX_NR_ZONES;
 
 use crate::compaction::ZoneCompaction;
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::gfp::{MigrateType, Watermark};
 use crate::list::List;
 use crate::pcp::Pcp;
@@ -32,7 +32,7 @@ pub const ZONE_MOVABLE: usize = 3;
 pub const ZONE_NAMES: [&str; MAX_NR_ZONES] = ["DMA", "DMA32", "Normal", "Movable"];
 
 /// Free blocks of one order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub struct FreeArea {
     /// Heads of the free blocks, by migrate type of the list (not of the pageblock).
     pub lists: [List; MigrateType::COUNT],
@@ -41,7 +41,7 @@ pub struct FreeArea {
 }
 
 /// One zone of one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Zone {
     /// Position among the node's zones: [`ZONE_DMA`] .. [`ZONE_MOVABLE`].
     pub index: usize,
@@ -225,53 +225,6 @@ impl Zone {
             .skip(order.into())
             .any(|area| area.nr_free > 0 && area.lists[..last].iter().any(|list| !list.is_empty()))
     }
-
-    /// Mixes the zone's whole state into `digest`.
-    pub fn digest(&self, digest: &mut Digest) {
-        for value in [
-            self.index as u64,
-            u64::from(self.node.0),
-            u64::from(self.start_pfn.0),
-            self.spanned,
-            self.present,
-            self.managed,
-            self.late,
-            self.nr_free_pages,
-            self.watermark_min,
-            self.watermark_low,
-            self.watermark_high,
-            self.watermark_boost,
-            u64::from(self.watermark_boost_factor),
-            self.nr_reserved_highatomic,
-            u64::from(self.boosted),
-            u64::from(self.reclaim_active),
-        ] {
-            digest.write_u64(value);
-        }
-        for &pages in &self.lowmem_reserve {
-            digest.write_u64(pages);
-        }
-        for area in &self.free_area {
-            digest.write_u64(area.nr_free);
-            for list in &area.lists {
-                digest_list(list, digest);
-            }
-        }
-        for &mt in &self.pageblocks {
-            digest.write_u64(mt as u64);
-        }
-        self.compaction.digest(digest);
-        for pcp in &self.pcps {
-            pcp.digest(digest);
-        }
-    }
-}
-
-/// Mixes a list's ends and length into `digest`; the links are part of the page array.
-pub(crate) fn digest_list(list: &List, digest: &mut Digest) {
-    digest.write_u64(list.head.0.into());
-    digest.write_u64(list.tail.0.into());
-    digest.write_u64(list.len);
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn a_group_stays_below_its_limit_and_the_machine_has_no_part_in_it() {
     let it = &world.machine.memcgs()[memcg.idx()];
     assert!(it.memory.usage <= 8 * MIB && it.memory.usage > 7 * MIB, "{}", it.memory.usage);
     assert!(it.memory.peak <= 8 * MIB);
-    assert!(it.events.pgsteal_direct >= 8 * MIB);
+    assert!(it.events.get(Event::PgstealDirect) >= 8 * MIB);
     assert!(event(&world, memcg, MemoryEvent::Max) > 0);
     // Reclaim for a limit is not counted as the machine's, and kswapd was never needed.
     assert_eq!(world.machine.mem.vmstat.get(Event::PgscanDirect), 0);
@@ -224,8 +224,8 @@ fn min_is_never_broken() {
     let hungry = task(&mut world, other, 80 * MIB);
     fill(&mut world, hungry, 80 * MIB);
     assert_eq!(resident(&world, kept, 20 * MIB), 20 * MIB);
-    assert_eq!(world.machine.memcgs()[safe.idx()].events.pgscan_kswapd, 0);
-    assert_eq!(world.machine.memcgs()[safe.idx()].events.pgscan_direct, 0);
+    assert_eq!(world.machine.memcgs()[safe.idx()].events.get(Event::PgscanKswapd), 0);
+    assert_eq!(world.machine.memcgs()[safe.idx()].events.get(Event::PgscanDirect), 0);
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_soft_limit_can_be_that_of_a_node() {
         world.machine.set_policy("soft_limit_node", policy).unwrap().discard();
         let steals = |world: &World| {
             let events = world.machine.memcgs()[wide.idx()].events;
-            events.pgsteal_kswapd + events.pgsteal_direct
+            events.get(Event::PgstealKswapd) + events.get(Event::PgstealDirect)
         };
         let before = steals(&world);
         for page in 0..100 * MIB {
@@ -496,7 +496,10 @@ fn a_removed_group_leaves_its_pages_to_its_parent() {
     // Stocks are given back; nothing else changes for the parent.
     assert!(usage - world.machine.memcg_usage(parent) <= 128);
     assert_eq!(world.machine.memcgs()[parent.idx()].swap.usage, slots);
-    assert!(world.machine.memcg_events(parent).pgfault > 0, "counts are the parent's now");
+    assert!(
+        world.machine.memcg_events(parent).get(Event::Pgfault) > 0,
+        "counts are the parent's now"
+    );
     world.exit(mm);
     world.settle();
     world.machine.remove_memcg(parent).unwrap().discard();

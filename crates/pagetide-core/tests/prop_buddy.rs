@@ -1,6 +1,6 @@
 //! Random sequences of allocations and frees against a model that only knows which frame is whose.
 
-use pagetide_core::digest::Digest;
+use pagetide_core::digest::{Digest, State};
 use pagetide_core::fallback::Force;
 use pagetide_core::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use pagetide_core::node::{NodeSpec, ZoneSpec};

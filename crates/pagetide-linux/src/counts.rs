@@ -8,8 +8,9 @@ use crate::console::{Report, Snapshot};
 use crate::disks::PAGE_SIZE;
 use crate::group_counts::put_groups;
 use crate::slab_counts::put_slabs;
-use pagetide_scenario::model::Setup;
-use pagetide_scenario::record::{Metric, RunRecord, Unit};
+use pagetide_scenario::metric::{declared, Metrics, Names, Owner, Scope, Writer};
+use pagetide_scenario::model::{Setup, Task};
+use pagetide_scenario::record::{RunRecord, Unit};
 use std::collections::BTreeMap;
 
 /// Counters called `nr_` that only ever grow (include/linux/mmzone.h, `enum node_stat_item`).
@@ -44,63 +45,16 @@ pub fn is_level(name: &str) -> bool {
 /// # Errors
 /// A sentence, when snapshots are missing.
 pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRecord, String> {
-    let mut metrics = BTreeMap::new();
-    let find = |kind: &str, task: usize| {
-        report.snapshots.iter().find(|snapshot| snapshot.kind == kind && snapshot.task == task)
-    };
-    let begin = find("run-begin", 0).ok_or("no snapshot of the run's begin")?;
-    let end = find("run-end", 0).ok_or("no snapshot of the run's end")?;
-    put_counts(&mut metrics, "", begin, end);
-    put_slabs(&mut metrics, "", setup, end);
-    if let Some(shrunk) = find("shrunk", 0) {
-        put_slabs(&mut metrics, "shrunk.", setup, shrunk);
-    }
-    if let Some((from, to)) =
-        setup.measure.and_then(|task| find("task-begin", task).zip(find("task-end", task)))
-    {
-        put_counts(&mut metrics, "", from, to);
-    }
-    if let Some(idle) = find("idle-begin", 0) {
-        put_counts(&mut metrics, "idle.", idle, begin);
-        put_slabs(&mut metrics, "idle.", setup, begin);
-    }
+    let begin = find(report, "run-begin", 0).ok_or("no snapshot of the run's begin")?;
+    let end = find(report, "run-end", 0).ok_or("no snapshot of the run's end")?;
     let elapsed_ns = end.ns.saturating_sub(begin.ns);
-    put(&mut metrics, "elapsed".into(), elapsed_ns as f64 / 1e9, Unit::Seconds);
+    let mut metrics = Metrics::new();
+    of_machine(&mut metrics, setup, report, (begin, end));
     for (id, task) in setup.tasks.iter().enumerate() {
-        if let Some((began, ended)) = find("task-begin", id).zip(find("task-end", id)) {
-            put_usage(&mut metrics, &task.name, began, ended);
-            let usage = ended.usage;
-            let faults = usage.minor_faults.saturating_add(usage.major_faults);
-            put(&mut metrics, format!("{}.pgfault", task.name), faults as f64, Unit::Count);
-            let major = usage.major_faults as f64;
-            put(&mut metrics, format!("{}.pgmajfault", task.name), major, Unit::Count);
-        } else if let Some(began) = find("task-begin", id) {
-            // Stopped, killed, or cut by the time limit: what it had used by then nobody knows.
-            put_walltime(&mut metrics, &task.name, began, find("task-stop", id).unwrap_or(end));
-        }
-        let mut began: Option<&Snapshot> = None;
-        for snapshot in report.snapshots.iter().filter(|snapshot| snapshot.task == id) {
-            match snapshot.kind.as_str() {
-                "phase-begin" => began = Some(snapshot),
-                "phase-end" => {
-                    let from = began.take().filter(|began| began.phase == snapshot.phase);
-                    let (Some(from), Some(phase)) = (from, task.phases.get(snapshot.phase)) else {
-                        return Err(format!("a phase of task `{}` ended unbegun", task.name));
-                    };
-                    let key = format!("{}.{}", task.name, phase.name);
-                    put_counts(&mut metrics, &format!("{key}."), from, snapshot);
-                    put_slabs(&mut metrics, &format!("{key}."), setup, snapshot);
-                    put_usage(&mut metrics, &key, from, snapshot);
-                    put_groups(&mut metrics, &format!("{key}."), &setup.groups, from, snapshot);
-                    for (name, pages) in &snapshot.resident {
-                        put(&mut metrics, format!("{key}.{name}"), *pages as f64, Unit::Pages);
-                    }
-                }
-                _ => {}
-            }
-        }
+        of_task(&mut metrics, report, (id, task), end);
+        of_phases(&mut metrics, setup, report, id)?;
     }
-    put_groups(&mut metrics, "", &setup.groups, begin, end);
+    put_groups(&mut metrics, &Scope::Machine, &setup.groups, begin, end);
     let mut notes = report.notes.clone();
     for (task, how) in &report.ended {
         let name = setup.tasks.get(*task).map_or("?", |task| task.name.as_str());
@@ -116,7 +70,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
         seed: run.seed,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         page_size: PAGE_SIZE,
-        metrics,
+        metrics: metrics.into_texts(&Names::of(setup)),
         digest: 0,
         elapsed_ns,
         notes,
@@ -125,60 +79,114 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
     })
 }
 
-fn put(metrics: &mut BTreeMap<String, Metric>, key: String, value: f64, unit: Unit) {
-    metrics.insert(key, Metric { value, unit });
+fn find<'r>(report: &'r Report, kind: &str, task: usize) -> Option<&'r Snapshot> {
+    report.snapshots.iter().find(|snapshot| snapshot.kind == kind && snapshot.task == task)
 }
 
-fn put_counts(
-    metrics: &mut BTreeMap<String, Metric>,
-    prefix: &str,
-    begin: &Snapshot,
-    end: &Snapshot,
+fn of_machine(
+    metrics: &mut Metrics,
+    setup: &Setup,
+    report: &Report,
+    (begin, end): (&Snapshot, &Snapshot),
 ) {
+    let mut machine = metrics.of(Scope::Machine);
+    put_counts(&mut machine, begin, end);
+    put_slabs(&mut machine, setup, end);
+    let of_task = |task| find(report, "task-begin", task).zip(find(report, "task-end", task));
+    if let Some((from, to)) = setup.measure.and_then(of_task) {
+        put_counts(&mut machine, from, to);
+    }
+    machine.put(declared::ELAPSED, end.ns.saturating_sub(begin.ns) as f64 / 1e9);
+    if let Some(shrunk) = find(report, "shrunk", 0) {
+        put_slabs(&mut metrics.of(Scope::Shrunk), setup, shrunk);
+    }
+    if let Some(since_boot) = find(report, "idle-begin", 0) {
+        let mut idle = metrics.of(Scope::Idle);
+        put_counts(&mut idle, since_boot, begin);
+        put_slabs(&mut idle, setup, begin);
+    }
+}
+
+fn of_task(metrics: &mut Metrics, report: &Report, (id, task): (usize, &Task), end: &Snapshot) {
+    let Some(began) = find(report, "task-begin", id) else { return };
+    let mut put = metrics.of(Scope::Task(Owner::new(&task.name)));
+    if let Some(ended) = find(report, "task-end", id) {
+        put_usage(&mut put, began, ended);
+        let usage = ended.usage;
+        let faults = usage.minor_faults.saturating_add(usage.major_faults);
+        put.put(declared::TASK_PGFAULT, faults as f64);
+        put.put(declared::TASK_PGMAJFAULT, usage.major_faults as f64);
+    } else {
+        // Stopped, killed, or cut by the time limit: what it had used by then nobody knows.
+        put_walltime(&mut put, began, find(report, "task-stop", id).unwrap_or(end));
+    }
+}
+
+fn of_phases(
+    metrics: &mut Metrics,
+    setup: &Setup,
+    report: &Report,
+    id: usize,
+) -> Result<(), String> {
+    let task = &setup.tasks[id];
+    let mut began: Option<&Snapshot> = None;
+    for snapshot in report.snapshots.iter().filter(|snapshot| snapshot.task == id) {
+        match snapshot.kind.as_str() {
+            "phase-begin" => began = Some(snapshot),
+            "phase-end" => {
+                let from = began.take().filter(|began| began.phase == snapshot.phase);
+                let (Some(from), Some(phase)) = (from, task.phases.get(snapshot.phase)) else {
+                    return Err(format!("a phase of task `{}` ended unbegun", task.name));
+                };
+                let task = Owner::new(&task.name);
+                let scope = Scope::Phase { task, phase: phase.name.clone() };
+                let mut put = metrics.of(scope.clone());
+                put_counts(&mut put, from, snapshot);
+                put_slabs(&mut put, setup, snapshot);
+                put_usage(&mut put, from, snapshot);
+                for (name, pages) in &snapshot.resident {
+                    put.put_named(name.clone(), *pages as f64, Unit::Pages);
+                }
+                put_groups(metrics, &scope, &setup.groups, from, snapshot);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn put_counts(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
     let earlier: BTreeMap<&str, u64> =
         begin.counts.iter().map(|(name, value)| (name.as_str(), *value)).collect();
     let mut stalls = 0u64;
     for (name, value) in &end.counts {
-        let key = format!("{prefix}{name}");
         if is_level(name) {
-            put(metrics, key, *value as f64, Unit::Pages);
+            put.put_named(name.clone(), *value as f64, Unit::Pages);
             continue;
         }
         let count = value.saturating_sub(earlier.get(name.as_str()).copied().unwrap_or(0));
         if name.starts_with("allocstall_") {
             stalls = count.saturating_add(stalls);
         }
-        put(metrics, key, count as f64, Unit::Count);
+        put.put_named(name.clone(), count as f64, Unit::Count);
     }
-    put(metrics, format!("{prefix}allocstall"), stalls as f64, Unit::Count);
+    put.put_named(declared::ALLOCSTALL.name, stalls as f64, Unit::Count);
 }
 
-fn put_walltime(
-    metrics: &mut BTreeMap<String, Metric>,
-    key: &str,
-    begin: &Snapshot,
-    end: &Snapshot,
-) {
-    let seconds = end.ns.saturating_sub(begin.ns) as f64 / 1e9;
-    put(metrics, format!("{key}.walltime"), seconds, Unit::Seconds);
+fn put_walltime(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
+    put.put(declared::WALLTIME, end.ns.saturating_sub(begin.ns) as f64 / 1e9);
 }
 
-fn put_usage(metrics: &mut BTreeMap<String, Metric>, key: &str, begin: &Snapshot, end: &Snapshot) {
+fn put_usage(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
     let (from, to) = (begin.usage, end.usage);
     let seconds = end.ns.saturating_sub(begin.ns) as f64 / 1e9;
     let bytes = to.bytes.saturating_sub(from.bytes) as f64;
     let microseconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
-    put_walltime(metrics, key, begin, end);
-    put(metrics, format!("{key}.user"), microseconds(from.user_us, to.user_us), Unit::Seconds);
-    put(
-        metrics,
-        format!("{key}.system"),
-        microseconds(from.system_us, to.system_us),
-        Unit::Seconds,
-    );
-    put(metrics, format!("{key}.bytes"), bytes, Unit::Bytes);
-    let rate = if seconds > 0.0 { bytes / seconds } else { 0.0 };
-    put(metrics, format!("{key}.throughput"), rate, Unit::BytesPerSecond);
+    put_walltime(put, begin, end);
+    put.put(declared::USER, microseconds(from.user_us, to.user_us));
+    put.put(declared::SYSTEM, microseconds(from.system_us, to.system_us));
+    put.put(declared::BYTES, bytes);
+    put.put(declared::THROUGHPUT, if seconds > 0.0 { bytes / seconds } else { 0.0 });
 }
 
 #[cfg(test)]

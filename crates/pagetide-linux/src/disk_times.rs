@@ -7,6 +7,8 @@
 //! Linux: Documentation/admin-guide/iostats.rst. Fields after the name: reads, reads merged, sectors
 //! read, milliseconds reading, writes, writes merged, sectors written, milliseconds writing.
 
+use pagetide_scenario::metric::declared::{self, Declared};
+use pagetide_scenario::metric::{Key, Names, Scope};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, Unit};
 use std::collections::BTreeMap;
@@ -48,40 +50,52 @@ fn device(index: usize) -> Option<String> {
 
 /// Adds to a run's metrics what each disk did between two readings of the file; `serials` in the
 /// order in which QEMU was given them.
-pub fn add_to(metrics: &mut BTreeMap<String, Metric>, serials: &[&str], before: &str, after: &str) {
+pub fn add_to(
+    metrics: &mut BTreeMap<String, Metric>,
+    names: &Names,
+    serials: &[&str],
+    (before, after): (&str, &str),
+) {
     let (before, after) = (parse(before), parse(after));
     for (index, serial) in serials.iter().enumerate() {
         let Some(device) = device(index) else { break };
         let Some(end) = after.get(&device) else { continue };
         let begin = before.get(&device).copied().unwrap_or_default();
-        let mut put = |name: &str, begin: u64, end: u64, unit: Unit, scale: f64| {
+        let mut put = |metric: &Declared, begin: u64, end: u64, scale: f64| {
             let value = end.saturating_sub(begin) as f64 * scale;
-            metrics.insert(format!("disk.{serial}.{name}"), Metric { value, unit });
+            metrics.insert(text(names, serial, metric), Metric { value, unit: metric.unit });
         };
-        put("reads", begin.reads, end.reads, Unit::Count, 1.0);
-        put("read_time", begin.read_ms, end.read_ms, Unit::Seconds, 1e-3);
-        put("writes", begin.writes, end.writes, Unit::Count, 1.0);
-        put("write_time", begin.write_ms, end.write_ms, Unit::Seconds, 1e-3);
+        put(declared::READS, begin.reads, end.reads, 1.0);
+        put(declared::READ_TIME, begin.read_ms, end.read_ms, 1e-3);
+        put(declared::WRITES, begin.writes, end.writes, 1.0);
+        put(declared::WRITE_TIME, begin.write_ms, end.write_ms, 1e-3);
     }
+}
+
+/// The key of a disk's metric in a record.
+fn text(names: &Names, serial: &str, metric: &Declared) -> String {
+    let scope = Scope::Disk(serial.to_owned());
+    names.text(&Key { scope, name: metric.name.to_owned().into() })
 }
 
 /// Gives the disks of `setup` the mean times of these metrics, of all runs together.
 pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
+    let names = Names::of(setup);
     let swap_disk = setup.machine.swap.as_ref().map(|swap| swap.disk);
     for (index, disk) in setup.machine.disks.iter_mut().enumerate() {
         let mut serials = vec![format!("disk{index}")];
         if swap_disk == Some(index) {
             serials.push("swap".to_owned());
         }
-        let sum = |name: &str| -> f64 {
-            let of = |serial: &String| metrics.get(&format!("disk.{serial}.{name}"));
+        let sum = |metric: &Declared| -> f64 {
+            let of = |serial: &String| metrics.get(&text(&names, serial, metric));
             serials.iter().filter_map(of).flat_map(|(_, values)| values).flatten().sum()
         };
         let mean_ns = |requests: f64, seconds: f64| {
             (requests >= 1.0 && seconds > 0.0).then(|| (seconds / requests * 1e9) as u64)
         };
-        disk.read_latency_ns = mean_ns(sum("reads"), sum("read_time"));
-        disk.write_latency_ns = mean_ns(sum("writes"), sum("write_time"));
+        disk.read_latency_ns = mean_ns(sum(declared::READS), sum(declared::READ_TIME));
+        disk.write_latency_ns = mean_ns(sum(declared::WRITES), sum(declared::WRITE_TIME));
     }
 }
 
@@ -98,7 +112,7 @@ mod tests {
     #[test]
     fn times_are_differences() {
         let mut metrics = BTreeMap::new();
-        add_to(&mut metrics, &["disk0", "swap"], BEFORE, AFTER);
+        add_to(&mut metrics, &Names::default(), &["disk0", "swap"], (BEFORE, AFTER));
         let value = |key: &str| metrics[key].value;
         assert_eq!(value("disk.disk0.reads"), 100.0);
         assert_eq!(value("disk.disk0.read_time"), 0.020);

@@ -14,6 +14,7 @@ use crate::qemu::{self, names, Accelerator, Begin, Gone, Machine, Patience, Qemu
 use crate::reference::{is_of_a_machine, scenario_hash, Origin};
 use crate::start::Start;
 use crate::{disk_times, disks, modules};
+use pagetide_scenario::metric::Names;
 use pagetide_scenario::model::{Setup, Variant};
 use pagetide_scenario::record::RunRecord;
 use pagetide_scenario::workload::{Trace, Workload};
@@ -217,7 +218,8 @@ impl<'a> Session<'a> {
         let serials: Vec<&str> =
             self.machine.disks.iter().map(|(serial, _)| serial.as_str()).collect();
         let after = report.texts.get("/proc/diskstats").map_or("", String::as_str);
-        disk_times::add_to(&mut record.metrics, &serials, &self.diskstats, after);
+        let names = Names::of(&self.job.variant.setup);
+        disk_times::add_to(&mut record.metrics, &names, &serials, (&self.diskstats, after));
         record.files = report.texts.into_iter().collect();
         Ok(record)
     }

@@ -9,42 +9,35 @@
 use crate::console::Snapshot;
 use crate::host::slabinfo::SlabCache;
 use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
+use pagetide_scenario::metric::declared::{self, slabinfo_names};
+use pagetide_scenario::metric::Writer;
 use pagetide_scenario::model::Setup;
-use pagetide_scenario::record::{Metric, Unit};
-use std::collections::BTreeMap;
+use pagetide_scenario::record::Unit;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Adds `PREFIXslab`, `PREFIXslabinfo.CACHE.active_objs` and so on; `prefix` ends with its dot. Nothing
-/// where the guest was not asked for its caches.
-pub fn put_slabs(
-    metrics: &mut BTreeMap<String, Metric>,
-    prefix: &str,
-    setup: &Setup,
-    snapshot: &Snapshot,
-) {
+
+/// Adds what slabs and caches have. Nothing where the guest was not asked for its caches.
+pub fn put_slabs(put: &mut Writer<'_>, setup: &Setup, snapshot: &Snapshot) {
     if snapshot.slabs.is_empty() {
         return;
     }
-    let mut put = |name: String, value: f64, unit| {
-        metrics.insert(format!("{prefix}{name}"), Metric { value, unit });
-    };
     let bytes = |name: &str| {
         let found = snapshot.counts.iter().find(|(known, _)| known == name);
         found.map_or(0, |(_, pages)| pages.saturating_mul(PAGE)) as f64
     };
     let (reclaimable, unreclaimable) =
         (bytes("nr_slab_reclaimable"), bytes("nr_slab_unreclaimable"));
-    put("slab".into(), reclaimable + unreclaimable, Unit::Bytes);
-    put("slab_reclaimable".into(), reclaimable, Unit::Bytes);
-    put("slab_unreclaimable".into(), unreclaimable, Unit::Bytes);
+    put.put(declared::SLAB, reclaimable + unreclaimable);
+    put.put(declared::SLAB_RECLAIMABLE, reclaimable);
+    put.put(declared::SLAB_UNRECLAIMABLE, unreclaimable);
     let (mut used, mut held) = (0u64, 0u64);
     for ReportedCache { name, is_of_things } in reported_caches(setup.machine.kmem_accounting) {
         let Some(cache) = snapshot.slabs.iter().find(|cache| cache.name == name) else { continue };
         let SlabCache { active_objects, objects, object_bytes, slabs, .. } = cache;
-        let counts = [("active_objs", active_objects), ("num_objs", objects), ("num_slabs", slabs)];
-        for (what, count) in counts {
-            put(format!("slabinfo.{name}.{what}"), *count as f64, Unit::Count);
+        for (name, count) in slabinfo_names(name).into_iter().zip([active_objects, objects, slabs])
+        {
+            put.put_named(name, *count as f64, Unit::Count);
         }
         if is_of_things {
             used = used.saturating_add(active_objects.saturating_mul(*object_bytes));
@@ -52,7 +45,7 @@ pub fn put_slabs(
         }
     }
     if held > 0 {
-        put("slab_utilisation".into(), used as f64 / held as f64, Unit::Ratio);
+        put.put(declared::SLAB_UTILISATION, used as f64 / held as f64);
     }
 }
 
@@ -60,6 +53,7 @@ pub fn put_slabs(
 mod tests {
     use super::*;
     use pagetide_scenario::load::{load_str, Overrides};
+    use pagetide_scenario::metric::{Metrics, Names, Scope};
     use std::path::Path;
 
     fn of(accounting: bool, slabs: Vec<SlabCache>) -> Vec<(String, f64)> {
@@ -72,9 +66,10 @@ mod tests {
         let count = |name: &str, pages| (name.to_owned(), pages);
         let counts = vec![count("nr_slab_unreclaimable", 2), count("nr_slab_reclaimable", 1)];
         let snapshot = Snapshot { counts, slabs, ..Snapshot::default() };
-        let mut metrics = BTreeMap::new();
-        put_slabs(&mut metrics, "t.p.", &setup, &snapshot);
-        metrics.into_iter().map(|(key, metric)| (key, metric.value)).collect()
+        let mut metrics = Metrics::new();
+        put_slabs(&mut metrics.of(Scope::Idle), &setup, &snapshot);
+        let texts = metrics.into_texts(&Names::of(&setup));
+        texts.into_iter().map(|(key, metric)| (key, metric.value)).collect()
     }
 
     fn cache(name: &str, numbers: [u64; 5]) -> SlabCache {
@@ -93,25 +88,25 @@ mod tests {
         ];
         let share = f64::from(21 * 192 + 4 * 1024) / f64::from(4 * 4096);
         let wanted = [
-            ("t.p.slab", 12288.0),
-            ("t.p.slab_reclaimable", 4096.0),
-            ("t.p.slab_unreclaimable", 8192.0),
-            ("t.p.slab_utilisation", share),
-            ("t.p.slabinfo.dentry.active_objs", 21.0),
-            ("t.p.slabinfo.dentry.num_objs", 42.0),
-            ("t.p.slabinfo.dentry.num_slabs", 2.0),
-            ("t.p.slabinfo.kmalloc-192.active_objs", 5.0),
-            ("t.p.slabinfo.kmalloc-192.num_objs", 21.0),
-            ("t.p.slabinfo.kmalloc-192.num_slabs", 1.0),
-            ("t.p.slabinfo.kmalloc-cg-1k.active_objs", 4.0),
-            ("t.p.slabinfo.kmalloc-cg-1k.num_objs", 8.0),
-            ("t.p.slabinfo.kmalloc-cg-1k.num_slabs", 1.0),
+            ("idle.slab", 12288.0),
+            ("idle.slab_reclaimable", 4096.0),
+            ("idle.slab_unreclaimable", 8192.0),
+            ("idle.slab_utilisation", share),
+            ("idle.slabinfo.dentry.active_objs", 21.0),
+            ("idle.slabinfo.dentry.num_objs", 42.0),
+            ("idle.slabinfo.dentry.num_slabs", 2.0),
+            ("idle.slabinfo.kmalloc-192.active_objs", 5.0),
+            ("idle.slabinfo.kmalloc-192.num_objs", 21.0),
+            ("idle.slabinfo.kmalloc-192.num_slabs", 1.0),
+            ("idle.slabinfo.kmalloc-cg-1k.active_objs", 4.0),
+            ("idle.slabinfo.kmalloc-cg-1k.num_objs", 8.0),
+            ("idle.slabinfo.kmalloc-cg-1k.num_slabs", 1.0),
         ];
         assert_eq!(of(true, slabs.clone()), wanted.map(|(key, value)| (key.to_owned(), value)));
         let plain = of(false, slabs);
         assert!(plain.iter().all(|(key, _)| !key.contains("kmalloc-cg")), "{plain:?}");
         let share = f64::from(21 * 192 + 5 * 192) / f64::from(3 * 4096);
-        assert!(plain.contains(&("t.p.slab_utilisation".to_owned(), share)), "{plain:?}");
+        assert!(plain.contains(&("idle.slab_utilisation".to_owned(), share)), "{plain:?}");
         assert_eq!(of(true, Vec::new()), [], "the guest was not asked");
     }
 }

@@ -9,7 +9,9 @@
 //! Invariant: nothing is taken over where the tasks make neither names nor pipes.
 
 use pagetide_scenario::kernel_objects::{reported_caches, BootCache, BootObjects, CallTimes};
-use pagetide_scenario::model::{is_kept, Setup, Workload};
+use pagetide_scenario::metric::declared::{self, slabinfo_names, Declared};
+use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::model::{is_kept, Phase, Setup, Workload};
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeMap;
 
@@ -24,33 +26,40 @@ pub fn apply(metrics: &Metrics, setup: &mut Setup) {
         return;
     }
     // All runs begin from one copy of the machine.
+    let names = Names::of(setup);
     let level = |name: &str| {
-        let (_, values) = metrics.get(&format!("idle.{name}"))?;
+        let key = Key { scope: Scope::Idle, name: name.to_owned().into() };
+        let (_, values) = metrics.get(&names.text(&key))?;
         values.iter().flatten().next().map(|value| *value as u64)
     };
     let cache = |name: &str| {
-        Some(BootCache {
-            name: name.to_owned(),
-            active: level(&format!("slabinfo.{name}.active_objs"))?,
-            slabs: level(&format!("slabinfo.{name}.num_slabs"))?,
-        })
+        let [active_objs, _, num_slabs] = slabinfo_names(name);
+        let (active, slabs) = (level(&active_objs)?, level(&num_slabs)?);
+        Some(BootCache { name: name.to_owned(), active, slabs })
     };
     let reported = reported_caches(setup.machine.kmem_accounting);
     let mut caches: Vec<BootCache> = reported.iter().filter_map(|of| cache(of.name)).collect();
     // A cache may be there twice: for what pipes are made of and for vectors.
     caches.sort_by(|a, b| a.name.cmp(&b.name));
     caches.dedup_by(|a, b| a.name == b.name);
-    let pages = |name: &str| level(name).unwrap_or(0) / PAGE;
+    let pages = |metric: &Declared| level(metric.name).unwrap_or(0) / PAGE;
     setup.machine.boot_objects = BootObjects {
         caches,
-        reclaimable_pages: pages("slab_reclaimable"),
-        unreclaimable_pages: pages("slab_unreclaimable"),
+        reclaimable_pages: pages(declared::SLAB_RECLAIMABLE),
+        unreclaimable_pages: pages(declared::SLAB_UNRECLAIMABLE),
     };
     setup.machine.call_times = call_times(metrics, setup);
 }
 
+/// How long a task or a phase took, by run.
+fn walltimes<'m>(metrics: &'m Metrics, names: &Names, scope: Scope) -> Option<&'m [Option<f64>]> {
+    let key = Key { scope, name: declared::WALLTIME.name.into() };
+    metrics.get(&names.text(&key)).map(|(_, values)| values.as_slice())
+}
+
 /// Mean time of a call on each kind of thing, over all phases that make it.
 fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
+    let names = Names::of(setup);
     let mut sums = [(0.0, 0.0); 3];
     for task in &setup.tasks {
         for phase in &task.phases {
@@ -67,8 +76,8 @@ fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
                 }
                 _ => continue,
             };
-            let key = format!("{}.{}.walltime", task.name, phase.name);
-            let Some((_, times)) = metrics.get(&key) else { continue };
+            let scope = Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
+            let Some(times) = walltimes(metrics, &names, scope) else { continue };
             for seconds in times.iter().flatten() {
                 sums[kind].0 += seconds;
                 sums[kind].1 += calls as f64;
@@ -84,19 +93,20 @@ fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
 
 /// Mean time between two phases of a task: what its life has more than its phases.
 fn report_time(metrics: &Metrics, setup: &Setup) -> Option<u64> {
-    let sum = |key: String| -> Option<f64> {
-        let (_, values) = metrics.get(&format!("{key}.walltime"))?;
-        values.iter().copied().sum()
-    };
+    let names = Names::of(setup);
+    let sum =
+        |scope: Scope| -> Option<f64> { walltimes(metrics, &names, scope)?.iter().copied().sum() };
     let (mut seconds, mut gaps) = (0.0, 0);
     for task in setup.tasks.iter().filter(|task| task.phases.len() > 1) {
-        let phases = task.phases.iter().map(|of| sum(format!("{}.{}", task.name, of.name)));
+        let owner = Owner::new(&task.name);
+        let phase = |phase: &Phase| Scope::Phase { task: owner.clone(), phase: phase.name.clone() };
+        let phases = task.phases.iter().map(|of| sum(phase(of)));
+        let of_life = Scope::Task(owner.clone());
         // A task that was cut says nothing.
-        let (Some(life), Some(phases)) = (sum(task.name.clone()), phases.sum::<Option<f64>>())
-        else {
+        let (Some(life), Some(phases)) = (sum(of_life.clone()), phases.sum::<Option<f64>>()) else {
             continue;
         };
-        let runs = metrics.get(&format!("{}.walltime", task.name)).map_or(0, |of| of.1.len());
+        let runs = walltimes(metrics, &names, of_life).map_or(0, <[_]>::len);
         seconds += life - phases;
         gaps += (task.phases.len() - 1) * runs;
     }

@@ -4,6 +4,7 @@
 pub mod diagnostic;
 pub mod kernel_objects;
 pub mod load;
+pub mod metric;
 pub mod model;
 pub mod names;
 pub mod object_mix;

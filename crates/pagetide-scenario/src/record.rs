@@ -59,8 +59,7 @@ pub struct RunRecord {
     /// machines with 4 KiB.
     #[serde(default = "default_page_size", skip_serializing_if = "is_default_page_size")]
     pub page_size: u64,
-    /// Metric key -> value. Keys: a vmstat name for the machine, `TASK.NAME`,
-    /// `TASK.PHASE.NAME`, `GROUP.NAME`.
+    /// Text of a metric's key ([`crate::metric::Names`]) -> value.
     pub metrics: BTreeMap<String, Metric>,
     /// Digest of all state at the end: equal inputs give equal digests.
     pub digest: u64,

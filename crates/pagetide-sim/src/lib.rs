@@ -10,6 +10,7 @@ pub mod cost;
 pub mod disk;
 pub mod event_queue;
 pub mod histogram;
+mod metrics;
 pub mod run;
 pub mod scheduler;
 mod slab_tables;

@@ -5,9 +5,10 @@
 
 use crate::boot_objects;
 use crate::disk::Disk;
+use crate::metrics::metrics;
 use crate::slab_tables;
-use crate::task::{PhaseRun, Task, Usage};
-use crate::world::groups::{counts_of, make_group, GroupError};
+use crate::task::Task;
+use crate::world::groups::{make_group, GroupError};
 use crate::world::names::ThingCaches;
 use crate::world::{Belongings, Decisions, EventSink, World, WorldError};
 use pagetide_core::boot::free_lists::FreeLists;
@@ -20,10 +21,9 @@ use pagetide_core::page_size::PageSize;
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::{CacheId, MemcgId, Nanos};
-use pagetide_core::vmstat::Event;
-use pagetide_scenario::model::{self, Setup, Variant, Workload};
+use pagetide_scenario::model::{self, Setup, Variant};
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
-use pagetide_scenario::record::{Metric, RunRecord, Unit};
+use pagetide_scenario::record::RunRecord;
 use pagetide_scenario::workload::{Program, ProgramError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -399,226 +399,6 @@ fn node_spec((index, node): (usize, &model::Node), page_size: PageSize) -> NodeS
         };
     }
     spec
-}
-
-fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
-    let mut metrics = BTreeMap::new();
-    let mut put = |key: String, value: f64, unit: Unit| {
-        metrics.insert(key, Metric { value, unit });
-    };
-    let seconds = |ns: Nanos| ns as f64 / 1e9;
-    // It may not have begun before the run was cut.
-    let measured = setup.measure.map(|task| &world.tasks[task].vmstat);
-    let measured = measured.filter(|counts| !counts.is_empty());
-    for (name, value) in world.machine.metrics() {
-        put(name.into(), value as f64, Unit::Count);
-    }
-    for (name, blocks) in world.machine.free_blocks() {
-        put(name.into(), blocks as f64, Unit::Count);
-    }
-    if let Some(counts) = measured {
-        for (event, &count) in Event::ALL.iter().zip(counts) {
-            put(event.name().into(), count as f64, Unit::Count);
-        }
-        put("allocstall".into(), allocstall(counts) as f64, Unit::Count);
-    }
-    put("elapsed".into(), seconds(world.now), Unit::Seconds);
-    let user_ns = world.tasks.iter().map(|task| task.usage.user_ns).sum();
-    for (name, ns) in world.times.metrics(world.now) {
-        put(name.into(), seconds(ns), Unit::Seconds);
-    }
-    put("user".into(), seconds(user_ns), Unit::Seconds);
-    put("system".into(), seconds(world.busy_ns - user_ns), Unit::Seconds);
-    put("psi.memory.some".into(), seconds(world.machine.psi().some_ns), Unit::Seconds);
-    put("psi.memory.full".into(), seconds(world.machine.psi().full_ns), Unit::Seconds);
-    for (task, model) in world.tasks.iter().zip(&setup.tasks) {
-        let name = &task.name;
-        let ended = task.ended.unwrap_or(world.now);
-        if let Some(began) = task.began {
-            put(format!("{name}.walltime"), seconds(ended - began), Unit::Seconds);
-        }
-        time_and_bytes(&mut put, name, &task.usage);
-        put(format!("{name}.pgfault"), task.usage.pgfault as f64, Unit::Count);
-        put(format!("{name}.pgmajfault"), task.usage.pgmajfault as f64, Unit::Count);
-        let latency = &task.alloc_latency;
-        for (key, value) in [
-            ("p50", latency.p50()),
-            ("p99", latency.p99()),
-            ("p999", latency.p999()),
-            ("max", latency.max()),
-        ] {
-            put(format!("{name}.alloc_latency_{key}"), seconds(value), Unit::Seconds);
-        }
-        let of_blocks = |run: &&PhaseRun| {
-            let workload = &model.phases[run.phase as usize].workload;
-            matches!(workload, Workload::HighOrder(_) | Workload::KernelMemory(_))
-        };
-        let mut attempts = Success::default();
-        for run in task.phases.iter().filter(of_blocks) {
-            // That of a phase that was cut is what the task has had since it began.
-            let usage = match run.ended {
-                Some(_) => run.usage.clone(),
-                None => task.usage.since(&run.usage),
-            };
-            let of_phase = Success { asked: usage.blocks_asked, got: usage.blocks_got };
-            attempts = Success {
-                asked: attempts.asked + of_phase.asked,
-                got: attempts.got + of_phase.got,
-            };
-            if let Some(percent) = of_phase.percent() {
-                let phase = &model.phases[run.phase as usize].name;
-                put(format!("{name}.{phase}.success"), percent, Unit::Percent);
-            }
-        }
-        if let Some(percent) = attempts.percent() {
-            put(format!("{name}.success"), percent, Unit::Percent);
-            put(format!("{name}.attempts"), attempts.asked as f64, Unit::Count);
-        }
-        for run in &task.phases {
-            let Some(ended) = run.ended else { continue };
-            let key = format!("{name}.{}", model.phases[run.phase as usize].name);
-            let wall = ended - run.began;
-            put(format!("{key}.walltime"), seconds(wall), Unit::Seconds);
-            let rate = if wall == 0 { 0.0 } else { run.usage.bytes as f64 / seconds(wall) };
-            put(format!("{key}.throughput"), rate, Unit::BytesPerSecond);
-            for (event, &count) in Event::ALL.iter().zip(&run.vmstat) {
-                put(format!("{key}.{}", event.name()), count as f64, Unit::Count);
-            }
-            put(format!("{key}.allocstall"), allocstall(&run.vmstat) as f64, Unit::Count);
-            for &(level, pages) in &run.levels {
-                put(format!("{key}.{level}"), pages as f64, Unit::Pages);
-            }
-            time_and_bytes(&mut put, &key, &run.usage);
-            run.slabs.put(&mut put, &format!("{key}."));
-            for &(extra, value) in &run.extra {
-                put(format!("{key}.{extra}"), value as f64, Unit::Pages);
-            }
-            for counts in &run.groups {
-                let group = &setup.groups[counts.group].name;
-                for &(level, bytes) in &counts.levels {
-                    put(format!("{key}.{group}.{level}"), bytes as f64, Unit::Bytes);
-                }
-                for &(event, count) in &counts.counts {
-                    put(format!("{key}.{group}.{event}"), count as f64, Unit::Count);
-                }
-            }
-        }
-    }
-    add_copies(&mut metrics, setup.tasks.iter().map(|task| task.name.as_str()));
-    // A group that was removed has what it had then.
-    let there = world.groups().map(|(group, memcg)| counts_of(&world.machine, group, memcg));
-    for counts in there.chain(world.removed_groups().cloned()) {
-        let name = &setup.groups[counts.group].name;
-        let sizes = counts.levels.iter().map(|&(level, bytes)| (level, bytes, Unit::Bytes));
-        let events = counts.counts.iter().map(|&(event, count)| (event, count, Unit::Count));
-        for (key, value, unit) in sizes.chain(events) {
-            // A task of the same name has its own.
-            let key = format!("{name}.{key}");
-            metrics.entry(key).or_insert(Metric { value: value as f64, unit });
-        }
-    }
-    let mut put = |key: String, value, unit| {
-        metrics.insert(key, Metric { value, unit });
-    };
-    for (prefix, levels) in [("idle.", &world.idle_slabs), ("shrunk.", &world.shrunk_slabs)] {
-        levels.put(&mut put, prefix);
-    }
-    world.slab_levels().put(&mut put, "");
-    let samples = &world.slab_samples;
-    let page_size = world.machine.page_size();
-    let bytes = |pages: u64| page_size.bytes_of(pages) as f64;
-    let mut put = |key: String, value, unit| metrics.insert(key, Metric { value, unit });
-    put("peak.slab".into(), bytes(samples.peak_slab), Unit::Bytes);
-    if let Some(utilisation) = samples.utilisation() {
-        put("slab_utilisation".into(), utilisation, Unit::Ratio);
-    }
-    for (group, peak) in setup.groups.iter().zip(&samples.groups) {
-        put(format!("{}.peak.usage", group.name), bytes(peak.usage), Unit::Bytes);
-        put(format!("{}.peak.kmem_usage", group.name), bytes(peak.kmem), Unit::Bytes);
-    }
-    for (group, memcg) in world.groups() {
-        let name = &setup.groups[group].name;
-        let it = &world.machine.memcgs()[memcg.idx()];
-        let kmem = world.machine.page_size().bytes_of(it.kmem.peak) as f64;
-        let metric = Metric { value: kmem, unit: Unit::Bytes };
-        metrics.insert(format!("{name}.memory.kmem.peak"), metric);
-        let peak = world.machine.page_size().bytes_of(it.memory.peak) as f64;
-        metrics.insert(format!("{name}.memory.peak"), Metric { value: peak, unit: Unit::Bytes });
-        for (kind, ns) in [("some", it.psi.some_ns), ("full", it.psi.full_ns)] {
-            let metric = Metric { value: seconds(ns), unit: Unit::Seconds };
-            metrics.insert(format!("{name}.memory.pressure.{kind}"), metric);
-        }
-    }
-    add_copies(&mut metrics, setup.groups.iter().map(|group| group.name.as_str()));
-    metrics
-}
-
-/// Blocks that were asked for, and those that there were.
-#[derive(Clone, Copy, Default)]
-struct Success {
-    asked: u64,
-    got: u64,
-}
-
-impl Success {
-    /// Whole per cent, rounded down, as mmtests prints it; nothing of nothing.
-    fn percent(self) -> Option<f64> {
-        (self.got * 100).checked_div(self.asked).map(|percent| percent as f64)
-    }
-}
-
-/// What the copies of a task did together, or those of a group, under the name they share: times, latencies and
-/// percentages are means, everything else is a sum.
-fn add_copies<'n>(metrics: &mut BTreeMap<String, Metric>, names: impl Iterator<Item = &'n str>) {
-    let mut families: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for of in names {
-        if let Some((name, copy)) = of.rsplit_once('.') {
-            if copy.bytes().all(|byte| byte.is_ascii_digit()) {
-                families.entry(name).or_default().push(of);
-            }
-        }
-    }
-    for (family, copies) in families {
-        let first = format!("{}.", copies[0]);
-        let keys: Vec<String> = metrics
-            .range(first.clone()..)
-            .take_while(|(key, _)| key.starts_with(&first))
-            .map(|(key, _)| key[first.len()..].to_owned())
-            .collect();
-        for key in keys {
-            let all: Vec<Metric> = copies
-                .iter()
-                .filter_map(|copy| metrics.get(&format!("{copy}.{key}")))
-                .copied()
-                .collect();
-            let unit = all[0].unit;
-            let sum: f64 = all.iter().map(|metric| metric.value).sum();
-            let value = match unit {
-                Unit::Seconds | Unit::Percent => sum / all.len() as f64,
-                _ => sum,
-            };
-            metrics.insert(format!("{family}.{key}"), Metric { value, unit });
-        }
-    }
-}
-
-/// Direct reclaims over all zones in a list of event counts.
-fn allocstall(counts: &[u64]) -> u64 {
-    [
-        Event::AllocstallDma,
-        Event::AllocstallDma32,
-        Event::AllocstallNormal,
-        Event::AllocstallMovable,
-    ]
-    .iter()
-    .map(|&event| counts[event as usize])
-    .sum()
-}
-
-fn time_and_bytes(put: &mut impl FnMut(String, f64, Unit), key: &str, usage: &Usage) {
-    put(format!("{key}.user"), usage.user_ns as f64 / 1e9, Unit::Seconds);
-    put(format!("{key}.system"), usage.system_ns as f64 / 1e9, Unit::Seconds);
-    put(format!("{key}.bytes"), usage.bytes as f64, Unit::Bytes);
 }
 
 fn files(world: &World, setup: &Setup) -> Vec<(String, String)> {

@@ -62,7 +62,7 @@ pub struct PhaseRun {
     /// What the kernel's caches had when it ended, where tasks make objects.
     pub slabs: SlabLevels,
     /// Extra results, such as residency.
-    pub extra: Vec<(&'static str, u64)>,
+    pub(crate) extra: Vec<crate::metrics::Level>,
     /// The groups' counters when it began; afterwards the difference, with the levels at its end.
     pub groups: Vec<GroupCounts>,
 }

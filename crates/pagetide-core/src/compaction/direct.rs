@@ -10,6 +10,7 @@ use super::compaction_4_5::has_low_mark;
 use super::run::RunId;
 use super::{CompactMode, CompactResult, Compactor, Goal};
 use crate::ctx::Ctx;
+use crate::digest::State;
 use crate::effect::Step;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::manager::Manager;
@@ -19,7 +20,7 @@ use crate::units::{Order, Pfn};
 use crate::vmstat::Event;
 
 /// How hard to try (Linux `enum compact_priority`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, State)]
 pub(crate) enum CompactPriority {
     /// Whole zones, whatever was found before.
     SyncFull,
@@ -30,7 +31,7 @@ pub(crate) enum CompactPriority {
 }
 
 /// A compaction of an allocating task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct DirectCompaction {
     order: Order,
     gfp: Gfp,

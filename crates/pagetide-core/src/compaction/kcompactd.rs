@@ -13,7 +13,7 @@ mod work;
 
 use super::run::RunId;
 use crate::config::Config;
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::units::{Nanos, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
 use crate::zone::{Zone, MAX_NR_ZONES};
 
@@ -21,7 +21,7 @@ use crate::zone::{Zone, MAX_NR_ZONES};
 const CHECK_INTERVAL: Nanos = 500_000_000;
 
 /// What the daemon works at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum Work {
     /// Somebody's request.
     Request { order: Order, highest_zoneidx: usize },
@@ -31,7 +31,7 @@ enum Work {
     Explicit,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum Stage {
     /// Asleep, until woken or until then.
     Sleep { until: Nanos },
@@ -40,7 +40,7 @@ enum Stage {
 }
 
 /// The daemon of one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Kcompactd {
     stage: Stage,
     /// Asleep.
@@ -65,29 +65,6 @@ impl Kcompactd {
             explicit: false,
             proactive_trigger: false,
         }
-    }
-
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let Kcompactd { stage, sleeping, max_order, highest_zoneidx, explicit, proactive_trigger } =
-            self;
-        match stage {
-            Stage::Sleep { until } => digest.write_all(&[0, *until]),
-            Stage::Zone { work, at, run } => {
-                digest.write_all(&[1, *at as u64]);
-                digest.write_option(run.map(|run| run.0.into()));
-                match work {
-                    Work::Request { order, highest_zoneidx } => {
-                        digest.write_all(&[0, u64::from(*order), *highest_zoneidx as u64]);
-                    }
-                    Work::Proactive { score_before } => digest.write_all(&[1, *score_before]),
-                    Work::Explicit => digest.write_u64(2),
-                }
-            }
-        }
-        for flag in [sleeping, explicit, proactive_trigger] {
-            digest.write_u64(u64::from(*flag));
-        }
-        digest.write_all(&[u64::from(*max_order), *highest_zoneidx as u64]);
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) use run::{Compactions, RunId};
 pub use trigger::CompactMemory;
 pub use zone_state::ZoneCompaction;
 
+use crate::digest::State;
 use crate::gfp::{AllocFlags, Gfp, MigrateType};
 use crate::node::ZoneRef;
 use crate::units::{Order, Pfn};
@@ -41,7 +42,7 @@ use alloc::vec::Vec;
 pub(crate) const COMPACT_CLUSTER_MAX: u32 = 32;
 
 /// What may be waited for (Linux `enum migrate_mode`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) enum CompactMode {
     /// Nothing; gives up when somebody else wants the CPU.
     Async,
@@ -53,7 +54,7 @@ pub(crate) enum CompactMode {
 
 /// How a run, or an attempt over several zones, ended (Linux `enum compact_result`, in its order: of
 /// several zones the largest counts).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, State)]
 pub(crate) enum CompactResult {
     /// Too little free memory to move anything to.
     Skipped,
@@ -72,7 +73,7 @@ pub(crate) enum CompactResult {
 }
 
 /// Who compacts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) enum Compactor {
     /// An allocating task.
     Direct,
@@ -87,7 +88,7 @@ pub(crate) enum Compactor {
 }
 
 /// What a run is to achieve.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 pub(crate) struct Goal {
     /// The zone.
     pub zone: ZoneRef,
@@ -106,7 +107,7 @@ pub(crate) struct Goal {
 }
 
 /// One run over one zone (Linux `struct compact_control`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct CompactControl {
     pub goal: Goal,
     /// Next frame of the migrate scanner, which goes up.
@@ -147,14 +148,14 @@ pub(crate) struct CompactControl {
 }
 
 /// The lowest block that the search for sources has jumped over, to come back to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum FastStart {
     None,
     At(u32),
     Used,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum Stage {
     /// Find something to move.
     Isolate,

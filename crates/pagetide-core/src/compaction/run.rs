@@ -14,7 +14,7 @@ use super::zone_state::{pageblock_end, pageblock_start};
 use super::{
     CompactControl, CompactResult, Compactor, FastStart, Goal, Stage, COMPACT_CLUSTER_MAX,
 };
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::units::{Asker, Order, Pfn, PAGEBLOCK_ORDER};
 use crate::zone::Zone;
 use alloc::boxed::Box;
@@ -25,7 +25,7 @@ use alloc::vec::Vec;
 const BLOCKS_A_STEP: u32 = COMPACT_CLUSTER_MAX;
 
 /// A run in the machine's table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) struct RunId(pub u32);
 
 /// A run that has ended.
@@ -49,7 +49,7 @@ impl RunEnd {
 }
 
 /// All runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub(crate) struct Compactions {
     runs: Vec<Option<(Asker, Box<CompactControl>)>>,
 }
@@ -93,14 +93,6 @@ impl Compactions {
         }
         left
     }
-
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        for (at, entry) in self.runs.iter().enumerate() {
-            let Some((owner, run)) = entry else { continue };
-            digest.write_all(&[at as u64, owner.0.into()]);
-            run.digest(digest);
-        }
-    }
 }
 
 impl CompactControl {
@@ -134,70 +126,6 @@ impl CompactControl {
 
     pub(super) fn is_direct(&self) -> bool {
         self.goal.by == Compactor::Direct
-    }
-
-    fn digest(&self, digest: &mut Digest) {
-        let CompactControl {
-            goal,
-            migrate_pfn,
-            free_pfn,
-            whole_zone,
-            ignore_skip_hint,
-            search_order,
-            fast_search_fail,
-            fast_start,
-            rescan,
-            freepages,
-            migratepages,
-            in_flight,
-            nr_failed,
-            out_of_frames,
-            last_migrated,
-            batch_start,
-            update_cached,
-            contended,
-            stage,
-            captured,
-            migrate_scanned,
-            free_scanned,
-            abandoned,
-        } = self;
-        let Goal { zone, order, mt, gfp, mode, flags, highest_zoneidx, by, thorough } = goal;
-        digest.write_all(&[u64::from(zone.node.0), u64::from(zone.zone), *mt as u64]);
-        digest.write_option(order.map(u64::from));
-        digest.write_all(&[u64::from(gfp.bits()), *mode as u64, flags.watermark as u64]);
-        digest.write_all(&[*highest_zoneidx as u64, *by as u64, u64::from(*thorough)]);
-        for value in [migrate_pfn, free_pfn, fast_search_fail, nr_failed, batch_start] {
-            digest.write_u64((*value).into());
-        }
-        for flag in [
-            whole_zone,
-            ignore_skip_hint,
-            rescan,
-            out_of_frames,
-            update_cached,
-            contended,
-            abandoned,
-        ] {
-            digest.write_u64(u64::from(*flag));
-        }
-        digest.write_u64(u64::from(*search_order));
-        digest.write_u64(match fast_start {
-            FastStart::None => 0,
-            FastStart::At(pfn) => 2 + u64::from(*pfn),
-            FastStart::Used => 1,
-        });
-        let lengths = [freepages.len(), migratepages.len(), in_flight.len()];
-        digest.write_all(&lengths.map(|nr| nr as u64));
-        for pfn in freepages.iter().chain(migratepages) {
-            digest.write_u64(pfn.0.into());
-        }
-        for (from, to) in in_flight {
-            digest.write_u64(u64::from(from.0) << 32 | u64::from(to.0));
-        }
-        digest.write_option(last_migrated.map(u64::from));
-        digest.write_option(captured.map(|pfn| pfn.0.into()));
-        digest.write_all(&[*stage as u64, *migrate_scanned, *free_scanned]);
     }
 }
 

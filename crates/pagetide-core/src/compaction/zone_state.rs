@@ -5,7 +5,7 @@
 //! Invariant: cached positions lie in the zone's span; `defer_shift` is at most
 //! [`COMPACT_MAX_DEFER_SHIFT`](super::defer::COMPACT_MAX_DEFER_SHIFT).
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::era::Era;
 use crate::gfp::MigrateType;
 use crate::page::{PageArray, Place};
@@ -15,7 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Compaction's memory of one zone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct ZoneCompaction {
     /// Where the migrate scanner goes on: asynchronous runs, synchronous runs.
     pub(super) cached_migrate: [u32; 2],
@@ -96,28 +96,6 @@ impl ZoneCompaction {
     fn clear_skip(&mut self, pfn: u32) {
         let (word, bit) = self.bit(pfn);
         self.skip[word] &= !bit;
-    }
-
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let ZoneCompaction {
-            cached_migrate,
-            cached_free,
-            init_migrate,
-            init_free,
-            considered,
-            defer_shift,
-            order_failed,
-            blockskip_flush,
-            first_block,
-            skip,
-        } = self;
-        let positions = [cached_migrate[0], cached_migrate[1], *cached_free];
-        for value in positions.iter().chain([init_migrate, init_free, considered, defer_shift]) {
-            digest.write_u64((*value).into());
-        }
-        digest.write_u64(u64::from(*order_failed) << 1 | u64::from(*blockskip_flush));
-        digest.write_u64((*first_block).into());
-        digest.write_all(skip);
     }
 }
 

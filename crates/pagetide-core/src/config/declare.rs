@@ -59,6 +59,12 @@ macro_rules! policy_type {
             }
         }
 
+        impl State for $type {
+            fn digest(&self, digest: &mut Digest) {
+                digest.write_u64(*self as u64);
+            }
+        }
+
         impl $type {
             /// Those there are, in the order of the documentation.
             pub const ALL: &'static [$type] = &[$($type::$variant),+];
@@ -356,14 +362,15 @@ macro_rules! tunables {
                     $($( Sysctl::$sysctl => self.$field = Field::of_number(number), )*)*
                 }
             }
+        }
 
-            /// Mixes everything but the page size into a machine's digest; that, as the number of pages, is
-            /// not state.
-            pub(crate) fn digest(&self, digest: &mut Digest) {
+        /// Everything but the page size; that, as the number of pages, is not state.
+        impl State for Config {
+            fn digest(&self, digest: &mut Digest) {
                 $(
-                    $( digest.write_u64(Field::bits(self.$field)); )*
-                    $( digest.write_u64(Field::bits(self.$state)); )*
-                    $( digest.write_u64(self.$policy_field as u64); )*
+                    $( self.$field.digest(digest); )*
+                    $( self.$state.digest(digest); )*
+                    $( self.$policy_field.digest(digest); )*
                 )*
                 self.watermarks.digest(digest);
             }

@@ -246,8 +246,6 @@ impl fmt::Display for Value {
 pub(super) trait Field: Copy {
     fn of_number(number: i128) -> Self;
     fn number(self) -> i128;
-    /// What the digest has of it.
-    fn bits(self) -> u64;
 }
 
 macro_rules! fields {
@@ -258,9 +256,6 @@ macro_rules! fields {
             }
             fn number(self) -> i128 {
                 self.into()
-            }
-            fn bits(self) -> u64 {
-                i128::from(self) as u64
             }
         }
     )* };

@@ -6,11 +6,11 @@
 //! Invariant: the three separate marks never decrease from min to high.
 
 use super::{PcpPolicy, WatermarkPolicy};
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::units::{int_sqrt, MAX_NR_ZONES};
 
 /// The three sysctls of [`WatermarkPolicy::Apart`], in kB for the whole machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct WmarkKbytes {
     /// `vm.wmark_min_kbytes`
     pub min: u64,
@@ -42,7 +42,7 @@ impl WmarkKbytes {
 }
 
 /// What the marks are computed from: the sysctls of that name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct WatermarkInputs {
     /// Reserve of the whole machine in kB, the basis of all min marks.
     pub min_free_kbytes: u64,
@@ -92,39 +92,6 @@ impl Default for WatermarkInputs {
 }
 
 impl WatermarkInputs {
-    /// Mixes the inputs into a machine's digest.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let WatermarkInputs {
-            min_free_kbytes,
-            user_min_free_kbytes,
-            watermark_scale_factor,
-            watermark_boost_factor,
-            extra_free_kbytes,
-            wmark_kbytes,
-            lowmem_reserve_ratio,
-            min_free_kbytes_max,
-            policy,
-            pcp,
-        } = self;
-        digest.write_all(&[
-            *min_free_kbytes,
-            u64::from(*watermark_scale_factor),
-            u64::from(*watermark_boost_factor),
-            *extra_free_kbytes,
-            *min_free_kbytes_max,
-            *policy as u64,
-            *pcp as u64,
-        ]);
-        digest.write_option(*user_min_free_kbytes);
-        match wmark_kbytes {
-            Some(WmarkKbytes { min, low, high }) => digest.write_all(&[1, *min, *low, *high]),
-            None => digest.write_u64(0),
-        }
-        for ratio in lowmem_reserve_ratio {
-            digest.write_u64(u64::from(*ratio));
-        }
-    }
-
     /// Recomputes `min_free_kbytes` for a machine with that much memory for kernel buffers
     /// (Linux `calculate_min_free_kbytes`). A larger value written by the user stays.
     pub fn calculate_min_free_kbytes(&mut self, lowmem_kbytes: u64) {

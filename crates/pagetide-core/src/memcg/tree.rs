@@ -151,11 +151,11 @@ impl<O: Owners> Manager<O> {
         let group = &mut self.memcgs[id.idx()];
         debug_assert!(group.kernel_pages == 0 && group.memory.usage == 0, "{id:?} has memory");
         let mut events = group.events;
-        events.add(&group.removed_events);
+        events.add_all(&group.removed_events);
         let generation = group.generation + 1;
         self.memcgs[id.idx()] =
             Memcg { online: false, generation, ..Memcg::new(String::new(), MemcgId::NONE, 0) };
-        self.memcgs[parent.idx()].removed_events.add(&events);
+        self.memcgs[parent.idx()].removed_events.add_all(&events);
         self.free_memcgs.push(id);
         self.release_memcg_if_unused(parent);
     }
@@ -320,8 +320,8 @@ impl<O: Owners> Manager<O> {
         let mut sum = MemcgEvents::default();
         let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
         while let Some(id) = at {
-            sum.add(&self.memcgs[id.idx()].events);
-            sum.add(&self.memcgs[id.idx()].removed_events);
+            sum.add_all(&self.memcgs[id.idx()].events);
+            sum.add_all(&self.memcgs[id.idx()].removed_events);
             at = self.next_memcg(memcg, id);
         }
         sum

@@ -4,6 +4,7 @@
 use super::*;
 use crate::buddy::clear_tails;
 use crate::buddy::Placement;
+use crate::digest::Digest;
 use crate::node::{NodeSpec, ZoneSpec};
 use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
 use proptest::prelude::*;

@@ -14,6 +14,7 @@ use crate::page_counter::UNLIMITED;
 use crate::pgdat::NodeState;
 use crate::reclaim::Reclaimer;
 use crate::units::{MemcgId, NodeId};
+use crate::vmstat::Event;
 use core::fmt;
 use core::ops::RangeInclusive;
 
@@ -243,29 +244,33 @@ impl<'m> GroupView<'m> {
         self.lruvec().subtree[lru as usize]
     }
 
+    fn count(self, event: Event) -> u64 {
+        self.group().events.get(event)
+    }
+
     /// Page faults of its own tasks so far.
     pub fn faults(self) -> u64 {
-        self.group().events.pgfault
+        self.count(Event::Pgfault)
     }
 
     /// Faults of its own tasks that had to read.
     pub fn major_faults(self) -> u64 {
-        self.group().events.pgmajfault
+        self.count(Event::Pgmajfault)
     }
 
     /// Its own pages that came back after they had been reclaimed, anonymous and file.
     pub fn refaults(self) -> [u64; 2] {
-        self.group().events.workingset_refault
+        [Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile].map(|event| self.count(event))
     }
 
     /// Its own pages that reclaim has looked at.
     pub fn scanned(self) -> u64 {
-        self.group().events.pgscan_kswapd + self.group().events.pgscan_direct
+        self.count(Event::PgscanKswapd) + self.count(Event::PgscanDirect)
     }
 
     /// Its own pages that reclaim has freed.
     pub fn reclaimed(self) -> u64 {
-        self.group().events.pgsteal_kswapd + self.group().events.pgsteal_direct
+        self.count(Event::PgstealKswapd) + self.count(Event::PgstealDirect)
     }
 }
 

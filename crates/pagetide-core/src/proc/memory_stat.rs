@@ -41,12 +41,9 @@ impl<O: Owners> Manager<O> {
                 put!(out, "anon_thp {}\n", self.anon_thp(memcg));
             }
         }
-        let events = self.memcg_events(memcg);
-        for (name, count) in events.rows() {
+        for (name, count) in self.memcg_events(memcg).rows() {
             put!(out, "{name} {count}\n");
         }
-        put!(out, "thp_fault_alloc {}\n", events.thp_fault_alloc);
-        put!(out, "thp_collapse_alloc {}\n", events.thp_collapse_alloc);
         out
     }
 

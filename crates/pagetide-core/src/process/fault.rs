@@ -17,7 +17,7 @@ mod tests;
 use crate::bad_id::BadId;
 use crate::config::KmemAccounting;
 use crate::ctx::Ctx;
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::effect::{Effect, Sleep, Step};
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
@@ -103,19 +103,11 @@ struct SwapWindow {
 }
 
 /// How useful swap read-ahead has been, by slot (Linux `swapin_readahead_hits`).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, State)]
 pub struct SwapinHistory {
     hits: u32,
     last_window: u32,
     prev_offset: u64,
-}
-
-impl SwapinHistory {
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let SwapinHistory { hits, last_window, prev_offset } = self;
-        digest.write_all(&[u64::from(*hits), u64::from(*last_window), *prev_offset]);
-    }
 }
 
 impl Fault {
@@ -188,7 +180,7 @@ impl Machine {
 
     fn fault_start(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
         self.mem.vmstat.count(Event::Pgfault);
-        self.memcgs[ctx.memcg.idx()].events.pgfault += 1;
+        self.memcgs[ctx.memcg.idx()].events.count(Event::Pgfault);
         self.mem.work.faults += 1;
         fault.dropped_lock = false;
         fault.looked = false;
@@ -408,7 +400,7 @@ impl Machine {
                 if !looked {
                     fault.major = true;
                     self.mem.vmstat.count(Event::Pgmajfault);
-                    self.memcgs[ctx.memcg.idx()].events.pgmajfault += 1;
+                    self.memcgs[ctx.memcg.idx()].events.count(Event::Pgmajfault);
                     let window = match advice {
                         Advice::Random => None,
                         _ if max == 0 => None,

@@ -16,7 +16,7 @@
 use crate::config::Thp;
 use crate::ctx::Ctx;
 use crate::daemon::{Daemon, Rest};
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::effect::{Effect, Step, Token};
 use crate::gfp::Gfp;
 use crate::node::MAX_NODES;
@@ -33,25 +33,26 @@ use crate::vmstat::Event;
 const SKIPS_A_STEP: u32 = 32;
 
 /// The daemon's state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub(crate) struct KhugepagedScan {
     at: ScanPosition,
     round: Option<Round>,
     collapse: Option<Collapse>,
     /// Huge pages are off, and it rests until they are on.
+    #[state(skip)] // follows from the tunable
     is_off: bool,
 }
 
 /// Where the scan goes on: at this page of this mapping, or at the first mapping after it. Both by age, as
 /// ids are used again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 struct ScanPosition {
     mm: u64,
     vma: u64,
     page: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 struct Round {
     /// Pages looked at, and mappings passed over.
     progress: u64,
@@ -62,7 +63,7 @@ struct Round {
 }
 
 /// A region that waits for its huge page.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 struct Collapse {
     vma: VmaId,
     /// When the mapping was born: another may have its id later.
@@ -95,26 +96,6 @@ impl KhugepagedScan {
     /// Nothing looked at.
     pub(crate) fn new(thp: Thp) -> KhugepagedScan {
         KhugepagedScan { is_off: !thp.is_on(), ..Default::default() }
-    }
-
-    /// Mixes the state into `digest`, without an allocation in progress (as of calls).
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        // That it rests follows from the tunable.
-        let KhugepagedScan { at: ScanPosition { mm, vma, page }, round, collapse, is_off: _ } =
-            self;
-        digest.write_all(&[*mm, *vma, *page]);
-        match round {
-            None => digest.write_u64(0),
-            Some(Round { progress, nr_begun, failed }) => {
-                digest.write_all(&[1, *progress, u64::from(*nr_begun), u64::from(*failed)]);
-            }
-        }
-        match collapse {
-            None => digest.write_u64(0),
-            Some(Collapse { vma, born: _, start, node, slow }) => {
-                digest.write_all(&[1, vma.0.into(), *start, node.0.into(), slow.is_some().into()]);
-            }
-        }
     }
 }
 
@@ -322,7 +303,7 @@ impl Machine {
             }
             Step::Done(Ok(head)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
-                self.memcgs[memcg.idx()].events.thp_collapse_alloc += 1;
+                self.memcgs[memcg.idx()].events.count(Event::ThpCollapseAlloc);
                 // Much may have happened since the scan; reclaim for the page alone may be to blame.
                 if self.may_collapse(vma, start).is_some() {
                     self.collapse(vma, start, head, &ctx);

@@ -14,7 +14,7 @@ use super::huge_memory::region_of;
 use super::page_table::{Vma, VmaId};
 use super::{Machine, Processes};
 use crate::bad_id::BadId;
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::owners::{Slot, Store};
 use crate::pin::PinError;
 use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Which pages of a mapping are locked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, State)]
 pub struct LockedPages(Vec<Range<u64>>);
 
 impl LockedPages {
@@ -72,12 +72,6 @@ impl LockedPages {
         }
         left.sort_by_key(|range| range.start);
         self.0 = left;
-    }
-
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        for range in &self.0 {
-            digest.write_all(&[range.start, range.end]);
-        }
     }
 }
 

@@ -37,7 +37,7 @@ use crate::bad_id::BadId;
 use crate::boot::SetupError;
 use crate::config::Config;
 use crate::control::Errno;
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::effect::Effects;
 use crate::manager::Manager;
 use crate::node::NodeSpec;
@@ -57,15 +57,19 @@ use writeback::Writeback;
 pub type Machine = Manager<Processes>;
 
 /// Processes and files.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Processes {
     pub(crate) mms: Vec<Mm>,
     pub(crate) vmas: Vec<Vma>,
     pub(crate) files: Vec<FileCache>,
+    #[state(skip)] // follow from who is gone
     pub(crate) mm_ids: Ids,
+    #[state(skip)] // likewise
     pub(crate) vma_ids: Ids,
+    #[state(skip)] // likewise
     pub(crate) file_ids: Ids,
     /// Address spaces that have not ended, oldest first.
+    #[state(skip)] // follows from ages
     pub(crate) living: Vec<MmId>,
     pub(crate) failure: FailurePolicy,
     pub(crate) writeback: Writeback,
@@ -74,7 +78,7 @@ pub struct Processes {
 }
 
 /// An address space.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Mm {
     /// Group that pays for its pages.
     pub memcg: MemcgId,
@@ -303,28 +307,5 @@ impl Processes {
     pub(crate) fn committed_pages(&self) -> u64 {
         let mapped = self.vmas.iter().filter(|vma| vma.alive && vma.backing == Backing::Anon);
         mapped.map(|vma| vma.len()).sum()
-    }
-}
-
-impl Mm {
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, at: usize, digest: &mut Digest) {
-        let Mm { memcg, vmas, kernel_blocks, nr_over_high, begun, oom_victim, exited, born } = self;
-        // Of one whose id is the first of its kind, its age is its place in the table.
-        if *born != at as u64 {
-            digest.write_u64(*born);
-        }
-        let flags = [u64::from(*oom_victim), u64::from(*exited)];
-        digest.write_u64((*begun).into());
-        digest.write_all(&[memcg.0.into(), *nr_over_high]);
-        digest.write_all(&flags);
-        digest.write_u64(vmas.len() as u64);
-        for vma in vmas {
-            digest.write_u64(vma.0.into());
-        }
-        digest.write_u64(kernel_blocks.len() as u64);
-        for pfn in kernel_blocks {
-            digest.write_u64(pfn.0.into());
-        }
     }
 }

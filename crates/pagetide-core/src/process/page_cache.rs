@@ -8,7 +8,7 @@
 //! [`PageFlags::FILE`](crate::page::PageFlags::FILE), `mapping` f and `index` i; `nr_pages`,
 //! `nr_dirty` count them.
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::page_size::PageSize;
 use crate::process::page_table::VmaId;
 use crate::shadow::Shadow;
@@ -20,14 +20,18 @@ use alloc::vec::Vec;
 const PRESENT: u64 = 1 << 63;
 
 /// A file, as the page cache sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct FileCache {
+    #[state(skip)] // the machine's
     page_size: PageSize,
+    #[state(sparse)]
     slots: Vec<u64>,
     /// One bit a page: dirty (Linux `PAGECACHE_TAG_DIRTY`).
+    #[state(sparse)]
     dirty: Vec<u64>,
     /// Slots in use of each node of the tree's lowest level, and nodes in use below each node of
     /// the level above it.
+    #[state(skip)] // follow from the slots
     leaves: Vec<u8>,
     branches: Vec<u8>,
     /// The memory of those nodes, by level.
@@ -288,56 +292,6 @@ impl FileCache {
             }
             word += 1;
             bits = *self.dirty.get(word)?;
-        }
-    }
-
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, at: usize, digest: &mut Digest) {
-        let FileCache {
-            page_size: _, // the machine's
-            slots,
-            dirty,
-            leaves: _, // follow from the slots
-            branches,
-            nodes,
-            nr_nodes,
-            size,
-            sparse,
-            written,
-            nr_pages,
-            nr_dirty,
-            nr_shadows,
-            writeback_index,
-            dirtied_when,
-            mappings,
-            removed,
-            gone,
-            born,
-        } = self;
-        // Of one whose id is the first of its kind, its age is its place in the table.
-        if *born != at as u64 {
-            digest.write_u64(*born);
-        }
-        if *removed {
-            digest.write_all(&[1, u64::from(*gone)]);
-        }
-        digest.write_all(&[*size, u64::from(*sparse), *nr_pages, *nr_dirty, *nr_shadows]);
-        digest.write_all(&[*nr_nodes, branches.iter().map(|&count| u64::from(count)).sum()]);
-        digest.write_all(&[u64::from(*writeback_index), *dirtied_when, mappings.len() as u64]);
-        for &word in written {
-            digest.write_u64(word);
-        }
-        for table in [slots, dirty] {
-            digest.write_u64(table.len() as u64);
-            for (at, &word) in table.iter().enumerate().filter(|(_, &word)| word != 0) {
-                digest.write_all(&[at as u64, word]);
-            }
-        }
-        for node in nodes.iter().flatten() {
-            digest.write_all(&[node.cache.0.into(), node.number.into()]);
-        }
-        for vma in mappings {
-            digest.write_u64(vma.0.into());
         }
     }
 

@@ -9,7 +9,7 @@
 //!
 //! One bit stands for both "dirty" and "writable": an entry that may be written has been.
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::page_size::PageSize;
 use crate::process::mlock::LockedPages;
 use crate::process::MmId;
@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 pub use crate::units::VmaId;
 
 /// One page-table entry.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, State)]
 #[repr(transparent)]
 pub struct Pte(u32);
 
@@ -155,14 +155,14 @@ impl Pte {
         }
     }
 
-    /// Raw bits, for digests.
+    /// The entry as one number.
     pub const fn bits(self) -> u32 {
         self.0
     }
 }
 
 /// Advice on how a mapping will be used (madvise).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum Advice {
     /// Read-ahead and fault-around as configured.
     #[default]
@@ -178,7 +178,7 @@ pub enum Advice {
 }
 
 /// What a mapping shows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum Backing {
     /// Anonymous memory.
     Anon,
@@ -187,7 +187,7 @@ pub enum Backing {
 }
 
 /// One mapping.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Vma {
     /// Address space it belongs to.
     pub mm: MmId,
@@ -198,6 +198,7 @@ pub struct Vma {
     /// Executable: its referenced file pages stay active (Linux `VM_EXEC`).
     pub executable: bool,
     /// Entries, one a page.
+    #[state(sparse)]
     pub ptes: Vec<Pte>,
     /// Frame of each table of 512 entries; [`Pfn::NONE`] while no entry was ever set.
     pub tables: Vec<Pfn>,
@@ -251,49 +252,6 @@ impl Vma {
             locked: LockedPages::default(),
             alive: true,
             born: 0,
-        }
-    }
-
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, at: usize, digest: &mut Digest) {
-        let Vma {
-            mm,
-            backing,
-            advice,
-            executable,
-            ptes,
-            tables,
-            nr_present,
-            nr_swapped,
-            readahead,
-            mmap_miss,
-            swap_readahead,
-            grown,
-            locked,
-            alive,
-            born,
-        } = self;
-        // Of one whose id is the first of its kind, its age is its place in the table.
-        if *born != at as u64 {
-            digest.write_u64(*born);
-        }
-        locked.digest(digest);
-        digest.write_u64(*grown);
-        let file = match backing {
-            Backing::Anon => u64::MAX,
-            Backing::File(file) => file.0.into(),
-        };
-        let advice = *advice as u64;
-        digest.write_all(&[mm.0.into(), file, advice, u64::from(*executable), u64::from(*alive)]);
-        digest.write_all(&[*nr_present, *nr_swapped, u64::from(*mmap_miss)]);
-        readahead.digest(digest);
-        swap_readahead.digest(digest);
-        digest.write_u64(ptes.len() as u64);
-        for (at, pte) in ptes.iter().enumerate().filter(|(_, pte)| !pte.is_empty()) {
-            digest.write_u64((at as u64) << 32 | u64::from(pte.bits()));
-        }
-        for table in tables {
-            digest.write_u64(table.0.into());
         }
     }
 

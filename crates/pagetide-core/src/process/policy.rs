@@ -9,10 +9,10 @@
 //! Invariant: the switches are read after a failure, never before.
 
 use super::Processes;
-use crate::digest::Digest;
+use crate::digest::State;
 
 /// What happens when nothing can be reclaimed for a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum OomPolicy {
     /// Somebody is killed, so that the request can go on (Linux).
     #[default]
@@ -22,7 +22,7 @@ pub enum OomPolicy {
 }
 
 /// What becomes of a file's page whose write failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum FailedWrite {
     /// It is clean: what was written is lost with the page (Linux).
     #[default]
@@ -32,18 +32,10 @@ pub enum FailedWrite {
 }
 
 /// What was chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub(crate) struct FailurePolicy {
     pub oom: OomPolicy,
     pub failed_write: FailedWrite,
-}
-
-impl FailurePolicy {
-    pub fn digest(self, digest: &mut Digest) {
-        if self != FailurePolicy::default() {
-            digest.write_all(&[self.oom as u64, self.failed_write as u64]);
-        }
-    }
 }
 
 impl Processes {

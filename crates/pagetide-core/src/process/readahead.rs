@@ -9,14 +9,14 @@
 //! Invariant: `async_size <= size`; a [`Window`] never passes the end of its file, and a window of
 //! swap never that of the mapping or of the page of page table.
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::page_size::PageSize;
 use crate::process::page_cache::FileCache;
 use crate::units::FileId;
 use core::ops::Range;
 
 /// What an open file remembers of its reads (Linux `struct file_ra_state`), in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 pub struct ReadaheadState {
     /// First page of the current window.
     pub start: u32,
@@ -157,12 +157,6 @@ impl ReadaheadState {
         Window::new(id, file, self.start, self.size, self.async_size)
     }
 
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let ReadaheadState { start, size, async_size, prev_pos } = self;
-        digest.write_all(&[u64::from(*start), u64::from(*size), u64::from(*async_size), *prev_pos]);
-    }
-
     fn begin(&mut self, index: u32, req: u32, max: u32) {
         self.start = index;
         self.size = initial_size(req, max);
@@ -193,7 +187,7 @@ pub(crate) fn swapin_nr_pages(adjacent: bool, hits: u32, max: u32, last: u32) ->
 }
 
 /// What a mapping remembers of its swap-in by address (Linux `vma->swap_readahead_info`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub struct SwapReadahead {
     /// Page of the last fault on a swap entry, whether it hit or missed; `None` before the first.
     last_page: Option<u64>,
@@ -249,13 +243,6 @@ impl SwapReadahead {
         let start = page.saturating_sub(behind).max(table);
         let end = (page + nr - behind).min(table + ptrs_per_pte).min(len);
         Some(start..end)
-    }
-
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let SwapReadahead { last_page, window, hits } = self;
-        digest.write_option(*last_page);
-        digest.write_all(&[u64::from(*window), u64::from(*hits)]);
     }
 }
 

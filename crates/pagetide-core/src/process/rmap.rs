@@ -15,7 +15,6 @@ use crate::audit::Violation;
 use crate::call::Asks;
 use crate::ctx::Ctx;
 use crate::daemon::{Daemon, Rest};
-use crate::digest::Digest;
 use crate::effect::{Io, Step};
 use crate::memcg::Within;
 use crate::outcome::Outcome;
@@ -340,28 +339,5 @@ impl Owners for Processes {
 
     fn audit(machine: &Machine) -> Result<(), Violation> {
         machine.audit_processes()
-    }
-
-    fn digest(&self, digest: &mut Digest) {
-        let Processes {
-            mms,
-            vmas,
-            files,
-            mm_ids: _, // follow from who is gone
-            vma_ids: _,
-            file_ids: _,
-            living: _, // follows from ages
-            failure,
-            writeback,
-            swapin,
-            khugepaged,
-        } = self;
-        mms.iter().enumerate().for_each(|(at, mm)| mm.digest(at, digest));
-        vmas.iter().enumerate().for_each(|(at, vma)| vma.digest(at, digest));
-        files.iter().enumerate().for_each(|(at, file)| file.digest(at, digest));
-        failure.digest(digest);
-        swapin.digest(digest);
-        writeback.digest(digest);
-        khugepaged.digest(digest);
     }
 }

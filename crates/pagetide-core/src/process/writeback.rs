@@ -12,7 +12,7 @@
 
 use crate::ctx::Ctx;
 use crate::daemon::{Daemon, Rest};
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
 use crate::page::PageFlags;
 use crate::page_size::PageSize;
@@ -44,7 +44,7 @@ const CONGESTION_ON: u32 = MAX_INFLIGHT_BIOS - MAX_INFLIGHT_BIOS / 8 + 1;
 const CONGESTION_OFF: u32 = MAX_INFLIGHT_BIOS - MAX_INFLIGHT_BIOS / 8 - MAX_INFLIGHT_BIOS / 16 - 1;
 
 /// State of writeback.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Writeback {
     /// Files with dirty pages, oldest first.
     dirty_files: VecDeque<FileId>,
@@ -111,36 +111,6 @@ impl Writeback {
     /// How often a file is among the dirty ones, for the audit.
     pub(crate) fn nr_queued(&self, file: FileId) -> usize {
         self.dirty_files.iter().filter(|&&queued| queued == file).count()
-    }
-
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let Writeback {
-            dirty_files,
-            wanted,
-            idle,
-            inflight_bios,
-            bandwidth,
-            dirty_ratelimit,
-            window_start,
-            window_written,
-            window_dirtied,
-            nr_dirtied,
-            last_periodic,
-            periodic,
-            congested,
-            fruitless,
-        } = self;
-        digest.write_u64(dirty_files.len() as u64);
-        for file in dirty_files {
-            digest.write_u64(file.0.into());
-        }
-        for flag in [wanted, idle, periodic, congested] {
-            digest.write_u64(u64::from(*flag));
-        }
-        digest.write_all(&[u64::from(*inflight_bios), *bandwidth, *dirty_ratelimit]);
-        digest.write_all(&[*window_start, *window_written, *window_dirtied]);
-        digest.write_all(&[*nr_dirtied, *last_periodic, u64::from(*fruitless)]);
     }
 }
 

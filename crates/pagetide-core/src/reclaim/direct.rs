@@ -13,6 +13,7 @@ use super::{Reclaimer, ScanControl};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::ctx::Ctx;
+use crate::digest::State;
 use crate::effect::{Sleep, Step, Throttle};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
@@ -25,7 +26,7 @@ use crate::vmstat::Event;
 use crate::watermark::zone_watermark_ok;
 
 /// A direct reclaim in progress.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct DirectReclaim {
     sc: ScanControl,
     /// The group it is for; `None`: the machine.

@@ -12,7 +12,7 @@ mod balance_pgdat;
 use super::kswapd_4_5::{Balance, Zones};
 use super::shrink_node::ShrinkNode;
 use super::{Reclaimer, ScanControl};
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::gfp::Gfp;
 use crate::units::{Nanos, Order};
 use crate::zone::MAX_NR_ZONES;
@@ -23,7 +23,7 @@ pub const MAX_RECLAIM_RETRIES: u32 = 16;
 /// The short nap before the full sleep (Linux: HZ/10).
 const NAP: Nanos = 100_000_000;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 enum Stage {
     /// Decide whether to sleep.
     TrySleep,
@@ -43,14 +43,14 @@ enum Stage {
 }
 
 /// What a node's kswapd remembers besides.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, State)]
 pub(super) struct Descent {
     /// Pages reclaimed before the present descent began.
     pub reclaimed_before: u64,
 }
 
 /// The daemon of one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Kswapd {
     stage: Stage,
     /// Highest order asked for.
@@ -98,56 +98,5 @@ impl Kswapd {
             of_2_6_37: Descent::default(),
             of_4_5: Zones::default(),
         }
-    }
-}
-
-impl Kswapd {
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let Kswapd {
-            stage,
-            order,
-            highest_zoneidx,
-            failures,
-            sleeping,
-            alloc_order,
-            reclaim_order,
-            zoneidx,
-            request_zoneidx,
-            sc,
-            boosts,
-            nr_boost_reclaim,
-            round_reclaimed,
-            raise_priority,
-            of_2_6_37: Descent { reclaimed_before },
-            of_4_5: Zones { pages_scanned, compacting },
-        } = self;
-        digest.write_all(pages_scanned);
-        digest.write_u64(*request_zoneidx as u64);
-        digest.write_u64(u64::from(*compacting));
-        match stage {
-            Stage::TrySleep => digest.write_u64(0),
-            Stage::Nap { until } => digest.write_all(&[1, *until]),
-            Stage::Sleep => digest.write_u64(2),
-            Stage::Begin => digest.write_u64(3),
-            Stage::Round => digest.write_u64(4),
-            Stage::Shrink(pass) => {
-                digest.write_u64(5);
-                pass.digest(digest);
-            }
-            Stage::Balance(balance) => {
-                digest.write_u64(6);
-                balance.digest(digest);
-            }
-        }
-        digest.write_option(highest_zoneidx.map(|zone| zone as u64));
-        for order in [order, alloc_order, reclaim_order] {
-            digest.write_u64(u64::from(*order));
-        }
-        sc.digest(digest);
-        digest.write_all(boosts);
-        digest.write_all(&[u64::from(*failures), u64::from(*sleeping), *zoneidx as u64]);
-        digest.write_all(&[*nr_boost_reclaim, *round_reclaimed, *reclaimed_before]);
-        digest.write_u64(u64::from(*raise_priority));
     }
 }

@@ -23,14 +23,14 @@ mod balance;
 
 use super::shrink_node::ShrinkNode;
 use crate::compaction::RunId;
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::zone::MAX_NR_ZONES;
 
 /// A zone may be above its high mark by its hundredth before pressure on it ends.
 const KSWAPD_ZONE_BALANCE_GAP_RATIO: u64 = 100;
 
 /// What a node's kswapd remembers besides.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, State)]
 pub(super) struct Zones {
     /// Pages of each zone scanned since something was last reclaimed from it.
     pub pages_scanned: [u64; MAX_NR_ZONES],
@@ -39,7 +39,7 @@ pub(super) struct Zones {
 }
 
 /// Where a descent is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(super) struct Balance {
     /// Highest zone that is not balanced; what kswapd sleeps by.
     end_zone: usize,
@@ -51,7 +51,7 @@ pub(super) struct Balance {
     reclaimed_before: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 enum Place {
     /// Top of a round.
     Top,
@@ -77,33 +77,6 @@ impl Balance {
             raise_priority: true,
             reclaimed_before: 0,
         }
-    }
-
-    pub(super) fn digest(&self, digest: &mut Digest) {
-        let Balance {
-            end_zone,
-            at,
-            nr_attempted,
-            needs_compaction,
-            raise_priority,
-            reclaimed_before,
-        } = self;
-        match at {
-            Place::Top => digest.write_u64(0),
-            Place::Zone(zone) => digest.write_all(&[1, *zone as u64]),
-            Place::Shrink(zone, pass) => {
-                digest.write_all(&[2, *zone as u64]);
-                pass.digest(digest);
-            }
-            Place::AfterZones => digest.write_u64(3),
-            Place::Compact(zone, run) => {
-                digest.write_all(&[4, *zone as u64]);
-                digest.write_option(run.map(|run| run.0.into()));
-            }
-            Place::End => digest.write_u64(5),
-        }
-        digest.write_all(&[*end_zone as u64, *nr_attempted, *reclaimed_before]);
-        digest.write_all(&[u64::from(*needs_compaction), u64::from(*raise_priority)]);
     }
 }
 

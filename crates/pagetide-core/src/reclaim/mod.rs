@@ -27,13 +27,13 @@ mod soft_limit;
 pub(crate) mod soft_limit_tree;
 mod write_2_6_37;
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::units::{MemcgId, Order, DEF_PRIORITY};
 
 /// Who reclaims.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum Reclaimer {
     /// The node's daemon.
     Kswapd,
@@ -47,7 +47,7 @@ pub const DEACTIVATE_ANON: u8 = 1;
 pub const DEACTIVATE_FILE: u8 = 2;
 
 /// Pages of the current node pass by what was found (Linux `sc->nr`).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, State)]
 pub struct NodeTally {
     /// Dirty or under writeback.
     pub dirty: u64,
@@ -65,17 +65,8 @@ pub struct NodeTally {
     pub taken: u64,
 }
 
-impl NodeTally {
-    fn digest(&self, digest: &mut Digest) {
-        let NodeTally { dirty, unqueued_dirty, congested, writeback, immediate, file_taken, taken } =
-            self;
-        digest.write_all(&[*dirty, *unqueued_dirty, *congested, *writeback, *immediate]);
-        digest.write_all(&[*file_taken, *taken]);
-    }
-}
-
 /// One reclaimer's wishes and results (Linux `struct scan_control`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct ScanControl {
     /// Who reclaims.
     pub reclaimer: Reclaimer,
@@ -171,74 +162,6 @@ impl ScanControl {
             nr_reclaimed: 0,
             tally: NodeTally::default(),
         }
-    }
-
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let ScanControl {
-            reclaimer,
-            target,
-            nr_to_reclaim,
-            gfp,
-            order,
-            priority,
-            reclaim_idx,
-            only_zone,
-            may_writepage,
-            may_unmap,
-            may_swap,
-            may_deactivate,
-            force_deactivate,
-            skipped_deactivate,
-            cache_trim_mode,
-            file_is_tiny,
-            memcg_low_reclaim,
-            memcg_low_skipped,
-            ignore_shrink_priority,
-            shrink_priority_spared,
-            plugin_spared,
-            overrules_plugins,
-            full_walk,
-            compaction_ready,
-            anon_cost,
-            file_cost,
-            nr_scanned,
-            nr_reclaimed,
-            tally,
-        } = self;
-        for flag in [
-            may_writepage,
-            may_unmap,
-            may_swap,
-            force_deactivate,
-            skipped_deactivate,
-            cache_trim_mode,
-            file_is_tiny,
-            memcg_low_reclaim,
-            memcg_low_skipped,
-            ignore_shrink_priority,
-            shrink_priority_spared,
-            full_walk,
-            compaction_ready,
-        ] {
-            digest.write_u64(u64::from(*flag));
-        }
-        digest.write_all(&[
-            *reclaimer as u64,
-            target.map_or(u64::MAX, |target| target.0.into()),
-            u64::from(gfp.bits()),
-            u64::from(*order),
-            i64::from(*priority) as u64,
-            *reclaim_idx as u64,
-            only_zone.map_or(u64::MAX, |zone| zone as u64),
-            u64::from(*may_deactivate),
-        ]);
-        digest.write_all(&[*nr_to_reclaim, *anon_cost, *file_cost, *nr_scanned, *nr_reclaimed]);
-        // Without policies from outside neither is ever set.
-        if *plugin_spared || *overrules_plugins {
-            digest.write_all(&[u64::from(*plugin_spared), u64::from(*overrules_plugins)]);
-        }
-        tally.digest(digest);
     }
 
     /// Whether the whole machine is short: nobody's limit, or the root's.

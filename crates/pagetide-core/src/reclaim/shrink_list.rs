@@ -110,13 +110,8 @@ impl<O: Owners> Manager<O> {
         let mut taken = core::mem::take(&mut self.scratch);
         let Isolated { nr_scanned, nr_taken } =
             self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
-        let events = &mut self.memcgs[memcg.idx()].events;
-        let (event, of_group) = if sc.is_kswapd() {
-            (Event::PgscanKswapd, &mut events.pgscan_kswapd)
-        } else {
-            (Event::PgscanDirect, &mut events.pgscan_direct)
-        };
-        *of_group += nr_scanned;
+        let event = if sc.is_kswapd() { Event::PgscanKswapd } else { Event::PgscanDirect };
+        self.memcgs[memcg.idx()].events.add(event, nr_scanned);
         // What is reclaimed for a group's sake is not pressure of the machine.
         if !sc.is_for_group() {
             self.mem.vmstat.add(event, nr_scanned);
@@ -155,16 +150,12 @@ impl<O: Owners> Manager<O> {
         self.scratch = taken;
 
         let events = &mut self.memcgs[memcg.idx()].events;
-        let (event, of_group) = if sc.is_kswapd() {
-            (Event::PgstealKswapd, &mut events.pgsteal_kswapd)
-        } else {
-            (Event::PgstealDirect, &mut events.pgsteal_direct)
-        };
-        *of_group += nr_reclaimed;
+        let event = if sc.is_kswapd() { Event::PgstealKswapd } else { Event::PgstealDirect };
+        events.add(event, nr_reclaimed);
         if !sc.is_for_group() {
             self.mem.vmstat.add(event, nr_reclaimed);
         }
-        events.pgactivate += stat.activate;
+        events.add(Event::Pgactivate, stat.activate);
         self.mem.vmstat.add(Event::Pgactivate, stat.activate);
         self.mem
             .vmstat
@@ -545,8 +536,8 @@ impl<O: Owners> Manager<O> {
         self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_referenced);
         self.mem.vmstat.add(Event::Pgdeactivate, nr_deactivate);
         let events = &mut self.memcgs[memcg.idx()].events;
-        events.pgrefill += nr_scanned;
-        events.pgdeactivate += nr_deactivate;
+        events.add(Event::Pgrefill, nr_scanned);
+        events.add(Event::Pgdeactivate, nr_deactivate);
         self.events.record(TraceEvent::MmVmscanLruShrinkActive {
             nid: node,
             memcg,

@@ -15,7 +15,7 @@
 mod walk;
 
 use super::soft_limit_tree::SoftReclaim;
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::effect::Sleep;
 use crate::memcg::Position;
 use crate::plugin::Plan;
@@ -31,7 +31,7 @@ pub const TICK: u64 = 4_000_000;
 const VISITS_A_STEP: u32 = 32;
 
 /// A node pass in progress.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct ShrinkNode {
     node: NodeId,
     stage: Stage,
@@ -44,7 +44,7 @@ pub struct ShrinkNode {
     reclaimed_slab: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 enum Stage {
     /// Nothing done yet.
     New,
@@ -63,7 +63,7 @@ enum Stage {
 }
 
 /// One group's lists in progress.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct ShrinkLruvec {
     nr: [u64; 4],
     targets: [u64; 4],
@@ -75,6 +75,7 @@ pub(crate) struct ShrinkLruvec {
     /// List of the next batch.
     at: usize,
     /// Priority of the group's plan, for the log of events.
+    #[state(skip)] // in the targets already
     priority: i8,
 }
 
@@ -83,23 +84,6 @@ impl ShrinkLruvec {
     pub fn new(nr: [u64; 4], nr_to_reclaim: u64, proportional: bool, plan: Plan) -> ShrinkLruvec {
         let (nr_reclaimed, at, priority) = (0, 0, plan.priority);
         ShrinkLruvec { nr, targets: nr, nr_reclaimed, nr_to_reclaim, proportional, at, priority }
-    }
-
-    pub fn digest(&self, digest: &mut Digest) {
-        // The priority is in the targets, and decides nothing any more.
-        let ShrinkLruvec {
-            nr,
-            targets,
-            nr_reclaimed,
-            nr_to_reclaim,
-            proportional,
-            at,
-            priority: _,
-        } = self;
-        digest.write_all(nr);
-        digest.write_all(targets);
-        digest.write_all(&[*nr_reclaimed, *nr_to_reclaim]);
-        digest.write_all(&[u64::from(*proportional), *at as u64]);
     }
 }
 
@@ -123,31 +107,6 @@ impl ShrinkNode {
             walk_scanned: 0,
             reclaimed_before: 0,
             reclaimed_slab: 0,
-        }
-    }
-
-    /// Mixes the state into `digest`.
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let ShrinkNode { node, stage, walk, walk_scanned, reclaimed_before, reclaimed_slab } = self;
-        digest.write_all(&[u64::from(node.0), u64::from(*walk), *walk_scanned]);
-        digest.write_all(&[*reclaimed_before, *reclaimed_slab]);
-        match stage {
-            Stage::New => digest.write_u64(0),
-            Stage::Soft(soft) => {
-                digest.write_u64(1);
-                soft.digest(digest);
-            }
-            Stage::Walk => digest.write_u64(2),
-            Stage::At(at) => digest.write_all(&[3, at.id.0.into(), at.generation.into()]),
-            Stage::Shrink(at, lruvec) => {
-                digest.write_all(&[4, at.id.0.into(), at.generation.into()]);
-                lruvec.digest(digest);
-            }
-            Stage::Slab(at, slab) => {
-                digest.write_all(&[6, at.id.0.into(), at.generation.into()]);
-                slab.digest(digest);
-            }
-            Stage::After(at) => digest.write_all(&[5, at.id.0.into(), at.generation.into()]),
         }
     }
 

@@ -15,7 +15,7 @@
 
 pub(crate) mod reclaim;
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::memcg::Position;
 use crate::reclaim::shrink_node::ShrinkLruvec;
 use crate::reclaim::ScanControl;
@@ -25,7 +25,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// The trees, one a node.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub(crate) struct SoftLimitTrees {
     /// Groups by (excess, order of arrival): the last is the next to be reclaimed from.
     trees: Vec<BTreeMap<(u64, u64), MemcgId>>,
@@ -56,21 +56,10 @@ impl SoftLimitTrees {
     pub fn of_node(&self, node: usize) -> impl Iterator<Item = ((u64, u64), MemcgId)> + '_ {
         self.trees[node].iter().map(|(&key, &memcg)| (key, memcg))
     }
-
-    pub fn digest(&self, digest: &mut Digest) {
-        let SoftLimitTrees { trees, arrivals, in_use, zone_cursor } = self;
-        digest.write_all(&[*arrivals, u64::from(*in_use), u64::from(*zone_cursor)]);
-        for tree in trees {
-            digest.write_u64(tree.len() as u64);
-            for (&(excess, arrival), memcg) in tree {
-                digest.write_all(&[excess, arrival, memcg.0.into()]);
-            }
-        }
-    }
 }
 
 /// The stage in progress on one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct SoftReclaim {
     node: NodeId,
     /// The group on top that is worked on, and its excess when that began.
@@ -92,36 +81,4 @@ pub(crate) struct SoftReclaim {
     /// Pages the whole stage has freed, and looked at.
     pub nr_reclaimed: u64,
     pub nr_scanned: u64,
-}
-
-impl SoftReclaim {
-    pub fn digest(&self, digest: &mut Digest) {
-        let SoftReclaim {
-            node,
-            top,
-            victim,
-            sc,
-            turns,
-            total,
-            tried,
-            next,
-            zones_left,
-            zone_reclaimed,
-            nr_reclaimed,
-            nr_scanned,
-        } = self;
-        let position = |position: Position| {
-            u64::from(position.id.0) | u64::from(position.generation) << 16 | 1 << 63
-        };
-        digest.write_u64(node.0.into());
-        digest.write_all(&top.map_or([0; 2], |(top, excess)| [position(top), excess]));
-        digest.write_u64(victim.as_ref().map_or(0, |(at, _)| position(*at)));
-        if let Some((_, lruvec)) = victim {
-            lruvec.digest(digest);
-        }
-        sc.digest(digest);
-        digest.write_all(&[u64::from(*turns), *total, u64::from(*tried)]);
-        digest.write_u64(next.map_or(0, position));
-        digest.write_all(&[u64::from(*zones_left), *zone_reclaimed, *nr_reclaimed, *nr_scanned]);
-    }
 }

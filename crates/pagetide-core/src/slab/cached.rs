@@ -14,13 +14,13 @@
 mod keep;
 
 use super::Object;
-use crate::digest::Digest;
+use crate::digest::State;
 use alloc::vec::Vec;
 
 const NONE: u32 = u32::MAX;
 
 /// Kinds of objects that are kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 #[repr(usize)]
 pub enum CachedKind {
     /// A name in a directory.
@@ -39,7 +39,7 @@ pub struct CachedId {
     generation: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 struct Entry {
     object: Object,
     /// Kept by this one, to be kept on its own afterwards.
@@ -53,7 +53,7 @@ struct Entry {
 }
 
 /// A list of kept objects (Linux `struct list_lru_one`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub(crate) struct CachedList {
     head: u32,
     tail: u32,
@@ -67,7 +67,7 @@ impl Default for CachedList {
 }
 
 /// The kept objects of one group on one node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 pub(crate) struct CachedLists {
     pub lists: [CachedList; NR_KINDS],
     /// Objects that the shrinker should have looked at and did not, being too few for a batch.
@@ -81,29 +81,13 @@ impl CachedLists {
 }
 
 /// Entries of all kept objects.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, State)]
 pub(crate) struct CachedObjects {
     entries: Vec<Entry>,
     free: Vec<u32>,
 }
 
 impl CachedObjects {
-    pub fn digest(&self, digest: &mut Digest) {
-        digest.write_all(&[self.entries.len() as u64, self.free.len() as u64]);
-        self.free.iter().for_each(|&at| digest.write_u64(at.into()));
-        for (at, entry) in self.entries.iter().enumerate() {
-            if !entry.object.is_some() {
-                continue;
-            }
-            digest.write_u64(at as u64);
-            let Entry { object, holds, prev, next, generation, kind, referenced } = entry;
-            digest.write_all(&[object.number.into(), object.cache.0.into(), holds.number.into()]);
-            digest.write_u64(holds.cache.0.into());
-            digest.write_all(&[u64::from(*prev), u64::from(*next), u64::from(*generation)]);
-            digest.write_all(&[*kind as u64, u64::from(*referenced)]);
-        }
-    }
-
     fn create(&mut self, object: Object, holds: Object, kind: CachedKind) -> u32 {
         let generation = 0;
         let entry =

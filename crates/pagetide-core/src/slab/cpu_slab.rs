@@ -7,10 +7,12 @@
 //! Invariant: `returnable` are the objects of the word that exist, except objects that the kernel keeps
 //! and objects that another CPU has freed, whose bits are in the slab's own words.
 
+use crate::digest::State;
+
 use super::kmem_cache::NO_SLAB;
 
 /// What a CPU has of a cache: a cache line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 #[repr(align(64))]
 pub(crate) struct CpuSlab {
     /// Free objects that the CPU has taken out of its active slab.

@@ -18,6 +18,7 @@ use super::objcg::NO_OWNER;
 use super::partial::NodePartial;
 use super::{Discard, Object, SlabError};
 use crate::config::SlubPolicy;
+use crate::digest::State;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,7 +27,7 @@ use alloc::vec::Vec;
 pub(crate) const NO_SLAB: u32 = u32::MAX;
 
 /// Where a slab is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) enum Seat {
     /// It does not exist: the slot may be used again.
     Gone,
@@ -41,7 +42,7 @@ pub(crate) enum Seat {
 }
 
 /// One slab (Linux `struct slab`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Slab {
     pub pfn: Pfn,
     pub seat: Seat,
@@ -77,7 +78,7 @@ pub struct CacheSpec {
 }
 
 /// A cache of equal objects. What every allocation and every free look at is in the first cache line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 #[repr(C, align(64))]
 pub struct KmemCache {
     pub(crate) cpus: Vec<CpuSlab>,
@@ -95,6 +96,7 @@ pub struct KmemCache {
     pub(crate) shift: u32,
     /// The same, of the objects in a word of bits.
     pub(crate) word_shift: u32,
+    #[state(sparse)]
     pub(crate) free_bits: Vec<u64>,
     /// Entry of each object that the kernel keeps, by number; as long as need be.
     pub(crate) entries: Vec<u32>,
@@ -117,6 +119,7 @@ pub struct KmemCache {
     /// Slabs on a CPU's chain at most.
     pub cpu_partial_slabs: u32,
     /// Its name.
+    #[state(skip)] // for reports
     pub name: String,
     /// Slabs that exist.
     pub nr_slabs: u32,
@@ -135,6 +138,7 @@ pub struct KmemCache {
     /// Memory of the clone itself.
     pub(crate) self_objects: Vec<Object>,
     pub(crate) policy: SlubPolicy,
+    #[state(skip)] // the machine's
     page_size: u64,
 }
 

@@ -31,18 +31,18 @@ pub mod slabinfo;
 mod tests;
 
 use crate::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::memcg::Position;
 use crate::units::{CacheId, Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
+use kmem_cache::Shape;
 pub use kmem_cache::{CacheSpec, KmemCache};
-use kmem_cache::{Seat, Shape, Slab};
 use objcg::ObjCgroups;
 
 /// An object that a cache has handed out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct Object {
     /// The cache that has its slab: a group's clone, if that is where it came from.
     pub(crate) cache: CacheId,
@@ -100,8 +100,6 @@ impl core::fmt::Display for SlabError {
     }
 }
 
-impl core::error::Error for SlabError {}
-
 /// A slab that its cache has given up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Discard {
@@ -118,7 +116,7 @@ const KMALLOC_KINDS: [(&str, bool, bool); 3] =
     [("kmalloc-", false, false), ("kmalloc-cg-", true, false), ("kmalloc-rcl-", false, true)];
 
 /// What a worker is to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 pub(crate) enum DeferredWork {
     /// Make a group's clone of a cache.
     Create { root: CacheId, group: Position },
@@ -126,19 +124,8 @@ pub(crate) enum DeferredWork {
     Shrink { clone: CacheId },
 }
 
-impl DeferredWork {
-    pub fn digest(&self, digest: &mut Digest) {
-        match self {
-            DeferredWork::Create { root, group } => {
-                digest.write_all(&[0, root.0.into(), group.id.0.into(), group.generation.into()]);
-            }
-            DeferredWork::Shrink { clone } => digest.write_all(&[1, clone.0.into()]),
-        }
-    }
-}
-
 /// All caches of a machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct Slabs {
     pub caches: Vec<KmemCache>,
     /// Caches that are nobody's clone, in the order of their creation.
@@ -159,8 +146,10 @@ pub(crate) struct Slabs {
     /// Clones to be made and to be emptied.
     pub deferred: VecDeque<DeferredWork>,
     /// Slabs given up in the present operation, not yet returned.
+    #[state(skip)] // empty between two steps
     pub discarded: Vec<Discard>,
     /// Owner vectors on their way back: a buffer.
+    #[state(skip)] // a buffer
     pub spare: Vec<Object>,
     /// Whether what shrinkers free is for the world to free ([`Manager::free_shrunk_late`]).
     pub shrunk_wait: bool,
@@ -169,6 +158,7 @@ pub(crate) struct Slabs {
     policy: SlubPolicy,
     nr_cpus: u16,
     nr_nodes: usize,
+    #[state(skip)] // the machine's
     pub page_size: u64,
 }
 
@@ -282,83 +272,9 @@ impl Slabs {
     pub fn roots(&self) -> impl Iterator<Item = CacheId> + '_ {
         self.roots.iter().copied()
     }
-
-    pub(crate) fn digest(&self, digest: &mut Digest) {
-        let Slabs {
-            caches,
-            roots: _,
-            free_ids,
-            kmalloc: _,
-            tree_node: _,
-            clone_parts: _,
-            accounting,
-            owners,
-            objcgs,
-            cached,
-            deferred,
-            discarded: _, // empty between two steps
-            spare: _,
-            shrunk_wait,
-            pages_returned: _,
-            policy,
-            nr_cpus: _,
-            nr_nodes: _,
-            page_size: _,
-        } = self;
-        digest.write_all(&[*accounting as u64, *owners as u64, *policy as u64]);
-        digest.write_all(&[caches.len() as u64, free_ids.len() as u64, deferred.len() as u64]);
-        free_ids.iter().for_each(|&id| digest.write_u64(id.into()));
-        if *shrunk_wait {
-            digest.write_u64(0);
-        }
-        for cache in caches {
-            cache.digest(digest);
-        }
-        for work in deferred {
-            work.digest(digest);
-        }
-        objcgs.digest(digest);
-        cached.digest(digest);
-    }
 }
 
 impl KmemCache {
-    fn digest(&self, digest: &mut Digest) {
-        digest.write_all(&[self.root.0.into(), self.memcg.0.into(), u64::from(self.dying)]);
-        digest.write_all(&[self.order.into(), self.min_partial.into(), self.cpu_partial.into()]);
-        digest.write_all(&[u64::from(self.nr_slabs), self.nr_pages, self.nr_objects]);
-        for cpu in &self.cpus {
-            digest.write_all(&[cpu.word, cpu.base.into(), cpu.slot.into(), cpu.partial.into()]);
-            digest.write_all(&[cpu.nr_partial.into(), cpu.partial_objects.into()]);
-        }
-        for Slab { pfn, seat, free, order, next, owner_vector, .. } in &self.slabs {
-            let seat = match seat {
-                Seat::Gone => continue,
-                Seat::Active(cpu) => 4 + u64::from(cpu.0),
-                Seat::CpuPartial => 1,
-                Seat::Partial => 2,
-                Seat::Full => 3,
-            };
-            digest.write_all(&[pfn.0.into(), seat, (*free).into(), (*order).into()]);
-            let Object { cache, number } = owner_vector;
-            digest.write_all(&[(*next).into(), cache.0.into(), (*number).into()]);
-        }
-        // Which of them is used next decides where objects come to lie.
-        self.free_slots.iter().for_each(|&slot| digest.write_u64(slot.into()));
-        self.clones.iter().for_each(|clone| digest.write_u64(clone.0.into()));
-        for (at, &bits) in self.free_bits.iter().enumerate().filter(|(_, &bits)| bits != 0) {
-            digest.write_all(&[at as u64, bits]);
-        }
-        for (at, &owner) in self.owners.iter().enumerate() {
-            if owner != objcg::NO_OWNER {
-                digest.write_all(&[at as u64, owner.into()]);
-            }
-        }
-        for node in &self.nodes {
-            node.digest(digest, &self.slabs);
-        }
-    }
-
     /// Bytes of its slabs.
     pub fn bytes(&self) -> u64 {
         self.nr_pages * self.page_size()

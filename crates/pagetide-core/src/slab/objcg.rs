@@ -15,7 +15,7 @@
 
 mod charge;
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::units::{Cpu, MemcgId};
 use alloc::vec::Vec;
 
@@ -26,7 +26,7 @@ pub(crate) const NO_OWNER: u16 = u16::MAX;
 const MAX_SLOTS: usize = 64;
 
 /// What a CPU has charged in advance for one owner (Linux `struct memcg_stock_pcp`, its object part).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 #[repr(align(32))] // half a cache line, so that none lies in two
 pub(crate) struct ObjStock {
     pub objcg: u16,
@@ -77,7 +77,7 @@ impl ObjStock {
 }
 
 /// One owner.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 pub(crate) struct ObjCgroup {
     /// Who pays.
     pub memcg: MemcgId,
@@ -94,7 +94,7 @@ pub(crate) struct ObjCgroup {
 }
 
 /// All owners.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct ObjCgroups {
     table: Vec<ObjCgroup>,
     free: Vec<u16>,
@@ -164,22 +164,5 @@ impl ObjCgroups {
         let all = self.stocks.iter().enumerate();
         all.filter(|(_, stock)| stock.objcg != NO_OWNER)
             .map(|(at, stock)| (Cpu((at / MAX_SLOTS) as u16), stock))
-    }
-
-    pub fn digest(&self, digest: &mut Digest) {
-        let ObjCgroups { table, free, stocks, nr_cpus: _, mask } = self;
-        let slots = usize::from(*mask) + 1;
-        digest.write_all(&[table.len() as u64, free.len() as u64, slots as u64]);
-        free.iter().for_each(|&id| digest.write_u64(id.into()));
-        for ObjCgroup { memcg, online, exists, nr_charged_bytes, bytes, at } in table {
-            digest.write_all(&[memcg.0.into(), u64::from(*online), u64::from(*exists)]);
-            digest.write_all(&[u64::from(*nr_charged_bytes), *bytes as u64, u64::from(*at)]);
-        }
-        for ObjStock { objcg, nr_bytes, slab_bytes } in
-            stocks.chunks_exact(MAX_SLOTS).flat_map(|stocks| &stocks[..slots])
-        {
-            digest.write_all(&[u64::from(*objcg), u64::from(*nr_bytes)]);
-            digest.write_all(&[slab_bytes[0] as u64, slab_bytes[1] as u64]);
-        }
     }
 }

@@ -9,13 +9,13 @@
 
 use super::kmem_cache::{Seat, Slab, NO_SLAB};
 use crate::config::SlubPolicy;
-use crate::digest::Digest;
+use crate::digest::State;
 use alloc::vec::Vec;
 
 /// Classes of fullness: eighths.
 const BUCKETS: usize = 8;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 struct List {
     head: u32,
     tail: u32,
@@ -47,7 +47,7 @@ impl List {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 enum Kept {
     /// In the order of their coming.
     Queue(List),
@@ -58,7 +58,7 @@ enum Kept {
 }
 
 /// Partial slabs of a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub(crate) struct NodePartial {
     kept: Kept,
     len: u32,
@@ -172,13 +172,6 @@ impl NodePartial {
                 .filter(|&slot| bits[slot as usize / 64] >> (slot % 64) & 1 == 1)
                 .collect(),
         }
-    }
-
-    pub fn digest(&self, digest: &mut Digest, slabs: &[Slab]) {
-        for slot in self.slots(slabs) {
-            digest.write_u64(slot.into());
-        }
-        digest.write_u64(self.len.into());
     }
 }
 

@@ -11,7 +11,7 @@
 
 mod shrink;
 
-use crate::digest::Digest;
+use crate::digest::State;
 use crate::units::{MemcgId, NodeId};
 
 /// How much a kept object is worth: looked at by `4 / seeks` parts (Linux `DEFAULT_SEEKS`).
@@ -20,7 +20,7 @@ const SEEKS: u64 = 2;
 const BATCH: u64 = 1024;
 
 /// A group's kept objects, being shrunk.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 pub(crate) struct ShrinkSlab {
     memcg: MemcgId,
     node: NodeId,
@@ -34,12 +34,4 @@ pub(crate) struct ShrinkSlab {
     scanned: u64,
     /// Objects freed.
     pub freed: u64,
-}
-
-impl ShrinkSlab {
-    pub fn digest(&self, digest: &mut Digest) {
-        let ShrinkSlab { memcg, node, freeable, total_scan, owed, deferred, scanned, freed } = self;
-        digest.write_all(&[u64::from(memcg.0), u64::from(node.0), *freeable, *total_scan]);
-        digest.write_all(&[*owed, *deferred, *scanned, *freed]);
-    }
 }

@@ -5,13 +5,15 @@
 //! never judged.
 
 use super::judge::{
-    is_in_bytes, is_of_a_cache, is_of_compaction, judge, judge_of_group, least_judged, place,
-    place_of_group, Judgement,
+    is_in_bytes, is_of_compaction, judge, judge_of_group, least_judged, place, place_of_group,
+    Judgement,
 };
 use crate::stats;
 use pagetide_core::config::Thp;
+use pagetide_scenario::metric::{Key, Names, Owner, Scope};
 use pagetide_scenario::model::{Machine, Setup};
 use pagetide_scenario::record::{RunRecord, Unit};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a page.
@@ -65,8 +67,8 @@ pub struct Phase {
     /// `TASK.PHASE`, and `TASK.PHASE.GROUP` of a group during the phase. Copies of a task are one
     /// phase, `NAME.PHASE`, if both worlds sum them up.
     pub key: String,
-    /// The group whose counters these are; `None`: the machine's.
-    pub group: Option<String>,
+    /// The phase, or the group during the phase.
+    pub scope: Scope,
     /// The known counters in a fixed order, then all others by name.
     pub counters: Vec<Counter>,
 }
@@ -126,6 +128,16 @@ pub fn factor(ratio: f64) -> f64 {
         ratio.max(1.0 / ratio)
     } else {
         f64::INFINITY
+    }
+}
+
+impl Phase {
+    /// The group whose counters these are; `None`: the machine's.
+    pub fn group(&self) -> Option<&Owner> {
+        match &self.scope {
+            Scope::PhaseGroup { group, .. } => Some(group),
+            _ => None,
+        }
     }
 }
 
@@ -206,14 +218,16 @@ impl VariantComparison {
         linux: &[RunRecord],
         pagetide: &[RunRecord],
     ) -> VariantComparison {
-        let (ours, theirs) = (gather(pagetide), gather(linux));
+        let names = Names::of(setup);
+        let (ours, theirs) = (gather(&names, pagetide), gather(&names, linux));
         let keys: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
-        let mut phases: Vec<Phase> = Vec::new();
-        let mut index = BTreeMap::new();
-        for (key, group) in phase_keys(setup, &theirs, &ours) {
-            index.entry(key.clone()).or_insert(phases.len());
-            phases.push(Phase { key, group, counters: Vec::new() });
-        }
+        let scopes = phase_scopes(setup, [&theirs, &ours].map(|world| scopes(&names, world)));
+        let index: BTreeMap<&Scope, usize> = scopes.iter().zip(0..).collect();
+        let phase = |scope: &Scope| {
+            let (key, scope) = (scope.short(), scope.clone());
+            Phase { key, scope, counters: Vec::new() }
+        };
+        let mut phases: Vec<Phase> = scopes.iter().map(phase).collect();
         let mut others = Vec::new();
         let compacts = setup.policies.of().is_some_and(Thp::is_on);
         let judge = |name: &str| match judge(name) {
@@ -225,15 +239,17 @@ impl VariantComparison {
             let counter = |name: &str, judgement| {
                 Counter::new(key.clone(), name.to_owned(), judgement, sides)
             };
-            match phase_of(key, &index, &phases) {
-                Some((at, name)) if phases[at].group.is_some() && !is_in_bytes(name) => {
+            let read = names.read(key);
+            let found = read.as_ref().and_then(|of| Some((*index.get(&of.scope)?, &*of.name)));
+            match found {
+                Some((at, name)) if phases[at].group().is_some() && !is_in_bytes(name) => {
                     let pages = (sides.0.map(Series::in_pages), sides.1.map(Series::in_pages));
                     let sides = (pages.0.as_ref(), pages.1.as_ref());
                     let judgement = judge_of_group(name);
                     let counter = Counter::new(key.clone(), name.to_owned(), judgement, sides);
                     phases[at].counters.push(counter);
                 }
-                Some((at, name)) if phases[at].group.is_some() => {
+                Some((at, name)) if phases[at].group().is_some() => {
                     phases[at].counters.push(counter(name, judge_of_group(name)));
                 }
                 Some((at, name)) => phases[at].counters.push(counter(name, judge(name))),
@@ -241,7 +257,7 @@ impl VariantComparison {
             }
         }
         for phase in &mut phases {
-            let place = if phase.group.is_some() { place_of_group } else { place };
+            let place = if phase.group().is_some() { place_of_group } else { place };
             phase.counters.sort_by_key(|counter| place(&counter.name)); // stable: then by name
         }
         VariantComparison {
@@ -279,8 +295,14 @@ impl Series {
     }
 }
 
+/// Who reclaims is chance; how much is reclaimed is not: two counters, and their sum.
+const TOTALS: [[&str; 3]; 2] = [
+    ["pgscan_kswapd", "pgscan_direct", "pgscan_total"],
+    ["pgsteal_kswapd", "pgsteal_direct", "pgsteal_total"],
+];
+
 /// The samples of each key, in the order of the records, with the totals that no record has.
-fn gather(records: &[RunRecord]) -> BTreeMap<String, Series> {
+fn gather(names: &Names, records: &[RunRecord]) -> BTreeMap<String, Series> {
     let mut all: BTreeMap<String, Series> = BTreeMap::new();
     let mut add = |key: String, unit: Unit, value: f64| {
         all.entry(key).or_insert_with(|| Series { unit, samples: vec![] }).samples.push(value);
@@ -288,14 +310,11 @@ fn gather(records: &[RunRecord]) -> BTreeMap<String, Series> {
     for record in records {
         for (key, metric) in &record.metrics {
             add(key.clone(), metric.unit, metric.value);
-            // Who reclaims is chance; how much is reclaimed is not.
-            for (kswapd, direct, total) in [
-                ("pgscan_kswapd", "pgscan_direct", "pgscan_total"),
-                ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_total"),
-            ] {
-                let Some(of) = key.strip_suffix(kswapd) else { continue };
-                let direct = record.metrics.get(&format!("{of}{direct}"));
-                let total = format!("{of}{total}");
+            for [kswapd, direct, total] in TOTALS {
+                let Some(of) = names.read(key).filter(|of| of.name == kswapd) else { continue };
+                let beside =
+                    |name| names.text(&Key { scope: of.scope.clone(), name: Cow::Borrowed(name) });
+                let (direct, total) = (record.metrics.get(&beside(direct)), beside(total));
                 if let (Some(direct), false) = (direct, record.metrics.contains_key(&total)) {
                     add(total, metric.unit, metric.value + direct.value);
                 }
@@ -305,52 +324,32 @@ fn gather(records: &[RunRecord]) -> BTreeMap<String, Series> {
     all
 }
 
-/// The phase that a key is of, and its name there. Only the counters of groups and of caches have dots in
-/// their names, and the longest phase is meant: `t.p.g` rather than `t.p`.
-fn phase_of<'a>(
-    key: &'a str,
-    index: &BTreeMap<String, usize>,
-    phases: &[Phase],
-) -> Option<(usize, &'a str)> {
-    key.rmatch_indices('.').find_map(|(dot, _)| {
-        let (at, name) = (*index.get(&key[..dot])?, &key[dot + 1..]);
-        let may_have_dots = phases[at].group.is_some() || is_of_a_cache(name);
-        (may_have_dots || !name.contains('.')).then_some((at, name))
-    })
+/// The scopes of all keys.
+fn scopes(names: &Names, world: &BTreeMap<String, Series>) -> BTreeSet<Scope> {
+    world.keys().filter_map(|key| Some(names.read(key)?.scope)).collect()
 }
 
-/// `TASK.PHASE` of all phases that left anything, in the order of the scenario, each once, and
-/// after each `TASK.PHASE.GROUP` of the groups of which it left anything.
-fn phase_keys(
-    setup: &Setup,
-    linux: &BTreeMap<String, Series>,
-    pagetide: &BTreeMap<String, Series>,
-) -> Vec<(String, Option<String>)> {
-    let has = |world: &BTreeMap<String, Series>, phase: &str| {
-        let prefix = format!("{phase}.");
-        world.range(prefix.clone()..).next().is_some_and(|(key, _)| key.starts_with(&prefix))
-    };
-    let mut keys = Vec::new();
+/// All phases that left anything, in the order of the scenario, each once, and after each the groups of
+/// which it left anything. Copies are one phase if both worlds sum them up.
+fn phase_scopes(setup: &Setup, worlds: [BTreeSet<Scope>; 2]) -> Vec<Scope> {
+    let has = |scope: &Scope| worlds.iter().any(|world| world.contains(scope));
+    let both_have = |scope: &Scope| worlds.iter().all(|world| world.contains(scope));
+    let groups: Vec<Owner> = setup.groups.iter().map(|group| Owner::new(&group.name)).collect();
+    let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     for task in &setup.tasks {
         for phase in &task.phases {
-            let copies =
-                task.name.rsplit_once('.').map(|(all, _copy)| format!("{all}.{}", phase.name));
-            let key = copies
-                .filter(|key| has(linux, key) && has(pagetide, key))
-                .unwrap_or_else(|| format!("{}.{}", task.name, phase.name));
-            if (has(linux, &key) || has(pagetide, &key)) && seen.insert(key.clone()) {
-                keys.push((key.clone(), None));
-                for group in &setup.groups {
-                    let of_group = format!("{key}.{}", group.name);
-                    if has(linux, &of_group) || has(pagetide, &of_group) {
-                        keys.push((of_group, Some(group.name.clone())));
-                    }
-                }
+            let scope = Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
+            let scope = scope.family().filter(both_have).unwrap_or(scope);
+            let of_groups = groups.iter().map(|group| scope.with_group(group.clone()));
+            let of_groups: Vec<Scope> = of_groups.filter(has).collect();
+            if (has(&scope) || !of_groups.is_empty()) && seen.insert(scope.clone()) {
+                found.push(scope);
+                found.extend(of_groups);
             }
         }
     }
-    keys
+    found
 }
 
 fn notes(linux: &[RunRecord], pagetide: &[RunRecord]) -> Vec<String> {
@@ -523,16 +522,17 @@ mod tests {
             run
         };
         let found = VariantComparison::new("v", &setup, &[run(1.0)], &[run(2.0)]);
-        let phases: Vec<(&str, Option<&str>)> =
-            found.phases.iter().map(|of| (of.key.as_str(), of.group.as_deref())).collect();
+        let group = |of: &Phase| of.group().map(|group| group.name.clone());
+        let phases: Vec<(&str, Option<String>)> =
+            found.phases.iter().map(|of| (of.key.as_str(), group(of))).collect();
         assert_eq!(
             phases,
             [
                 ("t.p", None),
-                ("t.p.g", Some("g")),
-                ("t.p.h", Some("h")),
+                ("t.p.g", Some("g".to_owned())),
+                ("t.p.h", Some("h".to_owned())),
                 ("a.late", None),
-                ("a.late.h", Some("h")),
+                ("a.late.h", Some("h".to_owned())),
             ]
         );
         let names: Vec<&str> =

@@ -14,7 +14,11 @@
 //! Sizes of LRU lists at the end of a phase are not among those measurements; they are taken to
 //! vary. Invariant: a name has one grade, whatever its value.
 
+use pagetide_scenario::kernel_objects::reported_caches;
+use pagetide_scenario::metric::declared::{self, slabinfo_names};
+use pagetide_scenario::metric::COUNTED;
 use pagetide_scenario::record::Unit;
+use std::sync::LazyLock;
 
 /// How a counter is held against the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,11 +51,6 @@ pub fn least_judged(unit: Unit) -> f64 {
 /// and the kernel repeats it. All other levels are in pages.
 pub(super) fn is_in_bytes(name: &str) -> bool {
     name.starts_with("slab")
-}
-
-/// Whether the name is of a cache of objects: `slabinfo.CACHE.WHAT`, of a machine.
-pub(super) fn is_of_a_cache(name: &str) -> bool {
-    name.starts_with("slabinfo.")
 }
 
 /// The counters of a phase that are judged or always worth a look, in the order of the rows.
@@ -109,74 +108,45 @@ const COUNTERS: &[(&str, Judgement)] = &[
     ("slab_reclaimable", Judgement::Varies),
     ("slab_unreclaimable", Judgement::Varies),
     ("slab_utilisation", Judgement::Varies),
-    ("slabinfo.dentry.active_objs", Judgement::Varies),
-    ("slabinfo.dentry.num_objs", Judgement::Varies),
-    ("slabinfo.dentry.num_slabs", Judgement::Varies),
-    ("slabinfo.inode_cache.active_objs", Judgement::Varies),
-    ("slabinfo.inode_cache.num_objs", Judgement::Varies),
-    ("slabinfo.inode_cache.num_slabs", Judgement::Varies),
-    ("slabinfo.shmem_inode_cache.active_objs", Judgement::Varies),
-    ("slabinfo.shmem_inode_cache.num_objs", Judgement::Varies),
-    ("slabinfo.shmem_inode_cache.num_slabs", Judgement::Varies),
-    ("slabinfo.filp.active_objs", Judgement::Varies),
-    ("slabinfo.filp.num_objs", Judgement::Varies),
-    ("slabinfo.filp.num_slabs", Judgement::Varies),
-    ("slabinfo.lsm_inode_cache.active_objs", Judgement::Varies),
-    ("slabinfo.lsm_inode_cache.num_objs", Judgement::Varies),
-    ("slabinfo.lsm_inode_cache.num_slabs", Judgement::Varies),
-    ("slabinfo.lsm_file_cache.active_objs", Judgement::Varies),
-    ("slabinfo.lsm_file_cache.num_objs", Judgement::Varies),
-    ("slabinfo.lsm_file_cache.num_slabs", Judgement::Varies),
-    ("slabinfo.kmalloc-cg-192.active_objs", Judgement::Varies),
-    ("slabinfo.kmalloc-cg-192.num_objs", Judgement::Varies),
-    ("slabinfo.kmalloc-cg-192.num_slabs", Judgement::Varies),
-    ("slabinfo.kmalloc-cg-1k.active_objs", Judgement::Varies),
-    ("slabinfo.kmalloc-cg-1k.num_objs", Judgement::Varies),
-    ("slabinfo.kmalloc-cg-1k.num_slabs", Judgement::Varies),
-    ("slabinfo.kmalloc-192.active_objs", Judgement::Varies),
-    ("slabinfo.kmalloc-192.num_objs", Judgement::Varies),
-    ("slabinfo.kmalloc-192.num_slabs", Judgement::Varies),
-    ("slabinfo.kmalloc-1k.active_objs", Judgement::Varies),
-    ("slabinfo.kmalloc-1k.num_objs", Judgement::Varies),
-    ("slabinfo.kmalloc-1k.num_slabs", Judgement::Varies),
 ];
 
-/// The counters of a group during a phase, the same way. Levels are in pages, but for those of
-/// [`is_in_bytes`].
-const OF_GROUPS: &[(&str, Judgement)] = &[
-    ("memory.current", Judgement::Varies),
-    ("memory.swap.current", Judgement::Varies),
-    ("anon", Judgement::Varies),
-    ("file", Judgement::Varies),
-    ("active_anon", Judgement::Varies),
-    ("inactive_anon", Judgement::Varies),
-    ("active_file", Judgement::Varies),
-    ("inactive_file", Judgement::Varies),
-    ("slab", Judgement::Varies),
-    ("slab_reclaimable", Judgement::Varies),
-    ("slab_unreclaimable", Judgement::Varies),
-    ("pgmajfault", Judgement::Varies),
-    ("workingset_refault_anon", Judgement::Varies),
-    ("workingset_refault_file", Judgement::Varies),
-    ("workingset_activate_anon", Judgement::Varies),
-    ("workingset_activate_file", Judgement::Varies),
-    ("workingset_restore_anon", Judgement::Varies),
-    ("workingset_restore_file", Judgement::Varies),
-    ("pgscan_total", Judgement::Varies),
-    ("pgscan_kswapd", Judgement::Shown),
-    ("pgscan_direct", Judgement::Shown),
-    ("pgsteal_total", Judgement::Varies),
-    ("pgsteal_kswapd", Judgement::Shown),
-    ("pgsteal_direct", Judgement::Shown),
-    ("pgrefill", Judgement::Varies),
-    ("pgactivate", Judgement::Varies),
-    ("pgdeactivate", Judgement::Varies),
-    ("memory.events.low", Judgement::Shown),
-    ("memory.events.high", Judgement::Shown),
-    ("memory.events.max", Judgement::Shown),
-    ("memory.events.oom", Judgement::Shown),
-    ("memory.events.oom_kill", Judgement::Shown),
-];
+/// The columns of the caches that names and pipes are made of, of kernels with accounting and without; their
+/// rows come after the [`COUNTERS`].
+static OF_CACHES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut names = Vec::new();
+    for cache in [true, false].into_iter().flat_map(reported_caches) {
+        let of_cache = slabinfo_names(cache.name);
+        if cache.is_of_things && !names.contains(&of_cache[0]) {
+            names.extend(of_cache);
+        }
+    }
+    names
+});
+
+/// What of a group is not judged: who reclaims is chance; faults are in the task's own counters; what the
+/// kernel has in small amounts for itself; limits met.
+const SHOWN_OF_GROUPS: [&str; 5] =
+    ["pgscan_kswapd", "pgscan_direct", "pgsteal_kswapd", "pgsteal_direct", "memory.events."];
+const NOT_JUDGED_OF_GROUPS: [&str; 5] =
+    ["pgfault", "kernel", "pagetables", "thp_fault_alloc", "thp_collapse_alloc"];
+
+/// The counters of a group during a phase, the same way: its levels, what memory.stat counts, with the totals of
+/// scanned and stolen pages before their parts, and memory.events. Levels are in pages, but for those of
+/// [`is_in_bytes`]. A counter that is new there varies, unless it is named above.
+static OF_GROUPS: LazyLock<Vec<(&str, Judgement)>> = LazyLock::new(|| {
+    let levels = declared::levels_of_groups().map(|level| level.name);
+    let counted = COUNTED.iter().flat_map(|event| match event.name() {
+        "pgscan_kswapd" => vec!["pgscan_total", "pgscan_kswapd"],
+        "pgsteal_kswapd" => vec!["pgsteal_total", "pgsteal_kswapd"],
+        name => vec![name],
+    });
+    let events = declared::events_of_groups().map(|event| event.name);
+    let is_shown = |name: &str| SHOWN_OF_GROUPS.iter().any(|shown| name.starts_with(shown));
+    let all = levels.chain(counted).chain(events);
+    all.filter(|name| !NOT_JUDGED_OF_GROUPS.contains(name))
+        .map(|name| (name, if is_shown(name) { Judgement::Shown } else { Judgement::Varies }))
+        .collect()
+});
 
 /// How the counter of this name, the last part of its key, is judged.
 ///
@@ -187,7 +157,11 @@ const OF_GROUPS: &[(&str, Judgement)] = &[
 /// assert_eq!(judge("pgscan_direct"), Judgement::Shown);
 /// ```
 pub fn judge(name: &str) -> Judgement {
-    COUNTERS.get(place(name)).map_or(Judgement::Shown, |(_, judgement)| *judgement)
+    match COUNTERS.iter().find(|(counter, _)| *counter == name) {
+        Some((_, judgement)) => *judgement,
+        None if OF_CACHES.iter().any(|of_cache| of_cache == name) => Judgement::Varies,
+        None => Judgement::Shown,
+    }
 }
 
 /// Whether the name counts compaction. The kernel compacts for itself, too, for stacks and slabs that
@@ -198,7 +172,10 @@ pub(super) fn is_of_compaction(name: &str) -> bool {
 
 /// Place of this name among the rows of a phase; all names without one share the last.
 pub(super) fn place(name: &str) -> usize {
-    COUNTERS.iter().position(|(counter, _)| *counter == name).unwrap_or(COUNTERS.len())
+    let names = COUNTERS.iter().map(|(counter, _)| *counter);
+    let of_caches = OF_CACHES.iter().map(String::as_str);
+    let all = COUNTERS.len() + OF_CACHES.len();
+    names.chain(of_caches).position(|counter| counter == name).unwrap_or(all)
 }
 
 /// How the counter of a group with this name is judged.

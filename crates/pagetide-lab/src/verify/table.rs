@@ -17,6 +17,7 @@ use crate::format::{size, Scale};
 use crate::heading::wrap;
 use crate::layout::{self, Cell, Line};
 use crate::{stats, table};
+use pagetide_scenario::metric::Scope;
 use pagetide_scenario::model::Machine;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -158,11 +159,10 @@ fn lines(variant: &VariantComparison, all: bool) -> Vec<Line> {
 
 /// `TASK.PHASE`, or `TASK.PHASE, group GROUP`.
 fn heading(phase: &Phase) -> String {
-    let of_group = phase.group.as_ref().and_then(|group| {
-        let phase = phase.key.strip_suffix(group.as_str())?.strip_suffix('.')?;
-        Some(format!("{phase}, group {group}"))
-    });
-    of_group.unwrap_or_else(|| phase.key.clone())
+    match &phase.scope {
+        Scope::PhaseGroup { task, phase, group } => format!("{task}.{phase}, group {group}"),
+        scope => scope.short(),
+    }
 }
 
 /// Whether a counter is a row of the table without `--all`.
@@ -241,15 +241,15 @@ fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary) -> Vec<Str
 /// and how many others.
 fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Option<String> {
     let mut phases: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut groups: BTreeMap<String, usize> = BTreeMap::new();
     let mut judged: BTreeMap<&str, usize> = BTreeMap::new();
     let mut others = 0;
     for variant in &comparison.variants {
         for phase in &variant.phases {
             if phase.counters.iter().all(is) {
-                match &phase.group {
+                match phase.group() {
                     None => *phases.entry(&phase.key).or_default() += 1,
-                    Some(group) => *groups.entry(group).or_default() += 1,
+                    Some(group) => *groups.entry(group.to_string()).or_default() += 1,
                 }
                 continue;
             }
@@ -268,7 +268,7 @@ fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Optio
     };
     let phase = |(phase, n): (&&str, &usize)| several(&format!("phase {phase}"), "variants", *n);
     let mut parts: Vec<String> = phases.iter().map(phase).collect();
-    let group = |(group, n): (&&str, &usize)| several(&format!("group {group}"), "phases", *n);
+    let group = |(group, n): (&String, &usize)| several(&format!("group {group}"), "phases", *n);
     parts.extend(groups.iter().map(group));
     parts.extend(judged.iter().map(|(name, n)| several(name, "phases", *n)));
     match others {

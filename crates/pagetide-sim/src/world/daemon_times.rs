@@ -9,6 +9,7 @@
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Nanos, NodeId};
 use pagetide_core::vmstat::Event;
+use pagetide_scenario::metric::declared::{self, Declared};
 
 /// Wall and CPU time of something that begins and ends.
 #[derive(Clone, Debug, Default)]
@@ -126,24 +127,27 @@ impl DaemonTimes {
         self.direct_compacting_cpu += cpu;
     }
 
-    /// Metric keys, and times in nanoseconds: of the wall, then of CPUs.
-    pub fn metrics(&self, now: Nanos) -> [(&'static str, Nanos); 10] {
+    /// Metrics, and times in nanoseconds: of the wall, then of CPUs.
+    pub fn metrics(&self, now: Nanos) -> [(&'static Declared, Nanos); 10] {
         let wall = |spans: &[Span]| spans.iter().map(|span| span.wall(now)).sum();
         let cpu = |spans: &[Span]| spans.iter().map(|span| span.cpu).sum();
         [
-            ("time_kswapd_awake", wall(&self.kswapd_awake)),
-            ("time_kcompactd_awake", wall(&self.kcompactd_awake)),
+            (declared::TIME_KSWAPD, wall(&self.kswapd_awake)),
+            (declared::TIME_KCOMPACTD, wall(&self.kcompactd_awake)),
             (
-                "time_direct_compacting",
+                declared::TIME_DIRECT_COMPACTING,
                 self.direct_compacting_wall + self.khugepaged_compacting.wall(now),
             ),
-            ("time_kswapd_compacting", wall(&self.kswapd_compacting)),
-            ("time_kcompactd_compacting", wall(&self.kcompactd_compacting)),
-            ("cpu_kswapd", cpu(&self.kswapd_awake)),
-            ("cpu_kcompactd", cpu(&self.kcompactd_awake)),
-            ("cpu_direct_compacting", self.direct_compacting_cpu + self.khugepaged_compacting.cpu),
-            ("cpu_kswapd_compacting", cpu(&self.kswapd_compacting)),
-            ("cpu_kcompactd_compacting", cpu(&self.kcompactd_compacting)),
+            (declared::TIME_KSWAPD_COMPACTING, wall(&self.kswapd_compacting)),
+            (declared::TIME_KCOMPACTD_COMPACTING, wall(&self.kcompactd_compacting)),
+            (declared::CPU_KSWAPD, cpu(&self.kswapd_awake)),
+            (declared::CPU_KCOMPACTD, cpu(&self.kcompactd_awake)),
+            (
+                declared::CPU_DIRECT_COMPACTING,
+                self.direct_compacting_cpu + self.khugepaged_compacting.cpu,
+            ),
+            (declared::CPU_KSWAPD_COMPACTING, cpu(&self.kswapd_compacting)),
+            (declared::CPU_KCOMPACTD_COMPACTING, cpu(&self.kcompactd_compacting)),
         ]
     }
 }

@@ -17,6 +17,7 @@ use pagetide_core::process::MmId;
 use pagetide_core::process::Touch;
 use pagetide_core::units::{Cpu, FileId, Nanos};
 use pagetide_core::vmstat::Event as Counter;
+use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::model;
 use pagetide_scenario::op::{self, Op};
 
@@ -506,7 +507,7 @@ impl World {
     }
 
     /// Pages of the hot and of the cold part of a working set in memory at the end of its phase.
-    pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<(&'static str, u64)> {
+    pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::Level> {
         let model::Workload::WorkingSet(set) =
             &self.setup.tasks[id].phases[phase as usize].workload
         else {
@@ -515,7 +516,7 @@ impl World {
         let task = &self.tasks[id];
         let hot_percent = u64::from(set.hot_page_percent);
         let mut found = Vec::new();
-        let mut count = |name: [&'static str; 2], region: &str, pages: u64| {
+        let mut count = |metrics: [&'static Declared; 2], region: &str, pages: u64| {
             let Some(number) = task.program.region_number(region) else { return };
             let Some(&vma) = task.regions.get(number as usize) else { return };
             let hot = pages * hot_percent / 100;
@@ -526,14 +527,13 @@ impl World {
                     resident[usize::from(index >= hot)] += 1;
                 }
             }
-            found.push((name[0], resident[0]));
-            found.push((name[1], resident[1]));
+            found.extend(metrics.into_iter().zip(resident));
         };
         if let Some((region, pages)) = &set.anon {
-            count(["anon_hot_resident", "anon_cold_resident"], region, *pages);
+            count([declared::ANON_HOT, declared::ANON_COLD], region, *pages);
         }
         if let Some((_, region, pages, _)) = &set.file {
-            count(["file_hot_resident", "file_cold_resident"], region, *pages);
+            count([declared::FILE_HOT, declared::FILE_COLD], region, *pages);
         }
         found
     }

@@ -14,6 +14,8 @@ use pagetide_core::memcg::ROOT;
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
+use pagetide_scenario::metric::declared;
+use pagetide_scenario::metric::Kind;
 use pagetide_scenario::model::{self, Write};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::{CreateGroup, JoinGroup, RemoveGroup, Workload, WriteControl};
@@ -221,31 +223,13 @@ pub(crate) fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> Grou
     let it = &machine.memcgs()[memcg.idx()];
     let page_size = machine.page_size();
     let mut levels = vec![
-        ("memory.current", page_size.bytes_of(machine.memcg_usage(memcg))),
-        ("memory.swap.current", page_size.bytes_of(it.swap.usage)),
+        (declared::MEMORY_CURRENT.name, page_size.bytes_of(machine.memcg_usage(memcg))),
+        (declared::MEMORY_SWAP_CURRENT.name, page_size.bytes_of(it.swap.usage)),
     ];
-    let reported = [
-        "anon",
-        "file",
-        "inactive_anon",
-        "active_anon",
-        "inactive_file",
-        "active_file",
-        "kernel",
-        "slab",
-        "slab_reclaimable",
-        "slab_unreclaimable",
-    ];
+    let is_reported = |name: &str| declared::find(Kind::PhaseGroup, name).is_some();
     let sizes = machine.memory_stat_sizes(memcg);
-    levels.extend(sizes.into_iter().filter(|(name, _)| reported.contains(name)));
+    levels.extend(sizes.into_iter().filter(|(name, _)| is_reported(name)));
     let mut counts = machine.memcg_events(memcg).rows();
-    let [low, high, max, oom, oom_kill, ..] = it.memory_events;
-    counts.extend([
-        ("memory.events.low", low),
-        ("memory.events.high", high),
-        ("memory.events.max", max),
-        ("memory.events.oom", oom),
-        ("memory.events.oom_kill", oom_kill),
-    ]);
+    counts.extend(declared::events_of_groups().map(|metric| metric.name).zip(it.memory_events));
     GroupCounts { group, levels, counts }
 }

@@ -9,17 +9,25 @@ use super::World;
 use pagetide_core::units::Cpu;
 use pagetide_core::vmstat::NodeStat;
 use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
+use pagetide_scenario::metric::declared::{self, slabinfo_names, Declared};
+use pagetide_scenario::metric::Writer;
 use pagetide_scenario::record::Unit;
 
-/// Levels by key; empty if there is nothing to report.
+/// Levels by name; empty if there is nothing to report.
 #[derive(Clone, Debug, Default)]
-pub struct SlabLevels(Vec<(String, f64, Unit)>);
+pub struct SlabLevels {
+    machine: Vec<(&'static Declared, f64)>,
+    caches: Vec<(String, u64)>,
+}
 
 impl SlabLevels {
-    /// Adds all of it to a record, under a prefix that ends with its dot.
-    pub(crate) fn put(&self, put: &mut impl FnMut(String, f64, Unit), prefix: &str) {
-        for (key, value, unit) in &self.0 {
-            put(format!("{prefix}{key}"), *value, *unit);
+    /// Adds all of it to a record.
+    pub(crate) fn put(&self, put: &mut Writer<'_>) {
+        for &(metric, value) in &self.machine {
+            put.put(metric, value);
+        }
+        for (name, count) in &self.caches {
+            put.put_named(name.clone(), *count as f64, Unit::Count);
         }
     }
 }
@@ -34,10 +42,11 @@ impl World {
         let bytes = |stat| machine.page_size().bytes_of(machine.global_node_stat(stat)) as f64;
         let reclaimable = bytes(NodeStat::NrSlabReclaimable);
         let unreclaimable = bytes(NodeStat::NrSlabUnreclaimable);
-        let mut levels = Vec::from([
-            ("slab".to_owned(), reclaimable + unreclaimable, Unit::Bytes),
-            ("slab_reclaimable".to_owned(), reclaimable, Unit::Bytes),
-            ("slab_unreclaimable".to_owned(), unreclaimable, Unit::Bytes),
+        let mut levels = SlabLevels::default();
+        levels.machine.extend([
+            (declared::SLAB, reclaimable + unreclaimable),
+            (declared::SLAB_RECLAIMABLE, reclaimable),
+            (declared::SLAB_UNRECLAIMABLE, unreclaimable),
         ]);
         let (mut used, mut held) = (0, 0);
         for ReportedCache { name, is_of_things } in
@@ -45,13 +54,8 @@ impl World {
         {
             let Some(id) = machine.find_cache(name) else { continue };
             let usage = machine.slab_usage(id);
-            for (what, count) in [
-                ("active_objs", usage.counted_active_objs),
-                ("num_objs", usage.num_objs),
-                ("num_slabs", usage.num_slabs),
-            ] {
-                levels.push((format!("slabinfo.{name}.{what}"), count as f64, Unit::Count));
-            }
+            let counts = [usage.counted_active_objs, usage.num_objs, usage.num_slabs];
+            levels.caches.extend(slabinfo_names(name).into_iter().zip(counts));
             if is_of_things {
                 let size = machine.kmem_cache(id).map_or(0, |cache| u64::from(cache.size));
                 used += usage.counted_active_objs * size;
@@ -59,10 +63,9 @@ impl World {
             }
         }
         if held > 0 {
-            let share = used as f64 / held as f64;
-            levels.push(("slab_utilisation".to_owned(), share, Unit::Ratio));
+            levels.machine.push((declared::SLAB_UTILISATION, used as f64 / held as f64));
         }
-        SlabLevels(levels)
+        levels
     }
 
     /// Notes what the caches have once all that waits is free and they are shrunk, as if the run went on

@@ -176,11 +176,11 @@ fn rows(groups: &[Option<MemcgId>]) -> impl Iterator<Item = Option<MemcgId>> + '
 fn counts_of(machine: &Machine, memcg: MemcgId) -> Counts {
     let events = machine.memcg_events(memcg);
     Counts {
-        pgscan_kswapd: events.pgscan_kswapd,
-        pgscan_direct: events.pgscan_direct,
-        pgsteal_kswapd: events.pgsteal_kswapd,
-        pgsteal_direct: events.pgsteal_direct,
-        pgmajfault: events.pgmajfault,
+        pgscan_kswapd: events.get(Event::PgscanKswapd),
+        pgscan_direct: events.get(Event::PgscanDirect),
+        pgsteal_kswapd: events.get(Event::PgstealKswapd),
+        pgsteal_direct: events.get(Event::PgstealDirect),
+        pgmajfault: events.get(Event::Pgmajfault),
     }
 }
 

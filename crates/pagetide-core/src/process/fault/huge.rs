@@ -74,7 +74,7 @@ impl Machine {
         self.effects.push(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
         self.map_huge(fault.vma, start, pfn, ctx.memcg, ctx.cpu);
         self.mem.vmstat.count(Event::ThpFaultAlloc);
-        self.memcgs[ctx.memcg.idx()].events.thp_fault_alloc += 1;
+        self.memcgs[ctx.memcg.idx()].events.count(Event::ThpFaultAlloc);
         let own = Pfn(pfn.0 + (fault.page - start) as u32);
         Some(fault.got(own, Contents::Fresh))
     }

@@ -164,7 +164,7 @@ impl Machine {
         if fault.swap_window.active {
             fault.swap_window.active = false;
             self.mem.vmstat.count(Event::Pgmajfault);
-            self.memcgs[ctx.memcg.idx()].events.pgmajfault += 1;
+            self.memcgs[ctx.memcg.idx()].events.count(Event::Pgmajfault);
         }
         fault.stage = Stage::SwapLocked(pfn);
         None

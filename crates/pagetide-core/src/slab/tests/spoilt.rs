@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::process::Machine;
+use crate::slab::kmem_cache::Seat;
 
 /// What the audit says of a machine in use after somebody has spoilt something.
 fn found(spoil: impl Fn(&mut Machine, CacheId, Object)) -> std::string::String {

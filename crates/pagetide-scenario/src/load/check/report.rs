@@ -2,6 +2,7 @@
 
 use crate::load::raw;
 use crate::load::span::{clip, list_names, At, Problem, Sink};
+use crate::metric::Names;
 use crate::model::{Reference, Setup, Task};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,10 +34,10 @@ pub(super) fn measure(raw: &raw::Scenario, tasks: &[Task], sink: &mut Sink) -> O
 /// The rows of the table.
 pub(super) fn rows(raw: &raw::Scenario, setup: &Setup, sink: &mut Sink) -> Vec<String> {
     let rows = raw.report.as_ref().and_then(|report| report.rows.as_deref()).unwrap_or_default();
-    let owners = owners(setup);
+    let (owners, names) = (owners(setup), Names::of(setup));
     let mut seen: BTreeMap<&str, &At<String>> = BTreeMap::new();
     for row in rows {
-        check_key(row, &owners, sink);
+        check_key(row, &owners, &names, sink);
         if let Some(first) = seen.insert(&row.value, row) {
             sink.push(Problem {
                 span: row.span,
@@ -61,7 +62,7 @@ pub(super) fn reference(
         let hint = "add source = \"where the figures were published\"";
         sink.hinted(reference.at, "the reference has no `source`", hint);
     }
-    let owners = owners(setup);
+    let (owners, names) = (owners(setup), Names::of(setup));
     let mut values = BTreeMap::new();
     for (variant, figures) in &reference.variants {
         if !variants.contains(&variant.value.as_str()) {
@@ -74,7 +75,7 @@ pub(super) fn reference(
         }
         let mut of_variant = BTreeMap::new();
         for figure in figures {
-            check_key(&figure.key, &owners, sink);
+            check_key(&figure.key, &owners, &names, sink);
             of_variant.insert(figure.key.value.clone(), figure.value);
         }
         values.insert(variant.value.clone(), of_variant);
@@ -84,8 +85,11 @@ pub(super) fn reference(
 }
 
 /// A key is `NAME` for the machine, `TASK.NAME`, `TASK.PHASE.NAME`, `GROUP.NAME` or
-/// `TASK.PHASE.GROUP.NAME`.
-fn check_key(key: &At<String>, owners: &BTreeSet<&str>, sink: &mut Sink) {
+/// `TASK.PHASE.GROUP.NAME`, or written in full. Of a name nobody declared, the owner must be there.
+fn check_key(key: &At<String>, owners: &BTreeSet<&str>, names: &Names, sink: &mut Sink) {
+    if key.value.contains(':') && names.read(&key.value).is_some() {
+        return;
+    }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let parts: Vec<&str> = key.value.split('.').collect();
     let is_sound = parts.iter().all(|part| !part.is_empty() && part.chars().all(is_plain));

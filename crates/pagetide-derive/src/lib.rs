@@ -1,0 +1,185 @@
+//! `#[derive(State)]`: a type of the core says once what its state is.
+//!
+//! Linux has no such thing. The derive writes `digest::State` of `pagetide-core`: every field goes into the
+//! digest in the order of the declaration, of an enum first the number of the variant. A field that is not
+//! state says so where it is declared, with the reason beside it:
+//!
+//! * `#[state(skip)]`: not hashed;
+//! * `#[state(sparse)]`: a long table, of which only entries other than the default are hashed, with their
+//!   places.
+//!
+//! Invariant: a field without an attribute is hashed, so nobody can forget a new one. Types with generic
+//! parameters are refused: they write their `State` by hand.
+
+use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
+use std::fmt::Write;
+use std::iter::Peekable;
+
+type Tokens = Peekable<proc_macro::token_stream::IntoIter>;
+
+/// What is done with a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Hashed,
+    Skipped,
+    Sparse,
+}
+
+/// A field: its name in a pattern, and what is done with it.
+struct Field {
+    name: String,
+    kind: Kind,
+}
+
+/// The fields of a struct or a variant; of a tuple they are called `f0`, `f1`, ...
+struct Fields {
+    is_tuple: bool,
+    fields: Vec<Field>,
+}
+
+/// Implements `crate::digest::State` (see the crate's documentation).
+#[proc_macro_derive(State, attributes(state))]
+pub fn derive_state(input: TokenStream) -> TokenStream {
+    let text =
+        implementation(input).unwrap_or_else(|problem| format!("compile_error!({problem:?});"));
+    text.parse().expect("what the derive writes is Rust")
+}
+
+fn implementation(input: TokenStream) -> Result<String, String> {
+    let mut tokens = input.into_iter().peekable();
+    attributes(&mut tokens)?;
+    visibility(&mut tokens);
+    let kind = tokens.next().map(|token| token.to_string()).unwrap_or_default();
+    let name = tokens.next().map(|token| token.to_string()).unwrap_or_default();
+    let body = match tokens.next() {
+        Some(TokenTree::Group(body)) => body,
+        Some(TokenTree::Punct(mark)) if mark.as_char() == ';' => {
+            Group::new(Delimiter::Parenthesis, TokenStream::new())
+        }
+        _ => return Err(format!("State cannot be derived for `{name}`: write it by hand")),
+    };
+    let mut arms = String::new();
+    match kind.as_str() {
+        "struct" => arm(&mut arms, &name, None, &fields(&body)?),
+        "enum" => variants(&mut arms, &name, body.stream())?,
+        _ => return Err("State is of structs and enums".into()),
+    }
+    Ok(format!(
+        "impl crate::digest::State for {name} {{
+            fn digest(&self, digest: &mut crate::digest::Digest) {{ match self {{ {arms} }} }}
+        }}"
+    ))
+}
+
+fn variants(arms: &mut String, name: &str, body: TokenStream) -> Result<(), String> {
+    let mut tokens = body.into_iter().peekable();
+    let mut number = 0;
+    loop {
+        attributes(&mut tokens)?;
+        let Some(variant) = tokens.next() else { return Ok(()) };
+        let fields = match tokens.peek() {
+            Some(TokenTree::Group(body)) => fields(&body.clone())?,
+            _ => Fields { is_tuple: true, fields: Vec::new() },
+        };
+        arm(arms, &format!("{name}::{variant}"), Some(number), &fields);
+        number += 1;
+        skip_to_comma(&mut tokens);
+    }
+}
+
+/// An arm of the match: the pattern names every field.
+fn arm(arms: &mut String, path: &str, number: Option<u64>, fields: &Fields) {
+    let (open, close) = if fields.is_tuple { ('(', ')') } else { ('{', '}') };
+    let is_unit = fields.is_tuple && fields.fields.is_empty();
+    let mut pattern = String::new();
+    let mut body = String::new();
+    if let Some(number) = number {
+        let _ = write!(body, "digest.write_u64({number});");
+    }
+    for Field { name, kind } in &fields.fields {
+        let _ = match (kind, fields.is_tuple) {
+            (Kind::Skipped, true) => write!(pattern, "_,"),
+            (Kind::Skipped, false) => write!(pattern, "{name}: _,"),
+            _ => write!(pattern, "{name},"),
+        };
+        let _ = match kind {
+            Kind::Hashed => write!(body, "crate::digest::State::digest({name}, digest);"),
+            Kind::Sparse => write!(body, "crate::digest::sparse({name}, digest);"),
+            Kind::Skipped => Ok(()),
+        };
+    }
+    let _ = if is_unit {
+        write!(arms, "{path} => {{ {body} }}")
+    } else {
+        write!(arms, "{path} {open} {pattern} {close} => {{ {body} }}")
+    };
+}
+
+fn fields(body: &Group) -> Result<Fields, String> {
+    let is_tuple = body.delimiter() == Delimiter::Parenthesis;
+    let mut tokens = body.stream().into_iter().peekable();
+    let mut fields = Vec::new();
+    loop {
+        let kind = attributes(&mut tokens)?;
+        visibility(&mut tokens);
+        if tokens.peek().is_none() {
+            return Ok(Fields { is_tuple, fields });
+        }
+        let name = match is_tuple {
+            true => format!("f{}", fields.len()),
+            false => tokens.next().map(|name| name.to_string()).unwrap_or_default(),
+        };
+        fields.push(Field { name, kind });
+        skip_to_comma(&mut tokens);
+    }
+}
+
+/// Passes attributes; says what `#[state(...)]` among them wants.
+fn attributes(tokens: &mut Tokens) -> Result<Kind, String> {
+    let mut kind = Kind::Hashed;
+    while tokens
+        .next_if(|token| matches!(token, TokenTree::Punct(mark) if mark.as_char() == '#'))
+        .is_some()
+    {
+        let text: String = tokens.next().map(|token| token.to_string()).unwrap_or_default();
+        let text: String = text.split_whitespace().collect();
+        kind = match text.as_str() {
+            "[state(skip)]" => Kind::Skipped,
+            "[state(sparse)]" => Kind::Sparse,
+            other if other.starts_with("[state") => {
+                return Err(format!("{other}: write #[state(skip)] or #[state(sparse)]"));
+            }
+            _ => kind,
+        };
+    }
+    Ok(kind)
+}
+
+/// Passes `pub` and `pub(...)`.
+fn visibility(tokens: &mut Tokens) {
+    if tokens.next_if(|token| token.to_string() == "pub").is_some() {
+        let is_scope = |token: &TokenTree| {
+            matches!(token, TokenTree::Group(scope) if scope.delimiter() == Delimiter::Parenthesis
+                && matches!(scope.stream().to_string().split(' ').next(), Some("crate" | "super" | "self" | "in")))
+        };
+        tokens.next_if(is_scope);
+    }
+}
+
+/// Passes everything up to the comma that is in no type's angle brackets, and that comma.
+fn skip_to_comma(tokens: &mut Tokens) {
+    let (mut depth, mut last) = (0, ' ');
+    for token in tokens.by_ref() {
+        let mark = match token {
+            TokenTree::Punct(mark) => mark.as_char(),
+            _ => ' ',
+        };
+        match mark {
+            ',' if depth == 0 => return,
+            '<' => depth += 1,
+            '>' if last != '-' => depth -= 1,
+            _ => {}
+        }
+        last = mark;
+    }
+}

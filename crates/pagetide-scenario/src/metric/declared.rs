@@ -1,0 +1,201 @@
+//! The metrics that no event counter of the kernel gives: each with its unit, of what it is, where a kernel
+//! says it, and what it means. docs/metrics.md is made of this list and of the core's counters.
+//!
+//! A new metric is an entry here, and a call of [`super::Writer::put`] with it in each world that has it.
+//!
+//! Invariant: a kind of scope has one metric of a name; a metric has one unit.
+
+use super::key::Kind;
+use crate::record::Unit;
+
+/// A metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Declared {
+    /// Its name: the last part of its key.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// What it can be of.
+    pub of: &'static [Kind],
+    /// Where Linux says it: a file, with the field if that is called otherwise. "Pagetide": nowhere.
+    pub source: &'static str,
+    /// What version 1 of cgroups calls it; empty if it does not say it, or is not asked.
+    pub version_1: &'static str,
+    /// What it is.
+    pub about: &'static str,
+}
+
+/// The metric of this name.
+pub fn find(kind: Kind, name: &str) -> Option<&'static Declared> {
+    ALL.iter().copied().find(|metric| metric.name == name && metric.of.contains(&kind))
+}
+
+/// What a group has, in the order in which it is shown.
+pub fn levels_of_groups() -> impl Iterator<Item = &'static Declared> {
+    let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
+    ALL.iter().copied().filter(of_groups).filter(|metric| metric.unit == Unit::Bytes)
+}
+
+/// What happened to a group besides the events of memory.stat, the same way.
+pub fn events_of_groups() -> impl Iterator<Item = &'static Declared> {
+    let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
+    ALL.iter().copied().filter(of_groups).filter(|metric| metric.unit == Unit::Count)
+}
+
+/// What names of caches begin with: `slabinfo.CACHE.WHAT`, and WHAT is one of [`OF_CACHES`].
+pub const SLABINFO: &str = "slabinfo.";
+
+/// What is said of a cache, as the columns of /proc/slabinfo are called.
+pub const OF_CACHES: [&str; 3] = ["active_objs", "num_objs", "num_slabs"];
+
+/// The names of what is said of a cache, in the order of [`OF_CACHES`].
+pub fn slabinfo_names(cache: &str) -> [String; 3] {
+    OF_CACHES.map(|what| format!("{SLABINFO}{cache}.{what}"))
+}
+
+macro_rules! metrics {
+    ($($id:ident = $name:literal, $unit:ident, [$($of:ident)*], $source:literal $(v1 $first:literal)?: $about:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $about, ".")]
+            pub const $id: &Declared = &Declared {
+                name: $name,
+                unit: Unit::$unit,
+                of: &[$(Kind::$of),*],
+                source: $source,
+                version_1: concat!($($first)?),
+                about: $about,
+            };
+        )*
+
+        /// All of them.
+        pub const ALL: &[&Declared] = &[$($id),*];
+    };
+}
+
+metrics! {
+    ELAPSED = "elapsed", Seconds, [Machine], "Pagetide": "time from the start of the run to its end";
+    USER = "user", Seconds, [Machine Task Phase], "getrusage":
+        "CPU time in user mode; of the machine, of all tasks";
+    SYSTEM = "system", Seconds, [Machine Task Phase], "getrusage":
+        "CPU time in the kernel; of the machine, everything but user mode: tasks, daemons, switches, interrupts";
+    PSI_SOME = "psi.memory.some", Seconds, [Machine], "/proc/pressure/memory":
+        "time in which at least one task waited for memory";
+    PSI_FULL = "psi.memory.full", Seconds, [Machine], "/proc/pressure/memory":
+        "time in which a task waited for memory and no other ran";
+    TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine], "tracepoints":
+        "from the start of kswapd's work to its full sleep, naps included, all nodes together";
+    TIME_KCOMPACTD = "time_kcompactd_awake", Seconds, [Machine], "tracepoints":
+        "from kcompactd's waking to its sleep, all nodes together";
+    TIME_DIRECT_COMPACTING = "time_direct_compacting", Seconds, [Machine], "tracepoints":
+        "in the middle of a zone, sum over tasks and khugepaged; who waits for a CPU meanwhile counts as busy";
+    TIME_KSWAPD_COMPACTING = "time_kswapd_compacting", Seconds, [Machine], "tracepoints":
+        "kswapd in the middle of a zone (policy `background_compaction = \"kswapd\"`)";
+    TIME_KCOMPACTD_COMPACTING = "time_kcompactd_compacting", Seconds, [Machine], "tracepoints":
+        "kcompactd in the middle of a zone";
+    CPU_KSWAPD = "cpu_kswapd", Seconds, [Machine], "/proc/PID/stat": "CPU time of kswapd, all nodes together";
+    CPU_KCOMPACTD = "cpu_kcompactd", Seconds, [Machine], "/proc/PID/stat":
+        "CPU time of kcompactd, all nodes together";
+    CPU_DIRECT_COMPACTING = "cpu_direct_compacting", Seconds, [Machine], "tracepoints":
+        "CPU time of compaction by tasks and khugepaged";
+    CPU_KSWAPD_COMPACTING = "cpu_kswapd_compacting", Seconds, [Machine], "tracepoints":
+        "CPU time of compaction by kswapd";
+    CPU_KCOMPACTD_COMPACTING = "cpu_kcompactd_compacting", Seconds, [Machine], "tracepoints":
+        "CPU time of compaction by kcompactd";
+    ALLOCSTALL = "allocstall", Count, [Machine Phase], "/proc/vmstat, sum of `allocstall_*`":
+        "direct reclaims, all zones together";
+    PEAK_SLAB = "peak.slab", Bytes, [Machine], "/proc/meminfo, Slab":
+        "the most that all slabs were seen to have, looked at every 5 s and at the end, as the people did who measured the patch of 2020: what comes and goes in between is not seen";
+    WALLTIME = "walltime", Seconds, [Task Phase], "clock_gettime":
+        "time from its begin to its end; of copies, their mean";
+    BYTES = "bytes", Bytes, [Task Phase], "Pagetide": "bytes that its workloads touched, read or wrote";
+    THROUGHPUT = "throughput", BytesPerSecond, [Task Phase], "Pagetide": "`bytes` over `walltime`";
+    TASK_PGFAULT = "pgfault", Count, [Task], "getrusage, minor and major faults": "its page faults";
+    TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults": "its faults that had to read";
+    ALLOC_LATENCY_P50 = "alloc_latency_p50", Seconds, [Task], "Pagetide":
+        "time that half of its page allocations took at most";
+    ALLOC_LATENCY_P99 = "alloc_latency_p99", Seconds, [Task], "Pagetide":
+        "time that 99 % of its page allocations took at most";
+    ALLOC_LATENCY_P999 = "alloc_latency_p999", Seconds, [Task], "Pagetide":
+        "time that 99.9 % of its page allocations took at most";
+    ALLOC_LATENCY_MAX = "alloc_latency_max", Seconds, [Task], "Pagetide":
+        "time of its slowest page allocation";
+    SUCCESS = "success", Percent, [Task Phase], "Pagetide, rounded down as in mmtests":
+        "blocks that it got, of those that it asked for";
+    ATTEMPTS = "attempts", Count, [Task], "Pagetide": "blocks that it asked for";
+    ANON_HOT = "anon_hot_resident", Pages, [Phase], "mincore":
+        "pages of the hot part of anonymous memory that are in memory when the phase ends";
+    ANON_COLD = "anon_cold_resident", Pages, [Phase], "mincore": "the same, of the cold part";
+    FILE_HOT = "file_hot_resident", Pages, [Phase], "mincore": "the same, of the hot part of the file";
+    FILE_COLD = "file_cold_resident", Pages, [Phase], "mincore": "the same, of the cold part of the file";
+    SLAB_UTILISATION = "slab_utilisation", Ratio, [Machine Idle Shrunk Phase], "/proc/slabinfo":
+        "bytes of live objects / bytes of slabs; of the machine, the mean over looks every 5 s and at the end";
+    MEMORY_CURRENT = "memory.current", Bytes, [Group PhaseGroup], "memory.current" v1 "memory.usage_in_bytes":
+        "memory charged to the group, with the groups in it, at the end, or when it was removed";
+    MEMORY_SWAP_CURRENT = "memory.swap.current", Bytes, [Group PhaseGroup], "memory.swap.current" v1 "total_swap":
+        "its memory that is swapped out";
+    ANON = "anon", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_rss": "its anonymous memory";
+    FILE = "file", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_cache": "its page cache";
+    ACTIVE_ANON = "active_anon", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_active_anon":
+        "its active list of anonymous pages";
+    INACTIVE_ANON = "inactive_anon", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_inactive_anon":
+        "its inactive list of anonymous pages";
+    ACTIVE_FILE = "active_file", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_active_file":
+        "its active list of file pages";
+    INACTIVE_FILE = "inactive_file", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_inactive_file":
+        "its inactive list of file pages";
+    KERNEL = "kernel", Bytes, [Group PhaseGroup], "memory.stat" v1 "memory.kmem.usage_in_bytes":
+        "memory of the kernel that it pays for, of which version 1 has only the sum";
+    PAGETABLES = "pagetables", Bytes, [Group PhaseGroup], "memory.stat": "its page tables";
+    SLAB = "slab", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup], "memory.stat; /proc/vmstat, nr_slab_*":
+        "slabs; of a group its kernel objects, each with its size and the eight bytes that say whose it is";
+    SLAB_RECLAIMABLE = "slab_reclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup],
+        "memory.stat; /proc/vmstat, nr_slab_reclaimable": "the part of it that a shrinker can free";
+    SLAB_UNRECLAIMABLE = "slab_unreclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup],
+        "memory.stat; /proc/vmstat, nr_slab_unreclaimable": "the other part of it";
+    EVENTS_LOW = "memory.events.low", Count, [Group PhaseGroup], "memory.events":
+        "times that it was reclaimed from although below `memory.low`";
+    EVENTS_HIGH = "memory.events.high", Count, [Group PhaseGroup], "memory.events":
+        "times that it was above `memory.high` and reclaimed from";
+    EVENTS_MAX = "memory.events.max", Count, [Group PhaseGroup], "memory.events": "times that it met its limit";
+    EVENTS_OOM = "memory.events.oom", Count, [Group PhaseGroup], "memory.events":
+        "times that reclaim found nothing more in it";
+    EVENTS_OOM_KILL = "memory.events.oom_kill", Count, [Group PhaseGroup], "memory.events":
+        "its tasks that were killed for want of memory";
+    MEMORY_PEAK = "memory.peak", Bytes, [Group], "memory.peak": "the most memory that it ever had";
+    KMEM_PEAK = "memory.kmem.peak", Bytes, [Group], "memory.kmem.max_usage_in_bytes":
+        "the most kernel memory that it ever had";
+    PRESSURE_SOME = "memory.pressure.some", Seconds, [Group], "memory.pressure":
+        "time in which at least one of its tasks waited for memory";
+    PRESSURE_FULL = "memory.pressure.full", Seconds, [Group], "memory.pressure":
+        "time in which one of its tasks waited for memory and no other of them ran";
+    PEAK_USAGE = "peak.usage", Bytes, [Group], "Pagetide":
+        "the most memory that it was seen to have, looked at every 5 s and at the end";
+    PEAK_KMEM = "peak.kmem_usage", Bytes, [Group], "Pagetide":
+        "the most kernel memory that it was seen to have, the same way";
+    READS = "reads", Count, [Disk], "/proc/diskstats": "its reads";
+    READ_TIME = "read_time", Seconds, [Disk], "/proc/diskstats": "the time they took together";
+    WRITES = "writes", Count, [Disk], "/proc/diskstats": "its writes";
+    WRITE_TIME = "write_time", Seconds, [Disk], "/proc/diskstats": "the time they took together";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_has_one_metric_of_a_name_and_a_name_one_unit() {
+        for (at, metric) in ALL.iter().enumerate() {
+            for other in ALL[..at].iter().filter(|other| other.name == metric.name) {
+                assert_eq!(other.unit, metric.unit, "{}", metric.name);
+                assert!(metric.of.iter().all(|kind| !other.of.contains(kind)), "{}", metric.name);
+            }
+            let is_plain =
+                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c);
+            assert!(metric.name.chars().all(is_plain) && !metric.of.is_empty(), "{}", metric.name);
+        }
+        assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
+        assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
+        assert_eq!(levels_of_groups().count(), 13);
+        assert_eq!(events_of_groups().count(), 5);
+    }
+}

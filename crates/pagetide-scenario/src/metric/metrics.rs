@@ -1,0 +1,99 @@
+//! The metrics of a run while they are collected.
+//!
+//! A world takes a [`Writer`] for a scope and puts in what it knows; what copies of a task or of a group did
+//! together is added once, by scope; then all of it becomes the texts of a record.
+//!
+//! Invariant: a key has one value, the last that was put in.
+
+use super::declared::Declared;
+use super::key::{Key, Scope};
+use super::names::Names;
+use crate::record::{Metric, Unit};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+type OfScope = BTreeMap<Cow<'static, str>, Metric>;
+
+/// Metrics by key.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    by_scope: BTreeMap<Scope, OfScope>,
+}
+
+/// Where metrics of one scope are put.
+#[derive(Debug)]
+pub struct Writer<'m> {
+    scope: Scope,
+    metrics: &'m mut OfScope,
+}
+
+impl Writer<'_> {
+    /// Puts in a metric that is declared: its name and unit stand there.
+    pub fn put(&mut self, metric: &Declared, value: f64) {
+        debug_assert!(metric.of.contains(&self.scope.kind()), "{} of {}", metric.name, self.scope);
+        self.metrics.insert(Cow::Borrowed(metric.name), Metric { value, unit: metric.unit });
+    }
+
+    /// Puts in what the kernel counts under this name.
+    pub fn put_named(&mut self, name: impl Into<Cow<'static, str>>, value: f64, unit: Unit) {
+        self.metrics.insert(name.into(), Metric { value, unit });
+    }
+}
+
+impl Metrics {
+    /// Nothing.
+    pub fn new() -> Metrics {
+        Metrics::default()
+    }
+
+    /// Where metrics of this scope are put.
+    pub fn of(&mut self, scope: Scope) -> Writer<'_> {
+        let metrics = self.by_scope.entry(scope.clone()).or_default();
+        Writer { scope, metrics }
+    }
+
+    /// Adds what the copies of a task did together, and those of a group, under the name they share: times,
+    /// latencies and shares are means, everything else is a sum. Copies that do not have a metric do not
+    /// count.
+    pub fn add_copies(&mut self) {
+        let mut together: BTreeMap<Scope, BTreeMap<Cow<'static, str>, (Metric, u32)>> =
+            BTreeMap::new();
+        for (scope, metrics) in &self.by_scope {
+            let Some(family) = scope.family() else { continue };
+            let family = together.entry(family).or_default();
+            for (name, metric) in metrics {
+                let none = (Metric { value: 0.0, unit: metric.unit }, 0);
+                let (sum, nr) = family.entry(name.clone()).or_insert(none);
+                sum.value += metric.value;
+                *nr += 1;
+            }
+        }
+        for (scope, metrics) in together {
+            let of_family = self.by_scope.entry(scope).or_default();
+            for (name, (Metric { value, unit }, nr)) in metrics {
+                let value = match unit {
+                    Unit::Seconds | Unit::Percent | Unit::Ratio => value / f64::from(nr),
+                    Unit::Count
+                    | Unit::Pages
+                    | Unit::Bytes
+                    | Unit::Kilobytes
+                    | Unit::BytesPerSecond => value,
+                };
+                of_family.insert(name, Metric { value, unit });
+            }
+        }
+    }
+
+    /// All of them under the texts of their keys.
+    pub fn into_texts(self, names: &Names) -> BTreeMap<String, Metric> {
+        let mut texts = BTreeMap::new();
+        for (scope, metrics) in self.by_scope {
+            let mut key = Key { scope, name: Cow::Borrowed("") };
+            for (name, metric) in metrics {
+                key.name = name;
+                texts.insert(names.text(&key), metric);
+            }
+        }
+        texts
+    }
+}

@@ -1,0 +1,147 @@
+//! The short texts of keys, which records and tables have, written and read.
+//!
+//! A short text is the names of its owners and that of the metric, with dots between: `pgscan_kswapd`,
+//! `TASK.walltime`, `TASK.PHASE.pgfault`, `GROUP.memory.current`, `TASK.PHASE.GROUP.anon`. It does not say
+//! which of them are meant, so whoever reads it must know the setup's tasks, phases and groups. Where two
+//! keys have one short text (a task and a group of one name both count `pgfault`), it is that of the kind
+//! that comes first in the order of [`Names::read`]; the other is written in full: `group:web:pgfault`.
+//!
+//! Invariant: `read(text(key))` is the key, for all owners of the setup and all names that the kind can
+//! have. So no two metrics of a record have one text.
+
+use super::declared::{self, SLABINFO};
+use super::key::{Key, Kind, Owner, Scope};
+use crate::model::Setup;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The owners of a setup.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Tasks and families of copies, each with its phases.
+    tasks: BTreeMap<Owner, BTreeSet<String>>,
+    /// Groups and families of copies.
+    groups: BTreeSet<Owner>,
+}
+
+impl Names {
+    /// Those of a setup.
+    pub fn of(setup: &Setup) -> Names {
+        let mut names = Names::default();
+        for task in &setup.tasks {
+            let owner = Owner::new(&task.name);
+            for owner in [owner.family(), owner] {
+                let phases = task.phases.iter().map(|phase| phase.name.clone());
+                names.tasks.entry(owner).or_default().extend(phases);
+            }
+        }
+        for group in &setup.groups {
+            let owner = Owner::new(&group.name);
+            names.groups.extend([owner.family(), owner]);
+        }
+        names
+    }
+
+    /// The text of a key in records and tables.
+    pub fn text(&self, key: &Key) -> String {
+        let short = match &key.scope {
+            Scope::Machine => key.name.to_string(),
+            scope => format!("{}.{}", scope.short(), key.name),
+        };
+        match self.read_short(&short) {
+            Some(read) if read == *key => short,
+            _ => key.to_string(),
+        }
+    }
+
+    /// The key of a text, short or full. `None`: of no owner of this setup.
+    pub fn read(&self, text: &str) -> Option<Key> {
+        match text.contains(':') {
+            true => text.parse().ok().filter(|key: &Key| self.has(&key.scope)),
+            false => self.read_short(text),
+        }
+    }
+
+    /// Whether the owners of a scope are in the setup.
+    fn has(&self, scope: &Scope) -> bool {
+        let has_phase = |task: &Owner, phase: &String| {
+            self.tasks.get(task).is_some_and(|phases| phases.contains(phase))
+        };
+        match scope {
+            Scope::Machine | Scope::Idle | Scope::Shrunk | Scope::Disk(_) => true,
+            Scope::Task(task) => self.tasks.contains_key(task),
+            Scope::Phase { task, phase } => has_phase(task, phase),
+            Scope::Group(group) => self.groups.contains(group),
+            Scope::PhaseGroup { task, phase, group } => {
+                has_phase(task, phase) && self.groups.contains(group)
+            }
+        }
+    }
+
+    /// The first that a short text can mean: a task, a phase, a group during a phase, a group, the machine
+    /// before and after the run, a disk, the machine.
+    fn read_short(&self, text: &str) -> Option<Key> {
+        let key = |scope: Scope, name: &str| {
+            may_have(scope.kind(), name).then(|| Key { scope, name: Cow::Owned(name.to_owned()) })
+        };
+        if !text.contains('.') {
+            return key(Scope::Machine, text);
+        }
+        let tasks = owners(text).filter(|(task, _)| self.tasks.contains_key(task));
+        let tasks: Vec<(Owner, &str)> = tasks.collect();
+        let mut found = tasks.iter().find_map(|(task, rest)| key(Scope::Task(task.clone()), rest));
+        let phases = || {
+            tasks.iter().filter_map(|(task, rest)| {
+                let (phase, rest) = rest.split_once('.')?;
+                let scope = Scope::Phase { task: task.clone(), phase: phase.to_owned() };
+                self.has(&scope).then_some((scope, rest))
+            })
+        };
+        found = found.or_else(|| phases().find_map(|(scope, rest)| key(scope, rest)));
+        let groups = |text| owners(text).filter(|(group, _)| self.groups.contains(group));
+        found = found.or_else(|| {
+            phases().find_map(|(scope, rest)| {
+                groups(rest).find_map(|(group, name)| key(scope.with_group(group), name))
+            })
+        });
+        found =
+            found.or_else(|| groups(text).find_map(|(group, name)| key(Scope::Group(group), name)));
+        found.or_else(|| {
+            let (first, rest) = text.split_once('.')?;
+            let of_run = match first {
+                "idle" => key(Scope::Idle, rest),
+                "shrunk" => key(Scope::Shrunk, rest),
+                "disk" => {
+                    let (disk, name) = rest.split_once('.')?;
+                    key(Scope::Disk(disk.to_owned()), name)
+                }
+                _ => None,
+            };
+            of_run.or_else(|| key(Scope::Machine, text))
+        })
+    }
+}
+
+/// The owners that a text can begin with, each with the rest of it.
+fn owners(text: &str) -> impl Iterator<Item = (Owner, &str)> {
+    let plain = text.split_once('.');
+    let copy = plain.and_then(|(name, rest)| {
+        let (copy, _) = rest.split_once('.')?;
+        let (owner, rest) = text.split_at(name.len() + 1 + copy.len());
+        Some((Owner::new(owner), &rest[1..])).filter(|(owner, _)| owner.copy.is_some())
+    });
+    plain.map(|(name, rest)| (Owner::new(name), rest)).into_iter().chain(copy)
+}
+
+/// Whether a scope of this kind can have a metric of this name. Of tasks and of names with dots, all are
+/// declared; other names are whatever a kernel counts.
+fn may_have(kind: Kind, name: &str) -> bool {
+    match kind {
+        Kind::Task => declared::find(kind, name).is_some(),
+        Kind::Machine | Kind::Idle | Kind::Shrunk | Kind::Phase if name.starts_with(SLABINFO) => {
+            true
+        }
+        _ if name.is_empty() => false,
+        _ => !name.contains('.') || declared::find(kind, name).is_some(),
+    }
+}

@@ -1,0 +1,198 @@
+//! Every key has a text of its own, and the text its key; what collides is told apart.
+
+use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::metric::{declared, Key, Kind, Metrics, Names, Owner, Scope, COUNTED};
+use pagetide_scenario::model::Setup;
+use pagetide_scenario::record::Unit;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn setup(tasks: &[(&str, u32, &[&str])], groups: &[(&str, u32)]) -> Setup {
+    let mut text = "[machine]\nmemory = \"64MiB\"\n".to_owned();
+    for (name, copies) in groups {
+        text += &format!("[[group]]\nname = \"{name}\"\ncopies = {copies}\n");
+    }
+    for (name, copies, phases) in tasks {
+        text += &format!("[[task]]\nname = \"{name}\"\ncopies = {copies}\n");
+        for phase in *phases {
+            text += &format!(
+                "[[task.phase]]\nname = \"{phase}\"\nworkload = \"sleep\"\nduration = \"1s\"\n"
+            );
+        }
+    }
+    let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());
+    loaded.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup
+}
+
+/// Names that a kind of scope has: the declared ones, and some of the kernel's.
+fn names_of(kind: Kind) -> Vec<String> {
+    let all = declared::ALL.iter().filter(|metric| metric.of.contains(&kind));
+    let mut names: Vec<String> = all.map(|metric| metric.name.to_owned()).collect();
+    match kind {
+        Kind::Machine | Kind::Idle | Kind::Shrunk | Kind::Phase => {
+            names.extend(["pgfault", "pgscan_kswapd", "nr_free_pages"].map(str::to_owned));
+            names.extend(declared::slabinfo_names("kmalloc-1k"));
+        }
+        Kind::Group | Kind::PhaseGroup => {
+            names.extend(COUNTED.iter().map(|event| event.name().to_owned()));
+        }
+        Kind::Task | Kind::Disk => {}
+    }
+    names
+}
+
+/// Every key that a record of the setup can have.
+fn keys(setup: &Setup) -> Vec<Key> {
+    let with_family = |name: &str| {
+        let owner = Owner::new(name);
+        [owner.family(), owner]
+    };
+    let groups: Vec<Owner> =
+        setup.groups.iter().flat_map(|group| with_family(&group.name)).collect();
+    let mut scopes = vec![Scope::Machine, Scope::Idle, Scope::Shrunk, Scope::Disk("swap".into())];
+    scopes.extend(groups.iter().cloned().map(Scope::Group));
+    for task in &setup.tasks {
+        for owner in with_family(&task.name) {
+            scopes.push(Scope::Task(owner.clone()));
+            for phase in &task.phases {
+                let phase = Scope::Phase { task: owner.clone(), phase: phase.name.clone() };
+                scopes.extend(groups.iter().map(|group| phase.with_group(group.clone())));
+                scopes.push(phase);
+            }
+        }
+    }
+    scopes.sort();
+    scopes.dedup();
+    let of_scope = |scope: Scope| {
+        let names = names_of(scope.kind());
+        names.into_iter().map(move |name| Key { scope: scope.clone(), name: name.into() })
+    };
+    scopes.into_iter().flat_map(of_scope).collect()
+}
+
+/// Writes and reads all keys of a setup; how many had to be written in full.
+fn all_are_told_apart(setup: &Setup) -> usize {
+    let names = Names::of(setup);
+    let mut texts: BTreeMap<String, Key> = BTreeMap::new();
+    for key in keys(setup) {
+        assert_eq!(key.to_string().parse(), Ok(key.clone()));
+        let text = names.text(&key);
+        assert_eq!(names.read(&text).as_ref(), Some(&key), "{text}");
+        let full = names.read(&key.to_string());
+        assert_eq!(full.as_ref(), Some(&key), "the full text is always understood");
+        if let Some(other) = texts.insert(text.clone(), key) {
+            panic!("{text} is {other}, too");
+        }
+    }
+    texts.keys().filter(|text| text.contains(':')).count()
+}
+
+#[test]
+fn a_task_and_a_group_of_one_name_keep_all_their_metrics() {
+    let setup = setup(&[("web", 1, &["main"]), ("db", 2, &["fill"])], &[("web", 1), ("db", 2)]);
+    let names = Names::of(&setup);
+    let task = Scope::Task(Owner::new("web"));
+    let group = Scope::Group(Owner::new("web"));
+    let key = |scope: &Scope, name: &'static str| Key { scope: scope.clone(), name: name.into() };
+    for (scope, name, text) in [
+        (&task, "pgfault", "web.pgfault"),
+        (&group, "pgfault", "group:web:pgfault"),
+        (&task, "walltime", "web.walltime"),
+        (&group, "memory.current", "web.memory.current"),
+        (&group, "pgsteal_kswapd", "web.pgsteal_kswapd"),
+    ] {
+        assert_eq!(names.text(&key(scope, name)), text);
+    }
+    let mut metrics = Metrics::new();
+    metrics.of(task).put(declared::TASK_PGFAULT, 1.0);
+    metrics.of(group).put_named("pgfault", 2.0, Unit::Count);
+    for copy in ["db.0", "db.1"] {
+        metrics.of(Scope::Task(Owner::new(copy))).put(declared::TASK_PGFAULT, 4.0);
+        metrics.of(Scope::Group(Owner::new(copy))).put_named("pgfault", 8.0, Unit::Count);
+    }
+    metrics.add_copies();
+    let texts = metrics.into_texts(&names);
+    let values: Vec<(&str, f64)> =
+        texts.iter().map(|(text, metric)| (text.as_str(), metric.value)).collect();
+    assert_eq!(
+        values,
+        [
+            ("db.0.pgfault", 4.0),
+            ("db.1.pgfault", 4.0),
+            ("db.pgfault", 8.0),
+            ("group:db.0:pgfault", 8.0),
+            ("group:db.1:pgfault", 8.0),
+            ("group:db:pgfault", 16.0),
+            ("group:web:pgfault", 2.0),
+            ("web.pgfault", 1.0),
+        ]
+    );
+}
+
+#[test]
+fn without_such_names_no_key_is_written_in_full() {
+    let tasks: &[(&str, u32, &[&str])] = &[("a", 3, &["fill", "again"]), ("b", 1, &["main"])];
+    assert_eq!(all_are_told_apart(&setup(tasks, &[("g", 2), ("h", 1)])), 0);
+    assert_eq!(all_are_told_apart(&setup(tasks, &[])), 0);
+}
+
+#[test]
+fn what_is_of_nobody_is_no_key() {
+    let names = Names::of(&setup(&[("a", 1, &["fill"])], &[("g", 1)]));
+    for text in ["x.walltime", "a.nonsense", "a.fill.x.y", "g.memory.x", "group:a:anon", "a.", ""] {
+        assert_eq!(names.read(text), None, "{text}");
+    }
+    assert_eq!(names.read("task:a:walltime"), names.read("a.walltime"));
+}
+
+#[test]
+fn copies_are_summed_and_times_and_shares_are_means() {
+    let mut metrics = Metrics::new();
+    for (copy, time, share) in [("t.0", 1.0, 0.5), ("t.1", 3.0, 0.7), ("t.2", 8.0, 0.9)] {
+        let scope = Scope::Phase { task: Owner::new(copy), phase: "p".into() };
+        let mut put = metrics.of(scope);
+        put.put(declared::WALLTIME, time);
+        put.put(declared::SLAB_UTILISATION, share);
+        put.put_named("pgscan", time, Unit::Count);
+        if copy != "t.0" {
+            put.put(declared::SUCCESS, time * 10.0);
+        }
+    }
+    metrics.add_copies();
+    let texts = metrics.into_texts(&Names::of(&setup(&[("t", 3, &["p"])], &[])));
+    assert_eq!(texts["t.p.walltime"].value, 4.0);
+    assert!((texts["t.p.slab_utilisation"].value - 0.7).abs() < 1e-9);
+    assert_eq!(texts["t.p.pgscan"].value, 12.0);
+    assert_eq!(texts["t.p.success"].value, 55.0, "of those that have it");
+}
+
+fn names() -> impl Strategy<Value = &'static str> {
+    let odd = ["a", "b", "0", "1", "idle", "shrunk", "disk", "swap", "peak", "psi", "memory"];
+    let of_metrics = ["slabinfo", "slab", "pgfault", "events", "group", "task"];
+    prop::sample::select([&odd[..], &of_metrics[..]].concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Names chosen to be mistaken for one another.
+    #[test]
+    fn every_key_has_a_text_of_its_own(
+        tasks in prop::collection::btree_map(
+            names(),
+            (1u32..3, prop::collection::btree_set(names(), 1..4)),
+            1..4,
+        ),
+        groups in prop::collection::btree_map(names(), 1u32..3, 0..4),
+    ) {
+        let tasks: Vec<(&str, u32, Vec<&str>)> = tasks
+            .into_iter()
+            .map(|(name, (copies, phases))| (name, copies, phases.into_iter().collect()))
+            .collect();
+        let tasks: Vec<(&str, u32, &[&str])> =
+            tasks.iter().map(|(name, copies, phases)| (*name, *copies, &phases[..])).collect();
+        let groups: Vec<(&str, u32)> = groups.into_iter().collect();
+        all_are_told_apart(&setup(&tasks, &groups));
+    }
+}

@@ -1,0 +1,190 @@
+//! What a run has counted, under the keys of a record.
+//!
+//! Invariant: a metric is put in once, in the scope where a kernel would say it; sums over copies are
+//! made of what is there.
+
+use crate::task::{GroupCounts, PhaseRun, Task, Usage};
+use crate::world::groups::counts_of;
+use crate::world::World;
+use pagetide_core::units::Nanos;
+use pagetide_core::vmstat::Event;
+use pagetide_scenario::metric::declared::{self, Declared};
+use pagetide_scenario::metric::{Metrics, Names, Owner, Scope, Writer};
+use pagetide_scenario::model::{self, Setup, Workload};
+use pagetide_scenario::record::{Metric, Unit};
+use std::collections::BTreeMap;
+
+/// All metrics of a run that has ended.
+pub(crate) fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
+    let mut metrics = Metrics::new();
+    of_machine(&mut metrics, world, setup);
+    for (task, model) in world.tasks.iter().zip(&setup.tasks) {
+        of_task(&mut metrics, world, task, model);
+        for run in task.phases.iter().filter(|run| run.ended.is_some()) {
+            of_phase(&mut metrics, setup, model, run);
+        }
+    }
+    of_groups(&mut metrics, world, setup);
+    metrics.add_copies();
+    metrics.into_texts(&Names::of(setup))
+}
+
+fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup) {
+    let mut machine = metrics.of(Scope::Machine);
+    for (name, value) in world.machine.metrics() {
+        machine.put_named(name, value as f64, Unit::Count);
+    }
+    for (name, blocks) in world.machine.free_blocks() {
+        machine.put_named(name, blocks as f64, Unit::Count);
+    }
+    // It may not have begun before the run was cut.
+    let measured = setup.measure.map(|task| &world.tasks[task].vmstat);
+    if let Some(counts) = measured.filter(|counts| !counts.is_empty()) {
+        put_events(&mut machine, counts);
+    }
+    machine.put(declared::ELAPSED, seconds(world.now));
+    for (metric, ns) in world.times.metrics(world.now) {
+        machine.put(metric, seconds(ns));
+    }
+    let user_ns = world.tasks.iter().map(|task| task.usage.user_ns).sum();
+    machine.put(declared::USER, seconds(user_ns));
+    machine.put(declared::SYSTEM, seconds(world.busy_ns - user_ns));
+    machine.put(declared::PSI_SOME, seconds(world.machine.psi().some_ns));
+    machine.put(declared::PSI_FULL, seconds(world.machine.psi().full_ns));
+    world.slab_levels().put(&mut machine);
+    let samples = &world.slab_samples;
+    machine.put(declared::PEAK_SLAB, world.machine.page_size().bytes_of(samples.peak_slab) as f64);
+    if let Some(utilisation) = samples.utilisation() {
+        machine.put(declared::SLAB_UTILISATION, utilisation);
+    }
+    world.idle_slabs.put(&mut metrics.of(Scope::Idle));
+    world.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk));
+}
+
+fn of_task(metrics: &mut Metrics, world: &World, task: &Task, model: &model::Task) {
+    let owner = Owner::new(&task.name);
+    let mut put = metrics.of(Scope::Task(owner.clone()));
+    if let Some(began) = task.began {
+        put.put(declared::WALLTIME, seconds(task.ended.unwrap_or(world.now) - began));
+    }
+    put_usage(&mut put, &task.usage);
+    put.put(declared::TASK_PGFAULT, task.usage.pgfault as f64);
+    put.put(declared::TASK_PGMAJFAULT, task.usage.pgmajfault as f64);
+    let latency = &task.alloc_latency;
+    put.put(declared::ALLOC_LATENCY_P50, seconds(latency.p50()));
+    put.put(declared::ALLOC_LATENCY_P99, seconds(latency.p99()));
+    put.put(declared::ALLOC_LATENCY_P999, seconds(latency.p999()));
+    put.put(declared::ALLOC_LATENCY_MAX, seconds(latency.max()));
+    let (mut asked, mut got) = (0, 0);
+    for run in task.phases.iter().filter(|run| asks_for_blocks(model, run)) {
+        // That of a phase that was cut is what the task has had since it began.
+        let usage = match run.ended {
+            Some(_) => run.usage.clone(),
+            None => task.usage.since(&run.usage),
+        };
+        (asked, got) = (asked + usage.blocks_asked, got + usage.blocks_got);
+        if let Some(percent) = success(usage.blocks_asked, usage.blocks_got) {
+            let phase = model.phases[run.phase as usize].name.clone();
+            let scope = Scope::Phase { task: owner.clone(), phase };
+            metrics.of(scope).put(declared::SUCCESS, percent);
+        }
+    }
+    if let Some(percent) = success(asked, got) {
+        let mut put = metrics.of(Scope::Task(owner));
+        put.put(declared::SUCCESS, percent);
+        put.put(declared::ATTEMPTS, asked as f64);
+    }
+}
+
+fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &PhaseRun) {
+    let phase = model.phases[run.phase as usize].name.clone();
+    let scope = Scope::Phase { task: Owner::new(&model.name), phase };
+    let mut put = metrics.of(scope.clone());
+    let wall = run.ended.map_or(0, |ended| ended - run.began);
+    put.put(declared::WALLTIME, seconds(wall));
+    let rate = if wall == 0 { 0.0 } else { run.usage.bytes as f64 / seconds(wall) };
+    put.put(declared::THROUGHPUT, rate);
+    put_events(&mut put, &run.vmstat);
+    for &(level, pages) in &run.levels {
+        put.put_named(level, pages as f64, Unit::Pages);
+    }
+    put_usage(&mut put, &run.usage);
+    run.slabs.put(&mut put);
+    for &(metric, pages) in &run.extra {
+        put.put(metric, pages as f64);
+    }
+    for counts in &run.groups {
+        let group = Owner::new(&setup.groups[counts.group].name);
+        put_group(&mut metrics.of(scope.with_group(group)), counts);
+    }
+}
+
+fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup) {
+    let scope = |group: usize| Scope::Group(Owner::new(&setup.groups[group].name));
+    // A group that was removed has what it had then.
+    let there = world.groups().map(|(group, memcg)| counts_of(&world.machine, group, memcg));
+    for counts in there.chain(world.removed_groups().cloned()) {
+        put_group(&mut metrics.of(scope(counts.group)), &counts);
+    }
+    let bytes = |pages: u64| world.machine.page_size().bytes_of(pages) as f64;
+    for (group, peak) in world.slab_samples.groups.iter().enumerate() {
+        let mut put = metrics.of(scope(group));
+        put.put(declared::PEAK_USAGE, bytes(peak.usage));
+        put.put(declared::PEAK_KMEM, bytes(peak.kmem));
+    }
+    for (group, memcg) in world.groups() {
+        let it = &world.machine.memcgs()[memcg.idx()];
+        let mut put = metrics.of(scope(group));
+        put.put(declared::KMEM_PEAK, bytes(it.kmem.peak));
+        put.put(declared::MEMORY_PEAK, bytes(it.memory.peak));
+        put.put(declared::PRESSURE_SOME, seconds(it.psi.some_ns));
+        put.put(declared::PRESSURE_FULL, seconds(it.psi.full_ns));
+    }
+}
+
+fn put_group(put: &mut Writer<'_>, counts: &GroupCounts) {
+    for &(level, bytes) in &counts.levels {
+        put.put_named(level, bytes as f64, Unit::Bytes);
+    }
+    for &(event, count) in &counts.counts {
+        put.put_named(event, count as f64, Unit::Count);
+    }
+}
+
+/// Event counts, and the sum of direct reclaims over all zones.
+fn put_events(put: &mut Writer<'_>, counts: &[u64]) {
+    for (event, &count) in Event::ALL.iter().zip(counts) {
+        put.put_named(event.name(), count as f64, Unit::Count);
+    }
+    let stalls = [
+        Event::AllocstallDma,
+        Event::AllocstallDma32,
+        Event::AllocstallNormal,
+        Event::AllocstallMovable,
+    ];
+    let stalls: u64 = stalls.iter().map(|&event| counts[event as usize]).sum();
+    put.put(declared::ALLOCSTALL, stalls as f64);
+}
+
+fn put_usage(put: &mut Writer<'_>, usage: &Usage) {
+    put.put(declared::USER, seconds(usage.user_ns));
+    put.put(declared::SYSTEM, seconds(usage.system_ns));
+    put.put(declared::BYTES, usage.bytes as f64);
+}
+
+fn asks_for_blocks(model: &model::Task, run: &PhaseRun) -> bool {
+    let workload = &model.phases[run.phase as usize].workload;
+    matches!(workload, Workload::HighOrder(_) | Workload::KernelMemory(_))
+}
+
+/// Whole per cent of the blocks asked for, rounded down, as mmtests prints it; nothing of nothing.
+fn success(asked: u64, got: u64) -> Option<f64> {
+    (got * 100).checked_div(asked).map(|percent| percent as f64)
+}
+
+fn seconds(ns: Nanos) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// A level of a phase that no counter of the kernel gives.
+pub(crate) type Level = (&'static Declared, u64);
