@@ -388,9 +388,3 @@ fn every_request_completes_once() {
         }
     }
 }
-
-#[test]
-#[should_panic(expected = "no model \"floppy\"")]
-fn an_unknown_model_is_refused() {
-    disk("floppy");
-}
