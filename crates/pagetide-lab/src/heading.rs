@@ -157,6 +157,7 @@ fn settings(setup: &Setup) -> Vec<String> {
     let mut all: Vec<String> = sysctls.map(|write| format!("{}={write}", write.name())).collect();
     let policies = setup.policies.iter();
     all.extend(policies.map(|choice| format!("policy.{}={choice}", choice.policy().name())));
+    all.extend(setup.plugins.iter().map(|(kind, name)| format!("policy.{kind}={name}")));
     for group in &setup.groups {
         let controls = group.controls.iter();
         let name = |write: &GroupControlWrite| write.control.name();

@@ -3,8 +3,9 @@
 //! It is made from the tables that the loader reads, so the two cannot drift apart. A schema
 //! cannot say everything that the loader checks: names that must exist, sums, orders of marks.
 
-use crate::load::raw::policy_keys;
 use crate::load::raw::Scenario;
+use crate::load::raw::{policy_keys, PLUGIN_KEYS};
+use crate::load::{PluginNames, BUILT_IN};
 use pagetide_core::config::{ControlFile, Form, PolicyChoice, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_core::page_size::PageSize;
@@ -13,13 +14,25 @@ use schemars::transform::{transform_subschemas, Transform};
 use schemars::{json_schema, Schema};
 use serde_json::{json, Map, Value};
 
-/// The JSON Schema (draft 2020-12) of a scenario file.
-pub fn schema() -> Value {
+/// The JSON Schema (draft 2020-12) of a scenario file, for a program that registers these policies.
+pub fn schema(plugins: &PluginNames) -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<Scenario>();
     NoNulls.transform(&mut schema);
     schema.insert("title".into(), json!("Pagetide scenario"));
-    schema.to_value()
+    let mut schema = schema.to_value();
+    for (kind, names) in [("groups", &plugins.groups), ("pages", &plugins.pages)] {
+        let names = core::iter::once(BUILT_IN).chain(names.iter().map(String::as_str));
+        let names: Vec<&str> = names.collect();
+        for of in ["/$defs/Policy", "/properties/policy"] {
+            let key = schema.pointer_mut(&format!("{of}/properties/{kind}"));
+            if let Some(Value::Object(key)) = key {
+                key.retain(|key, _| key == "description");
+                key.insert("enum".into(), json!(names));
+            }
+        }
+    }
+    schema
 }
 
 /// TOML has no null: a key that is not set is absent.
@@ -100,6 +113,7 @@ pub(crate) fn policies() -> Schema {
             let schema = json!({ "type": "string", "description": description, "oneOf": all });
             (policy.name().to_owned(), schema)
         })
+        .chain(PLUGIN_KEYS.map(|(key, what)| (key.to_owned(), json!({ "description": what }))))
         .collect();
     json_schema!({
         "type": "object",
@@ -201,7 +215,7 @@ mod tests {
 
     #[test]
     fn it_describes_every_table() {
-        let schema = schema();
+        let schema = schema(&PluginNames::default());
         assert!(schema["$schema"].as_str().unwrap().contains("2020-12"));
         for key in ["name", "machine", "sysctl", "task", "variant", "reference", "report"] {
             assert!(names(&schema).contains(&key), "{key}");
@@ -216,7 +230,7 @@ mod tests {
 
     #[test]
     fn it_knows_the_knobs_in_both_spellings() {
-        let schema = schema();
+        let schema = schema(&PluginNames::default());
         let sysctls = &schema["$defs"]["Sysctls"]["properties"];
         for sysctl in Sysctl::ALL {
             let (name, is_key) = (sysctl.name(), !sysctl.file().form.is_action());
@@ -250,7 +264,7 @@ mod tests {
 
     #[test]
     fn it_has_every_policy() {
-        let schema = schema();
+        let schema = schema(&PluginNames::default());
         let policy = &schema["$defs"]["Policy"]["properties"];
         let policy =
             if policy.is_null() { &schema["properties"]["policy"]["properties"] } else { policy };
@@ -262,8 +276,24 @@ mod tests {
     }
 
     #[test]
+    fn it_has_the_policies_that_are_registered() {
+        let of = |plugins: &PluginNames| {
+            let schema = schema(plugins);
+            ["groups", "pages"].map(|kind| {
+                let policy = &schema["$defs"]["Policy"]["properties"];
+                let whole = &schema["properties"]["policy"]["properties"];
+                let policy = if policy.is_null() { whole } else { policy };
+                policy[kind]["enum"].clone()
+            })
+        };
+        assert_eq!(of(&PluginNames::default()), [json!(["linux"]), json!(["linux"])]);
+        let plugins = PluginNames { groups: vec!["mine".into()], ..PluginNames::default() };
+        assert_eq!(of(&plugins), [json!(["linux", "mine"]), json!(["linux"])]);
+    }
+
+    #[test]
     fn every_workload_has_its_keys() {
-        let schema = schema();
+        let schema = schema(&PluginNames::default());
         for holder in ["Task", "Phase"] {
             let holder = &schema["$defs"][holder];
             assert_eq!(holder["unevaluatedProperties"], json!(false));
@@ -279,6 +309,6 @@ mod tests {
 
     #[test]
     fn there_are_no_nulls() {
-        assert!(!schema().to_string().contains("null"));
+        assert!(!schema(&PluginNames::default()).to_string().contains("null"));
     }
 }

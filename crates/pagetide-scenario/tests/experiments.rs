@@ -1,5 +1,6 @@
 //! The shipped experiments load, their tasks have programs, and the documentation has every key.
 
+use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::load::{self, load, load_str, Overrides};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::op::{Backing, Op};
@@ -217,7 +218,7 @@ fn the_documentation_has_every_key() {
         .flat_map(|word| [word].into_iter().chain(word.split('.')))
         .collect();
     let mut missing = Vec::new();
-    collect_keys(&schema(), &mut missing);
+    collect_keys(&schema(&PluginNames::default()), &mut missing);
     missing.retain(|key| !words.contains(key.as_str()));
     assert!(missing.is_empty(), "not in docs/scenario.md: {missing:?}");
 }

@@ -34,6 +34,9 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup) {
     for (name, value) in world.machine.metrics() {
         machine.put_named(name, value as f64, Unit::Count);
     }
+    for (wrong, times) in world.machine.plugin_errors() {
+        machine.put_named(wrong.name(), times as f64, Unit::Count);
+    }
     for (name, blocks) in world.machine.free_blocks() {
         machine.put_named(name, blocks as f64, Unit::Count);
     }

@@ -18,6 +18,7 @@ use pagetide_core::control::ControlError;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_size::PageSize;
+use pagetide_core::plugin::{NoSuchPolicy, Plugins};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::{CacheId, MemcgId, Nanos};
@@ -63,6 +64,8 @@ pub struct RunOptions {
     pub events: Option<EventSink>,
     /// Hash what the core decides, and put the hashes here at the end (tests). For one run only.
     pub decisions: Option<Arc<OnceLock<Decisions>>>,
+    /// Policies that a setup may choose besides the built-in ones.
+    pub plugins: Plugins,
     /// Put samples of the groups' memory and of the nodes' fragmentation over time into the record.
     pub want_timeline: bool,
 }
@@ -102,6 +105,9 @@ pub enum SimError {
         /// What to do about it.
         hint: String,
     },
+    /// Nobody has registered a policy of the name.
+    #[error("{0}")]
+    Plugin(NoSuchPolicy),
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -128,6 +134,9 @@ impl SimError {
                 "is the disk full, or has the reader of a pipe gone? the run ended there".into(),
             ),
             SimError::Tuning { hint, .. } => Some(hint.clone()),
+            SimError::Plugin(_) => {
+                Some("the program that runs it registers none of the name".into())
+            }
             SimError::Group { .. }
             | SimError::Cache { .. }
             | SimError::Program(_)
@@ -149,6 +158,9 @@ pub fn run(
 ) -> Result<RunRecord, SimError> {
     let setup = &variant.setup;
     let mut world = build(setup, seed)?;
+    let model::ChosenPlugins { groups, pages } = &setup.plugins;
+    let chosen = options.plugins.choose(groups.as_deref(), pages.as_deref());
+    world.machine.use_plugins(chosen.map_err(SimError::Plugin)?);
     world.fail_copies = options.fail_copies;
     if let Some(sink) = &options.events {
         world.write_events(sink.clone());
@@ -189,6 +201,12 @@ pub fn run(
         let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
         notes.push(format!("{note}{times}"));
     }
+    for (wrong, _) in world.machine.plugin_errors() {
+        let of = setup.plugins.iter().filter(|(kind, _)| wrong.is_of(kind));
+        let of: Vec<String> = of.map(|(kind, name)| format!("policy.{kind}={name}")).collect();
+        let (of, text, key) = (of.join(", "), wrong.text(), wrong.name());
+        notes.push(format!("{of}: {text} ({key} says how often)"));
+    }
     for task in &world.tasks {
         if task.killed {
             let memcg = world.machine.mm_memcg(task.mm).expect("every task has one");
@@ -221,7 +239,7 @@ pub fn run(
     })
 }
 
-/// Builds the world of a setup, ready to run.
+/// Builds the world of a setup, ready to run; policies that are not built in come after that.
 ///
 /// # Errors
 /// When the machine is impossible, a control refuses its value or a workload cannot start.

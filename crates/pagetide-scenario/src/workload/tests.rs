@@ -13,6 +13,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
         machine,
         sysctls: Vec::new(),
         policies: Default::default(),
+        plugins: ChosenPlugins::default(),
         groups: Vec::new(),
         files,
         caches: Vec::new(),

@@ -1,9 +1,12 @@
 //! `[sysctl]`, `[policy]` and every write to a control file: known names, and texts that the kernel takes.
 //! The core reads the texts; a refusal gets its place and a hint here.
 
+use crate::load::decode::Name;
 use crate::load::raw::{self, Knobs, Write};
-use crate::load::span::{clip, At, Problem, Sink, Span};
+use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
 use crate::load::units::parse_size;
+use crate::load::BUILT_IN;
+use crate::model::ChosenPlugins;
 use crate::policies::Policies;
 use pagetide_core::config::{
     BackgroundCompaction, ControlFile, Form, KswapdPolicy, Policy, PolicyChoice, Sysctl, Value,
@@ -37,6 +40,37 @@ pub(super) fn policies(raw: Option<&raw::Policies>, sink: &mut Sink) -> Policies
         }
     }
     policies
+}
+
+/// The policies that are not built in; their names must be known.
+pub(super) fn plugins(policy: Option<&raw::Policies>, sink: &mut Sink) -> ChosenPlugins {
+    let Some(policy) = policy else { return ChosenPlugins::default() };
+    let known = sink.plugins.clone();
+    let mut choose = |kind: &str, name: Option<&At<Name>>, known: &[String], any: bool| {
+        let name = name?;
+        let Name(text) = &name.value;
+        if text == BUILT_IN {
+            return None;
+        }
+        if !any && !known.contains(text) {
+            let hint = match known {
+                [] => format!(
+                    "this program has only `{BUILT_IN}`; docs/add-a-policy.md says how to add one"
+                ),
+                known => {
+                    let names = [BUILT_IN].into_iter().chain(known.iter().map(String::as_str));
+                    format!("there are {}", list_names(names))
+                }
+            };
+            let message = format!("there is no policy of {kind} called `{}`", clip(text));
+            sink.hinted(name.span, message, hint);
+        }
+        Some(text.clone())
+    };
+    ChosenPlugins {
+        groups: choose("groups", policy.groups.as_ref(), &known.groups, known.any),
+        pages: choose("pages", policy.pages.as_ref(), &known.pages, known.any),
+    }
 }
 
 /// The writes to control files of the machine.

@@ -13,7 +13,17 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policies {
     pub(crate) choices: Vec<At<PolicyChoice>>,
+    /// A policy that the program registers: which groups are reclaimed from.
+    pub(crate) groups: Option<At<Name>>,
+    /// A policy that the program registers: how pages age.
+    pub(crate) pages: Option<At<Name>>,
 }
+
+/// Keys of policies that the program registers, and what each decides.
+pub(crate) const PLUGIN_KEYS: [(&str, &str); 2] = [
+    ("groups", "Which groups are reclaimed from: a policy that the program registers."),
+    ("pages", "How pages age: a policy that the program registers."),
+];
 
 /// The policies that are keys of `[policy]`.
 pub(crate) fn policy_keys() -> impl Iterator<Item = Policy> + Clone {
@@ -26,14 +36,22 @@ impl Decode for Policies {
             expected(node, "a table", "", sink);
             return None;
         };
-        let choices = table.entries.iter().filter_map(|entry| decode_choice(entry, sink)).collect();
-        Some(Policies { choices })
+        let mut policies = Policies::default();
+        for entry in &table.entries {
+            match entry.key.as_str() {
+                "groups" => policies.groups = Decode::decode(&entry.node, sink),
+                "pages" => policies.pages = Decode::decode(&entry.node, sink),
+                _ => policies.choices.extend(decode_choice(entry, sink)),
+            }
+        }
+        Some(policies)
     }
 }
 
 fn decode_choice(entry: &Entry, sink: &mut Sink) -> Option<At<PolicyChoice>> {
     let Some(policy) = policy_keys().find(|policy| policy.name() == entry.key) else {
-        unknown_key(entry, policy_keys().map(Policy::name), sink);
+        let plugins = PLUGIN_KEYS.into_iter().map(|(key, _)| key);
+        unknown_key(entry, policy_keys().map(Policy::name).chain(plugins), sink);
         return None;
     };
     let text = String::decode(&entry.node, sink)?;

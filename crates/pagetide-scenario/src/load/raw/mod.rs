@@ -6,7 +6,9 @@ mod machine;
 mod report;
 mod task;
 
-pub(crate) use knobs::{policy_keys, ControlName, ControlText, Group, Knobs, Policies, Write};
+pub(crate) use knobs::{
+    policy_keys, ControlName, ControlText, Group, Knobs, Policies, Write, PLUGIN_KEYS,
+};
 pub(crate) use machine::{page_size, Disk, File, Machine, MemoryNode, SwapTable};
 pub(crate) use report::{Reference, Report};
 pub(crate) use task::Task;
