@@ -94,12 +94,21 @@ pub struct Counter {
     pub verdict: Verdict,
 }
 
+/// Level of the test that calls a difference noise: Student's t of the two means, with the degrees of freedom
+/// of the kernel's runs, and Pagetide's variance counted as no more than the kernel's. So a simulation that
+/// scatters more does not pass more easily. Of ten counters that agree, at most one is told from the kernel.
+///
+/// With three runs a side, differences of up to 1.69 standard deviations of the kernel are noise if Pagetide
+/// does not scatter, and of 2.38 if it scatters as much or more. More repeats narrow both.
+pub const NOISE: f64 = 0.1;
+
+/// With fewer runs the kernel's scatter is not known, and only equal means are within noise.
+pub const LEAST_RUNS: usize = 3;
+
 /// What to make of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The runs cannot tell the two worlds apart: the means are at most twice the pooled standard
-    /// deviation apart, `2 * sqrt(sd_linux^2 + sd_pagetide^2)`. That is the spread of the
-    /// difference of two single runs, not of two means: more repeats do not narrow it.
+    /// The kernel's own scatter explains the difference of the means: see [`NOISE`].
     WithinNoise,
     /// The means differ by a factor of at most [`Judgement::close`].
     Close,
@@ -192,15 +201,25 @@ fn verdict(
     if linux.mean < least_judged(unit) {
         return Verdict::NotJudged;
     }
-    let noise = 2.0 * linux.stddev.hypot(pagetide.stddev);
     // Nothing at all where Linux has a thousand is not noise, however wide that is.
-    if ratio > 0.0 && (linux.mean - pagetide.mean).abs() <= noise {
+    if ratio > 0.0 && is_noise(linux, pagetide) {
         Verdict::WithinNoise
     } else if factor(ratio) <= close {
         Verdict::Close
     } else {
         Verdict::Off
     }
+}
+
+/// Whether the kernel's scatter explains the difference of the means ([`NOISE`]).
+fn is_noise(linux: &stats::Summary, pagetide: &stats::Summary) -> bool {
+    let difference = linux.mean - pagetide.mean;
+    if difference == 0.0 || linux.n < LEAST_RUNS {
+        return difference == 0.0;
+    }
+    let (theirs, ours) = (linux.stddev, pagetide.stddev.min(linux.stddev));
+    let variance = theirs.powi(2) / linux.n as f64 + ours.powi(2) / pagetide.n as f64;
+    stats::two_sided(difference / variance.sqrt(), (linux.n - 1) as f64) >= NOISE
 }
 
 impl Comparison {
@@ -391,11 +410,29 @@ mod tests {
         assert_eq!(of(Repeats, (1000.0, 0.0), (1051.0, 0.0)), Verdict::Off);
         assert_eq!(of(Varies, (1000.0, 0.0), (1150.0, 0.0)), Verdict::Close);
         assert_eq!(of(Varies, (1000.0, 0.0), (1151.0, 0.0)), Verdict::Off);
-        // 3-4-5: the pooled deviation of 30 and 40 is 50
-        assert_eq!(of(Repeats, (1000.0, 30.0), (1100.0, 40.0)), Verdict::WithinNoise);
-        assert_eq!(of(Repeats, (1000.0, 30.0), (1101.0, 40.0)), Verdict::Off);
+        // t is 2.92 at 10 % and two degrees of freedom: 1.686 deviations, or 2.384 of two equal ones
+        assert_eq!(of(Repeats, (1000.0, 50.0), (1084.2, 0.0)), Verdict::WithinNoise);
+        assert_eq!(of(Repeats, (1000.0, 50.0), (1084.4, 0.0)), Verdict::Off);
+        assert_eq!(of(Repeats, (1000.0, 50.0), (1119.2, 50.0)), Verdict::WithinNoise);
+        assert_eq!(of(Repeats, (1000.0, 50.0), (1119.3, 50.0)), Verdict::Off);
         assert_eq!(of(Repeats, (999.0, 0.0), (999.0, 0.0)), Verdict::NotJudged);
         assert_eq!(of(Shown, (5000.0, 0.0), (5000.0, 0.0)), Verdict::NotJudged);
+    }
+
+    #[test]
+    fn noise_is_the_kernels_scatter_and_not_ours() {
+        for ours in [50.0, 100.0, 5000.0] {
+            assert_eq!(of(Judgement::Repeats, (1000.0, 50.0), (1119.3, ours)), Verdict::Off);
+            assert_eq!(of(Judgement::Repeats, (1000.0, 0.0), (1051.0, ours)), Verdict::Off);
+        }
+        let runs = |n, mean, stddev| stats::Summary { n, ..summary(mean, stddev) };
+        let (wide, ours) = (summary(1000.0, 500.0), summary(1300.0, 0.0));
+        assert!(is_noise(&wide, &ours));
+        for n in 1..LEAST_RUNS {
+            assert!(!is_noise(&runs(n, 1000.0, 500.0), &ours), "{n} runs do not tell the scatter");
+            assert!(is_noise(&runs(n, 1300.0, 0.0), &ours));
+        }
+        assert!(!is_noise(&runs(30, 1000.0, 500.0), &ours), "many runs narrow it");
     }
 
     #[test]

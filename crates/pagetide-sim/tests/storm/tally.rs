@@ -2,7 +2,7 @@
 //! refused, passes every audit and proves nothing; so each kind of work must have been seen in a share of
 //! them, and some ends may be seen in no more than a share.
 //!
-//! The shares are those of the first 1000 seeds. Other seeds may differ by three standard deviations of the
+//! The shares are those of the first 1000 seeds. Other seeds may differ by four standard deviations of the
 //! share of so many draws; fewer than 60 are not judged.
 //!
 //! Not counted here, since one is too many: a setup that is refused, and a write to a control file that is not
@@ -50,7 +50,7 @@ impl Sight {
     /// Whether it is in bounds that so many of all storms have seen it, and the bound in per cent.
     fn judge(&self, seen: u64, storms: u64) -> (bool, f64) {
         let (share, storms) = (f64::from(self.per_mille) / 1000.0, storms as f64);
-        let room = 3.0 * (share * (1.0 - share) / storms).sqrt();
+        let room = 4.0 * (share * (1.0 - share) / storms).sqrt();
         let seen = seen as f64 / storms;
         let (is_in, bound) = match self.wanted {
             AtLeast => (seen >= share - room, (share - room).max(0.0)),
@@ -72,25 +72,25 @@ const fn sight(
 }
 
 const SIGHTS: [Sight; 17] = [
-    sight("kswapd scanned", AtLeast, 333, |it| count(it, "pgscan_kswapd") > 0.0),
-    sight("tasks reclaimed for themselves", AtLeast, 267, |it| count(it, "pgscan_direct") > 0.0),
-    sight("anonymous pages were stolen", AtLeast, 83, |it| count(it, "pgsteal_anon") > 0.0),
-    sight("file pages were stolen", AtLeast, 383, |it| count(it, "pgsteal_file") > 0.0),
-    sight("pages came back from swap", AtLeast, 67, |it| count(it, "pswpin") > 0.0),
-    sight("pages refaulted", AtLeast, 267, |it| {
+    sight("kswapd scanned", AtLeast, 411, |it| count(it, "pgscan_kswapd") > 0.0),
+    sight("tasks reclaimed for themselves", AtLeast, 386, |it| count(it, "pgscan_direct") > 0.0),
+    sight("anonymous pages were stolen", AtLeast, 126, |it| count(it, "pgsteal_anon") > 0.0),
+    sight("file pages were stolen", AtLeast, 502, |it| count(it, "pgsteal_file") > 0.0),
+    sight("pages came back from swap", AtLeast, 56, |it| count(it, "pswpin") > 0.0),
+    sight("pages refaulted", AtLeast, 264, |it| {
         count(it, "workingset_refault_anon") + count(it, "workingset_refault_file") > 0.0
     }),
-    sight("dirty pages were written", AtLeast, 283, |it| count(it, "nr_written") > 0.0),
-    sight("somebody was throttled", AtLeast, 200, |it| count(it, "mm_vmscan_throttled") > 0.0),
-    sight("a group met its limit", AtLeast, 83, |it| in_groups(it, "memory.events.max") > 0.0),
-    sight("pages were compacted", AtLeast, 483, |it| count(it, "compact_migrate_scanned") > 0.0),
-    sight("faults got huge pages", AtLeast, 167, |it| count(it, "thp_fault_alloc") > 0.0),
-    sight("a huge page was split", AtLeast, 50, |it| count(it, "thp_split_page") > 0.0),
-    sight("slabs were shrunk", AtLeast, 367, |it| count(it, "slabs_scanned") > 0.0),
-    sight("a task was killed for memory", AtLeast, 183, |it| count(it, "oom_kill") > 0.0),
-    sight("I/O failed", AtLeast, 83, |it| has_note(it, "calls failed with EIO")),
-    sight("the time limit cut the run", AtMost, 150, |it| has_note(it, "cut by the time limit")),
-    sight("something was refused", AtMost, 333, |it| {
+    sight("dirty pages were written", AtLeast, 428, |it| count(it, "nr_written") > 0.0),
+    sight("somebody was throttled", AtLeast, 394, |it| count(it, "mm_vmscan_throttled") > 0.0),
+    sight("a group met its limit", AtLeast, 116, |it| in_groups(it, "memory.events.max") > 0.0),
+    sight("pages were compacted", AtLeast, 457, |it| count(it, "compact_migrate_scanned") > 0.0),
+    sight("faults got huge pages", AtLeast, 124, |it| count(it, "thp_fault_alloc") > 0.0),
+    sight("a huge page was split", AtLeast, 32, |it| count(it, "thp_split_page") > 0.0),
+    sight("slabs were shrunk", AtLeast, 358, |it| count(it, "slabs_scanned") > 0.0),
+    sight("a task was killed for memory", AtLeast, 308, |it| count(it, "oom_kill") > 0.0),
+    sight("I/O failed", AtLeast, 86, |it| has_note(it, "calls failed with EIO")),
+    sight("the time limit cut the run", AtMost, 142, |it| has_note(it, "cut by the time limit")),
+    sight("something was refused", AtMost, 387, |it| {
         has_note(it, " was refused with ") || has_note(it, "making group")
     }),
 ];
