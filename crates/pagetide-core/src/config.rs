@@ -1,18 +1,20 @@
 //! Every policy and every control file of the machine, declared once: name, what it takes, default, meaning.
 //!
-//! Linux: the `vm_table` of kernel/sysctl.c and the files of debugfs and sysfs that belong to memory; of
-//! policies it has one variant a release, those of transparent huge pages excepted. From this file come
-//! [`Config`] with its defaults and its digest, the enums, [`Policy`], [`PolicyChoice`] and [`Sysctl`], the
-//! keys and checks of scenario files, their schema and the tables of docs/scenario.md. What a write does
-//! beyond setting its field is in `control/handlers.rs`, what a policy does is asked of the era (`era.rs`).
+//! Linux: the `vm_table` of kernel/sysctl.c and the files of debugfs and sysfs that belong to memory. Of each
+//! policy a kernel release has one variant, except for transparent huge pages. This file generates [`Config`]
+//! with its defaults and its digest, the enums, [`Policy`], [`PolicyChoice`] and [`Sysctl`], the keys and
+//! checks of scenario files, their schema and the tables of docs/scenario.md. If a write does more than set
+//! its field, the rest is in `control/handlers.rs`. The files of the core ask the era (`era.rs`) for the
+//! effect of a policy.
 //!
 //! A sysctl is `Name = "kernel's name", what it takes, unit, since => field: type = default`; `special`: its
 //! write does more than set the field. A policy is `Name = "key", flags => field: type = default`, and a
-//! variant `Name = number, "name"`, where `linux` says that Linux 6.1 does it. `boot`: chosen before there
-//! are groups and objects. `implied`: no key of a scenario's `[policy]`; the rest of the scenario says it.
+//! variant `Name = number, "name"`, where `linux` says that Linux 6.1 does it. `boot`: the policy is chosen
+//! before there are groups and objects. `implied`: the policy is not a key of a scenario's `[policy]`; it
+//! follows from other keys of the scenario.
 //!
-//! Invariant: the numbers of variants, and the order of fields, are what the digest of a machine has always
-//! held; a new field at the end of its theme moves the digest of every machine.
+//! Invariant: the numbers of variants and the order of fields stay as they are, because the digest of a
+//! machine contains both. A new field at the end of its theme changes the digest of every machine.
 
 mod declare;
 mod form;

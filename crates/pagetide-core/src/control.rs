@@ -1,19 +1,19 @@
 //! Control files: text written to a knob by its kernel name, checked as the kernel checks it.
 //!
-//! Linux: the `vm_table` of kernel/sysctl.c and the handlers it names (mm/page_alloc.c,
-//! mm/page-writeback.c, mm/compaction.c, fs/drop_caches.c), `fault_around_bytes` (mm/memory.c,
-//! debugfs), `read_ahead_kb` (block/blk-sysfs.c, one for all disks here) and the files of
-//! transparent huge pages (mm/huge_memory.c, mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are
-//! Satoru Moriya's patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. All are declared in
-//! [`crate::config`]; the files of caches have a cache in their names (control/cache.rs). Policies,
-//! which the kernel does not have, are chosen next to them ([`Manager::choose`]).
+//! Linux: the `vm_table` of kernel/sysctl.c and the handlers it names (mm/page_alloc.c, mm/page-writeback.c,
+//! mm/compaction.c, fs/drop_caches.c), `fault_around_bytes` (mm/memory.c, debugfs), `read_ahead_kb`
+//! (block/blk-sysfs.c, one for all disks here) and the files of transparent huge pages (mm/huge_memory.c,
+//! mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are Satoru Moriya's patch of January 2011,
+//! `vm.extra_free_kbytes` is Rik van Riel's. All are declared in [`crate::config`]; the files of caches have
+//! a cache in their names (control/cache.rs). The kernel has no files for policies; [`Manager::choose`]
+//! chooses them.
 //!
-//! A text is read once, into a [`ControlWrite`]; what is not a plain field is in control/handlers.rs.
+//! A text is read once, into a [`ControlWrite`]. Files that are more than a plain field are in
+//! control/handlers.rs.
 //!
-//! Differences from Linux, all of them stricter: control/parse.rs names two in reading numbers;
-//! `vm.page-cluster` is at most 31, which later kernels check and 6.1 does not;
-//! `vm.lowmem_reserve_ratio` reports a bad number and changes nothing, where Linux keeps the numbers
-//! before it and reports success.
+//! Differences from Linux, all of them stricter: control/parse.rs describes two in the reading of numbers;
+//! `vm.page-cluster` is at most 31, which later kernels check and 6.1 does not; `vm.lowmem_reserve_ratio`
+//! reports a bad number and changes nothing, where Linux keeps the numbers before it and reports success.
 //!
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 

@@ -6,12 +6,12 @@
 //! its id is reused.
 //!
 //! Difference from Linux 6.1: there a removed group lives on, without a name, until its last page is
-//! reclaimed; here its pages are re-parented at once, as later patches have it, at the cost of a
-//! walk over them.
+//! reclaimed; here its pages move to the parent at once, as in later patches, at the cost of a walk over
+//! these pages.
 //!
-//! Invariant: links form a tree of the groups that are `online` or `dying`; a group in neither state
-//! has no pages, slots or tasks. One that is dying has slabs, or dying groups below it, and no page,
-//! slot, task or stock.
+//! Invariant: links form a tree of the groups that are `online` or `dying`; a group in neither state has no
+//! pages, slots or tasks. A dying group has slabs, or dying groups below it, and no page, slot, task or
+//! stock.
 
 pub mod events;
 mod tree;

@@ -1,14 +1,14 @@
-//! Policies from outside the core: who is reclaimed from, and how pages age.
+//! Policies from outside the core: from which groups memory is reclaimed, and how pages age.
 //!
-//! Linux has no such hooks. Two public traits: a [`GroupPolicy`] changes the plan for a group that a walk
-//! has come to; a [`PagePolicy`] answers for a new, a referenced and an old page. Both get facts (copies, or
-//! views to read), never the machine, and each question carries the answer of the built-in rules. A policy is
+//! Linux has no such hooks. Two public traits: a [`GroupPolicy`] changes the plan for a group that a walk has
+//! reached; a [`PagePolicy`] decides about new, referenced and old pages. Both policies get facts (copies, or
+//! views to read), never the machine. Each question contains the answer of the built-in rules. A policy is
 //! registered under a name ([`Plugins`]) and put in force before the machine is used
 //! ([`crate::manager::Manager::use_plugins`]); each machine has a copy of its own.
 //!
-//! An answer that cannot be is put right and counted ([`Wrong`]): no policy can break an invariant of the
-//! machine. One that spares too much is overruled: when a whole descent of reclaim has freed nothing, the next
-//! one does not ask it.
+//! An impossible answer is corrected and counted ([`Wrong`]): no policy can break an invariant of the
+//! machine. A policy that protects too much memory is overruled: if a whole descent of reclaim has freed
+//! nothing, the next descent does not ask the policy.
 //!
 //! Invariant: a machine without plug-ins decides, counts and hashes as if this module were not there.
 

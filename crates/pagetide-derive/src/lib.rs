@@ -1,15 +1,15 @@
-//! `#[derive(State)]`: a type of the core says once what its state is.
+//! `#[derive(State)]`: a type of the core declares once which of its fields are state.
 //!
 //! Linux has no such thing. The derive writes `digest::State` of `pagetide-core`: every field goes into the
-//! digest in the order of the declaration, of an enum first the number of the variant. A field that is not
-//! state says so where it is declared, with the reason beside it:
+//! digest in the order of the declaration; for an enum, the number of the variant goes first. A field that is
+//! not hashed as a whole has an attribute in its declaration, with the reason beside it:
 //!
 //! * `#[state(skip)]`: not hashed;
 //! * `#[state(sparse)]`: a long table, of which only entries other than the default are hashed, with their
 //!   places.
 //!
-//! Invariant: a field without an attribute is hashed, so nobody can forget a new one. Types with generic
-//! parameters are refused: they write their `State` by hand.
+//! Invariant: a field without an attribute is hashed, so a new field cannot be forgotten. The derive refuses
+//! types with generic parameters: these types implement `State` by hand.
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 use std::fmt::Write;

@@ -1,9 +1,10 @@
-//! Metrics: what they are called, what there are, and how a world writes them down.
+//! Metrics: their keys, the list of them, and how a world records their values.
 //!
 //! A [`Key`] is a [`Scope`] (the machine, a task, a phase of it, a group, ...) and a name. [`Names`] writes a
 //! key as the text of a record and reads it again. [`declared`] has the metrics that no kernel names;
-//! [`Metrics`] collects those of a run. Linux has no such thing: a scope is where somebody would have
-//! looked, and most names are those of /proc/vmstat, memory.stat and /proc/slabinfo.
+//! [`Metrics`] collects the metrics of a run. Linux has no scopes: a scope stands for the place and the
+//! moment in which a user of Linux would read the value. Most names are those of /proc/vmstat, memory.stat
+//! and /proc/slabinfo.
 
 pub mod declared;
 mod key;

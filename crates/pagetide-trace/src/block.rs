@@ -1,13 +1,14 @@
-//! A block of records as bytes: three columns, one after the other, so that like stands beside
-//! like when the block is compressed.
+//! A block of records as bytes: three columns, one after the other, so that similar values are
+//! adjacent when the block is compressed.
 //!
 //! Before compression: the lengths in bytes of the first two columns as varints, then
 //! * uses: varint of 8 * place + kinds, where places number the pages of all regions in order,
 //! * references: varint of their number less 1,
 //! * times: varint.
 //!
-//! Places are not written as differences: a program comes back to the same pages in the same
-//! order, which the compressor then sees (it makes the shipped trace a tenth smaller).
+//! Places are not written as differences: a program returns to the same pages in the same order,
+//! and the compressor finds these repetitions (the shipped trace is a tenth smaller than with
+//! differences).
 //!
 //! Every block can be read without the others.
 

@@ -1,7 +1,7 @@
-//! What can be wrong with a trace or with text that is to become one.
+//! Errors of traces, and of texts that are imported as traces.
 //!
-//! A [`TraceError`] names the file, the byte or line, the problem, and what to do about it. All
-//! of it compares with `==`, so tests assert on values and not on sentences.
+//! A [`TraceError`] has the file, the byte or line, the problem, and a hint. All parts can be
+//! compared with `==`, so tests assert on values and not on sentences.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a trace holds, in short: for `pagetide trace info` and for checking a scenario.
+//! A summary of a trace, for `pagetide trace info` and for the check of a scenario.
 
 use std::path::Path;
 

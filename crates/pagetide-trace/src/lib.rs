@@ -1,11 +1,11 @@
-//! Page traces of real programs: the `.ptt` format, its readers and writers, importers from what
-//! other programs record, and replay.
+//! Page traces of real programs: the `.ptt` format, its readers and writers, importers for the recordings of
+//! other programs, and replay.
 //!
 //! docs/trace-format.md describes the format byte by byte, the importers' rules, and the trace
 //! that is shipped. Reading order: [`mod@format`] (what a trace holds), [`reader`] and [`writer`],
 //! `import` (feature of that name: from lackey, oracleGeneral, csv), [`replay`] (what a program did, step by step).
 //!
-//! The crate knows neither tasks nor machines: `pagetide-scenario` makes a task's operations of steps.
+//! The crate knows neither tasks nor machines: `pagetide-scenario` turns the steps into a task's operations.
 
 mod block;
 pub mod error;

@@ -1,5 +1,5 @@
-//! Numbers the pages of all regions in order: a page's place is the number of pages in the
-//! regions before its own, plus its number in it.
+//! Numbers the pages of all regions in order: a page's place is the number of pages in all regions
+//! before the page's region, plus the page's number in that region.
 
 use crate::format::{Header, MAX_REGIONS};
 

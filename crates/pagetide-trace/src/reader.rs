@@ -1,7 +1,7 @@
 //! Reads a `.ptt` trace as a stream: memory for one block, whatever the length of the trace.
 //!
-//! Every part is checked before anything of it is believed: lengths against their limits,
-//! checksums, and in the end the totals against what was read.
+//! Every part is checked before it is used: lengths against their limits, checksums, and at the end
+//! the totals in the file against the totals of the records that were read.
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! A trace as the stream of what its program did: regions, accesses, time between them.
+//! A trace as the stream of its program's steps: regions, accesses, and the time between accesses.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The `.ptt` format: what is written is read, and no damage goes unnoticed.
+//! The `.ptt` format: a reader returns the records that were written, and reports every damage.
 
 use std::path::PathBuf;
 

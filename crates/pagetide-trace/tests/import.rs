@@ -1,5 +1,5 @@
-//! Importers: sample inputs give the records they should, bad ones an error with its place and no
-//! file at all.
+//! Importers: good samples give the expected records; bad samples give an error with its place, and
+//! no file.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

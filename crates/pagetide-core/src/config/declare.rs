@@ -2,7 +2,7 @@
 //!
 //! Linux: the initialisers of `struct ctl_table`, from which one table serves names, modes and bounds.
 //!
-//! Invariant: whatever is said of a policy or a control file anywhere is made from its declaration here.
+//! Invariant: every list, table and check of policies and control files is generated from their declarations.
 
 /// `true` if the first word is among the others.
 macro_rules! flag {

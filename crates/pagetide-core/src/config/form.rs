@@ -1,7 +1,8 @@
-//! What a control file takes, and what was written into it.
+//! The form of the texts that a control file accepts, and the value that was written into it.
 //!
 //! Linux: `proc_dointvec_minmax` and its like (kernel/sysctl.c), the stores of sysfs, `simple_attr_write`
-//! (fs/libfs.c). Which of them reads a file decides how its numbers may be spelt (`control/parse.rs`).
+//! (fs/libfs.c). The reader of a file decides which spellings of a number the file accepts
+//! (`control/parse.rs`).
 //!
 //! Invariant: a [`Value`] is within the bounds of the form it was read by.
 

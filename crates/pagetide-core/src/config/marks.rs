@@ -1,7 +1,7 @@
-//! What the watermarks are computed from, and the marks that are set one by one.
+//! The values that the watermarks are computed from, and the marks that are set one by one.
 //!
 //! Linux: the variables behind `min_free_kbytes` and its neighbours (mm/page_alloc.c), and
-//! `calculate_min_free_kbytes`. What is computed from them is in [`crate::watermark`].
+//! `calculate_min_free_kbytes`. The computation is in [`crate::watermark`].
 //!
 //! Invariant: the three separate marks never decrease from min to high.
 

@@ -1,7 +1,7 @@
-//! Policies by name: which of several built mechanisms is in force.
+//! Policies by name: a policy chooses one of several mechanisms that the core has.
 //!
-//! The kernel has one mechanism a release; a comparison needs several in one program. Names are those of
-//! scenario files; what they stand for is declared in [`crate::config`].
+//! A kernel release has one mechanism for each policy; a comparison needs several in one program. The names
+//! are those of scenario files. [`crate::config`] declares the policies and their variants.
 //!
 //! Invariant: a policy's variants have different names.
 

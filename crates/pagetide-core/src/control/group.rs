@@ -1,8 +1,8 @@
 //! The control files of a group: `memory.max` and its neighbours.
 //!
-//! Linux: mm/memcontrol.c (6.1), `memory_files` (cgroup version 2) and `mem_cgroup_legacy_files`
-//! (version 1); `memory.global_shrink_priority` is Hui Zhu's patch of December 2019. They are declared
-//! here; what a write does is in control/group/write.rs.
+//! Linux: mm/memcontrol.c (6.1), `memory_files` (cgroup version 2) and `mem_cgroup_legacy_files` (version 1);
+//! `memory.global_shrink_priority` is Hui Zhu's patch of December 2019. The files are declared here; the
+//! effect of a write is in control/group/write.rs.
 //!
 //! Differences from Linux, all stricter: a size without digits is refused, where Linux reads 0; a
 //! negative shrink priority is refused unless the policy is `posted`.

@@ -1,4 +1,5 @@
-//! Control files that are more than a field: what their writes do, and what they read.
+//! Control files that are more than a field: the effects of their writes, and the texts that reads
+//! return.
 //!
 //! Linux: the handlers that sysctls name instead of `proc_dointvec_minmax` (6.1):
 //! `watermark_boost_factor` of mm/page_alloc.c, the dirty limits of mm/page-writeback.c,

@@ -1,4 +1,4 @@
-//! Reading numbers and words the way the kernel reads them: the one place that does.
+//! Reads numbers and words the way the kernel reads them. No other file of the core does.
 //!
 //! Linux 6.1 has these readers that matter here. Sysctls go through `proc_get_long`
 //! (kernel/sysctl.c): blanks around the numbers, an optional minus, decimal or with the prefix 0x

@@ -1,7 +1,7 @@
-//! Policies on a machine that runs: what it takes to put another variant in force.
+//! Policies on a machine that runs: the checks and the steps that put another variant in force.
 //!
-//! The kernel has one mechanism a release; a comparison needs several in one program. They are declared in
-//! [`crate::config`].
+//! A kernel release has one mechanism for each policy; a comparison needs several in one program.
+//! [`crate::config`] declares the policies.
 //!
 //! Invariant: a refused choice changes nothing, and the machine's era is that of its configuration.
 

@@ -1,5 +1,5 @@
-//! Every control file: accepted writes, refused writes with their errno, and that a refusal changes
-//! nothing. Then the figures of the tunable-watermarks patch.
+//! Every control file: accepted writes, refused writes with their errno, and proof that a refused
+//! write changes nothing. Then the figures of the tunable-watermarks patch.
 
 use super::*;
 use crate::config::{Config, ControlFile};

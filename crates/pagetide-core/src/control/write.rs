@@ -1,6 +1,7 @@
 //! A write to a control file of the machine, read and checked.
 //!
-//! Linux: what `proc_dointvec_minmax` and its like make of a text before a handler sees it.
+//! Linux: the parsing and the checks of `proc_dointvec_minmax` and its like, before a handler gets
+//! the value.
 //!
 //! Invariant: the text of a write ([`ControlWrite`]'s `Display`) reads as the same write again.
 

@@ -1,9 +1,9 @@
-//! What is counted for each group.
+//! The events that are counted for each group.
 //!
 //! Linux: `memcg_vm_event_stat`, `struct memcg_vmstats` (mm/memcontrol.c, 6.1). A group counts some of the
-//! machine's events, under the same names. [`COUNTED`] is the one list of them: memory.stat, records, digests
-//! and the comparison with a kernel follow it. A new counter is a line there, and a call of
-//! [`MemcgEvents::add`] where it is counted.
+//! machine's events, under the same names. [`COUNTED`] is the only list of these events: memory.stat,
+//! records, digests and the comparison with a kernel follow it. A new counter is a line in that list, and a
+//! call of [`MemcgEvents::add`] in the place where the event happens.
 //!
 //! Invariant: [`COUNTED`] has each event once.
 

@@ -1,9 +1,9 @@
-//! A policy of who is reclaimed from, and the facts it decides by.
+//! A policy that decides from which groups memory is reclaimed, and the facts for its decision.
 //!
-//! Linux has no such hook: the rules stand in `shrink_node_memcgs` (mm/vmscan.c), or were patches to it. A walk
-//! over the groups of a node asks once for each group it comes to, parents first.
+//! Linux has no such hook: the rules stand in `shrink_node_memcgs` (mm/vmscan.c), or were patches to it. A
+//! walk over the groups of a node asks the policy once for each group that it reaches, parents first.
 //!
-//! Invariant: a policy reads; what it changes is its plan and its own state.
+//! Invariant: a policy reads the machine; it changes only its plan and its own state.
 
 use crate::config::{Config, SoftLimitNode};
 use crate::digest::Digest;

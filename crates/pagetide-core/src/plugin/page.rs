@@ -1,13 +1,15 @@
-//! A policy of how pages age, and the facts it decides by.
+//! A policy that decides how pages age, and the facts for its decision.
 //!
 //! Linux: `folio_check_references`, `shrink_active_list`, `folio_mark_accessed`, `workingset_refault`,
-//! `inactive_is_low` and `get_scan_count` (6.1) each answer one of these questions. Here each question carries
-//! that answer as `linux` (under policy `lru` that of the older kernel), and a policy that has nothing to say
-//! to a question returns it, which is what the trait's own methods do.
+//! `inactive_is_low` and `get_scan_count` (6.1) each answer one of these questions. Here each question
+//! contains the kernel's answer as `linux` (with an older variant of policy `lru`, the answer of that
+//! kernel). A policy that has no opinion on a question returns that answer; the default methods of the trait
+//! do so.
 //!
-//! Nobody is asked at an access through a mapping: the processor sets a bit then, and reclaim finds it.
+//! An access through a mapping does not ask the policy: the processor sets a bit, and reclaim finds the bit
+//! later.
 //!
-//! Invariant: a policy reads; what it changes is a page's mark and its own state.
+//! Invariant: a policy reads the machine; it changes only the mark of a page and its own state.
 
 use super::group::GroupView;
 use crate::digest::Digest;

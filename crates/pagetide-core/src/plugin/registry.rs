@@ -1,9 +1,9 @@
-//! Which plug-ins there are, by name, and which of them a machine is to have.
+//! The registered plug-ins by name, and the choice of those that a machine gets.
 //!
-//! Linux has no such thing. What is registered is a prototype; a machine gets a copy, in the state in which it
-//! was registered.
+//! Linux has no such thing. A registered plug-in is a prototype; each machine gets a copy, in the state that
+//! the prototype had when it was registered.
 //!
-//! Invariant: a name stands for one policy of its kind, and is one that a scenario can write.
+//! Invariant: a name stands for one policy of its kind, and a scenario can write every name.
 
 use super::group::GroupPolicy;
 use super::page::PagePolicy;

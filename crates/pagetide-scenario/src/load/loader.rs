@@ -1,4 +1,5 @@
-//! What has been read of a text and of the command line, and all that is wrong with it.
+//! The state of loading: the text of the file, the arguments of the command line, and the problems
+//! in both.
 
 use super::span::{Problem, Sink, Span, PROBLEMS_MAX};
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};

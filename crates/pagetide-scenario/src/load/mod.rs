@@ -1,9 +1,11 @@
-//! Scenario files: TOML text to a checked [`Scenario`], or to everything that is wrong with it.
+//! Scenario files: TOML text becomes a checked [`Scenario`], or the list of all mistakes in the
+//! text.
 //!
 //! The way of a scenario: `tree` (TOML with places) -> changes of the variants and of the command
 //! line, made on the tree -> `raw` (typed tables, one declaration each) -> `check` (the model).
-//! Each variant goes this way by itself, so a change is checked as if it stood in the file. Every
-//! step reports into a `span::Sink` and goes on; a mistake that all variants have is told once.
+//! Each variant goes this way by itself, so a change is checked as if it were in the file. Every
+//! step reports its mistakes to a `span::Sink` and goes on. A mistake that all variants have is
+//! reported once.
 
 pub(crate) mod check;
 pub(crate) mod decode;

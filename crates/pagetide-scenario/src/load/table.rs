@@ -1,4 +1,4 @@
-//! Tables of the format: which keys there are, what stands for one that is not written, which must be.
+//! Tables of the format: their keys, the defaults of the keys, and the keys that are required.
 //!
 //! [`table!`] declares a table once: its fields are the keys that are accepted, its documentation is the
 //! schema's.

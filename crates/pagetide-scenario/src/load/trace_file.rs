@@ -1,4 +1,4 @@
-//! Whether a trace file can be replayed, as far as its header tells.
+//! Checks whether a trace file can be replayed, by its header only.
 
 use super::units::show_size;
 use crate::op::REGION_PAGES_MAX;

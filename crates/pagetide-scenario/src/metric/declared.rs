@@ -1,9 +1,10 @@
-//! The metrics that no event counter of the kernel gives: each with its unit, of what it is, where a kernel
-//! says it, and what it means. docs/metrics.md is made of this list and of the core's counters.
+//! The metrics that no event counter of the kernel gives: each with its unit, the scopes that have it, the
+//! file in which a kernel reports it, and its meaning. docs/metrics.md is made of this list and of the core's
+//! counters.
 //!
 //! A new metric is an entry here, and a call of [`super::Writer::put`] with it in each world that has it.
 //!
-//! Invariant: a kind of scope has one metric of a name; a metric has one unit.
+//! Invariant: in each kind of scope a name stands for one metric; a metric has one unit.
 
 use super::key::Kind;
 use crate::record::Unit;

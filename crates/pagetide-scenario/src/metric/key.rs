@@ -1,7 +1,7 @@
-//! The key of a metric: of what it is, and its name.
+//! The key of a metric: its scope and its name.
 //!
-//! A key has two texts. The full one, here, says the kind of its scope and needs no knowledge to be
-//! read: `group:web:memory.current`. The short one, in records and tables, is `web.memory.current`
+//! A key has two texts. The full text, made here, contains the kind of its scope and can be read without the
+//! setup: `group:web:memory.current`. The short text, in records and tables, is `web.memory.current`
 //! ([`super::Names`]).
 //!
 //! Invariant: `key.to_string().parse()` is the key again. Names of tasks, phases, groups and disks have

@@ -1,9 +1,9 @@
 //! The metrics of a run while they are collected.
 //!
-//! A world takes a [`Writer`] for a scope and puts in what it knows; what copies of a task or of a group did
-//! together is added once, by scope; then all of it becomes the texts of a record.
+//! A world takes a [`Writer`] for a scope and puts in the values it has. The sums over the copies of a task
+//! or of a group are added once, by scope. Then all metrics become the texts of a record.
 //!
-//! Invariant: a key has one value, the last that was put in.
+//! Invariant: a key has one value, the last one that was put in.
 
 use super::declared::Declared;
 use super::key::{Key, Scope};

@@ -1,10 +1,11 @@
 //! The short texts of keys, which records and tables have, written and read.
 //!
 //! A short text is the names of its owners and that of the metric, with dots between: `pgscan_kswapd`,
-//! `TASK.walltime`, `TASK.PHASE.pgfault`, `GROUP.memory.current`, `TASK.PHASE.GROUP.anon`. It does not say
-//! which of them are meant, so whoever reads it must know the setup's tasks, phases and groups. Where two
-//! keys have one short text (a task and a group of one name both count `pgfault`), it is that of the kind
-//! that comes first in the order of [`Names::read`]; the other is written in full: `group:web:pgfault`.
+//! `TASK.walltime`, `TASK.PHASE.pgfault`, `GROUP.memory.current`, `TASK.PHASE.GROUP.anon`. A short text does
+//! not contain the kinds of its owners, so its reader must know the tasks, phases and groups of the setup. If
+//! two keys have the same short text (a task and a group with the same name both count `pgfault`), the short
+//! text stands for the key whose kind comes first in the order of [`Names::read`]; the other key is written
+//! in full: `group:web:pgfault`.
 //!
 //! Invariant: `read(text(key))` is the key, for all owners of the setup and all names that the kind can
 //! have. So no two metrics of a record have one text.

@@ -1,7 +1,7 @@
 //! Kernel memory by order: allocations into slots, one after another.
 //!
-//! A block goes into a slot of the task. Whether there is one the stream of operations does not know:
-//! an allocation that failed leaves its slot empty, and freeing an empty slot does nothing.
+//! A block goes into a slot of the task. The stream of operations does not know whether an allocation
+//! succeeded: an allocation that failed leaves its slot empty, and freeing an empty slot does nothing.
 
 use super::cursor::Generator;
 use super::plan::Stage;

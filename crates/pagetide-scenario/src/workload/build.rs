@@ -1,6 +1,6 @@
-//! `workload = "build"`: compilers that come and go. Each unit reads its source and its headers with
-//! read(), does what the recorded compiler did (heap of its own; code and libraries shared with every
-//! other compiler), writes its object and exits.
+//! `workload = "build"`: compilers that come and go. Each unit reads its source and its headers with read(),
+//! repeats the accesses of the recorded compiler (its heap is its own; code and libraries are shared with
+//! every other compiler), writes its object and exits.
 
 use super::prelude::*;
 use super::blocks::{Take, Takes, ORDER_MAX};

@@ -1,4 +1,5 @@
-//! `workload = "create-group"`: makes a group that is not there and writes its controls (mkdir).
+//! `workload = "create-group"`: creates a group that does not exist (mkdir) and writes its
+//! controls.
 
 use super::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Where a task is within a stage. Producing an access costs a few nanoseconds and never allocates.
+//! The position of a task within a stage. Producing an access costs a few nanoseconds and never
+//! allocates.
 
 use super::modulo::Scatter;
 use super::plan::State;

@@ -1,4 +1,5 @@
-//! `workload = "file-read"`: reads a file with read() calls from its start, round its end.
+//! `workload = "file-read"`: reads a file with read() calls from its start, and from its start
+//! again after its end.
 
 use super::prelude::*;
 use crate::load::check::phases::{check_block, DEFAULT_BLOCK};

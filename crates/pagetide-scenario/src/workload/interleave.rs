@@ -1,5 +1,5 @@
-//! `workload = "interleave"`: anonymous pages and pages of a mapped file by turns, so that they alternate
-//! in memory.
+//! `workload = "interleave"`: touches anonymous pages and pages of a mapped file by turns, so that both kinds
+//! alternate in memory.
 
 use super::prelude::*;
 use crate::op::REGION_PAGES_MAX;

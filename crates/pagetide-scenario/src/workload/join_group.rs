@@ -1,5 +1,5 @@
-//! `workload = "join-group"`: the task moves itself into a group (`echo $$ > cgroup.procs`). What it has stays charged
-//! where it is.
+//! `workload = "join-group"`: the task moves itself into a group (`echo $$ > cgroup.procs`). Its memory stays
+//! charged to the group that was charged for it.
 
 use super::prelude::*;
 

@@ -1,7 +1,8 @@
-//! Kernel objects made one by one: all are made, in order, then all but the kept share go, in order.
+//! Kernel objects made one by one: all are made, in order, then all except the kept share are removed, in
+//! order.
 //!
-//! Names and slots count over all phases of their kind and all loops of the task, so that what a
-//! phase keeps stays. Invariant: nothing is removed that this task has not made.
+//! The numbers of names and slots continue over all phases of their kind and all loops of the task, so that
+//! the objects that a phase keeps are not replaced. Invariant: a task removes only objects that it has made.
 
 use super::cursor::Generator;
 use super::plan::Stage;

@@ -1,9 +1,9 @@
-//! What a phase does: every workload once, in a file of its own, and a task's workloads as a stream of
-//! operations. docs/scenario.md defines every workload to the page.
+//! Workloads: each is declared once, in a file of its own. A task's workloads become a stream of operations.
+//! docs/scenario.md defines every workload to the page.
 //!
-//! A file of a workload has its keys with their defaults and docs, what it is after checking, its checks,
-//! and the operations it consists of. The list below names it; the loader, the schema, the plan and the
-//! worlds have it from there.
+//! The file of a workload has its keys with their defaults and docs, the type of the checked workload, its
+//! checks, and the operations of which it consists. The list below names every workload; the loader, the
+//! schema, the plan and the worlds follow that list.
 //!
 //! * `program`: a task's phases one after another, as [`Op`](crate::op::Op)s.
 //! * `plan`: regions, stages and draws of a task; `cursor`: where it is within a stage.

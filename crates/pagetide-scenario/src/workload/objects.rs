@@ -1,7 +1,8 @@
 //! Kernel objects: units of an object mix, one after another.
 //!
-//! Objects go into slots of the task; a slot that is free again is used before a new one, so that they stay
-//! dense. What becomes of an object is drawn when it is allocated (docs/scenario.md, "kernel-objects").
+//! Objects go into slots of the task; a freed slot is used again before a new one, so that the slots stay
+//! dense. The lifetime of an object is drawn when the object is allocated (docs/scenario.md,
+//! "kernel-objects").
 //!
 //! Invariant: a slot is in one place: free, waiting for its age, waiting for the unit's end, or kept.
 

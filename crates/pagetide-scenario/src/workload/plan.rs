@@ -1,5 +1,5 @@
-//! A task's phases, worked out before it runs: which regions it has and, for each phase, the stages it
-//! consists of; and the state that outlives a stage. A setup that was checked has a plan.
+//! A task's phases, worked out before it runs: the regions of the task, the stages of each phase, and the
+//! state that outlives a stage. Every checked setup has a plan.
 
 use super::cursor::Cursor;
 use super::objects::{Units, UnitsState};

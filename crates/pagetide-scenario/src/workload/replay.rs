@@ -1,5 +1,5 @@
-//! A page trace within a task: its steps as the task's operations. Its regions are numbered after those
-//! that the task has already, and go when the trace ends, as those of a program that exits.
+//! A page trace within a task: its steps as the task's operations. Its regions get the numbers after those of
+//! the task's own regions. They are unmapped when the trace ends, as when a program exits.
 
 use crate::op::Advice;
 use crate::op::{Backing, Op};

@@ -1,4 +1,5 @@
-//! Text with columns, described by the options that libCacheSim has for it, under its names.
+//! Text with columns. The options that describe the columns are those of libCacheSim, with the same
+//! names.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

@@ -6,9 +6,9 @@
 //! page gives one record, in the order of first references, with the number and kinds of all of
 //! them. A window of one page merges plain runs.
 //!
-//! What that costs (docs/trace-format.md has the argument): for every reference that begins a
-//! record, the LRU stack distance in the folded stream differs from the true one by less than
-//! `pages`, and every reference that was merged away had a distance below `pages`. So an LRU
+//! The error of this merging (docs/trace-format.md has the argument): for every reference that
+//! begins a record, the LRU stack distance in the folded stream differs from the true one by less
+//! than `pages`, and every reference that was merged away had a distance below `pages`. So an LRU
 //! memory of M pages has no fewer faults than one of M + `pages` has on the full stream, and no
 //! more than one of M - `pages`.
 

@@ -1,4 +1,5 @@
-//! Reads text in the layout of /proc/PID/maps: which addresses of a program are of which file.
+//! Reads text in the layout of /proc/PID/maps: the address ranges of a program, and the file that
+//! each range maps.
 
 use super::quote;
 use crate::error::{Problem, TraceError};

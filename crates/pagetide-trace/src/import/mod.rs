@@ -1,10 +1,10 @@
-//! Turns what other programs record into `.ptt` traces.
+//! Turns the recordings of other programs into `.ptt` traces.
 //!
-//! An import reads its input once, as a stream, and keeps a few bytes for every distinct page.
-//! Which regions there are is known only at the end; so the folded records are spooled, page
-//! numbers in the order of first appearance, into a temporary file, and copied from there with
-//! their regions. Both temporary files lie beside the target; the target appears by a rename when
-//! all went well, and after an error nothing is left.
+//! An import reads its input once, as a stream, and keeps a few bytes for every distinct page. The
+//! regions are known only at the end. So the import first writes the folded records to a temporary
+//! file (the spool), with page numbers in the order of first appearance, and then copies them with
+//! their regions. Both temporary files lie beside the target. After a success the second one is
+//! renamed to the target; after an error both are removed.
 
 mod fold;
 pub mod maps;

@@ -1,9 +1,9 @@
-//! Requests for objects, as caches see them, as references to pages of files.
+//! Turns requests for objects, as caches receive them, into references to pages of files.
 //!
 //! An object of n bytes is ceil(n / 4096) pages in a row; objects lie one after the other in the
 //! order of first appearance, in one file a tenant. An object that grows moves to the end of the
-//! file (its old pages are not used again), for its neighbour is in the way. A request touches
-//! all pages of the object, at its size in that request, in order.
+//! file, because the next object follows it directly; its old pages are not used again. A request
+//! touches all pages of the object, at its size in that request, in order.
 
 use std::collections::BTreeMap;
 

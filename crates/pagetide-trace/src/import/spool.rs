@@ -1,5 +1,5 @@
-//! Folded records on their way: first with page numbers in the order of first appearance, then,
-//! when all pages are known, with regions.
+//! The spool: folded records, first with page numbers in the order of first appearance, then, when
+//! all pages are known, with regions.
 //!
 //! The spool is itself a `.ptt` file, of one region that holds every page number.
 

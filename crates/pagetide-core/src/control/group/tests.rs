@@ -1,5 +1,5 @@
-//! The files of a group: accepted writes, refused writes with their errno, and that a refusal changes
-//! nothing.
+//! The files of a group: accepted writes, refused writes with their errno, and proof that a refused write
+//! changes nothing.
 
 use super::*;
 use crate::config::Config;

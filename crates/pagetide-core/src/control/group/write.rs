@@ -1,8 +1,8 @@
-//! What a write to a group's control file does, and the reclaim that it may have to wait for.
+//! The effect of a write to a group's control file, and the reclaim that the writer may have to wait for.
 //!
-//! Linux: the `_write` functions of mm/memcontrol.c (6.1). A write that finds more in use than it allows
-//! reclaims, which takes time: [`Manager::write_group_control`] then gives a [`GroupWrite`] to be stepped
-//! as a [`Call`](crate::call::Call).
+//! Linux: the `_write` functions of mm/memcontrol.c (6.1). Some writes reclaim memory, for example if the
+//! group uses more than the new limit allows. Reclaim takes time: [`Manager::write_group_control`] then
+//! returns a [`GroupWrite`], which is stepped like a [`Call`](crate::call::Call).
 //!
 //! Invariant: a refused write changes nothing.
 

@@ -1,5 +1,5 @@
-//! `[[machine.cache]]`, and the caches that writes to `slab.CACHE.FILE` name: they are the kernel's own, or of
-//! the mixes of the scenario.
+//! `[[machine.cache]]`, and the caches that writes to `slab.CACHE.FILE` name: each must be one of the
+//! kernel's own caches or a cache of an object mix that the scenario names.
 
 use super::names::Names;
 use super::objects::Mixes;

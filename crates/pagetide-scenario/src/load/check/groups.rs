@@ -1,5 +1,5 @@
-//! `[[group]]`, and what tasks do with groups: parents that exist and are there in time,
-//! protections that the machine can keep, writes that the kernel takes.
+//! `[[group]]`, and the operations of tasks on groups: parents must exist, and exist in time; the
+//! machine must have the memory that `memory.min` protects; the kernel must accept the writes.
 
 use super::knobs::{check_mark, find_machine_file, group_write, group_writes, machine_write};
 use super::names::{need, Names};

@@ -1,5 +1,5 @@
-//! `[sysctl]`, `[policy]` and every write to a control file: known names, and texts that the kernel takes.
-//! The core reads the texts; a refusal gets its place and a hint here.
+//! `[sysctl]`, `[policy]` and every write to a control file: names must be known, and the kernel must accept
+//! the texts. The core reads the texts; a refusal gets its place and a hint here.
 
 use crate::load::decode::Name;
 use crate::load::raw::{self, Knobs, Write};

@@ -1,4 +1,4 @@
-//! `[machine]` and `[[file]]`: sizes that a machine can have, disks that exist.
+//! `[machine]` and `[[file]]`: sizes must be possible on a machine, and disks must exist.
 
 use super::names::{need, Names};
 use super::MACHINE_PAGES_MAX;

@@ -1,5 +1,5 @@
-//! From typed tables to the model: every name resolved, every size possible. All checks go on
-//! after a mistake, with a stand-in for what is missing, so that one run reports all of them.
+//! From typed tables to the model: every name resolved, every size possible. All checks go on after
+//! a mistake, with a stand-in for the missing value, so that one run reports all mistakes.
 
 mod caches;
 mod files;

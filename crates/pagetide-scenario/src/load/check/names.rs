@@ -1,4 +1,4 @@
-//! Names within a scenario: each given once, each use resolved.
+//! Names within a scenario: each name is given once, and each use of a name is resolved.
 
 pub(super) use crate::load::decode::need;
 use crate::load::decode::Name;

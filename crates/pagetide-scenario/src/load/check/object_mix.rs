@@ -1,4 +1,5 @@
-//! An object mix: TOML text to a checked [`ObjectMix`], or to everything that is wrong with it.
+//! An object mix: TOML text becomes a checked [`ObjectMix`], or the list of all mistakes in the
+//! text.
 
 use crate::diagnostic::Diagnostics;
 use crate::load::decode::{decode_table, expected, table, unknown_key, Decode, Int};

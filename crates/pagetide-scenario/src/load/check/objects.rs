@@ -1,4 +1,4 @@
-//! The object mixes that a scenario names, and the caches of all of them.
+//! The object mixes that a scenario names, and the caches of all these mixes.
 
 use super::object_mix::parse;
 use crate::diagnostic::Diagnostic;

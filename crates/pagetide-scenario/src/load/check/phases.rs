@@ -1,5 +1,5 @@
-//! What the workloads of one task have in common when they are checked: files that exist and are large
-//! enough, an address space that holds the regions, traces and object mixes that can be read.
+//! Checks that the workloads of one task share: files must exist and be large enough, the address space must
+//! hold the regions, and traces and object mixes must be readable.
 
 use super::files::Files;
 use super::groups::Groups;

@@ -1,4 +1,5 @@
-//! `[report]` and `[reference]`: keys of metrics that this scenario has, variants that exist.
+//! `[report]` and `[reference]`: the scenario must have the metrics of the keys, and the variants
+//! must exist.
 
 use crate::load::raw;
 use crate::load::span::{clip, list_names, At, Problem, Sink};

@@ -1,4 +1,4 @@
-//! `[[task]]`: copies, phases, who waits for whom.
+//! `[[task]]`: copies, phases, and the order in which tasks wait for each other.
 
 use super::files::Files;
 use super::groups::Groups;

@@ -1,5 +1,5 @@
-//! `[sysctl]`, `[policy]` and `[[group]]`: what a user would echo into control files. A text is
-//! kept as it is written; whether the kernel would take it is checked later.
+//! `[sysctl]`, `[policy]` and `[[group]]`: the texts that a user would echo into control files. A
+//! text is kept as it is written; a later step checks whether the kernel accepts it.
 
 use crate::load::decode::{expected, table, unknown_key, unknown_name, Decode, Int, Keyed, Name};
 use crate::load::span::{At, Sink};

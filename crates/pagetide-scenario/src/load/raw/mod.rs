@@ -1,5 +1,5 @@
-//! The format: every table of a scenario file with its keys. The documentation here is what the
-//! JSON Schema says; docs/scenario.md tells it at length.
+//! The format: every table of a scenario file with its keys. The doc comments in these files become
+//! the texts of the JSON Schema; docs/scenario.md has the full description.
 
 mod knobs;
 mod machine;

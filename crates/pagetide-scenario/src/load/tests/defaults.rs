@@ -1,4 +1,4 @@
-//! What a scenario without mistakes becomes: defaults, and every key that can be written.
+//! Scenarios without mistakes, after loading: the defaults, and every key that can be written.
 
 use super::*;
 use crate::names::DiskModel;

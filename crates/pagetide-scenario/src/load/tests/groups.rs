@@ -1,4 +1,4 @@
-//! Groups that come and go, what tasks do with them, and the policies on them.
+//! Groups that come and go, the operations of tasks on groups, and the policies on groups.
 
 use super::*;
 use crate::model::{PageSize, Setup, Write};

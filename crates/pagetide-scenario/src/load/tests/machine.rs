@@ -1,4 +1,4 @@
-//! Machines and zones that cannot be.
+//! Machines and zones that are not possible.
 
 use super::*;
 use pagetide_core::page_size::PageSize;

@@ -1,5 +1,5 @@
-//! Tests of the loader, by subject. All begin with a scenario without mistakes, so that what is
-//! told comes from the lines that a test adds.
+//! Tests of the loader, by subject. Each test begins with a scenario without mistakes, so that
+//! every reported mistake comes from the lines that the test adds.
 
 mod blocks;
 mod build;

@@ -1,4 +1,4 @@
-//! Kernel objects of a mix: how many, how old they become, and that slots stay dense.
+//! Kernel objects of a mix: their number, their lifetimes, and proof that slots stay dense.
 
 use super::*;
 use crate::object_mix::ObjectMix;
