@@ -10,7 +10,7 @@ use crate::report::{line, line_between, Moment, Reporter};
 use crate::shared::Shared;
 use crate::sys::process::{self, Ended, Forked};
 use crate::sys::{memory, port};
-use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::load::{load, Overrides, PluginNames};
 use pagetide_scenario::model::Setup;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -61,6 +61,7 @@ fn supervise() -> Result<(), String> {
     let overrides = Overrides {
         sets: config.sets.clone(),
         variants: vec![config.variant.clone()],
+        plugins: PluginNames { any: true, ..PluginNames::default() },
         ..Overrides::default()
     };
     let scenario = load(&config.scenario, &overrides).map_err(|errors| errors.to_string())?;

@@ -110,8 +110,13 @@ fn run_one(plan: &Plan, world: &dyn World, job: Job, watch: &Watch) -> Outcome {
         Err(panic) => Outcome::Failed(Failure {
             message: format!("internal error: {}", panic_message(panic.as_ref())),
             hint: Some(format!(
-                "this is a bug in Pagetide; it repeats with `--variant {} --seed {} --repeats 1`",
-                variant.name, job.seed
+                "this is a bug in {}; it repeats with `--variant {} --seed {} --repeats 1`",
+                match variant.setup.plugins.iter().next() {
+                    None => "Pagetide".to_owned(),
+                    Some((_, name)) => format!("the policy {name}, or in Pagetide"),
+                },
+                variant.name,
+                job.seed
             )),
             cause: Cause::Run,
         }),

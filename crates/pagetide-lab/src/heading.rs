@@ -154,6 +154,7 @@ fn settings(setup: &Setup) -> Vec<String> {
     let mut all: Vec<String> =
         setup.sysctls.iter().map(|(name, text)| format!("{name}={text}")).collect();
     all.extend(setup.policies.iter().map(|(name, text)| format!("policy.{name}={text}")));
+    all.extend(setup.plugins.iter().map(|(kind, name)| format!("policy.{kind}={name}")));
     for group in &setup.groups {
         let controls = group.controls.iter();
         all.extend(controls.map(|(name, text)| format!("{}/{name}={text}", group.name)));

@@ -26,6 +26,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
         },
         sysctls: vec![],
         policies: Default::default(),
+        plugins: Default::default(),
         groups: vec![],
         files: vec![],
         caches: vec![],

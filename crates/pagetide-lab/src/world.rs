@@ -2,6 +2,7 @@
 
 use pagetide_scenario::model::Variant;
 use pagetide_scenario::record::RunRecord;
+use pagetide_sim::policy::Plugins;
 pub use pagetide_sim::EventSink;
 use pagetide_sim::{RunOptions, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -71,6 +72,8 @@ pub struct Simulator {
     pub want_files: bool,
     /// Whether records carry samples of the groups' memory over time.
     pub want_timeline: bool,
+    /// Policies that a scenario may choose besides the built-in ones.
+    pub plugins: Plugins,
     /// The run whose events are wanted, if one is.
     pub events: Option<EventsOf>,
 }
@@ -98,6 +101,7 @@ impl World for Simulator {
         let options = RunOptions {
             want_files: self.want_files,
             want_timeline: self.want_timeline,
+            plugins: self.plugins.clone(),
             events: self.events.as_ref().filter(is_wanted).map(|of| of.sink.clone()),
             cancel: Some(Arc::clone(&watch.cancel)),
             progress: Some(Arc::clone(&watch.clock)),
@@ -110,6 +114,7 @@ impl World for Simulator {
                 | SimError::Group { .. }
                 | SimError::Cache { .. }
                 | SimError::Tuning { .. }
+                | SimError::Plugin(_)
                 | SimError::Program(_) => Cause::Scenario,
                 SimError::World(_) | SimError::Cancelled => Cause::Run,
             },

@@ -11,6 +11,7 @@ use pagetide_lab::verify::ask::{verify, KernelSide, ANOTHER_TEXT};
 use pagetide_lab::verify::compare::factor;
 use pagetide_lab::verify::summary::BEYOND;
 use pagetide_lab::verify::{summarise, Comparison, Verdict};
+use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::{load, Overrides};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -105,6 +106,7 @@ fn compare(case: &str) -> Comparison {
     let verified = verify(
         &plan,
         &KernelSide::Recorded { dir: &references, file: &file },
+        &Simulator::default(),
         jobs,
         &cancel,
         &|_| {},

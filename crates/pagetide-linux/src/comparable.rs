@@ -71,6 +71,9 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
             found.push(format!("policy {name} = {value}: the kernel has its own"));
         }
     }
+    for (kind, name) in setup.plugins.iter() {
+        found.push(format!("policy {kind} = {name}: the kernel has its own"));
+    }
     let machine = &setup.machine;
     for disk in &machine.disks {
         let faults = &disk.faults;

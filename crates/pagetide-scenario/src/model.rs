@@ -62,6 +62,8 @@ pub struct Setup {
     pub sysctls: Vec<(String, String)>,
     /// Named policies, for example (`kswapd`, `linux-6.1`); checked by name only.
     pub policies: BTreeMap<String, String>,
+    /// Policies that are not built in, by the names they are registered under.
+    pub plugins: ChosenPlugins,
     /// Memory groups besides the root, parents before children.
     pub groups: Vec<Group>,
     /// Files on the machine's disks.
@@ -75,6 +77,23 @@ pub struct Setup {
     pub measure: Option<usize>,
     /// Virtual time after which the run is cut, with a note (default 1 hour).
     pub time_limit_ns: u64,
+}
+
+/// Policies that are not built in: those that a program registers. `None`: the built-in rules alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChosenPlugins {
+    /// Who is reclaimed from.
+    pub groups: Option<String>,
+    /// How pages age.
+    pub pages: Option<String>,
+}
+
+impl ChosenPlugins {
+    /// Kind and name of each.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let kinds = [("groups", &self.groups), ("pages", &self.pages)];
+        kinds.into_iter().filter_map(|(kind, name)| Some((kind, name.as_deref()?)))
+    }
 }
 
 /// Hardware.

@@ -4,6 +4,7 @@
 //! cannot say everything that the loader checks: names that must exist, sums, orders of marks.
 
 use crate::load::raw::Scenario;
+use crate::load::{PluginNames, BUILT_IN};
 use crate::names::{Knob, KnobForm, CACHE_CONTROLS};
 use crate::page_size::PageSize;
 use schemars::generate::SchemaSettings;
@@ -11,13 +12,25 @@ use schemars::transform::{transform_subschemas, Transform};
 use schemars::{json_schema, Schema};
 use serde_json::{json, Map, Value};
 
-/// The JSON Schema (draft 2020-12) of a scenario file.
-pub fn schema() -> Value {
+/// The JSON Schema (draft 2020-12) of a scenario file, for a program that registers these policies.
+pub fn schema(plugins: &PluginNames) -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<Scenario>();
     NoNulls.transform(&mut schema);
     schema.insert("title".into(), json!("Pagetide scenario"));
-    schema.to_value()
+    let mut schema = schema.to_value();
+    for (kind, names) in [("groups", &plugins.groups), ("pages", &plugins.pages)] {
+        let names = core::iter::once(BUILT_IN).chain(names.iter().map(String::as_str));
+        let names: Vec<&str> = names.collect();
+        for of in ["/$defs/Policy", "/properties/policy"] {
+            let key = schema.pointer_mut(&format!("{of}/properties/{kind}"));
+            if let Some(Value::Object(key)) = key {
+                key.retain(|key, _| key == "description");
+                key.insert("enum".into(), json!(names));
+            }
+        }
+    }
+    schema
 }
 
 /// TOML has no null: a key that is not set is absent.
@@ -175,7 +188,7 @@ mod tests {
 
     #[test]
     fn it_describes_every_table() {
-        let schema = schema();
+        let schema = schema(&PluginNames::default());
         assert!(schema["$schema"].as_str().unwrap().contains("2020-12"));
         for key in ["name", "machine", "sysctl", "task", "variant", "reference", "report"] {
             assert!(names(&schema).contains(&key), "{key}");
@@ -190,7 +203,7 @@ mod tests {
 
     #[test]
     fn it_knows_the_knobs_in_both_spellings() {
-        let schema = schema();
+        let schema = schema(&PluginNames::default());
         let sysctls = &schema["$defs"]["Sysctls"]["properties"];
         for knob in SYSCTLS {
             let is_key = !knob.form.is_action();
@@ -224,7 +237,7 @@ mod tests {
 
     #[test]
     fn it_has_every_policy() {
-        let schema = schema();
+        let schema = schema(&PluginNames::default());
         let policy = &schema["$defs"]["Policy"]["properties"];
         let policy =
             if policy.is_null() { &schema["properties"]["policy"]["properties"] } else { policy };
@@ -237,8 +250,24 @@ mod tests {
     }
 
     #[test]
+    fn it_has_the_policies_that_are_registered() {
+        let of = |plugins: &PluginNames| {
+            let schema = schema(plugins);
+            ["groups", "pages"].map(|kind| {
+                let policy = &schema["$defs"]["Policy"]["properties"];
+                let whole = &schema["properties"]["policy"]["properties"];
+                let policy = if policy.is_null() { whole } else { policy };
+                policy[kind]["enum"].clone()
+            })
+        };
+        assert_eq!(of(&PluginNames::default()), [json!(["linux"]), json!(["linux"])]);
+        let plugins = PluginNames { groups: vec!["mine".into()], ..PluginNames::default() };
+        assert_eq!(of(&plugins), [json!(["linux", "mine"]), json!(["linux"])]);
+    }
+
+    #[test]
     fn every_workload_has_its_keys() {
-        let schema = schema();
+        let schema = schema(&PluginNames::default());
         for holder in ["Task", "Phase"] {
             let holder = &schema["$defs"][holder];
             assert_eq!(holder["unevaluatedProperties"], json!(false));
@@ -254,6 +283,6 @@ mod tests {
 
     #[test]
     fn there_are_no_nulls() {
-        assert!(!schema().to_string().contains("null"));
+        assert!(!schema(&PluginNames::default()).to_string().contains("null"));
     }
 }

@@ -1,6 +1,6 @@
 //! The shipped experiments load, their tasks have programs, and the documentation has every key.
 
-use pagetide_scenario::load::{load, load_str, Overrides};
+use pagetide_scenario::load::{load, load_str, Overrides, PluginNames};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::object_mix::ObjectMix;
 use pagetide_scenario::op::{Backing, Op};
@@ -215,7 +215,7 @@ fn the_documentation_has_every_key() {
         .flat_map(|word| [word].into_iter().chain(word.split('.')))
         .collect();
     let mut missing = Vec::new();
-    collect_keys(&schema(), &mut missing);
+    collect_keys(&schema(&PluginNames::default()), &mut missing);
     missing.retain(|key| !words.contains(key.as_str()));
     assert!(missing.is_empty(), "not in docs/scenario.md: {missing:?}");
 }

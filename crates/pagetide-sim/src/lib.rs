@@ -18,3 +18,12 @@ pub mod world;
 
 pub use run::{run, watermarks, RunOptions, SimError};
 pub use world::EventSink;
+
+/// What a policy from outside needs: the traits, the facts, the registry.
+pub mod policy {
+    pub use pagetide_core::digest::Digest;
+    pub use pagetide_core::lruvec::Lru;
+    pub use pagetide_core::plugin::*;
+    pub use pagetide_core::reclaim::Reclaimer;
+    pub use pagetide_core::units::{MemcgId, NodeId, Pfn};
+}

@@ -17,6 +17,7 @@ use pagetide_core::control::ControlError;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_size::PageSize;
+use pagetide_core::plugin::{NoSuchPolicy, Plugins};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::{CacheId, MemcgId, Nanos};
@@ -61,6 +62,8 @@ pub struct RunOptions {
     pub fail_copies: u64,
     /// Write the events here, one a line, as JSON (docs/events.md).
     pub events: Option<EventSink>,
+    /// Policies that a setup may choose besides the built-in ones.
+    pub plugins: Plugins,
     /// Put samples of the groups' memory and of the nodes' fragmentation over time into the record.
     pub want_timeline: bool,
 }
@@ -100,6 +103,9 @@ pub enum SimError {
         /// What to do about it.
         hint: String,
     },
+    /// Nobody has registered a policy of the name.
+    #[error("{0}")]
+    Plugin(NoSuchPolicy),
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -126,6 +132,9 @@ impl SimError {
                 "is the disk full, or has the reader of a pipe gone? the run ended there".into(),
             ),
             SimError::Tuning { hint, .. } => Some(hint.clone()),
+            SimError::Plugin(_) => {
+                Some("the program that runs it registers none of the name".into())
+            }
             SimError::Group { .. }
             | SimError::Cache { .. }
             | SimError::Program(_)
@@ -147,6 +156,9 @@ pub fn run(
 ) -> Result<RunRecord, SimError> {
     let setup = &variant.setup;
     let mut world = build(setup, seed)?;
+    let model::ChosenPlugins { groups, pages } = &setup.plugins;
+    let chosen = options.plugins.choose(groups.as_deref(), pages.as_deref());
+    world.machine.use_plugins(chosen.map_err(SimError::Plugin)?);
     world.fail_copies = options.fail_copies;
     if let Some(sink) = &options.events {
         world.write_events(sink.clone());
@@ -181,6 +193,12 @@ pub fn run(
         let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
         notes.push(format!("{note}{times}"));
     }
+    for (wrong, _) in world.machine.plugin_errors() {
+        let of = setup.plugins.iter().filter(|(kind, _)| wrong.is_of(kind));
+        let of: Vec<String> = of.map(|(kind, name)| format!("policy.{kind}={name}")).collect();
+        let (of, text, key) = (of.join(", "), wrong.text(), wrong.name());
+        notes.push(format!("{of}: {text} ({key} says how often)"));
+    }
     for task in &world.tasks {
         if task.killed {
             let memcg = world.machine.mm_memcg(task.mm).expect("every task has one");
@@ -213,7 +231,7 @@ pub fn run(
     })
 }
 
-/// Builds the world of a setup, ready to run.
+/// Builds the world of a setup, ready to run; policies that are not built in come after that.
 ///
 /// # Errors
 /// When the machine is impossible, a control refuses its value or a workload cannot start.
@@ -420,6 +438,9 @@ fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
     let measured = measured.filter(|counts| !counts.is_empty());
     for (name, value) in world.machine.metrics() {
         put(name.into(), value as f64, Unit::Count);
+    }
+    for (wrong, times) in world.machine.plugin_errors() {
+        put(wrong.name().into(), times as f64, Unit::Count);
     }
     for (name, blocks) in world.machine.free_blocks() {
         put(name.into(), blocks as f64, Unit::Count);

@@ -193,6 +193,7 @@ fn setup(requests: u64, percent: u64) -> Setup {
         },
         sysctls: Vec::new(),
         policies: Default::default(),
+        plugins: Default::default(),
         groups: Vec::new(),
         files: vec![model::File {
             name: "file".into(),

@@ -93,6 +93,7 @@ pub struct Verified {
 pub fn verify(
     plan: &Plan,
     side: &KernelSide<'_>,
+    simulator: &Simulator,
     jobs: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
     tell: &(dyn Fn(Asking<'_>) + Sync),
@@ -141,7 +142,15 @@ pub fn verify(
         // ^C while the kernel ran: what it finished is simulated all the same, which is short, so
         // that there is something to show. A second ^C ends everything.
         let cancel = if verified.cancelled { &Arc::default() } else { cancel };
-        let records = simulate(scenario, &simulated, &reference.seeds, jobs, cancel, &mut verified);
+        let records = simulate(
+            scenario,
+            &simulated,
+            &reference.seeds,
+            simulator,
+            jobs,
+            cancel,
+            &mut verified,
+        );
         add_to(&mut verified.sides, &reference, scenario.variants.len() > 1);
         if let Some(note) = other_marks(&reference.origin.start, &simulated) {
             verified.sides.notes.push(note);
@@ -248,6 +257,7 @@ fn simulate(
     scenario: &Scenario,
     variant: &Variant,
     seeds: &[u64],
+    simulator: &Simulator,
     jobs: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
     verified: &mut Verified,
@@ -260,7 +270,7 @@ fn simulate(
         scenario.seed = chunk[0];
         scenario.repeats = chunk.len() as u32;
         let Ok(plan) = Plan::new(scenario) else { continue };
-        for run in execute(&plan, &Simulator::default(), jobs, cancel, &|_| {}) {
+        for run in execute(&plan, simulator, jobs, cancel, &|_| {}) {
             match run.outcome {
                 Outcome::Finished(record) => records.push(*record),
                 Outcome::Failed(failure) => {

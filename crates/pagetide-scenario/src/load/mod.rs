@@ -43,6 +43,22 @@ pub struct Overrides {
     pub repeats: Option<u32>,
     /// `--seed N`.
     pub seed: Option<u64>,
+    /// Not from the command line: the policies that the program registers.
+    pub plugins: PluginNames,
+}
+
+/// The name of having no other policy than the built-in ones.
+pub(crate) const BUILT_IN: &str = "linux";
+
+/// Names that `groups` and `pages` of `[policy]` may have besides `linux`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginNames {
+    /// Policies of who is reclaimed from.
+    pub groups: Vec<String>,
+    /// Policies of how pages age.
+    pub pages: Vec<String>,
+    /// Whoever loads will not run the simulator: any name will do.
+    pub any: bool,
 }
 
 /// Loads a scenario file. Paths in it start at its directory.
@@ -121,7 +137,7 @@ impl Loader {
             let span = self.option("--repeats", "0");
             sink.hinted(span, "no runs at all", "give 1 or more");
         }
-        let mut columns = self.check_columns(&plan, base_dir, &mut sink);
+        let mut columns = self.check_columns(&plan, base_dir, &overrides.plugins, &mut sink);
         let scenario = columns.first().map(|first| {
             let raw = &first.raw;
             let names: Vec<&str> = plan.columns.iter().map(|c| c.name.as_str()).collect();
@@ -202,13 +218,20 @@ impl Loader {
     }
 
     /// Reads and checks every variant. What is wrong with all of them is told once.
-    fn check_columns(&mut self, plan: &Plan, base_dir: &Path, sink: &mut Sink) -> Vec<Checked> {
+    fn check_columns(
+        &mut self,
+        plan: &Plan,
+        base_dir: &Path,
+        plugins: &PluginNames,
+        sink: &mut Sink,
+    ) -> Vec<Checked> {
         let mut found: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
         let mut columns = Vec::new();
         for (index, column) in plan.columns.iter().enumerate() {
             let mut own = Sink::default();
             let root = column.tree(plan, &mut own);
             own.page_size = raw::page_size(&root);
+            own.plugins = plugins.clone();
             if let Some(raw) = raw::decode(&root, &mut own) {
                 let setup = check::setup(&raw, root.span, base_dir, &mut own);
                 columns.push(Checked { raw, setup });

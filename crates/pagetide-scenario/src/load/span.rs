@@ -1,5 +1,6 @@
 //! Places in texts: the scenario file, and the arguments of the command line.
 
+use super::PluginNames;
 use crate::page_size::PageSize;
 use std::collections::BTreeSet;
 
@@ -34,6 +35,8 @@ pub(crate) struct Problem {
 pub(crate) struct Sink {
     /// What `pages` means where problems are looked for: the machine's, known before all else is read.
     pub(crate) page_size: PageSize,
+    /// Policies that there are besides the built-in ones.
+    pub(crate) plugins: PluginNames,
     problems: Vec<Problem>,
     omitted: usize,
 }

@@ -14,6 +14,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
         machine,
         sysctls: Vec::new(),
         policies: BTreeMap::new(),
+        plugins: Default::default(),
         groups: Vec::new(),
         files,
         caches: Vec::new(),

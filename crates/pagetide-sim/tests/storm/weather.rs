@@ -231,6 +231,7 @@ fn setup_without_groups(seed: u64) -> Setup {
         machine,
         sysctls: sysctls(&mut draw),
         policies: policies(&mut draw),
+        plugins: Default::default(),
         groups: Vec::new(),
         files,
         caches: Vec::new(),

@@ -2,15 +2,21 @@
 
 use crate::cli::CheckArgs;
 use crate::error::{CliError, ExitStatus};
+use crate::policy::Plugins;
 use crate::printer::Printer;
-use crate::scenario_file;
+use crate::{names_of, scenario_file};
 use pagetide_scenario::load::Overrides;
 
 /// Checks every file, even after one was bad.
-pub fn check(args: &CheckArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+pub fn check(
+    args: &CheckArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
+    let overrides = Overrides { plugins: names_of(plugins), ..Overrides::default() };
     let mut status = ExitStatus::Success;
     for file in &args.files {
-        match scenario_file::load(file, &Overrides::default()) {
+        match scenario_file::load(file, &overrides) {
             Ok(loaded) => {
                 let scenario = &loaded.scenario;
                 printer.data(format!(

@@ -3,9 +3,10 @@
 
 use crate::cli::InspectArgs;
 use crate::error::{CliError, ExitStatus};
+use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
-use crate::{interrupt, scenario_file};
+use crate::{interrupt, names_of, scenario_file};
 use pagetide_lab::execute::{execute, Outcome};
 use pagetide_lab::timeline;
 use pagetide_lab::world::Simulator;
@@ -18,12 +19,17 @@ use std::num::NonZeroUsize;
 const CACHES: &str = "/sys/kernel/slab/";
 
 /// Runs one variant once and prints its final files, or its timeline.
-pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+pub fn inspect(
+    args: InspectArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
     let overrides = Overrides {
         sets: args.scenario.set,
         variants: args.variant.into_iter().collect(),
         repeats: Some(1),
         seed: args.seed,
+        plugins: names_of(plugins),
     };
     let mut loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     loaded.scenario.variants.truncate(1);
@@ -32,6 +38,7 @@ pub fn inspect(args: InspectArgs, printer: &mut Printer) -> Result<ExitStatus, C
     let world = Simulator {
         want_files: !args.timeline,
         want_timeline: args.timeline,
+        plugins: plugins.clone(),
         ..Simulator::default()
     };
     let cancel = interrupt::flag();

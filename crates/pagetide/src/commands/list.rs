@@ -1,13 +1,14 @@
-//! `pagetide list`: the shipped experiments, a line each.
+//! `pagetide list`: the shipped experiments, a line each, and the policies that the program registers.
 
 use crate::error::{CliError, ExitStatus};
+use crate::policy::Plugins;
 use crate::printer::Printer;
-use crate::{scenario_file, shipped};
+use crate::{names_of, scenario_file, shipped};
 use pagetide_scenario::load::Overrides;
 use std::fmt::Write;
 
-/// Prints name and title of every shipped experiment.
-pub fn list(printer: &mut Printer) -> Result<ExitStatus, CliError> {
+/// Prints name and title of every shipped experiment; names of policies are talk, not data.
+pub fn list(plugins: &Plugins, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let width = shipped::names().map(str::len).max().unwrap_or(0);
     let mut out = String::new();
     for name in shipped::names() {
@@ -15,5 +16,11 @@ pub fn list(printer: &mut Printer) -> Result<ExitStatus, CliError> {
         writeln!(out, "{name:<width$}  {}", scenario.title).expect("writing to a string");
     }
     printer.data(out)?;
+    let names = names_of(plugins);
+    for (kind, names) in [("groups", names.groups), ("pages", names.pages)] {
+        if !names.is_empty() {
+            printer.note(&format!("policy.{kind} may be linux, {}", names.join(", ")));
+        }
+    }
     Ok(ExitStatus::Success)
 }

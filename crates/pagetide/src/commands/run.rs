@@ -2,9 +2,10 @@
 
 use crate::cli::{Format, RunArgs};
 use crate::error::{CliError, ExitStatus};
+use crate::policy::Plugins;
 use crate::printer::Printer;
 use crate::progress::ProgressLine;
-use crate::{interrupt, scenario_file};
+use crate::{interrupt, names_of, scenario_file};
 use pagetide_lab::execute::execute;
 use pagetide_lab::plan::Plan;
 use pagetide_lab::report::Report;
@@ -18,18 +19,23 @@ use std::path::Path;
 use std::thread;
 
 /// Runs the scenario and prints the comparison of what finished.
-pub fn run(args: RunArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+pub fn run(
+    args: RunArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
     let overrides = Overrides {
         sets: args.scenario.set,
         variants: args.variant,
         repeats: args.repeats,
         seed: args.seed,
+        plugins: names_of(plugins),
     };
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     let plan = loaded.plan(overrides.sets)?;
 
     let events = args.events.as_deref().map(|file| events_of(&plan, file)).transpose()?;
-    let simulator = Simulator { events, ..Simulator::default() };
+    let simulator = Simulator { events, plugins: plugins.clone(), ..Simulator::default() };
 
     let threads =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));

@@ -2,11 +2,13 @@
 
 use crate::cli::{Accel, Format, KernelArgs, VerifyArgs};
 use crate::error::{CliError, ExitStatus};
+use crate::policy::Plugins;
 use crate::printer::Printer;
-use crate::{interrupt, scenario_file};
+use crate::{interrupt, names_of, scenario_file};
 use indicatif::{ProgressBar, ProgressStyle};
 use pagetide_lab::verify::ask::{verify as ask, Asking, KernelSide, VerifyError, ANOTHER_TEXT};
 use pagetide_lab::verify::{csv, json, table};
+use pagetide_lab::world::Simulator;
 use pagetide_linux::qemu::Accelerator;
 use pagetide_linux::session::Options;
 use pagetide_scenario::load::Overrides;
@@ -21,12 +23,17 @@ const REPEATS: u32 = 3;
 const TICK: Duration = Duration::from_millis(200);
 
 /// Asks both sides and prints the comparison of what finished.
-pub fn verify(args: VerifyArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+pub fn verify(
+    args: VerifyArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
     let overrides = Overrides {
         sets: args.scenario.set,
         variants: args.variant,
         repeats: Some(args.repeats.unwrap_or(REPEATS)),
         seed: args.seed,
+        plugins: names_of(plugins),
     };
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     let plan = loaded.plan(overrides.sets)?;
@@ -43,7 +50,9 @@ pub fn verify(args: VerifyArgs, printer: &mut Printer) -> Result<ExitStatus, Cli
         },
     };
     let line = progress_line();
-    let verified = ask(&plan, &side, jobs, &cancel, &|asking| line.set_message(words(&asking)));
+    let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
+    let tell = |asking: Asking<'_>| line.set_message(words(&asking));
+    let verified = ask(&plan, &side, &simulator, jobs, &cancel, &tell);
     line.finish_and_clear();
 
     if let Some(comparison) = &verified.comparison {

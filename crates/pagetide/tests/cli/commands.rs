@@ -34,6 +34,15 @@ fn the_schema_is_json() {
 }
 
 #[test]
+fn a_policy_that_the_program_does_not_register_is_located() {
+    let place = Place::with("mine.toml", format!("{SMALL}\n[policy]\npages = \"mine\"\n").as_str());
+    let hint = "hint: this program has only `linux`; docs/add-a-policy.md says how to add one";
+    place
+        .run(["run", "mine.toml"])
+        .fails(2, &["mine.toml:", "no policy of pages called `mine`", hint]);
+}
+
+#[test]
 fn inspect_prints_the_kernels_files() {
     let place = Place::with("small.toml", SMALL);
     let inspect = |args: &[&str]| place.run([&["inspect", "small.toml"], args].concat());

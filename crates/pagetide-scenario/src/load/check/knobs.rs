@@ -2,9 +2,12 @@
 //! the kernel parses.
 //! What a knob makes of its value, and every errno, is the core's business.
 
+use crate::load::decode::Name;
 use crate::load::raw::{self, Knobs, Write};
-use crate::load::span::{clip, At, Problem, Sink, Span};
+use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
 use crate::load::units::parse_size;
+use crate::load::BUILT_IN;
+use crate::model::ChosenPlugins;
 use crate::names::{
     cache_and_file, find_knob, find_sysctl, listed, BackgroundCompactionPolicy,
     DirectReclaimPolicy, Knob, KnobForm, KswapdPolicy, Named, PerCpuListsPolicy, WatermarksPolicy,
@@ -61,6 +64,37 @@ pub(super) fn policies(policy: Option<&raw::Policy>, sink: &mut Sink) -> BTreeMa
         }
     }
     policies
+}
+
+/// The policies that are not built in; their names must be known.
+pub(super) fn plugins(policy: Option<&raw::Policy>, sink: &mut Sink) -> ChosenPlugins {
+    let Some(policy) = policy else { return ChosenPlugins::default() };
+    let known = sink.plugins.clone();
+    let mut choose = |kind: &str, name: Option<&At<Name>>, known: &[String], any: bool| {
+        let name = name?;
+        let Name(text) = &name.value;
+        if text == BUILT_IN {
+            return None;
+        }
+        if !any && !known.contains(text) {
+            let hint = match known {
+                [] => format!(
+                    "this program has only `{BUILT_IN}`; docs/add-a-policy.md says how to add one"
+                ),
+                known => {
+                    let names = [BUILT_IN].into_iter().chain(known.iter().map(String::as_str));
+                    format!("there are {}", list_names(names))
+                }
+            };
+            let message = format!("there is no policy of {kind} called `{}`", clip(text));
+            sink.hinted(name.span, message, hint);
+        }
+        Some(text.clone())
+    };
+    ChosenPlugins {
+        groups: choose("groups", policy.groups.as_ref(), &known.groups, known.any),
+        pages: choose("pages", policy.pages.as_ref(), &known.pages, known.any),
+    }
 }
 
 /// The writes to system-wide knobs.

@@ -58,6 +58,7 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
         machine,
         sysctls,
         policies,
+        plugins: knobs::plugins(raw.policy.as_ref(), sink),
         groups: groups.list,
         files: files.list,
         caches: mixes.into_caches(),

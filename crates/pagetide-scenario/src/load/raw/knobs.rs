@@ -57,6 +57,10 @@ table! {
         slab_owners: At<SlabOwnersPolicy>,
         /// Owners for which a CPU has bytes in advance (default 1).
         objcg_stock: At<ObjcgStockPolicy>,
+        /// Who is reclaimed from: a policy that the program registers (default linux, the built-in rules alone).
+        groups: At<Name>,
+        /// How pages age: a policy that the program registers (default linux, the built-in rules alone).
+        pages: At<Name>,
     }
 }
 

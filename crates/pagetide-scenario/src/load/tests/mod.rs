@@ -12,6 +12,7 @@ mod mistakes;
 mod names;
 mod names_and_pipes;
 mod objects;
+mod plugins;
 mod report;
 mod survival;
 mod tasks;

@@ -1,0 +1,59 @@
+//! Policies that are not built in: their names.
+
+use super::variants::with_sets;
+use super::*;
+
+const TEXT: &str = r#"
+name = "x"
+[machine]
+memory = "64MiB"
+[policy]
+groups = "mine"
+pages = "yours"
+[[task]]
+name = "t"
+workload = "touch"
+size = "1MiB"
+"#;
+
+fn names(groups: &[&str], pages: &[&str]) -> PluginNames {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    PluginNames { groups: owned(groups), pages: owned(pages), any: false }
+}
+
+fn load_with(plugins: PluginNames) -> Result<crate::model::ChosenPlugins, String> {
+    let overrides = Overrides { plugins, ..Overrides::default() };
+    let loaded = load_str("x.toml", TEXT, Path::new(""), &overrides);
+    loaded.map(|scenario| scenario.variants[0].setup.plugins.clone()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn registered_policies_are_found_by_kind_and_name() {
+    let chosen = load_with(names(&["mine"], &["yours", "other"])).unwrap();
+    assert_eq!(chosen.iter().collect::<Vec<_>>(), [("groups", "mine"), ("pages", "yours")]);
+    // Whoever does not run the simulator does not ask.
+    assert_eq!(load_with(PluginNames { any: true, ..PluginNames::default() }).unwrap(), chosen);
+}
+
+#[test]
+fn unknown_ones_are_located_and_the_known_ones_listed() {
+    let errors = load_with(names(&["your", "their"], &[])).unwrap_err();
+    for part in [
+        "x.toml:6:10",
+        "there is no policy of groups called `mine`",
+        "there are `linux`, `your` and `their`",
+        "x.toml:7:9",
+        "there is no policy of pages called `yours`",
+        "this program has only `linux`",
+    ] {
+        assert!(errors.contains(part), "{part} is not in\n{errors}");
+    }
+}
+
+#[test]
+fn linux_is_none_of_them() {
+    let mut overrides = with_sets(&[("policy.groups", "linux"), ("policy.pages", "linux")]);
+    overrides.plugins = names(&["mine"], &[]);
+    let scenario = load_str("x.toml", TEXT, Path::new(""), &overrides).unwrap();
+    assert_eq!(scenario.variants[0].setup.plugins, Default::default());
+}

@@ -1,0 +1,90 @@
+//! `pagetide`: arguments, progress, printing. What a command does is in `commands/`, one file
+//! each; what it prints is made in `pagetide-lab`.
+//!
+//! A library, too, so that a crate with policies of its own has all the commands with a `main` of a few lines
+//! (docs/add-a-policy.md):
+//!
+//! ```no_run
+//! # use pagetide::policy::{Digest, GroupPolicy, PagePolicy, Plan, Plugins, Visit};
+//! # #[derive(Clone, Debug)]
+//! # struct Mine;
+//! # impl GroupPolicy for Mine {
+//! #     fn plan(&mut self, _: &Visit<'_>, _: &mut Plan) {}
+//! #     fn digest(&self, _: &mut Digest) {}
+//! # }
+//! fn main() -> std::process::ExitCode {
+//!     pagetide::main_with(Plugins::new().groups("mine", Mine))
+//! }
+//! ```
+//!
+//! Data goes to stdout and talk to stderr. Exit codes: 0 done, 1 a run failed, 2 bad input,
+//! 130 interrupted.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod cli;
+mod commands;
+mod error;
+mod interrupt;
+mod printer;
+mod progress;
+mod scenario_file;
+mod shipped;
+
+pub use pagetide_sim::policy;
+
+use clap::Parser;
+use cli::{Cli, Command, ImportCommand, TraceCommand};
+use error::{CliError, ExitStatus};
+use pagetide_scenario::load::PluginNames;
+use policy::Plugins;
+use printer::Printer;
+use std::process::ExitCode;
+
+/// The command `pagetide`, with policies of yours: reads the arguments of the process, and does what they say.
+/// Scenarios choose among the policies by `[policy] groups = "NAME"` and `pages = "NAME"`.
+pub fn main_with(plugins: Plugins) -> ExitCode {
+    let mut printer = Printer::new();
+    let status = match plugins.check() {
+        Ok(()) => dispatch(Cli::parse().command, &plugins, &mut printer),
+        Err(refused) => Err(CliError::bad_input(
+            refused.to_string(),
+            "this is in the program, where it registers its policies; give each a name of its own",
+        )),
+    };
+    let status = status.unwrap_or_else(|error| {
+        printer.error(&error);
+        error.status()
+    });
+    status.into()
+}
+
+/// The names that scenarios may use.
+fn names_of(plugins: &Plugins) -> PluginNames {
+    PluginNames {
+        groups: plugins.group_names().map(str::to_owned).collect(),
+        pages: plugins.page_names().map(str::to_owned).collect(),
+        any: false,
+    }
+}
+
+fn dispatch(
+    command: Command,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
+    match command {
+        Command::Run(args) => commands::run::run(args, plugins, printer),
+        Command::Verify(args) => commands::verify::verify(*args, plugins, printer),
+        Command::Check(args) => commands::check::check(&args, plugins, printer),
+        Command::List => commands::list::list(plugins, printer),
+        Command::Schema => commands::schema::schema(plugins, printer),
+        Command::Trace(TraceCommand::Import(args)) => {
+            commands::trace_import::import(&args, printer)
+        }
+        Command::Trace(TraceCommand::Info(args)) => commands::trace_info::info(&args, printer),
+        Command::Import(ImportCommand::Host(args)) => commands::import_host::import(&args, printer),
+        Command::Inspect(args) => commands::inspect::inspect(args, plugins, printer),
+        Command::Completions(args) => commands::completions::completions(&args, printer),
+    }
+}
