@@ -1,0 +1,16 @@
+//! Two policies that are not built into Pagetide: one of groups, one of pages. Copy this crate to begin your own
+//! (docs/add-a-policy.md).
+
+#![forbid(unsafe_code)]
+
+pub mod refaults_last;
+pub mod two_queues;
+
+use pagetide::policy::Plugins;
+use refaults_last::RefaultsLast;
+use two_queues::TwoQueues;
+
+/// Both, under the names that scenarios use.
+pub fn plugins() -> Plugins {
+    Plugins::new().groups("refaults-last", RefaultsLast::default()).pages("two-queues", TwoQueues)
+}

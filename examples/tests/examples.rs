@@ -1,0 +1,84 @@
+//! The two policies at work: their scenarios load, they change something, everything adds up after every hundred
+//! events, and equal runs are equal.
+
+use pagetide_examples::plugins;
+use pagetide_scenario::load::{load, Overrides, PluginNames};
+use pagetide_scenario::model::Scenario;
+use pagetide_scenario::record::RunRecord;
+use pagetide_sim::{run, RunOptions};
+use std::path::Path;
+use std::process::Command;
+
+/// The scenario, with less to do.
+fn shortened(name: &str, sets: &[(&str, &str)]) -> Scenario {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let plugins = PluginNames {
+        groups: vec!["refaults-last".into()],
+        pages: vec!["two-queues".into()],
+        any: false,
+    };
+    let sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let overrides = Overrides { sets, plugins, ..Overrides::default() };
+    load(&file, &overrides).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn run_audited(scenario: &Scenario, variant: &str) -> RunRecord {
+    let variant = scenario.variants.iter().find(|it| it.name == variant).unwrap();
+    let options = RunOptions { plugins: plugins(), audit_every: 100, ..RunOptions::default() };
+    run(&scenario.name, variant, 1, &options).unwrap()
+}
+
+fn holds(scenario: &Scenario, policy: &str, linux: &str) {
+    let first = run_audited(scenario, policy);
+    assert_eq!(first.digest, run_audited(scenario, policy).digest);
+    assert_eq!(first.notes, Vec::<String>::new());
+    let refaults = |record: &RunRecord| record.metrics["workingset_refault_file"].value;
+    let linux = run_audited(scenario, linux);
+    assert!(refaults(&linux) > 0.0 && refaults(&first) != refaults(&linux));
+}
+
+#[test]
+fn refaults_last_holds() {
+    let sets = [
+        ("machine.memory", "32MiB"),
+        ("file.data.size", "20MiB"),
+        ("task.serve.phase.serve.accesses", "20000"),
+    ];
+    holds(&shortened("refaults-last.toml", &sets), "refaults-last", "linux");
+}
+
+#[test]
+fn two_queues_holds() {
+    let sets = [("machine.memory", "32MiB"), ("file.data.size", "32MiB")];
+    holds(&shortened("two-queues.toml", &sets), "two-queues", "linux-6.1");
+}
+
+/// Exit code, stdout and stderr of the program.
+fn command(args: &[&str]) -> (Option<i32>, String, String) {
+    let program = Command::new(env!("CARGO_BIN_EXE_pagetide-examples"))
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (program.status.code(), text(program.stdout), text(program.stderr))
+}
+
+#[test]
+fn the_command_knows_both_policies() {
+    let (code, _, talk) = command(&["list"]);
+    assert_eq!(code, Some(0));
+    assert!(talk.contains("policy.groups may be linux, refaults-last"), "{talk}");
+    assert!(talk.contains("policy.pages may be linux, two-queues"), "{talk}");
+    let (code, schema, _) = command(&["schema"]);
+    assert_eq!(code, Some(0));
+    assert!(schema.contains("\"refaults-last\"") && schema.contains("\"two-queues\""));
+    let (code, checked, talk) = command(&["check", "refaults-last.toml", "two-queues.toml"]);
+    assert_eq!(code, Some(0), "{talk}");
+    assert_eq!(checked.lines().count(), 2, "{checked}");
+    let set = ["run", "two-queues.toml", "--set", "policy.pages=three-queues"];
+    let (code, data, talk) = command(&set);
+    assert_eq!((code, data.as_str()), (Some(2), ""));
+    assert!(talk.contains("there is no policy of pages called `three-queues`"), "{talk}");
+    assert!(talk.contains("there are `linux` and `two-queues`"), "{talk}");
+}
