@@ -196,3 +196,18 @@ proptest! {
         all_are_told_apart(&setup(&tasks, &groups));
     }
 }
+
+#[test]
+fn a_report_may_name_keys_in_full() {
+    let rows = |row: &str| {
+        let text = format!(
+            "[machine]\nmemory = \"64MiB\"\n[[group]]\nname = \"web\"\n[[task]]\nname = \"web\"\n\
+             workload = \"sleep\"\nduration = \"1s\"\n[report]\nrows = [\"{row}\"]\n"
+        );
+        load_str("s.toml", &text, Path::new(""), &Overrides::default()).map(|loaded| loaded.rows)
+    };
+    assert_eq!(rows("group:web:pgfault").unwrap(), ["group:web:pgfault"]);
+    for row in ["group:other:pgfault", "group:web", "who:web:pgfault"] {
+        assert!(rows(row).unwrap_err().to_string().contains("is no metric"), "{row}");
+    }
+}
