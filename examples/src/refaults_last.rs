@@ -15,7 +15,7 @@
 //!            its pages?
 //! version    pagetide 0.1.0
 //! seeds      1 to 10 (10 repeats)
-//! machine    2 CPUs, 256 MiB, ssd disk disk, no swap
+//! machine    2 CPUs, 256 MiB, disk (ssd), no swap
 //! variants   linux: as described
 //!            refaults-last: policy.groups=refaults-last
 //!            low: service/memory.low=160M

@@ -19,7 +19,7 @@
 //! scenario   two-queues: Popular pages and a scan: one round on the active list, or one for each use?
 //! version    pagetide 0.1.0
 //! seeds      1 to 10 (10 repeats)
-//! machine    2 CPUs, 128 MiB, ssd disk disk, no swap
+//! machine    2 CPUs, 128 MiB, disk (ssd), no swap
 //! variants   linux-6.1: as described
 //!            two-queues: policy.pages=two-queues
 //!            linux-5.4: policy.lru=linux-5.4

@@ -302,6 +302,33 @@ fn a_balance_that_cannot_be_is_the_built_in_one() {
     }
 }
 
+/// All pressure goes to one kind.
+#[derive(Clone, Debug)]
+struct OneSided(Balance);
+
+impl PagePolicy for OneSided {
+    fn balance(&mut self, _: &Pressure<'_>, _: Balance) -> Balance {
+        self.0
+    }
+
+    fn digest(&self, _: &mut Digest) {}
+}
+
+/// There is swap, and anonymous memory only: a policy that presses page cache alone kills nobody.
+#[test]
+fn a_balance_that_spares_all_there_is_is_overruled() {
+    let plugins = Plugins::new().pages("file", OneSided(Balance::File));
+    let mut world = world(&plugins, None, Some("file"));
+    let (mm, heap) = task(&mut world, ROOT, 90 * MIB);
+    for page in 0..90 * MIB {
+        world.access(mm, heap, page, true);
+    }
+    assert!(!world.machine.is_exited(mm), "killed beside free swap");
+    assert!(wrong(&world, Wrong::Overruled) > 0);
+    world.settle();
+    world.machine.audit().unwrap();
+}
+
 /// Marks pages by what they were asked about, and keeps those that were activated for it.
 #[derive(Clone, Debug)]
 struct Marks;

@@ -30,8 +30,8 @@ pub trait GroupPolicy: fmt::Debug + Send + Sync {
     /// skip, nor in a machine that has only the root.
     fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan);
 
-    /// Whether, after this walk, everybody is to be visited once more, before the priority falls. At most
-    /// [`WALKS_MAX`] times.
+    /// Whether, after this walk, everybody is to be visited once more, before the priority falls. There are at
+    /// most [`WALKS_MAX`] walks in all.
     fn another_walk(&mut self, _walk: &Walk) -> bool {
         false
     }

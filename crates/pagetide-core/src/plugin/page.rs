@@ -178,6 +178,26 @@ pub enum Balance {
 }
 
 impl Balance {
+    /// The shares of anonymous memory and page cache: parts, and what they are parts of.
+    fn shares(self) -> [(u64, u64); 2] {
+        match self {
+            Balance::Equal => [(1, 1), (1, 1)],
+            Balance::Fract { anon, file, denominator } => {
+                [(anon, denominator), (file, denominator)]
+            }
+            Balance::Anon => [(1, 1), (0, 1)],
+            Balance::File => [(0, 1), (1, 1)],
+        }
+    }
+
+    /// Whether one of the kinds feels less than by the other balance.
+    pub(crate) fn spares(self, other: Balance) -> bool {
+        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        let is_less =
+            |((part, of), (other, of_other))| product(part, of_other) < product(other, of);
+        self.shares().into_iter().zip(other.shares()).any(is_less)
+    }
+
     /// Whether scan targets can be computed by it.
     pub(crate) fn is_possible(self) -> bool {
         match self {

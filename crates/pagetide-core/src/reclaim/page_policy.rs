@@ -160,13 +160,14 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// How a group's kinds share the pressure; what cannot be is the built-in answer.
+    /// How a group's kinds share the pressure; what cannot be is the built-in answer. A balance that takes
+    /// pressure from one of the kinds spares it.
     #[cold]
     pub(super) fn balance_by_plugin(
         &mut self,
         memcg: MemcgId,
         node: NodeId,
-        sc: &ScanControl,
+        sc: &mut ScanControl,
         plan: Plan,
         linux: Balance,
     ) -> Balance {
@@ -188,6 +189,7 @@ impl<O: Owners> Manager<O> {
         };
         let balance = plugin.policy.balance(&pressure, linux);
         if balance == linux || balance.is_possible() {
+            sc.plugin_spared |= balance.spares(linux);
             return balance;
         }
         plugins.note(Wrong::BalanceOfNothing);

@@ -117,7 +117,7 @@ impl<O: Owners> Manager<O> {
         &mut self,
         memcg: MemcgId,
         node: NodeId,
-        sc: &ScanControl,
+        sc: &mut ScanControl,
         plan: Plan,
     ) -> ScanCounts {
         let group = &self.memcgs[memcg.idx()];

@@ -96,7 +96,8 @@ pub struct Counter {
 
 /// Level of the test that calls a difference noise: Student's t of the two means, with the degrees of freedom
 /// of the kernel's runs, and Pagetide's variance counted as no more than the kernel's. So a simulation that
-/// scatters more does not pass more easily. Of ten counters that agree, at most one is told from the kernel.
+/// scatters more does not pass more easily. Of ten counters that agree, one is told from the kernel if Pagetide
+/// scatters as much as the kernel; more are, on purpose, if it scatters more.
 ///
 /// With three runs a side, differences of up to 1.69 standard deviations of the kernel are noise if Pagetide
 /// does not scatter, and of 2.38 if it scatters as much or more. More repeats narrow both.

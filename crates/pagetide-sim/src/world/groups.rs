@@ -10,15 +10,24 @@ use crate::task::GroupCounts;
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite, Errno};
 use pagetide_core::effect::Effects;
-use pagetide_core::memcg::ROOT;
+use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
-use pagetide_scenario::metric::declared;
+use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::metric::Kind;
 use pagetide_scenario::model::{self, Write};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::{CreateGroup, JoinGroup, RemoveGroup, Workload, WriteControl};
+
+/// What a record has of memory.events.
+const EVENTS: [(MemoryEvent, &Declared); 5] = [
+    (MemoryEvent::Low, declared::EVENTS_LOW),
+    (MemoryEvent::High, declared::EVENTS_HIGH),
+    (MemoryEvent::Max, declared::EVENTS_MAX),
+    (MemoryEvent::Oom, declared::EVENTS_OOM),
+    (MemoryEvent::OomKill, declared::EVENTS_OOM_KILL),
+];
 
 /// With more groups than this, phases do not report each of them.
 const REPORTED_GROUPS_MAX: usize = 16;
@@ -230,6 +239,6 @@ pub(crate) fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> Grou
     let sizes = machine.memory_stat_sizes(memcg);
     levels.extend(sizes.into_iter().filter(|(name, _)| is_reported(name)));
     let mut counts = machine.memcg_events(memcg).rows();
-    counts.extend(declared::events_of_groups().map(|metric| metric.name).zip(it.memory_events));
+    counts.extend(EVENTS.map(|(event, metric)| (metric.name, it.memory_events[event as usize])));
     GroupCounts { group, levels, counts }
 }

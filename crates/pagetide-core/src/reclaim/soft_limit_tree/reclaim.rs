@@ -150,6 +150,7 @@ impl<O: Owners> Manager<O> {
         let reclaimer = if sc.is_kswapd() { Reclaimer::Kswapd } else { Reclaimer::Direct };
         let mut inner = ScanControl::new(reclaimer, SWAP_CLUSTER_MAX, sc.gfp, 0);
         inner.priority = 0;
+        inner.overrules_plugins = sc.overrules_plugins;
         inner.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
         let mut zones_left = 0;
         if self.era.soft_limits_by_zone {
