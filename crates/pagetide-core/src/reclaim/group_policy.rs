@@ -115,6 +115,7 @@ impl<O: Owners> Manager<O> {
 
     /// The plug-in's word on a plan, put right where it cannot be.
     #[cold]
+    #[inline(never)]
     fn ask_group_plugin(&mut self, at: GroupAt, sc: &mut ScanControl, plan: &mut Plan) {
         if sc.overrules_plugins {
             return;

@@ -9,7 +9,7 @@
 use super::ScanControl;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
-use crate::owners::{Owners, References};
+use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
 use crate::plugin::{
     Balance, ClonePage, Groups, Judged, ListSizes, PageView, Plan, Pressure, Refault, Start, Wrong,
@@ -20,7 +20,8 @@ use crate::vmstat::NodeStat;
 /// What was found out about a page for the question.
 #[derive(Clone, Copy, Default)]
 struct Found {
-    references: References,
+    /// Mappings through which it was used; whether one of them is executable.
+    references: (u32, bool),
     referenced: bool,
     refault: Option<Refault>,
 }
@@ -46,8 +47,8 @@ impl<O: Owners> Manager<O> {
             is_active: page.has(PageFlags::ACTIVE),
             nr_pages: page.nr_pages(),
             mapcount: page.mapcount,
-            nr_references: found.references.nr,
-            executable: found.references.executable,
+            nr_references: found.references.0,
+            executable: found.references.1,
             referenced: found.referenced,
             dirty: page.has(PageFlags::DIRTY),
             workingset: page.has(PageFlags::WORKINGSET),
@@ -60,14 +61,21 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Where a page begins that has come to memory, if a plug-in has a say.
+    #[inline]
     pub(crate) fn place_new_page(&mut self, pfn: Pfn) {
         if self.plugins.pages.is_some() {
-            let active = self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE);
-            if self.begins_active(pfn, None, active) {
-                self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
-            } else {
-                self.mem.pages[pfn.idx()].clear(PageFlags::ACTIVE);
-            }
+            self.place_by_plugin(pfn);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn place_by_plugin(&mut self, pfn: Pfn) {
+        let active = self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE);
+        if self.begins_active_by_plugin(pfn, None, active) {
+            self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
+        } else {
+            self.mem.pages[pfn.idx()].clear(PageFlags::ACTIVE);
         }
     }
 
@@ -82,6 +90,12 @@ impl<O: Owners> Manager<O> {
         if self.plugins.pages.is_none() {
             return linux;
         }
+        self.begins_active_by_plugin(pfn, refault, linux)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begins_active_by_plugin(&mut self, pfn: Pfn, refault: Option<Refault>, linux: bool) -> bool {
         let linux = if linux { Start::Active } else { Start::Inactive };
         let found = Found { refault, ..Found::default() };
         let start = self.ask_about(pfn, found, |plugin, page| plugin.on_new(page, linux));
@@ -90,6 +104,7 @@ impl<O: Owners> Manager<O> {
 
     /// A page was used by a system call, or through a mapping that goes away ([`crate::lru`]).
     #[cold]
+    #[inline(never)]
     pub(crate) fn mark_accessed_by_plugin(&mut self, cpu: Cpu, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         let referenced = page.has(PageFlags::REFERENCED);
@@ -110,10 +125,11 @@ impl<O: Owners> Manager<O> {
 
     /// What becomes of a page at the end of its inactive list, and whether that spares it.
     #[cold]
+    #[inline(never)]
     pub(super) fn judge_by_plugin(
         &mut self,
         pfn: Pfn,
-        references: References,
+        references: (u32, bool),
         referenced: bool,
         linux: Judged,
     ) -> (Judged, bool) {
@@ -128,10 +144,11 @@ impl<O: Owners> Manager<O> {
 
     /// Whether a page at the end of its active list stays there.
     #[cold]
+    #[inline(never)]
     pub(super) fn stays_by_plugin(
         &mut self,
         pfn: Pfn,
-        references: References,
+        references: (u32, bool),
         linux: bool,
     ) -> bool {
         let referenced = self.mem.pages[pfn.idx()].has(PageFlags::REFERENCED);
@@ -163,6 +180,7 @@ impl<O: Owners> Manager<O> {
     /// How a group's kinds share the pressure; what cannot be is the built-in answer. A balance that takes
     /// pressure from one of the kinds spares it.
     #[cold]
+    #[inline(never)]
     pub(super) fn balance_by_plugin(
         &mut self,
         memcg: MemcgId,

@@ -407,39 +407,53 @@ impl<O: Owners> Manager<O> {
     /// Counts and clears the references of a page's entries. Returns how many entries were
     /// referenced, and whether one of them is executable (Linux `folio_referenced`). Reclaim for a
     /// group heeds only references from within it.
-    fn page_referenced(&mut self, pfn: Pfn, sc: &ScanControl) -> References {
+    fn page_referenced(&mut self, pfn: Pfn, sc: &ScanControl) -> (u32, bool) {
         let page = &self.mem.pages[pfn.idx()];
         if page.mapcount == 0 {
-            return References::default();
+            return (0, false);
         }
         let within = Within::new(&self.memcgs, sc.target);
         let (at, huge) = (Slot::of(page), page.has(PageFlags::HEAD));
-        let references = self.owners.referenced(at, page.mapcount, huge, within);
-        self.mem.work.rmap_walks += references.nr_looked_at;
-        references
+        let References { nr, executable, nr_looked_at } =
+            self.owners.referenced(at, page.mapcount, huge, within);
+        self.mem.work.rmap_walks += nr_looked_at;
+        (nr, executable)
     }
 
     /// Linux `folio_check_references`, and what a plug-in makes of it.
+    #[inline]
     fn check_references(&mut self, pfn: Pfn, sc: &ScanControl, stat: &mut ReclaimStat) -> Judged {
-        let references = self.page_referenced(pfn, sc);
-        let page = &mut self.mem.pages[pfn.idx()];
-        let referenced_page = page.test_clear(PageFlags::REFERENCED);
-        let judged = self.judge_references(pfn, references, referenced_page);
-        if self.plugins.pages.is_none() || sc.overrules_plugins {
-            return judged;
+        if self.plugins.pages.is_some() && !sc.overrules_plugins {
+            return self.check_references_by_plugin(pfn, sc, stat);
         }
-        let (judged, spared) = self.judge_by_plugin(pfn, references, referenced_page, judged);
+        let found = self.page_referenced(pfn, sc);
+        let referenced = self.mem.pages[pfn.idx()].test_clear(PageFlags::REFERENCED);
+        self.judge_references(pfn, found, referenced)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_references_by_plugin(
+        &mut self,
+        pfn: Pfn,
+        sc: &ScanControl,
+        stat: &mut ReclaimStat,
+    ) -> Judged {
+        let found = self.page_referenced(pfn, sc);
+        let referenced = self.mem.pages[pfn.idx()].test_clear(PageFlags::REFERENCED);
+        let linux = self.judge_references(pfn, found, referenced);
+        let (judged, spared) = self.judge_by_plugin(pfn, found, referenced, linux);
         stat.plugin_spared |= spared;
         judged
     }
 
+    #[inline]
     fn judge_references(
         &mut self,
         pfn: Pfn,
-        references: References,
+        (referenced_ptes, executable): (u32, bool),
         referenced_page: bool,
     ) -> Judged {
-        let References { nr: referenced_ptes, executable, nr_looked_at: _ } = references;
         let page = &mut self.mem.pages[pfn.idx()];
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
@@ -513,14 +527,14 @@ impl<O: Owners> Manager<O> {
                 self.putback_page(pfn);
                 continue;
             }
-            let references = self.page_referenced(pfn, sc);
+            let (referenced, executable) = self.page_referenced(pfn, sc);
             let page = &self.mem.pages[pfn.idx()];
             let nr_pages = page.nr_pages();
-            nr_referenced += if references.nr > 0 { nr_pages } else { 0 };
-            let mut stays = references.nr > 0 && references.executable && page.is_file_lru();
+            nr_referenced += if referenced > 0 { nr_pages } else { 0 };
+            let mut stays = referenced > 0 && executable && page.is_file_lru();
             if self.plugins.pages.is_some() && !sc.overrules_plugins {
                 let linux = stays;
-                stays = self.stays_by_plugin(pfn, references, linux);
+                stays = self.stays_by_plugin(pfn, (referenced, executable), linux);
                 plugin_spared |= stays && !linux;
             }
             let page = &mut self.mem.pages[pfn.idx()];
