@@ -4,10 +4,10 @@
 In a document a line `<!-- output: COMMAND -->` stands before a fenced block: what the command prints. A
 command may read `mine.toml`: the last `toml` block of the document before it.
 
-    scripts/doc_outputs.py PAGETIDE [--write] [--only TEXT] FILE...
+    scripts/doc_outputs.py PAGETIDE [--write] [--only WORD] FILE...
 
 Exits with 1 if an output is stale, or, with --write, puts the new one in its place. --only takes the
-commands that contain TEXT: some take minutes.
+commands that have this word, for example the name of an experiment: some take minutes.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def refresh(path, arguments):
     def replace(match):
         nonlocal stale
         command = match["command"]
-        if arguments.only and arguments.only not in command:
+        if arguments.only and arguments.only not in shlex.split(command):
             return match[0]
         before = SCENARIO.findall(text[: match.start()])
         output = printed(command, arguments.pagetide, before[-1] if before else "")
@@ -63,7 +63,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("pagetide", type=lambda path: str(pathlib.Path(path).resolve()))
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--only", metavar="TEXT")
+    parser.add_argument("--only", metavar="WORD")
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
     arguments = parser.parse_args()
     stale = 0
