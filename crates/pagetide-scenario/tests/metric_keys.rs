@@ -207,6 +207,9 @@ fn a_report_may_name_keys_in_full() {
         load_str("s.toml", &text, Path::new(""), &Overrides::default()).map(|loaded| loaded.rows)
     };
     assert_eq!(rows("group:web:pgfault").unwrap(), ["group:web:pgfault"]);
+    assert_eq!(rows("task:web:pgfault").unwrap(), ["web.pgfault"], "as records have it");
+    assert_eq!(rows("group:web:memory.current").unwrap(), ["web.memory.current"]);
+    assert_eq!(rows("machine:pswpout").unwrap(), ["pswpout"]);
     for row in ["group:other:pgfault", "group:web", "who:web:pgfault"] {
         assert!(rows(row).unwrap_err().to_string().contains("is no metric"), "{row}");
     }

@@ -6,6 +6,7 @@
 use crate::task::{GroupCounts, PhaseRun, Task, Usage};
 use crate::world::groups::counts_of;
 use crate::world::World;
+use pagetide_core::plugin::Wrong;
 use pagetide_core::units::Nanos;
 use pagetide_core::vmstat::Event;
 use pagetide_scenario::metric::declared::{self, Declared};
@@ -34,8 +35,13 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup) {
     for (name, value) in world.machine.metrics() {
         machine.put_named(name, value as f64, Unit::Count);
     }
-    for (wrong, times) in world.machine.plugin_errors() {
-        machine.put_named(wrong.name(), times as f64, Unit::Count);
+    let errors = world.machine.plugin_errors();
+    // Of a run with a plug-in also those that never happened: a mean over seeds needs them.
+    for wrong in Wrong::ALL {
+        if setup.plugins.iter().any(|(kind, _)| wrong.is_of(kind)) {
+            let times = errors.iter().find(|(it, _)| *it == wrong).map_or(0, |(_, times)| *times);
+            machine.put_named(wrong.name(), times as f64, Unit::Count);
+        }
     }
     for (name, blocks) in world.machine.free_blocks() {
         machine.put_named(name, blocks as f64, Unit::Count);

@@ -48,7 +48,7 @@ pub(super) fn rows(raw: &raw::Scenario, setup: &Setup, sink: &mut Sink) -> Vec<S
             });
         }
     }
-    rows.iter().map(|row| row.value.clone()).collect()
+    rows.iter().map(|row| as_recorded(&row.value, &names)).collect()
 }
 
 /// The published figures.
@@ -77,12 +77,20 @@ pub(super) fn reference(
         let mut of_variant = BTreeMap::new();
         for figure in figures {
             check_key(&figure.key, &owners, &names, sink);
-            of_variant.insert(figure.key.value.clone(), figure.value);
+            of_variant.insert(as_recorded(&figure.key.value, &names), figure.value);
         }
         values.insert(variant.value.clone(), of_variant);
     }
     let source = reference.source.as_ref().map_or(String::new(), |source| source.value.clone());
     Some(Reference { source, values })
+}
+
+/// The text that records have for a key that may be written in full.
+fn as_recorded(key: &str, names: &Names) -> String {
+    match names.read(key) {
+        Some(read) if key.contains(':') => names.text(&read),
+        _ => key.to_owned(),
+    }
 }
 
 /// A key is `NAME` for the machine, `TASK.NAME`, `TASK.PHASE.NAME`, `GROUP.NAME` or
