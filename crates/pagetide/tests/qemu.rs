@@ -539,6 +539,6 @@ fn ctrl_c_and_sigterm_end_a_kernel_that_boots() {
         wait_until("QEMU", || !bench.processes().is_empty());
         let id = i64::from(child.id());
         signal(name, if to_all { -id } else { id });
-        ran(&bench, child).fails(130, &["interrupted before anything finished"]);
+        ran(&bench, child).fails(130, &["interrupted before any run finished"]);
     }
 }
