@@ -60,6 +60,7 @@ fn plan<O: Owners>(
     let mut changes = Vec::with_capacity(writes.len());
     let mut marks = MarksWrite::default();
     for write in writes {
+        write.check(machine.mem.page_size)?;
         match write {
             ControlWrite::Cache { cache, control, value } => {
                 let (cache, write) = machine.check_cache_write(cache, *control, *value)?;

@@ -226,7 +226,7 @@ impl fmt::Display for Value {
         match self {
             Value::Number(number) => write!(f, "{number}"),
             Value::Zones(numbers, count) => {
-                numbers[..*count].iter().enumerate().try_for_each(|(at, number)| {
+                numbers.iter().take(*count).enumerate().try_for_each(|(at, number)| {
                     let blank = if at == 0 { "" } else { " " };
                     write!(f, "{blank}{number}")
                 })

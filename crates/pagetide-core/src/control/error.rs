@@ -85,6 +85,12 @@ impl ControlError {
     pub(super) fn new(errno: Errno, name: &str, message: String) -> ControlError {
         ControlError { errno, name: name.into(), message }
     }
+
+    /// A value that is not of the kind that the file holds.
+    pub(super) fn not_of(name: &str, text: &str) -> ControlError {
+        let message = format!("{} is not what {name} holds", quoted(text));
+        ControlError::new(Errno::Einval, name, message)
+    }
 }
 
 impl fmt::Display for ControlError {

@@ -25,7 +25,7 @@ use crate::page_counter::UNLIMITED;
 use crate::page_size::PageSize;
 use crate::units::{MemcgId, DEF_PRIORITY};
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 macro_rules! group_controls {
@@ -213,6 +213,15 @@ impl GroupControlWrite {
         // No file of a group has bounds in pages.
         let value = control.read(text, PageSize::default())?;
         Ok(GroupControlWrite { control, value })
+    }
+
+    /// Whether the file takes the value, which may have been made by hand: its text must read as itself.
+    fn check(&self) -> Result<(), ControlError> {
+        let (name, text) = (self.control.name(), self.to_string());
+        if GroupControlWrite::read(name, &text)? == *self {
+            return Ok(());
+        }
+        Err(ControlError::not_of(name, &text))
     }
 }
 

@@ -681,3 +681,30 @@ proptest::proptest! {
         machine.audit().unwrap();
     }
 }
+
+/// Values that no text made: of another file, beyond the bounds, for other pages.
+#[test]
+fn values_made_by_hand_are_checked_as_texts_are() {
+    use crate::config::{PolicyChoice, SlubPolicy, Value};
+    let mut machine = machine();
+    let before = machine.digest();
+    let swappiness = ControlWrite::Sysctl(Sysctl::Swappiness, Value::Number(10));
+    for (sysctl, value) in [
+        (Sysctl::LowmemReserveRatio, Value::Zones([0; 4], 9)),
+        (Sysctl::Swappiness, Value::Number(1_000_000)),
+        (Sysctl::Swappiness, Value::Choice(PolicyChoice::Slub(SlubPolicy::Lowest))),
+        (Sysctl::ThpEnabled, Value::Choice(PolicyChoice::Slub(SlubPolicy::Lowest))),
+        (Sysctl::DirtyBytes, Value::Number(1)),
+    ] {
+        let bad = ControlWrite::Sysctl(sysctl, value);
+        let error = machine.apply_writes(&[swappiness.clone(), bad]).unwrap_err();
+        assert_eq!(error.errno, Errno::Einval, "{error}");
+        assert_eq!(machine.digest(), before, "{error}");
+    }
+    let group = machine.create_memcg("g".into(), Machine::ROOT).unwrap();
+    for value in [Value::Number(5), Value::Unlimited("-1"), Value::Zones([0; 4], 7)] {
+        let write = GroupControlWrite { control: GroupControl::find("memory.max").unwrap(), value };
+        assert_eq!(machine.apply_group_write(group, write).unwrap_err().errno, Errno::Einval);
+    }
+    machine.apply_writes(&[swappiness]).unwrap().discard();
+}

@@ -12,7 +12,7 @@ use crate::config::{ControlFile, Form, Sysctl, Value};
 use crate::page_size::PageSize;
 use alloc::borrow::Cow;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 /// What is to be written where.
@@ -68,6 +68,16 @@ impl ControlWrite {
             Ok(value) => Ok(ControlWrite::Sysctl(sysctl, value)),
             Err(refusal) => Err(refuse(sysctl.file(), refusal, text, page_size)),
         }
+    }
+
+    /// Whether the file takes the value on a machine with such pages: a value that was made by hand, or read
+    /// for other pages, may be none of its own. Its text must read as itself.
+    pub(super) fn check(&self, page_size: PageSize) -> Result<(), ControlError> {
+        let (name, text) = (self.name(), self.to_string());
+        if ControlWrite::read(&name, &text, page_size)? == *self {
+            return Ok(());
+        }
+        Err(ControlError::not_of(&name, &text))
     }
 }
 

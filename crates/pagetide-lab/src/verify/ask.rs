@@ -7,7 +7,7 @@ use super::compare::{Comparison, Sides, VariantComparison};
 use crate::execute::{execute, Outcome};
 use crate::plan::Plan;
 use crate::world::{Failure, Simulator};
-use pagetide_linux::comparable::impossible;
+use pagetide_linux::comparable::{impossible, not_comparable};
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::reference::{scenario_hash, Reference};
 use pagetide_linux::session::{Job, Options, Session};
@@ -151,7 +151,7 @@ pub fn verify(
             cancel,
             &mut verified,
         );
-        add_to(&mut verified.sides, &reference, scenario.variants.len() > 1);
+        add_to(&mut verified.sides, &reference, variant, scenario.variants.len() > 1);
         if let Some(note) = other_marks(&reference.origin.start, &simulated) {
             verified.sides.notes.push(note);
         }
@@ -285,7 +285,7 @@ fn simulate(
     records
 }
 
-fn add_to(sides: &mut Sides, reference: &Reference, of_several: bool) {
+fn add_to(sides: &mut Sides, reference: &Reference, variant: &Variant, of_several: bool) {
     sides.kernel.clone_from(&reference.origin.kernel);
     // Variants may differ in CPUs or memory.
     if !sides.how.split("; ").any(|how| how == reference.origin.how) {
@@ -294,9 +294,12 @@ fn add_to(sides: &mut Sides, reference: &Reference, of_several: bool) {
         }
         sides.how += &reference.origin.how;
     }
-    for text in &reference.origin.not_comparable {
-        if !sides.not_comparable.contains(text) {
-            sides.not_comparable.push(text.clone());
+    // A recording may be of the same variant before something was set.
+    for text in
+        reference.origin.not_comparable.iter().cloned().chain(not_comparable(&variant.setup))
+    {
+        if !sides.not_comparable.contains(&text) {
+            sides.not_comparable.push(text);
         }
     }
     for note in &reference.origin.notes {

@@ -5,8 +5,8 @@
 //! it at another time, or does it for another thread. They depend on numbers of frames, files, groups and
 //! tasks, not on names or on the order of variants in the source.
 //!
-//! Effects for contents (zeroes, bytes copied to a caller) are not in the hashes, since this world, which
-//! has no bytes, does not carry them out; nor are the effects of building the machine.
+//! Zeroes and bytes copied to a caller are not in the hashes, since this world, which has no bytes, does not
+//! carry them out; nor are the effects of building the machine.
 //!
 //! Invariant: an effect is in the hash once, at the time at which the world carries it out; an event is
 //! once, at the time of the step that noted it.
@@ -15,7 +15,7 @@
 
 use super::{Thread, World};
 use pagetide_core::daemon::Daemon;
-use pagetide_core::digest::Digest;
+use pagetide_core::digest::{Digest, State};
 use pagetide_core::effect::{Effect, Io, Token};
 use pagetide_core::event::{Field, TraceEvent};
 use pagetide_core::slab::Object;
@@ -57,6 +57,7 @@ impl DecisionHashes {
             Effect::Submit(Io::SwapIn { slot, pfn }) => put(&[3, slot.0.into(), pfn.0.into()]),
             Effect::Submit(Io::SwapOut { slot, pfn }) => put(&[4, slot.0.into(), pfn.0.into()]),
             Effect::CopyPage { from, to } => put(&[5, from.0.into(), to.0.into()]),
+            Effect::CollapsePage { from, to } => put(&[11, from.0.into(), to.0.into()]),
             Effect::Wake(Token::Page(pfn)) => put(&[6, pfn.0.into()]),
             Effect::Wake(Token::Throttled(node, reason)) => {
                 put(&[7, node.0.into()]);
@@ -66,7 +67,6 @@ impl DecisionHashes {
             Effect::OomKill(mm) => put(&[9, mm.0.into()]),
             Effect::FreeLate { .. }
             | Effect::Zero { .. }
-            | Effect::CollapsePage { .. }
             | Effect::ReadOut { .. }
             | Effect::WriteIn { .. } => {}
         }
@@ -75,8 +75,7 @@ impl DecisionHashes {
     /// An object that begins to wait for a grace period.
     pub fn free_late(&mut self, now: Nanos, cpu: Cpu, object: Object) {
         self.effects.write_all(&[now, cpu.0.into(), 10]);
-        // The core keeps the numbers of objects to itself; their text has them.
-        let _ = write!(Text(&mut self.effects), "{object:?}");
+        object.digest(&mut self.effects);
     }
 
     /// The events of a step of `thread` that began at `at`.

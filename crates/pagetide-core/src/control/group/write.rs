@@ -77,6 +77,7 @@ impl<O: Owners> Manager<O> {
         write: GroupControlWrite,
     ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
         self.check_group_control(memcg, write.control)?;
+        write.check()?;
         let write = self.begin_group_write(memcg, write)?;
         Ok((write, self.hand_out()))
     }
