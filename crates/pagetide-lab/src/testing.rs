@@ -4,7 +4,8 @@ use crate::execute::{Outcome, Run};
 use crate::plan::{Job, Plan};
 use crate::report::Report;
 use crate::world::{Cause, Failure};
-use pagetide_scenario::model::{Machine, Node, Scenario, Setup, Variant};
+use pagetide_scenario::build::Builder;
+use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 
 /// Metric keys with their values.
@@ -12,28 +13,11 @@ pub type Metrics<'a> = &'a [(&'a str, f64)];
 
 /// A scenario named `fake`, seed 1, three repeats, with these variants and nothing to do.
 pub fn scenario(variants: &[&str]) -> Scenario {
-    let setup = Setup {
-        machine: Machine {
-            cpus: 2,
-            page_size: Default::default(),
-            nodes: vec![Node { memory: 2 << 30, reserved: 0, movable: 0, zones: vec![] }],
-            disks: vec![],
-            swap: None,
-            kmem_accounting: true,
-            caches: vec![],
-            boot_objects: Default::default(),
-            call_times: Default::default(),
-        },
-        sysctls: vec![],
-        policies: Default::default(),
-        plugins: Default::default(),
-        groups: vec![],
-        files: vec![],
-        caches: vec![],
-        tasks: vec![],
-        measure: None,
-        time_limit_ns: 3_600_000_000_000,
-    };
+    let task = Builder::new().set("name", "main").set("workload", "sleep").set("duration", "1ms");
+    let machine = Builder::new().set("machine.memory", "2GiB").set("machine.cpus", 2);
+    let mut setup = machine.push("task", task).setup().expect("it is sound");
+    setup.tasks.clear();
+    setup.machine.disks.clear();
     Scenario {
         name: "fake".to_owned(),
         title: "A world that is not there".to_owned(),

@@ -18,6 +18,10 @@ pub struct Diagnostic {
     pub span: Range<usize>,
     /// The offending text, up to the end of its first line.
     pub text: String,
+    /// The key of the scenario that it is at, as `--set` names it: `task.main.size`. None of what is not in
+    /// the scenario itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// What is wrong, in a sentence.
     pub message: String,
     /// What to do about it.
@@ -72,6 +76,7 @@ impl Diagnostic {
             column: place.column,
             span,
             text: place.source_line.text[place.source_line.mark.clone()].to_owned(),
+            key: None,
             message,
             hint,
             also: None,
@@ -87,6 +92,7 @@ impl Diagnostic {
             column: 0,
             span: 0..0,
             text: String::new(),
+            key: None,
             message,
             hint,
             also: None,

@@ -1,6 +1,7 @@
 //! What to run and what came out: scenario files, workloads as streams of operations, run records
 //! and timelines.
 
+pub mod build;
 pub mod diagnostic;
 pub mod kernel_objects;
 pub mod load;

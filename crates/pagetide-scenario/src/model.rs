@@ -56,8 +56,9 @@ pub struct Variant {
     pub setup: Setup,
 }
 
-/// A machine and its load.
+/// A machine and its load. Made by the loader alone, from a file or from a [`crate::build::Builder`].
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Setup {
     /// Hardware.
     pub machine: Machine,

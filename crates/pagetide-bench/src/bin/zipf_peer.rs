@@ -19,10 +19,10 @@ use pagetide_bench::stream;
 use pagetide_core::config::Config;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::process::page_table::Advice;
-use pagetide_core::units::PAGE_SIZE;
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::zone::ZONE_DMA32;
-use pagetide_scenario::model::{self, Setup};
+use pagetide_scenario::build::Builder;
+use pagetide_scenario::model::Setup;
 use std::error::Error;
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -141,69 +141,20 @@ fn world(requests: u64, percent: u64) -> Result<(), Box<dyn Error>> {
 
 /// One task that reads the file `requests` times by Zipf(1.0) draws.
 fn setup(requests: u64, percent: u64) -> Setup {
-    let pages = zone_pages(percent);
-    let zone = model::Zone {
-        name: pagetide_scenario::names::ZoneName::Dma32,
-        present: pages,
-        managed: pages,
-        free: pages,
-        late: 0,
-        free_lists: None,
-    };
-    let disk = model::Disk {
-        name: "disk".into(),
-        model: pagetide_scenario::names::DiskModel::Nvme,
-        read_latency_ns: None,
-        write_latency_ns: None,
-        read_bandwidth: None,
-        write_bandwidth: None,
-        queue_depth: None,
-        rotational: false,
-        faults: model::DiskFaults::default(),
-    };
-    let read = model::Workload::MappedRead(model::MappedRead {
-        file: 0,
-        pages: PAGES,
-        order: model::Order::Zipf { exponent_hundredths: 100 },
-        advice: model::Advice::Random,
-        passes: requests.div_ceil(PAGES) as u32,
-        region: "file".into(),
-    });
-    let task = model::Task {
-        name: "zipf".into(),
-        group: None,
-        start: model::Start { delay_ns: 0, after: None },
-        background: false,
-        until: None,
-        nice: 0,
-        loops: 1,
-        phases: vec![model::Phase { name: "read".into(), workload: read }],
-    };
-    Setup {
-        machine: model::Machine {
-            cpus: 2,
-            page_size: model::PageSize::default(),
-            nodes: vec![model::Node { memory: 0, reserved: 0, movable: 0, zones: vec![zone] }],
-            disks: vec![disk],
-            swap: None,
-            kmem_accounting: true,
-            caches: Vec::new(),
-            boot_objects: Default::default(),
-            call_times: Default::default(),
-        },
-        sysctls: Vec::new(),
-        policies: Default::default(),
-        plugins: Default::default(),
-        groups: Vec::new(),
-        files: vec![model::File {
-            name: "file".into(),
-            size: PAGES * PAGE_SIZE,
-            sparse: true,
-            disk: 0,
-        }],
-        caches: Vec::new(),
-        tasks: vec![task],
-        measure: None,
-        time_limit_ns: u64::MAX,
-    }
+    let entry = |name: &str| Builder::new().set("name", name);
+    let zone = entry("DMA32").set("present", format!("{} pages", zone_pages(percent)));
+    let disk = entry("disk").set("model", "nvme");
+    let file = entry("file").set("size", format!("{PAGES} pages")).set("sparse", true);
+    let task = entry("zipf")
+        .set("workload", "mapped-read")
+        .set("file", "file")
+        .set("order", "zipf")
+        .set("exponent", 1.0)
+        .set("advice", "random")
+        .set("passes", requests.div_ceil(PAGES) as i64);
+    let machine = Builder::new().set("machine.cpus", 2).push("machine.zone", zone);
+    let machine = machine.push("machine.disk", disk).push("file", file).push("task", task);
+    let mut setup = machine.setup().unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    setup.time_limit_ns = u64::MAX;
+    setup
 }

@@ -2,6 +2,7 @@
 //! in both.
 
 use super::span::{Problem, Sink, Span, PROBLEMS_MAX};
+use super::tree::{self, Node};
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
 
 /// Largest scenario file, in bytes.
@@ -38,15 +39,19 @@ impl Loader {
         self.problems.dedup();
         self.omitted += self.problems.len().saturating_sub(PROBLEMS_MAX);
         self.problems.truncate(PROBLEMS_MAX);
-        let list = self.problems.iter().map(|problem| self.diagnostic(problem)).collect();
+        // What is no TOML has no keys.
+        let root = tree::parse(&self.sources[0].text, 0, &mut Sink::default());
+        let list = self.problems.iter().map(|problem| self.diagnostic(problem, root.as_ref()));
+        let list = list.collect();
         Diagnostics::new(list, self.omitted)
     }
 
-    fn diagnostic(&self, problem: &Problem) -> Diagnostic {
+    fn diagnostic(&self, problem: &Problem, root: Option<&Node>) -> Diagnostic {
         let range = |span: Span| span.start as usize..span.end as usize;
         let source = &self.sources[usize::from(problem.span.source)];
         let (message, hint) = (problem.message.clone(), problem.hint.clone());
-        let diagnostic = Diagnostic::new(source, range(problem.span), message, hint);
+        let mut diagnostic = Diagnostic::new(source, range(problem.span), message, hint);
+        diagnostic.key = root.map(|root| root.key_of(problem.span)).filter(|key| !key.is_empty());
         match &problem.also {
             // Only a place in the same source can be shown beside it.
             Some((span, label)) if span.source == problem.span.source => {

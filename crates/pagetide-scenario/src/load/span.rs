@@ -13,6 +13,13 @@ pub(crate) struct Span {
     pub(crate) end: u32,
 }
 
+impl Span {
+    /// Whether `inner` is in it.
+    pub(crate) fn holds(self, inner: Span) -> bool {
+        self.source == inner.source && self.start <= inner.start && inner.end <= self.end
+    }
+}
+
 /// A value and where it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct At<T> {

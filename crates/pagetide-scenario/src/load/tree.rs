@@ -69,6 +69,42 @@ impl Node {
         }
     }
 
+    /// The path to the innermost value within that `span` is in: `task.main.size`. Empty for the whole.
+    pub(crate) fn key_of(&self, span: Span) -> String {
+        let found = match &self.value {
+            Value::Table(table) => {
+                let mut entries = table.entries.iter();
+                let entry = entries.find(|e| e.key_span.holds(span) || e.node.holds(span));
+                entry.map(|entry| (entry.key.clone(), &entry.node))
+            }
+            Value::Array(nodes) => {
+                let found = nodes.iter().enumerate().find(|(_, node)| node.holds(span));
+                let name =
+                    |at: usize, node| element_name(node).map_or(at.to_string(), str::to_owned);
+                found.map(|(at, node)| (name(at, node), node))
+            }
+            _ => None,
+        };
+        let Some((key, node)) = found else { return String::new() };
+        match node.key_of(span) {
+            inner if inner.is_empty() => key,
+            inner => format!("{key}.{inner}"),
+        }
+    }
+
+    /// Whether `span` is in this value. Tables between those of an array are not in the array.
+    fn holds(&self, span: Span) -> bool {
+        match &self.value {
+            Value::Array(nodes) => self.span == span || nodes.iter().any(|node| node.holds(span)),
+            Value::Table(table) => {
+                let mut entries = table.entries.iter();
+                self.span.holds(span)
+                    || entries.any(|e| e.key_span.holds(span) || e.node.holds(span))
+            }
+            _ => self.span.holds(span),
+        }
+    }
+
     /// First and last byte of the values within, for telling whether a place is inside.
     pub(crate) fn extent(&self) -> Span {
         let mut extent = self.span;

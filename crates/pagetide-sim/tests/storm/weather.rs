@@ -3,6 +3,7 @@
 use crate::more;
 use pagetide_core::config::KswapdPolicy;
 use pagetide_core::control::ControlWrite;
+use pagetide_scenario::build::Builder;
 use pagetide_scenario::model::{
     Advice, Compute, Disk, DiskFaults, File, FileRead, FileWrite, Machine, MappedRead, Node, Order,
     PageSize, Phase, Setup, Sleep, Start, Swap, Task, Touch, WorkingSet, Workload,
@@ -230,57 +231,23 @@ fn setup_without_groups(seed: u64) -> Setup {
                 .collect(),
         })
         .collect();
-    Setup {
-        machine,
-        sysctls: sysctls(&mut draw),
-        policies: policies(&mut draw),
-        plugins: Default::default(),
-        groups: Vec::new(),
-        files,
-        caches: Vec::new(),
-        tasks,
-        measure: None,
-        time_limit_ns: draw.of(&[2_000_000_000, 20_000_000_000, 200_000_000_000]),
-    }
+    let mut setup = calm();
+    setup.machine = machine;
+    setup.sysctls = sysctls(&mut draw);
+    setup.policies = policies(&mut draw);
+    setup.files = files;
+    setup.tasks = tasks;
+    setup.time_limit_ns = draw.of(&[2_000_000_000, 20_000_000_000, 200_000_000_000]);
+    setup
 }
 
 /// A machine with memory to spare, one task and one megabyte: nothing happens.
 pub fn calm() -> Setup {
-    let heap = Workload::Touch(Touch {
-        region: "heap".into(),
-        pages: MIB / PAGE,
-        passes: 1,
-        write: true,
-        order: Order::Sequential,
-        advice: Advice::Normal,
-    });
-    let task = Task {
-        name: "task".into(),
-        group: None,
-        start: Start { delay_ns: 0, after: None },
-        background: false,
-        until: None,
-        nice: 0,
-        loops: 1,
-        phases: vec![Phase { name: "touch".into(), workload: heap }],
-    };
-    Setup {
-        machine: Machine {
-            cpus: 1,
-            page_size: PageSize::Kib4,
-            nodes: vec![Node { memory: 64 * MIB, reserved: 0, movable: 0, zones: Vec::new() }],
-            disks: Vec::new(),
-            swap: None,
-            ..Machine::default()
-        },
-        sysctls: Vec::new(),
-        policies: Policies::default(),
-        plugins: Default::default(),
-        groups: Vec::new(),
-        files: Vec::new(),
-        caches: Vec::new(),
-        tasks: vec![task],
-        measure: None,
-        time_limit_ns: 2_000_000_000,
-    }
+    let touch = Builder::new().set("name", "touch").set("workload", "touch").set("region", "heap");
+    let task = Builder::new().set("name", "task").push("phase", touch.set("size", "1MiB"));
+    let machine = Builder::new().set("machine.memory", "64MiB").set("time_limit", "2s");
+    let mut setup =
+        machine.push("task", task).setup().unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    setup.machine.disks.clear();
+    setup
 }

@@ -196,3 +196,19 @@ fn the_number_of_mistakes_told_is_bounded() {
     assert_eq!(errors.count(), 500);
     assert!(errors.to_string().ends_with("500 errors in dir/case.toml (400 not shown)\n"));
 }
+
+#[test]
+fn mistakes_say_their_keys() {
+    let between = "[[file]]\nname = \"log\"\nsize = 1.5\n";
+    let text =
+        format!("{SOUND}nice = 99\nsice = 1\n{between}[sysctl]\nvm.swappiness = 999\n[[group]]\n");
+    let keys: Vec<Option<String>> =
+        mistakes(&text).into_iter().map(|mistake| mistake.key).collect();
+    let wanted =
+        ["task.main.nice", "task.main.sice", "file.log.size", "sysctl.vm.swappiness", "group.0"];
+    assert_eq!(keys, wanted.map(|key| Some(key.to_owned())));
+    let overrides =
+        Overrides { sets: vec![("machine.cpus".into(), "0".into())], ..Default::default() };
+    let errors = load_text(SOUND, &overrides).unwrap_err();
+    assert_eq!(errors.iter().next().unwrap().key, None, "it is the option that is wrong");
+}
