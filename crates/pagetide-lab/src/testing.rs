@@ -48,7 +48,7 @@ pub fn record(variant: &str, seed: u64, metrics: Metrics<'_>) -> RunRecord {
         version: crate::VERSION.to_owned(),
         metrics: metrics
             .iter()
-            .map(|&(key, value)| (key.to_owned(), Metric { value, unit: unit(key) }))
+            .map(|&(key, value)| (key.to_owned(), Metric::new(value, unit(key))))
             .collect(),
         page_size: 4096,
         digest: seed,

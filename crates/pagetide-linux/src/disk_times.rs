@@ -63,7 +63,7 @@ pub fn add_to(
         let begin = before.get(&device).copied().unwrap_or_default();
         let mut put = |metric: &Declared, begin: u64, end: u64, scale: f64| {
             let value = end.saturating_sub(begin) as f64 * scale;
-            metrics.insert(text(names, serial, metric), Metric { value, unit: metric.unit });
+            metrics.insert(text(names, serial, metric), Metric::new(value, metric.unit));
         };
         put(declared::READS, begin.reads, end.reads, 1.0);
         put(declared::READ_TIME, begin.read_ms, end.read_ms, 1e-3);

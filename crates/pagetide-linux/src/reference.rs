@@ -129,7 +129,7 @@ impl Reference {
                 .iter()
                 .filter_map(|(key, (unit, values))| {
                     let value = (*values.get(index)?)?;
-                    Some((key.clone(), Metric { value, unit: *unit }))
+                    Some((key.clone(), Metric::new(value, *unit)))
                 })
                 .collect(),
             digest: 0,
@@ -270,7 +270,7 @@ mod tests {
 
     fn record(seed: u64, pgfault: f64) -> RunRecord {
         let mut metrics = BTreeMap::new();
-        metrics.insert("pgfault".into(), Metric { value: pgfault, unit: Unit::Count });
+        metrics.insert("pgfault".into(), Metric::new(pgfault, Unit::Count));
         RunRecord {
             scenario: "s".into(),
             variant: "a/b".into(),
@@ -291,11 +291,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let start = Start { zones: vec![StartZone::default()], min_free_kbytes: 7 };
         let mut two = record(2, 9.0);
-        two.metrics.insert("extra".into(), Metric { value: 1.5, unit: Unit::Seconds });
-        two.metrics.insert("t.p.pgscan".into(), Metric { value: 0.0, unit: Unit::Count });
+        two.metrics.insert("extra".into(), Metric::new(1.5, Unit::Seconds));
+        two.metrics.insert("t.p.pgscan".into(), Metric::new(0.0, Unit::Count));
         let mut records = [record(1, 8.0), two];
-        records[0].metrics.insert("t.p.oom".into(), Metric { value: 0.0, unit: Unit::Count });
-        records[1].metrics.insert("t.p.oom".into(), Metric { value: 0.0, unit: Unit::Count });
+        records[0].metrics.insert("t.p.oom".into(), Metric::new(0.0, Unit::Count));
+        records[1].metrics.insert("t.p.oom".into(), Metric::new(0.0, Unit::Count));
         let origin = Origin { start, ..Origin::default() };
         let reference = Reference::new("s", "a/b", origin, &records);
         assert_eq!(reference.origin.notes, ["seed 1: cut", "seed 2: cut"]);

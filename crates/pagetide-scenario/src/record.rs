@@ -12,6 +12,49 @@ pub struct Metric {
     pub value: f64,
     /// Its unit.
     pub unit: Unit,
+    /// Why it is the value of work that was not done to its end, and no measurement. `None`: the work was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+}
+
+impl Metric {
+    /// The value of work that was done to its end.
+    pub fn new(value: f64, unit: Unit) -> Metric {
+        Metric { value, unit, ended: None }
+    }
+}
+
+/// What ended work before it was done. Of several reasons the first in this order counts.
+///
+/// A background task that is stopped because the others have ended was not ended so: that is its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// The OOM killer ended the task, or one of those that the value is a sum of.
+    OomKilled,
+    /// A fault of the task could not be read from its disk: SIGBUS.
+    IoError,
+    /// The time limit ended the run.
+    Cut,
+}
+
+impl Ended {
+    /// All reasons.
+    pub const ALL: [Ended; 3] = [Ended::OomKilled, Ended::IoError, Ended::Cut];
+
+    /// The word that records, JSON and CSV have.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Ended::OomKilled => "oom-killed",
+            Ended::IoError => "io-error",
+            Ended::Cut => "cut",
+        }
+    }
+
+    /// Of two values that are put together: why the sum is no measurement, if it is none.
+    pub fn first(one: Option<Ended>, other: Option<Ended>) -> Option<Ended> {
+        one.into_iter().chain(other).min()
+    }
 }
 
 /// Unit of a metric.
@@ -72,4 +115,28 @@ pub struct RunRecord {
     /// Who had how much memory when, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_says_that_it_was_ended_and_older_ones_read() {
+        for ended in Ended::ALL {
+            let metric = Metric { ended: Some(ended), ..Metric::new(1.5, Unit::Seconds) };
+            let text = serde_json::to_string(&metric).unwrap();
+            let word = ended.word();
+            assert_eq!(text, format!(r#"{{"value":1.5,"unit":"seconds","ended":"{word}"}}"#));
+            assert_eq!(serde_json::from_str::<Metric>(&text).unwrap(), metric);
+        }
+        let old = r#"{"value":1.5,"unit":"seconds"}"#;
+        let metric: Metric = serde_json::from_str(old).unwrap();
+        assert_eq!(metric.ended, None);
+        assert_eq!(serde_json::to_string(&metric).unwrap(), old);
+        let both = Ended::first(Some(Ended::Cut), Some(Ended::OomKilled));
+        assert_eq!(both, Some(Ended::OomKilled));
+        assert_eq!(Ended::first(None, Some(Ended::Cut)), Some(Ended::Cut));
+        assert_eq!(Ended::first(None, None), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! What a run has counted, under the keys of a record.
 //!
 //! Invariant: a metric is put in once, in the scope where a kernel would say it; sums over copies are
-//! made of what is there.
+//! made of what is there. A value of work that was not done to its end says so ([`Ended`]).
 
 use crate::task::{GroupCounts, PhaseRun, Task, Usage};
 use crate::world::groups::counts_of;
@@ -12,26 +12,27 @@ use pagetide_core::vmstat::Event;
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::metric::{Metrics, Names, Owner, Scope, Writer};
 use pagetide_scenario::model::{self, Setup, Workload};
-use pagetide_scenario::record::{Metric, Unit};
+use pagetide_scenario::record::{Ended, Metric, Unit};
 use std::collections::BTreeMap;
 
-/// All metrics of a run that has ended.
-pub(crate) fn metrics(world: &World, setup: &Setup) -> BTreeMap<String, Metric> {
+/// All metrics of a run that has ended; `cut`: before its tasks had.
+pub(crate) fn metrics(world: &World, setup: &Setup, cut: bool) -> BTreeMap<String, Metric> {
+    let cut = cut.then_some(Ended::Cut);
     let mut metrics = Metrics::new();
-    of_machine(&mut metrics, world, setup);
+    of_machine(&mut metrics, world, setup, cut);
     for (task, model) in world.tasks.iter().zip(&setup.tasks) {
-        of_task(&mut metrics, world, task, model);
+        of_task(&mut metrics, world, task, model, cut);
         for run in task.phases.iter().filter(|run| run.ended.is_some()) {
             of_phase(&mut metrics, setup, model, run);
         }
     }
-    of_groups(&mut metrics, world, setup);
+    of_groups(&mut metrics, world, setup, cut);
     metrics.add_copies();
     metrics.into_texts(&Names::of(setup))
 }
 
-fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup) {
-    let mut machine = metrics.of(Scope::Machine);
+fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<Ended>) {
+    let mut machine = metrics.of(Scope::Machine).ended(cut);
     for (name, value) in world.machine.metrics() {
         machine.put_named(name, value as f64, Unit::Count);
     }
@@ -47,17 +48,23 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup) {
         machine.put_named(name, blocks as f64, Unit::Count);
     }
     // It may not have begun before the run was cut.
-    let measured = setup.measure.map(|task| &world.tasks[task].vmstat);
-    if let Some(counts) = measured.filter(|counts| !counts.is_empty()) {
-        put_events(&mut machine, counts);
+    let measured = setup.measure.map(|task| &world.tasks[task]);
+    if let Some(task) = measured.filter(|task| !task.vmstat.is_empty()) {
+        machine = machine.ended(end_of(task, cut));
+        put_events(&mut machine, &task.vmstat);
     }
+    // How long all of it took: with a task that was killed, all of it was not done.
+    let awaited = world.tasks.iter().filter(|task| !task.background);
+    let killed = awaited.filter_map(Task::ended_by).min();
+    machine = machine.ended(Ended::first(killed, cut));
     machine.put(declared::ELAPSED, seconds(world.now));
-    for (metric, ns) in world.times.metrics(world.now) {
-        machine.put(metric, seconds(ns));
-    }
     let user_ns = world.tasks.iter().map(|task| task.usage.user_ns).sum();
     machine.put(declared::USER, seconds(user_ns));
     machine.put(declared::SYSTEM, seconds(world.busy_ns - user_ns));
+    machine = machine.ended(cut);
+    for (metric, ns) in world.times.metrics(world.now) {
+        machine.put(metric, seconds(ns));
+    }
     machine.put(declared::PSI_SOME, seconds(world.machine.psi().some_ns));
     machine.put(declared::PSI_FULL, seconds(world.machine.psi().full_ns));
     world.slab_levels().put(&mut machine);
@@ -67,12 +74,24 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup) {
         machine.put(declared::SLAB_UTILISATION, utilisation);
     }
     world.idle_slabs.put(&mut metrics.of(Scope::Idle));
-    world.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk));
+    world.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk).ended(cut));
 }
 
-fn of_task(metrics: &mut Metrics, world: &World, task: &Task, model: &model::Task) {
+/// What ended a task before it was done: something of its own, or the limit that cut the run before it ended.
+fn end_of(task: &Task, cut: Option<Ended>) -> Option<Ended> {
+    Ended::first(task.ended_by(), cut.filter(|_| !task.is_over()))
+}
+
+fn of_task(
+    metrics: &mut Metrics,
+    world: &World,
+    task: &Task,
+    model: &model::Task,
+    cut: Option<Ended>,
+) {
     let owner = Owner::new(&task.name);
-    let mut put = metrics.of(Scope::Task(owner.clone()));
+    let ended = end_of(task, cut);
+    let mut put = metrics.of(Scope::Task(owner.clone())).ended(ended);
     if let Some(began) = task.began {
         put.put(declared::WALLTIME, seconds(task.ended.unwrap_or(world.now) - began));
     }
@@ -87,19 +106,19 @@ fn of_task(metrics: &mut Metrics, world: &World, task: &Task, model: &model::Tas
     let (mut asked, mut got) = (0, 0);
     for run in task.phases.iter().filter(|run| asks_for_blocks(model, run)) {
         // That of a phase that was cut is what the task has had since it began.
-        let usage = match run.ended {
-            Some(_) => run.usage.clone(),
-            None => task.usage.since(&run.usage),
+        let (usage, ended) = match run.ended {
+            Some(_) => (run.usage.clone(), run.cut_short),
+            None => (task.usage.since(&run.usage), ended),
         };
         (asked, got) = (asked + usage.blocks_asked, got + usage.blocks_got);
         if let Some(percent) = success(usage.blocks_asked, usage.blocks_got) {
             let phase = model.phases[run.phase as usize].name.clone();
             let scope = Scope::Phase { task: owner.clone(), phase };
-            metrics.of(scope).put(declared::SUCCESS, percent);
+            metrics.of(scope).ended(ended).put(declared::SUCCESS, percent);
         }
     }
     if let Some(percent) = success(asked, got) {
-        let mut put = metrics.of(Scope::Task(owner));
+        let mut put = metrics.of(Scope::Task(owner)).ended(ended);
         put.put(declared::SUCCESS, percent);
         put.put(declared::ATTEMPTS, asked as f64);
     }
@@ -108,7 +127,7 @@ fn of_task(metrics: &mut Metrics, world: &World, task: &Task, model: &model::Tas
 fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &PhaseRun) {
     let phase = model.phases[run.phase as usize].name.clone();
     let scope = Scope::Phase { task: Owner::new(&model.name), phase };
-    let mut put = metrics.of(scope.clone());
+    let mut put = metrics.of(scope.clone()).ended(run.cut_short);
     let wall = run.ended.map_or(0, |ended| ended - run.began);
     put.put(declared::WALLTIME, seconds(wall));
     let rate = if wall == 0 { 0.0 } else { run.usage.bytes as f64 / seconds(wall) };
@@ -124,26 +143,27 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
     }
     for counts in &run.groups {
         let group = Owner::new(&setup.groups[counts.group].name);
-        put_group(&mut metrics.of(scope.with_group(group)), counts);
+        let mut put = metrics.of(scope.with_group(group)).ended(run.cut_short);
+        put_group(&mut put, counts);
     }
 }
 
-fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup) {
+fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<Ended>) {
     let scope = |group: usize| Scope::Group(Owner::new(&setup.groups[group].name));
     // A group that was removed has what it had then.
     let there = world.groups().map(|(group, memcg)| counts_of(&world.machine, group, memcg));
     for counts in there.chain(world.removed_groups().cloned()) {
-        put_group(&mut metrics.of(scope(counts.group)), &counts);
+        put_group(&mut metrics.of(scope(counts.group)).ended(cut), &counts);
     }
     let bytes = |pages: u64| world.machine.page_size().bytes_of(pages) as f64;
     for (group, peak) in world.slab_samples.groups.iter().enumerate() {
-        let mut put = metrics.of(scope(group));
+        let mut put = metrics.of(scope(group)).ended(cut);
         put.put(declared::PEAK_USAGE, bytes(peak.usage));
         put.put(declared::PEAK_KMEM, bytes(peak.kmem));
     }
     for (group, memcg) in world.groups() {
         let it = &world.machine.memcgs()[memcg.idx()];
-        let mut put = metrics.of(scope(group));
+        let mut put = metrics.of(scope(group)).ended(cut);
         put.put(declared::KMEM_PEAK, bytes(it.kmem.peak));
         put.put(declared::MEMORY_PEAK, bytes(it.memory.peak));
         put.put(declared::PRESSURE_SOME, seconds(it.psi.some_ns));

@@ -230,7 +230,7 @@ pub fn run(
         seed,
         version: env!("CARGO_PKG_VERSION").into(),
         page_size: setup.machine.page_size.bytes(),
-        metrics: metrics(&world, setup),
+        metrics: metrics(&world, setup, !finished),
         digest: world.machine.digest(),
         elapsed_ns: world.now,
         notes,

@@ -15,6 +15,7 @@ use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn};
 use pagetide_core::vmstat::{Event, Vmstat};
 use pagetide_scenario::op::Op;
+use pagetide_scenario::record::Ended;
 use pagetide_scenario::workload::Program;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -53,6 +54,8 @@ pub struct PhaseRun {
     pub began: Nanos,
     /// When it ended.
     pub ended: Option<Nanos>,
+    /// What ended it before it was done, if the task was killed in it.
+    pub cut_short: Option<Ended>,
     /// The task's usage when it began; afterwards the difference.
     pub usage: Usage,
     /// The machine's counters when it began; afterwards the difference.
@@ -183,6 +186,8 @@ pub struct Task {
     pub stalled: bool,
     /// The OOM killer chose it.
     pub killed: bool,
+    /// A fault of it could not be read, which no program survives.
+    pub crashed: bool,
     /// The task that it was to run until has ended.
     pub stopped: bool,
     /// When it began, if it has.
@@ -269,6 +274,7 @@ impl Task {
             blocked: Blocked::Sleeping,
             stalled: false,
             killed: false,
+            crashed: false,
             stopped: false,
             began: None,
             ended: None,
@@ -278,6 +284,15 @@ impl Task {
             alloc_latency: LatencyHistogram::new(),
             vmstat: Vec::new(),
             io_errors: 0,
+        }
+    }
+
+    /// What ended it, or is about to, before it was done. To be stopped with another task is no such end.
+    pub fn ended_by(&self) -> Option<Ended> {
+        match (self.killed, self.crashed) {
+            (true, _) => Some(Ended::OomKilled),
+            (false, true) => Some(Ended::IoError),
+            (false, false) => None,
         }
     }
 

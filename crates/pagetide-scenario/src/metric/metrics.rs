@@ -8,7 +8,7 @@
 use super::declared::Declared;
 use super::key::{Key, Scope};
 use super::names::Names;
-use crate::record::{Metric, Unit};
+use crate::record::{Ended, Metric, Unit};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -25,18 +25,25 @@ pub struct Metrics {
 pub struct Writer<'m> {
     scope: Scope,
     metrics: &'m mut OfScope,
+    ended: Option<Ended>,
 }
 
-impl Writer<'_> {
+impl<'m> Writer<'m> {
+    /// Says of all that is put in from now on what ended it before it was done, if anything did.
+    pub fn ended(mut self, ended: Option<Ended>) -> Writer<'m> {
+        self.ended = ended;
+        self
+    }
+
     /// Puts in a metric that is declared: its name and unit stand there.
     pub fn put(&mut self, metric: &Declared, value: f64) {
         debug_assert!(metric.of.contains(&self.scope.kind()), "{} of {}", metric.name, self.scope);
-        self.metrics.insert(Cow::Borrowed(metric.name), Metric { value, unit: metric.unit });
+        self.put_named(metric.name, value, metric.unit);
     }
 
     /// Puts in what the kernel counts under this name.
     pub fn put_named(&mut self, name: impl Into<Cow<'static, str>>, value: f64, unit: Unit) {
-        self.metrics.insert(name.into(), Metric { value, unit });
+        self.metrics.insert(name.into(), Metric { value, unit, ended: self.ended });
     }
 }
 
@@ -49,12 +56,12 @@ impl Metrics {
     /// Where metrics of this scope are put.
     pub fn of(&mut self, scope: Scope) -> Writer<'_> {
         let metrics = self.by_scope.entry(scope.clone()).or_default();
-        Writer { scope, metrics }
+        Writer { scope, metrics, ended: None }
     }
 
     /// Adds what the copies of a task did together, and those of a group, under the name they share: times,
     /// latencies and shares are means, everything else is a sum. Copies that do not have a metric do not
-    /// count.
+    /// count. What one of them did not do to its end, they did not do together.
     pub fn add_copies(&mut self) {
         let mut together: BTreeMap<Scope, BTreeMap<Cow<'static, str>, (Metric, u32)>> =
             BTreeMap::new();
@@ -62,15 +69,16 @@ impl Metrics {
             let Some(family) = scope.family() else { continue };
             let family = together.entry(family).or_default();
             for (name, metric) in metrics {
-                let none = (Metric { value: 0.0, unit: metric.unit }, 0);
+                let none = (Metric::new(0.0, metric.unit), 0);
                 let (sum, nr) = family.entry(name.clone()).or_insert(none);
                 sum.value += metric.value;
+                sum.ended = Ended::first(sum.ended, metric.ended);
                 *nr += 1;
             }
         }
         for (scope, metrics) in together {
             let of_family = self.by_scope.entry(scope).or_default();
-            for (name, (Metric { value, unit }, nr)) in metrics {
+            for (name, (Metric { value, unit, ended }, nr)) in metrics {
                 let value = match unit {
                     Unit::Seconds | Unit::Percent | Unit::Ratio => value / f64::from(nr),
                     Unit::Count
@@ -79,7 +87,7 @@ impl Metrics {
                     | Unit::Kilobytes
                     | Unit::BytesPerSecond => value,
                 };
-                of_family.insert(name, Metric { value, unit });
+                of_family.insert(name, Metric { value, unit, ended });
             }
         }
     }

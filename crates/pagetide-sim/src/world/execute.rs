@@ -44,7 +44,9 @@ impl World {
         task.blocked = Blocked::Exited;
         task.ended = Some(self.now);
         task.vmstat = difference(&self.machine.mem.vmstat, &task.vmstat);
-        if let Some(phase) = task.phases.last().filter(|phase| phase.ended.is_none()) {
+        let ended_by = task.ended_by();
+        if let Some(phase) = task.phases.last_mut().filter(|phase| phase.ended.is_none()) {
+            phase.cut_short = ended_by;
             let phase = phase.phase;
             self.end_phase(id, phase);
         }
@@ -319,6 +321,7 @@ impl World {
                 // SIGBUS, which it cannot.
                 task.io_errors += 1;
                 if matches!(op, Op::Access { .. }) {
+                    task.crashed = true;
                     Some(After::Exit)
                 } else {
                     None
@@ -417,6 +420,7 @@ impl World {
                     phase,
                     began: self.now + *elapsed,
                     ended: None,
+                    cut_short: None,
                     usage: task.usage.clone(),
                     vmstat,
                     levels: Vec::new(),

@@ -1,0 +1,200 @@
+//! Values of work that was not done to its end say so.
+//!
+//! Each run once gave them as measurements: a task that was killed had the best of times.
+
+use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::record::{Ended, RunRecord};
+use pagetide_sim::{run, RunOptions};
+
+fn run_text(name: &str, text: &str) -> RunRecord {
+    let path = std::env::temp_dir().join(format!("pagetide-{name}-{}.toml", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    let scenario = load(&path, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    std::fs::remove_file(&path).unwrap();
+    let options = RunOptions::default();
+    run("test", &scenario.variants[0], 1, &options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Checks what ended these metrics; `None`: nothing did.
+fn check(record: &RunRecord, expected: &[(&str, Option<Ended>)]) {
+    for (key, ended) in expected {
+        let metric = record.metrics.get(*key).unwrap_or_else(|| panic!("no {key}"));
+        assert_eq!(metric.ended, *ended, "{key}");
+    }
+}
+
+#[test]
+fn a_killed_task_has_no_walltime_that_counts() {
+    let record = run_text(
+        "killed",
+        r#"
+        machine = { memory = "64MiB" }
+        [[group]]
+        name = "limited"
+        "memory.max" = "8M"
+        [[task]]
+        name = "pair"
+        copies = 2
+        [[task.phase]]
+        name = "begin"
+        workload = "compute"
+        duration = "1ms"
+        [[task.phase]]
+        name = "rest"
+        workload = "compute"
+        duration = "20ms"
+        [[task]]
+        name = "batch"
+        group = "limited"
+        [[task.phase]]
+        name = "small"
+        workload = "touch"
+        size = "1MiB"
+        [[task.phase]]
+        name = "large"
+        workload = "touch"
+        size = "16MiB"
+        "#,
+    );
+    let killed = Some(Ended::OomKilled);
+    check(
+        &record,
+        &[
+            ("batch.walltime", killed),
+            ("batch.alloc_latency_p99", killed),
+            ("batch.pgfault", killed),
+            ("batch.large.walltime", killed),
+            ("batch.large.pgscan_direct", killed),
+            ("batch.large.limited.memory.current", killed),
+            ("batch.small.walltime", None),
+            ("batch.small.throughput", None),
+            ("limited.memory.events.oom_kill", None),
+            ("pair.walltime", None),
+            ("pair.0.walltime", None),
+            ("elapsed", killed),
+            ("user", killed),
+            ("system", killed),
+            ("oom_kill", None),
+            ("psi.memory.some", None),
+        ],
+    );
+}
+
+#[test]
+fn what_copies_did_together_is_not_done_if_one_was_killed() {
+    let record = run_text(
+        "copies",
+        r#"
+        machine = { memory = "32MiB" }
+        [[task]]
+        name = "hog"
+        copies = 2
+        [[task.phase]]
+        name = "fill"
+        workload = "touch"
+        size = "20MiB"
+        "#,
+    );
+    let of = |key: &str| record.metrics[key].ended;
+    let ended = [of("hog.0.walltime"), of("hog.1.walltime")];
+    assert!(ended.contains(&None) && ended.contains(&Some(Ended::OomKilled)), "{ended:?}");
+    let killed = Some(Ended::OomKilled);
+    check(&record, &[("hog.walltime", killed), ("hog.fill.walltime", killed)]);
+}
+
+#[test]
+fn a_run_that_was_cut_has_times_only_of_what_had_ended() {
+    let record = run_text(
+        "cut",
+        r#"
+        time_limit = "50ms"
+        machine = { memory = "64MiB", cpus = 2 }
+        [[group]]
+        name = "all"
+        [[task]]
+        name = "short"
+        workload = "compute"
+        duration = "10ms"
+        [[task]]
+        name = "long"
+        [[task.phase]]
+        name = "first"
+        workload = "compute"
+        duration = "1ms"
+        [[task.phase]]
+        name = "second"
+        workload = "compute"
+        duration = "10s"
+        [[task]]
+        name = "never"
+        start = "1s"
+        workload = "compute"
+        duration = "1ms"
+        "#,
+    );
+    let cut = Some(Ended::Cut);
+    check(
+        &record,
+        &[
+            ("long.walltime", cut),
+            ("long.first.walltime", None),
+            ("short.walltime", None),
+            ("never.user", cut),
+            ("elapsed", cut),
+            ("user", cut),
+            ("psi.memory.some", cut),
+            ("pgfault", cut),
+            ("all.memory.peak", cut),
+        ],
+    );
+    assert!(!record.metrics.contains_key("long.second.walltime"));
+}
+
+#[test]
+fn a_background_task_that_is_stopped_has_ended_as_it_should() {
+    let record = run_text(
+        "background",
+        r#"
+        machine = { memory = "64MiB", cpus = 2 }
+        [[task]]
+        name = "program"
+        workload = "compute"
+        duration = "10ms"
+        [[task]]
+        name = "with"
+        until = "program"
+        workload = "compute"
+        duration = "10s"
+        [[task]]
+        name = "beside"
+        background = true
+        workload = "compute"
+        duration = "10s"
+        "#,
+    );
+    assert!(record.metrics.values().all(|metric| metric.ended.is_none()));
+    assert!(record.metrics["with.walltime"].value < 0.1);
+}
+
+#[test]
+fn a_fault_that_cannot_be_read_ends_a_task() {
+    let record = run_text(
+        "sigbus",
+        r#"
+        [machine]
+        memory = "64MiB"
+        [[machine.disk]]
+        name = "broken"
+        model = "ssd"
+        faults = { read_error_ppm = 1_000_000 }
+        [[file]]
+        name = "data"
+        size = "1MiB"
+        [[task]]
+        name = "program"
+        workload = "mapped-read"
+        file = "data"
+        "#,
+    );
+    check(&record, &[("program.walltime", Some(Ended::IoError))]);
+}
