@@ -80,12 +80,21 @@ const GRACE_PERIOD: &str =
     "Two CPUs are emulated by the host's clock: a call takes from 20 to 140 microseconds, and in one run \
     of the kernel tasks that follow each other overlap. What waits for RCU goes by that.";
 
+const GRACE_TICK: &str =
+    "Files that were closed late in the phase wait for RCU. A tick of 4 ms ends the grace period before the \
+    end of the phase or after it: recordings of the kernel have it both ways.";
+
 const DIRTY_MET: &str =
     "Whether reclaim meets dirty pages before they are written: in one of the kernel's three runs.";
 
 const LONGER_ROUNDS: &str =
     "kswapd shares the CPU with the reader here, where Linux's runs to its high mark at once: it sleeps \
     less often between two faults, in longer rounds. Pages stolen are the same.";
+
+const FASTER_DISK: &str =
+    "The disk of this recording answered in 33 us on average, in an older one in 50. The kernel counts nearly \
+    the same with both; Pagetide was within noise with the slower one. Between two reads kswapd gets less of \
+    the CPU here than on Linux, where it runs to its high mark at once.";
 
 /// In the order of their names. `cargo test -p pagetide-lab --test linux -- --nocapture` prints each line.
 pub const CASES: &[Case] = &[
@@ -201,19 +210,25 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "mixed",
-        grade(146, 0.9, 1.19),
-        grade(239, 4.4, 1.48),
+        grade(147, 0.9, 1.11),
+        grade(243, 4.4, 1.48),
         &[
-            off("sw150", "wset.acc1", GIVES_WAY, &[("pgscan_file", 1.84)]),
-            off("sw150", "wset.acc3", GIVES_WAY, &[("pgsteal_file", 1.65)]),
+            off("sw150", "wset.acc0", GIVES_WAY, &[("pgscan_file", 1.71)]),
+            off("sw150", "wset.acc2", GIVES_WAY, &[("pgscan_file", 1.63)]),
+            off("sw150", "wset.acc3", GIVES_WAY, &[("pgsteal_file", 1.97)]),
             off("sw60-2cpus", "wset.acc0", GIVES_WAY, &[("workingset_restore_file", 1.62)]),
         ],
     ),
     case(
         "objects",
         grade(0, 0.0, 1.00),
-        grade(3496, 0.4, 1.34),
+        grade(3505, 0.4, 1.39),
         &[
+            off("accounted", "t0.missing.g0", GRACE_TICK, &[("slab_unreclaimable", 1.85)]),
+            off("accounted", "t1.missing.g1", GRACE_TICK, &[("slab_unreclaimable", 1.85)]),
+            off("accounted", "t2.missing.g2", GRACE_TICK, &[("slab_unreclaimable", 1.85)]),
+            off("accounted", "t3.missing.g3", GRACE_TICK, &[("slab_unreclaimable", 1.85)]),
+            off("accounted", "t7.missing.g7", GRACE_TICK, &[("slab_unreclaimable", 1.85)]),
             off(
                 "accounted-2cpus",
                 "t0.missing.g1",
@@ -321,22 +336,36 @@ pub const CASES: &[Case] = &[
     case("objects-max", grade(0, 0.0, 1.00), grade(48, 0.1, 1.02), &[]),
     case("read-ahead", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), &[]),
     case("scan", grade(6, 0.1, 1.01), grade(16, 0.3, 1.01), &[]),
-    case("swap", grade(20, 0.8, 1.02), grade(53, 1.2, 1.16), &[]),
-    case("watermarks", grade(12, 2.3, 1.11), grade(56, 1.6, 1.11), &[]),
+    case("swap", grade(20, 0.8, 1.04), grade(53, 1.3, 1.11), &[]),
+    case("watermarks", grade(12, 2.0, 1.11), grade(56, 1.6, 1.15), &[]),
     case(
         "watermarks-long",
-        grade(12, 0.8, 1.37),
-        grade(34, 2.6, 1.37),
+        grade(12, 0.9, 1.37),
+        grade(34, 2.6, 1.42),
         &[off("default-2cpus", "stream.pass", DIRTY_MET, &[("pgactivate", 6.55)])],
     ),
     case(
         "zipf",
-        grade(10, 0.4, 1.01),
-        grade(34, 5.2, 1.44),
+        grade(10, 0.7, 1.00),
+        grade(34, 11.2, 1.50),
         &[
-            off("default", "reader.random", LONGER_ROUNDS, &[("mm_vmscan_kswapd_wake", 1.87)]),
-            off("default", "reader.zipf0", LONGER_ROUNDS, &[("mm_vmscan_kswapd_wake", 1.98)]),
-            off("default", "reader.zipf1", LONGER_ROUNDS, &[("mm_vmscan_kswapd_wake", 1.91)]),
+            off(
+                "default",
+                "reader.scan",
+                FASTER_DISK,
+                &[("pgscan_file", 1.54), ("pgscan_total", 1.54)],
+            ),
+            off("default", "reader.zipf0", LONGER_ROUNDS, &[("mm_vmscan_kswapd_wake", 3.16)]),
+            off("default", "reader.zipf0", FASTER_DISK, &[("workingset_restore_file", 1.85)]),
+            off("default", "reader.zipf1", LONGER_ROUNDS, &[("mm_vmscan_kswapd_wake", 3.15)]),
+            off(
+                "default",
+                "reader.zipf1",
+                FASTER_DISK,
+                &[("nr_active_file", 1.52), ("workingset_restore_file", 1.80)],
+            ),
+            off("default", "reader.random", LONGER_ROUNDS, &[("mm_vmscan_kswapd_wake", 2.87)]),
+            off("default", "reader.random", FASTER_DISK, &[("workingset_restore_file", 2.15)]),
         ],
     ),
 ];
