@@ -172,6 +172,32 @@ const FIRST_REQUESTS: Sets = &[("task.phase1.start", "8s"), ("time_limit", "12s"
 const FIRST_BUSY: Sets =
     &[("task.busy.start", "8s"), ("task.small.start", "8s"), ("time_limit", "12s")];
 
+/// The batch job fills its memory at once.
+const FAST_BATCH: Sets = &[
+    ("task.web.phase.serve.duration", "4s"),
+    ("task.batch.start", "1s"),
+    ("task.batch.phase.fill.rate", "2GiB/s"),
+];
+/// Two passes, and an eighth of the log.
+const SHORT_BATCH: Sets = &[
+    ("task.web.phase.serve.duration", "6s"),
+    ("task.fill.start", "1s"),
+    ("task.scan.start", "1s"),
+    ("task.fill.passes", "2"),
+    ("file.log.size", "1GiB"),
+];
+const SHORT_LOG: Sets =
+    &[("task.app.phase.serve.duration", "5s"), ("task.logger.total", "1GiB")];
+const TWO_BURSTS: Sets = &[("task.nic.start", "1s"), ("task.nic.loops", "2")];
+/// An eighth of it all.
+const SHORT_BACKUP: Sets = &[
+    ("machine.memory", "4GiB"),
+    ("task.backup.total", "1536MiB"),
+    ("task.backup.start", "1s"),
+    ("task.db.duration", "19s"),
+];
+const SHORT_SERVICE: Sets = &[("task.web.start", "3s"), ("task.web.duration", "5s")];
+
 experiments! {
     tunable_watermarks: "tunable-watermarks", WHOLE;
     tunable_watermarks_4g: "tunable-watermarks-4g", WHOLE;
@@ -192,6 +218,12 @@ experiments! {
     slab_zombies: "slab-zombies", &[("task.maker.loops", "100")];
     slab_coupling: "slab-coupling", &[("time_limit", "5s")];
     compiler_trace: "compiler-trace", WHOLE;
+    k8s_node_swap: "k8s-node-swap", FAST_BATCH;
+    batch_beside_service: "batch-beside-service", SHORT_BATCH;
+    page_cache_and_limit: "page-cache-and-limit", SHORT_LOG;
+    min_free_burst: "min-free-burst", TWO_BURSTS;
+    dirty_stall: "dirty-stall", SHORT_BACKUP;
+    huge_pages_or_not: "huge-pages-or-not", SHORT_SERVICE;
     truth_anon: "truth/anon1.5", WHOLE;
     truth_file: "truth/file2.0", WHOLE;
     truth_mix: "truth/mix_sw60", WHOLE;
