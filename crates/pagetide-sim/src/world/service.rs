@@ -174,7 +174,7 @@ impl World {
         };
         let idle = service.idle.iter().enumerate().min_by_key(|(_, idle)| **idle);
         let idle = idle.map(|(place, _)| place);
-        // A thread that has been busy may have taken the request of one that was called, which then finds none.
+        // A busy thread may have taken what a called one was woken for.
         let nr_waiting = (service.waiting.len() as u32).saturating_sub(service.called);
         let called = if idle.is_some() || nr_waiting < service.arrivals.queue() {
             let request = service.arrivals.admit(at);
