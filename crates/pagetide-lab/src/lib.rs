@@ -10,7 +10,9 @@
 
 pub mod csv;
 pub mod execute;
+pub mod find;
 pub mod json;
+pub mod knob;
 pub mod plan;
 pub mod report;
 pub mod rows;

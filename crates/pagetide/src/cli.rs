@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use pagetide_scenario::load::AddedVariant;
 use pagetide_trace::Format as TraceFormat;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -55,6 +56,10 @@ pub struct ScenarioArgs {
     /// Set KEY of the scenario to VALUE, in all variants. May be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
+
+    /// Add a variant to those of the scenario: its name, and what it sets. May be repeated
+    #[arg(long, value_name = "NAME:KEY=VALUE[,KEY=VALUE...]")]
+    pub add_variant: Vec<AddedVariant>,
 }
 
 /// `pagetide run`

@@ -33,6 +33,7 @@ pub fn verify(
         variants: args.variant,
         repeats: Some(args.repeats.unwrap_or(REPEATS)),
         seed: args.seed,
+        added: args.scenario.add_variant,
         plugins: names_of(plugins),
     };
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
