@@ -338,9 +338,8 @@ mod tests {
     }
 
     fn sample(values: &[(&str, f64, Unit)]) -> Sample {
-        let metric = |&(key, value, unit): &(&str, f64, Unit)| {
-            (key.to_owned(), Metric::new(value, unit))
-        };
+        let metric =
+            |&(key, value, unit): &(&str, f64, Unit)| (key.to_owned(), Metric::new(value, unit));
         values.iter().map(metric).collect()
     }
 

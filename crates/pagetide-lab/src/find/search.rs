@@ -197,7 +197,7 @@ impl Search {
     }
 
     /// Asks for what is missing of these runs.
-    fn need(&self, places: &[Place], seeds: RangeInclusive<u64>) -> Result<(), Missing> {
+    pub(super) fn need(&self, places: &[Place], seeds: RangeInclusive<u64>) -> Result<(), Missing> {
         let pairs = places.iter().flat_map(|place| seeds.clone().map(|seed| (*place, seed)));
         let missing: Missing = pairs.filter(|run| !self.held.contains_key(run)).collect();
         if missing.is_empty() {
