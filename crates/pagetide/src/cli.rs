@@ -11,6 +11,10 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted.
 Data goes to stdout, everything else to stderr.";
 
+const FIND_HELP: &str = "\
+Exit codes: 0 a value was found, 1 none was or a run failed, 2 bad input, 130 interrupted.
+The answer has a line that begins with `Result: `. Nothing is written to this system (docs/find.md).";
+
 /// Simulates a Linux machine that runs short of memory
 #[derive(Debug, Parser)]
 #[command(name = "pagetide", version, after_help = EXIT_CODES, max_term_width = 100)]
@@ -28,6 +32,8 @@ pub enum Command {
     Run(RunArgs),
     /// Run a scenario on a real Linux kernel in QEMU and in the simulator, and compare the counters
     Verify(Box<VerifyArgs>),
+    /// Find what to set a knob to, so that a criterion holds
+    Find(Box<FindArgs>),
     /// Check scenario files without running them
     Check(CheckArgs),
     /// List the shipped experiments
@@ -188,6 +194,89 @@ pub enum Accel {
     Emulation,
     /// By the host's virtualisation, if that works. Faster, and runs repeat less
     Kvm,
+}
+
+/// `pagetide find`
+#[derive(Debug, Args)]
+#[command(after_help = FIND_HELP)]
+pub struct FindArgs {
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
+
+    /// The knob, by its path as in --set, and its values: LOW..HIGH, LOW..HIGH/N for N of them, or A,B,C
+    /// [default: the kernel's range]. Given twice: a grid of two knobs
+    #[arg(long, value_name = "KEY[=RANGE]", required = true)]
+    pub knob: Vec<String>,
+
+    /// What must hold: METRIC OP VALUE, several joined by `and`. VALUE may be relative: 1.1 * before
+    #[arg(long, value_name = "CRITERION")]
+    pub want: String,
+
+    /// Find the smallest value that meets the criterion (default)
+    #[arg(long, conflicts_with = "largest")]
+    pub smallest: bool,
+
+    /// Find the largest value that meets the criterion
+    #[arg(long)]
+    pub largest: bool,
+
+    /// Say what the value does to this metric. May be repeated
+    #[arg(long, value_name = "METRIC")]
+    pub price: Vec<String>,
+
+    /// Share of the seeds in which the criterion must hold
+    #[arg(long = "in", value_name = "SHARE", default_value = "95%", value_parser = share)]
+    pub share: f64,
+
+    /// Number of seeds that all values share, and of fresh ones that confirm [default: 20, with two knobs 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5000))]
+    pub seeds: Option<u32>,
+
+    /// First seed
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+
+    /// The variant to start from [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+
+    /// Write the value as a file to deploy
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub emit: Option<EmitForm>,
+
+    /// Where --emit writes: a new file, or a regular one to replace [default: stdout]
+    #[arg(short, long, value_name = "OUT", requires = "emit", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// Files that hold a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EmitForm {
+    /// A file of /etc/sysctl.d
+    #[value(name = "sysctl.d")]
+    SysctlD,
+    /// A drop-in of a systemd unit
+    Systemd,
+    /// A fragment of a KubeletConfiguration
+    Kubelet,
+    /// A profile of tuned
+    Tuned,
+    /// The whole answer, for programs
+    Json,
+}
+
+/// A share of the seeds: above 0, at most 1.
+fn share(text: &str) -> Result<f64, &'static str> {
+    const FORM: &str = "give a share like 95%, above 0 and at most 100 %";
+    let share = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.trim().parse::<f64>(),
+    };
+    share.ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or(FORM)
 }
 
 /// `pagetide check`

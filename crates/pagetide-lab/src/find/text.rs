@@ -143,10 +143,7 @@ fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
     }
     if let Some(point) = answer.points.first().filter(|_| answer.kind != Kind::Front) {
         if let Some((value, of)) = &point.failing {
-            lines.push(format!(
-                "The next value, {value}, does not meet it: {}.",
-                count(*of)
-            ));
+            lines.push(format!("The next value, {value}, does not meet it: {}.", count(*of)));
         }
         if !point.is_confirmed {
             lines.push(format!(

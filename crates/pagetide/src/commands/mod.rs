@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod completions;
+pub mod find;
 pub mod import_host;
 pub mod inspect;
 pub mod list;
