@@ -91,6 +91,8 @@ fn dispatch(
         Command::Run(args) => commands::run::run(args, plugins, printer),
         Command::Verify(args) => commands::verify::verify(*args, plugins, printer),
         Command::Find(args) => commands::find::find(*args, plugins, printer),
+        Command::Sweep(args) => commands::sweep::sweep(*args, plugins, printer),
+        Command::Compare(args) => commands::compare::compare(&args, printer),
         Command::Check(args) => commands::check::check(&args, plugins, printer),
         Command::List => commands::list::list(plugins, printer),
         Command::Schema => commands::schema::schema(plugins, printer),

@@ -26,7 +26,7 @@ pub struct Answer {
     pub points: Vec<Point>,
     /// How often the criterion holds in the scenario as it stands.
     pub before: Count,
-    /// The values that were looked at, ascending, with what the shared seeds say.
+    /// The values that were looked at, ascending, with what all their runs say.
     pub looked_at: Vec<(Vec<(String, String)>, Count)>,
     /// Place of the value that comes nearest, if none meets the criterion.
     pub best: Option<usize>,
@@ -174,7 +174,7 @@ fn point(find: &Find, found: Found) -> Point {
     let failing = found.failing.map(|at| {
         let sets = find.sets(Place::At(at));
         let text = sets.into_iter().map(|(_, value)| value).collect::<Vec<String>>().join(", ");
-        (text, find.count(Place::At(at)))
+        (text, find.search().count_all(Place::At(at)))
     });
     Point {
         sets: find.sets(place),

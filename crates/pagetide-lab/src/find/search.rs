@@ -164,14 +164,14 @@ impl Search {
         crate::knob::spread(self.task.values - 1, GRID)
     }
 
-    /// The values that were looked at, ascending, each with what its shared seeds say.
+    /// The values that were looked at, ascending, each with what all its runs say.
     pub fn looked_at(&self) -> Vec<(usize, Count)> {
         let at = |(place, _): &(Place, u64)| match place {
             Place::At(at) => Some(*at),
             Place::Before => None,
         };
         let places: BTreeSet<usize> = self.held.keys().filter_map(at).collect();
-        places.into_iter().map(|at| (at, self.count(Place::At(at), self.shared()))).collect()
+        places.into_iter().map(|at| (at, self.count_all(Place::At(at)))).collect()
     }
 
     /// What the runs with these seeds say of a place.
@@ -183,6 +183,11 @@ impl Search {
             of += 1;
         }
         Count { held, of }
+    }
+
+    /// What all runs of a place say.
+    pub fn count_all(&self, place: Place) -> Count {
+        self.count(place, self.task.seed..=u64::MAX)
     }
 
     /// Whether a criterion that held so often is met.
