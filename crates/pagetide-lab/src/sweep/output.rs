@@ -49,7 +49,9 @@ fn label(key: &Key, has_variants: bool) -> String {
 /// A line for each point, a column for each metric of `wanted`, or for those that reports show.
 pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> String {
     let mut report = report(all);
-    report.plan.scenario.rows = wanted.to_vec();
+    if !wanted.is_empty() {
+        report.plan.scenario.rows = wanted.to_vec();
+    }
     let keys = rows::rows(&report);
     let mut names = Vec::new();
     let mut scales = Vec::new();

@@ -33,7 +33,7 @@ pub fn sweep(
         if let Some(directory) = &args.store {
             store.save(directory).map_err(|error| unwritable(directory, &error))?;
         }
-        print(&store, &args, None, printer)?;
+        print(&store, &args, None, &[], printer)?;
         return Ok(ExitStatus::Success);
     }
     let file = args.file.clone().unwrap_or_default();
@@ -74,7 +74,7 @@ pub fn sweep(
         let directory = args.store.as_deref().unwrap_or(Path::new("."));
         store.finish().map_err(|error| unwritable(directory, &error))?;
     }
-    print(&store, &args, Some(&all), printer)?;
+    print(&store, &args, Some(&all), &plan.scenario.rows, printer)?;
     conclude(&ended, &args, printer)
 }
 
@@ -147,6 +147,7 @@ fn print(
     store: &Store,
     args: &SweepArgs,
     only: Option<&[Job]>,
+    wanted: &[String],
     printer: &mut Printer,
 ) -> Result<(), CliError> {
     let keys: Option<std::collections::BTreeSet<_>> =
@@ -156,10 +157,11 @@ fn print(
     if rows().next().is_none() {
         return Ok(());
     }
+    let metrics = if args.metric.is_empty() { wanted } else { &args.metric };
     let rows: Vec<_> = rows().collect();
     let rows = rows.iter().copied();
     printer.data(match args.format {
-        Format::Table => output::table(rows, &args.metric),
+        Format::Table => output::table(rows, metrics),
         Format::Csv => output::csv(rows),
         Format::Json => output::json(rows),
     })
