@@ -37,7 +37,8 @@ pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report 
             outcome: Outcome::Finished(Box::new(record)),
         }));
     }
-    let mut report = Report::new(Plan { scenario, overrides: Vec::new() }, &runs);
+    let mut report =
+        Report::new(Plan { scenario, overrides: Vec::new(), added: Vec::new() }, &runs);
     report.plan.scenario.rows = rows(&report);
     report
 }

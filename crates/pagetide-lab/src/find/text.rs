@@ -187,7 +187,11 @@ pub fn result(find: &Find, answer: &Answer) -> String {
         (Kind::Front, points) => {
             let points: Vec<String> = points
                 .iter()
-                .map(|point| format!("{} ({})", sets(&point.sets), count(point.fresh)))
+                .map(|point| {
+                    let costs = point.prices.iter().map(|cost| format!("; {}", cost_words(cost)));
+                    let costs: String = costs.collect();
+                    format!("{} ({}{costs})", sets(&point.sets), fresh(point.fresh))
+                })
                 .collect();
             format!("Result: {criterion} with {}; {effort}", points.join(", or "))
         }
