@@ -4,8 +4,10 @@
 //!   relative to it are found.
 //! * `variant NAME`: the variant to run.
 //! * `set KEY=VALUE`: a change of the scenario; may be repeated, in order.
+//! * `add NAME:KEY=VALUE,...`: a variant that the file does not have.
 //! * `module PATH`: a kernel module to load, in order.
 
+use pagetide_scenario::load::AddedVariant;
 use std::path::PathBuf;
 
 /// Where the runner leaves its wishes.
@@ -20,6 +22,8 @@ pub struct Config {
     pub variant: String,
     /// Changes of the scenario.
     pub sets: Vec<(String, String)>,
+    /// Variants to add.
+    pub added: Vec<AddedVariant>,
     /// Modules to load.
     pub modules: Vec<PathBuf>,
 }
@@ -40,6 +44,7 @@ impl Config {
                     let (key, value) = value.split_once('=').ok_or_else(|| line.to_owned())?;
                     config.sets.push((key.to_owned(), value.to_owned()));
                 }
+                "add" => config.added.push(value.parse().map_err(|_| line.to_owned())?),
                 "module" => config.modules.push(value.into()),
                 _ => return Err(line.to_owned()),
             }
@@ -55,12 +60,14 @@ mod tests {
     #[test]
     fn wishes_are_read_in_order() {
         let text = "scenario /a b/c.toml\nvariant x = y\nset machine.memory=\"1GiB\"\n\
-                    set a=b=c\nmodule /m/1.ko\nmodule /m/2.ko\n";
+                    set a=b=c\nadd calm:vm.swappiness=10\nmodule /m/1.ko\nmodule /m/2.ko\n";
         let config = Config::parse(text).unwrap();
         assert_eq!(config.scenario, PathBuf::from("/a b/c.toml"));
         assert_eq!(config.variant, "x = y");
         assert_eq!(config.sets[0], ("machine.memory".into(), "\"1GiB\"".into()));
         assert_eq!(config.sets[1], ("a".into(), "b=c".into()));
+        assert_eq!(config.added[0].to_string(), "calm:vm.swappiness=10");
+        assert!(Config::parse("add calm").is_err());
         assert_eq!(config.modules.len(), 2);
         assert_eq!(Config::parse("colour red"), Err("colour red".into()));
     }

@@ -61,6 +61,7 @@ fn supervise() -> Result<(), String> {
     let overrides = Overrides {
         sets: config.sets.clone(),
         variants: vec![config.variant.clone()],
+        added: config.added.clone(),
         plugins: PluginNames { any: true, ..PluginNames::default() },
         ..Overrides::default()
     };

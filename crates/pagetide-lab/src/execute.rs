@@ -5,6 +5,7 @@
 
 use crate::plan::{Job, Plan};
 use crate::world::{Cause, Failure, Watch, World};
+use pagetide_scenario::model::Scenario;
 use pagetide_scenario::record::RunRecord;
 use std::any::Any;
 use std::num::NonZeroUsize;
@@ -65,6 +66,28 @@ pub fn execute(
 ) -> Vec<Run> {
     let jobs = plan.jobs();
     let slots: Vec<Mutex<Outcome>> = jobs.iter().map(|_| Mutex::new(Outcome::Cancelled)).collect();
+    perform(&plan.scenario, &jobs, world, threads, cancel, on_progress, &|index, outcome| {
+        *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+    });
+    let outcomes =
+        slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let mut runs: Vec<Run> =
+        jobs.into_iter().zip(outcomes).map(|(job, outcome)| Run { job, outcome }).collect();
+    runs.sort_by_key(|run| run.job);
+    runs
+}
+
+/// Runs `jobs` of a scenario on `threads` threads. Each outcome goes to `keep`, from any thread, with the job's
+/// index; a job that was not started has none. `cancel` is as in [`execute`].
+pub fn perform(
+    scenario: &Scenario,
+    jobs: &[Job],
+    world: &dyn World,
+    threads: NonZeroUsize,
+    cancel: &Arc<AtomicBool>,
+    on_progress: &(dyn Fn(Progress<'_>) + Sync),
+    keep: &(dyn Fn(usize, Outcome) + Sync),
+) {
     let next = AtomicUsize::new(0);
     let work = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
@@ -74,9 +97,9 @@ pub fn execute(
         }
         let watch = Watch { cancel: Arc::clone(cancel), clock: Arc::default() };
         on_progress(Progress::Started { job, clock: &watch.clock });
-        let outcome = run_one(plan, world, job, &watch);
+        let outcome = run_one(scenario, world, job, &watch);
         on_progress(Progress::Ended { job, outcome: &outcome });
-        *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+        keep(index, outcome);
     };
 
     thread::scope(|scope| {
@@ -88,17 +111,9 @@ pub fn execute(
         }
         work();
     });
-
-    let outcomes =
-        slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let mut runs: Vec<Run> =
-        jobs.into_iter().zip(outcomes).map(|(job, outcome)| Run { job, outcome }).collect();
-    runs.sort_by_key(|run| run.job);
-    runs
 }
 
-fn run_one(plan: &Plan, world: &dyn World, job: Job, watch: &Watch) -> Outcome {
-    let scenario = &plan.scenario;
+fn run_one(scenario: &Scenario, world: &dyn World, job: Job, watch: &Watch) -> Outcome {
     let variant = &scenario.variants[job.variant];
     // Unwind safety: nothing of the run outlives the panic; the world keeps no state between runs.
     let result =

@@ -89,7 +89,7 @@ fn seeds(report: &Report) -> String {
 }
 
 /// `2 CPUs, 2 GiB, sda (rotating), 4 GiB swap on sda`.
-fn machine(machine: &Machine) -> String {
+pub fn machine(machine: &Machine) -> String {
     let mut parts = vec![match machine.cpus {
         1 => "1 CPU".to_owned(),
         n => format!("{n} CPUs"),

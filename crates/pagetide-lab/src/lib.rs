@@ -2,19 +2,25 @@
 //!
 //! Reading order: [`plan`] says what to run, [`execute`] runs it in parallel, [`report`] gathers
 //! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`]
-//! turn a report into text; [`timeline`] draws one run over time. [`world`] is the door to whatever performs a run. [`verify`] holds the
-//! records of a simulated and of a real kernel against each other.
+//! turn a report into text; [`timeline`] draws one run over time. [`world`] is the door to whatever performs a run.
+//! [`find`] searches the value of a knob, [`sweep`] runs grids of knobs and keeps them, [`compare`] holds two
+//! results against each other. [`verify`] holds the records of a simulated and of a real kernel against each other.
 //!
 //! A report is a pure function of the records: the same scenario, seeds and version give the same
 //! bytes, whatever the number of threads.
 
+pub mod compare;
 pub mod csv;
 pub mod execute;
+pub mod find;
+pub mod gather;
 pub mod json;
+pub mod knob;
 pub mod plan;
 pub mod report;
 pub mod rows;
 pub mod stats;
+pub mod sweep;
 pub mod table;
 pub mod timeline;
 pub mod verify;

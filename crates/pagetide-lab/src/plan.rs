@@ -1,5 +1,6 @@
 //! What to run: a scenario's variants times its seeds.
 
+use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::model::Scenario;
 use std::ops::RangeInclusive;
 
@@ -13,6 +14,8 @@ pub struct Plan {
     pub scenario: Scenario,
     /// Changes that made this scenario out of the file, for the report: (`machine.cpus`, `4`).
     pub overrides: Vec<(String, String)>,
+    /// Variants that the file does not have: a process that reads the file must be told of them.
+    pub added: Vec<AddedVariant>,
 }
 
 /// One run.
@@ -60,7 +63,7 @@ impl Plan {
         if seed.checked_add(u64::from(repeats) - 1).is_none() {
             return Err(PlanError::Seeds { seed, repeats });
         }
-        Ok(Plan { scenario, overrides: Vec::new() })
+        Ok(Plan { scenario, overrides: Vec::new(), added: Vec::new() })
     }
 
     /// All runs, seed by seed: whoever stops early has every variant about equally often.

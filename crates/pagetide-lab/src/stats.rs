@@ -137,6 +137,31 @@ pub fn two_sided(t: f64, df: f64) -> f64 {
     regularised_incomplete_beta(df / 2.0, 0.5, df / (df + t * t))
 }
 
+/// The share of all cases that is at least so high, with this confidence, when `held` of `of` drawn ones held:
+/// the one-sided lower bound of Clopper and Pearson (1934).
+///
+/// ```
+/// let bound = pagetide_lab::stats::lower_bound(20, 20, 0.95);
+/// assert!((bound - 0.05f64.powf(1.0 / 20.0)).abs() < 1e-9); // 86 %
+/// ```
+pub fn lower_bound(held: u32, of: u32, confidence: f64) -> f64 {
+    if held == 0 || of == 0 {
+        return 0.0;
+    }
+    // The share at which so many or more are drawn with the remaining probability; it grows with the share.
+    let (a, b) = (f64::from(held), f64::from(of - held.min(of)) + 1.0);
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if regularised_incomplete_beta(a, b, middle) < 1.0 - confidence {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 /// I_x(a, b), by its continued fraction (modified Lentz); good to about 1e-12 here.
 fn regularised_incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
@@ -241,6 +266,17 @@ mod tests {
         close(two_sided(4.604_094_871, 4.0), 0.01, 1e-9);
         close(two_sided(1.959_963_985, 1e7), 0.05, 1e-6); // the normal distribution
         close(two_sided(0.0, 5.0), 1.0, 1e-12);
+    }
+
+    #[test]
+    fn lower_bounds_against_tables() {
+        // R: binom.test(19, 20, alternative = "greater")$conf.int and its like.
+        close(lower_bound(19, 20, 0.95), 0.783_893, 1e-6);
+        close(lower_bound(10, 20, 0.95), 0.302_0, 1e-4);
+        close(lower_bound(1, 10, 0.95), 0.005_116, 1e-6);
+        close(lower_bound(20, 20, 0.95), 0.860_892, 1e-6);
+        assert_eq!(lower_bound(0, 20, 0.95), 0.0);
+        assert_eq!(lower_bound(0, 0, 0.95), 0.0);
     }
 
     #[test]

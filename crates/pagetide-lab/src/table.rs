@@ -27,13 +27,20 @@ const TEXT_WIDTH: usize = 100;
 /// Renders heading, table, legend and notes.
 pub fn render(report: &Report) -> String {
     let mut out = heading::render(report, TEXT_WIDTH);
+    out.push('\n');
+    out += &body(report);
+    out
+}
+
+/// Renders table, legend and notes.
+pub fn body(report: &Report) -> String {
+    let mut out = String::new();
     let names: Vec<&str> = report.columns.iter().map(|column| column.name.as_str()).collect();
     let mut legend = Legend::default();
     let mut lines = Vec::new();
     for key in rows::rows(report) {
         row(report, &key, &mut lines, &mut legend);
     }
-    out.push('\n');
     if lines.is_empty() {
         out.push_str("No metric to show: all default rows are zero; name some in `rows`.\n");
     } else {

@@ -7,6 +7,7 @@ use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
 use crate::start::{Start, StartZone};
 use crate::{disk_times, slab_start};
+use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde::{Deserialize, Serialize};
@@ -57,10 +58,16 @@ pub struct Origin {
 
 /// Hash of a scenario's text and of what the command line changed in it: 64-bit FNV-1a, in hexadecimal.
 /// It tells whether a reference is of the scenario at hand.
-pub fn scenario_hash(text: &[u8], sets: &[(String, String)]) -> String {
+pub fn scenario_hash(
+    text: &[u8],
+    sets: &[(String, String)],
+    added: Option<&AddedVariant>,
+) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let sets = sets.iter().flat_map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes(), b"\n"]);
-    for &byte in std::iter::once(text).chain(sets).flatten() {
+    let variant = added.map(|added| format!("--add-variant {added}\n"));
+    let added = variant.iter().map(|variant| variant.as_bytes());
+    for &byte in std::iter::once(text).chain(sets).chain(added).flatten() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("{hash:016x}")

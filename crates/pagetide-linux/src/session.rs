@@ -14,6 +14,7 @@ use crate::qemu::{self, names, Accelerator, Begin, Gone, Machine, Patience, Qemu
 use crate::reference::{is_of_a_machine, scenario_hash, Origin};
 use crate::start::Start;
 use crate::{disk_times, disks, modules};
+use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::metric::Names;
 use pagetide_scenario::model::{Setup, Variant};
 use pagetide_scenario::record::RunRecord;
@@ -64,6 +65,8 @@ pub struct Job<'a> {
     pub variant: &'a Variant,
     /// Changes on the command line.
     pub sets: &'a [(String, String)],
+    /// The variant, if the file does not have it.
+    pub added: Option<&'a AddedVariant>,
 }
 
 /// A machine that is ready to run a variant.
@@ -122,7 +125,7 @@ impl<'a> Session<'a> {
         let mib = machine.nodes.iter().sum::<u64>() >> 20;
         let text = std::fs::read(job.file).map_err(|error| LinuxError::file(job.file, error))?;
         let origin = Origin {
-            scenario_hash: scenario_hash(&text, job.sets),
+            scenario_hash: scenario_hash(&text, job.sets, job.added),
             how: format!(
                 "{qemu_version}, {}, {}, {mib} MiB",
                 accelerator.describe(machine.cpus),
@@ -431,7 +434,10 @@ fn write_archive(
     for (key, value) in job.sets {
         config += &format!("set {key}={value}\n");
     }
-    if config.lines().count() != 2 + job.sets.len() {
+    if let Some(added) = job.added {
+        config += &format!("add {added}\n");
+    }
+    if config.lines().count() != 2 + job.sets.len() + usize::from(job.added.is_some()) {
         return Err(LinuxError::Scenario("a name or a value of --set has a line end".to_owned()));
     }
     let hidden = |path: &Path| MOUNTED_OVER.iter().any(|dir| path.starts_with(dir));

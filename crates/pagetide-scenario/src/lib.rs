@@ -12,6 +12,7 @@ pub mod object_mix;
 pub mod op;
 pub mod policies;
 pub mod prng;
+pub mod quantity;
 pub mod record;
 pub mod schema;
 pub mod timeline;

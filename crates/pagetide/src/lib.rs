@@ -26,6 +26,7 @@ mod cli;
 mod commands;
 mod error;
 mod interrupt;
+mod output_file;
 mod printer;
 mod progress;
 mod scenario_file;
@@ -68,6 +69,19 @@ fn names_of(plugins: &Plugins) -> PluginNames {
     }
 }
 
+/// The command as a shell would take it again, for files that say where they come from.
+fn command_line() -> String {
+    let quoted = |argument: String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
+        match !argument.is_empty() && argument.chars().all(is_plain) {
+            true => argument,
+            false => format!("'{}'", argument.replace('\'', "'\\''")),
+        }
+    };
+    let arguments = std::env::args_os().skip(1).map(|text| quoted(text.to_string_lossy().into()));
+    ["pagetide".to_owned()].into_iter().chain(arguments).collect::<Vec<String>>().join(" ")
+}
+
 fn dispatch(
     command: Command,
     plugins: &Plugins,
@@ -76,6 +90,9 @@ fn dispatch(
     match command {
         Command::Run(args) => commands::run::run(args, plugins, printer),
         Command::Verify(args) => commands::verify::verify(*args, plugins, printer),
+        Command::Find(args) => commands::find::find(*args, plugins, printer),
+        Command::Sweep(args) => commands::sweep::sweep(*args, plugins, printer),
+        Command::Compare(args) => commands::compare::compare(&args, printer),
         Command::Check(args) => commands::check::check(&args, plugins, printer),
         Command::List => commands::list::list(plugins, printer),
         Command::Schema => commands::schema::schema(plugins, printer),

@@ -185,6 +185,7 @@ fn kernel_side(
         error => verified.errors.push(VerifyError::Linux { place, error }),
     };
     let of_variant = format!("variant {}: ", variant.name);
+    let added = plan.added.iter().find(|added| added.name == variant.name);
     let (file, options, record) = match side {
         KernelSide::Recorded { dir, file } => {
             let mut reference = Reference::load(dir, &scenario.name, &variant.name)
@@ -192,7 +193,9 @@ fn kernel_side(
                 .ok()?;
             let text = std::fs::read(file).unwrap_or_default();
             let known = !reference.origin.scenario_hash.is_empty();
-            if known && reference.origin.scenario_hash != scenario_hash(&text, &plan.overrides) {
+            if known
+                && reference.origin.scenario_hash != scenario_hash(&text, &plan.overrides, added)
+            {
                 reference.origin.notes.push(ANOTHER_TEXT.to_owned());
             }
             return Some(reference);
@@ -200,7 +203,7 @@ fn kernel_side(
         KernelSide::Boot { file, options, record } => (*file, *options, *record),
     };
     tell(Asking::Booting(&variant.name));
-    let job = Job { file, scenario: &scenario.name, variant, sets: &plan.overrides };
+    let job = Job { file, scenario: &scenario.name, variant, sets: &plan.overrides, added };
     let session = Session::boot(job, options).map_err(|error| fail(of_variant, error)).ok()?;
     let seeds: Vec<u64> =
         (0..u64::from(scenario.repeats)).map(|n| scenario.seed.wrapping_add(n)).collect();

@@ -7,6 +7,7 @@
 //! step reports its mistakes to a `span::Sink` and goes on. A mistake that all variants have is
 //! reported once.
 
+mod added;
 pub(crate) mod check;
 pub(crate) mod decode;
 mod loader;
@@ -20,6 +21,7 @@ mod variants;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Scenario, Variant};
+pub use added::AddedVariant;
 pub use check::object_mix;
 use loader::Loader;
 pub use loader::SCENARIO_BYTES_MAX;
@@ -47,6 +49,8 @@ pub struct Overrides {
     pub repeats: Option<u32>,
     /// `--seed N`.
     pub seed: Option<u64>,
+    /// `--add-variant NAME:KEY=VALUE,...`: after those of the file.
+    pub added: Vec<AddedVariant>,
     /// Not from the command line: the policies that the program registers.
     pub plugins: PluginNames,
 }
@@ -118,10 +122,11 @@ impl Loader {
             self.absorb(sink);
             return None;
         }
-        let Some(root) = tree::parse(text, 0, &mut sink) else {
+        let Some(mut root) = tree::parse(text, 0, &mut sink) else {
             self.absorb(sink);
             return None;
         };
+        self.add_variants(&mut root, &overrides.added, &mut sink);
         let sets = self.read_sets(&overrides.sets, &mut sink);
         let plan = variants::plan(root, &sets, &mut sink);
         let chosen = self.choose(&plan, &overrides.variants, &mut sink);

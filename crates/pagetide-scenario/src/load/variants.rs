@@ -1,7 +1,8 @@
 //! Variants: which there are, and the tree of each.
 //!
 //! What is changed where, from the weakest: the scenario, `[variant.sysctl]` and
-//! `[variant.policy]`, `set` of the variant, `--set` of the command line.
+//! `[variant.policy]`, `set` of the variant, `--set` of the command line. A variant of the command line
+//! (`--add-variant`) is one with a `set` (`added.rs`).
 
 use super::decode::{Decode, Label};
 use super::raw;
@@ -11,7 +12,7 @@ use super::tree::{Entry, Node, Path, Table, Value};
 /// Variants of a scenario.
 const VARIANTS_MAX: usize = 64;
 /// Name of the variant of a scenario without variants.
-const ONLY_VARIANT: &str = "default";
+pub(super) const ONLY_VARIANT: &str = "default";
 /// Keys that belong to the scenario as a whole.
 const WHOLE: [&str; 8] =
     ["name", "title", "description", "repeats", "seed", "variant", "reference", "report"];

@@ -29,6 +29,7 @@ pub fn inspect(
         variants: args.variant.into_iter().collect(),
         repeats: Some(1),
         seed: args.seed,
+        added: args.scenario.add_variant,
         plugins: names_of(plugins),
     };
     let mut loaded = scenario_file::load(&args.scenario.file, &overrides)?;

@@ -1,12 +1,15 @@
 //! One file a subcommand.
 
 pub mod check;
+pub mod compare;
 pub mod completions;
+pub mod find;
 pub mod import_host;
 pub mod inspect;
 pub mod list;
 pub mod run;
 pub mod schema;
+pub mod sweep;
 pub mod trace_import;
 pub mod trace_info;
 pub mod verify;

@@ -29,6 +29,7 @@ pub fn run(
         variants: args.variant,
         repeats: args.repeats,
         seed: args.seed,
+        added: args.scenario.add_variant,
         plugins: names_of(plugins),
     };
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;

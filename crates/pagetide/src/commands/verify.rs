@@ -33,10 +33,12 @@ pub fn verify(
         variants: args.variant,
         repeats: Some(args.repeats.unwrap_or(REPEATS)),
         seed: args.seed,
+        added: args.scenario.add_variant,
         plugins: names_of(plugins),
     };
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
-    let plan = loaded.plan(overrides.sets)?;
+    let mut plan = loaded.plan(overrides.sets)?;
+    plan.added = overrides.added;
     let jobs =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();

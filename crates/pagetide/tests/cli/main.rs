@@ -3,5 +3,7 @@
 mod commands;
 mod common;
 mod events;
+mod find;
 mod import_host;
 mod run;
+mod sweep;

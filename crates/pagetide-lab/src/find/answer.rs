@@ -1,0 +1,254 @@
+//! The verdict of a search with everything that a reader needs to judge it: how sure it is, what it costs, what
+//! was before, how far it is from breaking, and for which machine and load it was found.
+//!
+//! Invariant: every figure is of runs that were made. How often the criterion holds is said of fresh seeds, which
+//! had no part in choosing the value; costs are means over the shared seeds, on which both sides were run.
+
+use super::question::{Find, Verdict};
+use super::search::{Count, Found, Outcome, Place, Wanted};
+use crate::heading;
+use crate::report::Report;
+use crate::rows;
+use crate::stats::{change, differs, lower_bound, Change, Summary};
+use pagetide_scenario::model::Setup;
+use pagetide_scenario::names::Named;
+use pagetide_scenario::record::Unit;
+
+/// Confidence of the lower bound.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// What came out, in words and figures.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Which case it is.
+    pub kind: Kind,
+    /// The points that meet the criterion: one; of two knobs those of the front; or none.
+    pub points: Vec<Point>,
+    /// How often the criterion holds in the scenario as it stands.
+    pub before: Count,
+    /// The values that were looked at, ascending, with what all their runs say.
+    pub looked_at: Vec<(Vec<(String, String)>, Count)>,
+    /// Place of the value that comes nearest, if none meets the criterion.
+    pub best: Option<usize>,
+    /// What each knob is set to now, if that is known.
+    pub now: Vec<Option<String>>,
+    /// The machine, in words.
+    pub machine: String,
+    /// The load, in words.
+    pub load: String,
+    /// Values looked at, the scenario as it stands included.
+    pub nr_values: usize,
+    /// Runs made.
+    pub nr_runs: usize,
+    /// Runs whose value of the criterion is none: the task was killed, the run was cut, the metric is missing.
+    pub nr_unfinished: usize,
+    /// Runs that failed: why, and how many.
+    pub failures: Vec<(String, usize)>,
+}
+
+/// The case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A value meets the criterion, and those beyond it do not.
+    Threshold,
+    /// Every value of the grid meets it.
+    Everything,
+    /// No value does.
+    Nothing,
+    /// It comes and goes along the knob.
+    NotMonotone,
+    /// Two knobs.
+    Front,
+}
+
+/// A point that meets the criterion.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What is set.
+    pub sets: Vec<(String, String)>,
+    /// On the shared seeds.
+    pub shared: Count,
+    /// On fresh seeds.
+    pub fresh: Count,
+    /// Whether the fresh seeds meet it.
+    pub is_confirmed: bool,
+    /// The share of all seeds in which it holds at least, with [`CONFIDENCE`].
+    pub bound: f64,
+    /// The next value that does not meet it.
+    pub failing: Option<(String, Count)>,
+    /// The costs that were asked for.
+    pub prices: Vec<Cost>,
+    /// What got worse by more than noise besides.
+    pub worse: Vec<Cost>,
+}
+
+/// A metric before and after.
+#[derive(Clone, Debug)]
+pub struct Cost {
+    /// Its key.
+    pub metric: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// In the scenario as it stands.
+    pub before: Summary,
+    /// At the point.
+    pub after: Summary,
+    /// The change of the means.
+    pub change: Change,
+    /// Whether the means differ (Welch's t-test).
+    pub differs: bool,
+}
+
+impl Answer {
+    /// The answer of a search that has ended; `None` while it has not.
+    pub fn of(find: &Find) -> Option<Answer> {
+        let question = find.question();
+        let setup = &question.scenario.variants.first()?.setup;
+        let (kind, points, best) = match find.verdict()? {
+            Verdict::Line(Outcome::Found(found)) => {
+                let kind = if found.all { Kind::Everything } else { Kind::Threshold };
+                (kind, vec![point(find, found)], None)
+            }
+            Verdict::Line(Outcome::Nothing { best }) => (Kind::Nothing, Vec::new(), Some(best)),
+            Verdict::Line(Outcome::NotMonotone { found }) => {
+                (Kind::NotMonotone, found.iter().map(|found| point(find, *found)).collect(), None)
+            }
+            Verdict::Plane(front) if front.is_empty() => {
+                let looked_at = find.search().looked_at();
+                let best = looked_at.iter().max_by_key(|(_, count)| count.held);
+                (Kind::Nothing, Vec::new(), best.map(|(at, _)| *at))
+            }
+            Verdict::Plane(front) => (
+                Kind::Front,
+                front.into_iter().map(|at| point(find, on_front(find, at))).collect(),
+                None,
+            ),
+        };
+        let looked_at = find.search().looked_at();
+        let failures = find.failures().into_iter();
+        Some(Answer {
+            kind,
+            points,
+            before: find.count(Place::Before),
+            looked_at: looked_at
+                .iter()
+                .map(|(at, count)| (find.sets(Place::At(*at)), *count))
+                .collect(),
+            best: best.and_then(|best| looked_at.iter().position(|(at, _)| *at == best)),
+            now: question.knobs.iter().map(|knob| knob.now(setup)).collect(),
+            machine: heading::machine(&setup.machine),
+            load: load(setup),
+            nr_values: find.nr_places(),
+            nr_runs: find.nr_runs(),
+            nr_unfinished: find.nr_unfinished(),
+            failures: failures.map(|(message, number)| (message.to_owned(), number)).collect(),
+        })
+    }
+
+    /// Whether there is a value to set.
+    pub fn is_answer(&self) -> bool {
+        !self.points.is_empty()
+    }
+
+    /// Position among the values looked at of this point.
+    pub fn position(&self, point: &Point) -> Option<usize> {
+        self.looked_at.iter().position(|(sets, _)| *sets == point.sets)
+    }
+}
+
+fn on_front(find: &Find, at: usize) -> Found {
+    let search = find.search();
+    let count = |seeds| search.count(Place::At(at), seeds);
+    let (shared, fresh) = (count(search.shared()), count(search.fresh()));
+    let is_confirmed = search.is_met(fresh);
+    Found { place: at, shared, fresh, is_confirmed, failing: None, all: false }
+}
+
+fn point(find: &Find, found: Found) -> Point {
+    let place = Place::At(found.place);
+    let report = find.side_by_side(place);
+    let prices = &find.question().prices;
+    let cost = |key: &str| report.as_ref().and_then(|report| cost(report, key));
+    let shown = report.as_ref().map(rows::rows).unwrap_or_default();
+    let others = shown.iter().filter(|key| !prices.contains(key));
+    let failing = found.failing.map(|at| {
+        let sets = find.sets(Place::At(at));
+        let text = sets.into_iter().map(|(_, value)| value).collect::<Vec<String>>().join(", ");
+        (text, find.search().count_all(Place::At(at)))
+    });
+    Point {
+        sets: find.sets(place),
+        shared: found.shared,
+        fresh: found.fresh,
+        is_confirmed: found.is_confirmed,
+        bound: lower_bound(found.fresh.held, found.fresh.of, CONFIDENCE),
+        failing,
+        prices: prices.iter().filter_map(|key| cost(key)).collect(),
+        worse: others.filter_map(|key| cost(key)).filter(is_worse).collect(),
+    }
+}
+
+fn cost(report: &Report, key: &str) -> Option<Cost> {
+    let (before, after) = (*report.summary(0, key)?, *report.summary(1, key)?);
+    Some(Cost {
+        metric: key.to_owned(),
+        unit: report.unit(key)?,
+        before,
+        after,
+        change: change(before.mean, after.mean),
+        differs: differs(&before, &after),
+    })
+}
+
+/// More than noise, and in the wrong direction. Of rates and of work done more is better; of times, waiting and
+/// the work of reclaim less.
+fn is_worse(cost: &Cost) -> bool {
+    let name = cost.metric.rsplit('.').next().unwrap_or(&cost.metric);
+    let is_work =
+        matches!(name, "throughput" | "requests" | "bytes") || cost.unit == Unit::BytesPerSecond;
+    let is_more = cost.after.mean > cost.before.mean;
+    cost.differs && is_more != is_work
+}
+
+/// `writer: file-write in the background; reader: mapped-read`.
+pub fn load(setup: &Setup) -> String {
+    let mut shown: Vec<(String, usize)> = Vec::new();
+    for task in &setup.tasks {
+        let family = match task.name.rsplit_once('.') {
+            Some((family, copy)) if copy.bytes().all(|b| b.is_ascii_digit()) => family,
+            _ => task.name.as_str(),
+        };
+        let mut kinds: Vec<&str> = Vec::new();
+        for phase in &task.phases {
+            let kind = phase.workload.kind().name();
+            if kinds.last() != Some(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let background = if task.background { " in the background" } else { "" };
+        let text = format!("{family}: {}{background}", kinds.join(", "));
+        match shown.last_mut() {
+            Some((last, copies)) if *last == text => *copies += 1,
+            _ => shown.push((text, 1)),
+        }
+    }
+    const MOST: usize = 8;
+    let more = shown.len().saturating_sub(MOST);
+    let mut parts: Vec<String> = shown
+        .into_iter()
+        .take(MOST)
+        .map(|(text, copies)| if copies > 1 { format!("{copies} x {text}") } else { text })
+        .collect();
+    if more > 0 {
+        parts.push(format!("{more} more"));
+    }
+    parts.join("; ")
+}
+
+/// `the smallest`, `the largest`.
+pub fn wanted_word(wanted: Wanted) -> &'static str {
+    match wanted {
+        Wanted::Smallest => "smallest",
+        Wanted::Largest => "largest",
+    }
+}

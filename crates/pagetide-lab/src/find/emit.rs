@@ -1,0 +1,235 @@
+//! The value that was found, as a file to deploy. Nothing here writes to a system: the text is printed, or goes to
+//! a file of the user's.
+//!
+//! Each form holds some knobs only, and refuses the others by name. Sources of the forms: sysctl.d(5),
+//! systemd.resource-control(5), KubeletConfiguration v1beta1 (kubelet.config.k8s.io), tuned.conf(5).
+//!
+//! Invariant: every line of provenance is a comment of the form, whatever the scenario is called.
+
+use super::criterion::Mistake;
+use pagetide_core::config::{Origin, Sysctl};
+use pagetide_scenario::model::{PageSize, Setup};
+use pagetide_scenario::quantity::Quantity;
+
+/// What kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A file of /etc/sysctl.d.
+    SysctlD,
+    /// A drop-in of a systemd unit.
+    Systemd,
+    /// A fragment of a KubeletConfiguration.
+    Kubelet,
+    /// A profile of tuned.
+    Tuned,
+    /// The whole answer (`json.rs`).
+    Json,
+}
+
+impl Form {
+    const fn name(self) -> &'static str {
+        match self {
+            Form::SysctlD => "sysctl.d",
+            Form::Systemd => "systemd",
+            Form::Kubelet => "kubelet",
+            Form::Tuned => "tuned",
+            Form::Json => "json",
+        }
+    }
+}
+
+/// The text of a file that sets these knobs. `comments`: where it comes from, a line each.
+///
+/// # Errors
+/// The form cannot hold one of the knobs.
+pub fn render(
+    form: Form,
+    sets: &[(String, String)],
+    setup: &Setup,
+    comments: &[String],
+) -> Result<String, Mistake> {
+    let mut out: String = comments
+        .iter()
+        .flat_map(|comment| comment.lines())
+        .map(|line| format!("# {}\n", line.chars().filter(|c| !c.is_control()).collect::<String>()))
+        .collect();
+    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
+    for (path, value) in sets {
+        let (section, line) = line(form, path, value, setup)?;
+        match sections.iter_mut().find(|(known, _)| *known == section) {
+            Some((_, lines)) => lines.push(line),
+            None => sections.push((section, vec![line])),
+        }
+    }
+    for (section, lines) in sections {
+        if !section.is_empty() {
+            out += &format!("{section}\n");
+        }
+        for line in lines {
+            out += &format!("{line}\n");
+        }
+    }
+    Ok(out)
+}
+
+/// Whether the form can hold the knob.
+///
+/// # Errors
+/// It cannot.
+pub fn check(form: Form, path: &str, setup: &Setup) -> Result<(), Mistake> {
+    if form == Form::Json {
+        return Ok(());
+    }
+    line(form, path, "1", setup).map(|_| ())
+}
+
+fn line(form: Form, path: &str, value: &str, setup: &Setup) -> Result<(String, String), Mistake> {
+    let own = |section: &str, line: String| Ok((section.to_owned(), line));
+    match form {
+        Form::SysctlD if is_kernel_sysctl(path) => own("", format!("{path} = {value}")),
+        Form::Tuned if is_kernel_sysctl(path) => own("[sysctl]", format!("{path} = {value}")),
+        Form::Tuned if path == "transparent_hugepage.enabled" => {
+            own("[vm]", format!("transparent_hugepages = {value}"))
+        }
+        Form::Tuned if path == "block.read_ahead_kb" => {
+            // tuned's readahead is in sectors unless it says KiB; `>` would only ever raise it.
+            own("[disk]", format!("readahead = {value} KiB"))
+        }
+        Form::Systemd => match systemd(path) {
+            Some((group, key)) => {
+                let unit = if group.ends_with("slice") { "Slice" } else { "Service" };
+                let value = if value == "max" { "infinity" } else { value };
+                let to = format!(
+                    "# for group {group}: save as UNIT.d/50-pagetide.conf of its unit\n[{unit}]"
+                );
+                Ok((to, format!("{key}={value}")))
+            }
+            None => refuse(form, path),
+        },
+        Form::Kubelet => kubelet(path, value, setup),
+        Form::SysctlD | Form::Tuned | Form::Json => refuse(form, path),
+    }
+}
+
+/// A sysctl that /proc/sys of a kernel has.
+fn is_kernel_sysctl(path: &str) -> bool {
+    let has = |sysctl: Sysctl| match sysctl.file().since {
+        // `in Linux a debugfs file`, `a file of each disk`: elsewhere than in /proc/sys.
+        Origin::Linux(since) => !since.contains("in Linux"),
+        Origin::Patch(_) => false,
+    };
+    path.starts_with("vm.") && Sysctl::find(path).is_some_and(has)
+}
+
+/// Group and directive.
+fn systemd(path: &str) -> Option<(&str, &'static str)> {
+    let (group, file) = path.strip_prefix("group.")?.split_once('.')?;
+    let key = match file {
+        "memory.min" => "MemoryMin",
+        "memory.low" => "MemoryLow",
+        "memory.high" => "MemoryHigh",
+        "memory.max" => "MemoryMax",
+        "memory.swap.max" => "MemorySwapMax",
+        _ => return None,
+    };
+    Some((group, key))
+}
+
+/// What a kubelet can hold: the memory that it keeps back from pods. It sets `memory.max` of kubepods to what is
+/// left of the node.
+fn kubelet(path: &str, value: &str, setup: &Setup) -> Result<(String, String), Mistake> {
+    const HEAD: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration";
+    let mebibytes = |bytes: u64| format!("{}Mi", bytes.div_ceil(1 << 20));
+    let bytes = match Quantity::read(value, PageSize::Kib4) {
+        Ok(Quantity::Bytes(bytes)) => Some(bytes),
+        Ok(Quantity::Integer(bytes)) => u64::try_from(bytes).ok(),
+        _ => None,
+    };
+    let reserve = |bytes: u64| {
+        let lines = format!(
+            "systemReserved:\n  memory: {}\nenforceNodeAllocatable: [pods]",
+            mebibytes(bytes)
+        );
+        Ok((HEAD.to_owned(), lines))
+    };
+    match (path, bytes) {
+        ("machine.reserved", Some(bytes)) => reserve(bytes),
+        ("group.kubepods.memory.max", Some(bytes)) => {
+            let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory).sum();
+            reserve(memory.saturating_sub(bytes))
+        }
+        ("machine.swap" | "machine.swap.size", Some(bytes)) => {
+            let behavior = if bytes == 0 { "NoSwap" } else { "LimitedSwap" };
+            let lines = format!("failSwapOn: false\nmemorySwap:\n  swapBehavior: {behavior}");
+            Ok((HEAD.to_owned(), lines))
+        }
+        _ => refuse(Form::Kubelet, path),
+    }
+}
+
+fn refuse(form: Form, path: &str) -> Result<(String, String), Mistake> {
+    let fits = if is_kernel_sysctl(path) {
+        "sysctl.d, tuned and json can"
+    } else if systemd(path).is_some() {
+        "systemd and json can"
+    } else if path == "transparent_hugepage.enabled" || path == "block.read_ahead_kb" {
+        "tuned and json can"
+    } else {
+        "json holds every knob"
+    };
+    Err(Mistake::new(
+        format!("{} cannot hold {path}", form.name()),
+        format!("{fits}; nothing was run or written"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::scenario;
+
+    fn emit(form: Form, path: &str, value: &str) -> Result<String, Mistake> {
+        let setup = scenario(&["a"]).variants.remove(0).setup;
+        let sets = [(path.to_owned(), value.to_owned())];
+        render(form, &sets, &setup, &["from a test\nof two lines".to_owned()])
+    }
+
+    #[test]
+    fn each_form_holds_its_knobs() {
+        let text = |form, path, value| {
+            let text = emit(form, path, value).unwrap();
+            text.strip_prefix("# from a test\n# of two lines\n").unwrap().to_owned()
+        };
+        let scale = "vm.watermark_scale_factor";
+        assert_eq!(text(Form::SysctlD, scale, "120"), "vm.watermark_scale_factor = 120\n");
+        assert_eq!(text(Form::Tuned, scale, "120"), "[sysctl]\nvm.watermark_scale_factor = 120\n");
+        let thp = text(Form::Tuned, "transparent_hugepage.enabled", "never");
+        assert_eq!(thp, "[vm]\ntransparent_hugepages = never\n");
+        let high = text(Form::Systemd, "group.web.memory.high", "620M");
+        assert!(high.ends_with("[Service]\nMemoryHigh=620M\n"), "{high}");
+        assert!(text(Form::Systemd, "group.a.memory.max", "max").contains("MemoryMax=infinity"));
+        let kubelet = text(Form::Kubelet, "group.kubepods.memory.max", "1536M");
+        assert!(kubelet.contains("systemReserved:\n  memory: 512Mi"), "{kubelet}");
+        assert!(text(Form::Kubelet, "machine.swap", "0").contains("swapBehavior: NoSwap"));
+    }
+
+    #[test]
+    fn what_a_form_cannot_hold_is_named() {
+        for (form, path, hint) in [
+            (Form::SysctlD, "group.web.memory.high", "systemd and json"),
+            (Form::SysctlD, "vm.wmark_low_kbytes", "json holds"),
+            (Form::SysctlD, "vm.fault_around_bytes", "json holds"),
+            (Form::SysctlD, "transparent_hugepage.enabled", "tuned"),
+            (Form::Systemd, "vm.swappiness", "sysctl.d, tuned"),
+            (Form::Systemd, "group.web.memory.reclaim", "json holds"),
+            (Form::Kubelet, "vm.swappiness", "sysctl.d, tuned"),
+            (Form::Tuned, "machine.memory", "json holds"),
+        ] {
+            let setup = scenario(&["a"]).variants.remove(0).setup;
+            let mistake = check(form, path, &setup).unwrap_err();
+            assert!(mistake.message.contains(path), "{mistake:?}");
+            assert!(mistake.hint.contains(hint), "{path}: {mistake:?}");
+            assert!(check(Form::Json, path, &setup).is_ok());
+        }
+    }
+}

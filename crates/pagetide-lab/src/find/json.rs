@@ -1,0 +1,102 @@
+//! An answer as JSON, for programs.
+//!
+//! `{"scenario","version","machine","load","knobs","criterion","wanted","share","verdict","points":[{"set",
+//! "shared","fresh","lower_bound","confirmed","failing","prices","worse"}],"before","looked_at","values","runs",
+//! "unfinished","result"}`. `verdict` is `threshold`, `everything`, `nothing`, `not-monotone` or `front`.
+
+use super::answer::{wanted_word, Answer, Cost, Kind, Point};
+use super::question::Find;
+use super::search::Count;
+use super::text;
+use crate::stats::{Change, Summary};
+use serde_json::{json, Map, Value};
+
+/// Renders the answer, indented, with a line end. `command`: how it was asked for.
+pub fn render(find: &Find, answer: &Answer, command: &str) -> String {
+    let question = find.question();
+    let knobs: Vec<Value> = question
+        .knobs
+        .iter()
+        .zip(&answer.now)
+        .map(|(knob, now)| json!({ "path": knob.path, "values": knob.how, "now": now }))
+        .collect();
+    let looked_at: Vec<Value> = answer
+        .looked_at
+        .iter()
+        .map(|(at, of)| json!({ "set": sets(at), "seeds": count(*of) }))
+        .collect();
+    let document = json!({
+        "scenario": question.scenario.name,
+        "version": crate::VERSION,
+        "command": command,
+        "machine": answer.machine,
+        "load": answer.load,
+        "knobs": knobs,
+        "criterion": question.criterion.to_string(),
+        "wanted": wanted_word(question.wanted),
+        "share": question.share,
+        "verdict": verdict(answer.kind),
+        "points": answer.points.iter().map(point).collect::<Vec<Value>>(),
+        "before": count(answer.before),
+        "looked_at": looked_at,
+        "values": answer.nr_values,
+        "runs": answer.nr_runs,
+        "unfinished": answer.nr_unfinished,
+        "result": text::result(find, answer),
+    });
+    let mut text = serde_json::to_string_pretty(&document).expect("a value always serialises");
+    text.push('\n');
+    text
+}
+
+const fn verdict(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Threshold => "threshold",
+        Kind::Everything => "everything",
+        Kind::Nothing => "nothing",
+        Kind::NotMonotone => "not-monotone",
+        Kind::Front => "front",
+    }
+}
+
+fn point(point: &Point) -> Value {
+    let costs = |costs: &[Cost]| costs.iter().map(cost).collect::<Vec<Value>>();
+    let failing =
+        point.failing.as_ref().map(|(value, of)| json!({ "value": value, "seeds": count(*of) }));
+    json!({
+        "set": sets(&point.sets),
+        "shared": count(point.shared),
+        "fresh": count(point.fresh),
+        "lower_bound": point.bound,
+        "confirmed": point.is_confirmed,
+        "failing": failing,
+        "prices": costs(&point.prices),
+        "worse": costs(&point.worse),
+    })
+}
+
+fn cost(cost: &Cost) -> Value {
+    let side = |summary: &Summary| json!({ "mean": summary.mean, "stddev": summary.stddev });
+    let percent = match cost.change {
+        Change::Percent(percent) => Some(percent),
+        Change::New | Change::Unknown => None,
+    };
+    json!({
+        "metric": cost.metric,
+        "unit": cost.unit,
+        "before": side(&cost.before),
+        "after": side(&cost.after),
+        "change_percent": percent,
+        "differs": cost.differs,
+    })
+}
+
+fn sets(sets: &[(String, String)]) -> Value {
+    let map: Map<String, Value> =
+        sets.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
+    Value::Object(map)
+}
+
+fn count(count: Count) -> Value {
+    json!({ "held": count.held, "of": count.of })
+}

@@ -1,0 +1,83 @@
+//! Two knobs at a time: a grid, and the points on its edge.
+//!
+//! A point is on the Pareto front if the criterion is met there and at no point that is nearer to the wanted end
+//! of both knobs: neither knob can go further without the other one giving way.
+//!
+//! Places are counted row by row: the second knob changes fastest.
+
+use super::search::{Place, Search, Wanted};
+
+/// Values of each of two knobs unless the range says how many.
+pub const VALUES: usize = 6;
+/// Points of a grid at most.
+pub const POINTS_MAX: usize = 400;
+
+/// The front, ascending in the first knob. `Err`: the runs that are missing.
+///
+/// # Errors
+/// Runs are missing: first those of all points on the shared seeds, then those of the front on fresh ones.
+pub fn front(search: &Search, columns: usize) -> Result<Vec<usize>, Vec<(Place, u64)>> {
+    let points = search.task().values;
+    let mut places: Vec<Place> = vec![Place::Before];
+    places.extend((0..points).map(Place::At));
+    search.need(&places, search.shared())?;
+    let is_met = |at: &usize| search.is_met(search.count(Place::At(*at), search.shared()));
+    let met: Vec<usize> = (0..points).filter(is_met).collect();
+    let wanted = search.task().wanted;
+    let is_nearer = |a: usize, b: usize| match wanted {
+        Wanted::Smallest => a <= b,
+        Wanted::Largest => a >= b,
+    };
+    let is_beaten = |at: usize| {
+        met.iter().any(|&other| {
+            other != at
+                && is_nearer(other / columns, at / columns)
+                && is_nearer(other % columns, at % columns)
+        })
+    };
+    let front: Vec<usize> = met.iter().copied().filter(|&at| !is_beaten(at)).collect();
+    let mut fresh: Vec<Place> = front.iter().copied().map(Place::At).collect();
+    if search.task().is_relative && !fresh.is_empty() {
+        fresh.push(Place::Before);
+    }
+    search.need(&fresh, search.fresh())?;
+    Ok(front)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::search::Task;
+    use super::*;
+
+    fn run(wanted: Wanted, world: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
+        let task = Task { values: 30, wanted, share: 0.9, seed: 1, seeds: 4, is_relative: false };
+        let mut search = Search::new(task);
+        for _ in 0..3 {
+            match front(&search, 6) {
+                Ok(front) => return front.into_iter().map(|at| (at / 6, at % 6)).collect(),
+                Err(runs) => {
+                    for (place, seed) in runs {
+                        let held = match place {
+                            Place::Before => false,
+                            Place::At(at) => world(at / 6, at % 6),
+                        };
+                        search.tell(place, seed, held);
+                    }
+                }
+            }
+        }
+        panic!("it does not end");
+    }
+
+    #[test]
+    fn the_front_is_where_neither_knob_can_go_further() {
+        assert_eq!(
+            run(Wanted::Smallest, |a, b| a + b >= 4),
+            [(0, 4), (1, 3), (2, 2), (3, 1), (4, 0)]
+        );
+        assert_eq!(run(Wanted::Smallest, |a, b| a >= 2 && b >= 3), [(2, 3)]);
+        assert_eq!(run(Wanted::Largest, |a, b| a + b <= 4 && b < 2), [(3, 1), (4, 0)]);
+        assert_eq!(run(Wanted::Smallest, |_, _| false), []);
+        assert_eq!(run(Wanted::Largest, |_, _| true), [(4, 5)]);
+    }
+}

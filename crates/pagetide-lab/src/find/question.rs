@@ -1,0 +1,321 @@
+//! A question and what the runs have said of it so far.
+//!
+//! [`Find`] yields [`Job`]s and takes their results; it neither loads nor runs anything. Its first job is one run
+//! of the scenario as it stands, by which the names and units of the criterion can be checked
+//! ([`Find::check`]) before anything else is run.
+
+use super::criterion::{check_name, is_whole, Criterion, Mistake, Sample};
+use super::plane;
+use super::search::{Count, Outcome, Place, Search, Step, Task, Wanted};
+use crate::execute::{self, Run};
+use crate::knob::Knob;
+use crate::plan::{self, Plan};
+use crate::report::Report;
+use crate::world::Failure;
+use pagetide_scenario::model::{Scenario, Variant};
+use pagetide_scenario::record::RunRecord;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The scenario as it stands, with one variant, its first seed, and as many repeats as there are shared seeds.
+    pub scenario: Scenario,
+    /// One knob, or two.
+    pub knobs: Vec<Knob>,
+    /// What is wanted.
+    pub criterion: Criterion,
+    /// Which value.
+    pub wanted: Wanted,
+    /// Share of the seeds in which the criterion must hold.
+    pub share: f64,
+    /// Metrics whose change is asked for.
+    pub prices: Vec<String>,
+}
+
+/// A run that is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Of what.
+    pub place: Place,
+    /// What is set for it; nothing for the scenario as it stands.
+    pub sets: Vec<(String, String)>,
+    /// With which seed.
+    pub seed: u64,
+}
+
+/// What became of a run.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// It has a record.
+    Record(Box<RunRecord>),
+    /// It has none: the run failed, or the scenario does not take the value.
+    Failed(String),
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Of one knob.
+    Line(Outcome),
+    /// Of two: the points of the front.
+    Plane(Vec<usize>),
+}
+
+/// A question being answered.
+#[derive(Clone, Debug)]
+pub struct Find {
+    question: Question,
+    search: Search,
+    records: BTreeMap<(Place, u64), Told>,
+}
+
+impl Find {
+    /// Begins.
+    ///
+    /// # Errors
+    /// There are too many knobs or points.
+    pub fn new(question: Question) -> Result<Find, Mistake> {
+        let values = match question.knobs.as_slice() {
+            [one] => one.values.len(),
+            [first, second] => first.values.len() * second.values.len(),
+            knobs => {
+                return Err(Mistake::new(
+                    format!("{} knobs are too many for this search", knobs.len()),
+                    "give one, or two for a grid; for more, let an optimiser call `pagetide run --set ... \
+                     --format json`",
+                ))
+            }
+        };
+        if question.knobs.len() == 2 && values > plane::POINTS_MAX {
+            return Err(Mistake::new(
+                format!("{values} points are too many"),
+                format!("thin the ranges, like LOW..HIGH/6: at most {} points", plane::POINTS_MAX),
+            ));
+        }
+        if question.knobs.len() == 2 && question.knobs[0].path == question.knobs[1].path {
+            return Err(Mistake::new(
+                format!("{} is given twice", question.knobs[0].path),
+                "give each knob once; a list of values is A,B,C",
+            ));
+        }
+        let (seed, seeds) = (question.scenario.seed, question.scenario.repeats);
+        if seeds == 0 || seeds > plan::MAX_REPEATS / 2 {
+            return Err(Mistake::new(
+                format!("cannot use {seeds} seeds"),
+                format!("give a number from 1 to {}", plan::MAX_REPEATS / 2),
+            ));
+        }
+        if seed.checked_add(2 * u64::from(seeds)).is_none() {
+            return Err(Mistake::new(
+                "the seeds end beyond 2^64 - 1",
+                "choose a smaller first seed",
+            ));
+        }
+        let search = Search::new(Task {
+            values,
+            wanted: question.wanted,
+            share: question.share,
+            seed,
+            seeds,
+            is_relative: question.criterion.is_relative(),
+        });
+        Ok(Find { question, search, records: BTreeMap::new() })
+    }
+
+    /// What is asked.
+    pub fn question(&self) -> &Question {
+        &self.question
+    }
+
+    /// The search.
+    pub fn search(&self) -> &Search {
+        &self.search
+    }
+
+    /// The runs that are needed next; none when the verdict is there.
+    pub fn ask(&self) -> Vec<Job> {
+        if self.records.is_empty() {
+            return vec![self.job(Place::Before, self.question.scenario.seed)];
+        }
+        let missing = match self.step() {
+            Step::Done(_) => Vec::new(),
+            Step::Run(missing) => missing,
+        };
+        missing.into_iter().map(|(place, seed)| self.job(place, seed)).collect()
+    }
+
+    fn step(&self) -> Step {
+        match self.columns() {
+            None => self.search.ask(),
+            Some(columns) => match plane::front(&self.search, columns) {
+                Ok(_) => Step::Done(Outcome::Nothing { best: 0 }),
+                Err(missing) => Step::Run(missing),
+            },
+        }
+    }
+
+    /// The verdict, once nothing more is asked.
+    pub fn verdict(&self) -> Option<Verdict> {
+        match self.columns() {
+            None => match self.search.ask() {
+                Step::Done(outcome) => Some(Verdict::Line(outcome)),
+                Step::Run(_) => None,
+            },
+            Some(columns) => plane::front(&self.search, columns).ok().map(Verdict::Plane),
+        }
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.question.knobs.get(1).map(|knob| knob.values.len())
+    }
+
+    fn job(&self, place: Place, seed: u64) -> Job {
+        Job { place, sets: self.sets(place), seed }
+    }
+
+    /// What is set at a place.
+    pub fn sets(&self, place: Place) -> Vec<(String, String)> {
+        let Place::At(at) = place else { return Vec::new() };
+        let set = |knob: &Knob, at: usize| (knob.path.clone(), knob.values[at].text.clone());
+        match (self.question.knobs.as_slice(), self.columns()) {
+            ([first, second], Some(columns)) => {
+                vec![set(first, at / columns), set(second, at % columns)]
+            }
+            (knobs, _) => knobs.iter().map(|knob| set(knob, at)).collect(),
+        }
+    }
+
+    /// Takes the result of a job.
+    pub fn tell(&mut self, place: Place, seed: u64, told: Told) {
+        self.records.insert((place, seed), told);
+        // A relative criterion can be judged when both runs of the seed are there.
+        let of_seed: Vec<Place> = match place {
+            Place::At(_) => vec![place],
+            Place::Before => {
+                let all = self.records.keys().filter(|(_, other)| *other == seed);
+                all.map(|(place, _)| *place).collect()
+            }
+        };
+        let is_relative = self.question.criterion.is_relative();
+        for place in of_seed {
+            let before = self.records.get(&(Place::Before, seed));
+            if is_relative && before.is_none() {
+                continue;
+            }
+            let sample = |told: Option<&Told>| match told {
+                Some(Told::Record(record)) => Some(record.metrics.clone()),
+                _ => None,
+            };
+            let run = sample(self.records.get(&(place, seed)));
+            let held =
+                run.is_some_and(|run| self.question.criterion.holds(&run, sample(before).as_ref()));
+            self.search.tell(place, seed, held);
+        }
+    }
+
+    /// The metrics of the scenario as it stands, once one of its runs is there.
+    pub fn before(&self) -> Option<&Sample> {
+        self.records.iter().find_map(|((place, _), told)| match (place, told) {
+            (Place::Before, Told::Record(record)) => Some(&record.metrics),
+            _ => None,
+        })
+    }
+
+    /// Checks the names and units of the question against the first run.
+    ///
+    /// # Errors
+    /// A metric that there is not, or a quantity of another kind.
+    pub fn check(&self) -> Result<(), Mistake> {
+        let Some(sample) = self.before() else { return Ok(()) };
+        self.question.criterion.check(sample)?;
+        self.question.prices.iter().try_for_each(|price| check_name(price, sample))
+    }
+
+    /// The record of a run.
+    pub fn record(&self, place: Place, seed: u64) -> Option<&RunRecord> {
+        match self.records.get(&(place, seed))? {
+            Told::Record(record) => Some(record),
+            Told::Failed(_) => None,
+        }
+    }
+
+    /// Values that were looked at, with the scenario as it stands.
+    pub fn nr_places(&self) -> usize {
+        self.records.keys().map(|(place, _)| *place).collect::<BTreeSet<Place>>().len()
+    }
+
+    /// Runs that were made.
+    pub fn nr_runs(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Runs without a record, each kind of failure once with its number.
+    pub fn failures(&self) -> BTreeMap<&str, usize> {
+        let mut failures = BTreeMap::new();
+        for told in self.records.values() {
+            if let Told::Failed(message) = told {
+                *failures.entry(message.as_str()).or_default() += 1;
+            }
+        }
+        failures
+    }
+
+    /// Runs in which a metric of the criterion is of work that was not done to its end, or is missing.
+    pub fn nr_unfinished(&self) -> usize {
+        let is_unfinished = |record: &RunRecord| {
+            let terms = self.question.criterion.terms.iter();
+            let mut metrics = terms.map(|term| record.metrics.get(&term.metric));
+            metrics.any(|metric| !metric.is_some_and(is_whole))
+        };
+        let records = self.records.values().filter_map(|told| match told {
+            Told::Record(record) => Some(record),
+            Told::Failed(_) => None,
+        });
+        records.filter(|record| is_unfinished(record)).count()
+    }
+
+    /// What the runs of a place say.
+    pub fn count(&self, place: Place) -> Count {
+        self.search.count(place, self.search.shared())
+    }
+
+    /// The scenario as it stands and a place side by side, on the shared seeds.
+    pub fn side_by_side(&self, place: Place) -> Option<Report> {
+        let variant = &self.question.scenario.variants[0];
+        let name = |place| match place {
+            Place::Before => "before".to_owned(),
+            Place::At(_) => {
+                let sets = self.sets(place);
+                let sets: Vec<String> =
+                    sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                sets.join(", ")
+            }
+        };
+        let places = [Place::Before, place];
+        let scenario = Scenario {
+            variants: places
+                .iter()
+                .map(|&place| Variant { name: name(place), setup: variant.setup.clone() })
+                .collect(),
+            ..self.question.scenario.clone()
+        };
+        let plan = Plan::new(scenario).ok()?;
+        let mut runs = Vec::new();
+        for (variant, place) in places.into_iter().enumerate() {
+            for seed in self.search.shared() {
+                let outcome = match self.records.get(&(place, seed)) {
+                    Some(Told::Record(record)) => execute::Outcome::Finished(record.clone()),
+                    Some(Told::Failed(message)) => execute::Outcome::Failed(Failure {
+                        message: message.clone(),
+                        hint: None,
+                        cause: crate::world::Cause::Run,
+                    }),
+                    None => continue,
+                };
+                runs.push(Run { job: plan::Job { variant, seed }, outcome });
+            }
+        }
+        Some(Report::new(plan, &runs))
+    }
+}

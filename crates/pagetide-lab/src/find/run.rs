@@ -1,0 +1,219 @@
+//! Runs what a search asks for, until it asks for nothing more.
+
+use super::criterion::Mistake;
+use super::question::{Find, Job, Told};
+use super::search::Place;
+use crate::execute::{perform, Outcome, Progress};
+use crate::plan;
+use crate::world::{Failure, World};
+use pagetide_scenario::model::{Scenario, Variant};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Why a search has no verdict.
+#[derive(Debug)]
+pub enum Stopped {
+    /// The user cancelled.
+    Cancelled,
+    /// The question is wrong.
+    Mistake(Mistake),
+    /// The scenario as it stands cannot be run.
+    Failed(Failure),
+}
+
+/// Gives the setup of the scenario with these changes, or why there is none.
+pub type Load<'a> = &'a dyn Fn(&[(String, String)]) -> Result<Variant, String>;
+
+/// Asks, runs and tells until the verdict is there. `on_batch` gets the jobs before they run.
+///
+/// # Errors
+/// The search was stopped.
+pub fn run(
+    find: &mut Find,
+    load: Load<'_>,
+    world: &dyn World,
+    threads: NonZeroUsize,
+    cancel: &Arc<AtomicBool>,
+    on_batch: &dyn Fn(&[Job]),
+    on_progress: &(dyn Fn(Progress<'_>) + Sync),
+) -> Result<(), Stopped> {
+    loop {
+        let jobs = find.ask();
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        on_batch(&jobs);
+        let is_first = find.nr_runs() == 0;
+        let mut setups: Vec<Variant> = Vec::new();
+        let mut index_of: BTreeMap<Place, Result<usize, String>> = BTreeMap::new();
+        let mut planned: Vec<(plan::Job, Place)> = Vec::new();
+        for job in jobs {
+            let index = index_of.entry(job.place).or_insert_with(|| {
+                let variant = load(&job.sets)?;
+                setups.push(variant);
+                Ok(setups.len() - 1)
+            });
+            match index {
+                Ok(variant) => {
+                    planned.push((plan::Job { variant: *variant, seed: job.seed }, job.place));
+                }
+                Err(refused) => find.tell(job.place, job.seed, Told::Failed(refused.clone())),
+            }
+        }
+        let scenario = Scenario { variants: setups, ..find.question().scenario.clone() };
+        let jobs: Vec<plan::Job> = planned.iter().map(|(job, _)| *job).collect();
+        let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::new(Vec::new());
+        perform(&scenario, &jobs, world, threads, cancel, on_progress, &|index, outcome| {
+            let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            outcomes.push((index, outcome));
+        });
+        let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let nr_done = outcomes.len();
+        for (index, outcome) in outcomes {
+            let (job, place) = planned[index];
+            let told = match outcome {
+                Outcome::Finished(record) => Told::Record(record),
+                Outcome::Cancelled => return Err(Stopped::Cancelled),
+                Outcome::Failed(failure) if is_first => return Err(Stopped::Failed(failure)),
+                Outcome::Failed(failure) => Told::Failed(failure.message),
+            };
+            find.tell(place, job.seed, told);
+        }
+        if nr_done < jobs.len() {
+            return Err(Stopped::Cancelled);
+        }
+        if is_first {
+            find.check().map_err(Stopped::Mistake)?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::{Answer, Kind};
+    use super::super::criterion::Criterion;
+    use super::super::question::Question;
+    use super::super::search::Wanted;
+    use super::super::{json, text};
+    use super::*;
+    use crate::knob::Knob;
+    use crate::testing::{failure, record, scenario};
+    use crate::world::Watch;
+    use pagetide_scenario::record::{Ended, RunRecord};
+
+    /// Asks in a world that is a function of the knob's value (`None`: the scenario as it stands) and the seed.
+    fn ask(
+        want: &str,
+        world: impl Fn(Option<u32>, u64) -> Result<RunRecord, Failure> + Sync,
+    ) -> Result<Find, Stopped> {
+        let mut scenario = scenario(&["before"]);
+        scenario.repeats = 10;
+        let base = scenario.variants[0].clone();
+        let knob = Knob::parse("vm.swappiness=10..200", &base.setup, false).unwrap();
+        let question = Question {
+            scenario,
+            knobs: vec![knob],
+            criterion: Criterion::parse(want, base.setup.machine.page_size).unwrap(),
+            wanted: Wanted::Smallest,
+            share: 0.95,
+            prices: vec!["t.walltime".to_owned()],
+        };
+        let mut find = Find::new(question).unwrap();
+        // The value travels in the variant's name; 13 is one that the scenario does not take.
+        let load = |sets: &[(String, String)]| match sets {
+            [] => Ok(base.clone()),
+            [(_, value)] if value == "13" => Err("there is no 13".to_owned()),
+            [(_, value), ..] => Ok(Variant { name: value.clone(), ..base.clone() }),
+        };
+        let world = |_: &str, variant: &Variant, seed: u64, _: &Watch| {
+            world(variant.name.parse().ok(), seed)
+        };
+        let threads = NonZeroUsize::new(2).unwrap();
+        let cancel = Arc::default();
+        run(&mut find, &load, &world, threads, &cancel, &|_| {}, &|_| {}).map(|()| find)
+    }
+
+    fn stalls(value: u32, seed: u64, stalls: u32) -> Result<RunRecord, Failure> {
+        let walltime = f64::from(value) + seed as f64 / 100.0;
+        let metrics = [("allocstall", f64::from(stalls)), ("t.walltime", walltime)];
+        Ok(record(&value.to_string(), seed, &metrics))
+    }
+
+    #[test]
+    fn a_threshold_its_price_and_its_words() {
+        let find = ask("allocstall == 0", |value, seed| {
+            let value = value.unwrap_or(60);
+            stalls(value, seed, 77u32.saturating_sub(value))
+        })
+        .unwrap();
+        let answer = Answer::of(&find).unwrap();
+        assert_eq!((answer.kind, answer.points[0].sets[0].1.as_str()), (Kind::Threshold, "77"));
+        assert_eq!(
+            text::result(&find, &answer),
+            "Result: vm.swappiness = 77 (now 60): allocstall == 0 in 10 of 10 fresh seeds (at least 74 % of all \
+             seeds, 95 % confidence; 0 of 10 at 76); t.walltime +28.3 %; 12 values, 132 runs"
+        );
+        let text = text::render(&find, &answer);
+        assert!(text.contains("   77  20 of 20 seeds  <--\n"), "{text}");
+        let json: serde_json::Value =
+            serde_json::from_str(&json::render(&find, &answer, "pagetide")).unwrap();
+        assert_eq!(json["points"][0]["set"]["vm.swappiness"], "77");
+        assert_eq!(json["knobs"][0]["now"], "60");
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_said_and_shown() {
+        let find = ask("allocstall == 0", |value, seed| {
+            let value = value.unwrap_or(60);
+            stalls(value, seed, u32::from(!(40..140).contains(&value)))
+        })
+        .unwrap();
+        let answer = Answer::of(&find).unwrap();
+        assert_eq!((answer.kind, answer.looked_at.len()), (Kind::NotMonotone, 7));
+        let text = text::render(&find, &answer);
+        assert!(
+            text.contains("The criterion is not monotone") && text.contains("NOT MONOTONE"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_is_refused_or_fails_or_is_killed_meets_nothing() {
+        let find = ask("allocstall == 0", |value, seed| match value {
+            Some(value) if value < 100 => Err(failure("no room")),
+            Some(value) if value < 150 => {
+                let mut record = stalls(value, seed, 0)?;
+                for metric in record.metrics.values_mut() {
+                    metric.ended = Some(Ended::OomKilled);
+                }
+                Ok(record)
+            }
+            value => stalls(value.unwrap_or(60), seed, u32::from(value.is_none())),
+        })
+        .unwrap();
+        let answer = Answer::of(&find).unwrap();
+        assert_eq!(answer.points[0].sets[0].1, "150");
+        assert_eq!(answer.failures[0].0, "no room");
+        assert!(answer.nr_unfinished > 0);
+        let text = text::render(&find, &answer);
+        assert!(text.contains("runs failed and count as not met: no room"), "{text}");
+    }
+
+    #[test]
+    fn a_wrong_question_costs_one_run() {
+        let nr_runs = std::sync::atomic::AtomicUsize::new(0);
+        let asked = ask("alocstall == 0", |value, seed| {
+            nr_runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            stalls(value.unwrap_or(60), seed, 0)
+        });
+        let Err(Stopped::Mistake(mistake)) = asked else { panic!("{asked:?}") };
+        assert_eq!(mistake.hint, "did you mean `allocstall`?");
+        assert_eq!(nr_runs.into_inner(), 1);
+        let failed = ask("allocstall == 0", |_, _| Err(failure("disk on fire")));
+        assert!(
+            matches!(failed, Err(Stopped::Failed(failure)) if failure.message == "disk on fire")
+        );
+    }
+}

@@ -1,0 +1,351 @@
+//! The search for a value: what to run next, given what the runs so far have said.
+//!
+//! The search knows the places of the values (0, 1, 2 ...), seeds, and of each run whether the criterion held.
+//! [`Search::ask`] says which runs it needs; [`Search::tell`] takes their answers, in any order. It runs nothing.
+//!
+//! 1. The scenario as it stands, and a coarse grid on the first of the shared seeds. The grid shows whether the
+//!    criterion is monotone: the numbers of seeds in which it holds may go up along the knob, or down, but not
+//!    both by two seeds or more.
+//! 2. Bisection between the last value of the grid that does not meet the criterion and the first that does, on
+//!    all shared seeds. Every value sees the same seeds.
+//! 3. Confirmation on as many fresh seeds, since the shared ones have chosen the value. A value that fails there
+//!    gives way to the next one.
+//!
+//! Invariant: what is asked depends only on what was told, not on its order; at most [`PLACES_MAX`] values, the
+//! scenario as it stands included, are looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+/// Values that a search looks at, at most.
+pub const PLACES_MAX: usize = 15;
+/// Values of the coarse grid.
+const GRID: usize = 7;
+/// Seeds of the coarse grid.
+const GRID_SEEDS: u32 = 6;
+/// So often a value that fails on fresh seeds gives way to the next.
+const MOVES: usize = 3;
+
+/// What a run is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The scenario as it stands.
+    Before,
+    /// This value.
+    At(usize),
+}
+
+/// Which of the values that meet the criterion is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The smallest.
+    Smallest,
+    /// The largest.
+    Largest,
+}
+
+/// What is searched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Task {
+    /// Number of values, in ascending order.
+    pub values: usize,
+    /// Which is wanted.
+    pub wanted: Wanted,
+    /// Share of the seeds in which the criterion must hold.
+    pub share: f64,
+    /// First seed.
+    pub seed: u64,
+    /// Number of shared seeds, and of fresh ones.
+    pub seeds: u32,
+    /// Whether a run is compared with that of the scenario as it stands, with the same seed.
+    pub is_relative: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// These runs are needed.
+    Run(Vec<(Place, u64)>),
+    /// The search has ended.
+    Done(Outcome),
+}
+
+/// In how many of the runs of a value the criterion held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Runs in which it held.
+    pub held: u32,
+    /// Runs.
+    pub of: u32,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// A value.
+    Found(Found),
+    /// No value meets the criterion; the one that comes nearest.
+    Nothing {
+        /// Its place.
+        best: usize,
+    },
+    /// The criterion comes and goes along the knob.
+    NotMonotone {
+        /// The first value of the grid that meets it all the same, confirmed on fresh seeds.
+        found: Option<Found>,
+    },
+}
+
+/// A value that meets the criterion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// Its place.
+    pub place: usize,
+    /// On the shared seeds.
+    pub shared: Count,
+    /// On fresh ones.
+    pub fresh: Count,
+    /// Whether the fresh seeds meet the criterion as well.
+    pub is_confirmed: bool,
+    /// The next place that does not meet it; `None`: all up to the end of the range do.
+    pub failing: Option<usize>,
+    /// Whether every value of the grid meets it.
+    pub all: bool,
+}
+
+/// A search in progress.
+#[derive(Clone, Debug)]
+pub struct Search {
+    task: Task,
+    held: BTreeMap<(Place, u64), bool>,
+}
+
+/// Runs that are missing.
+type Missing = Vec<(Place, u64)>;
+
+impl Search {
+    /// A search that knows nothing yet. There is at least one value and one seed.
+    pub fn new(task: Task) -> Search {
+        assert!(task.values > 0 && task.seeds > 0, "nothing to search");
+        Search { task, held: BTreeMap::new() }
+    }
+
+    /// What is searched.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// Takes the answer of a run.
+    pub fn tell(&mut self, place: Place, seed: u64, held: bool) {
+        self.held.insert((place, seed), held);
+    }
+
+    /// What to do next.
+    pub fn ask(&self) -> Step {
+        match self.walk() {
+            Ok(outcome) => Step::Done(outcome),
+            Err(missing) => Step::Run(missing),
+        }
+    }
+
+    /// The seeds that all values share.
+    pub fn shared(&self) -> RangeInclusive<u64> {
+        self.task.seed..=self.task.seed + u64::from(self.task.seeds - 1)
+    }
+
+    /// The seeds that confirm.
+    pub fn fresh(&self) -> RangeInclusive<u64> {
+        let seeds = u64::from(self.task.seeds);
+        self.task.seed + seeds..=self.task.seed + 2 * seeds - 1
+    }
+
+    /// The values of the coarse grid, ascending.
+    pub fn grid(&self) -> Vec<usize> {
+        crate::knob::spread(self.task.values - 1, GRID)
+    }
+
+    /// The values that were looked at, ascending, each with what all its runs say.
+    pub fn looked_at(&self) -> Vec<(usize, Count)> {
+        let at = |(place, _): &(Place, u64)| match place {
+            Place::At(at) => Some(*at),
+            Place::Before => None,
+        };
+        let places: BTreeSet<usize> = self.held.keys().filter_map(at).collect();
+        places.into_iter().map(|at| (at, self.count_all(Place::At(at)))).collect()
+    }
+
+    /// What the runs with these seeds say of a place.
+    pub fn count(&self, place: Place, seeds: RangeInclusive<u64>) -> Count {
+        let runs = self.held.range((place, *seeds.start())..=(place, *seeds.end()));
+        let (mut held, mut of) = (0, 0);
+        for (_, is_held) in runs {
+            held += u32::from(*is_held);
+            of += 1;
+        }
+        Count { held, of }
+    }
+
+    /// What all runs of a place say.
+    pub fn count_all(&self, place: Place) -> Count {
+        self.count(place, self.task.seed..=u64::MAX)
+    }
+
+    /// Whether a criterion that held so often is met.
+    pub fn is_met(&self, count: Count) -> bool {
+        // A share of 0.95 of 20 is 19, whatever the last bits of the product are.
+        let needed = (self.task.share * f64::from(count.of) - 1e-9).ceil();
+        count.of > 0 && f64::from(count.held) >= needed
+    }
+
+    fn few(&self) -> RangeInclusive<u64> {
+        self.task.seed..=self.task.seed + u64::from(self.task.seeds.min(GRID_SEEDS) - 1)
+    }
+
+    /// Asks for what is missing of these runs.
+    pub(super) fn need(&self, places: &[Place], seeds: RangeInclusive<u64>) -> Result<(), Missing> {
+        let pairs = places.iter().flat_map(|place| seeds.clone().map(|seed| (*place, seed)));
+        let missing: Missing = pairs.filter(|run| !self.held.contains_key(run)).collect();
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(missing)
+        }
+    }
+
+    /// The place that is at this position from the wanted end.
+    fn place(&self, position: usize) -> usize {
+        match self.task.wanted {
+            Wanted::Smallest => position,
+            Wanted::Largest => self.task.values - 1 - position,
+        }
+    }
+
+    /// What all shared seeds say of a position.
+    fn all(&self, position: usize) -> Result<Count, Missing> {
+        let place = Place::At(self.place(position));
+        self.need(&[place], self.shared())?;
+        Ok(self.count(place, self.shared()))
+    }
+
+    /// The search from its beginning, as far as what is known allows.
+    fn walk(&self) -> Result<Outcome, Missing> {
+        self.need(&[Place::Before], self.shared())?;
+        // Positions count from the wanted end, so that the first one that meets the criterion is wanted.
+        let mut grid: Vec<usize> = self.grid().into_iter().map(|at| self.place(at)).collect();
+        grid.sort_unstable();
+        let places: Vec<Place> = grid.iter().map(|&at| Place::At(self.place(at))).collect();
+        self.need(&places, self.few())?;
+        let counts: Vec<Count> =
+            places.iter().map(|&place| self.count(place, self.few())).collect();
+        if !is_monotone(&counts) {
+            return self.in_part(&grid, &counts);
+        }
+        let mut met: Vec<bool> = counts.iter().map(|&count| self.is_met(count)).collect();
+        let all = met.iter().all(|met| *met);
+        let best = (0..grid.len()).max_by_key(|&i| (counts[i].held, std::cmp::Reverse(i)));
+        let best = best.unwrap_or(0);
+        // One seed of a few may fail although the share of all is met: the best value gets all seeds.
+        met[best] |= self.is_met(self.all(grid[best])?);
+        for i in 0..grid.len() {
+            if met[i] && self.is_met(self.all(grid[i])?) {
+                let failing = i.checked_sub(1).map(|i| grid[i]);
+                let found = self.bisect(failing, grid[i])?;
+                return Ok(Outcome::Found(Found { all, ..found }));
+            }
+        }
+        Ok(Outcome::Nothing { best: self.place(grid[best]) })
+    }
+
+    /// Between a position that fails and one that is met.
+    fn bisect(&self, mut failing: Option<usize>, mut met: usize) -> Result<Found, Missing> {
+        while let Some(low) = failing.filter(|low| met - low > 1) {
+            let middle = low + (met - low) / 2;
+            if !self.may_look_at(middle) {
+                break;
+            }
+            if self.is_met(self.all(middle)?) {
+                met = middle;
+            } else {
+                failing = Some(middle);
+            }
+        }
+        self.confirm(failing, met)
+    }
+
+    /// Tries a position on fresh seeds, and those after it if it fails there.
+    fn confirm(&self, mut failing: Option<usize>, mut met: usize) -> Result<Found, Missing> {
+        for moves in 0.. {
+            let place = Place::At(self.place(met));
+            if self.task.is_relative {
+                self.need(&[Place::Before, place], self.fresh())?;
+            } else {
+                self.need(&[place], self.fresh())?;
+            }
+            let (shared, fresh) = (self.all(met)?, self.count(place, self.fresh()));
+            let is_confirmed = self.is_met(fresh) && self.is_met(shared);
+            let next = met + 1;
+            let is_last = moves == MOVES || next == self.task.values || !self.may_look_at(next);
+            if is_confirmed || is_last {
+                return Ok(Found {
+                    place: self.place(met),
+                    shared,
+                    fresh,
+                    is_confirmed,
+                    failing: failing.map(|at| self.place(at)),
+                    all: false,
+                });
+            }
+            failing = Some(met);
+            met = next;
+        }
+        unreachable!("the last move returns")
+    }
+
+    /// The first value of a grid that meets the criterion, though others after it do not.
+    fn in_part(&self, grid: &[usize], counts: &[Count]) -> Result<Outcome, Missing> {
+        for (i, (&at, &count)) in grid.iter().zip(counts).enumerate() {
+            if self.is_met(count) && self.is_met(self.all(at)?) {
+                let place = Place::At(self.place(at));
+                if self.task.is_relative {
+                    self.need(&[Place::Before], self.fresh())?;
+                }
+                self.need(&[place], self.fresh())?;
+                let fresh = self.count(place, self.fresh());
+                let found = Found {
+                    place: self.place(at),
+                    shared: self.count(place, self.shared()),
+                    fresh,
+                    is_confirmed: self.is_met(fresh),
+                    failing: i.checked_sub(1).map(|i| self.place(grid[i])),
+                    all: false,
+                };
+                return Ok(Outcome::NotMonotone { found: Some(found) });
+            }
+        }
+        Ok(Outcome::NotMonotone { found: None })
+    }
+
+    /// Whether it was looked at, or there is room for one more. [`Place::Before`] is one of them.
+    fn may_look_at(&self, position: usize) -> bool {
+        let place = self.place(position);
+        let known = self.looked_at();
+        known.iter().any(|(at, _)| *at == place) || known.len() + 1 < PLACES_MAX
+    }
+}
+
+/// The counts go up or down along the knob, but not both; one seed may differ by chance.
+fn is_monotone(counts: &[Count]) -> bool {
+    let slack = if counts.first().is_some_and(|count| count.of >= 3) { 2 } else { 1 };
+    let (mut rises, mut falls) = (false, false);
+    for (i, earlier) in counts.iter().enumerate() {
+        for later in &counts[i + 1..] {
+            rises |= later.held >= earlier.held + slack;
+            falls |= earlier.held >= later.held + slack;
+        }
+    }
+    !(rises && falls)
+}
+
+#[cfg(test)]
+#[path = "search_tests.rs"]
+mod tests;

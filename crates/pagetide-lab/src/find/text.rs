@@ -1,0 +1,276 @@
+//! An answer for people. One line begins with `Result: `, so that a script can take it.
+
+use super::answer::{wanted_word, Answer, Cost, Kind, Point, CONFIDENCE};
+use super::question::Find;
+use super::search::{Count, Place};
+use crate::format::Scale;
+use crate::heading::wrap;
+use crate::stats::Change;
+use crate::table;
+use std::fmt::Write;
+
+const WIDTH: usize = 100;
+const LABEL: usize = 11;
+
+/// Renders what was asked, the evidence, the costs and the result.
+pub fn render(find: &Find, answer: &Answer) -> String {
+    let mut out = heading(find, answer);
+    out.push('\n');
+    out += &evidence(answer);
+    if let [point] = answer.points.as_slice() {
+        out += &costs(find, point);
+    } else if answer.kind == Kind::Front {
+        out += &front(answer);
+    }
+    for line in remarks(find, answer) {
+        for line in wrap(&line, WIDTH) {
+            push(&mut out, &line);
+        }
+    }
+    push(&mut out, "");
+    push(&mut out, &result(find, answer));
+    out
+}
+
+fn push(out: &mut String, line: &str) {
+    writeln!(out, "{line}").expect("writing to a string");
+}
+
+fn heading(find: &Find, answer: &Answer) -> String {
+    let question = find.question();
+    let scenario = &question.scenario;
+    let knobs: Vec<String> =
+        question.knobs.iter().map(|knob| format!("{} ({})", knob.path, knob.how)).collect();
+    let asked = format!(
+        "the {} {} with {} in {} % of the seeds",
+        wanted_word(question.wanted),
+        knobs.join(" and "),
+        question.criterion,
+        (question.share * 1e4).round() / 1e2
+    );
+    let name = match scenario.title == scenario.name || scenario.title.is_empty() {
+        true => scenario.name.clone(),
+        false => format!("{}: {}", scenario.name, scenario.title),
+    };
+    let (shared, fresh) = (find.search().shared(), find.search().fresh());
+    let seeds = format!(
+        "{} to {} for every value, {} to {} fresh ones to confirm",
+        shared.start(),
+        shared.end(),
+        fresh.start(),
+        fresh.end()
+    );
+    let mut out = String::new();
+    for (label, text) in [
+        ("scenario", name),
+        ("version", format!("pagetide {}", crate::VERSION)),
+        ("machine", answer.machine.clone()),
+        ("load", answer.load.clone()),
+        ("asked", asked),
+        ("seeds", seeds),
+    ] {
+        let mut label = label;
+        for line in wrap(&text, WIDTH - LABEL) {
+            push(&mut out, &format!("{label:<LABEL$}{line}"));
+            label = "";
+        }
+    }
+    out
+}
+
+/// A line a value.
+fn evidence(answer: &Answer) -> String {
+    let shown = |sets: &[(String, String)]| -> String {
+        sets.iter().map(|(_, value)| value.as_str()).collect::<Vec<&str>>().join(", ")
+    };
+    let width = answer.looked_at.iter().map(|(sets, _)| shown(sets).chars().count()).max();
+    let width = width.unwrap_or(0).max("before".len());
+    let mut out = String::new();
+    push(&mut out, &format!("{:>width$}  seeds in which it holds", "value"));
+    push(&mut out, &format!("{:>width$}  {}", "before", count(answer.before)));
+    for (sets, of) in &answer.looked_at {
+        let is_answer = answer.points.iter().any(|point| point.sets == *sets);
+        let mark = if is_answer { "  <--" } else { "" };
+        push(&mut out, &format!("{:>width$}  {}{mark}", shown(sets), count(*of)));
+    }
+    out
+}
+
+fn costs(find: &Find, point: &Point) -> String {
+    let position = find
+        .search()
+        .looked_at()
+        .into_iter()
+        .find(|(at, _)| find.sets(Place::At(*at)) == point.sets);
+    let Some((at, _)) = position else { return String::new() };
+    let Some(mut report) = find.side_by_side(Place::At(at)) else { return String::new() };
+    let keys = point.prices.iter().chain(&point.worse).map(|cost| cost.metric.clone());
+    report.plan.scenario.rows = keys.collect();
+    report.plan.scenario.reference = None;
+    report.notes.clear();
+    let mut out = String::from("\n");
+    if report.plan.scenario.rows.is_empty() {
+        push(&mut out, "Nothing that is reported got worse by more than noise.");
+    } else {
+        let besides = if point.prices.is_empty() { "" } else { "the price, and " };
+        push(&mut out, &format!("What it costs ({besides}whatever got worse by more than noise):"));
+        out += &table::body(&report);
+    }
+    out
+}
+
+fn front(answer: &Answer) -> String {
+    let mut out = String::from("\nThe front, with fresh seeds:\n");
+    for point in &answer.points {
+        let mut line = format!("{}: {}", sets(&point.sets), count(point.fresh));
+        for cost in point.prices.iter() {
+            write!(line, "; {}", cost_words(cost)).expect("writing to a string");
+        }
+        push(&mut out, &line);
+    }
+    out
+}
+
+fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
+    let mut lines = Vec::new();
+    let question = find.question();
+    if answer.kind == Kind::NotMonotone {
+        lines.push(format!(
+            "The criterion is not monotone: along {} it comes and goes, as the list above shows, so there \
+             is no threshold. A narrower range may have one.",
+            question.knobs[0].path
+        ));
+    }
+    if let Some(point) = answer.points.first().filter(|_| answer.kind != Kind::Front) {
+        if let Some((value, of)) = &point.failing {
+            lines.push(format!("The next value, {value}, does not meet it: {}.", count(*of)));
+        }
+        if !point.is_confirmed {
+            lines.push(format!(
+                "Fresh seeds do not confirm it: {}. Take a value further from the threshold, or more --seeds.",
+                count(point.fresh)
+            ));
+        }
+    }
+    if find.search().is_met(answer.before) {
+        lines.push(format!(
+            "The scenario as it stands meets the criterion already: {}.",
+            count(answer.before)
+        ));
+    }
+    if answer.nr_unfinished > 0 {
+        lines.push(format!(
+            "In {} of {} runs a task of the criterion was killed, the run was cut, or the metric is missing; \
+             these do not meet it.",
+            answer.nr_unfinished, answer.nr_runs
+        ));
+    }
+    for (message, number) in &answer.failures {
+        let message = message.lines().next().unwrap_or_default();
+        lines.push(format!("{number} runs failed and count as not met: {message}"));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
+    }
+    lines
+}
+
+/// The line for scripts.
+pub fn result(find: &Find, answer: &Answer) -> String {
+    let question = find.question();
+    let criterion = &question.criterion;
+    let share = format!("{} %", (question.share * 1e4).round() / 1e2);
+    let effort = format!("{} values, {} runs", answer.nr_values, answer.nr_runs);
+    let knob = &question.knobs[0];
+    let (first, last) = (&knob.values[0].text, &knob.values[knob.values.len() - 1].text);
+    match (answer.kind, answer.points.as_slice()) {
+        (Kind::Front, points) => {
+            let points: Vec<String> = points
+                .iter()
+                .map(|point| {
+                    let costs = point.prices.iter().map(|cost| format!("; {}", cost_words(cost)));
+                    let costs: String = costs.collect();
+                    format!("{} ({}{costs})", sets(&point.sets), fresh(point.fresh))
+                })
+                .collect();
+            format!("Result: {criterion} with {}; {effort}", points.join(", or "))
+        }
+        (Kind::Nothing | Kind::NotMonotone, []) => {
+            let best = answer.best.and_then(|at| answer.looked_at.get(at));
+            let best = best.or_else(|| answer.looked_at.iter().max_by_key(|(_, count)| count.held));
+            let nearest = best.map_or(String::new(), |(at, of)| {
+                format!("; the nearest is {}: {}", sets(at), count(*of))
+            });
+            let where_ = match question.knobs.len() {
+                1 => format!("{} from {first} to {last}", knob.path),
+                _ => "both knobs".to_owned(),
+            };
+            format!(
+                "Result: no value of {where_} was found that meets {criterion} in {share} of the seeds{nearest}; \
+                 {effort}"
+            )
+        }
+        (kind, [point, ..]) => {
+            let mut text = format!("Result: {}", sets(&point.sets));
+            if let Some(Some(now)) = answer.now.first() {
+                write!(text, " (now {now})").expect("writing to a string");
+            }
+            write!(
+                text,
+                ": {criterion} in {} (at least {:.0} % of all seeds, {:.0} % confidence",
+                fresh(point.fresh),
+                (point.bound * 100.0).floor(),
+                CONFIDENCE * 100.0
+            )
+            .expect("writing to a string");
+            if let Some((value, of)) = &point.failing {
+                write!(text, "; {} of {} at {value}", of.held, of.of).expect("writing to a string");
+            }
+            text.push(')');
+            if !point.is_confirmed {
+                text.push_str(", NOT CONFIRMED");
+            }
+            match kind {
+                Kind::Everything => text += "; every value looked at meets it",
+                Kind::NotMonotone => text += "; NOT MONOTONE, others beyond it fail",
+                _ => {}
+            }
+            for cost in &point.prices {
+                write!(text, "; {}", cost_words(cost)).expect("writing to a string");
+            }
+            format!("{text}; {effort}")
+        }
+        (_, []) => format!("Result: none; {effort}"),
+    }
+}
+
+/// `vm.swappiness = 10, machine.memory = 2G`.
+pub fn sets(sets: &[(String, String)]) -> String {
+    let sets: Vec<String> = sets.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    sets.join(", ")
+}
+
+fn count(count: Count) -> String {
+    format!("{} of {} seeds", count.held, count.of)
+}
+
+fn fresh(count: Count) -> String {
+    format!("{} of {} fresh seeds", count.held, count.of)
+}
+
+/// `reader.walltime +7.3 %`.
+fn cost_words(cost: &Cost) -> String {
+    let metric = &cost.metric;
+    let noise = if cost.differs { "" } else { " (within noise)" };
+    match cost.change {
+        Change::Percent(percent) => format!("{metric} {percent:+.1} %{noise}"),
+        Change::New => {
+            let scale = Scale::new(cost.unit, &[(cost.after.mean, 0.0)]);
+            let (value, _) = scale.print(cost.after.mean, 0.0);
+            let unit =
+                if scale.symbol.is_empty() { String::new() } else { format!(" {}", scale.symbol) };
+            format!("{metric} 0 to {value}{unit}{noise}")
+        }
+        Change::Unknown => format!("{metric} unknown"),
+    }
+}

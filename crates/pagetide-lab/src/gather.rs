@@ -1,0 +1,100 @@
+//! Records that were made elsewhere or earlier, as a report: those of a store, those of files.
+
+use crate::execute::{Outcome, Run};
+use crate::plan::{Job, Plan};
+use crate::report::Report;
+use crate::rows;
+use pagetide_scenario::build::Builder;
+use pagetide_scenario::model::{Scenario, Setup, Variant};
+use pagetide_scenario::record::RunRecord;
+use std::collections::BTreeSet;
+
+/// A report with a column for each name. `scenario` is what it is called; what was run is not known here, so that
+/// the report's plan has setups without anything in them.
+pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report {
+    let seeds = || columns.iter().flat_map(|(_, records)| records.iter().map(|record| record.seed));
+    let seed = seeds().min().unwrap_or(1);
+    let repeats = columns.iter().map(|(_, records)| records.len()).max().unwrap_or(1);
+    let setup = nothing();
+    let scenario = Scenario {
+        name: scenario.to_owned(),
+        title: scenario.to_owned(),
+        description: String::new(),
+        repeats: u32::try_from(repeats).unwrap_or(u32::MAX),
+        seed,
+        variants: columns
+            .iter()
+            .map(|(name, _)| Variant { name: name.clone(), setup: setup.clone() })
+            .collect(),
+        rows: Vec::new(),
+        reference: None,
+    };
+    let mut runs = Vec::new();
+    for (variant, (_, mut records)) in columns.into_iter().enumerate() {
+        records.sort_by_key(|record| record.seed);
+        runs.extend(records.into_iter().map(|record| Run {
+            job: Job { variant, seed: record.seed },
+            outcome: Outcome::Finished(Box::new(record)),
+        }));
+    }
+    let mut report =
+        Report::new(Plan { scenario, overrides: Vec::new(), added: Vec::new() }, &runs);
+    report.plan.scenario.rows = rows(&report);
+    report
+}
+
+/// The rows that a report shows, without walltimes that say what another one says: of the only phase of a task, and
+/// of each of several copies.
+fn rows(report: &Report) -> Vec<String> {
+    let mut shown = rows::rows(report);
+    let stems: BTreeSet<String> =
+        shown.iter().filter_map(|key| Some(key.strip_suffix(".walltime")?.to_owned())).collect();
+    let is_copy = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let says_more = |stem: &str| {
+        let Some((task, part)) = stem.rsplit_once('.') else { return true };
+        let phases = || {
+            let parts = stems.iter().filter_map(|stem| stem.rsplit_once('.'));
+            parts.filter(|(of, part)| *of == task && !is_copy(part)).count()
+        };
+        !stems.contains(task) || !is_copy(part) && phases() > 1
+    };
+    shown.retain(|key| key.strip_suffix(".walltime").is_none_or(says_more));
+    shown
+}
+
+/// A setup of next to nothing: who reads a report of gathered records does not look at it.
+fn nothing() -> Setup {
+    let task = Builder::new().set("name", "main").set("workload", "sleep").set("duration", "1ms");
+    let machine = Builder::new().set("machine.memory", "1GiB");
+    let mut setup = machine.push("task", task).setup().expect("a machine that sleeps is sound");
+    setup.tasks.clear();
+    setup
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record;
+
+    #[test]
+    fn walltimes_that_say_nothing_new_are_no_rows() {
+        let walltimes = [
+            "a.walltime",
+            "a.main.walltime",
+            "b.walltime",
+            "b.load.walltime",
+            "b.serve.walltime",
+            "c.walltime",
+            "c.0.walltime",
+            "c.0.main.walltime",
+            "c.1.walltime",
+            "c.main.walltime",
+        ];
+        let metrics: Vec<(&str, f64)> = walltimes.iter().map(|key| (*key, 1.0)).collect();
+        let report = report("s", vec![("x".to_owned(), vec![record("x", 3, &metrics)])]);
+        let expected =
+            ["a.walltime", "b.load.walltime", "b.serve.walltime", "b.walltime", "c.walltime"];
+        assert_eq!(report.plan.scenario.rows, expected);
+        assert_eq!((report.plan.scenario.seed, report.columns[0].finished), (3, 1));
+    }
+}

@@ -1,0 +1,427 @@
+//! A knob with the values to try: `PATH`, `PATH=LOW..HIGH`, `PATH=LOW..HIGH/N`, `PATH=A,B,C`.
+//!
+//! The path is one of `--set`. A range without bounds is the kernel's own for that file. Its values come in the
+//! steps in which people write numbers: two digits (100, 110, 120), or sixteenths of a power of two for sizes
+//! (64M, 68M, 72M), so that a step is 1 to 10 per cent. `/N` gives N values at equal ratios where the range
+//! begins above 0 and spans a factor of 10 or more, since such a knob works by its order of magnitude; at equal
+//! distances otherwise.
+//!
+//! Invariant: values are ascending (in a list: as given), each once, and within the bounds that the core
+//! declares for the file. Whether the scenario takes them the loader says.
+
+use crate::find::criterion::Mistake;
+use pagetide_core::config::{ControlFile, Form, Sysctl};
+use pagetide_core::control::GroupControl;
+use pagetide_scenario::model::{PageSize, Setup};
+use pagetide_scenario::quantity::{nearest, Quantity};
+
+/// A knob and its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knob {
+    /// Its path, without `sysctl.` before the kernel's name.
+    pub path: String,
+    /// The values, in order.
+    pub values: Vec<KnobValue>,
+    /// How they were chosen, in words.
+    pub how: String,
+}
+
+/// One value of a knob.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnobValue {
+    /// The text to set.
+    pub text: String,
+    /// Its number, of a list of words its place.
+    pub number: f64,
+}
+
+/// Ranges with at most so many whole numbers have all of them.
+const ALL_UP_TO: i128 = 256;
+/// Values of a knob at most.
+pub const VALUES_MAX: usize = 10_000;
+/// Factor from which on `/N` means equal ratios.
+const LOG_FROM: f64 = 10.0;
+
+impl Knob {
+    /// Reads a knob of `setup`. With `coarse`, a range must say how many values it has.
+    ///
+    /// # Errors
+    /// The path is that of no file, the range is not one, or is outside of what the file takes.
+    pub fn parse(text: &str, setup: &Setup, coarse: bool) -> Result<Knob, Mistake> {
+        let (path, range) = match text.split_once('=') {
+            Some((path, range)) => (path.trim(), Some(range.trim())),
+            None => (text.trim(), None),
+        };
+        let path = path.strip_prefix("sysctl.").unwrap_or(path);
+        if path.is_empty() {
+            return Err(Mistake::new("a knob has no name", "give it like vm.swappiness=0..200"));
+        }
+        let file = file(path, setup)?;
+        let reader = Reader { path, file, page_size: setup.machine.page_size };
+        let (values, how) = match range {
+            None | Some("") => reader.own_range(setup, coarse)?,
+            Some(range) => reader.range(range, coarse)?,
+        };
+        Ok(Knob { path: path.to_owned(), values, how })
+    }
+
+    /// The same knob with about `n` of its values, ends included.
+    pub fn thinned(&self, n: usize) -> Knob {
+        let last = self.values.len() - 1;
+        let mut places: Vec<usize> = spread(last, n);
+        places.dedup();
+        let values = places.into_iter().map(|at| self.values[at].clone()).collect();
+        Knob { values, ..self.clone() }
+    }
+
+    /// What the knob is set to before the search, if the setup says so or the kernel has a default.
+    pub fn now(&self, setup: &Setup) -> Option<String> {
+        now(&self.path, setup)
+    }
+}
+
+/// Places from 0 to `last`, `n` of them at about equal distances.
+pub fn spread(last: usize, n: usize) -> Vec<usize> {
+    if last < n {
+        return (0..=last).collect();
+    }
+    (0..n).map(|i| (i * last + (n - 1) / 2) / (n - 1).max(1)).collect()
+}
+
+/// The value of the file that `path` names, as the setup writes it, or its default.
+fn now(path: &str, setup: &Setup) -> Option<String> {
+    if let Some(sysctl) = Sysctl::find(path) {
+        let written = setup.sysctls.iter().rev().find(|write| write.name() == path);
+        return Some(match written {
+            Some(write) => write.to_string(),
+            None => sysctl.file().default.to_owned(),
+        });
+    }
+    if let Some((group, name)) = group_and_file(path) {
+        let control = GroupControl::find(name)?;
+        let group = setup.groups.iter().find(|known| known.name == group)?;
+        let written = group.controls.iter().rev().find(|write| write.control == control);
+        return Some(match written {
+            Some(write) => write.to_string(),
+            None => control.file().default.to_owned(),
+        });
+    }
+    let size = |bytes| Some(Quantity::Bytes(bytes).to_string());
+    match path {
+        "machine.cpus" => Some(setup.machine.cpus.to_string()),
+        "machine.memory" => match setup.machine.nodes.as_slice() {
+            [node] => size(node.memory),
+            _ => None,
+        },
+        "machine.swap" | "machine.swap.size" => {
+            size(setup.machine.swap.as_ref().map_or(0, |swap| swap.size))
+        }
+        _ => None,
+    }
+}
+
+fn group_and_file(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix("group.")?.split_once('.')
+}
+
+/// The control file that a path means, if it means one. A name of the kernel's that there is not is a mistake.
+fn file(path: &str, setup: &Setup) -> Result<Option<ControlFile>, Mistake> {
+    let unknown = |what: &str, name: &str, known: Vec<&str>, few: bool| {
+        let near = nearest(name, known.iter().copied(), 3);
+        let hint = match near.as_slice() {
+            [] if few && !known.is_empty() => format!("there is `{}`", known.join("`, `")),
+            [] => "docs/scenario.md lists them".to_owned(),
+            near => format!("did you mean `{}`?", near.join("` or `")),
+        };
+        Err(Mistake::new(format!("there is no {what} `{}`", clip(name)), hint))
+    };
+    let is_sysctl = ["vm.", "block.", "transparent_hugepage."];
+    if is_sysctl.iter().any(|directory| path.starts_with(directory)) {
+        return match Sysctl::find(path) {
+            Some(sysctl) => Ok(Some(*sysctl.file())),
+            None => {
+                let known = Sysctl::ALL.iter().map(|sysctl| sysctl.name()).collect();
+                unknown("sysctl", path, known, false)
+            }
+        };
+    }
+    if let Some((group, name)) = group_and_file(path) {
+        if !setup.groups.iter().any(|known| known.name == group) {
+            let known = setup.groups.iter().map(|group| group.name.as_str()).collect();
+            return unknown("group", group, known, true);
+        }
+        return match GroupControl::find(name) {
+            Some(control) => Ok(Some(*control.file())),
+            None if ["at_start", "parent", "copies"].contains(&name) => Ok(None),
+            None => {
+                let known = GroupControl::ALL.iter().map(|control| control.name()).collect();
+                unknown("control file", name, known, false)
+            }
+        };
+    }
+    if !path.contains('.') {
+        let sysctls = Sysctl::ALL.iter().map(|sysctl| sysctl.name());
+        return unknown(
+            "knob",
+            path,
+            sysctls.chain(["machine.memory", "machine.cpus"]).collect(),
+            false,
+        );
+    }
+    Ok(None)
+}
+
+/// Reads ranges of one knob.
+struct Reader<'a> {
+    path: &'a str,
+    file: Option<ControlFile>,
+    page_size: PageSize,
+}
+
+type Chosen = (Vec<KnobValue>, String);
+
+impl Reader<'_> {
+    /// The range of the kernel.
+    fn own_range(&self, setup: &Setup, coarse: bool) -> Result<Chosen, Mistake> {
+        let path = self.path;
+        let give = |message: String| {
+            Mistake::new(message, format!("give a range, like {path}=LOW..HIGH or {path}=A,B,C"))
+        };
+        let Some(file) = &self.file else {
+            return Err(give(format!("{path} has no bounds of its own")));
+        };
+        if coarse {
+            return Err(give(format!("{path} has no values")));
+        }
+        if let Form::Policy(policy) = file.form {
+            return self.range(&policy.listed().replace(" or ", ",").replace(", ", ","), coarse);
+        }
+        if let Form::Size { .. } = file.form {
+            let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory).sum();
+            let (low, high) =
+                (Quantity::Bytes((memory / 64).max(1 << 20)), Quantity::Bytes(memory));
+            let (values, how) = self.span(low, high, None)?;
+            return Ok((
+                values,
+                format!("{how}; a size has no bounds, so up to the machine's memory"),
+            ));
+        }
+        let Some((low, high)) = file.form.bounds(self.page_size).filter(|_| !file.form.is_action())
+        else {
+            return Err(give(format!("{path} takes no single number")));
+        };
+        let (values, how) = self.span(Quantity::Integer(low), Quantity::Integer(high), None)?;
+        Ok((values, format!("{how}; the kernel's own range")))
+    }
+
+    fn range(&self, text: &str, coarse: bool) -> Result<Chosen, Mistake> {
+        let Some((low, rest)) = text.split_once("..") else { return self.list(text) };
+        let (high, count) = match rest.rsplit_once('/') {
+            // The slash of a rate is part of it.
+            Some((high, count)) if count != "s" => (high, Some(count)),
+            _ => (rest, None),
+        };
+        let count = count.map(|count| match count.trim().parse::<usize>() {
+            Ok(count) if (2..=VALUES_MAX).contains(&count) => Ok(count),
+            _ => Err(Mistake::new(
+                format!("`{}` is no number of values", clip(count)),
+                format!("write LOW..HIGH/N with N from 2 to {VALUES_MAX}"),
+            )),
+        });
+        let count = count.transpose()?;
+        if coarse && count.is_none() {
+            return Err(Mistake::new(
+                format!("{} does not say how many values of {} to take", clip(text), self.path),
+                format!("write {}={}/5, or a list of values", self.path, clip(text)),
+            ));
+        }
+        self.span(self.read(low)?, self.read(high)?, count)
+    }
+
+    /// A quantity in the unit of the file: sizes as kB where the file counts these.
+    fn read(&self, text: &str) -> Result<Quantity, Mistake> {
+        let read = Quantity::read(text, self.page_size)
+            .map_err(|error| Mistake::new(format!("{}: {error}", self.path), error.hint))?;
+        let unit = self.file.map_or("", |file| file.unit);
+        let is_size = self.file.is_some_and(|file| matches!(file.form, Form::Size { .. }));
+        Ok(match read {
+            Quantity::Bytes(bytes) if unit == "kB" => Quantity::Integer((bytes / 1024).into()),
+            Quantity::Bytes(bytes) if unit == "bytes" && !is_size => {
+                Quantity::Integer(bytes.into())
+            }
+            Quantity::Integer(bytes @ 0..) if is_size => {
+                Quantity::Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+            }
+            read => read,
+        })
+    }
+
+    fn list(&self, text: &str) -> Result<Chosen, Mistake> {
+        let mut values: Vec<KnobValue> = Vec::new();
+        for (place, word) in text.split(',').map(str::trim).enumerate() {
+            if word.is_empty() {
+                return Err(Mistake::new(
+                    format!("`{}` has an empty value", clip(text)),
+                    "a list is like 0,60,100; a range is like 0..100",
+                ));
+            }
+            let value = match self.read(word) {
+                Ok(quantity) => {
+                    self.check(quantity)?;
+                    KnobValue { text: quantity.to_string(), number: number(quantity) }
+                }
+                Err(_) => KnobValue { text: word.to_owned(), number: place as f64 },
+            };
+            if values.iter().any(|known| known.text == value.text) {
+                return Err(Mistake::new(
+                    format!("{} has the value {} twice", self.path, clip(word)),
+                    "give each value once",
+                ));
+            }
+            values.push(value);
+        }
+        if values.len() > VALUES_MAX {
+            return Err(Mistake::new("too many values", format!("give at most {VALUES_MAX}")));
+        }
+        let count = values.len();
+        Ok((values, format!("{count} given values")))
+    }
+
+    fn span(&self, low: Quantity, high: Quantity, n: Option<usize>) -> Result<Chosen, Mistake> {
+        let (low, high) = same_kind(low, high).ok_or_else(|| {
+            Mistake::new(
+                format!("{}: {low}..{high} mixes {} with {}", self.path, low.kind(), high.kind()),
+                "write both ends in the same unit",
+            )
+        })?;
+        if number(low) >= number(high) {
+            return Err(Mistake::new(
+                format!("{}: the range {low}..{high} has no values", self.path),
+                "write the smaller end first",
+            ));
+        }
+        self.check(low)?;
+        self.check(high)?;
+        let ends = format!("{low} to {high}");
+        let (quantities, how) = match n {
+            Some(n) => {
+                let (a, b) = (number(low), number(high));
+                let is_log = a > 0.0 && b / a >= LOG_FROM;
+                let at = |i: usize| {
+                    let part = i as f64 / (n - 1) as f64;
+                    let value = if is_log { a * (b / a).powf(part) } else { a + (b - a) * part };
+                    with_number(low, value, self.page_size)
+                };
+                let mut all: Vec<Quantity> = (1..n - 1).map(at).collect();
+                all.insert(0, low);
+                all.push(high);
+                let by = if is_log { "equal ratios" } else { "equal distances" };
+                (all, format!("{n} values from {ends} at {by}"))
+            }
+            None => {
+                (steps(low, high, self.page_size), format!("from {ends} in steps of two digits"))
+            }
+        };
+        let mut values: Vec<KnobValue> = Vec::new();
+        for quantity in quantities {
+            let value = KnobValue { text: quantity.to_string(), number: number(quantity) };
+            if values.last().is_none_or(|last| last.number < value.number) {
+                values.push(value);
+            }
+        }
+        Ok((values, how))
+    }
+
+    /// Reports a number that the file does not take.
+    fn check(&self, quantity: Quantity) -> Result<(), Mistake> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let Some((min, max)) = file.form.bounds(self.page_size) else { return Ok(()) };
+        match quantity {
+            Quantity::Integer(integer) if (min..=max).contains(&integer) => Ok(()),
+            Quantity::Integer(integer) => Err(Mistake::new(
+                format!("{integer} is outside of what {} takes", self.path),
+                format!("the kernel takes {min} to {max}"),
+            )),
+            other => {
+                let unit =
+                    if file.unit.is_empty() { String::new() } else { format!(" ({})", file.unit) };
+                Err(Mistake::new(
+                    format!("{} takes an integer{unit}, not {}", self.path, other.kind()),
+                    format!("the kernel takes {min} to {max}"),
+                ))
+            }
+        }
+    }
+}
+
+fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(60).collect()
+}
+
+/// Both ends as the same kind; 0 is of every kind.
+fn same_kind(low: Quantity, high: Quantity) -> Option<(Quantity, Quantity)> {
+    use std::mem::discriminant;
+    match (low, high) {
+        _ if discriminant(&low) == discriminant(&high) => Some((low, high)),
+        (Quantity::Integer(0), Quantity::Bytes(_)) => Some((Quantity::Bytes(0), high)),
+        (Quantity::Integer(0), Quantity::Nanoseconds(_)) => Some((Quantity::Nanoseconds(0), high)),
+        (Quantity::Integer(0), Quantity::Percent(_)) => Some((Quantity::Percent(0.0), high)),
+        (Quantity::Integer(a), Quantity::Decimal(_)) => Some((Quantity::Decimal(a as f64), high)),
+        (Quantity::Decimal(_), Quantity::Integer(b)) => Some((low, Quantity::Decimal(b as f64))),
+        _ => None,
+    }
+}
+
+/// The number of a quantity in its smallest unit.
+fn number(quantity: Quantity) -> f64 {
+    match quantity {
+        Quantity::Integer(integer) => integer as f64,
+        Quantity::Decimal(number) | Quantity::Percent(number) => number,
+        Quantity::Bytes(n) | Quantity::Nanoseconds(n) | Quantity::BytesPerSecond(n) => n as f64,
+    }
+}
+
+/// A quantity of the kind of `like`; sizes are whole pages.
+fn with_number(like: Quantity, value: f64, page_size: PageSize) -> Quantity {
+    let page = page_size.bytes() as f64;
+    match like {
+        Quantity::Integer(_) => Quantity::Integer(value.round() as i128),
+        Quantity::Decimal(_) => Quantity::Decimal((value * 1e3).round() / 1e3),
+        Quantity::Percent(_) => Quantity::Percent(value.round()),
+        Quantity::Bytes(_) => Quantity::Bytes(((value / page).round() * page) as u64),
+        Quantity::Nanoseconds(_) => Quantity::Nanoseconds(value.round() as u64),
+        Quantity::BytesPerSecond(_) => Quantity::BytesPerSecond(value.round() as u64),
+    }
+}
+
+/// All values between two ends in steps that people would write.
+fn steps(low: Quantity, high: Quantity, page_size: PageSize) -> Vec<Quantity> {
+    let scale = if matches!(low, Quantity::Decimal(_)) { 1e3 } else { 1.0 };
+    let (a, b) = ((number(low) * scale) as i128, (number(high) * scale) as i128);
+    let of = |value: i128| with_number(low, value as f64 / scale, page_size);
+    let mut all = vec![low];
+    let is_binary = matches!(low, Quantity::Bytes(_) | Quantity::BytesPerSecond(_));
+    let mut value = a;
+    loop {
+        let step = if is_binary { (value.max(1).ilog2() as i128).saturating_sub(4) } else { 0 };
+        let step = match is_binary {
+            true => (1i128 << step).max(page_size.bytes().into()),
+            false if b - a <= ALL_UP_TO => 1,
+            false => {
+                // Towards 0 from below the next value has fewer digits.
+                let size = if value < 0 { value.unsigned_abs() - 1 } else { value.unsigned_abs() };
+                10i128.pow(size.max(1).ilog10().saturating_sub(1))
+            }
+        };
+        value = (value.div_euclid(step) + 1) * step;
+        if value >= b || all.len() >= VALUES_MAX {
+            break;
+        }
+        all.push(of(value));
+    }
+    all.push(high);
+    all
+}
+
+#[cfg(test)]
+mod tests;

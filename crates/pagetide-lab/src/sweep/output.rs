@@ -1,0 +1,171 @@
+//! The rows of a sweep as a table (a line a point), as CSV (a line a run) and as JSON (as `run` prints it, with the
+//! points as variants).
+
+use super::store::{Key, Row};
+use crate::csv::{number, quoted};
+use crate::format::Scale;
+use crate::gather;
+use crate::json;
+use crate::layout::{self, Cell, Line};
+use crate::report::Report;
+use crate::rows;
+use crate::table::WIDTH;
+use pagetide_scenario::record::RunRecord;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// The rows as a report: a column for each point and variant.
+pub fn report<'a>(rows: impl Iterator<Item = &'a Row>) -> Report {
+    let rows: Vec<&Row> = rows.collect();
+    let mut columns: Vec<(String, Vec<RunRecord>)> = Vec::new();
+    let has_variants =
+        rows.iter().map(|row| &row.record.variant).collect::<BTreeSet<_>>().len() > 1;
+    let mut last: Option<Key> = None;
+    for row in &rows {
+        let key = Key { seed: 0, ..row.key() };
+        if last.as_ref() != Some(&key) {
+            columns.push((label(&key, has_variants), Vec::new()));
+            last = Some(key);
+        }
+        if let Some((_, records)) = columns.last_mut() {
+            records.push(row.record.clone());
+        }
+    }
+    let scenario = rows.first().map_or("", |row| row.record.scenario.as_str());
+    gather::report(scenario, columns)
+}
+
+/// `calm vm.swappiness=10 machine.memory=2G`.
+fn label(key: &Key, has_variants: bool) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if has_variants || key.knobs.is_empty() {
+        parts.push(key.variant.clone());
+    }
+    parts.extend(key.knobs.iter().map(|(knob, value)| format!("{knob}={value}")));
+    parts.join(" ")
+}
+
+/// A line for each point, a column for each metric of `wanted`, or for those that reports show.
+pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> String {
+    let mut report = report(all);
+    if !wanted.is_empty() {
+        report.plan.scenario.rows = wanted.to_vec();
+    }
+    let keys = rows::rows(&report);
+    let mut names = Vec::new();
+    let mut scales = Vec::new();
+    for key in &keys {
+        let means = (0..report.columns.len())
+            .filter_map(|column| report.summary(column, key))
+            .map(|summary| (summary.mean, summary.stddev));
+        let means: Vec<(f64, f64)> = means.collect();
+        let unit = report.unit(key).unwrap_or(pagetide_scenario::record::Unit::Ratio);
+        let scale = Scale::new(unit, &means);
+        let symbol =
+            if scale.symbol.is_empty() { String::new() } else { format!(", {}", scale.symbol) };
+        names.push(format!("{key}{symbol}"));
+        scales.push(scale);
+    }
+    let cell = |column: usize, key: &str, scale: &Scale| match report.summary(column, key) {
+        None => Cell { value: "-".to_owned(), ..Cell::default() },
+        Some(summary) => {
+            let (value, spread) = scale.print(summary.mean, summary.stddev);
+            let has_spread = summary.n > 1 && summary.mean.is_finite();
+            let spread = if has_spread { spread } else { String::new() };
+            Cell { value, spread, change: String::new() }
+        }
+    };
+    let lines: Vec<Line> = report
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| Line {
+            label: column.name.clone(),
+            unit: String::new(),
+            cells: keys.iter().zip(&scales).map(|(key, scale)| cell(at, key, scale)).collect(),
+        })
+        .collect();
+    if keys.is_empty() {
+        return "No metric to show: all default rows are zero; name some in `rows`.\n".to_owned();
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut out = layout::render(&names, &lines, WIDTH);
+    let runs = report.columns.iter().map(|column| column.finished).max().unwrap_or(0);
+    writeln!(out, "\nmean \u{b1} sample standard deviation over {runs} seeds")
+        .expect("writing to a string");
+    for note in &report.notes {
+        writeln!(out, "note: {note}").expect("writing to a string");
+    }
+    out
+}
+
+/// A line for each run: scenario, digest, version, variant, knobs, seed, then every metric. A value that is none, or
+/// of work that was not done to its end, is empty; `ended` names the latter.
+pub fn csv<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
+    let knobs: BTreeSet<&str> =
+        rows.clone().flat_map(|row| row.knobs.keys().map(String::as_str)).collect();
+    let metrics: BTreeSet<&str> =
+        rows.clone().flat_map(|row| row.record.metrics.keys().map(String::as_str)).collect();
+    let mut head = vec!["scenario", "scenario_digest", "version", "variant", "seed"];
+    head.extend(&knobs);
+    head.push("ended");
+    head.extend(&metrics);
+    let mut out = join(head.into_iter());
+    for row in rows {
+        let record = &row.record;
+        let seed = record.seed.to_string();
+        let mut ended: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (key, metric) in &record.metrics {
+            if let Some(why) = metric.ended {
+                ended.entry(why.word().to_owned()).or_default().push(key);
+            }
+        }
+        let ended: Vec<String> =
+            ended.iter().map(|(why, keys)| format!("{why}: {}", keys.join(" "))).collect();
+        let ended = ended.join("; ");
+        let values: Vec<String> = metrics
+            .iter()
+            .map(|key| match record.metrics.get(*key) {
+                Some(metric) if metric.ended.is_none() => number(metric.value),
+                _ => String::new(),
+            })
+            .collect();
+        let front =
+            [&record.scenario, &row.scenario_digest, &record.version, &record.variant, &seed];
+        let fields = front.into_iter().map(String::as_str);
+        let knobs = knobs.iter().map(|knob| row.knobs.get(*knob).map_or("", String::as_str));
+        let values = values.iter().map(String::as_str);
+        out += &join(fields.chain(knobs).chain([ended.as_str()]).chain(values));
+    }
+    out
+}
+
+fn join<'a>(fields: impl Iterator<Item = &'a str>) -> String {
+    let fields: Vec<String> = fields.map(|field| quoted(field).into_owned()).collect();
+    fields.join(",") + "\n"
+}
+
+/// As `pagetide run --format json`, each point a variant, with its knobs and the digest of the scenario.
+pub fn json<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
+    let text = json::render(&report(rows.clone()));
+    let mut document: Value = serde_json::from_str(&text).expect("what was just rendered");
+    let mut points: Vec<(Key, &Row)> = Vec::new();
+    for row in rows {
+        let key = Key { seed: 0, ..row.key() };
+        if points.last().is_none_or(|(last, _)| *last != key) {
+            points.push((key, row));
+        }
+    }
+    if let Some((_, row)) = points.first() {
+        document["scenario_digest"] = Value::from(row.scenario_digest.as_str());
+    }
+    let variants = document["variants"].as_array_mut();
+    for (variant, (key, _)) in variants.into_iter().flatten().zip(&points) {
+        variant["variant"] = Value::from(key.variant.as_str());
+        variant["knobs"] = serde_json::to_value(&key.knobs).expect("texts always serialise");
+    }
+    let mut text = serde_json::to_string_pretty(&document).expect("a value always serialises");
+    text.push('\n');
+    text
+}

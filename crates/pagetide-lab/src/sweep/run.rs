@@ -1,0 +1,102 @@
+//! Performs the runs of a sweep that its store does not have.
+
+use super::store::{Key, Row, Store};
+use crate::execute::{perform, Outcome, Progress};
+use crate::plan;
+use crate::world::{Failure, World};
+use pagetide_scenario::model::Scenario;
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A run of a sweep: index into the scenario's variants, what was set for it, the name of its variant, and its seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Index into the variants of the scenario that is performed: one for each point and variant.
+    pub setup: usize,
+    /// What tells its row apart.
+    pub key: Key,
+}
+
+/// What became of the missing runs.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// Runs that have a row now.
+    pub done: usize,
+    /// Runs that failed, which will be tried again the next time.
+    pub failed: Vec<(Key, Failure)>,
+    /// Runs that were not made because the user cancelled.
+    pub cancelled: usize,
+    /// The store cannot be written: nothing more was run.
+    pub unwritable: Option<io::Error>,
+}
+
+/// Runs those of `jobs` that the store has no row of, and appends theirs as they end.
+pub fn run(
+    scenario: &Scenario,
+    jobs: &[Job],
+    store: &mut Store,
+    world: &dyn World,
+    threads: NonZeroUsize,
+    cancel: &Arc<AtomicBool>,
+    on_progress: &(dyn Fn(Progress<'_>) + Sync),
+) -> Ended {
+    let digest = store.origin().map(|origin| origin.digest.clone()).unwrap_or_default();
+    let missing: Vec<&Job> = jobs.iter().filter(|job| !store.has(&job.key)).collect();
+    let planned: Vec<plan::Job> =
+        missing.iter().map(|job| plan::Job { variant: job.setup, seed: job.key.seed }).collect();
+    let state = Mutex::new((store, Ended::default()));
+    // The user's wish to stop, and ours when the store cannot be written.
+    perform(scenario, &planned, world, threads, cancel, on_progress, &|index, outcome| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (store, ended) = &mut *state;
+        let key = &missing[index].key;
+        match outcome {
+            Outcome::Finished(mut record) => {
+                // The variant that was run is called after its point as well; the row has both apart.
+                record.variant.clone_from(&key.variant);
+                // JSON has no such numbers; a metric without a value is one that the run does not have.
+                record.metrics.retain(|_, metric| metric.value.is_finite());
+                let row = Row {
+                    scenario_digest: digest.clone(),
+                    knobs: key.knobs.clone(),
+                    record: *record,
+                };
+                match store.append(row) {
+                    Ok(()) => ended.done += 1,
+                    Err(error) => {
+                        ended.unwritable = Some(error);
+                        cancel.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+            Outcome::Failed(failure) => ended.failed.push((key.clone(), failure)),
+            Outcome::Cancelled => {}
+        }
+    });
+    let (_, mut ended) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ended.cancelled = missing.len() - ended.done - ended.failed.len();
+    ended.failed.sort_by(|a, b| a.0.cmp(&b.0));
+    ended
+}
+
+/// All runs of a sweep: `setups` are the variants of each point, point by point.
+pub fn jobs(
+    points: &[Vec<(String, String)>],
+    variants: &[String],
+    seeds: impl Iterator<Item = u64> + Clone,
+) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for (at, point) in points.iter().enumerate() {
+        let knobs: BTreeMap<String, String> = point.iter().cloned().collect();
+        for (index, variant) in variants.iter().enumerate() {
+            for seed in seeds.clone() {
+                let key = Key { variant: variant.clone(), knobs: knobs.clone(), seed };
+                jobs.push(Job { setup: at * variants.len() + index, key });
+            }
+        }
+    }
+    jobs
+}

@@ -1,0 +1,127 @@
+use super::*;
+use crate::testing::record;
+use std::sync::atomic::{AtomicU32, Ordering as Order};
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Place {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Order::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("pagetide-store-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn origin() -> Origin {
+    let version = crate::VERSION.to_owned();
+    Origin { scenario: "fake".to_owned(), digest: "d1".to_owned(), version }
+}
+
+fn row(knob: &str, seed: u64) -> Row {
+    let record = record("v", seed, &[("pgfault", seed as f64), ("t.walltime", 0.1)]);
+    let knobs = [("vm.swappiness".to_owned(), knob.to_owned())].into();
+    Row { scenario_digest: "d1".to_owned(), knobs, record }
+}
+
+fn open(place: &Place) -> Store {
+    Store::open(&place.0, FILE, origin()).unwrap()
+}
+
+#[test]
+fn what_is_kept_is_read_and_put_in_order() {
+    let place = Place::new();
+    let mut store = open(&place);
+    for (knob, seed) in [("100", 1), ("60", 2), ("0", 1), ("60", 1)] {
+        store.append(row(knob, seed)).unwrap();
+    }
+    drop(store);
+    let mut store = open(&place);
+    assert!(store.has(&row("60", 2).key()) && !store.has(&row("60", 3).key()));
+    store.finish().unwrap();
+    let text = fs::read_to_string(place.0.join(FILE)).unwrap();
+    let expected: String =
+        [("0", 1), ("60", 1), ("60", 2), ("100", 1)].map(|(k, s)| row(k, s).line()).concat();
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_torn_line_is_dropped_wherever_it_ends() {
+    let whole = row("0", 1).line();
+    let last = row("0", 2).line();
+    for cut in 0..=last.len() {
+        let place = Place::new();
+        fs::write(place.0.join(FILE), format!("{whole}{}", &last[..cut])).unwrap();
+        let mut store = open(&place);
+        assert_eq!(store.rows().count(), if cut == last.len() { 2 } else { 1 });
+        if cut < last.len() {
+            store.append(row("0", 2)).unwrap();
+        }
+        drop(store);
+        assert_eq!(fs::read_to_string(place.0.join(FILE)).unwrap(), format!("{whole}{last}"));
+    }
+}
+
+#[test]
+fn shards_merged_are_one_run() {
+    let (one, a, b, out) = (Place::new(), Place::new(), Place::new(), Place::new());
+    let mut store = open(&one);
+    let mut shards = [
+        Store::open(&a.0, "shard-1-of-2.jsonl", origin()).unwrap(),
+        Store::open(&b.0, "shard-2-of-2.jsonl", origin()).unwrap(),
+    ];
+    for (at, (knob, seed)) in [("7", 1), ("60", 1), ("7", 2), ("60", 2)].into_iter().enumerate() {
+        store.append(row(knob, seed)).unwrap();
+        shards[at % 2].append(row(knob, seed)).unwrap();
+    }
+    store.finish().unwrap();
+    // One shard was killed before it was put in order.
+    shards[0].finish().unwrap();
+    drop(shards);
+    let merged = Store::merged(&[b.0.clone(), a.0.clone(), a.0.clone()]).unwrap();
+    merged.save(&out.0).unwrap();
+    let read = |place: &Place| fs::read(place.0.join(FILE)).unwrap();
+    assert_eq!(read(&out), read(&one));
+}
+
+#[test]
+fn rows_of_others_are_refused() {
+    for (change, wanted) in [
+        (Origin { version: "9".to_owned(), ..origin() }, "of version"),
+        (Origin { scenario: "other".to_owned(), ..origin() }, "of the scenario fake"),
+        (Origin { digest: "d2".to_owned(), ..origin() }, "before it was changed"),
+    ] {
+        let place = Place::new();
+        open(&place).append(row("0", 1)).unwrap();
+        let refused = Store::open(&place.0, FILE, change).unwrap_err();
+        assert!(refused.message.contains(wanted), "{refused:?}");
+        assert!(refused.message.contains("runs.jsonl, line 1"), "{refused:?}");
+    }
+    let place = Place::new();
+    fs::write(place.0.join(FILE), "{}\n").unwrap();
+    assert!(Store::open(&place.0, FILE, origin()).unwrap_err().message.contains("no row"));
+    let mut other = row("0", 1);
+    other.record.digest += 1;
+    fs::write(place.0.join(FILE), format!("{}{}", row("0", 1).line(), other.line())).unwrap();
+    assert!(Store::merged(&[place.0.clone()]).unwrap_err().message.contains("differ"));
+    assert!(Store::merged(&[place.0.join("none")]).unwrap_err().message.contains("cannot read"));
+}
+
+#[test]
+fn rows_come_back_as_they_were() {
+    let mut odd = row("0", u64::MAX);
+    odd.record.digest = u64::MAX;
+    odd.record.notes = vec!["a \"note\"\nof two lines".to_owned()];
+    let line = odd.line();
+    assert_eq!(line.matches('\n').count(), 1);
+    let read: Row = serde_json::from_str(&line).unwrap();
+    assert_eq!(read.line(), line);
+}

@@ -1,0 +1,206 @@
+//! Quantities outside of a scenario file, written as in one: `10ms`, `1GiB`, `5 %`, `500MiB/s`, `120`, `0.5`.
+//!
+//! A key of a scenario knows what it takes; a criterion or a range of a search does not. So the kind of the
+//! quantity follows from its unit here, and whoever asked for it compares the kinds.
+
+use crate::load::units;
+use crate::model::PageSize;
+use std::fmt;
+
+/// A quantity with its kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quantity {
+    /// A whole number without a unit.
+    Integer(i128),
+    /// A decimal number without a unit.
+    Decimal(f64),
+    /// Bytes.
+    Bytes(u64),
+    /// Nanoseconds.
+    Nanoseconds(u64),
+    /// Per cent.
+    Percent(f64),
+    /// Bytes a second.
+    BytesPerSecond(u64),
+}
+
+/// Why a text is no quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct QuantityError {
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub hint: String,
+}
+
+impl Quantity {
+    /// Reads a text; sizes may be said in pages of `page_size`.
+    ///
+    /// # Errors
+    /// The text has an unknown unit, or is no number.
+    pub fn read(text: &str, page_size: PageSize) -> Result<Quantity, QuantityError> {
+        let text = text.trim();
+        if let Ok(integer) = text.replace('_', "").parse::<i128>() {
+            return Ok(Quantity::Integer(integer));
+        }
+        let is_plain = !text.is_empty() && text.bytes().all(|b| b"0123456789.-+".contains(&b));
+        if let Some(decimal) = text.parse::<f64>().ok().filter(|_| is_plain) {
+            return Ok(Quantity::Decimal(decimal));
+        }
+        if let Some(number) = text.strip_suffix('%') {
+            let number = number.trim();
+            let is_number = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+            return match number.parse().ok().filter(|_| is_number) {
+                Some(percent) => Ok(Quantity::Percent(percent)),
+                None => Err(error("not a share", "shares are written like \"5 %\"")),
+            };
+        }
+        if text.ends_with("/s") {
+            return units::parse_rate(text, page_size)
+                .map(Quantity::BytesPerSecond)
+                .map_err(|e| error(e.message, e.hint));
+        }
+        if let Ok(nanoseconds) = units::parse_time(text, page_size) {
+            return Ok(Quantity::Nanoseconds(nanoseconds));
+        }
+        units::parse_size(text, page_size).map(Quantity::Bytes).map_err(|size| {
+            if text.starts_with(|c: char| c.is_ascii_digit()) {
+                error(size.message, size.hint)
+            } else {
+                let hint = "quantities are written like 120, 0.5, 10ms, 64MiB, 5 % or 500MiB/s";
+                error(format!("`{}` is no quantity", clip(text)), hint)
+            }
+        })
+    }
+
+    /// What it is, with its article.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Quantity::Integer(_) => "an integer",
+            Quantity::Decimal(_) => "a number",
+            Quantity::Bytes(_) => "a size",
+            Quantity::Nanoseconds(_) => "a time",
+            Quantity::Percent(_) => "a share",
+            Quantity::BytesPerSecond(_) => "a rate",
+        }
+    }
+}
+
+fn error(message: impl Into<String>, hint: impl Into<String>) -> QuantityError {
+    QuantityError { message: message.into(), hint: hint.into() }
+}
+
+fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(40).collect()
+}
+
+/// As a scenario would write it: in the largest unit that leaves a whole number. Sizes are in the kernel's
+/// form (`64M`), which keys of a scenario and control files both take.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SIZES: [(&str, u64); 4] =
+            [("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)];
+        const TIMES: [(&str, u64); 4] =
+            [("h", 3_600_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+        let scaled = |value: u64, units: [(&'static str, u64); 4], least: &'static str| {
+            let whole = |(_, size): &(&str, u64)| value > 0 && value % size == 0;
+            let (unit, size) = units.into_iter().find(whole).unwrap_or((least, 1));
+            format!("{}{unit}", value / size)
+        };
+        match *self {
+            Quantity::Integer(integer) => write!(f, "{integer}"),
+            Quantity::Decimal(decimal) => write!(f, "{decimal}"),
+            Quantity::Bytes(bytes) => f.write_str(&scaled(bytes, SIZES, "")),
+            Quantity::Nanoseconds(ns) => f.write_str(&scaled(ns, TIMES, "ns")),
+            Quantity::Percent(percent) => write!(f, "{percent} %"),
+            Quantity::BytesPerSecond(rate) => write!(f, "{}/s", scaled(rate, SIZES, "B")),
+        }
+    }
+}
+
+/// Names of `known` that `name` may have meant, the nearest first, at most `most`.
+pub fn nearest<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    most: usize,
+) -> Vec<&'a str> {
+    const NAME_MAX: usize = 128;
+    if name.len() > NAME_MAX {
+        return Vec::new();
+    }
+    let plain = |text: &str| text.to_lowercase().replace(['-', '.'], "_");
+    let wanted = plain(name);
+    let mut found: Vec<(usize, &str)> = Vec::new();
+    for candidate in known {
+        if candidate.len() > NAME_MAX {
+            continue;
+        }
+        let other = plain(candidate);
+        let distance = strsim::osa_distance(&wanted, &other);
+        if distance <= wanted.chars().count() / 3 {
+            found.push((distance, candidate));
+        } else if wanted.len() > 3 && (other.starts_with(&wanted) || other.ends_with(&wanted)) {
+            found.push((wanted.len(), candidate)); // after what is only misspelt
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().take(most).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Quantity {
+        Quantity::read(text, PageSize::Kib4).unwrap()
+    }
+
+    #[test]
+    fn the_unit_says_what_it_is() {
+        for (text, quantity, shown) in [
+            ("120", Quantity::Integer(120), "120"),
+            ("-5", Quantity::Integer(-5), "-5"),
+            ("0.5", Quantity::Decimal(0.5), "0.5"),
+            ("10ms", Quantity::Nanoseconds(10_000_000), "10ms"),
+            ("1.5s", Quantity::Nanoseconds(1_500_000_000), "1500ms"),
+            ("1GiB", Quantity::Bytes(1 << 30), "1G"),
+            ("64M", Quantity::Bytes(64 << 20), "64M"),
+            ("2 pages", Quantity::Bytes(8192), "8K"),
+            ("5 %", Quantity::Percent(5.0), "5 %"),
+            ("99.9%", Quantity::Percent(99.9), "99.9 %"),
+            ("500MiB/s", Quantity::BytesPerSecond(500 << 20), "500M/s"),
+        ] {
+            assert_eq!(read(text), quantity, "{text}");
+            assert_eq!(quantity.to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn what_it_writes_it_reads() {
+        for text in ["120", "10ms", "1G", "1025", "7K", "5 %", "512M/s", "0s", "3ns"] {
+            let quantity = read(text);
+            assert_eq!(read(&quantity.to_string()), quantity, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_quantity_says_why() {
+        let refused = |text: &str| Quantity::read(text, PageSize::Kib4).unwrap_err();
+        assert!(refused("2GB").hint.contains("2GiB"));
+        assert!(refused("fast").message.contains("`fast` is no quantity"));
+        for text in ["", "%", "x %", "1..2", "e5", "/s", "\u{1b}[1m", "--1", "inf", "NaN"] {
+            let _ = refused(text);
+        }
+    }
+
+    #[test]
+    fn near_names_are_offered() {
+        let known = ["allocstall", "web.latency_p99", "web.latency_p999", "pgscan_direct"];
+        assert_eq!(nearest("alocstall", known, 3), ["allocstall"]);
+        assert_eq!(nearest("web.latency_p9", known, 3)[0], "web.latency_p99");
+        assert_eq!(nearest("latency_p99", known, 3), ["web.latency_p99", "web.latency_p999"]);
+        assert!(nearest("banana", known, 3).is_empty());
+    }
+}

@@ -1,0 +1,36 @@
+//! `pagetide compare`: two printed results, held against each other.
+
+use crate::cli::CompareArgs;
+use crate::commands::find::refused;
+use crate::error::{CliError, ExitStatus};
+use crate::printer::Printer;
+use pagetide_lab::compare::{read, render, Printed};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Largest result that is read.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// Prints the comparison.
+pub fn compare(args: &CompareArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+    let (a, b) = (load(&args.a)?, load(&args.b)?);
+    let (text, warnings) = render(&a, &b);
+    warnings.iter().for_each(|warning| printer.warning(warning));
+    printer.data(text)?;
+    Ok(ExitStatus::Success)
+}
+
+fn load(path: &Path) -> Result<Printed, CliError> {
+    let shown = path.display().to_string();
+    let cannot = |why: String| {
+        CliError::bad_input(
+            format!("cannot read {shown}: {why}"),
+            "give a file that `pagetide run --format json` or `pagetide sweep --format json` printed",
+        )
+    };
+    let mut text = String::new();
+    let read_all = File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text));
+    read_all.map_err(|error| cannot(error.to_string()))?;
+    read(&shown, &text).map_err(refused)
+}

@@ -1,0 +1,222 @@
+//! `pagetide find`: what to set a knob to, so that a criterion holds.
+
+use crate::cli::{EmitForm, FindArgs};
+use crate::error::{CliError, ExitStatus};
+use crate::output_file::OutputFile;
+use crate::policy::Plugins;
+use crate::printer::Printer;
+use crate::{command_line, interrupt, names_of, scenario_file};
+use indicatif::{ProgressBar, ProgressStyle};
+use pagetide_lab::execute::Progress;
+use pagetide_lab::find::answer::{Answer, Kind};
+use pagetide_lab::find::criterion::{Criterion, Mistake};
+use pagetide_lab::find::emit::{self, Form};
+use pagetide_lab::find::question::{Find, Job, Question};
+use pagetide_lab::find::run::{run, Stopped};
+use pagetide_lab::find::search::Wanted;
+use pagetide_lab::find::{json, plane, text};
+use pagetide_lab::knob::Knob;
+use pagetide_lab::world::Simulator;
+use pagetide_scenario::load::{self, Overrides};
+use pagetide_scenario::model::{Scenario, Variant};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Seeds that all values share, and as many fresh ones: 20 of 20 say at least 86 %.
+const SEEDS: u32 = 20;
+/// The same for the points of a grid.
+const SEEDS_OF_GRID: u32 = 8;
+const TICK: Duration = Duration::from_millis(200);
+
+/// Searches, and prints the answer or the file to deploy.
+pub fn find(
+    args: FindArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
+    let seeds = if args.knob.len() > 1 { SEEDS_OF_GRID } else { SEEDS };
+    let mut overrides = Overrides {
+        sets: args.scenario.set.clone(),
+        variants: args.variant.clone().into_iter().collect(),
+        repeats: Some(args.seeds.unwrap_or(seeds)),
+        seed: args.seed,
+        plugins: names_of(plugins),
+        added: args.scenario.add_variant.clone(),
+    };
+    let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
+    let mut scenario = loaded.scenario.clone();
+    if scenario.variants.len() > 1 {
+        let name = &scenario.variants[0].name;
+        printer.note(&format!(
+            "of the variants, `{name}` is searched; --variant NAME chooses another"
+        ));
+    }
+    scenario.variants.truncate(1);
+    overrides.variants = vec![scenario.variants[0].name.clone()];
+    let output = match &args.output {
+        Some(path) => Some(OutputFile::check(path, &[&args.scenario.file, &loaded.file])?),
+        None => None,
+    };
+    let find = ask(&args, &scenario)?;
+    for warning in find.question().criterion.warnings() {
+        printer.warning(&warning);
+    }
+
+    let load = |sets: &[(String, String)]| -> Result<Variant, String> {
+        let mut overrides = overrides.clone();
+        overrides.sets.extend_from_slice(sets);
+        let scenario = load::load(&loaded.file, &overrides).map_err(|all| all.to_string())?;
+        scenario.variants.into_iter().next().ok_or_else(|| "there is no variant".to_owned())
+    };
+    check_ends(&find, &load)?;
+    let find = search(find, &args, &load, plugins)?;
+    let Some(answer) = Answer::of(&find) else { return Err(CliError::Interrupted) };
+    print(&find, &answer, args.emit, output.as_ref(), printer)?;
+    Ok(if answer.is_answer() { ExitStatus::Success } else { ExitStatus::Failure })
+}
+
+/// The question that the arguments ask.
+fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
+    let setup = &scenario.variants[0].setup;
+    let mut knobs = Vec::new();
+    for text in &args.knob {
+        let knob = Knob::parse(text, setup, false).map_err(refused)?;
+        if let Some(form) = args.emit {
+            emit::check(form_of(form), &knob.path, setup).map_err(refused)?;
+        }
+        knobs.push(knob);
+    }
+    if let [first, second] = knobs.as_mut_slice() {
+        for (knob, text) in [first, second].into_iter().zip(&args.knob) {
+            let is_thin = knob.values.len() <= plane::VALUES || text.contains('/');
+            if !is_thin {
+                *knob = knob.thinned(plane::VALUES);
+            }
+        }
+    }
+    let criterion = Criterion::parse(&args.want, setup.machine.page_size).map_err(refused)?;
+    let question = Question {
+        scenario: scenario.clone(),
+        knobs,
+        criterion,
+        wanted: if args.largest { Wanted::Largest } else { Wanted::Smallest },
+        share: args.share,
+        prices: args.price.clone(),
+    };
+    Find::new(question).map_err(refused)
+}
+
+/// The first and the last value must be ones that the scenario takes.
+fn check_ends(
+    find: &Find,
+    load: &dyn Fn(&[(String, String)]) -> Result<Variant, String>,
+) -> Result<(), CliError> {
+    for knob in &find.question().knobs {
+        for value in [&knob.values[0], &knob.values[knob.values.len() - 1]] {
+            let sets = [(knob.path.clone(), value.text.clone())];
+            load(&sets).map_err(CliError::Scenario)?;
+        }
+    }
+    Ok(())
+}
+
+fn search(
+    mut find: Find,
+    args: &FindArgs,
+    load: &dyn Fn(&[(String, String)]) -> Result<Variant, String>,
+    plugins: &Plugins,
+) -> Result<Find, CliError> {
+    let threads =
+        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let cancel = interrupt::flag();
+    let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
+    let line = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}");
+    line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    line.enable_steady_tick(TICK);
+    let (done, of) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let on_batch = |jobs: &[Job]| {
+        of.fetch_add(jobs.len(), Ordering::Relaxed);
+    };
+    let on_progress = |progress: Progress<'_>| {
+        if let Progress::Ended { .. } = progress {
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            line.set_message(format!("{done} of {} runs so far", of.load(Ordering::Relaxed)));
+        }
+    };
+    let result = run(&mut find, load, &simulator, threads, &cancel, &on_batch, &on_progress);
+    line.finish_and_clear();
+    match result {
+        Ok(()) => Ok(find),
+        Err(Stopped::Cancelled) => Err(CliError::Interrupted),
+        Err(Stopped::Mistake(mistake)) => Err(refused(mistake)),
+        Err(Stopped::Failed(failure)) => {
+            Err(CliError::of_run("the scenario as it stands: ", &failure))
+        }
+    }
+}
+
+fn print(
+    find: &Find,
+    answer: &Answer,
+    form: Option<EmitForm>,
+    output: Option<&OutputFile>,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    let Some(form) = form.map(form_of) else {
+        return printer.data(text::render(find, answer));
+    };
+    let file = match (form, answer.points.first()) {
+        (Form::Json, _) => json::render(find, answer, &command_line()),
+        (_, None) => return printer.data(text::render(find, answer)),
+        (form, Some(point)) => {
+            if answer.kind == Kind::Front && answer.points.len() > 1 {
+                printer.warning("the front has several points; the file has the first");
+            }
+            let setup = &find.question().scenario.variants[0].setup;
+            emit::render(form, &point.sets, setup, &provenance(find, answer)).map_err(refused)?
+        }
+    };
+    match output {
+        Some(output) => {
+            printer.data(text::render(find, answer))?;
+            output.write(&file)
+        }
+        None => {
+            printer.data(file)?;
+            printer.note(&text::result(find, answer));
+            Ok(())
+        }
+    }
+}
+
+/// Where a file comes from.
+fn provenance(find: &Find, answer: &Answer) -> Vec<String> {
+    vec![
+        format!(
+            "found by pagetide {} in a simulation; try it before it goes everywhere",
+            pagetide_lab::VERSION
+        ),
+        command_line(),
+        text::result(find, answer),
+        format!("machine: {}", answer.machine),
+        format!("load: {}", answer.load),
+    ]
+}
+
+fn form_of(form: EmitForm) -> Form {
+    match form {
+        EmitForm::SysctlD => Form::SysctlD,
+        EmitForm::Systemd => Form::Systemd,
+        EmitForm::Kubelet => Form::Kubelet,
+        EmitForm::Tuned => Form::Tuned,
+        EmitForm::Json => Form::Json,
+    }
+}
+
+/// A mistake of the user's.
+pub fn refused(mistake: Mistake) -> CliError {
+    CliError::bad_input(mistake.message, mistake.hint)
+}

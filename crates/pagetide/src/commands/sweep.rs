@@ -1,0 +1,206 @@
+//! `pagetide sweep`: a grid of knobs, times variants, times seeds.
+
+use crate::cli::{Format, SweepArgs};
+use crate::commands::find::refused;
+use crate::error::{CliError, ExitStatus};
+use crate::policy::Plugins;
+use crate::printer::Printer;
+use crate::{interrupt, names_of, scenario_file};
+use indicatif::{ProgressBar, ProgressStyle};
+use pagetide_lab::execute::Progress;
+use pagetide_lab::knob::Knob;
+use pagetide_lab::sweep::grid::{digest, points};
+use pagetide_lab::sweep::output;
+use pagetide_lab::sweep::run::{jobs, run, Ended, Job};
+use pagetide_lab::sweep::store::{Origin, Store, FILE};
+use pagetide_lab::world::Simulator;
+use pagetide_scenario::diagnostic::Style;
+use pagetide_scenario::load::{self, Overrides};
+use pagetide_scenario::model::{Scenario, Setup};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+/// Runs what is missing and prints the rows.
+pub fn sweep(
+    args: SweepArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
+    if !args.merge.is_empty() {
+        let store = Store::merged(&args.merge).map_err(refused)?;
+        if let Some(directory) = &args.store {
+            store.save(directory).map_err(|error| unwritable(directory, &error))?;
+        }
+        print(&store, &args, None, &[], printer)?;
+        return Ok(ExitStatus::Success);
+    }
+    let file = args.file.clone().unwrap_or_default();
+    let overrides = Overrides {
+        sets: args.set.clone(),
+        variants: args.variant.clone(),
+        repeats: args.repeats,
+        seed: args.seed,
+        plugins: names_of(plugins),
+        added: args.add_variant.clone(),
+    };
+    let loaded = scenario_file::load(&file, &overrides)?;
+    let plan = loaded.plan(overrides.sets.clone())?;
+    let (scenario, all) = grid(&loaded.file, &overrides, &plan.scenario, &args.grid)?;
+    let all: Vec<Job> = {
+        let has = |index: usize| args.shard.is_none_or(|shard| shard.has(index));
+        let jobs = jobs(&all, &names(&plan.scenario), plan.seeds());
+        jobs.into_iter().enumerate().filter(|(index, _)| has(*index)).map(|(_, job)| job).collect()
+    };
+    let origin = Origin {
+        scenario: plan.scenario.name.clone(),
+        digest: digest_of(&plan.scenario)?,
+        version: pagetide_lab::VERSION.to_owned(),
+    };
+    let mut store = match &args.store {
+        None => Store::in_memory(origin),
+        Some(directory) => {
+            let file = match args.shard {
+                None => FILE.to_owned(),
+                Some(shard) => format!("shard-{}.jsonl", shard.to_string().replace('/', "-of-")),
+            };
+            Store::open(directory, &file, origin).map_err(refused)?
+        }
+    };
+    let ended = perform(&scenario, &all, &mut store, &args, plugins);
+    let is_whole = ended.cancelled == 0 && ended.failed.is_empty();
+    if is_whole {
+        let directory = args.store.as_deref().unwrap_or(Path::new("."));
+        store.finish().map_err(|error| unwritable(directory, &error))?;
+    }
+    print(&store, &args, Some(&all), &plan.scenario.rows, printer)?;
+    conclude(&ended, &args, printer)
+}
+
+/// The scenario of all points: one variant for each point and variant of the file. And the points.
+type Grid = (Scenario, Vec<Vec<(String, String)>>);
+
+fn grid(
+    file: &Path,
+    overrides: &Overrides,
+    scenario: &Scenario,
+    wanted: &[String],
+) -> Result<Grid, CliError> {
+    let setup = &scenario.variants[0].setup;
+    let knobs: Result<Vec<Knob>, CliError> =
+        wanted.iter().map(|text| Knob::parse(text, setup, true).map_err(refused)).collect();
+    let points = points(&knobs?).map_err(refused)?;
+    let mut variants = Vec::new();
+    for point in &points {
+        let mut overrides = overrides.clone();
+        overrides.sets.extend_from_slice(point);
+        let loaded = load::load(file, &overrides)
+            .map_err(|diagnostics| CliError::Scenario(diagnostics.render(Style::Coloured)))?;
+        variants.extend(loaded.variants);
+    }
+    Ok((Scenario { variants, ..scenario.clone() }, points))
+}
+
+fn names(scenario: &Scenario) -> Vec<String> {
+    scenario.variants.iter().map(|variant| variant.name.clone()).collect()
+}
+
+/// The digest of the scenario without the grid.
+fn digest_of(scenario: &Scenario) -> Result<String, CliError> {
+    let variants: Vec<(&str, &Setup)> =
+        scenario.variants.iter().map(|variant| (variant.name.as_str(), &variant.setup)).collect();
+    digest(&scenario.name, &variants)
+        .map_err(|error| CliError::Failure(format!("cannot read a trace: {error}")))
+}
+
+fn perform(
+    scenario: &Scenario,
+    all: &[Job],
+    store: &mut Store,
+    args: &SweepArgs,
+    plugins: &Plugins,
+) -> Ended {
+    let threads =
+        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
+    let there = all.iter().filter(|job| store.has(&job.key)).count();
+    let bar = ProgressBar::new(all.len() as u64);
+    let style =
+        ProgressStyle::with_template("[{bar:24}] {pos} of {len} runs, {elapsed}, {eta} left");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+    bar.set_position(there as u64);
+    bar.reset_eta();
+    let cancel = interrupt::flag();
+    let on_progress = |progress: Progress<'_>| {
+        if let Progress::Ended { .. } = progress {
+            bar.inc(1);
+        }
+    };
+    let ended = run(scenario, all, store, &simulator, threads, &Arc::clone(&cancel), &on_progress);
+    bar.finish_and_clear();
+    ended
+}
+
+/// Prints the rows of this sweep, or all of a store.
+fn print(
+    store: &Store,
+    args: &SweepArgs,
+    only: Option<&[Job]>,
+    wanted: &[String],
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    let keys: Option<std::collections::BTreeSet<_>> =
+        only.map(|jobs| jobs.iter().map(|job| &job.key).collect());
+    let rows =
+        || store.rows().filter(|row| keys.as_ref().is_none_or(|keys| keys.contains(&row.key())));
+    if rows().next().is_none() {
+        return Ok(());
+    }
+    let metrics = if args.metric.is_empty() { wanted } else { &args.metric };
+    let rows: Vec<_> = rows().collect();
+    let rows = rows.iter().copied();
+    printer.data(match args.format {
+        Format::Table => output::table(rows, metrics),
+        Format::Csv => output::csv(rows),
+        Format::Json => output::json(rows),
+    })
+}
+
+fn conclude(
+    ended: &Ended,
+    args: &SweepArgs,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
+    for same in ended.failed.chunk_by(|a, b| a.1 == b.1) {
+        let (key, failure) = &same[0];
+        let knobs: Vec<String> =
+            key.knobs.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
+        let place = format!(
+            "{} {}, seed {} ({} such runs): ",
+            key.variant,
+            knobs.join(" "),
+            key.seed,
+            same.len()
+        );
+        printer.error(&CliError::of_run(&place, failure));
+    }
+    if let Some(error) = &ended.unwritable {
+        let directory = args.store.as_deref().unwrap_or(Path::new("."));
+        return Err(unwritable(directory, error));
+    }
+    if ended.cancelled > 0 {
+        let kept = match args.store {
+            Some(_) => "what was run is kept; the same command goes on",
+            None => "with --store DIR, what was run would be kept",
+        };
+        printer
+            .warning(&format!("interrupted: {} runs are missing\nhint: {kept}", ended.cancelled));
+        return Ok(ExitStatus::Interrupted);
+    }
+    Ok(if ended.failed.is_empty() { ExitStatus::Success } else { ExitStatus::Failure })
+}
+
+fn unwritable(directory: &Path, error: &std::io::Error) -> CliError {
+    CliError::Failure(format!("cannot write to the store {}: {error}", directory.display()))
+}

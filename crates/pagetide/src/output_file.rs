@@ -1,0 +1,94 @@
+//! A file of ours in the user's directory: all of it or none.
+//!
+//! Invariant: what is there already is replaced only if it is a regular file and none of the command's inputs, and
+//! only by a complete file. Devices, links and directories stay as they are.
+
+use crate::error::CliError;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A place to write to, checked before any work is done.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+}
+
+impl OutputFile {
+    /// Checks that `path` may be written; `inputs` may not be overwritten.
+    pub fn check(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
+        let shown = path.display();
+        match fs::symlink_metadata(path) {
+            Ok(there) if !there.is_file() => {
+                return Err(CliError::bad_input(
+                    format!("{shown} is there, and is not a regular file"),
+                    "nothing was written; name a new file, or a regular one to replace",
+                ));
+            }
+            Ok(_) => {
+                let same =
+                    |input: &&Path| fs::canonicalize(input).ok() == fs::canonicalize(path).ok();
+                if inputs.iter().any(same) {
+                    return Err(CliError::bad_input(
+                        format!("{shown} is an input of this command"),
+                        "nothing was written; name another file",
+                    ));
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(cannot(path, &error)),
+        }
+        let directory = directory_of(path);
+        if path.file_name().is_none() || !directory.is_dir() {
+            return Err(CliError::bad_input(
+                format!("cannot write {shown}: there is no directory {}", directory.display()),
+                "make the directory first, or name a file elsewhere",
+            ));
+        }
+        // Whether the directory may be written only a try can tell.
+        let output = OutputFile { path: path.to_owned() };
+        let probe = output.temporary();
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&probe)
+            .map_err(|error| cannot(path, &error))?;
+        let _ = fs::remove_file(probe);
+        Ok(output)
+    }
+
+    /// Writes the file and puts it in its place.
+    pub fn write(&self, text: &str) -> Result<(), CliError> {
+        let temporary = self.temporary();
+        let write = || {
+            let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, &self.path)
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&temporary);
+            cannot(&self.path, &error)
+        })
+    }
+
+    /// A name beside the file.
+    fn temporary(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        directory_of(&self.path).join(format!(".{name}.pagetide-{}", std::process::id()))
+    }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::bad_input(
+        format!("cannot write {}: {error}", path.display()),
+        "give a file in a directory that is there and may be written",
+    )
+}
