@@ -186,8 +186,7 @@ const SHORT_BATCH: Sets = &[
     ("task.fill.passes", "2"),
     ("file.log.size", "1GiB"),
 ];
-const SHORT_LOG: Sets =
-    &[("task.app.phase.serve.duration", "5s"), ("task.logger.total", "1GiB")];
+const SHORT_LOG: Sets = &[("task.app.phase.serve.duration", "5s"), ("task.logger.total", "1GiB")];
 const TWO_BURSTS: Sets = &[("task.nic.start", "1s"), ("task.nic.loops", "2")];
 /// An eighth of it all.
 const SHORT_BACKUP: Sets = &[

@@ -46,6 +46,8 @@ pub enum Command {
     Check(CheckArgs),
     /// List the shipped experiments
     List,
+    /// Print a commented scenario to start from
+    New(NewArgs),
     /// Print the JSON Schema of scenario files
     Schema,
     /// Import page traces, and print their contents
@@ -122,6 +124,45 @@ pub enum Format {
     Json,
     /// One line for each variant and metric (with `run`: and seed), for spreadsheets
     Csv,
+}
+
+/// `pagetide new`
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct NewArgs {
+    /// The kind of machine. Without it, questions are asked on a terminal
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub from: Option<Template>,
+
+    /// Memory of the machine, like 8GiB. Files and programs have sizes that fit it
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+
+    /// Size of the swap area
+    #[arg(long, value_name = "SIZE")]
+    pub swap: Option<String>,
+
+    /// Number of CPUs
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<String>,
+
+    /// Write the scenario to this new file instead of stdout
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// Scenarios to start from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Template {
+    /// A Kubernetes node: a service, and a batch job beside it
+    #[value(name = "k8s-node")]
+    K8sNode,
+    /// A database with a buffer pool, and a backup
+    Database,
+    /// A browser, other programs, and a large copy
+    Desktop,
+    /// Compilers side by side
+    BuildServer,
 }
 
 /// `pagetide verify`

@@ -95,6 +95,7 @@ fn dispatch(
         Command::Compare(args) => commands::compare::compare(&args, printer),
         Command::Check(args) => commands::check::check(&args, plugins, printer),
         Command::List => commands::list::list(plugins, printer),
+        Command::New(args) => commands::new::new(&args, printer),
         Command::Schema => commands::schema::schema(plugins, printer),
         Command::Trace(TraceCommand::Import(args)) => {
             commands::trace_import::import(&args, printer)

@@ -301,7 +301,7 @@ pub fn in_unit(quantity: Quantity, unit: Unit) -> Option<f64> {
         (Unit::Percent, Quantity::Percent(percent)) => Some(percent),
         (Unit::Percent, _) => plain,
         (Unit::Ratio, Quantity::Percent(percent)) => Some(percent / 100.0),
-        (Unit::Ratio | Unit::Count | Unit::Pages, _) => plain,
+        (Unit::Ratio | Unit::Count | Unit::Pages | Unit::PerSecond, _) => plain,
     }
 }
 
@@ -312,6 +312,7 @@ fn counts(unit: Unit) -> &'static str {
         Unit::Bytes | Unit::Kilobytes => "a size",
         Unit::Seconds => "a time",
         Unit::BytesPerSecond => "a rate",
+        Unit::PerSecond => "a number a second",
         Unit::Percent => "a share in per cent",
         Unit::Ratio => "a ratio",
     }
@@ -319,7 +320,7 @@ fn counts(unit: Unit) -> &'static str {
 
 fn form(unit: Unit) -> &'static str {
     match unit {
-        Unit::Count | Unit::Pages => "a number, like 100",
+        Unit::Count | Unit::Pages | Unit::PerSecond => "a number, like 100",
         Unit::Bytes | Unit::Kilobytes => "a size, like 64MiB",
         Unit::Seconds => "a time, like 10ms",
         Unit::BytesPerSecond => "a rate, like 500MiB/s",

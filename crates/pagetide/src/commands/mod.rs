@@ -7,6 +7,7 @@ pub mod find;
 pub mod import_host;
 pub mod inspect;
 pub mod list;
+pub mod new;
 pub mod run;
 pub mod schema;
 pub mod sweep;
