@@ -63,11 +63,10 @@ pub fn scenario_hash(
     sets: &[(String, String)],
     added: Option<&AddedVariant>,
 ) -> String {
+    let mut changes: String = sets.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+    changes.extend(added.map(|added| format!("--add-variant {added}\n")));
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let sets = sets.iter().flat_map(|(key, value)| [key.as_bytes(), b"=", value.as_bytes(), b"\n"]);
-    let variant = added.map(|added| format!("--add-variant {added}\n"));
-    let added = variant.iter().map(|variant| variant.as_bytes());
-    for &byte in std::iter::once(text).chain(sets).chain(added).flatten() {
+    for &byte in text.iter().chain(changes.as_bytes()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("{hash:016x}")
