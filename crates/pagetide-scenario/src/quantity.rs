@@ -104,7 +104,7 @@ impl fmt::Display for Quantity {
         const TIMES: [(&str, u64); 4] =
             [("h", 3_600_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
         let scaled = |value: u64, units: [(&'static str, u64); 4], least: &'static str| {
-            let whole = |(_, size): &(&str, u64)| value > 0 && value % size == 0;
+            let whole = |(_, size): &(&str, u64)| value > 0 && value.is_multiple_of(*size);
             let (unit, size) = units.into_iter().find(whole).unwrap_or((least, 1));
             format!("{}{unit}", value / size)
         };
