@@ -140,7 +140,7 @@ pub fn nearest<'a>(
         let distance = strsim::osa_distance(&wanted, &other);
         if distance <= wanted.chars().count() / 3 {
             found.push((distance, candidate));
-        } else if wanted.len() > 3 && (other.starts_with(&wanted) || other.ends_with(&wanted)) {
+        } else if wanted.len() > 3 && other.contains(&wanted) {
             found.push((wanted.len(), candidate)); // after what is only misspelt
         }
     }
