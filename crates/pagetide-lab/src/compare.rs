@@ -67,9 +67,10 @@ pub fn render(a: &Printed, b: &Printed) -> (String, Vec<String>) {
         let Document { scenario, version, variants, .. } = &of.document;
         writeln!(
             out,
-            "{label}  {}: {scenario}, pagetide {version}, {} variants",
+            "{label}  {}: {scenario}, pagetide {version}, {} variant{}",
             of.name,
-            variants.len()
+            variants.len(),
+            if variants.len() == 1 { "" } else { "s" }
         )
         .expect("writing to a string");
     }

@@ -104,7 +104,7 @@ impl fmt::Display for Quantity {
         const TIMES: [(&str, u64); 4] =
             [("h", 3_600_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
         let scaled = |value: u64, units: [(&'static str, u64); 4], least: &'static str| {
-            let whole = |(_, size): &(&str, u64)| value > 0 && value % size == 0;
+            let whole = |(_, size): &(&str, u64)| value > 0 && value.is_multiple_of(*size);
             let (unit, size) = units.into_iter().find(whole).unwrap_or((least, 1));
             format!("{}{unit}", value / size)
         };
@@ -140,7 +140,7 @@ pub fn nearest<'a>(
         let distance = strsim::osa_distance(&wanted, &other);
         if distance <= wanted.chars().count() / 3 {
             found.push((distance, candidate));
-        } else if wanted.len() > 3 && (other.starts_with(&wanted) || other.ends_with(&wanted)) {
+        } else if wanted.len() > 3 && other.contains(&wanted) {
             found.push((wanted.len(), candidate)); // after what is only misspelt
         }
     }

@@ -170,7 +170,14 @@ fn point(find: &Find, found: Found) -> Point {
     let prices = &find.question().prices;
     let cost = |key: &str| report.as_ref().and_then(|report| cost(report, key));
     let shown = report.as_ref().map(rows::rows).unwrap_or_default();
-    let others = shown.iter().filter(|key| !prices.contains(key));
+    // A task in the background lives as long as the others: its time says nothing of its own.
+    let setup = &find.question().scenario.variants[0].setup;
+    let is_in_background = |key: &str| {
+        let tasks = setup.tasks.iter().filter(|task| task.background);
+        let parts = |name: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        key.ends_with(".walltime") && tasks.into_iter().any(|task| parts(&task.name))
+    };
+    let others = shown.iter().filter(|key| !prices.contains(key) && !is_in_background(key));
     let failing = found.failing.map(|at| {
         let sets = find.sets(Place::At(at));
         let text = sets.into_iter().map(|(_, value)| value).collect::<Vec<String>>().join(", ");

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(
             text::result(&find, &answer),
             "Result: vm.swappiness = 77 (now 60): allocstall == 0 in 10 of 10 fresh seeds (at least 74 % of all \
-             seeds, 95 % confidence; 0 of 10 at 76); t.walltime +28.3 %; 12 values, 132 runs"
+             seeds, 95 % confidence; 0 of 10 at 76); t.walltime +28.3 %; 13 values, 116 runs"
         );
         let text = text::render(&find, &answer);
         assert!(text.contains("   77  20 of 20 seeds  <--\n"), "{text}");

@@ -111,7 +111,7 @@ fn rows_of_others_are_refused() {
     let mut other = row("0", 1);
     other.record.digest += 1;
     fs::write(place.0.join(FILE), format!("{}{}", row("0", 1).line(), other.line())).unwrap();
-    assert!(Store::merged(&[place.0.clone()]).unwrap_err().message.contains("differ"));
+    assert!(Store::merged(std::slice::from_ref(&place.0)).unwrap_err().message.contains("differ"));
     assert!(Store::merged(&[place.0.join("none")]).unwrap_err().message.contains("cannot read"));
 }
 

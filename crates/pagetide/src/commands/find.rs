@@ -12,7 +12,7 @@ use pagetide_lab::find::answer::{Answer, Kind};
 use pagetide_lab::find::criterion::{Criterion, Mistake};
 use pagetide_lab::find::emit::{self, Form};
 use pagetide_lab::find::question::{Find, Job, Question};
-use pagetide_lab::find::run::{run, Stopped};
+use pagetide_lab::find::run::{run, Load, Stopped};
 use pagetide_lab::find::search::Wanted;
 use pagetide_lab::find::{json, plane, text};
 use pagetide_lab::knob::Knob;
@@ -109,10 +109,7 @@ fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
 }
 
 /// The first and the last value must be ones that the scenario takes.
-fn check_ends(
-    find: &Find,
-    load: &dyn Fn(&[(String, String)]) -> Result<Variant, String>,
-) -> Result<(), CliError> {
+fn check_ends(find: &Find, load: Load<'_>) -> Result<(), CliError> {
     for knob in &find.question().knobs {
         for value in [&knob.values[0], &knob.values[knob.values.len() - 1]] {
             let sets = [(knob.path.clone(), value.text.clone())];
@@ -125,7 +122,7 @@ fn check_ends(
 fn search(
     mut find: Find,
     args: &FindArgs,
-    load: &dyn Fn(&[(String, String)]) -> Result<Variant, String>,
+    load: Load<'_>,
     plugins: &Plugins,
 ) -> Result<Find, CliError> {
     let threads =

@@ -1,0 +1,169 @@
+//! The arguments of the commands that look for values: `find`, `sweep`, `compare`. No behaviour here.
+
+use super::{key_value, parse_jobs, Format, ScenarioArgs};
+use clap::{Args, ValueEnum, ValueHint};
+use pagetide_lab::sweep::grid::Shard;
+use pagetide_scenario::load::AddedVariant;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+const FIND_HELP: &str = "\
+Exit codes: 0 a value was found, 1 none was or a run failed, 2 bad input, 130 interrupted.
+The answer has a line that begins with `Result: `. Nothing is written to this system (docs/find.md).";
+
+const SWEEP_HELP: &str = "\
+Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted; what was run is kept (docs/sweep.md).";
+
+/// `pagetide find`
+#[derive(Debug, Args)]
+#[command(after_help = FIND_HELP)]
+pub struct FindArgs {
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
+
+    /// The knob, by its path as in --set, and its values: LOW..HIGH, LOW..HIGH/N for N of them, or A,B,C
+    /// [default: the kernel's range]. Given twice: a grid of two knobs
+    #[arg(long, value_name = "KEY[=RANGE]", required = true)]
+    pub knob: Vec<String>,
+
+    /// What must hold: METRIC OP VALUE, several joined by `and`. VALUE may be relative: 1.1 * before
+    #[arg(long, value_name = "CRITERION")]
+    pub want: String,
+
+    /// Find the smallest value that meets the criterion (default)
+    #[arg(long, conflicts_with = "largest")]
+    pub smallest: bool,
+
+    /// Find the largest value that meets the criterion
+    #[arg(long)]
+    pub largest: bool,
+
+    /// Say what the value does to this metric. May be repeated
+    #[arg(long, value_name = "METRIC")]
+    pub price: Vec<String>,
+
+    /// Share of the seeds in which the criterion must hold
+    #[arg(long = "in", value_name = "SHARE", default_value = "95%", value_parser = share)]
+    pub share: f64,
+
+    /// Number of seeds that all values share, and of fresh ones that confirm [default: 20, with two knobs 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5000))]
+    pub seeds: Option<u32>,
+
+    /// First seed
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+
+    /// The variant to start from [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+
+    /// Write the value as a file to deploy
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub emit: Option<EmitForm>,
+
+    /// Where --emit writes: a new file, or a regular one to replace [default: stdout]
+    #[arg(short, long, value_name = "OUT", requires = "emit", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// `pagetide sweep`
+#[derive(Debug, Args)]
+#[command(after_help = SWEEP_HELP)]
+pub struct SweepArgs {
+    /// Scenario file, or the name of a shipped experiment (see `pagetide list`)
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "merge")]
+    pub file: Option<PathBuf>,
+
+    /// Set KEY of the scenario to VALUE, in all variants. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+
+    /// Add a variant to those of the scenario: its name, and what it sets. May be repeated
+    #[arg(long, value_name = "NAME:KEY=VALUE[,KEY=VALUE...]")]
+    pub add_variant: Vec<AddedVariant>,
+
+    /// A knob, by its path as in --set, and its values: LOW..HIGH/N for N of them, or A,B,C. May be repeated: all
+    /// combinations are run
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub grid: Vec<String>,
+
+    /// Run only this variant. May be repeated
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+
+    /// Number of runs of each variant at each point; each run has the next seed
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<u32>,
+
+    /// First seed
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+
+    /// Keep a row for each run in this directory, and run only what it does not have
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub store: Option<PathBuf>,
+
+    /// Run only the K-th of N parts, K from 1 to N. Needs --store
+    #[arg(long, value_name = "K/N", requires = "store", conflicts_with = "merge")]
+    pub shard: Option<Shard>,
+
+    /// Run nothing: put the rows of these stores together, into --store if it is given
+    #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["file", "set", "add_variant", "grid", "variant", "repeats", "seed"])]
+    pub merge: Vec<PathBuf>,
+
+    /// A metric for the table. May be repeated, and hold `*` [default: the scenario's rows]
+    #[arg(long, value_name = "METRIC")]
+    pub metric: Vec<String>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// `pagetide compare`
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The result to compare with
+    #[arg(value_name = "A.json", value_hint = ValueHint::FilePath)]
+    pub a: PathBuf,
+
+    /// The result to compare
+    #[arg(value_name = "B.json", value_hint = ValueHint::FilePath)]
+    pub b: PathBuf,
+}
+
+/// Files that hold a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EmitForm {
+    /// A file of /etc/sysctl.d
+    #[value(name = "sysctl.d")]
+    SysctlD,
+    /// A drop-in of a systemd unit
+    Systemd,
+    /// A fragment of a KubeletConfiguration
+    Kubelet,
+    /// A profile of tuned
+    Tuned,
+    /// The whole answer, for programs
+    Json,
+}
+
+/// A share of the seeds: above 0, at most 1.
+fn share(text: &str) -> Result<f64, &'static str> {
+    const FORM: &str = "give a share like 95%, above 0 and at most 100 %";
+    let share = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.trim().parse::<f64>(),
+    };
+    share.ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or(FORM)
+}
