@@ -33,6 +33,8 @@ pub enum Command {
     List,
     /// Print the JSON Schema of scenario files
     Schema,
+    /// Print the miss ratio of a page trace, by the size of the page cache
+    Mrc(MrcArgs),
     /// Import page traces, and print their contents
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -195,6 +197,31 @@ pub struct CheckArgs {
     /// Scenario files, or names of shipped experiments
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
+}
+
+/// `pagetide mrc`
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct MrcArgs {
+    /// The page trace (see `pagetide trace import`)
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub trace: PathBuf,
+
+    /// Sizes of the page cache: FROM..TO/N, or a list such as 64MiB,1GiB
+    #[arg(long, value_name = "SIZES")]
+    pub sizes: String,
+
+    /// How to print the curve
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Seed of the runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
 }
 
 /// `pagetide trace`

@@ -79,6 +79,7 @@ fn dispatch(
         Command::Check(args) => commands::check::check(&args, plugins, printer),
         Command::List => commands::list::list(plugins, printer),
         Command::Schema => commands::schema::schema(plugins, printer),
+        Command::Mrc(args) => commands::mrc::mrc(&args, printer),
         Command::Trace(TraceCommand::Import(args)) => {
             commands::trace_import::import(&args, printer)
         }

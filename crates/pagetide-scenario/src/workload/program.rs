@@ -192,8 +192,9 @@ impl Program {
                     self.cursor = objects.into();
                 }
             }
-            Stage::Trace { path, passes } => {
-                match Replayed::open(path, *passes, self.regions_mapped, self.page_size) {
+            Stage::Trace { path, passes, advice } => {
+                let (first, page_size) = (self.regions_mapped, self.page_size);
+                match Replayed::open(path, *passes, *advice, first, page_size) {
                     Ok(replayed) => self.trace = Some(Box::new(replayed)),
                     Err(error) => return Err(self.fail(error)),
                 }

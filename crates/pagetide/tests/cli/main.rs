@@ -5,4 +5,5 @@ mod common;
 mod ended;
 mod events;
 mod import_host;
+mod mrc;
 mod run;
