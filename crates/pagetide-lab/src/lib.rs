@@ -11,6 +11,7 @@
 pub mod csv;
 pub mod execute;
 pub mod json;
+pub mod metrics;
 pub mod mrc;
 pub mod plan;
 pub mod report;

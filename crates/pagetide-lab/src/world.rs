@@ -110,6 +110,7 @@ impl World for Simulator {
         pagetide_sim::run(scenario, variant, seed, &options).map_err(|error| Failure {
             cause: match &error {
                 SimError::Setup(_)
+                | SimError::Room { .. }
                 | SimError::Control(_)
                 | SimError::Group { .. }
                 | SimError::Cache { .. }

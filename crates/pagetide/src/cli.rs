@@ -33,6 +33,8 @@ pub enum Command {
     List,
     /// Print the JSON Schema of scenario files
     Schema,
+    /// Print what the metrics are, with their units
+    Metrics(MetricsArgs),
     /// Print the miss ratio of a page trace, by the size of the page cache
     Mrc(MrcArgs),
     /// Import page traces, and print their contents
@@ -50,7 +52,7 @@ pub enum Command {
 /// The scenario, and changes to it.
 #[derive(Debug, Args)]
 pub struct ScenarioArgs {
-    /// Scenario file, or the name of a shipped experiment (see `pagetide list`)
+    /// Scenario file, the name of a shipped experiment (see `pagetide list`), or `-` for stdin
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
@@ -194,9 +196,21 @@ pub enum Accel {
 /// `pagetide check`
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Scenario files, or names of shipped experiments
+    /// Scenario files, names of shipped experiments, or `-` for stdin
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
+}
+
+/// `pagetide metrics`
+#[derive(Debug, Args)]
+pub struct MetricsArgs {
+    /// A metric, a part of its name, or a pattern with `*` [default: all]
+    #[arg(value_name = "PATTERN")]
+    pub pattern: Option<String>,
+
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
 }
 
 /// `pagetide mrc`
