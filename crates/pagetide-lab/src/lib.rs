@@ -20,6 +20,7 @@ pub mod stats;
 pub mod table;
 pub mod timeline;
 pub mod verify;
+pub mod why;
 pub mod world;
 
 mod format;

@@ -116,6 +116,7 @@ impl World for Simulator {
                 | SimError::Cache { .. }
                 | SimError::Tuning { .. }
                 | SimError::Plugin(_)
+                | SimError::Plugins(_)
                 | SimError::Program(_) => Cause::Scenario,
                 SimError::World(_) | SimError::Cancelled => Cause::Run,
             },

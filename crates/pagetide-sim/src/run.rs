@@ -19,7 +19,7 @@ use pagetide_core::control::ControlError;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_size::PageSize;
-use pagetide_core::plugin::{NoSuchPolicy, Plugins};
+use pagetide_core::plugin::{NoSuchPolicy, Plugins, Refused};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::{CacheId, MemcgId, Nanos};
@@ -115,6 +115,9 @@ pub enum SimError {
     /// Nobody has registered a policy of the name.
     #[error("{0}")]
     Plugin(NoSuchPolicy),
+    /// The program registers policies that cannot be told apart, or are called as a built-in one.
+    #[error("{0}")]
+    Plugins(Refused),
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -148,6 +151,10 @@ impl SimError {
             SimError::Plugin(_) => {
                 Some("the program that runs it registers none of the name".into())
             }
+            SimError::Plugins(_) => Some(
+                "this is in the program, where it registers its policies; give each a name of its own"
+                    .into(),
+            ),
             SimError::Group { .. }
             | SimError::Cache { .. }
             | SimError::Program(_)
@@ -168,6 +175,8 @@ pub fn run(
     options: &RunOptions,
 ) -> Result<RunRecord, SimError> {
     let setup = &variant.setup;
+    // Also where a library runs it, and nobody else has looked.
+    options.plugins.check().map_err(SimError::Plugins)?;
     let mut world = build(setup, seed)?;
     let model::ChosenPlugins { groups, pages } = &setup.plugins;
     let chosen = options.plugins.choose(groups.as_deref(), pages.as_deref());

