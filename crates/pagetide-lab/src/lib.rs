@@ -13,6 +13,7 @@ pub mod execute;
 pub mod json;
 pub mod metrics;
 pub mod mrc;
+pub mod output_schema;
 pub mod plan;
 pub mod report;
 pub mod rows;

@@ -31,8 +31,8 @@ pub enum Command {
     Check(CheckArgs),
     /// List the shipped experiments
     List,
-    /// Print the JSON Schema of scenario files
-    Schema,
+    /// Print the JSON Schema of scenario files, or of an output
+    Schema(SchemaArgs),
     /// Print what the metrics are, with their units
     Metrics(MetricsArgs),
     /// Print the miss ratio of a page trace, by the size of the page cache
@@ -203,6 +203,25 @@ pub struct CheckArgs {
     /// Scenario files, names of shipped experiments, or `-` for stdin
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
+}
+
+/// `pagetide schema`
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Of what this command prints with `--format json` [default: of scenario files]
+    #[arg(long, value_enum, value_name = "COMMAND")]
+    pub of: Option<SchemaOf>,
+}
+
+/// A command whose output has a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaOf {
+    /// `pagetide run`
+    Run,
+    /// `pagetide mrc`
+    Mrc,
+    /// `pagetide metrics`
+    Metrics,
 }
 
 /// `pagetide metrics`

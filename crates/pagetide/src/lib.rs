@@ -95,7 +95,7 @@ fn dispatch(
         Command::Verify(args) => commands::verify::verify(*args, plugins, printer),
         Command::Check(args) => commands::check::check(&args, plugins, printer),
         Command::List => commands::list::list(plugins, printer),
-        Command::Schema => commands::schema::schema(plugins, printer),
+        Command::Schema(args) => commands::schema::schema(&args, plugins, printer),
         Command::Metrics(args) => commands::metrics::metrics(&args, printer),
         Command::Mrc(args) => commands::mrc::mrc(&args, printer),
         Command::Trace(TraceCommand::Import(args)) => {

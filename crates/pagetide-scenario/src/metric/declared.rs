@@ -116,8 +116,8 @@ metrics! {
     THROUGHPUT = "throughput", BytesPerSecond, [Task Phase], "Pagetide": "`bytes` over `walltime`";
     TASK_PGFAULT = "pgfault", Count, [Task], "getrusage, minor and major faults": "its page faults";
     TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults": "its faults that had to read";
-    STALL_REFAULT = "stall_refault", Seconds, [Task], "Pagetide; delayacct, thrashing":
-        "time that it waited for pages that had been evicted while it used them; of copies, their mean";
+    STALL_REFAULT = "stall_refault", Seconds, [Task], "Pagetide; delayacct, swapin and thrashing":
+        "time that it waited for pages that had been swapped out, or evicted while they were in use; of copies, their mean";
     STALL_RECLAIM = "stall_reclaim", Seconds, [Task], "Pagetide; delayacct, direct reclaim":
         "time that it reclaimed for itself: on a CPU, or waiting for a page meanwhile; of copies, their mean";
     STALL_THROTTLED = "stall_throttled", Seconds, [Task], "Pagetide":

@@ -11,6 +11,7 @@ use crate::run::FILE_GAP;
 use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PIECE_NS};
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
+use pagetide_core::page::PageFlags;
 use pagetide_core::process::page_table::{Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
@@ -279,7 +280,15 @@ impl World {
                     Token::Throttled(..) => Some(MemoryWait::Throttled),
                     _ => {
                         let (call, _) = task.call.as_ref().expect("it was just put back");
-                        match (call.is_thrashing(&self.machine, sleep), call.is_reclaiming()) {
+                        let is_swapped = match sleep.token {
+                            Token::Page(pfn) => {
+                                let page = self.machine.mem.pages.get(pfn.idx());
+                                page.is_some_and(|page| page.has(PageFlags::SWAPCACHE))
+                            }
+                            Token::Throttled(..) | Token::Daemon(_) => false,
+                        };
+                        let was_evicted = is_swapped || call.is_thrashing(&self.machine, sleep);
+                        match (was_evicted, call.is_reclaiming()) {
                             (true, _) => Some(MemoryWait::Refault),
                             (false, true) => Some(MemoryWait::Reclaim),
                             (false, false) => None,

@@ -8,3 +8,4 @@ mod events;
 mod import_host;
 mod mrc;
 mod run;
+mod schema;
