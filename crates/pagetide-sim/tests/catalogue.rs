@@ -35,8 +35,8 @@ fn a_record_has_no_metric_that_nobody_describes() {
         accesses = 1000
         [[task]]
         name = "names"
-        workload = "make-names"
-        count = 100
+        workload = "names"
+        make = 100
         [[task]]
         name = "blocks"
         workload = "high-order"
