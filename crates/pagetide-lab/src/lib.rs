@@ -16,6 +16,9 @@ pub mod find;
 pub mod gather;
 pub mod json;
 pub mod knob;
+pub mod metrics;
+pub mod mrc;
+pub mod output_schema;
 pub mod plan;
 pub mod report;
 pub mod rows;
@@ -24,6 +27,7 @@ pub mod sweep;
 pub mod table;
 pub mod timeline;
 pub mod verify;
+pub mod why;
 pub mod world;
 
 mod format;

@@ -178,6 +178,8 @@ pub struct World {
     /// How much later than its scenario says each task starts.
     start_jitter: Vec<Nanos>,
     nr_over: usize,
+    /// Tasks that the run waits for.
+    nr_awaited: usize,
     /// Events on their way out, if anybody wants them.
     events: Option<EventWriter>,
     /// Hashes of decisions, if anybody wants them.
@@ -292,6 +294,7 @@ impl World {
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
+            nr_awaited: tasks.iter().filter(|task| !task.background).count(),
             events: None,
             decisions: None,
             fresh_events: Vec::new(),
@@ -372,7 +375,7 @@ impl World {
     }
 
     fn is_finished(&self) -> bool {
-        self.nr_over == self.tasks.iter().filter(|task| !task.background).count()
+        self.nr_over == self.nr_awaited
     }
 
     // ---- threads and CPUs ----
@@ -547,6 +550,7 @@ impl World {
 
     fn end_page_wait(&mut self, id: usize) {
         let task = &mut self.tasks[id];
+        task.end_wait(self.now);
         if task.blocked == Blocked::Page {
             task.blocked = Blocked::No;
             task.call_page_wait += self.now.saturating_sub(task.wait_began);
@@ -570,6 +574,7 @@ impl World {
     fn end_throttle(&mut self, thread: Thread) {
         let timer = match thread {
             Thread::Task(task) => {
+                self.tasks[task].end_wait(self.now);
                 self.tasks[task].blocked = Blocked::No;
                 self.timers[task].take()
             }

@@ -7,6 +7,8 @@ pub mod find;
 pub mod import_host;
 pub mod inspect;
 pub mod list;
+pub mod metrics;
+pub mod mrc;
 pub mod new;
 pub mod run;
 pub mod schema;

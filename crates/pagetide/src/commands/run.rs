@@ -3,20 +3,23 @@
 use crate::cli::{Format, RunArgs};
 use crate::error::{CliError, ExitStatus};
 use crate::policy::Plugins;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
 use crate::{interrupt, names_of, scenario_file};
 use pagetide_lab::execute::execute;
 use pagetide_lab::plan::Plan;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::{EventSink, EventsOf, Simulator};
-use pagetide_lab::{csv, json, rows, table};
+use pagetide_lab::{csv, json, rows, table, why};
 use pagetide_scenario::load::Overrides;
 use std::fs::File;
 use std::io::{BufWriter, Read};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::thread;
+
+/// Sentences wrap here, if there is room for that.
+const WHY_WIDTH: usize = 100;
 
 /// Runs the scenario and prints the comparison of the runs that finished.
 pub fn run(
@@ -50,7 +53,15 @@ pub fn run(
 
     if report.has_data() {
         printer.data(match args.format {
-            Format::Table => table::render(&report),
+            Format::Table => {
+                let width = printer::table_width();
+                let why = if args.no_why {
+                    String::new()
+                } else {
+                    why::render(&report, width.min(WHY_WIDTH))
+                };
+                table::render_within(&report, width) + &why
+            }
             Format::Json => json::render(&report),
             Format::Csv => csv::render(&report),
         })?;
@@ -77,8 +88,21 @@ pub fn run(
         ));
         return Ok(ExitStatus::Interrupted);
     }
+    let mut status = ExitStatus::Success;
+    if args.strict {
+        for it in report.ended_runs() {
+            printer.error(&CliError::Failure(format!(
+                "variant {}: {} of {} runs have values of work that was not done to its end: {}",
+                it.variant,
+                it.runs,
+                it.finished,
+                it.ended.word()
+            )));
+            status = ExitStatus::Failure;
+        }
+    }
     let statuses = report.failures.iter().map(|run| CliError::of_run("", &run.failure).status());
-    Ok(statuses.max().unwrap_or(ExitStatus::Success))
+    Ok(statuses.fold(status, ExitStatus::max))
 }
 
 /// The run whose events are wanted, the first of `plan`, and an empty file for them.

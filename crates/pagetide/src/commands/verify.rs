@@ -36,6 +36,12 @@ pub fn verify(
         added: args.scenario.add_variant,
         plugins: names_of(plugins),
     };
+    if args.scenario.file.as_os_str() == "-" {
+        return Err(CliError::bad_input(
+            "verify cannot read its scenario from standard input",
+            "the kernel's side reads the file again: give its name",
+        ));
+    }
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     let mut plan = loaded.plan(overrides.sets)?;
     plan.added = overrides.added;

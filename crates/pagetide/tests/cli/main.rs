@@ -2,8 +2,12 @@
 
 mod commands;
 mod common;
+mod edges;
+mod ended;
 mod events;
 mod find;
 mod import_host;
+mod mrc;
 mod run;
+mod schema;
 mod sweep;

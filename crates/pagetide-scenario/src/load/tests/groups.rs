@@ -208,12 +208,12 @@ fn written_controls_must_be_there_and_take_their_text() {
         "did you mean `memory.reclaim`?",
     );
     expect(
-        &write("control = \"memory.reclaim\"\ntext = \"100MiB\"\ntarget = \"late\"\n"),
+        &write("control = \"memory.reclaim\"\ntext = \"100MB\"\ntarget = \"late\"\n"),
         PHASE + 2,
         8,
-        "\"100MiB\"",
-        "`100MiB` would be refused by memory.reclaim (EINVAL)",
-        "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them: write 100M",
+        "\"100MB\"",
+        "`100MB` would be refused by memory.reclaim (EINVAL)",
+        "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them",
     );
 }
 
@@ -346,4 +346,23 @@ fn groups_may_be_so_deep_and_no_deeper() {
             .to_string();
     assert!(errors.contains("the group `g128` is 129 levels deep"), "{errors}");
     assert!(errors.contains("groups may be 128 levels deep"), "{errors}");
+}
+
+#[test]
+fn a_group_that_is_its_own_parent_is_reported() {
+    let message = "the group `a` is within itself";
+    let hint = "let one of its parents be the root";
+    let group =
+        |name: &str, parent: &str| format!("[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\n");
+    expect(&group("a", "a"), 3, 10, "\"a\"", message, hint);
+    for circle in [
+        group("a", "b") + &group("b", "a"),
+        group("a", "b") + &group("b", "c") + &group("c", "a"),
+        group("x", "a") + &group("a", "b") + &group("b", "c") + &group("c", "b"),
+        group("x", "a") + &group("a", "a"),
+    ] {
+        let found = told(&format!("{SOUND}{circle}"));
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].3.ends_with(" is within itself"), "{found:#?}");
+    }
 }
