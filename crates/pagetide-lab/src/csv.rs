@@ -2,14 +2,15 @@
 
 use crate::json::as_integer;
 use crate::report::Report;
-use pagetide_scenario::record::Unit;
+use pagetide_scenario::record::{Ended, Unit};
 use std::borrow::Cow;
 use std::fmt::Write;
 
 /// The first line.
-pub const HEADER: &str = "scenario,version,variant,metric,unit,seed,value";
+pub const HEADER: &str = "scenario,version,variant,metric,unit,seed,value,ended";
 
 /// Renders `report` after RFC 4180, with `\n` line ends. A value that is not a number is empty.
+/// `ended` says why a value is no measurement, and is empty if it is one.
 pub fn render(report: &Report) -> String {
     let mut out = format!("{HEADER}\n");
     let scenario = quoted(&report.plan.scenario.name);
@@ -20,13 +21,10 @@ pub fn render(report: &Report) -> String {
             let key = quoted(key);
             let unit = unit_name(series.unit);
             for sample in &series.samples {
-                let value = number(sample.value);
-                writeln!(
-                    out,
-                    "{scenario},{version},{variant},{key},{unit},{},{value}",
-                    sample.seed
-                )
-                .expect("writing to a string");
+                let (seed, value) = (sample.seed, number(sample.value));
+                let ended = sample.ended.map_or("", Ended::word);
+                let front = format!("{scenario},{version},{variant},{key},{unit}");
+                writeln!(out, "{front},{seed},{value},{ended}").expect("writing to a string");
             }
         }
     }
@@ -72,19 +70,21 @@ mod tests {
 
     #[test]
     fn one_line_a_sample() {
-        let report = report_of(&[
+        let mut report = report_of(&[
             ("a", vec![&[("pgfault", 3.0), ("dd.walltime", 0.25)], &[("pgfault", 4.0)]]),
             ("low, high \"x\"", vec![&[("pgfault", f64::NAN)]]),
         ]);
+        let series = report.columns[0].series.get_mut("dd.walltime").unwrap();
+        series.samples[0].ended = Some(Ended::Cut);
         let v = crate::VERSION;
         assert_eq!(
             render(&report),
             format!(
                 "{HEADER}\n\
-                 fake,{v},a,dd.walltime,seconds,1,0.25\n\
-                 fake,{v},a,pgfault,count,1,3\n\
-                 fake,{v},a,pgfault,count,2,4\n\
-                 fake,{v},\"low, high \"\"x\"\"\",pgfault,count,1,\n"
+                 fake,{v},a,dd.walltime,seconds,1,0.25,cut\n\
+                 fake,{v},a,pgfault,count,1,3,\n\
+                 fake,{v},a,pgfault,count,2,4,\n\
+                 fake,{v},\"low, high \"\"x\"\"\",pgfault,count,1,,\n"
             )
         );
     }

@@ -1,12 +1,16 @@
 //! The report as JSON, for programs.
 //!
 //! Exactly `{"scenario","version","seed","repeats","variants":[{"name","metrics":{KEY:{"mean",
-//! "stddev","unit","samples":[...]}}}]}` with all metrics, not only the table's rows. Times are
+//! "stddev","unit","samples":[...]}}}],"notes":[...]}` with all metrics, not only the table's rows. Times are
 //! in seconds. `samples` is in seed order; a run that failed has none. `stddev` is the sample
 //! standard deviation, 0 for a single sample. A value that is not a number is `null`.
+//!
+//! A metric with samples of work that was not done to its end has `"ended":[...]` beside its samples: `null`,
+//! or `"oom-killed"`, `"io-error"`, `"cut"`. `mean` and `stddev` leave those samples out, and are `null` if
+//! none is left. `pagetide schema --of run` prints the schema.
 
 use crate::report::{Report, Series};
-use pagetide_scenario::record::Unit;
+use pagetide_scenario::record::{Ended, Unit};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -26,6 +30,7 @@ pub fn render(report: &Report) -> String {
                 metrics: column.series.iter().map(|(key, s)| (key.as_str(), metric(s))).collect(),
             })
             .collect(),
+        notes: &report.notes,
     };
     let mut text =
         serde_json::to_string_pretty(&document).expect("strings and numbers always serialise");
@@ -39,6 +44,7 @@ fn metric(series: &Series) -> Metric {
         stddev: Number(series.summary.stddev),
         unit: series.unit,
         samples: series.samples.iter().map(|sample| Number(sample.value)).collect(),
+        ended: series.ended().map(|_| series.samples.iter().map(|sample| sample.ended).collect()),
     }
 }
 
@@ -49,6 +55,7 @@ struct Document<'a> {
     seed: u64,
     repeats: u32,
     variants: Vec<Variant<'a>>,
+    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -63,6 +70,8 @@ struct Metric {
     stddev: Number,
     unit: Unit,
     samples: Vec<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<Vec<Option<Ended>>>,
 }
 
 /// A float that is written without a fraction when it has none: 5, not 5.0.
@@ -99,10 +108,23 @@ mod tests {
         ]);
         let version = crate::VERSION;
         let expected = format!(
-            r#"{{"scenario":"fake","version":"{version}","seed":1,"repeats":2,"variants":[{{"name":"default","metrics":{{"allocstall":{{"mean":6.5,"stddev":2.1213203435596424,"unit":"count","samples":[5,8]}},"stream.walltime":{{"mean":0.5,"stddev":0,"unit":"seconds","samples":[0.5]}}}}}},{{"name":"case1","metrics":{{"allocstall":{{"mean":0,"stddev":0,"unit":"count","samples":[0,0]}}}}}}]}}"#
+            r#"{{"scenario":"fake","version":"{version}","seed":1,"repeats":2,"variants":[{{"name":"default","metrics":{{"allocstall":{{"mean":6.5,"stddev":2.1213203435596424,"unit":"count","samples":[5,8]}},"stream.walltime":{{"mean":0.5,"stddev":0,"unit":"seconds","samples":[0.5]}}}}}},{{"name":"case1","metrics":{{"allocstall":{{"mean":0,"stddev":0,"unit":"count","samples":[0,0]}}}}}}],"notes":[]}}"#
         );
         let compact: String = render(&report).lines().map(str::trim_start).collect();
         assert_eq!(compact.replace("\": ", "\":"), expected);
+    }
+
+    #[test]
+    fn samples_that_are_no_measurements_say_so() {
+        let mut report = report_of(&[("a", vec![&[("x", 2.0)], &[("x", 8.0)]])]);
+        let series = report.columns[0].series.get_mut("x").unwrap();
+        series.samples[1].ended = Some(Ended::OomKilled);
+        report.notes = vec!["a, seed 2: task `x` was killed".to_owned()];
+        let value: serde_json::Value = serde_json::from_str(&render(&report)).unwrap();
+        let x = &value["variants"][0]["metrics"]["x"];
+        assert_eq!(x["samples"], serde_json::json!([2, 8]));
+        assert_eq!(x["ended"], serde_json::json!([null, "oom-killed"]));
+        assert_eq!(value["notes"], serde_json::json!(["a, seed 2: task `x` was killed"]));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Records gathered into columns: one column a variant, one series of samples a metric.
+//!
+//! Invariant: a sample of work that was not done to its end ([`Ended`]) is kept and marked, and no statistic
+//! is made of it.
 
 use crate::execute::{Outcome, Run};
 use crate::plan::Plan;
 use crate::stats::Summary;
 use crate::world::Failure;
-use pagetide_scenario::record::Unit;
-use std::collections::BTreeMap;
+use pagetide_scenario::record::{Ended, Unit};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that tables and files are made of.
 #[derive(Clone, Debug)]
@@ -42,8 +45,22 @@ pub struct Series {
     pub unit: Unit,
     /// In seed order; a run without this metric leaves no sample.
     pub samples: Vec<Sample>,
-    /// What they say.
+    /// What those say that are measurements.
     pub summary: Summary,
+}
+
+impl Series {
+    /// What ended the work of some of its samples before it was done. Such a series is not compared: what is
+    /// left of it are the seeds that went well.
+    pub fn ended(&self) -> Option<Ended> {
+        self.samples.iter().filter_map(|sample| sample.ended).min()
+    }
+
+    /// What all samples say, measurements or not.
+    pub fn of_all(&self) -> Summary {
+        let values: Vec<f64> = self.samples.iter().map(|sample| sample.value).collect();
+        Summary::of(&values)
+    }
 }
 
 /// One value.
@@ -53,6 +70,21 @@ pub struct Sample {
     pub seed: u64,
     /// The value.
     pub value: f64,
+    /// Why it is no measurement, if it is none.
+    pub ended: Option<Ended>,
+}
+
+/// How many runs of a variant have values of work that was not done to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRuns {
+    /// The variant.
+    pub variant: String,
+    /// What ended the work.
+    pub ended: Ended,
+    /// Number of such runs.
+    pub runs: usize,
+    /// Of so many.
+    pub finished: usize,
 }
 
 /// A run that failed.
@@ -90,7 +122,8 @@ impl Report {
                             samples: Vec::new(),
                             summary: Summary::of(&[]),
                         });
-                        series.samples.push(Sample { seed: run.job.seed, value: metric.value });
+                        let (seed, value, ended) = (run.job.seed, metric.value, metric.ended);
+                        series.samples.push(Sample { seed, value, ended });
                     }
                     for note in &record.notes {
                         notes.add(&column.name, run.job.seed, note);
@@ -105,11 +138,29 @@ impl Report {
             }
         }
         for series in columns.iter_mut().flat_map(|column| column.series.values_mut()) {
-            let values: Vec<f64> = series.samples.iter().map(|sample| sample.value).collect();
+            let measured = series.samples.iter().filter(|sample| sample.ended.is_none());
+            let values: Vec<f64> = measured.map(|sample| sample.value).collect();
             series.summary = Summary::of(&values);
         }
         let version = crate::VERSION.to_owned();
         Report { plan, version, columns, notes: notes.lines(), failures, cancelled }
+    }
+
+    /// The variants that have values of work that was not done to its end, by reason.
+    pub fn ended_runs(&self) -> Vec<EndedRuns> {
+        let mut found = Vec::new();
+        for column in &self.columns {
+            let samples = || column.series.values().flat_map(|series| &series.samples);
+            for ended in Ended::ALL {
+                let of = samples().filter(|sample| sample.ended == Some(ended));
+                let seeds: BTreeSet<u64> = of.map(|sample| sample.seed).collect();
+                if !seeds.is_empty() {
+                    let (variant, finished) = (column.name.clone(), column.finished);
+                    found.push(EndedRuns { variant, ended, runs: seeds.len(), finished });
+                }
+            }
+        }
+        found
     }
 
     /// Whether any run finished.
@@ -120,6 +171,18 @@ impl Report {
     /// Summary of `key` in `column`, if it has samples.
     pub fn summary(&self, column: usize, key: &str) -> Option<&Summary> {
         self.columns[column].series.get(key).map(|series| &series.summary)
+    }
+
+    /// Why `key` of `column` is no measurement, if it is none.
+    pub fn ended(&self, column: usize, key: &str) -> Option<Ended> {
+        self.columns[column].series.get(key).and_then(Series::ended)
+    }
+
+    /// What the table shows of `key` in `column`: its measurements, or, if there are none, what there is.
+    pub fn to_show(&self, column: usize, key: &str) -> Option<Summary> {
+        let series = self.columns[column].series.get(key)?;
+        let is_measured = series.samples.iter().any(|sample| sample.ended.is_none());
+        Some(if is_measured { series.summary } else { series.of_all() })
     }
 
     /// Unit of `key`, from the first column that has it.
@@ -136,19 +199,27 @@ impl Report {
 
 /// Notes of all runs; the same note from several seeds becomes one line.
 #[derive(Default)]
-struct Notes(Vec<(String, String, Vec<u64>)>);
+struct Notes {
+    list: Vec<(String, String, Vec<u64>)>,
+    /// Where a note of a variant is in the list: there may be one for each of thousands of tasks.
+    places: BTreeMap<(String, String), usize>,
+}
 
 impl Notes {
     fn add(&mut self, variant: &str, seed: u64, note: &str) {
-        match self.0.iter_mut().find(|(v, n, _)| v == variant && n == note) {
-            Some((_, _, seeds)) if seeds.last() == Some(&seed) => {}
-            Some((_, _, seeds)) => seeds.push(seed),
-            None => self.0.push((variant.to_owned(), note.to_owned(), vec![seed])),
+        let key = (variant.to_owned(), note.to_owned());
+        let place = *self.places.entry(key).or_insert_with_key(|(variant, note)| {
+            self.list.push((variant.clone(), note.clone(), Vec::new()));
+            self.list.len() - 1
+        });
+        let seeds = &mut self.list[place].2;
+        if seeds.last() != Some(&seed) {
+            seeds.push(seed);
         }
     }
 
     fn lines(self) -> Vec<String> {
-        self.0
+        self.list
             .into_iter()
             .map(|(variant, note, seeds)| match seeds.as_slice() {
                 [seed] => format!("{variant}, seed {seed}: {note}"),
@@ -184,7 +255,7 @@ mod tests {
         assert_eq!(report.summary(1, "pgfault").unwrap().mean, 8.0);
         assert_eq!(
             report.columns[1].series["pgfault"].samples,
-            [Sample { seed: 1, value: 7.0 }, Sample { seed: 2, value: 9.0 }]
+            [7.0, 9.0].map(|value| Sample { seed: value as u64 / 3 - 1, value, ended: None })
         );
         assert_eq!(report.notes, ["b, 2 seeds: time limit reached"]);
         assert_eq!((report.failures.len(), report.cancelled), (1, 1));

@@ -16,17 +16,29 @@ use crate::layout::{self, Cell, Line};
 use crate::report::Report;
 use crate::stats::{change, differs, Change, Summary};
 use crate::{heading, rows};
-use pagetide_scenario::record::Unit;
+use pagetide_scenario::record::{Ended, Unit};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The table continues below when its lines would be longer: they must survive a mail.
 pub const WIDTH: usize = 120;
-/// Sentences wrap here.
+/// Sentences wrap here, if there is room for that.
 const TEXT_WIDTH: usize = 100;
+/// Narrower than this nothing can be read.
+const LEAST_WIDTH: usize = 40;
+/// Marks a value of work that was not done to its end.
+const DAGGER: &str = "\u{2020}";
 
-/// Renders heading, table, legend and notes.
+/// Renders heading, table, legend and notes, for a mail.
 pub fn render(report: &Report) -> String {
-    let mut out = heading::render(report, TEXT_WIDTH);
+    render_within(report, WIDTH)
+}
+
+/// The same, in lines of at most `width` characters, where a column is not wider than that by itself.
+pub fn render_within(report: &Report, width: usize) -> String {
+    let width = width.max(LEAST_WIDTH);
+    let text_width = width.min(TEXT_WIDTH);
+    let mut out = heading::render(report, text_width);
     let names: Vec<&str> = report.columns.iter().map(|column| column.name.as_str()).collect();
     let mut legend = Legend::default();
     let mut lines = Vec::new();
@@ -37,11 +49,13 @@ pub fn render(report: &Report) -> String {
     if lines.is_empty() {
         out.push_str("No metric to show: all default rows are zero; name some in `rows`.\n");
     } else {
-        out.push_str(&layout::render(&names, &lines, WIDTH));
-        legend.write(report, &mut out);
+        out.push_str(&layout::render(&names, &lines, width));
+        legend.write(report, &mut out, text_width);
     }
     for note in &report.notes {
-        writeln!(out, "note: {note}").expect("writing to a string");
+        for line in heading::wrap(&format!("note: {note}"), text_width) {
+            writeln!(out, "{line}").expect("writing to a string");
+        }
     }
     out
 }
@@ -49,8 +63,10 @@ pub fn render(report: &Report) -> String {
 /// Adds the line of `key` and, if there are published figures, a second one.
 fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
     let columns = 0..report.columns.len();
-    let ours: Vec<Option<&Summary>> =
-        columns.clone().map(|column| report.summary(column, key)).collect();
+    let ended: Vec<Option<Ended>> =
+        columns.clone().map(|column| report.ended(column, key)).collect();
+    let ours: Vec<Option<Summary>> =
+        columns.clone().map(|column| report.to_show(column, key)).collect();
     let published: Vec<Option<f64>> = columns.map(|column| report.published(column, key)).collect();
 
     let mut values: Vec<(f64, f64)> =
@@ -58,15 +74,23 @@ fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
     values.extend(published.iter().flatten().map(|&value| (value, 0.0)));
     let scale = Scale::new(report.unit(key).unwrap_or(Unit::Ratio), &values);
 
-    let mut cells: Vec<Cell> = ours.iter().map(|summary| our_cell(*summary, &scale)).collect();
+    let mut cells: Vec<Cell> = ours.iter().map(|it| our_cell(it.as_ref(), &scale)).collect();
     legend.spread |= cells.iter().any(|cell| !cell.spread.is_empty());
-    if let (&[Some(ours)], &[Some(published)]) = (&ours[..], &published[..]) {
+    for (cell, reason) in cells.iter_mut().zip(&ended) {
+        if let Some(reason) = reason {
+            cell.change = DAGGER.to_owned();
+            legend.ended.insert(*reason);
+        }
+    }
+    if ended[0].is_some() {
+        // Nothing can be compared with what is no measurement.
+    } else if let (&[Some(ours)], &[Some(published)]) = (&ours[..], &published[..]) {
         // With nothing else to compare with: how far are we from what was published?
         legend.from_published = true;
         cells[0].change = legend.change(change(published, ours.mean), "");
-    } else if let Some(base) = ours[0] {
-        for (cell, summary) in cells.iter_mut().zip(&ours).skip(1) {
-            let Some(summary) = summary else { continue };
+    } else if let Some(base) = &ours[0] {
+        for ((cell, summary), ended) in cells.iter_mut().zip(&ours).zip(&ended).skip(1) {
+            let (Some(summary), None) = (summary, ended) else { continue };
             let star = differs(base, summary);
             legend.star |= star;
             legend.from_first = true;
@@ -106,6 +130,14 @@ fn absent() -> Cell {
     Cell { value: "-".to_owned(), ..Cell::default() }
 }
 
+fn reason(ended: Ended) -> &'static str {
+    match ended {
+        Ended::OomKilled => "a task was killed for want of memory",
+        Ended::IoError => "a fault of a task could not be read",
+        Ended::Cut => "the time limit cut the run",
+    }
+}
+
 /// Which signs the table used and must explain.
 #[derive(Default)]
 struct Legend {
@@ -114,6 +146,7 @@ struct Legend {
     from_published: bool,
     star: bool,
     new: bool,
+    ended: BTreeSet<Ended>,
 }
 
 impl Legend {
@@ -130,7 +163,7 @@ impl Legend {
         }
     }
 
-    fn write(&self, report: &Report, out: &mut String) {
+    fn write(&self, report: &Report, out: &mut String, width: usize) {
         let mut parts = Vec::new();
         if self.spread {
             parts.push("mean \u{b1} sample standard deviation over the seeds".to_owned());
@@ -147,10 +180,17 @@ impl Legend {
         if self.new {
             parts.push("new: compared with zero".to_owned());
         }
+        if !self.ended.is_empty() {
+            let reasons: Vec<&str> = self.ended.iter().copied().map(reason).collect();
+            parts.push(format!(
+                "{DAGGER} of work that was not done to its end, no measurement and not compared: {}",
+                reasons.join(", ")
+            ));
+        }
         if !parts.is_empty() {
             out.push('\n');
         }
-        for line in heading::wrap(&parts.join("; "), TEXT_WIDTH) {
+        for line in heading::wrap(&parts.join("; "), width) {
             writeln!(out, "{line}").expect("writing to a string");
         }
     }
@@ -245,6 +285,61 @@ pswpout         7
 difference from the published value in per cent
 "
         );
+    }
+
+    #[test]
+    fn what_was_not_done_is_no_win() {
+        const D: [Metrics; 2] = [
+            &[("batch.walltime", 8.0), ("web.walltime", 4.0)],
+            &[("batch.walltime", 8.2), ("web.walltime", 4.2)],
+        ];
+        const C: [Metrics; 2] = [
+            &[("batch.walltime", 3.0), ("web.walltime", 2.0)],
+            &[("batch.walltime", 3.2), ("web.walltime", 2.2)],
+        ];
+        let mut report = report_of(&[("a", D.to_vec()), ("b", C.to_vec()), ("c", C.to_vec())]);
+        let end = |report: &mut Report, column: usize, sample: usize| {
+            let series = report.columns[column].series.get_mut("batch.walltime").unwrap();
+            series.samples[sample].ended = Some(Ended::OomKilled);
+            let measured = series.samples.iter().filter(|sample| sample.ended.is_none());
+            series.summary = Summary::of(&measured.map(|it| it.value).collect::<Vec<_>>());
+        };
+        end(&mut report, 1, 0);
+        end(&mut report, 1, 1);
+        end(&mut report, 2, 1);
+        assert_eq!(
+            body(&report),
+            "\x20                              a                        b                        c
+----------------------------------------------------------------------------------
+batch.walltime s   8.100 ± 0.141   3.100 ± 0.141        †   3.000                †
+web.walltime   s   4.100 ± 0.141   2.100 ± 0.141  -48.8%*   2.100 ± 0.141  -48.8%*
+
+mean ± sample standard deviation over the seeds; change against a in per cent; * means differ
+(Welch's t-test, p < 0.05); † of work that was not done to its end, no measurement and not compared:
+a task was killed for want of memory
+"
+        );
+        // Of a first column that is no measurement there is no change.
+        end(&mut report, 0, 0);
+        let text = body(&report);
+        assert_eq!(text.lines().nth(2).unwrap().matches(['%', '*']).count(), 0, "{text}");
+        let ended = report.ended_runs();
+        let runs: Vec<_> = ended.iter().map(|it| (it.variant.as_str(), it.runs)).collect();
+        assert_eq!(runs, [("a", 1), ("b", 2), ("c", 1)]);
+    }
+
+    #[test]
+    fn tables_fit_where_they_are_shown() {
+        let metrics: Metrics = &[("web.walltime", 4.0), ("pswpin", 123_456.0)];
+        let names = ["default", "protected", "limited", "throttled"];
+        let runs: Vec<_> = names.iter().map(|name| (*name, metrics)).collect();
+        let mut report = report(&runs);
+        report.notes = vec!["word ".repeat(40)];
+        for width in [50, 80, 120] {
+            let text = render_within(&report, width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
+        }
+        assert!(render_within(&report, 0).contains("throttled"));
     }
 
     #[test]

@@ -88,6 +88,10 @@ pub struct RunArgs {
     /// Number of runs at a time [default: the number of CPUs]. It does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
+
+    /// Exit with 1 if a task was killed, or a run was cut by its time limit
+    #[arg(long)]
+    pub strict: bool,
 }
 
 fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {

@@ -20,6 +20,17 @@ pub fn width() -> usize {
     }
 }
 
+/// Characters in a line of a table: those of the terminal, what COLUMNS says where there is none, or those of
+/// a mail.
+pub fn table_width() -> usize {
+    let of_terminal = terminal_size::terminal_size_of(std::io::stdout());
+    let of_environment = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0);
+    match of_terminal {
+        Some((terminal_size::Width(columns), _)) => usize::from(columns),
+        None => of_environment().unwrap_or(pagetide_lab::table::WIDTH),
+    }
+}
+
 /// Writes for the commands.
 pub struct Printer {
     stdout: AutoStream<Stdout>,

@@ -3,7 +3,7 @@
 use crate::cli::{Format, RunArgs};
 use crate::error::{CliError, ExitStatus};
 use crate::policy::Plugins;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
 use crate::{interrupt, names_of, scenario_file};
 use pagetide_lab::execute::execute;
@@ -49,7 +49,7 @@ pub fn run(
 
     if report.has_data() {
         printer.data(match args.format {
-            Format::Table => table::render(&report),
+            Format::Table => table::render_within(&report, printer::table_width()),
             Format::Json => json::render(&report),
             Format::Csv => csv::render(&report),
         })?;
@@ -76,8 +76,21 @@ pub fn run(
         ));
         return Ok(ExitStatus::Interrupted);
     }
+    let mut status = ExitStatus::Success;
+    if args.strict {
+        for it in report.ended_runs() {
+            printer.error(&CliError::Failure(format!(
+                "variant {}: {} of {} runs have values of work that was not done to its end: {}",
+                it.variant,
+                it.runs,
+                it.finished,
+                it.ended.word()
+            )));
+            status = ExitStatus::Failure;
+        }
+    }
     let statuses = report.failures.iter().map(|run| CliError::of_run("", &run.failure).status());
-    Ok(statuses.max().unwrap_or(ExitStatus::Success))
+    Ok(statuses.fold(status, ExitStatus::max))
 }
 
 /// The run whose events are wanted, the first of `plan`, and an empty file for them.

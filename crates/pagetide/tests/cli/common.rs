@@ -44,6 +44,7 @@ impl Place {
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pagetide"));
         command.current_dir(&self.directory).env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+        command.env_remove("COLUMNS");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod common;
+mod ended;
 mod events;
 mod import_host;
 mod run;

@@ -41,7 +41,7 @@ fn the_table_states_what_was_run_and_compares() {
 fn json_has_exactly_the_promised_keys() {
     let result = json(&[]);
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&result), ["repeats", "scenario", "seed", "variants", "version"]);
+    assert_eq!(keys(&result), ["notes", "repeats", "scenario", "seed", "variants", "version"]);
     assert_eq!((&result["scenario"], &result["seed"]), (&"small".into(), &7.into()));
     assert_eq!(result["repeats"], 3);
     assert_eq!(result["variants"].as_array().unwrap().len(), 2);
@@ -71,7 +71,7 @@ fn the_number_of_jobs_changes_no_byte() {
 fn csv_has_a_line_for_each_sample() {
     let csv = run(&["--format", "csv"]).quietly().stdout;
     let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("scenario,version,variant,metric,unit,seed,value"));
+    assert_eq!(lines.next(), Some("scenario,version,variant,metric,unit,seed,value,ended"));
     let walltimes: Vec<&str> = lines.filter(|line| line.contains(",reader.walltime,")).collect();
     assert_eq!(walltimes.len(), 2 * 3);
     assert!(walltimes[0].starts_with("small,"));
@@ -159,7 +159,7 @@ fn interrupting_prints_what_finished() {
     assert!(stderr.contains("interrupted"), "{stderr}");
     let csv = String::from_utf8(output.stdout).unwrap();
     assert!(csv.lines().any(|line| line.contains(",reader.walltime,")), "{csv}");
-    assert!(csv.lines().all(|line| line.split(',').count() == 7));
+    assert!(csv.lines().all(|line| line.split(',').count() == 8));
 }
 
 #[cfg(unix)]

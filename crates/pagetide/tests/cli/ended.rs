@@ -1,0 +1,79 @@
+//! What a user sees of a task that was killed and of a run that was cut.
+
+use crate::common::{Place, SMALL};
+use serde_json::Value;
+
+/// A batch job beside a program; in the second variant its group is too small for it.
+const KILLED: &str = r#"
+repeats = 2
+machine = { memory = "128MiB" }
+[[group]]
+name = "jobs"
+[[task]]
+name = "batch"
+group = "jobs"
+workload = "touch"
+size = "32MiB"
+passes = 40
+[[variant]]
+name = "free"
+[[variant]]
+name = "limited"
+set = { "group.jobs.memory.max" = "8M" }
+"#;
+
+#[test]
+fn a_killed_task_is_marked_everywhere_and_strict_fails() {
+    let place = Place::with("killed.toml", KILLED);
+    let table = place.run(["run", "killed.toml"]).quietly().stdout;
+    let row = table.lines().find(|line| line.starts_with("batch.walltime")).unwrap();
+    assert!(row.ends_with('\u{2020}') && !row.contains(['%', '*']), "{table}");
+    assert!(table.contains("a task was killed for want of memory"), "{table}");
+    assert!(table.contains("note: limited, 2 seeds: task `batch`"), "{table}");
+
+    let json = place.run(["run", "killed.toml", "--format", "json"]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let walltime = &json["variants"][1]["metrics"]["batch.walltime"];
+    assert_eq!(walltime["ended"], serde_json::json!(["oom-killed", "oom-killed"]));
+    assert_eq!(walltime["mean"], Value::Null);
+    assert!(walltime["samples"][0].as_f64().unwrap() > 0.0);
+    assert!(json["variants"][0]["metrics"]["batch.walltime"].get("ended").is_none());
+    assert!(json["notes"][0].as_str().unwrap().contains("was killed"));
+
+    let csv = place.run(["run", "killed.toml", "--format", "csv"]).stdout;
+    let of = |line: &&str| line.contains(",limited,batch.walltime,");
+    let lines: Vec<&str> = csv.lines().filter(of).collect();
+    assert!(lines.len() == 2 && lines.iter().all(|line| line.ends_with(",oom-killed")), "{csv}");
+
+    let strict = place.run(["run", "killed.toml", "--strict"]);
+    assert_eq!(strict.code, Some(1));
+    assert_eq!(strict.stdout, table);
+    strict.says(&["variant limited: 2 of 2 runs", "oom-killed"]);
+}
+
+#[test]
+fn a_run_that_was_cut_is_no_measurement() {
+    let place = Place::with("small.toml", SMALL);
+    let run = |more: &[&str]| {
+        let cut = ["run", "small.toml", "--set", "time_limit=5ms"];
+        place.run([&cut, more].concat())
+    };
+    let table = run(&[]).quietly().stdout;
+    let row = table.lines().find(|line| line.starts_with("reader.walltime")).unwrap();
+    assert!(row.contains('\u{2020}') && !row.contains('%'), "{table}");
+    assert!(table.contains("the time limit cut the run"), "{table}");
+    run(&["--strict"]).says(&["variant default: 3 of 3 runs", "variant early", ": cut"]);
+    let whole = place.run(["run", "small.toml", "--strict"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+}
+
+#[test]
+fn tables_are_as_wide_as_columns_says() {
+    let place = Place::with("small.toml", SMALL);
+    for columns in ["60", "80"] {
+        let output = place.command().args(["run", "small.toml"]).env("COLUMNS", columns).output();
+        let table = String::from_utf8(output.unwrap().stdout).unwrap();
+        let width: usize = columns.parse().unwrap();
+        assert!(table.lines().all(|line| line.chars().count() <= width), "{table}");
+    }
+}
