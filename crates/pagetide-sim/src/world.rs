@@ -175,6 +175,8 @@ pub struct World {
     /// How much later than its scenario says each task starts.
     start_jitter: Vec<Nanos>,
     nr_over: usize,
+    /// Tasks that the run waits for.
+    nr_awaited: usize,
     /// Events on their way out, if anybody wants them.
     events: Option<EventWriter>,
     /// Hashes of decisions, if anybody wants them.
@@ -289,6 +291,7 @@ impl World {
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
+            nr_awaited: tasks.iter().filter(|task| !task.background).count(),
             events: None,
             decisions: None,
             fresh_events: Vec::new(),
@@ -368,7 +371,7 @@ impl World {
     }
 
     fn is_finished(&self) -> bool {
-        self.nr_over == self.tasks.iter().filter(|task| !task.background).count()
+        self.nr_over == self.nr_awaited
     }
 
     // ---- threads and CPUs ----

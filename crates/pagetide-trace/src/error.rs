@@ -107,6 +107,13 @@ pub enum Problem {
     },
     /// Bytes after the end of the trace.
     Trailing,
+    /// The output is there and is no regular file.
+    NotAFile {
+        /// What it is.
+        what: &'static str,
+    },
+    /// The user wants no more of it.
+    Cancelled,
     /// A number above what is allowed.
     TooLarge {
         /// Of what.
@@ -266,6 +273,10 @@ impl TraceError {
             Problem::Checksum { .. } | Problem::Malformed { .. } | Problem::Trailing => {
                 "the file was changed after it was written: copy or import it again".into()
             }
+            Problem::NotAFile { .. } => {
+                "nothing was written; name a new file, or a regular one to replace".into()
+            }
+            Problem::Cancelled => return None,
             Problem::TooLarge { .. } => {
                 "no smaller unit helps: leave out or split the entry".into()
             }
@@ -323,6 +334,8 @@ impl fmt::Display for Problem {
                 "the {part}'s checksum is {stored:016x}, but its content gives {computed:016x}"
             ),
             Problem::Malformed { part, what } => write!(f, "malformed {part}: {what}"),
+            Problem::NotAFile { what } => write!(f, "it is {what}, and an import writes a file"),
+            Problem::Cancelled => f.write_str("cancelled"),
             Problem::Trailing => f.write_str("there are bytes after the end of the trace"),
             Problem::TooLarge { what, value, limit } => {
                 write!(f, "{what} {value} is above the limit of {limit}")

@@ -23,7 +23,7 @@ pub mod writer;
 pub use error::{Looks, Part, Place, Problem, TraceError};
 pub use format::{Clock, Header, Kinds, Record, Region, RegionKind, Totals, Window};
 #[cfg(feature = "import")]
-pub use import::{import, CsvOptions, Format, Maps, Options, Summary};
+pub use import::{import, import_unless, CsvOptions, Format, Maps, Options, Summary};
 pub use info::{Info, Slice};
 pub use reader::Reader;
 pub use replay::{Replay, Step};

@@ -48,6 +48,10 @@ impl Machine {
     /// Groups know how many tasks they have.
     fn audit_tasks(&self) -> Result<(), Violation> {
         let mut tasks = vec![0u32; self.memcgs.len()];
+        let dying = self.owners.mms.iter().filter(|mm| mm.oom_victim && !mm.exited).count();
+        let known = self.owners.dying.iter().map(|mm| &self.owners.mms[mm.idx()]);
+        let known = known.filter(|mm| mm.oom_victim && !mm.exited).count();
+        check!(dying == known, "{dying} victims of the OOM killer live, {known} are known");
         let alive = self.owners.mms.iter().filter(|mm| !mm.exited);
         alive.for_each(|mm| tasks[mm.memcg.idx()] += 1);
         for (id, (group, found)) in self.memcgs.iter().zip(tasks).enumerate() {

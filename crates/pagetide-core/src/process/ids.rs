@@ -220,6 +220,7 @@ impl Machine {
         self.owners.living.retain(|&other| other != mm);
         self.owners.mm_ids.give_back(mm.0);
         if was_victim {
+            self.owners.dying.retain(|&other| other != mm);
             self.restore_soft_limits();
         }
         Ok(self.hand_out())

@@ -71,6 +71,9 @@ pub struct Processes {
     /// Address spaces that have not ended, oldest first.
     #[state(skip)] // follows from ages
     pub(crate) living: Vec<MmId>,
+    /// Those of them that the OOM killer has chosen: few at a time, where many ask for them.
+    #[state(skip)] // follows from who was chosen
+    pub(crate) dying: Vec<MmId>,
     pub(crate) failure: FailurePolicy,
     pub(crate) writeback: Writeback,
     pub(crate) swapin: SwapinHistory,
@@ -122,6 +125,7 @@ impl Machine {
             vma_ids: Ids::default(),
             file_ids: Ids::default(),
             living: Vec::new(),
+            dying: Vec::new(),
             failure: FailurePolicy::default(),
             writeback: Writeback::new(config.page_size),
             swapin: SwapinHistory::default(),

@@ -20,7 +20,7 @@ impl Machine {
     /// expected: a victim was chosen or is dying.
     pub(crate) fn oom_kill_process(&mut self, scope: MemcgId, asker: MmId) -> bool {
         let in_scope = |mm: &super::Mm| self.is_descendant(mm.memcg, scope);
-        if self.owners.mms.iter().any(|mm| mm.oom_victim && !mm.exited && in_scope(mm)) {
+        if self.owners.dying.iter().any(|mm| in_scope(&self.owners.mms[mm.idx()])) {
             return true;
         }
         let badness = |mm: &super::Mm| -> u64 {
@@ -57,6 +57,7 @@ impl Machine {
         });
         let Some((_, id)) = victim else { return false };
         self.owners.mms[id].oom_victim = true;
+        self.owners.dying.push(MmId(id as u32));
         self.mem.vmstat.count(Event::OomKill);
         let (victim, memcg) = (MmId(id as u32), self.owners.mms[id].memcg);
         self.memory_event(memcg, MemoryEvent::OomKill);

@@ -207,14 +207,28 @@ pub struct Summary {
     pub output_bytes: u64,
 }
 
-/// Imports `input` into the file `output`, which is replaced if it exists.
+/// Imports `input` into the file `output`, which is replaced if it is a regular file, and refused if it is
+/// anything else.
 pub fn import(
     format: Format,
     input: impl Read,
     options: &Options,
     output: impl AsRef<Path>,
 ) -> Result<Summary, TraceError> {
+    import_unless(&|| false, format, input, options, output)
+}
+
+/// The same; ends with [`Problem::Cancelled`], and nothing stays, soon after `cancelled` says so, even if the
+/// input has been read. (A read that waits is for `input` to end.)
+pub fn import_unless(
+    cancelled: &dyn Fn() -> bool,
+    format: Format,
+    input: impl Read,
+    options: &Options,
+    output: impl AsRef<Path>,
+) -> Result<Summary, TraceError> {
     let output = output.as_ref();
+    target::check(output)?;
     let window = options.window.unwrap_or(format.default_window());
     if window.pages == 0 {
         return Err(bad_option("window", "0", "at least one page"));
@@ -229,7 +243,10 @@ pub fn import(
     }
     let target = Target::create(output, "tmp")?;
     let regions = imported.layout.regions().len();
-    let totals = spool.copy(&mut imported, options, &target)?;
+    let totals = spool.copy(&mut imported, options, &target, cancelled)?;
+    if cancelled() {
+        return Err(TraceError::whole(Problem::Cancelled));
+    }
     let output_bytes = target.commit(output)?;
     Ok(Summary {
         input_bytes: source.bytes(),

@@ -16,6 +16,8 @@ use crate::writer::Writer;
 
 /// zstd level of a trace that is read once and thrown away.
 const SPOOL_LEVEL: i32 = 1;
+/// Records that are copied between two looks at whether somebody has cancelled.
+const LOOK_EVERY: u64 = 4096;
 
 /// Takes references, folds them, and keeps the records.
 pub(crate) struct Spool<'a> {
@@ -107,6 +109,7 @@ impl<'a> Spool<'a> {
         imported: &mut Imported,
         options: &Options,
         target: &Target,
+        cancelled: &dyn Fn() -> bool,
     ) -> Result<Totals, TraceError> {
         self.flush()?;
         self.writer.finish(imported.end - self.last)?;
@@ -121,7 +124,12 @@ impl<'a> Spool<'a> {
             layout.regions().to_vec(),
         );
         let mut writer = Writer::new(BufWriter::new(target.file()), &header)?;
+        let mut records = 0u64;
         while let Some(record) = spool.next_record()? {
+            records += 1;
+            if records.is_multiple_of(LOOK_EVERY) && cancelled() {
+                return Err(TraceError::whole(Problem::Cancelled));
+            }
             let (region, page) = layout.place(record.page);
             writer.push(&Record { region, page, ..record })?;
         }

@@ -1,15 +1,32 @@
 //! A temporary file beside the target, which becomes the target or disappears.
+//!
+//! Invariant: the target is a new file or replaces a regular one; a device, a pipe, a directory or a link of the
+//! user's stays what it is.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use crate::error::TraceError;
+use crate::error::{Problem, TraceError};
 
 /// A temporary file that is removed unless it is committed.
 #[derive(Debug)]
 pub(crate) struct Target {
     file: File,
     path: PathBuf,
+}
+
+/// Refuses a target that is there and is no regular file. A link is none: what it points to is not ours.
+pub(crate) fn check(output: &Path) -> Result<(), TraceError> {
+    let Ok(there) = fs::symlink_metadata(output) else { return Ok(()) };
+    if there.is_file() {
+        return Ok(());
+    }
+    let what = match there {
+        there if there.is_dir() => "a directory",
+        there if there.is_symlink() => "a link",
+        _ => "a device or a pipe",
+    };
+    Err(TraceError::whole(Problem::NotAFile { what }).in_file(output))
 }
 
 impl Target {
@@ -36,6 +53,8 @@ impl Target {
 
     /// Gives the file its name; returns its length.
     pub(crate) fn commit(self, output: &Path) -> Result<u64, TraceError> {
+        // It may have become something else meanwhile.
+        check(output)?;
         let name = |error: std::io::Error| TraceError::from(error).in_file(output);
         let len = self.file.metadata().map_err(name)?.len();
         fs::rename(&self.path, output).map_err(name)?;

@@ -5,11 +5,22 @@ use crate::error::{CliError, ExitStatus};
 use crate::interrupt;
 use crate::printer::Printer;
 use pagetide_trace::{self as trace, CsvOptions, Format, Maps, Options, Summary, TraceError};
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::Path;
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Bytes that are read at once, and chunks of them that may wait for the importer.
+const CHUNK: usize = 256 << 10;
+const CHUNKS: usize = 4;
+/// How often a wait for input looks whether the user has interrupted.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Imports the input; the output appears only when it is whole.
 pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
@@ -30,18 +41,16 @@ pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, Cl
     }
 
     let cancel = interrupt::flag();
-    let input: Box<dyn Read> = if from_stdin {
-        Box::new(io::stdin().lock())
-    } else {
-        Box::new(File::open(&args.input).map_err(|error| cannot_read(&args.input, &error))?)
-    };
-    let input = Interruptible { input, cancel: Arc::clone(&cancel) };
-    match trace::import(format, input, &options, &args.output) {
+    let input = open(&args.input, from_stdin)?;
+    check_output(&args.output, &input, args.maps.as_deref())?;
+    let input = Interruptible::new(input, Arc::clone(&cancel));
+    let cancelled = || cancel.load(Ordering::Relaxed);
+    match trace::import_unless(&cancelled, format, input, &options, &args.output) {
         Ok(summary) => {
             printer.note(&describe(&summary, &args.output));
             Ok(ExitStatus::Success)
         }
-        Err(_) if cancel.load(Ordering::Relaxed) => Err(CliError::Interrupted),
+        Err(_) if cancelled() => Err(CliError::Interrupted),
         Err(error) if from_stdin => Err(refused(error.in_file(Path::new("<stdin>")))),
         Err(error) => Err(refused(error.in_file(&args.input))),
     }
@@ -134,17 +143,107 @@ fn describe(summary: &Summary, output: &Path) -> String {
     text
 }
 
-/// Input that ends with an error once the user interrupts: the importer then cleans up.
-struct Interruptible<R> {
-    input: R,
+/// Where the input comes from.
+enum Input {
+    /// A file, or whatever standard input is.
+    Open(File),
+    /// A pipe: to open it waits for its other end.
+    Pipe(PathBuf),
+}
+
+fn open(path: &Path, from_stdin: bool) -> Result<Input, CliError> {
+    let cannot = |error| cannot_read(path, &error);
+    if from_stdin {
+        let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(cannot)?;
+        return Ok(Input::Open(File::from(stdin)));
+    }
+    let metadata = fs::metadata(path).map_err(cannot)?;
+    if metadata.is_file() || metadata.is_dir() {
+        return File::open(path).map(Input::Open).map_err(cannot);
+    }
+    Ok(Input::Pipe(path.to_owned()))
+}
+
+/// Refuses an output that is what the import reads, by whatever name.
+fn check_output(output: &Path, input: &Input, maps: Option<&Path>) -> Result<(), CliError> {
+    let Ok(there) = fs::metadata(output) else { return Ok(()) };
+    let is_it = |other: io::Result<Metadata>| other.is_ok_and(|other| is_same(&there, &other));
+    let reads = match input {
+        Input::Open(file) => is_it(file.metadata()),
+        Input::Pipe(path) => is_it(fs::metadata(path)),
+    };
+    if reads || maps.is_some_and(|maps| is_it(fs::metadata(maps))) {
+        return Err(CliError::bad_input(
+            format!("{} is what is to be imported", output.display()),
+            "nothing was written; give the trace another name",
+        ));
+    }
+    Ok(())
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Input that ends with an error once the user interrupts, also while it waits for more: the importer then
+/// cleans up. A thread reads; it ends with the process if nothing comes any more.
+struct Interruptible {
+    chunks: Receiver<io::Result<Vec<u8>>>,
+    chunk: Vec<u8>,
+    /// Bytes of the chunk that were given out.
+    used: usize,
     cancel: Arc<AtomicBool>,
 }
 
-impl<R: Read> Read for Interruptible<R> {
+impl Interruptible {
+    fn new(input: Input, cancel: Arc<AtomicBool>) -> Interruptible {
+        let (sender, chunks) = mpsc::sync_channel(CHUNKS);
+        thread::spawn(move || {
+            let opened = match input {
+                Input::Open(file) => Ok(file),
+                Input::Pipe(path) => File::open(path),
+            };
+            let mut file = match opened {
+                Ok(file) => file,
+                Err(error) => return drop(sender.send(Err(error))),
+            };
+            loop {
+                let mut chunk = vec![0; CHUNK];
+                let read = file.read(&mut chunk);
+                let is_last = !matches!(&read, Ok(1..));
+                chunk.truncate(*read.as_ref().unwrap_or(&0));
+                // A signal is no end.
+                let goes_on = matches!(&read, Err(error) if error.kind() == ErrorKind::Interrupted);
+                if goes_on {
+                    continue;
+                }
+                if sender.send(read.map(|_| chunk)).is_err() || is_last {
+                    break;
+                }
+            }
+        });
+        Interruptible { chunks, chunk: Vec::new(), used: 0, cancel }
+    }
+}
+
+impl Read for Interruptible {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancel.load(Ordering::Relaxed) {
-            return Err(io::Error::other("interrupted"));
+        while self.used == self.chunk.len() {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(io::Error::other("interrupted"));
+            }
+            match self.chunks.recv_timeout(LOOK) {
+                Ok(chunk) => (self.chunk, self.used) = (chunk?, 0),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+            }
+            if self.chunk.is_empty() {
+                return Ok(0);
+            }
         }
-        self.input.read(buffer)
+        let len = buffer.len().min(self.chunk.len() - self.used);
+        buffer[..len].copy_from_slice(&self.chunk[self.used..self.used + len]);
+        self.used += len;
+        Ok(len)
     }
 }

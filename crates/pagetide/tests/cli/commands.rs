@@ -138,6 +138,61 @@ fn a_bad_trace_is_refused_and_nothing_stays() {
     place.run(["trace", "import", "lackey", "absent", "-o", "o.ptt"]).fails(2, &["absent"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn an_import_replaces_only_a_regular_file_that_it_does_not_read() {
+    let place = Place::new();
+    let at = |name: &str| place.directory.join(name);
+    place.write("in.txt", lackey());
+    place.write("precious", "mine");
+    std::os::unix::fs::symlink("precious", at("link")).unwrap();
+    fs::hard_link(at("in.txt"), at("same")).unwrap();
+    fs::create_dir(at("dir")).unwrap();
+    let import = |output: &str| place.run(["trace", "import", "lackey", "in.txt", "-o", output]);
+    for (output, what) in
+        [("link", "it is a link"), ("dir", "it is a directory"), ("/dev/null", "it is a device")]
+    {
+        import(output).fails(2, &[what, "hint: nothing was written"]);
+    }
+    for output in ["in.txt", "./in.txt", "same"] {
+        import(output).fails(2, &["is what is to be imported", "hint: nothing was written"]);
+    }
+    // Also through standard input, and the addresses.
+    let stdin = fs::File::open(at("in.txt")).unwrap();
+    let args = ["trace", "import", "lackey", "-o", "in.txt"];
+    let output = place.command().args(args).stdin(stdin).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    place.write("maps", "");
+    place
+        .run(["trace", "import", "lackey", "in.txt", "--maps", "maps", "-o", "maps"])
+        .fails(2, &["is what is to be imported"]);
+    assert_eq!(fs::read_to_string(at("in.txt")).unwrap(), lackey());
+    assert_eq!(fs::read_to_string(at("precious")).unwrap(), "mine");
+    assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    assert_eq!(import("new.ptt").code, Some(0));
+    assert_eq!(import("new.ptt").code, Some(0), "a trace may be made again");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_import_that_waits_for_input_can_be_ended() {
+    for signal in ["INT", "TERM"] {
+        let place = Place::new();
+        let args = ["trace", "import", "lackey", "-o", "out.ptt"];
+        let mut child =
+            place.command().args(args).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        // Held open: the end of the input never comes.
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, b"I  00400000,3\n").unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert_eq!(fs::read_dir(&place.directory).unwrap().count(), 1, "the spool is there");
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
+        assert_eq!(fs::read_dir(&place.directory).unwrap().count(), 0, "{signal}");
+    }
+}
+
 #[test]
 fn csv_columns_are_named_as_libcachesim_names_them() {
     let place = Place::with("in.csv", "time,id,size\n0,7,4096\n1,8,8192\n2,7,4096\n");

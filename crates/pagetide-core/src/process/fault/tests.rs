@@ -57,5 +57,6 @@ fn a_fault_that_may_not_be_charged_for_fails_after_one_look() {
     machine.drain_all_stock(memcg);
     // As when somebody else has chosen it, and it does not know yet.
     machine.owners.mms[mm.idx()].oom_victim = true;
+    machine.owners.dying.push(mm);
     assert_eq!(fault(&mut machine, 0), Outcome::NoMemory);
 }

@@ -63,9 +63,10 @@ pub(super) fn check<'a>(
         if given.get(&name.value.0) != Some(index) {
             continue;
         }
+        // Of a circle, which was reported, the last has none.
+        let parent = parents[index].and_then(|parent| place_of.get(&parent).copied());
         place_of.insert(index, groups.len());
         names.insert(&name.value.0, name.span, groups.len(), sink);
-        let parent = parents[index].and_then(|parent| place_of.get(&parent).copied());
         let at_start = is_at_start(group);
         if let Some(above) = parent.filter(|above| at_start && !groups[*above].at_start) {
             report_late_parent(group, &groups[above], sink);

@@ -347,3 +347,22 @@ fn groups_may_be_so_deep_and_no_deeper() {
     assert!(errors.contains("the group `g128` is 129 levels deep"), "{errors}");
     assert!(errors.contains("groups may be 128 levels deep"), "{errors}");
 }
+
+#[test]
+fn a_group_that_is_its_own_parent_is_reported() {
+    let message = "the group `a` is within itself";
+    let hint = "let one of its parents be the root";
+    let group =
+        |name: &str, parent: &str| format!("[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\n");
+    expect(&group("a", "a"), 3, 10, "\"a\"", message, hint);
+    for circle in [
+        group("a", "b") + &group("b", "a"),
+        group("a", "b") + &group("b", "c") + &group("c", "a"),
+        group("x", "a") + &group("a", "b") + &group("b", "c") + &group("c", "b"),
+        group("x", "a") + &group("a", "a"),
+    ] {
+        let found = told(&format!("{SOUND}{circle}"));
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].3.ends_with(" is within itself"), "{found:#?}");
+    }
+}
