@@ -8,6 +8,7 @@ pub mod load;
 pub mod metric;
 pub mod model;
 pub mod names;
+pub mod near;
 pub mod object_mix;
 pub mod op;
 pub mod policies;

@@ -6,6 +6,7 @@
 //! moment in which a user of Linux would read the value. Most names are those of /proc/vmstat, memory.stat
 //! and /proc/slabinfo.
 
+pub mod catalogue;
 pub mod declared;
 mod key;
 mod metrics;

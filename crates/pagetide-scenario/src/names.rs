@@ -5,7 +5,7 @@
 mod caches;
 
 pub use caches::kernel_caches;
-pub use pagetide_core::control::cache_and_file;
+pub use pagetide_core::control::{cache_and_file, CacheControl};
 
 use crate::op::Advice;
 use pagetide_core::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};

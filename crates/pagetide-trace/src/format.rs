@@ -208,6 +208,12 @@ impl Header {
         Header { version: VERSION, page_size: PAGE_SIZE, clock, window, source, regions }
     }
 
+    /// Whether it is of requests for objects, as caches receive them, not of a program's references: only these
+    /// have the time of the wall. Its objects lie side by side in a file, and have nothing to do with each other.
+    pub fn is_of_objects(&self) -> bool {
+        self.clock == Clock::Nanoseconds
+    }
+
     /// Pages in all regions.
     pub fn pages(&self) -> u64 {
         self.regions.iter().map(|region| region.pages).sum()

@@ -19,6 +19,7 @@ pub(crate) mod units;
 mod variants;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::PageSize;
 use crate::model::{Scenario, Variant};
 pub use check::object_mix;
 use loader::Loader;
@@ -89,6 +90,14 @@ fn read(path: &Path) -> Result<String, (String, Option<String>)> {
         let message = format!("not UTF-8 text: byte {} (line {line})", valid.len());
         (message, Some("is this a scenario file?".into()))
     })
+}
+
+/// Bytes of a size as scenario files write it, such as `64MiB`.
+///
+/// # Errors
+/// What is wrong with the text, and what to write.
+pub fn size(text: &str) -> Result<u64, (String, String)> {
+    units::parse_size(text, PageSize::default()).map_err(|error| (error.message, error.hint))
 }
 
 /// Loads a scenario from `text`. `name` is what messages call it, and its stem is the scenario's

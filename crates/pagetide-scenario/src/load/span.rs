@@ -98,31 +98,10 @@ impl Sink {
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> Option<&'a str> {
-        const NAME_MAX: usize = 64;
-        if self.is_full() || name.len() > NAME_MAX {
+        if self.is_full() {
             return None;
         }
-        let plain = |text: &str| text.to_lowercase().replace(['-', '.'], "_");
-        let wanted = plain(name);
-        let mut best: Option<(usize, &'a str)> = None;
-        for candidate in known {
-            if candidate.len() > NAME_MAX {
-                continue;
-            }
-            let plain_candidate = plain(candidate);
-            // The kernel's name without its directory: `swappiness` for `vm.swappiness`.
-            let head = plain_candidate.strip_suffix(wanted.as_str());
-            let distance = if wanted.len() > 3 && head.is_some_and(|head| head.ends_with('_')) {
-                1
-            } else {
-                strsim::osa_distance(&wanted, &plain_candidate)
-            };
-            let is_near = distance <= wanted.chars().count() / 3;
-            if is_near && best.is_none_or(|(nearest, _)| distance < nearest) {
-                best = Some((distance, candidate));
-            }
-        }
-        best.map(|(_, candidate)| candidate)
+        crate::near::nearest(name, known)
     }
 }
 

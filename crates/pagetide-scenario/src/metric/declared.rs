@@ -85,6 +85,10 @@ metrics! {
         "time in which a task waited for memory and no other ran";
     TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine], "tracepoints":
         "from the start of kswapd's work to its full sleep, naps included, all nodes together";
+    TIME_KSWAPD_THROTTLED = "time_kswapd_throttled", Seconds, [Machine], "Pagetide":
+        "the part of it in which kswapd slept until pages under writeback were written, or for want of progress";
+    TIME_KSWAPD_DISK = "time_kswapd_disk", Seconds, [Machine], "Pagetide":
+        "the part of it in which kswapd slept until a disk took more of its writes";
     TIME_KCOMPACTD = "time_kcompactd_awake", Seconds, [Machine], "tracepoints":
         "from kcompactd's waking to its sleep, all nodes together";
     TIME_DIRECT_COMPACTING = "time_direct_compacting", Seconds, [Machine], "tracepoints":
@@ -112,6 +116,16 @@ metrics! {
     THROUGHPUT = "throughput", BytesPerSecond, [Task Phase], "Pagetide": "`bytes` over `walltime`";
     TASK_PGFAULT = "pgfault", Count, [Task], "getrusage, minor and major faults": "its page faults";
     TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults": "its faults that had to read";
+    STALL_REFAULT = "stall_refault", Seconds, [Task], "Pagetide; delayacct, swapin and thrashing":
+        "time that it waited for pages that had been swapped out, or evicted while they were in use; of copies, their mean";
+    STALL_RECLAIM = "stall_reclaim", Seconds, [Task], "Pagetide; delayacct, direct reclaim":
+        "time that it reclaimed for itself: on a CPU, or waiting for a page meanwhile; of copies, their mean";
+    STALL_THROTTLED = "stall_throttled", Seconds, [Task], "Pagetide":
+        "time that it was asleep in reclaim: for writes, for a disk, for kswapd, or above `memory.high`; of copies, their mean";
+    STALL_DIRTY = "stall_dirty", Seconds, [Task], "Pagetide":
+        "time that it was asleep because too many pages were dirty; of copies, their mean";
+    ALLOCATED = "allocated", Bytes, [Task], "Pagetide":
+        "memory that was allocated while it ran in the kernel: its pages, page cache, page tables, kernel memory";
     ALLOC_LATENCY_P50 = "alloc_latency_p50", Seconds, [Task], "Pagetide":
         "time that half of its page allocations took at most";
     ALLOC_LATENCY_P99 = "alloc_latency_p99", Seconds, [Task], "Pagetide":

@@ -138,7 +138,7 @@ impl Kind for Build {
                 Box::new(Pieces::new(file, size, bytes, prng, zipf)).into()
             }));
         }
-        stages.push(Stage::Trace { path: self.trace.clone(), passes: 1 });
+        stages.push(Stage::Trace { path: self.trace.clone(), passes: 1, advice: None });
         if let Some((file, bytes)) = self.objects {
             stages.push(append(planner, file, Some(bytes), BUILD_BLOCK));
         }

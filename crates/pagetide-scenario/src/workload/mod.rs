@@ -167,6 +167,17 @@ macro_rules! workloads {
     };
 }
 
+impl Workload {
+    /// The page trace that it replays, if it does.
+    pub fn trace(&self) -> Option<&std::path::PathBuf> {
+        match self {
+            Workload::Trace(trace) => Some(&trace.path),
+            Workload::Build(build) => Some(&build.trace),
+            _ => None,
+        }
+    }
+}
+
 workloads! {
     /// Appends to a file with write() calls, as dd does.
     FileWrite = "file-write" in file_write,

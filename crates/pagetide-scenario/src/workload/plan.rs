@@ -112,7 +112,7 @@ pub(crate) enum Stage {
     /// The rest of that unit.
     EndBeside,
     /// Replays a page trace.
-    Trace { path: PathBuf, passes: u32 },
+    Trace { path: PathBuf, passes: u32, advice: Option<Advice> },
 }
 
 /// Begins a generator, in a round of the phase.

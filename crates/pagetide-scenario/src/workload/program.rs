@@ -61,6 +61,11 @@ impl Program {
         self.state.regions.iter().find(|region| region.name == name).and_then(|found| found.number)
     }
 
+    /// Pages of all regions that its workloads name; those of a trace are in the trace.
+    pub fn region_pages(&self) -> u64 {
+        self.state.regions.iter().fold(0, |sum, region| sum.saturating_add(region.pages))
+    }
+
     /// The program of task number `task` in a run with seed `seed`.
     ///
     /// # Errors
@@ -192,8 +197,9 @@ impl Program {
                     self.cursor = objects.into();
                 }
             }
-            Stage::Trace { path, passes } => {
-                match Replayed::open(path, *passes, self.regions_mapped, self.page_size) {
+            Stage::Trace { path, passes, advice } => {
+                let (first, page_size) = (self.regions_mapped, self.page_size);
+                match Replayed::open(path, *passes, *advice, first, page_size) {
                     Ok(replayed) => self.trace = Some(Box::new(replayed)),
                     Err(error) => return Err(self.fail(error)),
                 }

@@ -18,20 +18,28 @@ pub(super) struct Replayed {
     first: u32,
     end: u32,
     has_ended: bool,
+    /// Advice on regions of files.
+    advice: Advice,
 }
 
 impl Replayed {
-    /// `first` is the number of the trace's first region within the task.
+    /// `first` is the number of the trace's first region within the task. Without `advice` a trace of objects
+    /// is replayed without read-ahead: what lies beside an object in its file is another object.
     pub(super) fn open(
         path: &Path,
         passes: u32,
+        advice: Option<Advice>,
         first: u32,
         page_size: PageSize,
     ) -> Result<Self, TraceError> {
         // As many of the trace's pages as lie in one of the machine's become one.
         let shift = page_size.shift() - PAGE_SIZE.trailing_zeros();
         let replay = Replay::open(path, passes)?.folded(shift);
-        Ok(Self { replay, base: first, first, end: first, has_ended: false })
+        let advice = advice.unwrap_or(match replay.reader().header().is_of_objects() {
+            true => Advice::Random,
+            false => Advice::Normal,
+        });
+        Ok(Self { replay, base: first, first, end: first, has_ended: false, advice })
     }
 
     pub(super) fn next_op(&mut self) -> Result<Option<Op>, TraceError> {
@@ -55,13 +63,13 @@ impl Replayed {
                 let region = self.base + region;
                 assert_eq!(region, self.end, "regions of a trace are mapped in their order");
                 self.end += 1;
-                let (backing, executable) = match kind {
-                    RegionKind::Anon => (Backing::Heap, false),
+                let (backing, executable, advice) = match kind {
+                    RegionKind::Anon => (Backing::Heap, false, Advice::Normal),
                     RegionKind::File { key, executable } => {
-                        (Backing::TraceFile { key }, executable)
+                        (Backing::TraceFile { key }, executable, self.advice)
                     }
                 };
-                Op::Map { region, backing, pages, advice: Advice::Normal, executable }
+                Op::Map { region, backing, pages, advice, executable }
             }
             Step::Access { region, page, write } => {
                 Op::Access { region: self.base + region, page, write }

@@ -341,7 +341,7 @@ impl TraceFile {
     }
 
     fn workload(&self) -> Workload {
-        Workload::Trace(Trace { path: self.0.clone(), passes: 1 })
+        Workload::Trace(Trace { path: self.0.clone(), passes: 1, advice: None })
     }
 }
 

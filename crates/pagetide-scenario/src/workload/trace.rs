@@ -1,6 +1,7 @@
 //! `workload = "trace"`: replays a page trace.
 
 use super::prelude::*;
+use crate::names::AdviceKind;
 use std::path::PathBuf;
 
 table! {
@@ -10,6 +11,8 @@ table! {
         path: At<String> => required "\"program.ptt\"",
         /// Times through it (default 1).
         passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
+        /// Advice on its regions of files (default: normal; of a trace of objects, random).
+        advice: At<AdviceKind>,
     }
 }
 
@@ -20,6 +23,8 @@ pub struct Trace {
     pub path: PathBuf,
     /// Times through the trace.
     pub passes: u32,
+    /// Advice on its regions of files; `None`: as suits what it is a trace of.
+    pub advice: Option<Advice>,
 }
 
 impl Kind for Trace {
@@ -27,10 +32,11 @@ impl Kind for Trace {
 
     fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
         let path = phases.trace(keys.path(sink)?, sink)?;
-        Some(Trace { path, passes: keys.passes().into() })
+        let advice = keys.advice.as_ref().map(|advice| advice.value.into());
+        Some(Trace { path, passes: keys.passes().into(), advice })
     }
 
     fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
-        vec![Stage::Trace { path: self.path.clone(), passes: self.passes }]
+        vec![Stage::Trace { path: self.path.clone(), passes: self.passes, advice: self.advice }]
     }
 }

@@ -1,7 +1,9 @@
 //! `[[group]]`, and the operations of tasks on groups: parents must exist, and exist in time; the
 //! machine must have the memory that `memory.min` protects; the kernel must accept the writes.
 
-use super::knobs::{check_mark, find_machine_file, group_write, group_writes, machine_write};
+use super::knobs::{
+    check_mark, find_machine_file, group_write, group_writes, machine_write, value_of,
+};
 use super::names::{need, Names};
 use crate::load::decode::Name;
 use crate::load::raw::Group as RawGroup;
@@ -129,7 +131,7 @@ fn check_protection(list: &[RawGroup], memory: u64, sink: &mut Sink) {
     for group in list.iter().filter(|group| group.table.parent.is_none() && is_at_start(group)) {
         let min = GroupControl::Min.file();
         for write in group.controls.writes.iter().filter(|write| write.name.value == min.name) {
-            let read = min.form.read(&write.text.value, sink.page_size);
+            let read = value_of(min, &write.text.value, sink.page_size);
             let bytes = read.map_or(0, |value| value.bytes());
             sum = sum.saturating_add(bytes);
             if bytes > 0 {

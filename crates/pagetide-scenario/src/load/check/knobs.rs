@@ -1,5 +1,6 @@
 //! `[sysctl]`, `[policy]` and every write to a control file: names must be known, and the kernel must accept
-//! the texts. The core reads the texts; a refusal gets its place and a hint here.
+//! the texts. The core reads the texts; a refusal gets its place and a hint here. Sizes may be written as
+//! everywhere in a scenario (`8GiB`), also where a kernel takes bytes or kB: then its number is what counts.
 
 use crate::load::decode::Name;
 use crate::load::raw::{self, Knobs, Write};
@@ -210,13 +211,38 @@ fn read(
     text: &At<String>,
     sink: &mut Sink,
 ) -> Option<Value> {
-    let read = file.form.read(&text.value, sink.page_size);
-    if read.is_err() {
+    let read = value_of(file, &text.value, sink.page_size);
+    if read.is_none() {
         let (shown, name) = (clip(&text.value), clip(&name.value));
         let message = format!("`{shown}` would be refused by {name} (EINVAL)");
         sink.hinted(text.span, message, takes(file, &text.value, sink.page_size));
     }
-    read.ok()
+    read
+}
+
+/// What a file takes a text for: as the kernel reads it, or, if the kernel does not, as a size of a scenario.
+pub(super) fn value_of(file: &ControlFile, text: &str, page_size: PageSize) -> Option<Value> {
+    let as_kernel = file.form.read(text, page_size).ok();
+    as_kernel.or_else(|| file.form.read(&in_kernel_s_units(file, text, page_size)?, page_size).ok())
+}
+
+/// A size with its unit as the number that the kernel's file takes: bytes or kB, as it counts.
+fn in_kernel_s_units(file: &ControlFile, text: &str, page_size: PageSize) -> Option<String> {
+    // `memory.reclaim` may have a key after the size.
+    let (size, rest) = match text.trim().split_once(" swappiness=") {
+        Some((size, value)) => (size, format!(" swappiness={value}")),
+        None => (text.trim(), String::new()),
+    };
+    // A plain number is the kernel's business.
+    if size.ends_with(|last: char| last.is_ascii_digit()) {
+        return None;
+    }
+    let bytes = parse_size(size, page_size).ok()?;
+    match file.unit {
+        "bytes" => Some(format!("{bytes}{rest}")),
+        "kB" if bytes % 1024 == 0 => Some((bytes / 1024).to_string()),
+        _ => None,
+    }
 }
 
 /// Reports a mark of policy `apart` under another policy.
@@ -279,9 +305,8 @@ mod tests {
         let check_at = |name: &str, text: &str, page_size| {
             let file = find_machine_file(name);
             let file = file.or_else(|| GroupControl::find(name).map(GroupControl::file)).unwrap();
-            file.form
-                .read(text, page_size)
-                .map_or_else(|_| takes(file, text, page_size), |_| String::new())
+            let value = value_of(file, text, page_size);
+            value.map_or_else(|| takes(file, text, page_size), |_| String::new())
         };
         let check = |name, text| check_at(name, text, PageSize::Kib4);
         for (name, text, hint) in [
@@ -289,8 +314,11 @@ mod tests {
             ("vm.swappiness", "201", "it takes 0 to 200"),
             ("vm.swappiness", "lots", "it takes an integer"),
             ("vm.min_free_kbytes", "-1", "it takes 0 or more"),
-            ("vm.min_free_kbytes", "16MiB", "it counts kB: write 16384"),
-            ("vm.dirty_bytes", "1MiB", "it counts bytes: write 1048576"),
+            ("vm.min_free_kbytes", "16MiB", ""),
+            ("vm.min_free_kbytes", "16 parsecs", "it takes an integer (kB)"),
+            ("vm.swappiness", "1MiB", "it takes an integer"),
+            ("vm.dirty_bytes", "1MiB", ""),
+            ("vm.dirty_bytes", "4KiB", "it counts bytes: write 4096"),
             ("vm.dirty_bytes", "8192", ""),
             ("vm.lowmem_reserve_ratio", "256 256 32 0", ""),
             ("vm.compact_memory", "1\n", ""),
@@ -315,8 +343,25 @@ mod tests {
             let hint = "it takes up to 4 integers with blanks between them";
             assert_eq!(check("vm.lowmem_reserve_ratio", text), hint);
         }
-        assert!(check("memory.max", "300MiB").ends_with("write 300M"));
-        assert!(check("memory.reclaim", "100MiB").ends_with("after them: write 100M"));
+        // A size means the same wherever it stands.
+        for (name, text, number) in [
+            ("memory.low", "8GiB", (8u64 << 30).to_string()),
+            ("memory.max", "1.5MiB", (3u64 << 19).to_string()),
+            ("memory.high", "16 pages", (16u64 << 12).to_string()),
+            ("memory.limit_in_bytes", "300MiB", (300u64 << 20).to_string()),
+            ("memory.reclaim", "100MiB swappiness=10", format!("{} swappiness=10", 100 << 20)),
+            ("vm.min_free_kbytes", "16MiB", "16384".to_owned()),
+            ("vm.dirty_bytes", "1MiB", "1048576".to_owned()),
+            ("vm.dirty_background_bytes", "64 KiB", "65536".to_owned()),
+            ("vm.fault_around_bytes", "64KiB", "65536".to_owned()),
+            ("block.read_ahead_kb", "512KiB", "512".to_owned()),
+        ] {
+            let file = find_machine_file(name);
+            let file = file.or_else(|| GroupControl::find(name).map(GroupControl::file)).unwrap();
+            let expected = file.form.read(&number, PageSize::Kib4).unwrap();
+            assert_eq!(value_of(file, text, PageSize::Kib4), Some(expected), "{name} {text}");
+        }
+        assert_eq!(check("memory.max", "300MB"), "it takes bytes like 300M, or max for no limit");
         let check_64 = |name, text| check_at(name, text, PageSize::Kib64);
         assert_eq!(check_64("vm.dirty_bytes", "131071"), "it takes 131072 or more");
         assert_eq!(check_64("vm.fault_around_bytes", "536936447"), "");

@@ -1,21 +1,76 @@
 //! `[report]` and `[reference]`: the scenario must have the metrics of the keys, and the variants
-//! must exist.
+//! must exist. Rows may have `*`, which stands for any characters.
 
 use crate::load::raw;
 use crate::load::span::{clip, list_names, At, Problem, Sink};
-use crate::metric::Names;
+use crate::metric::catalogue::{self, Entry};
+use crate::metric::declared::SLABINFO;
+use crate::metric::{Key, Kind, Names, Owner, Scope};
 use crate::model::{Reference, Setup, Task};
+use crate::near::matches;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The first parts that a metric's key can have here: tasks, their common names, groups.
-fn owners(setup: &Setup) -> BTreeSet<&str> {
-    let tasks = setup.tasks.iter().map(|task| task.name.as_str());
-    let groups = setup.groups.iter().map(|group| group.name.as_str());
-    let common = tasks.clone().chain(groups.clone());
-    let common = common.filter_map(|name| name.split_once('.').map(|(name, _)| name));
-    // The machine's own highest levels are called `peak.NAME`.
-    tasks.chain(common).chain(groups).chain(["peak"]).collect()
+/// What keys of a report may be.
+struct Known {
+    names: Names,
+    metrics: Vec<Entry>,
+    /// Tasks and groups, and the names that copies share.
+    owners: BTreeSet<String>,
 }
+
+impl Known {
+    fn of(setup: &Setup) -> Known {
+        let tasks = setup.tasks.iter().map(|task| task.name.as_str());
+        let groups = setup.groups.iter().map(|group| group.name.as_str());
+        let owners = tasks.chain(groups);
+        let common = |name: &str| Owner::new(name).family().name;
+        let owners = owners.flat_map(|name| [common(name), name.to_owned()]).collect();
+        Known { names: Names::of(setup), metrics: catalogue::all(), owners }
+    }
+
+    /// Whether a record of the setup may have a key that a pattern with `*` stands for.
+    fn may_match(&self, pattern: &str, setup: &Setup) -> bool {
+        let mut scopes = vec![Scope::Machine, Scope::Idle, Scope::Shrunk];
+        for task in &setup.tasks {
+            let owner = Owner::new(&task.name);
+            for owner in BTreeSet::from([owner.family(), owner]) {
+                for phase in &task.phases {
+                    let phase = phase.name.clone();
+                    scopes.push(Scope::Phase { task: owner.clone(), phase });
+                }
+                scopes.push(Scope::Task(owner));
+            }
+        }
+        for group in &setup.groups {
+            let owner = Owner::new(&group.name);
+            let in_phases: Vec<Scope> = scopes
+                .iter()
+                .filter(|scope| scope.kind() == Kind::Phase)
+                .map(|phase| phase.with_group(owner.clone()))
+                .collect();
+            scopes.extend([Scope::Group(owner.family()), Scope::Group(owner)]);
+            scopes.extend(in_phases.into_iter().take(IN_PHASES_MAX));
+        }
+        let names = |scope: &Scope| {
+            let kind = scope.kind();
+            self.metrics.iter().filter(move |entry| entry.of.contains(&kind))
+        };
+        scopes.iter().any(|scope| {
+            names(scope).any(|entry| {
+                // Which caches there are is seen when it runs.
+                let name = match pattern.contains(SLABINFO) && entry.name.starts_with(SLABINFO) {
+                    true => return true,
+                    false => entry.name.clone(),
+                };
+                let key = Key { scope: scope.clone(), name };
+                matches(pattern, &self.names.text(&key))
+            })
+        })
+    }
+}
+
+/// Phases in which a pattern is looked for, of each group.
+const IN_PHASES_MAX: usize = 64;
 
 /// The task over whose life the machine's counters are counted.
 pub(super) fn measure(raw: &raw::Scenario, tasks: &[Task], sink: &mut Sink) -> Option<usize> {
@@ -35,10 +90,13 @@ pub(super) fn measure(raw: &raw::Scenario, tasks: &[Task], sink: &mut Sink) -> O
 /// The rows of the table.
 pub(super) fn rows(raw: &raw::Scenario, setup: &Setup, sink: &mut Sink) -> Vec<String> {
     let rows = raw.report.as_ref().and_then(|report| report.rows.as_deref()).unwrap_or_default();
-    let (owners, names) = (owners(setup), Names::of(setup));
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let known = Known::of(setup);
     let mut seen: BTreeMap<&str, &At<String>> = BTreeMap::new();
     for row in rows {
-        check_key(row, &owners, &names, sink);
+        check_row(row, &known, setup, sink);
         if let Some(first) = seen.insert(&row.value, row) {
             sink.push(Problem {
                 span: row.span,
@@ -48,7 +106,7 @@ pub(super) fn rows(raw: &raw::Scenario, setup: &Setup, sink: &mut Sink) -> Vec<S
             });
         }
     }
-    rows.iter().map(|row| as_recorded(&row.value, &names)).collect()
+    rows.iter().map(|row| as_recorded(&row.value, &known.names)).collect()
 }
 
 /// The published figures.
@@ -63,7 +121,7 @@ pub(super) fn reference(
         let hint = "add source = \"where the figures were published\"";
         sink.hinted(reference.at, "the reference has no `source`", hint);
     }
-    let (owners, names) = (owners(setup), Names::of(setup));
+    let known = Known::of(setup);
     let mut values = BTreeMap::new();
     for (variant, figures) in &reference.variants {
         if !variants.contains(&variant.value.as_str()) {
@@ -76,8 +134,8 @@ pub(super) fn reference(
         }
         let mut of_variant = BTreeMap::new();
         for figure in figures {
-            check_key(&figure.key, &owners, &names, sink);
-            of_variant.insert(as_recorded(&figure.key.value, &names), figure.value);
+            check_key(&figure.key, &known, sink);
+            of_variant.insert(as_recorded(&figure.key.value, &known.names), figure.value);
         }
         values.insert(variant.value.clone(), of_variant);
     }
@@ -93,28 +151,65 @@ fn as_recorded(key: &str, names: &Names) -> String {
     }
 }
 
-/// A key is `NAME` for the machine, `TASK.NAME`, `TASK.PHASE.NAME`, `GROUP.NAME` or
-/// `TASK.PHASE.GROUP.NAME`, or written in full. Of a name nobody declared, the owner must be there.
-fn check_key(key: &At<String>, owners: &BTreeSet<&str>, names: &Names, sink: &mut Sink) {
-    if key.value.contains(':') && names.read(&key.value).is_some() {
+/// A row is a key of a metric that there is, or a pattern with `*` that at least one fits.
+fn check_row(row: &At<String>, known: &Known, setup: &Setup, sink: &mut Sink) {
+    let text = &row.value;
+    if text.contains('*') {
+        if !known.may_match(text, setup) {
+            let hint = "`pagetide metrics` lists the metrics; keys are NAME, TASK.NAME, GROUP.NAME";
+            sink.hinted(row.span, format!("no metric is like `{}`", clip(text)), hint);
+        }
         return;
     }
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let parts: Vec<&str> = key.value.split('.').collect();
-    let is_sound = parts.iter().all(|part| !part.is_empty() && part.chars().all(is_plain));
-    if !is_sound || parts.len() > 6 {
-        let hint = "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME";
-        sink.hinted(key.span, format!("`{}` is no metric", clip(&key.value)), hint);
+    let Some(key) = check_key(row, known, sink) else { return };
+    let kind = key.scope.kind();
+    if catalogue::has(&known.metrics, kind, &key.name) {
         return;
     }
-    let owner = parts[0];
-    if parts.len() == 1 || owners.contains(owner) {
-        return;
-    }
-    let hint = match sink.suggest(owner, owners.iter().copied()) {
+    let of_kind = known.metrics.iter().filter(|entry| entry.of.contains(&kind));
+    let hint = match sink.suggest(&key.name, of_kind.map(|entry| &*entry.name)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there is {}", list_names(owners.iter().copied())),
+        None => "`pagetide metrics` lists them".to_owned(),
+    };
+    let message = match key.scope.short().as_str() {
+        "" => format!("the machine has no metric `{}`", clip(&key.name)),
+        owner => format!("`{}` has no metric `{}`", clip(owner), clip(&key.name)),
+    };
+    sink.hinted(row.span, message, hint);
+}
+
+/// A key is `NAME` for the machine, `TASK.NAME`, `TASK.PHASE.NAME`, `GROUP.NAME` or
+/// `TASK.PHASE.GROUP.NAME`, or written in full. Its owners must be there; a name may be one that only
+/// a kernel counts.
+fn check_key(key: &At<String>, known: &Known, sink: &mut Sink) -> Option<Key> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let parts: Vec<&str> = key.value.split(['.', ':']).collect();
+    let is_sound = parts.iter().all(|part| !part.is_empty() && part.chars().all(is_plain));
+    let read = known.names.read(&key.value).filter(|_| is_sound);
+    if let Some(read) = read {
+        // A machine's name with a dot must be one that is declared; a typing error in an owner is none.
+        return Some(read);
+    }
+    let owner = match key.value.contains(':') {
+        true => parts.get(1).copied().unwrap_or_default(),
+        false => parts[0],
+    };
+    if !is_sound || parts.len() == 1 || known.owners.contains(owner) {
+        let hint =
+            "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME; \
+                    `pagetide metrics` lists the names";
+        sink.hinted(key.span, format!("`{}` is no metric", clip(&key.value)), hint);
+        return None;
+    }
+    let of_machine = known.metrics.iter().filter(|entry| entry.of.contains(&Kind::Machine));
+    let of_machine = of_machine.map(|entry| &*entry.name).filter(|name| name.contains('.'));
+    let near = sink.suggest(&key.value, of_machine);
+    let owners = || known.owners.iter().map(String::as_str);
+    let hint = match near.or_else(|| sink.suggest(owner, owners())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there is {}", list_names(owners())),
     };
     let message = format!("no task or group is called `{}`", clip(owner));
     sink.hinted(key.span, message, hint);
+    None
 }

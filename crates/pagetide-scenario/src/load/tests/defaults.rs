@@ -84,7 +84,7 @@ fn everything_can_be_written() {
     };
     assert_eq!((*order, *advice), (Order::Zipf { exponent_hundredths: 99 }, Advice::Random));
     assert_eq!(setup.measure, Some(2));
-    assert_eq!(scenario.rows, ["all.walltime", "pgscan_kswapd", "inner.usage"]);
+    assert_eq!(scenario.rows, ["all.walltime", "pgscan_kswapd", "inner.memory.current"]);
     let reference = scenario.reference.as_ref().unwrap();
     assert_eq!(reference.values["a"]["all.walltime"], 0.503);
     assert_eq!(reference.values["a"]["pgscan_kswapd"], 12.0);

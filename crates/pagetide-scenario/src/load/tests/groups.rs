@@ -208,12 +208,12 @@ fn written_controls_must_be_there_and_take_their_text() {
         "did you mean `memory.reclaim`?",
     );
     expect(
-        &write("control = \"memory.reclaim\"\ntext = \"100MiB\"\ntarget = \"late\"\n"),
+        &write("control = \"memory.reclaim\"\ntext = \"100MB\"\ntarget = \"late\"\n"),
         PHASE + 2,
         8,
-        "\"100MiB\"",
-        "`100MiB` would be refused by memory.reclaim (EINVAL)",
-        "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them: write 100M",
+        "\"100MB\"",
+        "`100MB` would be refused by memory.reclaim (EINVAL)",
+        "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them",
     );
 }
 

@@ -31,12 +31,12 @@ fn knobs() {
         "it takes 0 to 200",
     );
     expect(
-        "[sysctl]\nvm.min_free_kbytes = \"16MiB\"\n",
+        "[sysctl]\nvm.min_free_kbytes = \"16MB\"\n",
         2,
         22,
-        "\"16MiB\"",
-        "`16MiB` would be refused by vm.min_free_kbytes (EINVAL)",
-        "it counts kB: write 16384",
+        "\"16MB\"",
+        "`16MB` would be refused by vm.min_free_kbytes (EINVAL)",
+        "it takes an integer (kB)",
     );
     expect(
         "[sysctl]\nvm.swappiness = true\n",

@@ -18,7 +18,8 @@ fn reports_and_references() {
         9,
         "\"a b\"",
         "`a b` is no metric",
-        "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME",
+        "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME; \
+         `pagetide metrics` lists the names",
     );
     expect(
         "[report]\nrows = [\"pgfault\", \"pgfault\"]\n",
@@ -60,4 +61,28 @@ fn reports_and_references() {
         "expected a number, found a float",
         "or a text with a unit: \"503ms\", \"64MiB\"",
     );
+}
+
+#[test]
+fn rows_are_metrics_that_there_are() {
+    let group = "[[group]]\nname = \"web\"\n";
+    sound(&format!(
+        "{SOUND}{group}[report]\nrows = [\"psi.memory.some\", \"peak.slab\", \"psi*\", \"*.walltime\", \
+        \"main.alloc_*\", \"web.memory.*\", \"nr_free_blocks_9\", \"web.pgsteal\", \"machine:pgfault\", \
+        \"main.main.web.anon\", \"slabinfo.dentry.num_objs\", \"slabinfo.*\"]\n\
+        [reference]\nsource = \"s\"\ndefault.\"psi.memory.some\" = 1\n"
+    ));
+    let mistake = |row: &str, message: &str, hint: &str| {
+        let text = format!("[report]\nrows = [\"{row}\"]\n");
+        expect(&text, 2, 9, &format!("\"{row}\""), message, hint);
+    };
+    let near = |name: &str| format!("did you mean `{name}`?");
+    mistake("pgscam_kswapd", "the machine has no metric `pgscam_kswapd`", &near("pgscan_kswapd"));
+    mistake("psi.memory.sone", "no task or group is called `psi`", &near("psi.memory.some"));
+    let keys = "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME; \
+        `pagetide metrics` lists the names";
+    mistake("main.waltime", "`main.waltime` is no metric", keys);
+    mistake("main.main.pgfalt", "`main.main` has no metric `pgfalt`", &near("pgfault"));
+    let none = "`pagetide metrics` lists the metrics; keys are NAME, TASK.NAME, GROUP.NAME";
+    mistake("frobs*", "no metric is like `frobs*`", none);
 }
