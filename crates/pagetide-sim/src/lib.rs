@@ -9,6 +9,7 @@ mod boot_objects;
 pub mod cost;
 pub mod disk;
 pub mod event_queue;
+pub mod foresight;
 pub mod histogram;
 mod metrics;
 pub mod run;

@@ -3,7 +3,7 @@
 //! Invariant: a metric is put in once, in the scope where a kernel would say it; sums over copies are
 //! made of what is there. A value of work that was not done to its end says so ([`Ended`]).
 
-use crate::task::{GroupCounts, PhaseRun, Task, Usage};
+use crate::task::{GroupCounts, MemoryWait, PhaseRun, Task, Usage};
 use crate::world::groups::counts_of;
 use crate::world::World;
 use pagetide_core::plugin::Wrong;
@@ -98,6 +98,13 @@ fn of_task(
     put_usage(&mut put, &task.usage);
     put.put(declared::TASK_PGFAULT, task.usage.pgfault as f64);
     put.put(declared::TASK_PGMAJFAULT, task.usage.pgmajfault as f64);
+    let waited = |wait: MemoryWait| seconds(task.lost.waited[wait as usize]);
+    put.put(declared::STALL_REFAULT, waited(MemoryWait::Refault));
+    put.put(declared::STALL_RECLAIM, waited(MemoryWait::Reclaim));
+    put.put(declared::STALL_THROTTLED, waited(MemoryWait::Throttled));
+    put.put(declared::STALL_DIRTY, waited(MemoryWait::Dirty));
+    let allocated = world.machine.page_size().bytes_of(task.lost.allocated);
+    put.put(declared::ALLOCATED, allocated as f64);
     let latency = &task.alloc_latency;
     put.put(declared::ALLOC_LATENCY_P50, seconds(latency.p50()));
     put.put(declared::ALLOC_LATENCY_P99, seconds(latency.p99()));

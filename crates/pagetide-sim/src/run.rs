@@ -5,6 +5,7 @@
 
 use crate::boot_objects;
 use crate::disk::Disk;
+use crate::foresight;
 use crate::metrics::metrics;
 use crate::slab_tables;
 use crate::task::Task;
@@ -18,7 +19,7 @@ use pagetide_core::control::ControlError;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_size::PageSize;
-use pagetide_core::plugin::{NoSuchPolicy, Plugins};
+use pagetide_core::plugin::{NoSuchPolicy, Plugins, Refused};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::{CacheId, MemcgId, Nanos};
@@ -36,10 +37,10 @@ const START_JITTER_NS: u64 = 4_000_000;
 pub(crate) const FILE_GAP: u64 = 64 << 30;
 
 /// Files of every group in a record with files.
-const GROUP_FILES: [&str; 4] =
+pub(crate) const GROUP_FILES: [&str; 4] =
     ["memory.current", "memory.stat", "memory.events", "memory.pressure"];
 /// Those that groups of version 1 have besides.
-const LEGACY_GROUP_FILES: [&str; 5] = [
+pub(crate) const LEGACY_GROUP_FILES: [&str; 5] = [
     "memory.kmem.limit_in_bytes",
     "memory.kmem.usage_in_bytes",
     "memory.kmem.max_usage_in_bytes",
@@ -76,6 +77,12 @@ pub enum SimError {
     /// The machine cannot be built.
     #[error("the machine cannot be built: {0}")]
     Setup(#[from] SetupError),
+    /// This computer has not the memory for it.
+    #[error("the run needs {} MiB for its tables, more than this computer gives", bytes >> 20)]
+    Room {
+        /// Bytes that were asked for.
+        bytes: u64,
+    },
     /// A control file refused its value.
     #[error("{0}")]
     Control(ControlError),
@@ -108,6 +115,9 @@ pub enum SimError {
     /// Nobody has registered a policy of the name.
     #[error("{0}")]
     Plugin(NoSuchPolicy),
+    /// The program registers policies that cannot be told apart, or are called as a built-in one.
+    #[error("{0}")]
+    Plugins(Refused),
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -123,6 +133,10 @@ impl SimError {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
+            SimError::Room { .. } => Some(
+                "give the machine less memory, swap or files, or the tasks less to map or fewer copies"
+                    .into(),
+            ),
             SimError::Setup(_) => Some("look at the [machine] section".into()),
             SimError::Control(_) => {
                 Some("the run stopped before anything was done; see docs/scenario.md".into())
@@ -137,6 +151,10 @@ impl SimError {
             SimError::Plugin(_) => {
                 Some("the program that runs it registers none of the name".into())
             }
+            SimError::Plugins(_) => Some(
+                "this is in the program, where it registers its policies; give each a name of its own"
+                    .into(),
+            ),
             SimError::Group { .. }
             | SimError::Cache { .. }
             | SimError::Program(_)
@@ -157,6 +175,8 @@ pub fn run(
     options: &RunOptions,
 ) -> Result<RunRecord, SimError> {
     let setup = &variant.setup;
+    // Also where a library runs it, and nobody else has looked.
+    options.plugins.check().map_err(SimError::Plugins)?;
     let mut world = build(setup, seed)?;
     let model::ChosenPlugins { groups, pages } = &setup.plugins;
     let chosen = options.plugins.choose(groups.as_deref(), pages.as_deref());
@@ -244,6 +264,7 @@ pub fn run(
 /// # Errors
 /// When the machine is impossible, a control refuses its value or a workload cannot start.
 pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
+    foresight::room(setup)?;
     let page_size = setup.machine.page_size;
     let nodes = setup.machine.nodes.iter().enumerate();
     let specs: Vec<NodeSpec> = nodes.map(|node| node_spec(node, page_size)).collect();
@@ -328,7 +349,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
 }
 
 /// The machine's caches for those of the setup: the kernel's own, or new ones.
-fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<CacheId>, SimError> {
+pub(crate) fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<CacheId>, SimError> {
     let mut caches = Vec::new();
     for cache in &setup.caches {
         let found = machine.find_cache(&cache.name);
@@ -356,7 +377,10 @@ fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<CacheId>, SimEr
 }
 
 /// Tunes a cache key by key, so that a refusal says which.
-fn tune_cache(machine: &mut Machine, model: &model::CacheTuning) -> Result<(), SimError> {
+pub(crate) fn tune_cache(
+    machine: &mut Machine,
+    model: &model::CacheTuning,
+) -> Result<(), SimError> {
     let refused =
         |what: String, hint: String| Err(SimError::Tuning { name: model.name.clone(), what, hint });
     let Some(cache) = machine.find_cache(&model.name) else {

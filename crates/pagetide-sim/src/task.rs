@@ -45,6 +45,28 @@ pub struct Usage {
     pub objects_got: u64,
 }
 
+/// What a task waits for that it would not with more memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryWait {
+    /// A page that had been evicted from its working set.
+    Refault,
+    /// Something while it reclaims.
+    Reclaim,
+    /// Reclaim that goes on elsewhere, or writes.
+    Throttled,
+    /// That fewer pages are dirty.
+    Dirty,
+}
+
+/// Time lost to want of memory, and memory that was given.
+#[derive(Clone, Debug, Default)]
+pub struct Lost {
+    /// By [`MemoryWait`]; of reclaim also the CPU time.
+    pub waited: [Nanos; 4],
+    /// Pages given to it, and to the kernel on its behalf.
+    pub allocated: u64,
+}
+
 /// A phase while it runs, then its result.
 #[derive(Clone, Debug)]
 pub struct PhaseRun {
@@ -184,6 +206,10 @@ pub struct Task {
     pub blocked: Blocked,
     /// The call is counted as a memory stall at the moment.
     pub stalled: bool,
+    /// What the present wait is for, if it is for want of memory.
+    pub waits_for: Option<MemoryWait>,
+    /// What want of memory has cost it.
+    pub lost: Lost,
     /// The OOM killer chose it.
     pub killed: bool,
     /// A fault of it could not be read, which no program survives.
@@ -273,6 +299,8 @@ impl Task {
             compute_left: 0,
             blocked: Blocked::Sleeping,
             stalled: false,
+            waits_for: None,
+            lost: Lost::default(),
             killed: false,
             crashed: false,
             stopped: false,
@@ -284,6 +312,13 @@ impl Task {
             alloc_latency: LatencyHistogram::new(),
             vmstat: Vec::new(),
             io_errors: 0,
+        }
+    }
+
+    /// The present wait has ended.
+    pub(crate) fn end_wait(&mut self, now: Nanos) {
+        if let Some(wait) = self.waits_for.take() {
+            self.lost.waited[wait as usize] += now.saturating_sub(self.wait_began);
         }
     }
 

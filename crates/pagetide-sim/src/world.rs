@@ -546,6 +546,7 @@ impl World {
 
     fn end_page_wait(&mut self, id: usize) {
         let task = &mut self.tasks[id];
+        task.end_wait(self.now);
         if task.blocked == Blocked::Page {
             task.blocked = Blocked::No;
             task.call_page_wait += self.now.saturating_sub(task.wait_began);
@@ -569,6 +570,7 @@ impl World {
     fn end_throttle(&mut self, thread: Thread) {
         let timer = match thread {
             Thread::Task(task) => {
+                self.tasks[task].end_wait(self.now);
                 self.tasks[task].blocked = Blocked::No;
                 self.timers[task].take()
             }

@@ -43,6 +43,15 @@ impl Span {
     }
 }
 
+/// What kswapd sleeps for in the middle of its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KswapdWait {
+    /// Writes that are on their way.
+    Throttled,
+    /// Room in a disk's queue.
+    Disk,
+}
+
 /// The times of all contexts.
 #[derive(Clone, Debug)]
 pub struct DaemonTimes {
@@ -50,6 +59,10 @@ pub struct DaemonTimes {
     kswapd_compacting: Vec<Span>,
     kcompactd_awake: Vec<Span>,
     kcompactd_compacting: Vec<Span>,
+    /// Since when each kswapd has slept in the middle of its work.
+    kswapd_sleeps: Vec<Option<(KswapdWait, Nanos)>>,
+    kswapd_throttled: Nanos,
+    kswapd_disk: Nanos,
     /// khugepaged compacts for itself as a task does.
     khugepaged_compacting: Span,
     /// Sum over tasks.
@@ -68,6 +81,9 @@ impl DaemonTimes {
             kswapd_compacting: spans(),
             kcompactd_awake: spans(),
             kcompactd_compacting: spans(),
+            kswapd_sleeps: vec![None; nr_nodes],
+            kswapd_throttled: 0,
+            kswapd_disk: 0,
             khugepaged_compacting: Span::default(),
             direct_compacting_wall: 0,
             direct_compacting_cpu: 0,
@@ -75,8 +91,20 @@ impl DaemonTimes {
         }
     }
 
+    /// A kswapd sleeps from now on, until its next step.
+    pub fn kswapd_sleeps(&mut self, node: NodeId, wait: KswapdWait, now: Nanos) {
+        self.kswapd_sleeps[node.idx()] = Some((wait, now));
+    }
+
     /// A step of a kswapd that began at `now` and took `ns`.
     pub fn kswapd_ran(&mut self, machine: &Machine, node: NodeId, now: Nanos, ns: Nanos) {
+        if let Some((wait, since)) = self.kswapd_sleeps[node.idx()].take() {
+            let slept = now.saturating_sub(since);
+            match wait {
+                KswapdWait::Throttled => self.kswapd_throttled += slept,
+                KswapdWait::Disk => self.kswapd_disk += slept,
+            }
+        }
         let vmstat = &machine.mem.vmstat;
         let wakes = vmstat.get(Event::MmVmscanKswapdWake);
         let sleeps = vmstat.get(Event::MmVmscanKswapdSleep);
@@ -128,11 +156,13 @@ impl DaemonTimes {
     }
 
     /// Metrics, and times in nanoseconds: of the wall, then of CPUs.
-    pub fn metrics(&self, now: Nanos) -> [(&'static Declared, Nanos); 10] {
+    pub fn metrics(&self, now: Nanos) -> [(&'static Declared, Nanos); 12] {
         let wall = |spans: &[Span]| spans.iter().map(|span| span.wall(now)).sum();
         let cpu = |spans: &[Span]| spans.iter().map(|span| span.cpu).sum();
         [
             (declared::TIME_KSWAPD, wall(&self.kswapd_awake)),
+            (declared::TIME_KSWAPD_THROTTLED, self.kswapd_throttled),
+            (declared::TIME_KSWAPD_DISK, self.kswapd_disk),
             (declared::TIME_KCOMPACTD, wall(&self.kcompactd_awake)),
             (
                 declared::TIME_DIRECT_COMPACTING,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a daemon that rests or sleeps has a timer unless it does so until woken.
 
+use super::daemon_times::KswapdWait;
 use super::{drain, After, Event, Thread, World};
 use pagetide_core::daemon::{Daemon, Rest};
 use pagetide_core::effect::{Sleep, Step, Token};
@@ -36,6 +37,9 @@ impl World {
         let after = match step {
             Step::Continue => After::Runnable,
             Step::Wait(sleep) => {
+                if let (Daemon::Kswapd(node), Token::Throttled(..)) = (daemon, sleep.token) {
+                    self.times.kswapd_sleeps(node, KswapdWait::Throttled, self.now + cost);
+                }
                 self.daemon_sleeps(daemon, sleep);
                 After::Block
             }

@@ -6,9 +6,10 @@
 //! Invariant: a request has one entry in `pending` from its submission to its completion, and a
 //! busy disk has exactly one event.
 
+use super::daemon_times::KswapdWait;
 use super::{drain, Event, FullDisk, Pending, Thread, World};
 use crate::disk::{IoKind, Request, Submitter};
-use crate::task::Blocked;
+use crate::task::{Blocked, MemoryWait};
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Io};
 use pagetide_core::units::Cpu;
@@ -76,8 +77,16 @@ impl World {
             Thread::Task(id) => {
                 self.tasks[id].blocked = Blocked::Disk;
                 self.tasks[id].wait_began = self.now;
+                let reclaims =
+                    self.tasks[id].call.as_ref().is_some_and(|(it, _)| it.is_reclaiming());
+                self.tasks[id].waits_for = reclaims.then_some(MemoryWait::Throttled);
             }
-            Thread::Daemon(daemon) => self.daemon(daemon).waits_for_disk = true,
+            Thread::Daemon(daemon) => {
+                if let Daemon::Kswapd(node) = daemon {
+                    self.times.kswapd_sleeps(node, KswapdWait::Disk, self.now);
+                }
+                self.daemon(daemon).waits_for_disk = true;
+            }
         }
         self.disk_waiters.push((thread, full));
     }
@@ -92,6 +101,7 @@ impl World {
         match thread {
             Thread::Task(id) => {
                 let task = &mut self.tasks[id];
+                task.end_wait(self.now);
                 task.blocked = Blocked::No;
                 // Waiting to read is not the price of memory, waiting to write for it is.
                 if is_reader && task.call.is_some() {

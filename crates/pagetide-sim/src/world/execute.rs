@@ -8,18 +8,30 @@ use super::blocks::gfp_of;
 use super::slab_levels::SlabLevels;
 use super::{drain, After, Event, Thread, World, WorldError};
 use crate::run::FILE_GAP;
-use crate::task::{difference, snapshot, Blocked, PhaseRun, PIECE_NS};
+use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PIECE_NS};
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
+use pagetide_core::page::PageFlags;
 use pagetide_core::process::page_table::{Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
 use pagetide_core::process::Touch;
 use pagetide_core::units::{Cpu, FileId, Nanos};
-use pagetide_core::vmstat::Event as Counter;
+use pagetide_core::vmstat::{Event as Counter, Vmstat};
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::model;
 use pagetide_scenario::op::{self, Op};
+
+/// Pages that were allocated, of all zones.
+fn allocated(vmstat: &Vmstat) -> u64 {
+    const OF_ZONES: [Counter; 4] = [
+        Counter::PgallocDma,
+        Counter::PgallocDma32,
+        Counter::PgallocNormal,
+        Counter::PgallocMovable,
+    ];
+    OF_ZONES.iter().map(|&event| vmstat.get(event)).sum()
+}
 
 impl World {
     pub(super) fn start_task(&mut self, id: usize) {
@@ -231,6 +243,8 @@ impl World {
         let vmstat = &self.machine.mem.vmstat;
         let faults_before = vmstat.get(Counter::Pgfault);
         let majors_before = vmstat.get(Counter::Pgmajfault);
+        let allocated_before = allocated(vmstat);
+        let reclaiming = call.is_reclaiming();
         let compacting = call.is_compacting();
         if compacting {
             self.machine.set_need_resched(self.scheduler.should_resched(cpu, self.now + *elapsed));
@@ -248,6 +262,10 @@ impl World {
         task.usage.system_ns += cost;
         task.usage.pgfault += vmstat.get(Counter::Pgfault) - faults_before;
         task.usage.pgmajfault += vmstat.get(Counter::Pgmajfault) - majors_before;
+        task.lost.allocated += allocated(vmstat) - allocated_before;
+        if reclaiming {
+            task.lost.waited[MemoryWait::Reclaim as usize] += cost;
+        }
         match step {
             Step::Continue => {
                 task.call = Some((call, op));
@@ -257,6 +275,26 @@ impl World {
             Step::Wait(sleep) => {
                 task.call = Some((call, op));
                 task.wait_began = self.now + *elapsed;
+                task.waits_for = match sleep.token {
+                    Token::Throttled(_, Throttle::Dirty) => Some(MemoryWait::Dirty),
+                    Token::Throttled(..) => Some(MemoryWait::Throttled),
+                    _ => {
+                        let (call, _) = task.call.as_ref().expect("it was just put back");
+                        let is_swapped = match sleep.token {
+                            Token::Page(pfn) => {
+                                let page = self.machine.mem.pages.get(pfn.idx());
+                                page.is_some_and(|page| page.has(PageFlags::SWAPCACHE))
+                            }
+                            Token::Throttled(..) | Token::Daemon(_) => false,
+                        };
+                        let was_evicted = is_swapped || call.is_thrashing(&self.machine, sleep);
+                        match (was_evicted, call.is_reclaiming()) {
+                            (true, _) => Some(MemoryWait::Refault),
+                            (false, true) => Some(MemoryWait::Reclaim),
+                            (false, false) => None,
+                        }
+                    }
+                };
                 match sleep.token {
                     Token::Page(pfn) => {
                         task.blocked = Blocked::Page;

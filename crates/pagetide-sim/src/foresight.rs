@@ -1,0 +1,120 @@
+//! What can be said of a run before it: whether this computer has room for it, whether the machine's caches take
+//! their tunings, which files it will have.
+//!
+//! Invariant: what is refused here would have ended the run, or the process, and nothing else is.
+
+use crate::run::{caches_of, tune_cache, SimError, GROUP_FILES, LEGACY_GROUP_FILES};
+use pagetide_core::config::{CgroupVersion, Config, KmemAccounting};
+use pagetide_core::node::NodeSpec;
+use pagetide_core::page::Page;
+use pagetide_core::process::Machine;
+use pagetide_scenario::model::{Setup, Workload};
+use pagetide_scenario::workload::Program;
+
+/// Memory of the small machine on which caches are tried.
+const SMALL: u64 = 64 << 20;
+/// Bytes of an entry of a mapping, of a slot of a file, of a slot of swap.
+const ENTRY: u64 = 4;
+const FILE_SLOT: u64 = 8;
+const SWAP_SLOT: u64 = 8;
+
+/// Refuses a setup that cannot run: too large for this computer, or a cache that does not take its tuning.
+///
+/// # Errors
+/// [`SimError::Room`], and those of caches and policies.
+pub fn check(setup: &Setup) -> Result<(), SimError> {
+    room(setup)?;
+    let page_size = setup.machine.page_size;
+    let small = NodeSpec::x86_64_of_pages(SMALL, 0, 0, page_size);
+    let mut machine = Machine::new(&[small], 1, Config::of_pages(page_size))?;
+    for choice in setup.policies.iter() {
+        machine.choose(choice).map_err(SimError::Control)?.discard();
+    }
+    if !setup.machine.kmem_accounting {
+        machine.choose(KmemAccounting::Off).map_err(SimError::Control)?.discard();
+    }
+    caches_of(&mut machine, setup)?;
+    setup.machine.caches.iter().try_for_each(|tuning| tune_cache(&mut machine, tuning))
+}
+
+/// Asks this computer for as much memory as the tables of the machine take, and gives it back: a computer that
+/// refuses it now would refuse it in the middle, where it ends the process.
+pub(crate) fn room(setup: &Setup) -> Result<(), SimError> {
+    let bytes = tables(setup);
+    let mut probe: Vec<u8> = Vec::new();
+    let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
+    probe.try_reserve_exact(wanted).map_err(|_| SimError::Room { bytes })
+}
+
+/// Bytes of the tables that grow with the machine, its files and the mappings of its tasks.
+fn tables(setup: &Setup) -> u64 {
+    let page_size = setup.machine.page_size;
+    let of_zones = |node: &pagetide_scenario::model::Node| match node.zones.as_slice() {
+        [] => page_size.pages_in(node.memory),
+        zones => zones.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.present)),
+    };
+    let frames = setup.machine.nodes.iter().map(of_zones).fold(0, u64::saturating_add);
+    let swap = setup.machine.swap.as_ref().map_or(0, |swap| page_size.pages_in(swap.size));
+    let files = setup.files.iter().map(|file| page_size.pages_for(file.size));
+    let files = files.fold(0, u64::saturating_add);
+    let is_plain = |task: usize| {
+        let phases = &setup.tasks[task].phases;
+        !phases
+            .iter()
+            .any(|phase| matches!(phase.workload, Workload::Trace(_) | Workload::Build(_)))
+    };
+    let mut mapped = 0u64;
+    let mut last = None;
+    for task in 0..setup.tasks.len() {
+        // Copies map the same.
+        let same = task > 0 && setup.tasks[task].phases == setup.tasks[task - 1].phases;
+        let pages = match last.filter(|_| same) {
+            Some(pages) => pages,
+            None if is_plain(task) => {
+                Program::new(setup, task, 0).map_or(0, |it| it.region_pages())
+            }
+            None => 0,
+        };
+        last = Some(pages);
+        mapped = mapped.saturating_add(pages);
+    }
+    let parts = [
+        (frames, size_of::<Page>() as u64),
+        (swap, SWAP_SLOT),
+        (files, FILE_SLOT),
+        (mapped, ENTRY),
+    ];
+    parts.iter().fold(0, |sum: u64, (count, size)| sum.saturating_add(count.saturating_mul(*size)))
+}
+
+/// Names of the files that a run leaves, of groups that are there from the start or are made.
+pub fn group_files(setup: &Setup) -> Vec<String> {
+    let legacy = match setup.cgroup_version() {
+        CgroupVersion::V1 => &LEGACY_GROUP_FILES[..],
+        CgroupVersion::V2 => &[],
+    };
+    let mut paths: Vec<String> = Vec::new();
+    for group in &setup.groups {
+        let above = group.parent.map_or("/sys/fs/cgroup", |parent| paths[parent].as_str());
+        paths.push(format!("{above}/{}", group.name));
+    }
+    paths.push("/sys/fs/cgroup".to_owned());
+    let names = || GROUP_FILES.iter().chain(legacy);
+    paths.iter().flat_map(|path| names().map(move |name| format!("{path}/{name}"))).collect()
+}
+
+/// Names of the files of a run that do not depend on its setup, as records have them.
+pub const MACHINE_FILES: [&str; 12] = [
+    "/proc/zoneinfo",
+    "/proc/buddyinfo",
+    "/proc/pagetypeinfo",
+    "/sys/kernel/debug/extfrag/extfrag_index",
+    "/sys/kernel/debug/extfrag/unusable_index",
+    "/proc/vmstat",
+    "/proc/meminfo",
+    "/proc/slabinfo",
+    "/proc/swaps",
+    "/proc/pressure/memory",
+    "/pagetide/slab-groups",
+    "/pagetide/slab-caches",
+];

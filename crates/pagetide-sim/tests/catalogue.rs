@@ -1,0 +1,56 @@
+//! Every metric of a record is described: name, unit and meaning.
+
+use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::metric::{catalogue, Names};
+use pagetide_sim::{run, RunOptions};
+use std::path::Path;
+
+#[test]
+fn a_record_has_no_metric_that_nobody_describes() {
+    let text = r#"
+        machine = { memory = "64MiB", swap = "64MiB", cpus = 2 }
+        [report]
+        measure = "touches"
+        [[group]]
+        name = "group"
+        copies = 2
+        "memory.max" = "24MiB"
+        [[file]]
+        name = "data"
+        size = "1MiB"
+        [[task]]
+        name = "touches"
+        copies = 2
+        group = "group"
+        workload = "touch"
+        size = "16MiB"
+        [[task]]
+        name = "reads"
+        workload = "file-read"
+        file = "data"
+        [[task]]
+        name = "set"
+        workload = "working-set"
+        anon = "1MiB"
+        accesses = 1000
+        [[task]]
+        name = "names"
+        workload = "names"
+        make = 100
+        [[task]]
+        name = "blocks"
+        workload = "high-order"
+        attempts = 3
+    "#
+    .replace("measure = \"touches\"", "measure = \"touches.0\"");
+    let scenario = load_str("test", &text, Path::new("."), &Overrides::default());
+    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
+    let variant = &scenario.variants[0];
+    let record = run("test", variant, 1, &RunOptions::default()).unwrap();
+    let (names, all) = (Names::of(&variant.setup), catalogue::all());
+    for (text, metric) in &record.metrics {
+        let key = names.read(text).unwrap_or_else(|| panic!("{text}"));
+        assert!(catalogue::has(&all, key.scope.kind(), &key.name), "{text} ({metric:?})");
+    }
+    assert!(all.iter().all(|entry| !entry.about.is_empty() && !entry.of.is_empty()));
+}
