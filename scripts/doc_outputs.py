@@ -6,6 +6,8 @@ command may read `mine.toml`: the last `toml` block of the document before it.
 
     scripts/doc_outputs.py PAGETIDE [--write] [--only WORD] FILE...
 
+A command begins with `pagetide`, or with `pagetide-examples`, which is looked for beside it.
+
 Exits with 1 if an output is stale, or, with --write, puts the new one in its place. --only takes the
 commands that have this word, for example the name of an experiment: some take minutes.
 """
@@ -26,11 +28,15 @@ SCENARIO = re.compile(r"^```toml\n(.*?)^```$", re.M | re.S)
 def printed(command, pagetide, scenario):
     """What a command prints, run in a directory that has the document's scenario only."""
     words = shlex.split(command)
-    if words[0] != "pagetide":
-        raise SystemExit(f"`{command}` does not begin with pagetide")
+    programs = {"pagetide": pagetide, "pagetide-examples": str(pathlib.Path(pagetide).with_name("pagetide-examples"))}
+    if words[0] not in programs:
+        raise SystemExit(f"`{command}` begins with none of {', '.join(programs)}")
+    program = programs[words[0]]
+    if not pathlib.Path(program).exists():
+        raise SystemExit(f"there is no {program}: `cargo build --release -p pagetide-examples` makes it")
     with tempfile.TemporaryDirectory() as place:
         pathlib.Path(place, "mine.toml").write_text(scenario)
-        done = subprocess.run([pagetide] + words[1:], cwd=place, capture_output=True, text=True)
+        done = subprocess.run([program] + words[1:], cwd=place, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"`{command}` ended with {done.returncode}:\n{done.stderr}")
     return done.stdout

@@ -7,10 +7,11 @@ use crate::plan::{Job, Plan};
 use crate::world::{Cause, Failure, Watch, World};
 use pagetide_scenario::record::RunRecord;
 use std::any::Any;
+use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread;
 
 /// A job and what became of it.
@@ -97,18 +98,50 @@ pub fn execute(
     runs
 }
 
+thread_local! {
+    /// Where the run on this thread has panicked; `None`: no run is under way on it.
+    static PANICKED_AT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Lets panics of runs say where they were, in the report of the run instead of past it; others are as before.
+fn note_places_of_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let is_of_run = PANICKED_AT.with_borrow_mut(|place| match place {
+                Some(place) => {
+                    *place = panic.location().map(ToString::to_string).unwrap_or_default();
+                    true
+                }
+                None => false,
+            });
+            if !is_of_run {
+                before(panic);
+            }
+        }));
+    });
+}
+
 fn run_one(plan: &Plan, world: &dyn World, job: Job, watch: &Watch) -> Outcome {
     let scenario = &plan.scenario;
     let variant = &scenario.variants[job.variant];
+    note_places_of_panics();
+    PANICKED_AT.set(Some(String::new()));
     // Unwind safety: nothing of the run outlives the panic; the world keeps no state between runs.
     let result =
         catch_unwind(AssertUnwindSafe(|| world.run(&scenario.name, variant, job.seed, watch)));
+    let place = PANICKED_AT.take().filter(|place| !place.is_empty());
     match result {
         Ok(Ok(record)) => Outcome::Finished(Box::new(record)),
         Ok(Err(_)) if watch.cancel.load(Ordering::Relaxed) => Outcome::Cancelled,
         Ok(Err(failure)) => Outcome::Failed(failure),
         Err(panic) => Outcome::Failed(Failure {
-            message: format!("internal error: {}", panic_message(panic.as_ref())),
+            message: format!(
+                "internal error: {}{}",
+                panic_message(panic.as_ref()),
+                place.map_or_else(String::new, |place| format!(" ({place})"))
+            ),
             hint: Some(format!(
                 "this is a bug in {}; it repeats with `--variant {} --seed {} --repeats 1`",
                 match variant.setup.plugins.iter().next() {
@@ -192,7 +225,9 @@ mod tests {
                 _ => None,
             })
             .collect();
-        assert_eq!(failures, ["disk on fire", "internal error: list is broken at 1"]);
+        assert_eq!(failures[0], "disk on fire");
+        let place = concat!("internal error: list is broken at 1 (", file!(), ":");
+        assert!(failures[1].starts_with(place), "{failures:?}");
     }
 
     #[test]

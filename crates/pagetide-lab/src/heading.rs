@@ -102,7 +102,7 @@ fn machine(machine: &Machine) -> String {
         .iter()
         .map(|node| match node.zones.as_slice() {
             [] => node.memory,
-            zones => zones.iter().map(|zone| machine.page_size.bytes_of(zone.present)).sum(),
+            zones => zones.iter().map(|zone| machine.page_size.bytes_of(zone.managed)).sum(),
         })
         .collect();
     parts.push(match memory.as_slice() {

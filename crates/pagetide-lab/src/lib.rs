@@ -11,6 +11,9 @@
 pub mod csv;
 pub mod execute;
 pub mod json;
+pub mod metrics;
+pub mod mrc;
+pub mod output_schema;
 pub mod plan;
 pub mod report;
 pub mod rows;
@@ -18,6 +21,7 @@ pub mod stats;
 pub mod table;
 pub mod timeline;
 pub mod verify;
+pub mod why;
 pub mod world;
 
 mod format;

@@ -1,6 +1,7 @@
 //! Which metrics become rows of the table.
 
 use crate::report::Report;
+use pagetide_scenario::near::matches;
 use std::collections::BTreeSet;
 
 /// Rows when the scenario names none, besides every `*.walltime`: what reclaim mails quote.
@@ -92,20 +93,6 @@ fn said_already(report: &Report, keys: &BTreeSet<&str>) -> BTreeSet<String> {
         }
     }
     said
-}
-
-/// Shell-like match where `*` stands for any characters.
-fn matches(pattern: &str, text: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else {
-        return pattern == text;
-    };
-    let Some(text) = text.strip_prefix(head) else {
-        return false;
-    };
-    text.char_indices()
-        .map(|(i, _)| i)
-        .chain([text.len()])
-        .any(|start| matches(rest, &text[start..]))
 }
 
 /// Row names in order, each once.

@@ -110,11 +110,13 @@ impl World for Simulator {
         pagetide_sim::run(scenario, variant, seed, &options).map_err(|error| Failure {
             cause: match &error {
                 SimError::Setup(_)
+                | SimError::Room { .. }
                 | SimError::Control(_)
                 | SimError::Group { .. }
                 | SimError::Cache { .. }
                 | SimError::Tuning { .. }
                 | SimError::Plugin(_)
+                | SimError::Plugins(_)
                 | SimError::Program(_) => Cause::Scenario,
                 SimError::World(_) | SimError::Cancelled => Cause::Run,
             },

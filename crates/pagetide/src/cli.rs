@@ -31,8 +31,12 @@ pub enum Command {
     Check(CheckArgs),
     /// List the shipped experiments
     List,
-    /// Print the JSON Schema of scenario files
-    Schema,
+    /// Print the JSON Schema of scenario files, or of an output
+    Schema(SchemaArgs),
+    /// Print what the metrics are, with their units
+    Metrics(MetricsArgs),
+    /// Print the miss ratio of a page trace, by the size of the page cache
+    Mrc(MrcArgs),
     /// Import page traces, and print their contents
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -48,7 +52,7 @@ pub enum Command {
 /// The scenario, and changes to it.
 #[derive(Debug, Args)]
 pub struct ScenarioArgs {
-    /// Scenario file, or the name of a shipped experiment (see `pagetide list`)
+    /// Scenario file, the name of a shipped experiment (see `pagetide list`), or `-` for stdin
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
@@ -88,6 +92,10 @@ pub struct RunArgs {
     /// Number of runs at a time [default: the number of CPUs]. It does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
+
+    /// Leave out the sentences under the table that say who waited for memory, and why
+    #[arg(long)]
+    pub no_why: bool,
 
     /// Exit with 1 if a task was killed, or a run was cut by its time limit
     #[arg(long)]
@@ -192,9 +200,65 @@ pub enum Accel {
 /// `pagetide check`
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Scenario files, or names of shipped experiments
+    /// Scenario files, names of shipped experiments, or `-` for stdin
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
+}
+
+/// `pagetide schema`
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Of what this command prints with `--format json` [default: of scenario files]
+    #[arg(long, value_enum, value_name = "COMMAND")]
+    pub of: Option<SchemaOf>,
+}
+
+/// A command whose output has a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaOf {
+    /// `pagetide run`
+    Run,
+    /// `pagetide mrc`
+    Mrc,
+    /// `pagetide metrics`
+    Metrics,
+}
+
+/// `pagetide metrics`
+#[derive(Debug, Args)]
+pub struct MetricsArgs {
+    /// A metric, a part of its name, or a pattern with `*` [default: all]
+    #[arg(value_name = "PATTERN")]
+    pub pattern: Option<String>,
+
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
+/// `pagetide mrc`
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct MrcArgs {
+    /// The page trace (see `pagetide trace import`)
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub trace: PathBuf,
+
+    /// Sizes of the page cache: FROM..TO/N, or a list such as 64MiB,1GiB
+    #[arg(long, value_name = "SIZES")]
+    pub sizes: String,
+
+    /// How to print the curve
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Seed of the runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
 }
 
 /// `pagetide trace`

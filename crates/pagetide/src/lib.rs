@@ -39,6 +39,7 @@ use error::{CliError, ExitStatus};
 use pagetide_scenario::load::PluginNames;
 use policy::Plugins;
 use printer::Printer;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// The command `pagetide`, with policies of yours: reads the arguments of the process, and does what they say.
@@ -46,7 +47,10 @@ use std::process::ExitCode;
 pub fn main_with(plugins: Plugins) -> ExitCode {
     let mut printer = Printer::new();
     let status = match plugins.check() {
-        Ok(()) => dispatch(Cli::parse().command, &plugins, &mut printer),
+        Ok(()) => match Cli::try_parse() {
+            Ok(cli) => dispatch(cli.command, &plugins, &mut printer),
+            Err(told) => tell(&told, &mut printer),
+        },
         Err(refused) => Err(CliError::bad_input(
             refused.to_string(),
             "this is in the program, where it registers its policies; give each a name of its own",
@@ -57,6 +61,19 @@ pub fn main_with(plugins: Plugins) -> ExitCode {
         error.status()
     });
     status.into()
+}
+
+/// Prints what clap has to say instead of doing something: help and version are data, and fail where they cannot be
+/// written.
+fn tell(told: &clap::Error, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+    if told.use_stderr() {
+        // With stderr gone there is nobody left to tell.
+        let _ = told.print();
+        return Ok(ExitStatus::BadInput);
+    }
+    told.print().and_then(|()| io::stdout().flush()).map_err(|error| CliError::output(&error))?;
+    printer.data("")?;
+    Ok(ExitStatus::Success)
 }
 
 /// The names that scenarios may use.
@@ -78,7 +95,9 @@ fn dispatch(
         Command::Verify(args) => commands::verify::verify(*args, plugins, printer),
         Command::Check(args) => commands::check::check(&args, plugins, printer),
         Command::List => commands::list::list(plugins, printer),
-        Command::Schema => commands::schema::schema(plugins, printer),
+        Command::Schema(args) => commands::schema::schema(&args, plugins, printer),
+        Command::Metrics(args) => commands::metrics::metrics(&args, printer),
+        Command::Mrc(args) => commands::mrc::mrc(&args, printer),
         Command::Trace(TraceCommand::Import(args)) => {
             commands::trace_import::import(&args, printer)
         }

@@ -1,18 +1,21 @@
-//! A progress line on stderr while runs are under way, if stderr is a terminal.
+//! Progress on stderr while runs are under way: a line that is kept fresh if stderr is a terminal, and otherwise a
+//! line every ten seconds, so that a log shows that something goes on.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagetide_lab::execute::{Outcome, Progress};
 use pagetide_lab::plan::{Job, Plan};
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Parts of a run that the bar can show.
 const PARTS: u64 = 1000;
 const TICK: Duration = Duration::from_millis(200);
+/// Time between two lines where there is no terminal.
+const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// The line, and the thread that keeps it fresh.
 pub struct ProgressLine {
@@ -33,7 +36,7 @@ struct State {
 }
 
 impl ProgressLine {
-    /// A line for all runs of `plan`; silent if stderr is not a terminal.
+    /// A line for all runs of `plan`; lines now and then if stderr is not a terminal.
     pub fn new(plan: &Plan) -> ProgressLine {
         let total = plan.jobs().len() as u64;
         let visible = io::stderr().is_terminal();
@@ -53,8 +56,8 @@ impl ProgressLine {
         };
         let state = Arc::new(Mutex::new(state));
         let stop = Arc::new(AtomicBool::new(false));
-        let ticker = visible.then(|| tick(Arc::clone(&state), Arc::clone(&stop)));
-        ProgressLine { state, stop, ticker }
+        let ticker = tick(Arc::clone(&state), Arc::clone(&stop), visible);
+        ProgressLine { state, stop, ticker: Some(ticker) }
     }
 
     /// To be called by the execution, from any thread.
@@ -97,10 +100,8 @@ impl Drop for ProgressLine {
 impl State {
     fn draw(&self) {
         let mut position = self.done * PARTS;
-        let mut simulated = 0;
         for (job, clock) in &self.running {
             let clock = clock.load(Ordering::Relaxed);
-            simulated += clock;
             // Until its variant has a finished run, any other one is the best guess.
             let length = self.lengths.get(&job.variant).or(self.lengths.values().next());
             if let Some(&length) = length.filter(|length| **length > 0) {
@@ -108,6 +109,13 @@ impl State {
                 position += u64::try_from(part).unwrap_or(PARTS).min(PARTS - 1);
             }
         }
+        self.bar.set_position(position);
+        self.bar.set_message(self.message());
+    }
+
+    fn message(&self) -> String {
+        let clocks = self.running.values().map(|clock| clock.load(Ordering::Relaxed));
+        let simulated: u64 = clocks.sum();
         let mut message = format!("{} of {} runs", self.done, self.total);
         if self.failed > 0 {
             message += &format!(", {} failed", self.failed);
@@ -116,16 +124,27 @@ impl State {
             let seconds = simulated as f64 / 1e9 / self.running.len() as f64;
             message += &format!(", {} under way at {seconds:.1} s", self.running.len());
         }
-        self.bar.set_position(position);
-        self.bar.set_message(message);
+        message
     }
 }
 
-fn tick(state: Arc<Mutex<State>>, stop: Arc<AtomicBool>) -> JoinHandle<()> {
+fn tick(state: Arc<Mutex<State>>, stop: Arc<AtomicBool>, is_visible: bool) -> JoinHandle<()> {
     thread::spawn(move || {
+        let began = Instant::now();
+        let mut logged = began;
         while !stop.load(Ordering::Relaxed) {
-            lock(&state).draw();
-            thread::park_timeout(TICK);
+            if is_visible {
+                lock(&state).draw();
+                thread::park_timeout(TICK);
+                continue;
+            }
+            thread::park_timeout(LOG_EVERY.saturating_sub(logged.elapsed()));
+            if logged.elapsed() >= LOG_EVERY && !stop.load(Ordering::Relaxed) {
+                logged = Instant::now();
+                let line = format!("{}, {} s\n", lock(&state).message(), began.elapsed().as_secs());
+                // With stderr gone there is nobody left to tell.
+                let _ = io::stderr().write_all(line.as_bytes());
+            }
         }
     })
 }

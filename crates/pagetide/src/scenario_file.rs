@@ -6,6 +6,8 @@ use pagetide_lab::plan::Plan;
 use pagetide_scenario::diagnostic::{Diagnostics, Style};
 use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::Scenario;
+use pagetide_scenario::near::nearest;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// A checked scenario, and the files it needs for as long as it is used.
@@ -29,17 +31,39 @@ impl Loaded {
     }
 }
 
-/// Loads what `argument` means. A file goes before a shipped experiment of the same name.
+/// What the argument `-` is called in messages.
+const STDIN: &str = "<stdin>";
+
+/// The scenario on standard input; paths in it start here.
+fn load_stdin(overrides: &Overrides) -> Result<Loaded, CliError> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).map_err(|error| {
+        CliError::bad_input(
+            format!("cannot read the scenario from standard input: {error}"),
+            "`pagetide run -` reads a scenario file, which is text in UTF-8",
+        )
+    })?;
+    let scenario = load::load_str(STDIN, &text, Path::new("."), overrides).map_err(refused)?;
+    Ok(Loaded { scenario, file: PathBuf::from("-"), _traces: None })
+}
+
+/// Loads what `argument` means: a file, a shipped experiment, or for `-` standard input. A file goes before a shipped experiment of the same name.
 pub fn load(argument: &Path, overrides: &Overrides) -> Result<Loaded, CliError> {
+    if argument == Path::new("-") {
+        return load_stdin(overrides);
+    }
     if !argument.exists() {
         if let Some(name) = argument.to_str().and_then(shipped::find) {
             return load_shipped(name, overrides);
         }
         if argument.extension().is_none() {
-            return Err(CliError::bad_input(
-                format!("there is no file and no shipped experiment `{}`", argument.display()),
-                "`pagetide list` names the shipped experiments",
-            ));
+            let shown = argument.display().to_string();
+            let hint = match nearest(&shown, shipped::names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`pagetide list` names the shipped experiments".to_owned(),
+            };
+            let message = format!("there is no file and no shipped experiment `{shown}`");
+            return Err(CliError::bad_input(message, hint));
         }
     }
     let scenario = load::load(argument, overrides).map_err(refused)?;

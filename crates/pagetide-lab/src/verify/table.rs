@@ -110,7 +110,7 @@ impl Text {
 /// `1 CPU, 256 MiB, 4 GiB swap`. (Disks are QEMU's, whatever the scenario says.)
 fn machine(machine: &Machine) -> String {
     let memory = machine.nodes.iter().fold(0u64, |sum, node| {
-        let zones = node.zones.iter().map(|zone| machine.page_size.bytes_of(zone.present));
+        let zones = node.zones.iter().map(|zone| machine.page_size.bytes_of(zone.managed));
         let zones = zones.fold(0, u64::saturating_add);
         sum.saturating_add(if node.zones.is_empty() { node.memory } else { zones })
     });

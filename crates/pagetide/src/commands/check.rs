@@ -6,6 +6,11 @@ use crate::policy::Plugins;
 use crate::printer::Printer;
 use crate::{names_of, scenario_file};
 use pagetide_scenario::load::Overrides;
+use pagetide_scenario::model::Scenario;
+use pagetide_sim::foresight;
+use pagetide_trace::Info;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// Checks every file, even after one was bad.
 pub fn check(
@@ -15,9 +20,15 @@ pub fn check(
 ) -> Result<ExitStatus, CliError> {
     let overrides = Overrides { plugins: names_of(plugins), ..Overrides::default() };
     let mut status = ExitStatus::Success;
+    let mut traces = BTreeSet::new();
     for file in &args.files {
         match scenario_file::load(file, &overrides) {
             Ok(loaded) => {
+                if let Err(error) = check_runs(&loaded.scenario, &mut traces) {
+                    printer.error(&error);
+                    status = status.max(error.status());
+                    continue;
+                }
                 let scenario = &loaded.scenario;
                 printer.data(format!(
                     "{}: ok, {} of {}\n",
@@ -33,6 +44,32 @@ pub fn check(
         }
     }
     Ok(status)
+}
+
+/// Finds what a run would refuse when it is under way: traces that are not whole, caches that do not take their
+/// tunings, machines that this computer has no room for. `checked`: traces that were read already.
+fn check_runs(scenario: &Scenario, checked: &mut BTreeSet<PathBuf>) -> Result<(), CliError> {
+    for variant in &scenario.variants {
+        let of_variant = || match scenario.variants.len() {
+            1 => String::new(),
+            _ => format!("variant {}: ", variant.name),
+        };
+        let tasks = &variant.setup.tasks;
+        for phase in tasks.iter().flat_map(|task| &task.phases) {
+            let Some(path) = phase.workload.trace() else { continue };
+            if checked.insert(path.clone()) {
+                Info::scan(path).map_err(|error| CliError::BadInput(error.to_string()))?;
+            }
+        }
+        foresight::check(&variant.setup).map_err(|error| {
+            let mut text = format!("{}: {}{error}", scenario.name, of_variant());
+            if let Some(hint) = error.hint() {
+                text += &format!("\nhint: {hint}");
+            }
+            CliError::BadInput(text)
+        })?;
+    }
+    Ok(())
 }
 
 fn count(n: usize, noun: &str) -> String {

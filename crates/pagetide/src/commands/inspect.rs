@@ -11,8 +11,11 @@ use pagetide_lab::execute::{execute, Outcome};
 use pagetide_lab::timeline;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
-use pagetide_scenario::names::cache_and_file;
+use pagetide_scenario::model::Setup;
+use pagetide_scenario::names::{cache_and_file, CacheControl};
+use pagetide_scenario::near::nearest;
 use pagetide_scenario::record::RunRecord;
+use pagetide_sim::foresight;
 use std::num::NonZeroUsize;
 
 /// Where caches have their files.
@@ -33,6 +36,10 @@ pub fn inspect(
     };
     let mut loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     loaded.scenario.variants.truncate(1);
+    let names = args.names.iter().chain(&args.only);
+    for name in names.filter(|_| !args.timeline) {
+        check_name(name, &loaded.scenario.variants[0].setup)?;
+    }
     let plan = loaded.plan(overrides.sets)?;
 
     let world = Simulator {
@@ -69,6 +76,31 @@ pub fn inspect(
         (None, None) => with_headings(&record, &args.names)?,
     })?;
     Ok(ExitStatus::Success)
+}
+
+/// Refuses a name that no file of the run will have, before it runs.
+fn check_name(name: &str, setup: &Setup) -> Result<(), CliError> {
+    let of_groups = foresight::group_files(setup);
+    let known = || of_groups.iter().map(String::as_str).chain(foresight::MACHINE_FILES);
+    let ending = format!("/{name}");
+    let is_of_cache = cache_and_file(name).is_some()
+        || name.rsplit_once('/').is_some_and(|(_, file)| is_cache_file(file));
+    if is_of_cache || known().any(|file| file == name || file.ends_with(&ending)) {
+        return Ok(());
+    }
+    let ends = known().filter_map(|file| file.rsplit_once('/')).map(|(_, end)| end);
+    let hint = match nearest(name, known()).or_else(|| nearest(name, ends)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let files: Vec<&str> = foresight::MACHINE_FILES.to_vec();
+            format!("choose from {}, and the files of groups and of {CACHES}", files.join(", "))
+        }
+    };
+    Err(CliError::bad_input(format!("there is no file `{name}` to print"), hint))
+}
+
+fn is_cache_file(file: &str) -> bool {
+    CacheControl::ALL.iter().any(|control| control.file().name == file)
 }
 
 /// The files one after the other, each under `==> NAME <==`, as head(1) prints several.

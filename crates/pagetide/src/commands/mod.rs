@@ -5,6 +5,8 @@ pub mod completions;
 pub mod import_host;
 pub mod inspect;
 pub mod list;
+pub mod metrics;
+pub mod mrc;
 pub mod run;
 pub mod schema;
 pub mod trace_import;

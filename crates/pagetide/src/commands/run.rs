@@ -10,13 +10,16 @@ use pagetide_lab::execute::execute;
 use pagetide_lab::plan::Plan;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::{EventSink, EventsOf, Simulator};
-use pagetide_lab::{csv, json, rows, table};
+use pagetide_lab::{csv, json, rows, table, why};
 use pagetide_scenario::load::Overrides;
 use std::fs::File;
 use std::io::{BufWriter, Read};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::thread;
+
+/// Sentences wrap here, if there is room for that.
+const WHY_WIDTH: usize = 100;
 
 /// Runs the scenario and prints the comparison of the runs that finished.
 pub fn run(
@@ -49,7 +52,15 @@ pub fn run(
 
     if report.has_data() {
         printer.data(match args.format {
-            Format::Table => table::render_within(&report, printer::table_width()),
+            Format::Table => {
+                let width = printer::table_width();
+                let why = if args.no_why {
+                    String::new()
+                } else {
+                    why::render(&report, width.min(WHY_WIDTH))
+                };
+                table::render_within(&report, width) + &why
+            }
             Format::Json => json::render(&report),
             Format::Csv => csv::render(&report),
         })?;

@@ -1,13 +1,27 @@
-//! `pagetide schema`: the JSON Schema of scenario files, for editors.
+//! `pagetide schema`: the JSON Schema of scenario files, for editors, and of outputs, for programs that read them.
 
+use crate::cli::{SchemaArgs, SchemaOf};
 use crate::error::{CliError, ExitStatus};
 use crate::names_of;
 use crate::policy::Plugins;
 use crate::printer::Printer;
+use pagetide_lab::output_schema::{self, Output};
 use pagetide_scenario::schema;
 
 /// Prints the schema.
-pub fn schema(plugins: &Plugins, printer: &mut Printer) -> Result<ExitStatus, CliError> {
-    printer.data(format!("{:#}\n", schema::schema(&names_of(plugins))))?;
+pub fn schema(
+    args: &SchemaArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
+    let output = args.of.map(|of| match of {
+        SchemaOf::Run => Output::Run,
+        SchemaOf::Mrc => Output::Mrc,
+        SchemaOf::Metrics => Output::Metrics,
+    });
+    printer.data(match output {
+        Some(output) => format!("{:#}\n", output_schema::schema(output)),
+        None => format!("{:#}\n", schema::schema(&names_of(plugins))),
+    })?;
     Ok(ExitStatus::Success)
 }

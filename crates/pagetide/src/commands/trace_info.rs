@@ -33,6 +33,9 @@ fn describe(info: &Info, out: &mut String) {
     line("references", format!("{} in {} records", totals.references, totals.records));
     line("writes", format!("{} records", totals.writes));
     line("pages", format!("{} ({})", totals.distinct_pages, mebibytes(totals.distinct_pages)));
+    if header.is_of_objects() {
+        line("replay", "objects: without read-ahead, unless the task says `advice`".to_owned());
+    }
     line("window", format!("{} pages, {} {unit}", header.window.pages, header.window.time));
     line("digest", format!("{:016x}", totals.digest));
 }

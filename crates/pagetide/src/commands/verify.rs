@@ -35,6 +35,12 @@ pub fn verify(
         seed: args.seed,
         plugins: names_of(plugins),
     };
+    if args.scenario.file.as_os_str() == "-" {
+        return Err(CliError::bad_input(
+            "verify cannot read its scenario from standard input",
+            "the kernel's side reads the file again: give its name",
+        ));
+    }
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     let plan = loaded.plan(overrides.sets)?;
     let jobs =

@@ -80,7 +80,7 @@ fn inspect_prints_the_kernels_files() {
 
     let seeded = inspect(&["--seed", "8", "--set", "machine.memory=128MiB", "--only", "meminfo"]);
     assert_ne!(seeded.stdout.lines().next(), Some(total));
-    inspect(&["slabsinfo"]).fails(2, &["slabsinfo", "hint: choose from", "slab-groups"]);
+    inspect(&["slabsinfo"]).fails(2, &["slabsinfo", "hint: did you mean `slabinfo`?"]);
     let slabinfo = inspect(&["--only", "slabinfo"]).stdout;
     assert!(slabinfo.starts_with("slabinfo - version: 2.1\n# name            <active_objs> "));
     let groups = inspect(&["slab-groups"]).stdout;

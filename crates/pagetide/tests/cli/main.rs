@@ -2,7 +2,10 @@
 
 mod commands;
 mod common;
+mod edges;
 mod ended;
 mod events;
 mod import_host;
+mod mrc;
 mod run;
+mod schema;

@@ -1,0 +1,108 @@
+//! The catalogue of metrics as text, JSON and CSV, for `pagetide metrics`.
+
+use crate::csv::{quoted, unit_name};
+use crate::heading::wrap;
+use pagetide_scenario::metric::catalogue::Entry;
+use pagetide_scenario::metric::declared::SLABINFO;
+use pagetide_scenario::metric::Kind;
+use pagetide_scenario::near::matches;
+use std::fmt::Write;
+
+/// The metrics that a pattern means: a name, a key that ends in one, a part of names, or a pattern with `*`.
+pub fn find<'a>(all: &'a [Entry], pattern: Option<&str>) -> Vec<&'a Entry> {
+    let Some(pattern) = pattern else { return all.iter().collect() };
+    // As tables have it: `stream.walltime`, `group:web:memory.current`, `slabinfo.dentry.num_objs`.
+    let is_end = |name: &str| {
+        let of_cache = name.starts_with(SLABINFO) && pattern.contains(SLABINFO);
+        let end = name.rsplit_once('.').map_or(name, |(_, end)| end);
+        (of_cache && pattern.ends_with(end))
+            || pattern.strip_suffix(name).is_some_and(|owner| owner.ends_with(['.', ':']))
+    };
+    let is_part = |name: &str| !pattern.contains('*') && name.contains(pattern);
+    let by = |way: usize, name: &str| match way {
+        0 => matches(pattern, name),
+        1 => is_end(name),
+        _ => is_part(name),
+    };
+    let found = |way| all.iter().filter(|entry| by(way, &entry.name)).collect::<Vec<_>>();
+    (0..3).map(found).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+fn kinds(entry: &Entry) -> String {
+    let kinds: Vec<&str> = entry.of.iter().map(|kind| kind.word()).collect();
+    kinds.join(", ")
+}
+
+/// A paragraph each: name, unit, what it is of, and what it is, in lines of at most `width` characters.
+pub fn text(entries: &[&Entry], width: usize) -> String {
+    let mut out = String::new();
+    for entry in entries {
+        let head = format!("{} ({}; of {})", entry.name, unit_name(entry.unit), kinds(entry));
+        wrap(&head, width.max(20)).iter().for_each(|line| put(&mut out, line));
+        let about = format!("{}. Linux: {}", entry.about.trim_end_matches('.'), entry.source);
+        let lines = wrap(&about, width.max(24) - 4);
+        lines.iter().for_each(|line| put(&mut out, &format!("    {line}")));
+    }
+    out
+}
+
+fn put(out: &mut String, line: &str) {
+    out.push_str(line);
+    out.push('\n');
+}
+
+/// A list of `{"name","unit","of","source","about"}`.
+pub fn json(entries: &[&Entry]) -> String {
+    let entry = |entry: &&Entry| {
+        let of: Vec<&str> = entry.of.iter().map(|kind: &Kind| kind.word()).collect();
+        serde_json::json!({
+            "name": entry.name,
+            "unit": entry.unit,
+            "of": of,
+            "source": entry.source,
+            "about": entry.about,
+        })
+    };
+    let list: Vec<_> = entries.iter().map(entry).collect();
+    format!("{:#}\n", serde_json::Value::from(list))
+}
+
+/// A line each.
+pub fn csv(entries: &[&Entry]) -> String {
+    let mut out = "name,unit,of,source,about\n".to_owned();
+    for entry in entries {
+        let (name, unit) = (quoted(&entry.name), unit_name(entry.unit));
+        let (of, about) = (kinds(entry), quoted(&entry.about));
+        writeln!(out, "{name},{unit},{},{},{about}", quoted(&of), quoted(entry.source))
+            .expect("writing to a string");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_scenario::metric::catalogue;
+
+    #[test]
+    fn metrics_are_found_by_name_key_part_and_pattern() {
+        let all = catalogue::all();
+        let names = |pattern: &str| -> Vec<String> {
+            find(&all, Some(pattern)).iter().map(|entry| entry.name.to_string()).collect()
+        };
+        assert_eq!(names("walltime"), ["walltime"]);
+        assert_eq!(names("stream.alloc_latency_p99"), ["alloc_latency_p99"]);
+        assert_eq!(names("group:web:memory.current"), ["memory.current"]);
+        assert_eq!(names("slabinfo.dentry.num_objs"), ["slabinfo.CACHE.num_objs"]);
+        assert_eq!(names("psi.*"), ["psi.memory.some", "psi.memory.full"]);
+        assert!(names("refault").contains(&"workingset_refault_anon".to_owned()));
+        assert!(names("pgscam").is_empty());
+        assert_eq!(find(&all, None).len(), all.len());
+        let text = text(&find(&all, Some("psi.memory.some")), 60);
+        assert!(
+            text.starts_with("psi.memory.some (seconds; of machine)\n    time in which"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 60));
+    }
+}

@@ -1,0 +1,344 @@
+//! Miss ratio curves: a page trace on page caches of several sizes, beside exact LRU lists of the same sizes.
+//!
+//! Each size is a run of the simulator: the trace is replayed in a memory group whose limit is the size, on a machine
+//! that has more. docs/trace-format.md says what counts as a miss.
+//!
+//! Invariant: both columns count misses among the same requests, the records of the trace.
+
+mod lru;
+
+use crate::csv::quoted;
+use crate::execute::{Outcome, Run};
+use crate::layout::{self, Cell, Line};
+use crate::plan::Plan;
+use lru::Lru;
+use pagetide_scenario::load::{self, load_str, Overrides};
+use pagetide_trace::format::PAGE_SIZE;
+use pagetide_trace::{Header, Reader, RegionKind, TraceError};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Most sizes of one curve.
+pub const MOST_SIZES: u64 = 1000;
+/// Memory of the machine besides the group's: nothing but its limit is to make the group give pages back.
+const BESIDE: u64 = 512 << 20;
+/// Entries of a table of pages; a table is a page.
+const TABLE: u64 = 512;
+/// Pages that a group may hold for a CPU beyond what it uses (Linux `MEMCG_CHARGE_BATCH`), of which half are unused.
+const STOCK: u64 = 32;
+
+/// What a curve is to be made of.
+#[derive(Debug)]
+pub struct Curve {
+    /// The runs, a variant a size.
+    pub plan: Plan,
+    trace: String,
+    sizes: Vec<u64>,
+    /// Requests, and the misses of each LRU list.
+    requests: u64,
+    lru: Vec<u64>,
+}
+
+/// A size, and what it misses.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Bytes of the cache.
+    pub size: u64,
+    /// Its pages.
+    pub pages: u64,
+    /// Records of the trace.
+    pub requests: u64,
+    /// Those that waited for a read in the simulator.
+    pub misses: u64,
+    /// Of all.
+    pub miss_ratio: f64,
+    /// Those that an exact LRU list of so many pages misses.
+    pub lru_misses: u64,
+    /// Of all.
+    pub lru_miss_ratio: f64,
+}
+
+/// Why there is no curve.
+#[derive(Debug, thiserror::Error)]
+pub enum MrcError {
+    /// The sizes are no sizes.
+    #[error("{message}")]
+    Sizes {
+        /// What is wrong.
+        message: String,
+        /// What to write.
+        hint: String,
+    },
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The machine cannot be described, for example because it would be too large.
+    #[error("{0}")]
+    Scenario(String),
+    /// A run did not come to its end.
+    #[error("size {size}: {message}")]
+    Run {
+        /// Bytes of the cache.
+        size: u64,
+        /// Why.
+        message: String,
+    },
+}
+
+/// The sizes of `A..B/N` (each the same factor above the one before) or `A,B,C`, in ascending order.
+///
+/// # Errors
+/// A size that cannot be read, a range that goes down, a number that is too large.
+pub fn sizes(text: &str) -> Result<Vec<u64>, MrcError> {
+    let hint = || "write 64MiB..4GiB/8 or 64MiB,256MiB,1GiB".to_owned();
+    let wrong = |message: String| MrcError::Sizes { message, hint: hint() };
+    let size = |text: &str| {
+        let of_text = |(message, hint)| MrcError::Sizes {
+            message: format!("size `{}`: {message}", text.trim()),
+            hint,
+        };
+        let bytes = load::size(text).map_err(of_text)?;
+        let page = u64::from(PAGE_SIZE);
+        let fewest = 16 * page;
+        match bytes / page * page {
+            bytes if bytes < fewest => {
+                Err(wrong(format!("`{}` is smaller than {fewest} bytes", text.trim())))
+            }
+            bytes => Ok(bytes),
+        }
+    };
+    let mut found: Vec<u64> = match text.split_once("..") {
+        None => text.split(',').map(size).collect::<Result<_, _>>()?,
+        Some((from, rest)) => {
+            let no_number = || wrong(format!("`{text}` does not say how many sizes"));
+            let (to, number) = rest.split_once('/').ok_or_else(no_number)?;
+            let number: u64 = number.trim().parse().map_err(|_| no_number())?;
+            let (from, to) = (size(from)?, size(to)?);
+            if !(2..=MOST_SIZES).contains(&number) || from >= to {
+                let most = format!("from 2 to {MOST_SIZES} sizes, the first smaller than the last");
+                return Err(wrong(format!("`{text}` is not {most}")));
+            }
+            let page = u64::from(PAGE_SIZE);
+            let factor = (to as f64 / from as f64).powf(1.0 / (number - 1) as f64);
+            let at = |step: u64| match step {
+                last if last == number - 1 => to,
+                step => (from as f64 * factor.powi(step as i32)) as u64 / page * page,
+            };
+            (0..number).map(at).collect()
+        }
+    };
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+impl Curve {
+    /// Reads the trace once, for the LRU lists, and plans the runs.
+    ///
+    /// # Errors
+    /// A trace that cannot be read, or that no machine can replay.
+    pub fn new(trace: &Path, sizes: &[u64], seed: u64) -> Result<Curve, MrcError> {
+        let mut reader = Reader::open(trace)?;
+        let pages: Vec<u64> = sizes.iter().map(|size| size / u64::from(PAGE_SIZE)).collect();
+        let mut lru = Lru::new(&pages);
+        let places = places(reader.header());
+        let is_file: Vec<bool> =
+            reader.header().regions.iter().map(|it| is_file(it.kind)).collect();
+        let mut requests = 0;
+        while let Some(record) = reader.next_record()? {
+            let region = record.region as usize;
+            lru.touch(places[region] + record.page, is_file[region]);
+            requests += 1;
+        }
+        let scenario = scenario(trace, reader.header(), sizes, seed)?;
+        let plan = Plan::new(scenario).map_err(|error| MrcError::Scenario(error.to_string()))?;
+        let (trace, sizes) = (trace.display().to_string(), sizes.to_vec());
+        Ok(Curve { plan, trace, sizes, requests, lru: lru.misses() })
+    }
+
+    /// The points of the runs, which are in the order of the plan.
+    ///
+    /// # Errors
+    /// The first run that did not come to its end.
+    pub fn points(&self, runs: &[Run]) -> Result<Vec<Point>, MrcError> {
+        let of = |run: &Run| {
+            let (size, lru_misses) = (self.sizes[run.job.variant], self.lru[run.job.variant]);
+            let failed = |message: String| MrcError::Run { size, message };
+            let record = match &run.outcome {
+                Outcome::Finished(record) => record,
+                Outcome::Failed(failure) => return Err(failed(failure.to_string())),
+                Outcome::Cancelled => return Err(failed("interrupted".to_owned())),
+            };
+            let metric = record.metrics.get("replay.pgmajfault").copied();
+            let metric = metric.ok_or_else(|| failed("it has no misses".to_owned()))?;
+            if metric.ended.is_some() {
+                return Err(failed(record.notes.join("; ")));
+            }
+            let ratio = |misses: u64| match self.requests {
+                0 => 0.0,
+                requests => misses as f64 / requests as f64,
+            };
+            let misses = metric.value as u64;
+            Ok(Point {
+                size,
+                pages: size / u64::from(PAGE_SIZE),
+                requests: self.requests,
+                misses,
+                miss_ratio: ratio(misses),
+                lru_misses,
+                lru_miss_ratio: ratio(lru_misses),
+            })
+        };
+        runs.iter().map(of).collect()
+    }
+
+    /// The curve as a table.
+    pub fn table(&self, points: &[Point], width: usize) -> String {
+        let names = ["pages", "requests", "misses", "miss ratio", "LRU misses", "LRU miss ratio"];
+        let plain = |value: String| Cell { value, ..Cell::default() };
+        let line = |point: &Point| Line {
+            label: crate::format::size(point.size),
+            unit: String::new(),
+            cells: vec![
+                plain(point.pages.to_string()),
+                plain(point.requests.to_string()),
+                plain(point.misses.to_string()),
+                plain(format!("{:.4}", point.miss_ratio)),
+                plain(point.lru_misses.to_string()),
+                plain(format!("{:.4}", point.lru_miss_ratio)),
+            ],
+        };
+        let lines: Vec<Line> = points.iter().map(line).collect();
+        format!("trace  {}\n\n{}", self.trace, layout::render(&names, &lines, width))
+    }
+
+    /// The curve as CSV.
+    pub fn csv(&self, points: &[Point]) -> String {
+        let mut out =
+            "trace,size,pages,requests,misses,miss_ratio,lru_misses,lru_miss_ratio\n".to_owned();
+        let trace = quoted(&self.trace);
+        for point in points {
+            let Point { size, pages, requests, misses, miss_ratio, lru_misses, lru_miss_ratio } =
+                point;
+            let front = format!("{trace},{size},{pages},{requests},{misses},{miss_ratio}");
+            writeln!(out, "{front},{lru_misses},{lru_miss_ratio}").expect("writing to a string");
+        }
+        out
+    }
+
+    /// The curve as JSON: `{"trace","version","seed","points":[...]}`.
+    pub fn json(&self, points: &[Point]) -> String {
+        let document = serde_json::json!({
+            "trace": self.trace,
+            "version": crate::VERSION,
+            "seed": self.plan.scenario.seed,
+            "points": points,
+        });
+        format!("{document:#}\n")
+    }
+}
+
+fn is_file(kind: RegionKind) -> bool {
+    matches!(kind, RegionKind::File { .. })
+}
+
+/// A number for the first page of each region, such that pages have one number each: regions of one file share its.
+fn places(header: &Header) -> Vec<u64> {
+    let mut files: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut next = 0;
+    for region in &header.regions {
+        if let RegionKind::File { key, .. } = region.kind {
+            let pages = &mut files.entry(key).or_default().1;
+            *pages = (*pages).max(region.pages);
+        }
+    }
+    for (first, pages) in files.values_mut() {
+        *first = next;
+        next += *pages;
+    }
+    let place = |region: &pagetide_trace::Region| match region.kind {
+        RegionKind::File { key, .. } => files[&key].0,
+        RegionKind::Anon => {
+            next += region.pages;
+            next - region.pages
+        }
+    };
+    header.regions.iter().map(place).collect()
+}
+
+fn scenario(
+    trace: &Path,
+    header: &Header,
+    sizes: &[u64],
+    seed: u64,
+) -> Result<pagetide_scenario::model::Scenario, MrcError> {
+    let page = u64::from(PAGE_SIZE);
+    let path = std::path::absolute(trace).map_err(|error| MrcError::Scenario(error.to_string()))?;
+    let path = path.to_str().ok_or_else(|| {
+        MrcError::Scenario(format!("the name {} is not UTF-8: rename it", trace.display()))
+    })?;
+    // A JSON string is one of TOML, too.
+    let path = serde_json::to_string(path).expect("a string serialises");
+    let pages = header.regions.iter().fold(0u64, |sum, region| sum.saturating_add(region.pages));
+    let tables = (pages / TABLE).saturating_add(2 * header.regions.len() as u64 + 8) * page;
+    let anon: u64 = header.regions.iter().filter(|it| !is_file(it.kind)).map(|it| it.pages).sum();
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    let memory = largest.min(pages.saturating_mul(page)).saturating_add(tables) / 16 * 17 + BESIDE;
+    let memory = memory.div_ceil(1 << 20);
+    let mut text = format!(
+        "name = \"mrc\"\nrepeats = 1\nseed = {seed}\ntime_limit = \"2000000h\"\n\
+        [machine]\nmemory = \"{memory}MiB\"\n"
+    );
+    if anon > 0 {
+        let swap = (anon * page).div_ceil(1 << 20) + 1;
+        write!(text, "swap = \"{swap}MiB\"\n").expect("writing to a string");
+    }
+    write!(
+        text,
+        "[[group]]\nname = \"cache\"\n[[task]]\nname = \"replay\"\ngroup = \"cache\"\n\
+        workload = \"trace\"\npath = {path}\n"
+    )
+    .expect("writing to a string");
+    for (number, size) in sizes.iter().enumerate() {
+        let limit = size.saturating_add(tables).saturating_add(STOCK * page);
+        write!(
+            text,
+            "[[variant]]\nname = \"size-{number}\"\n\
+            set = {{ \"group.cache.memory.max\" = \"{limit}\" }}\n"
+        )
+        .expect("writing to a string");
+    }
+    let directory = trace.parent().unwrap_or(Path::new("."));
+    load_str("mrc.toml", &text, directory, &Overrides::default())
+        .map_err(|errors| MrcError::Scenario(errors.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_a_list_or_a_range() {
+        const MIB: u64 = 1 << 20;
+        assert_eq!(sizes("64MiB..1GiB/5").unwrap(), [64, 128, 256, 512, 1024].map(|n| n * MIB));
+        assert_eq!(sizes("1GiB, 64MiB,64MiB").unwrap(), [64 * MIB, 1024 * MIB]);
+        let uneven = sizes("10MiB..100MiB/4").unwrap();
+        assert_eq!((uneven[0], uneven[3]), (10 * MIB, 100 * MIB));
+        assert!(uneven.iter().all(|size| size % u64::from(PAGE_SIZE) == 0));
+        for (text, message) in [
+            ("64MiB..1GiB", "does not say how many"),
+            ("64MiB..1GiB/x", "does not say how many"),
+            ("64MiB..1GiB/1", "from 2 to 1000"),
+            ("1GiB..64MiB/4", "smaller than the last"),
+            ("64MiB..1GiB/9999999", "from 2 to 1000"),
+            ("64 parsecs", "unknown unit `parsecs`"),
+            ("0", "smaller than"),
+            ("", "not a size"),
+        ] {
+            let error = sizes(text).unwrap_err().to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+    }
+}

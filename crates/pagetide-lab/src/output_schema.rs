@@ -1,0 +1,140 @@
+//! JSON Schemas of what commands print with `--format json`, for programs that read it.
+//!
+//! Invariant: what a command prints is valid by its schema (`tests/cli/schema.rs` of pagetide), and a key that is
+//! not in the schema is not printed.
+
+use serde_json::{json, Value};
+
+/// A command whose output has a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// `pagetide run`.
+    Run,
+    /// `pagetide mrc`.
+    Mrc,
+    /// `pagetide metrics`.
+    Metrics,
+}
+
+/// The schema of an output.
+pub fn schema(output: Output) -> Value {
+    let (title, mut schema) = match output {
+        Output::Run => ("pagetide run --format json", run()),
+        Output::Mrc => ("pagetide mrc --format json", mrc()),
+        Output::Metrics => ("pagetide metrics --format json", metrics()),
+    };
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = title.into();
+    schema
+}
+
+/// An object with exactly these keys; those in `optional` may be missing.
+fn object(properties: Value, optional: &[&str]) -> Value {
+    let keys = properties.as_object().map(|keys| keys.keys().cloned().collect::<Vec<String>>());
+    let required: Vec<String> = keys
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|key| !optional.contains(&key.as_str()))
+        .collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn units() -> Value {
+    json!([
+        "count",
+        "pages",
+        "bytes",
+        "kilobytes",
+        "seconds",
+        "bytes-per-second",
+        "percent",
+        "ratio"
+    ])
+}
+
+fn run() -> Value {
+    let number = |about: &str| json!({ "type": ["number", "null"], "description": about });
+    let metric = object(
+        json!({
+            "mean": number("Of the samples that are measurements; null if there are none."),
+            "stddev": number("Sample standard deviation of the same samples; 0 of a single one."),
+            "unit": { "enum": units() },
+            "samples": {
+                "type": "array",
+                "items": { "type": ["number", "null"] },
+                "description": "In the order of seeds; a run that failed has none.",
+            },
+            "ended": {
+                "type": "array",
+                "items": { "enum": [null, "oom-killed", "io-error", "cut"] },
+                "description": "Beside the samples: why one is no measurement, its work not having been done to its \
+                                end. Missing if all are measurements.",
+            },
+        }),
+        &["ended"],
+    );
+    let variant = object(
+        json!({
+            "name": { "type": "string" },
+            "metrics": { "type": "object", "additionalProperties": metric },
+        }),
+        &[],
+    );
+    object(
+        json!({
+            "scenario": { "type": "string" },
+            "version": { "type": "string" },
+            "seed": { "type": "integer", "description": "Of the first run of each variant." },
+            "repeats": { "type": "integer" },
+            "variants": { "type": "array", "items": variant },
+            "notes": { "type": "array", "items": { "type": "string" } },
+        }),
+        &[],
+    )
+}
+
+fn mrc() -> Value {
+    let whole = || json!({ "type": "integer" });
+    let ratio = || json!({ "type": "number" });
+    let point = object(
+        json!({
+            "size": whole(),
+            "pages": whole(),
+            "requests": whole(),
+            "misses": whole(),
+            "miss_ratio": ratio(),
+            "lru_misses": whole(),
+            "lru_miss_ratio": ratio(),
+        }),
+        &[],
+    );
+    object(
+        json!({
+            "trace": { "type": "string" },
+            "version": { "type": "string" },
+            "seed": whole(),
+            "points": { "type": "array", "items": point },
+        }),
+        &[],
+    )
+}
+
+fn metrics() -> Value {
+    let kinds = ["machine", "idle", "shrunk", "disk", "task", "phase", "group", "phase-group"];
+    let metric = object(
+        json!({
+            "name": { "type": "string" },
+            "unit": { "enum": units() },
+            "of": { "type": "array", "items": { "enum": kinds } },
+            "source": { "type": "string" },
+            "about": { "type": "string" },
+        }),
+        &[],
+    );
+    json!({ "type": "array", "items": metric })
+}

@@ -1,0 +1,270 @@
+//! Two or three sentences under the table: who waited for memory, what kswapd was doing, which group lost memory
+//! while who took it. They are computed from the metrics of the records, and compare the first variant with the one
+//! that differs most from it.
+//!
+//! Invariant: each figure is the mean of a metric over the seeds, or a sum or share of such means.
+
+use crate::format::Scale;
+use crate::heading::wrap;
+use crate::report::Report;
+use pagetide_scenario::metric::Owner;
+use pagetide_scenario::record::Unit;
+use std::collections::BTreeSet;
+
+/// Shares below this are not worth a sentence.
+const LITTLE: f64 = 0.001;
+/// A part that is named is at least this share of its whole.
+const WORTH_NAMING: f64 = 0.1;
+
+/// Reasons to wait for memory: the metric of a task, and words for it.
+const WAITS: [(&str, &str); 4] = [
+    ("stall_refault", "for pages that had been evicted"),
+    ("stall_reclaim", "reclaiming"),
+    ("stall_throttled", "throttled in reclaim"),
+    ("stall_dirty", "for its dirty pages to be written"),
+];
+
+/// The sentences in lines of at most `width` characters, each sentence on lines of its own; nothing without runs.
+pub fn render(report: &Report, width: usize) -> String {
+    let mut out = String::new();
+    for (number, sentence) in sentences(report).iter().enumerate() {
+        let label = if number == 0 { "why  " } else { "     " };
+        let lines = wrap(sentence, width.saturating_sub(label.len()).max(20));
+        for (line, text) in lines.iter().enumerate() {
+            let label = if line == 0 { label } else { "     " };
+            out += &format!("{label}{text}\n");
+        }
+    }
+    match out.is_empty() {
+        true => out,
+        false => format!("\n{out}"),
+    }
+}
+
+/// The sentences.
+pub fn sentences(report: &Report) -> Vec<String> {
+    if report.columns.is_empty() || !report.has_data() {
+        return Vec::new();
+    }
+    let facts = Facts { report };
+    [facts.stalls(), facts.kswapd(), facts.groups()].into_iter().flatten().collect()
+}
+
+struct Facts<'a> {
+    report: &'a Report,
+}
+
+impl Facts<'_> {
+    fn value(&self, column: usize, key: &str) -> f64 {
+        let summary = self.report.to_show(column, key);
+        summary.map_or(0.0, |summary| summary.mean).max(0.0)
+    }
+
+    /// Tasks or groups of all variants, copies together.
+    fn owners(&self, is_task: bool) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        let mut owners = Vec::new();
+        for variant in &self.report.plan.scenario.variants {
+            let names: Vec<&str> = match is_task {
+                true => variant.setup.tasks.iter().map(|task| task.name.as_str()).collect(),
+                false => variant.setup.groups.iter().map(|group| group.name.as_str()).collect(),
+            };
+            for name in names {
+                let family = Owner::new(name).family().name;
+                if seen.insert(family.clone()) {
+                    owners.push(family);
+                }
+            }
+        }
+        owners
+    }
+
+    fn has_copies(&self, task: &str) -> bool {
+        let tasks = self.report.plan.scenario.variants.iter().flat_map(|it| &it.setup.tasks);
+        let owners = tasks.map(|task| Owner::new(&task.name));
+        owners.into_iter().any(|owner| owner.name == task && owner.copy.is_some())
+    }
+
+    /// The first variant, and the one whose value is furthest from its, if any is.
+    fn compared(&self, value: impl Fn(usize) -> f64) -> Vec<usize> {
+        let first = value(0);
+        let far = |column: &usize| (value(*column) - first).abs();
+        let others = 1..self.report.columns.len();
+        let mut furthest: Option<usize> = None;
+        for column in others.filter(|column| self.report.columns[*column].finished > 0) {
+            if furthest.is_none_or(|best| far(&column) > far(&best)) {
+                furthest = Some(column);
+            }
+        }
+        std::iter::once(0).chain(furthest).collect()
+    }
+
+    fn in_variant(&self, column: usize) -> String {
+        match self.report.columns.len() {
+            1 => String::new(),
+            _ => format!(" in {}", self.report.columns[column].name),
+        }
+    }
+
+    fn waited(&self, column: usize, task: &str) -> f64 {
+        WAITS.iter().map(|(metric, _)| self.value(column, &format!("{task}.{metric}"))).sum()
+    }
+
+    /// Who waited for memory longest, how long, and for what.
+    fn stalls(&self) -> Option<String> {
+        let tasks = self.owners(true);
+        let columns = || 0..self.report.columns.len();
+        let most =
+            |task: &String| columns().map(|column| self.waited(column, task)).fold(0.0, f64::max);
+        let longest = tasks.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
+        let elapsed = columns().map(|it| self.value(it, "elapsed")).fold(0.0, f64::max);
+        if most(longest) <= LITTLE * elapsed {
+            return Some("No task waited for memory.".to_owned());
+        }
+        let each = if self.has_copies(longest) { ", each copy on average," } else { "" };
+        let mut text = format!("{longest}{each} waited for memory");
+        for (number, column) in
+            self.compared(|column| self.waited(column, longest)).into_iter().enumerate()
+        {
+            let waited = self.waited(column, longest);
+            let walltime = self.value(column, &format!("{longest}.walltime"));
+            text += if number > 0 { ";" } else { "" };
+            text += &self.in_variant(column);
+            if waited <= LITTLE * walltime {
+                text += " not at all";
+                continue;
+            }
+            text += &format!(" {} of {}", seconds(waited), seconds(walltime));
+            let mut parts: Vec<(f64, &str)> = WAITS
+                .iter()
+                .map(|(metric, words)| (self.value(column, &format!("{longest}.{metric}")), *words))
+                .filter(|(part, _)| *part >= WORTH_NAMING * waited)
+                .collect();
+            parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let parts: Vec<String> =
+                parts.iter().map(|(part, words)| format!("{} {words}", seconds(*part))).collect();
+            text += &format!(" ({})", parts.join(", "));
+        }
+        Some(text + ".")
+    }
+
+    /// How much of the time kswapd was at work, and what it waited for meanwhile.
+    fn kswapd(&self) -> Option<String> {
+        let busy = |column: usize| {
+            let elapsed = self.value(column, "elapsed");
+            let nodes = self.report.plan.scenario.variants[column].setup.machine.nodes.len();
+            match elapsed > 0.0 {
+                true => self.value(column, "time_kswapd_awake") / elapsed / nodes.max(1) as f64,
+                false => 0.0,
+            }
+        };
+        if (0..self.report.columns.len()).all(|column| busy(column) < LITTLE) {
+            return None;
+        }
+        let mut text = "kswapd was awake".to_owned();
+        for (number, column) in self.compared(busy).into_iter().enumerate() {
+            text += if number > 0 { ";" } else { "" };
+            text += &self.in_variant(column);
+            if busy(column) < LITTLE {
+                text += " hardly ever";
+                continue;
+            }
+            text += &format!(" {} of the time", percent(busy(column)));
+            let awake = self.value(column, "time_kswapd_awake");
+            let cpu = self.value(column, "cpu_kswapd");
+            let disk = self.value(column, "time_kswapd_disk");
+            let throttled = self.value(column, "time_kswapd_throttled");
+            let rest = awake - cpu - disk - throttled;
+            let parts = [
+                (cpu, "working"),
+                (disk, "waiting for a disk to take its writes"),
+                (throttled, "waiting for writes to end"),
+                (rest, "napping or waiting for a CPU"),
+            ];
+            let mut parts: Vec<&(f64, &str)> =
+                parts.iter().filter(|(part, _)| *part >= WORTH_NAMING * awake).collect();
+            parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let parts: Vec<String> = parts
+                .iter()
+                .map(|(part, words)| format!("{} of that {words}", percent(part / awake)))
+                .collect();
+            text += &format!(" ({})", parts.join(", "));
+        }
+        Some(text + ".")
+    }
+
+    /// Bytes that reclaim took from a group, its swapped pages included.
+    fn lost(&self, column: usize, group: &str) -> f64 {
+        let page = self.report.plan.scenario.variants[column].setup.machine.page_size.bytes();
+        self.value(column, &format!("{group}.pgsteal")) * page as f64
+    }
+
+    /// The group that lost most to reclaim, for whose sake, and who took memory meanwhile.
+    fn groups(&self) -> Option<String> {
+        let groups = self.owners(false);
+        let columns = || 0..self.report.columns.len();
+        let most = |group: &String| columns().map(|it| self.lost(it, group)).fold(0.0, f64::max);
+        let loser = groups.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
+        if most(loser) < 1e6 {
+            return Some("No group lost memory to reclaim.".to_owned());
+        }
+        let mut text = format!("Reclaim took from group {loser}");
+        for (number, column) in
+            self.compared(|column| self.lost(column, loser)).into_iter().enumerate()
+        {
+            let lost = self.lost(column, loser);
+            text += if number > 0 { ";" } else { "" };
+            text += &self.in_variant(column);
+            if lost < 1e6 {
+                text += " next to nothing";
+                continue;
+            }
+            text += &format!(" {}", bytes(lost));
+            let of = |metric: &str| self.value(column, &format!("{loser}.{metric}"));
+            let kswapd = of("pgsteal_kswapd") / of("pgsteal").max(1.0);
+            let limits = of("memory.events.max") + of("memory.events.high");
+            text += &match (kswapd > 0.5, limits > 0.0) {
+                (true, _) => {
+                    format!(" ({} of it by kswapd, as the machine was short)", percent(kswapd))
+                }
+                (false, true) => " (most of it by tasks, as a group was at its limit)".to_owned(),
+                (false, false) => " (most of it by tasks, as the machine was short)".to_owned(),
+            };
+            if let Some((task, allocated)) = self.taker(column) {
+                text += &format!(", while {task} took {}", bytes(allocated));
+            }
+        }
+        Some(text + ".")
+    }
+
+    /// The task that was given most memory.
+    fn taker(&self, column: usize) -> Option<(String, f64)> {
+        let allocated = |task: String| {
+            let bytes = self.value(column, &format!("{task}.allocated"));
+            (task, bytes)
+        };
+        let tasks = self.owners(true).into_iter().map(allocated);
+        tasks.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, bytes)| *bytes > 0.0)
+    }
+}
+
+fn shown(unit: Unit, value: f64) -> String {
+    let scale = Scale::new(unit, &[(value, 0.0)]);
+    format!("{} {}", scale.print(value, 0.0).0, scale.symbol)
+}
+
+fn seconds(value: f64) -> String {
+    shown(Unit::Seconds, value)
+}
+
+fn bytes(value: f64) -> String {
+    shown(Unit::Bytes, value)
+}
+
+/// A share in whole per cent.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent < 1.0 => "less than 1 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    }
+}

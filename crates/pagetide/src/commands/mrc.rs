@@ -1,0 +1,49 @@
+//! `pagetide mrc`: the miss ratio of a page trace, by the size of the page cache.
+
+use crate::cli::{Format, MrcArgs};
+use crate::error::{CliError, ExitStatus};
+use crate::interrupt;
+use crate::printer::{self, Printer};
+use crate::progress::ProgressLine;
+use pagetide_lab::execute::execute;
+use pagetide_lab::mrc::{self, Curve, MrcError};
+use pagetide_lab::world::Simulator;
+use std::num::NonZeroUsize;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+/// Replays the trace on each size and prints the curve.
+pub fn mrc(args: &MrcArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+    let sizes = mrc::sizes(&args.sizes).map_err(refused)?;
+    let in_file = |error| match error {
+        MrcError::Trace(error) => MrcError::Trace(error.in_file(&args.trace)),
+        other => other,
+    };
+    let curve = Curve::new(&args.trace, &sizes, args.seed).map_err(|it| refused(in_file(it)))?;
+    let threads =
+        args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let cancel = interrupt::flag();
+    let progress = ProgressLine::new(&curve.plan);
+    let runs = execute(&curve.plan, &Simulator::default(), threads, &cancel, &|event| {
+        progress.on_progress(&event);
+    });
+    drop(progress);
+    if cancel.load(Ordering::Relaxed) {
+        return Err(CliError::Interrupted);
+    }
+    let points = curve.points(&runs).map_err(refused)?;
+    printer.data(match args.format {
+        Format::Table => curve.table(&points, printer::table_width()),
+        Format::Json => curve.json(&points),
+        Format::Csv => curve.csv(&points),
+    })?;
+    Ok(ExitStatus::Success)
+}
+
+fn refused(error: MrcError) -> CliError {
+    match &error {
+        MrcError::Sizes { hint, .. } => CliError::bad_input(error.to_string(), hint),
+        MrcError::Trace(_) | MrcError::Scenario(_) => CliError::BadInput(error.to_string()),
+        MrcError::Run { .. } => CliError::Failure(error.to_string()),
+    }
+}

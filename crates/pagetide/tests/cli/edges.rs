@@ -1,0 +1,104 @@
+//! Names that are nearly right, standard input, outputs that cannot be written, machines that cannot be.
+
+use crate::common::{Place, SMALL};
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_name_that_is_nearly_right_is_suggested() {
+    let place = Place::with("small.toml", SMALL);
+    place.run(["run", "soft-limt"]).fails(2, &["hint: did you mean `soft-limit`?"]);
+    let only = ["inspect", "small.toml", "--only"];
+    let inspect = |name: &str| place.run(only.iter().copied().chain([name]));
+    inspect("nonsense").fails(2, &["there is no file `nonsense`", "hint: choose from /proc/zone"]);
+    inspect("vmstats").fails(2, &["hint: did you mean `vmstat`?"]);
+    // Before it simulates: this would take hours.
+    let long = SMALL.replace("96MiB", "96GiB").replace("64MiB", "640MiB");
+    place.write("long.toml", long);
+    place.run(["inspect", "long.toml", "--only", "nonsense"]).fails(2, &["nonsense"]);
+    place.run(["metrics", "waltime"]).fails(2, &["hint: did you mean `walltime`?"]);
+}
+
+#[test]
+fn a_dash_is_standard_input() {
+    let place = Place::with("small.toml", SMALL);
+    let from_file = place.run(["run", "small.toml", "--format", "csv"]).stdout;
+    let from_stdin = place.run_with_input(["run", "-", "--format", "csv"], SMALL.as_bytes());
+    assert_eq!(from_stdin.quietly().stdout, from_file);
+    let checked = place.run_with_input(["check", "-"], SMALL.as_bytes()).quietly().stdout;
+    assert_eq!(checked, "-: ok, 2 variants of 3 repeats\n");
+    place.run_with_input(["check", "-"], b"[machine]\nmemory = 0\n").fails(2, &["<stdin>:2:10"]);
+    place.run_with_input(["run", "-"], b"\xff\xfe").fails(2, &["standard input", "hint:"]);
+    place.run_with_input(["verify", "-"], SMALL.as_bytes()).fails(2, &["standard input"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_cannot_be_written_is_a_failure() {
+    let place = Place::with("small.toml", SMALL);
+    for args in [&["--help"][..], &["run", "--help"], &["--version"], &["list"], &["metrics"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = place.command().args(args).stdout(full).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stderr.contains("cannot write the output"), "{args:?}: {stderr}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_machine_that_has_no_room_is_an_error() {
+    let text = "[machine]\nmemory = \"2TiB\"\n[[task]]\nname = \"t\"\nworkload = \"touch\"\n\
+        size = \"1MiB\"\n";
+    let place = Place::with("huge.toml", text);
+    // 16 GiB of tables in a process that may have 4.
+    for command in ["run", "check"] {
+        let limited = format!("ulimit -v 4000000; exec \"$0\" {command} huge.toml");
+        let output = Command::new("sh")
+            .args(["-c", &limited, env!("CARGO_BIN_EXE_pagetide")])
+            .current_dir(&place.directory)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("the run needs 16384 MiB for its tables"), "{stderr}");
+        assert!(stderr.contains("hint: give the machine less memory"), "{stderr}");
+    }
+}
+
+#[test]
+fn check_sees_what_a_run_would_refuse() {
+    let place = Place::new();
+    let whole = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/traces/cc1-zpipe.ptt");
+    let whole = std::fs::read(whole).unwrap();
+    place.write("cut.ptt", &whole[..whole.len() - 20]);
+    let trace = "[machine]\nmemory = \"128MiB\"\n[[task]]\nname = \"t\"\nworkload = \"trace\"\n\
+        path = \"cut.ptt\"\n";
+    place.write("trace.toml", trace);
+    place.run(["check", "trace.toml"]).fails(2, &["cut.ptt: byte ", "the file ends within"]);
+    let tuning = format!("{SMALL}[[machine.cache]]\nname = \"kmalloc-8k\"\norder = 0\n");
+    place.write("tuning.toml", tuning);
+    place.run(["check", "tuning.toml"]).fails(2, &["cache `kmalloc-8k`", "order = 0", "hint:"]);
+    let row = format!("{SMALL}[report]\nrows = [\"pgscam_kswapd\"]\n");
+    place.write("row.toml", row);
+    place
+        .run(["check", "row.toml"])
+        .fails(2, &["row.toml:", "hint: did you mean `pgscan_kswapd`?"]);
+    let sizes = format!("{SMALL}[[group]]\nname = \"g\"\nmemory.low = \"8MiB\"\n");
+    place.write("sizes.toml", sizes);
+    place.run(["check", "sizes.toml"]).quietly();
+}
+
+#[test]
+fn metrics_are_explained() {
+    let place = Place::new();
+    for name in ["walltime", "psi.memory.some", "alloc_latency_p99"] {
+        let text = place.run(["metrics", name]).quietly().stdout;
+        assert!(text.starts_with(&format!("{name} (seconds; of ")), "{text}");
+    }
+    let json = place.run(["metrics", "--format", "json"]).quietly().stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let all = json.as_array().unwrap();
+    assert!(all.len() > 150, "{}", all.len());
+    assert!(all.iter().all(|metric| !metric["about"].as_str().unwrap().is_empty()));
+}
