@@ -42,6 +42,7 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::Kilobytes => "kilobytes",
         Unit::Seconds => "seconds",
         Unit::BytesPerSecond => "bytes-per-second",
+        Unit::PerSecond => "per-second",
         Unit::Percent => "percent",
         Unit::Ratio => "ratio",
     }
@@ -92,7 +93,8 @@ mod tests {
     #[test]
     fn unit_names_are_those_of_records() {
         use Unit::*;
-        for unit in [Count, Pages, Bytes, Kilobytes, Seconds, BytesPerSecond, Percent, Ratio] {
+        let rates = [BytesPerSecond, PerSecond];
+        for unit in [Count, Pages, Bytes, Kilobytes, Seconds, Percent, Ratio].into_iter().chain(rates) {
             let name = serde_json::to_string(&unit).unwrap();
             assert_eq!(name, format!("\"{}\"", unit_name(unit)));
         }

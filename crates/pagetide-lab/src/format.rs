@@ -52,6 +52,7 @@ impl Scale {
             Unit::Count => return Scale::whole("", values),
             Unit::Pages => return Scale::whole("pages", values),
             Unit::Percent => return Scale { symbol: "%", factor: 1.0, kind: Kind::Digits },
+            Unit::PerSecond => return Scale { symbol: "/s", factor: 1.0, kind: Kind::Digits },
             Unit::Ratio => return Scale { symbol: "", factor: 1.0, kind: Kind::Digits },
             Unit::Seconds => (TIME, 1.0),
             Unit::Bytes => (SIZE, 1.0),

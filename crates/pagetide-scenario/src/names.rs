@@ -163,6 +163,26 @@ names! {
 }
 
 names! {
+    /// When requests arrive.
+    "kind of arrivals" ArrivalKind {
+        /// At random: times between two are exponentially distributed, as of many independent users.
+        Poisson = "poisson",
+        /// At even distances.
+        Even = "even",
+    }
+}
+
+names! {
+    /// How CPU times differ from one request to the next.
+    "distribution" CpuDistribution {
+        /// All are the same.
+        Fixed = "fixed",
+        /// Exponentially distributed, with `cpu` as their mean.
+        Exponential = "exponential",
+    }
+}
+
+names! {
     /// Zones of a node.
     "zone" ZoneName {
         /// Up to 16 MiB.

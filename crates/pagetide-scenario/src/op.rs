@@ -174,6 +174,17 @@ pub enum Op {
         /// Time from one to the next.
         ns: u64,
     },
+    /// Sleeps until so long after the phase's first operation of this kind, unless that is past.
+    Until {
+        /// Time since the first.
+        ns: u64,
+    },
+    /// Takes the next request of a service, when there is one: the world sees to it
+    /// ([`Program::arrivals`](crate::workload::Program::arrivals)). What it brought before is served.
+    Serve {
+        /// Index of the phase.
+        phase: u32,
+    },
     /// Performs the only operation of the phase with this index (within the task): a
     /// [`WriteControl`](crate::workload::WriteControl) or one of its neighbours
     /// on groups. Its texts are in the setup.

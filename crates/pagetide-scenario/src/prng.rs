@@ -39,7 +39,7 @@ pub const fn mix64(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// `state <- state + 0x9e3779b97f4a7c15`; a draw is `mix64(state)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

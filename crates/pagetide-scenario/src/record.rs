@@ -73,6 +73,8 @@ pub enum Unit {
     Seconds,
     /// Bytes a second.
     BytesPerSecond,
+    /// So many a second.
+    PerSecond,
     /// Per cent.
     Percent,
     /// A plain ratio.

@@ -22,6 +22,9 @@ pub struct Timeline {
     pub high_marks_pages: u64,
     /// How many nodes there are.
     pub nr_nodes: usize,
+    /// Tasks with services, by their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<String>,
     /// Oldest first, at equal distances but for the last.
     pub samples: Vec<Sample>,
 }
@@ -37,6 +40,53 @@ pub struct Sample {
     pub nodes: Vec<NodeRow>,
     /// What compaction did since the sample before.
     pub compaction: Compaction,
+    /// By [`Timeline::services`]: what became of requests since the sample before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceRow>,
+}
+
+/// Requests of a service in a stretch of time, by the time of their end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceRow {
+    /// Requests that were served.
+    pub requests: u64,
+    /// Those of them that were late.
+    pub late: u64,
+    /// Requests that found the queue full.
+    pub dropped: u64,
+    /// All latencies together, in nanoseconds.
+    pub latency_sum_ns: u64,
+    /// The longest of them.
+    pub latency_max_ns: u64,
+}
+
+impl ServiceRow {
+    /// One request.
+    pub fn served(latency_ns: u64, is_late: bool) -> ServiceRow {
+        ServiceRow {
+            requests: 1,
+            late: u64::from(is_late),
+            dropped: 0,
+            latency_sum_ns: latency_ns,
+            latency_max_ns: latency_ns,
+        }
+    }
+
+    /// Both together.
+    pub fn merged(&self, other: &ServiceRow) -> ServiceRow {
+        ServiceRow {
+            requests: self.requests + other.requests,
+            late: self.late + other.late,
+            dropped: self.dropped + other.dropped,
+            latency_sum_ns: self.latency_sum_ns.saturating_add(other.latency_sum_ns),
+            latency_max_ns: self.latency_max_ns.max(other.latency_max_ns),
+        }
+    }
+
+    /// The mean latency; 0 of no requests.
+    pub fn latency_mean_ns(&self) -> u64 {
+        self.latency_sum_ns.checked_div(self.requests).unwrap_or(0)
+    }
 }
 
 /// The free memory of one node at one time, all zones together.
@@ -199,6 +249,9 @@ impl Sample {
             *node = node.merged(later);
         }
         self.compaction = self.compaction.plus(&later.compaction);
+        for (service, later) in self.services.iter_mut().zip(&later.services) {
+            *service = service.merged(later);
+        }
     }
 }
 
@@ -225,18 +278,24 @@ mod tests {
             rows: vec![Some(row(5, 1, 9, 10)), None, None],
             nodes: vec![node([600, 1], [100, 20, 300])],
             compaction: Compaction::of_values([5, 6, 7]),
+            services: vec![ServiceRow::served(30, true)],
         };
         sample.merge(Sample {
             end_ns: 2,
             rows: vec![Some(row(6, 2, 12, 7)), Some(row(3, 3, 3, 1)), None],
             nodes: vec![node([9, 0], [1000, 90, 1000])],
             compaction: Compaction::of_values([1, 0, 2]),
+            services: vec![ServiceRow::served(10, false)],
         });
+        let services = sample.services[0];
+        assert_eq!((services.requests, services.late, services.latency_max_ns), (2, 1, 30));
+        assert_eq!(services.latency_mean_ns(), 20);
         let merged = Sample {
             end_ns: 2,
             rows: vec![Some(row(6, 1, 12, 17)), Some(row(3, 3, 3, 1)), None],
             nodes: vec![node([9, 0], [1000, 20, 1000])],
             compaction: Compaction::of_values([6, 6, 9]),
+            services: vec![services],
         };
         assert_eq!(sample, merged);
     }

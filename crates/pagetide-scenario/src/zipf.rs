@@ -141,7 +141,7 @@ fn power_of_ratio(small: u64, large: u64, exponent_hundredths: u64) -> u64 {
 }
 
 /// log2 with 32 fractional bits, rounded down, by repeated squaring.
-fn log2(value: u64) -> u64 {
+pub(crate) fn log2(value: u64) -> u64 {
     let whole = value.ilog2();
     let mut log = u64::from(whole) << LOG_SHIFT;
     // The mantissa, 2^63 standing for 1.

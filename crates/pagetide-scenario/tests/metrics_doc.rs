@@ -23,6 +23,7 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Kilobytes => "kB",
         Unit::Seconds => "seconds",
         Unit::BytesPerSecond => "bytes/s",
+        Unit::PerSecond => "1/s",
         Unit::Percent => "per cent",
         Unit::Ratio => "ratio",
     }

@@ -5,6 +5,7 @@
 
 use crate::task::{GroupCounts, PhaseRun, Task, Usage};
 use crate::world::groups::counts_of;
+use crate::world::service::Served;
 use crate::world::World;
 use pagetide_core::plugin::Wrong;
 use pagetide_core::units::Nanos;
@@ -103,6 +104,20 @@ fn of_task(
     put.put(declared::ALLOC_LATENCY_P99, seconds(latency.p99()));
     put.put(declared::ALLOC_LATENCY_P999, seconds(latency.p999()));
     put.put(declared::ALLOC_LATENCY_MAX, seconds(latency.max()));
+    let mut served: Option<(Served, Nanos)> = None;
+    for run in &task.phases {
+        let Some(of_run) = &run.served else { continue };
+        let wall = run.ended.unwrap_or(world.now).saturating_sub(run.began);
+        let phase = model.phases[run.phase as usize].name.clone();
+        let scope = Scope::Phase { task: owner.clone(), phase };
+        put_served(&mut metrics.of(scope), of_run, wall);
+        let (all, time) = served.get_or_insert_default();
+        all.merge(of_run);
+        *time += wall;
+    }
+    if let Some((all, time)) = served {
+        put_served(&mut metrics.of(Scope::Task(owner.clone())), &all, time);
+    }
     let (mut asked, mut got) = (0, 0);
     for run in task.phases.iter().filter(|run| asks_for_blocks(model, run)) {
         // That of a phase that was cut is what the task has had since it began.
@@ -193,6 +208,24 @@ fn put_events(put: &mut Writer<'_>, counts: &[u64]) {
     ];
     let stalls: u64 = stalls.iter().map(|&event| counts[event as usize]).sum();
     put.put(declared::ALLOCSTALL, stalls as f64);
+}
+
+fn put_served(put: &mut Writer<'_>, served: &Served, wall: Nanos) {
+    let latency = &served.latency;
+    let rate = if wall == 0 { 0.0 } else { latency.count() as f64 / seconds(wall) };
+    put.put(declared::REQUESTS, latency.count() as f64);
+    put.put(declared::REQUEST_RATE, rate);
+    put.put(declared::LATE, served.late as f64);
+    put.put(declared::DROPPED, served.dropped as f64);
+    if latency.is_empty() {
+        return;
+    }
+    put.put(declared::LATENCY_MEAN, seconds(latency.mean()));
+    put.put(declared::LATENCY_P50, seconds(latency.p50()));
+    put.put(declared::LATENCY_P90, seconds(latency.permyriad(9_000)));
+    put.put(declared::LATENCY_P99, seconds(latency.p99()));
+    put.put(declared::LATENCY_P999, seconds(latency.p999()));
+    put.put(declared::LATENCY_MAX, seconds(latency.max()));
 }
 
 fn put_usage(put: &mut Writer<'_>, usage: &Usage) {

@@ -207,7 +207,8 @@ pub fn run(
         let (of, text, key) = (of.join(", "), wrong.text(), wrong.name());
         notes.push(format!("{of}: {text} ({key} says how often)"));
     }
-    for task in &world.tasks {
+    (0..setup.tasks.len()).for_each(|task| world.gather_threads(task));
+    for task in &world.tasks[..setup.tasks.len()] {
         if task.killed {
             let memcg = world.machine.mm_memcg(task.mm).expect("every task has one");
             let at = world.groups().find(|&(_, id)| id == memcg);
@@ -319,9 +320,19 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         let mm = machine.create_mm(group).expect("the group was just made");
         let program = Program::new(setup, id, seed)?;
         let files = setup.files.len();
-        tasks.push(Task::new(task.name.clone(), program, mm, files, task.background));
+        let mut made = Task::new(task.name.clone(), program, mm, files, task.background);
+        made.leader = id;
+        tasks.push(made);
         let mut prng = SplitMix64::new(sub_seed(task_seed, "start"));
         jitter.push(prng.below(START_JITTER_NS));
+    }
+    for (id, task) in setup.tasks.iter().enumerate() {
+        let threads = task.phases.iter().map(|phase| phase.workload.threads()).max().unwrap_or(1);
+        let first = tasks.len();
+        for _ in 1..threads {
+            tasks.push(tasks[id].new_thread(setup.files.len()));
+        }
+        tasks[id].helpers = first..tasks.len();
     }
     let has = Belongings { disks, file_base, groups, caches, thing_caches, boot_effects };
     Ok(World::new(machine, setup, tasks, &jitter, has))

@@ -6,6 +6,7 @@
 
 use crate::histogram::LatencyHistogram;
 use crate::world::names::OpenFiles;
+use crate::world::service::{Served, Service};
 use crate::world::slab_levels::SlabLevels;
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
@@ -18,6 +19,7 @@ use pagetide_scenario::op::Op;
 use pagetide_scenario::record::Ended;
 use pagetide_scenario::workload::Program;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// Longest piece: bounds how late a task notices that it should yield its CPU.
 pub const PIECE_NS: Nanos = 50_000;
@@ -68,6 +70,8 @@ pub struct PhaseRun {
     pub(crate) extra: Vec<crate::metrics::Level>,
     /// The groups' counters when it began; afterwards the difference, with the levels at its end.
     pub groups: Vec<GroupCounts>,
+    /// The requests of a service.
+    pub served: Option<Box<Served>>,
 }
 
 /// What a group has and what has happened to it.
@@ -140,10 +144,22 @@ pub enum ObjectStep {
     Keep(ThingKey),
 }
 
-/// A running program.
+/// A running program, or one of the threads of one.
 pub struct Task {
     /// Its name.
     pub name: String,
+    /// The program whose thread it is: a program is its own first thread. Index of a task.
+    pub leader: usize,
+    /// A program's other threads: indices of tasks.
+    pub helpers: Range<usize>,
+    /// The service that it performs, if it is the first thread of one.
+    pub(crate) service: Option<Box<Service>>,
+    /// When the request arrived that the thread serves.
+    pub(crate) serving: Option<Nanos>,
+    /// The thread was woken for a request.
+    pub(crate) is_called: bool,
+    /// When the phase's first [`Op::Until`] was.
+    pub(crate) until_base: Option<Nanos>,
     /// Where its operations come from.
     pub program: Program,
     /// Its address space.
@@ -219,6 +235,19 @@ pub fn difference(now: &Vmstat, earlier: &[u64]) -> Vec<u64> {
 }
 
 impl Usage {
+    /// Both together.
+    pub fn add(&mut self, other: &Usage) {
+        self.user_ns += other.user_ns;
+        self.system_ns += other.system_ns;
+        self.pgfault += other.pgfault;
+        self.pgmajfault += other.pgmajfault;
+        self.bytes += other.bytes;
+        self.blocks_asked += other.blocks_asked;
+        self.blocks_got += other.blocks_got;
+        self.objects_asked += other.objects_asked;
+        self.objects_got += other.objects_got;
+    }
+
     /// What was added since `earlier`.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
@@ -253,6 +282,12 @@ impl Task {
     ) -> Task {
         Task {
             name,
+            leader: 0,
+            helpers: 0..0,
+            service: None,
+            serving: None,
+            is_called: false,
+            until_base: None,
             program,
             mm,
             regions: Vec::new(),
@@ -294,6 +329,26 @@ impl Task {
             (false, true) => Some(Ended::IoError),
             (false, false) => None,
         }
+    }
+
+    /// A thread of this program that has not begun.
+    pub(crate) fn new_thread(&self, nr_files: usize) -> Task {
+        let (name, program) = (self.name.clone(), self.program.thread(0));
+        let mut thread = Task::new(name, program, self.mm, nr_files, true);
+        thread.leader = self.leader;
+        thread
+    }
+
+    /// The requests of the phase under way.
+    pub(crate) fn served_now(&mut self) -> Option<&mut Served> {
+        self.phases.last_mut()?.served.as_deref_mut()
+    }
+
+    /// Takes what another thread of the same program has used.
+    pub(crate) fn absorb(&mut self, usage: Usage, latency: &LatencyHistogram, io_errors: u64) {
+        self.usage.add(&usage);
+        self.alloc_latency.merge(latency);
+        self.io_errors += io_errors;
     }
 
     /// Whether it must not go on: it ends as soon as it has a CPU.

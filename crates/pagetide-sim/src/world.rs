@@ -19,6 +19,7 @@ mod grace;
 pub(crate) mod groups;
 pub(crate) mod names;
 mod objects;
+pub(crate) mod service;
 pub(crate) mod slab_levels;
 mod slab_samples;
 mod threads;
@@ -64,6 +65,8 @@ enum Event {
     Start(usize),
     /// What was put off can be freed.
     GracePeriod,
+    /// A request of a task's service arrives, or its load is over.
+    Arrival(usize),
 }
 
 /// What happens to a thread when its piece ends.
@@ -123,7 +126,7 @@ struct Pending {
 pub struct World {
     /// The memory manager.
     pub machine: Machine,
-    /// All tasks, by index in the setup.
+    /// All tasks, by index in the setup; after them the other threads of those that have several.
     pub tasks: Vec<Task>,
     /// Time now.
     pub now: Nanos,
@@ -247,8 +250,8 @@ impl World {
         let Belongings { disks, file_base, groups, caches, thing_caches, boot_effects } = has;
         let cpus = setup.machine.cpus;
         let mut scheduler = Scheduler::new(cpus);
-        for (id, task) in setup.tasks.iter().enumerate() {
-            scheduler.add_task(id as TaskId, task.nice, None);
+        for (id, task) in tasks.iter().enumerate() {
+            scheduler.add_task(id as TaskId, setup.tasks[task.leader].nice, None);
         }
         let nr_nodes = machine.nr_nodes();
         for (at, daemon) in Daemon::all(nr_nodes).enumerate() {
@@ -359,6 +362,7 @@ impl World {
                 Event::Timer(thread) => self.timer_event(thread),
                 Event::Start(task) => self.start_task(task),
                 Event::GracePeriod => self.grace_period_tick(),
+                Event::Arrival(task) => self.arrival_event(task),
             }
             for (object, cpu) in std::mem::take(&mut self.late) {
                 self.give_back_late(object, cpu);

@@ -43,7 +43,8 @@ pub fn least_judged(unit: Unit) -> f64 {
         | Unit::Bytes
         | Unit::Kilobytes
         | Unit::Seconds
-        | Unit::BytesPerSecond => LEAST_JUDGED,
+        | Unit::BytesPerSecond
+        | Unit::PerSecond => LEAST_JUDGED,
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) use super::table::{decode_table, fill, need, table, unknown_key, Keye
 use super::tree::{Node, Value};
 use super::units::{self, UnitError};
 use crate::names::{AdviceKind, DiskModel, Named, OrderKind, ZoneName};
+use crate::names::{ArrivalKind, CpuDistribution};
 use crate::names::{HighOrderRequest, HugeAdviceKind, KernelRequest, NameKind};
 use pagetide_core::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
@@ -253,7 +254,7 @@ quantity! {
 quantity! {
     /// Bytes a second.
     Rate, "a rate", units::parse_rate, units::RATE_FORMS,
-    "^[0-9]+(\\.[0-9]+)? *(B|[KkMmGgTt]|[KMGT]iB)?/s$", Some(0)
+    "^[0-9]+(\\.[0-9]+)? *(B|[KkMmGgTt]|[KMGT]iB|p|pages?)?/s$", Some(0)
 }
 quantity! {
     /// Per cent, from 0 to 100. A plain 0 is accepted, other plain integers lack a unit.
@@ -330,6 +331,46 @@ impl JsonSchema for Hundredths {
     }
 }
 
+/// So many a second, in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PerSecond(pub(crate) u64);
+
+/// The most a second.
+const PER_SECOND_MAX: u64 = 10_000_000;
+
+impl Decode for PerSecond {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let parsed = match &node.value {
+            Value::Float(text) => units::parse_parts(text, 1000),
+            Value::Integer(value) => units::parse_parts(&value.to_string(), 1000),
+            _ => None,
+        };
+        match parsed {
+            Some(value) if (1..=PER_SECOND_MAX * 1000).contains(&value) => Some(PerSecond(value)),
+            _ => {
+                let hint = format!(
+                    "a plain number a second, from 0.001 to {PER_SECOND_MAX} with at most three \
+                     decimals, for example 500"
+                );
+                sink.hinted(node.span, "not a rate of requests", hint);
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for PerSecond {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "PerSecond".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0.001, "maximum": PER_SECOND_MAX })
+    }
+}
+
 /// Reads one of a closed set of names.
 pub(crate) fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
     let text = String::decode(node, sink)?;
@@ -385,6 +426,8 @@ pub(crate) use named;
 
 named!(
     AdviceKind,
+    ArrivalKind,
+    CpuDistribution,
     DiskModel,
     HighOrderRequest,
     HugeAdviceKind,

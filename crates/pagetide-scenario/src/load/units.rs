@@ -26,7 +26,8 @@ pub(crate) const SIZE_FORMS: &str =
 pub(crate) const TIME_FORMS: &str =
     "times are written like \"100ms\", \"2s\", \"5us\", \"250ns\", \"1min\" or \"1h\"";
 /// How rates are written.
-pub(crate) const RATE_FORMS: &str = "rates are written like \"500MiB/s\" or \"2GiB/s\"";
+pub(crate) const RATE_FORMS: &str =
+    "rates are written like \"500MiB/s\", \"2GiB/s\" or \"2000 pages/s\"";
 
 /// How shares are written.
 pub(crate) const PERCENT_FORMS: &str =

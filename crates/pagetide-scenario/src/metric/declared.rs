@@ -120,6 +120,19 @@ metrics! {
         "time that 99.9 % of its page allocations took at most";
     ALLOC_LATENCY_MAX = "alloc_latency_max", Seconds, [Task], "Pagetide":
         "time of its slowest page allocation";
+    REQUESTS = "requests", Count, [Task Phase], "Pagetide": "requests that a service has served";
+    REQUEST_RATE = "request_rate", PerSecond, [Task Phase], "Pagetide":
+        "`requests` over the time of the phases in which they were served";
+    LATE = "late", Count, [Task Phase], "Pagetide": "requests that took longer than `deadline`";
+    DROPPED = "dropped", Count, [Task Phase], "Pagetide": "requests that found the queue full";
+    LATENCY_MEAN = "latency_mean", Seconds, [Task Phase], "Pagetide":
+        "time of a request, from its arrival to its end, the wait for a thread included; the mean";
+    LATENCY_P50 = "latency_p50", Seconds, [Task Phase], "Pagetide":
+        "time that half of the requests took at most, the same way, to 0.1 %";
+    LATENCY_P90 = "latency_p90", Seconds, [Task Phase], "Pagetide": "the same, of 90 %";
+    LATENCY_P99 = "latency_p99", Seconds, [Task Phase], "Pagetide": "the same, of 99 %";
+    LATENCY_P999 = "latency_p999", Seconds, [Task Phase], "Pagetide": "the same, of 99.9 %";
+    LATENCY_MAX = "latency_max", Seconds, [Task Phase], "Pagetide": "time of the slowest request";
     SUCCESS = "success", Percent, [Task Phase], "Pagetide, rounded down as in mmtests":
         "blocks that it got, of those that it asked for";
     ATTEMPTS = "attempts", Count, [Task], "Pagetide": "blocks that it asked for";

@@ -85,7 +85,8 @@ impl Metrics {
                     | Unit::Pages
                     | Unit::Bytes
                     | Unit::Kilobytes
-                    | Unit::BytesPerSecond => value,
+                    | Unit::BytesPerSecond
+                    | Unit::PerSecond => value,
                 };
                 of_family.insert(name, Metric { value, unit, ended });
             }

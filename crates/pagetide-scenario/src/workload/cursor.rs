@@ -2,7 +2,9 @@
 //! allocates.
 
 use super::modulo::Scatter;
+use super::paced::Paced;
 use super::plan::State;
+use super::request::Serving;
 use super::walk::{Draws, Laps};
 use super::working_set::Hotspot;
 use crate::op::Op;
@@ -29,6 +31,8 @@ pub(super) enum Cursor {
     Random(Draws),
     Zipf(Draws, Arc<Zipf>, Scatter),
     WorkingSet(Hotspot),
+    Paced(Box<Paced>),
+    Service(Box<Serving>),
     Other(Box<dyn Generator>),
 }
 
@@ -50,6 +54,8 @@ impl Cursor {
             Cursor::Random(draws) => draws.uniform(),
             Cursor::Zipf(draws, zipf, scatter) => draws.zipf(zipf, scatter),
             Cursor::WorkingSet(hotspot) => hotspot.next_op(),
+            Cursor::Paced(paced) => paced.next_op(),
+            Cursor::Service(serving) => serving.next_op(),
             Cursor::Other(generator) => generator.next_op(),
             Cursor::Idle => None,
         }
@@ -60,8 +66,9 @@ impl Cursor {
         match self {
             Cursor::Random(draws) | Cursor::Zipf(draws, ..) => draws.end(state),
             Cursor::WorkingSet(hotspot) => hotspot.end(state),
+            Cursor::Paced(paced) => paced.end(state),
             Cursor::Other(generator) => generator.end(state),
-            Cursor::Idle | Cursor::Sequential(_) | Cursor::Scattered(..) => {}
+            Cursor::Idle | Cursor::Sequential(_) | Cursor::Scattered(..) | Cursor::Service(_) => {}
         }
     }
 }

@@ -7,18 +7,22 @@
 //!
 //! * `program`: a task's phases one after another, as [`Op`](crate::op::Op)s.
 //! * `plan`: regions, stages and draws of a task; `cursor`: where it is within a stage.
+//! * `paced`, `load_curve`: rates, and how they change over time; `request`: what a service does.
 //! * `walk`: the orders in which pages are visited; `blocks`, `objects`, `making`: kernel memory that
 //!   several workloads take; `replay`: a page trace as operations; `modulo`: remainders and the
 //!   scattering permutation.
 
 mod blocks;
 mod cursor;
+mod load_curve;
 mod making;
 mod modulo;
 mod objects;
+mod paced;
 pub(crate) mod plan;
 mod program;
 mod replay;
+mod request;
 mod walk;
 
 use crate::load::check::phases::Phases;
@@ -30,9 +34,12 @@ use plan::{Planner, Stage};
 use schemars::JsonSchema;
 
 pub use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
+pub use load_curve::Load;
 pub use making::is_kept;
 pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};
+pub use paced::Pace;
 pub use program::{Program, ProgramError};
+pub use request::{Arrivals, Request};
 pub use walk::Order;
 pub use write_control::Write;
 
@@ -192,6 +199,8 @@ workloads! {
     Pipes = "pipes" in open_pipes,
     /// Hot and cold accesses over anonymous and/or file memory.
     WorkingSet = "working-set" in working_set,
+    /// Serves requests, which arrive whether or not anybody is free.
+    Service = "service" in service,
     /// Replays a page trace.
     Trace = "trace" in trace,
     /// Compiles files, one after another, as make does.
@@ -211,6 +220,14 @@ workloads! {
 }
 
 impl Workload {
+    /// Threads that perform it.
+    pub fn threads(&self) -> u32 {
+        match self {
+            Workload::Service(service) => service.threads,
+            _ => 1,
+        }
+    }
+
     /// The files that it uses, as indices into [`Setup::files`](crate::model::Setup::files), and whether
     /// it writes to them.
     pub fn files(&self) -> Vec<(usize, bool)> {

@@ -116,10 +116,11 @@ pub(crate) enum Stage {
 }
 
 /// Begins a generator, in a round of the phase.
-type Begin = dyn Fn(&mut State, u32) -> Cursor + Send;
+type Begin = dyn Fn(&mut State, u32) -> Cursor + Send + Sync;
 
 /// What begins a generator.
-pub(crate) struct Run(Box<Begin>);
+#[derive(Clone)]
+pub(crate) struct Run(Arc<Begin>);
 
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,8 +136,8 @@ impl Run {
 
 impl Stage {
     /// `begin` gets the task's state and the round of the phase.
-    pub(super) fn run(begin: impl Fn(&mut State, u32) -> Cursor + Send + 'static) -> Stage {
-        Stage::Run(Run(Box::new(begin)))
+    pub(super) fn run(begin: impl Fn(&mut State, u32) -> Cursor + Send + Sync + 'static) -> Stage {
+        Stage::Run(Run(Arc::new(begin)))
     }
 }
 

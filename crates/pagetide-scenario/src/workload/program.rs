@@ -7,6 +7,7 @@ use super::cursor::Cursor;
 use super::objects::Objects;
 use super::plan::{Planner, Stage, Stages, State};
 use super::replay::Replayed;
+use super::request::{Arrivals, Request};
 use crate::model::Setup;
 use crate::op::Op;
 use pagetide_core::page_size::PageSize;
@@ -200,6 +201,51 @@ impl Program {
             }
         }
         Ok(None)
+    }
+
+    /// When the requests of the service under way arrive; `None`: none is under way.
+    pub fn arrivals(&self) -> Option<Arrivals> {
+        match &self.cursor {
+            Cursor::Service(serving) => Some(serving.arrivals()),
+            _ => None,
+        }
+    }
+
+    /// Begins to serve a request, after [`Op::Serve`].
+    pub fn serve(&mut self, request: &Request) {
+        if let Cursor::Service(serving) = &mut self.cursor {
+            serving.serve(request);
+        }
+    }
+
+    /// No more requests come: after [`Op::Serve`].
+    pub fn end_load(&mut self) {
+        if let Cursor::Service(serving) = &mut self.cursor {
+            serving.end_load();
+        }
+    }
+
+    /// The program of another thread of the service under way. It serves requests and does nothing else; its
+    /// regions are those of this program. Without a service it does nothing at all.
+    pub fn thread(&self, thread: u32) -> Program {
+        let cursor = match &self.cursor {
+            Cursor::Service(serving) => Cursor::Service(Box::new(serving.of_thread(thread))),
+            _ => Cursor::Idle,
+        };
+        Program {
+            cursor,
+            page_size: self.page_size,
+            phases: Vec::new(),
+            state: State::new(&self.state.task, 0),
+            loops_left: 0,
+            phase: 0,
+            stage: None,
+            round: 0,
+            regions_mapped: 0,
+            trace: None,
+            beside: None,
+            turn: false,
+        }
     }
 
     fn next_op_of_trace(&mut self) -> Result<Option<Op>, ProgramError> {

@@ -1,9 +1,11 @@
 //! `workload = "touch"`: writes or reads each page of an anonymous region (usemem).
 
 use super::prelude::*;
+use super::load_curve::Point;
+use super::paced::Pace;
 use super::walk::{check_order, Order};
 use crate::load::check::phases::{anon_pages, region_name};
-use crate::load::decode::Hundredths;
+use crate::load::decode::{Hundredths, Rate};
 use crate::names::{HugeAdviceKind, OrderKind};
 
 table! {
@@ -23,6 +25,10 @@ table! {
         region: At<Name>,
         /// Advice on the region: about huge pages (default normal).
         advice: At<HugeAdviceKind>,
+        /// Bytes a second, or pages a second, a page being an access (default: as fast as it can).
+        rate: At<Rate>,
+        /// The share of the rate over time (default: all of it).
+        load: At<Vec<Point>>,
     }
 }
 
@@ -41,6 +47,8 @@ pub struct Touch {
     pub order: Order,
     /// Advice given after mapping: about huge pages.
     pub advice: Advice,
+    /// How fast; `None`: as fast as it can.
+    pub pace: Option<Pace>,
 }
 
 impl Kind for Touch {
@@ -48,6 +56,7 @@ impl Kind for Touch {
 
     fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
         let order = check_order(keys.order(), &keys.exponent, sink);
+        let pace = Pace::check(&keys.rate, &keys.load, &keys.bad, sink);
         let size = keys.size(sink)?;
         let pages = anon_pages(size, sink)?;
         let region = region_name(&keys.region, size.span);
@@ -57,12 +66,13 @@ impl Kind for Touch {
         };
         phases.use_region(&region, None, advice, pages, size.span, sink)?;
         let (passes, write) = (keys.passes().into(), keys.write());
-        Some(Touch { region: region.value.0, pages, passes, write, order: order?, advice })
+        let (region, order, pace) = (region.value.0, order?, pace?);
+        Some(Touch { region, pages, passes, write, order, advice, pace })
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
         let region = planner.anon_region(&self.region, self.pages, self.advice);
         let walk = planner.walk(region, self.pages, self.passes, self.write, self.order);
-        vec![Stage::Map(region), walk]
+        vec![Stage::Map(region), planner.paced(walk, self.pace.as_ref())]
     }
 }

@@ -3,9 +3,12 @@
 
 use super::prelude::*;
 use super::cursor::Cursor;
+use super::load_curve::Point;
 use super::modulo::{Modulo, Scatter};
+use super::paced::Pace;
 use super::walk::Order;
 use crate::load::check::phases::{anon_pages, region_name};
+use crate::load::decode::Rate;
 use crate::load::span::Span;
 use crate::names::AdviceKind;
 use crate::prng::Lcg;
@@ -39,6 +42,10 @@ table! {
         write_percent: At<Int<0, 100>> = Int(100),
         /// Start value of the generator (default: from the run's seed).
         generator_seed: At<Int<0, { i64::MAX }>>,
+        /// Bytes a second, or pages a second, a page being an access (default: as fast as it can).
+        rate: At<Rate>,
+        /// The share of the rate over time (default: all of it).
+        load: At<Vec<Point>>,
     }
 }
 
@@ -64,6 +71,8 @@ pub struct WorkingSet {
     /// Start value of the generator; `None`: derived from the run's seed. Phases of one task
     /// with the same region continue the same generator.
     pub generator_seed: Option<u64>,
+    /// How fast the accesses are; `None`: as fast as it can.
+    pub pace: Option<Pace>,
 }
 
 impl Kind for WorkingSet {
@@ -98,6 +107,7 @@ impl Kind for WorkingSet {
             file.as_ref().map_or(String::new(), |file| file.1.clone()),
         );
         use_generator(names, keys, phases, sink);
+        let pace = Pace::check(&keys.rate, &keys.load, &keys.bad, sink)?;
         Some(WorkingSet {
             anon,
             file,
@@ -108,6 +118,7 @@ impl Kind for WorkingSet {
             hot_page_percent: keys.hot_page_percent().into(),
             write_percent: keys.write_percent().into(),
             generator_seed: keys.generator_seed.as_ref().map(|seed| seed.value.into()),
+            pace,
         })
     }
 
@@ -132,9 +143,10 @@ impl Kind for WorkingSet {
         let regions = (anon.map(|side| side.0), file.map(|side| side.0));
         let generator = planner.generator(regions, self.generator_seed);
         let set = self.clone();
-        stages.push(Stage::run(move |state, _| {
+        let accesses = Stage::run(move |state, _| {
             Cursor::WorkingSet(Hotspot::new(&set, [anon, file], generator, state))
-        }));
+        });
+        stages.push(planner.paced(accesses, self.pace.as_ref()));
         stages
     }
 

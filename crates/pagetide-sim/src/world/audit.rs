@@ -52,7 +52,10 @@ impl World {
             check!(nr_waits == usize::from(waits), "{name}: {:?}, {nr_waits} waits", task.blocked);
             let timer = self.timers[id].is_some();
             match task.blocked {
-                Blocked::Sleeping => check!(timer || task.began.is_none(), "{name} has no timer"),
+                Blocked::Sleeping => {
+                    let is_called = task.began.is_none() || self.waits_for_requests(id);
+                    check!(timer || is_called, "{name} has no timer");
+                }
                 Blocked::Exited => {
                     check!(task.ended.is_some(), "{name} ended at no time");
                     check!(!task.stalled, "{name} is over, and stalled");

@@ -52,4 +52,11 @@ impl World {
         self.tasks[id].paced = Some(due.max(now));
         (due > now).then(|| self.sleep_until(id, due))
     }
+
+    /// Sleeps until `ns` after the phase's first operation of this kind, unless that is past.
+    pub(super) fn until(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<After> {
+        let now = self.now + elapsed;
+        let due = self.tasks[id].until_base.get_or_insert(now).saturating_add(ns);
+        (due > now).then(|| self.sleep_until(id, due))
+    }
 }

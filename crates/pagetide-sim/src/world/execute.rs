@@ -33,6 +33,7 @@ impl World {
         self.wake(Thread::Task(id));
     }
 
+    /// A thread ends. The program ends with its last thread, and whatever ends one thread ends all.
     pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
         // Whatever it was in the middle of is over, and so is its stall.
         if let Some((call, _)) = self.tasks[id].call.take() {
@@ -43,6 +44,28 @@ impl World {
         let task = &mut self.tasks[id];
         task.blocked = Blocked::Exited;
         task.ended = Some(self.now);
+        let (leader, killed) = (task.leader, task.killed);
+        let mut is_last = true;
+        for other in self.threads_of(leader) {
+            let task = &mut self.tasks[other];
+            if !task.is_over() {
+                is_last = false;
+                task.stopped |= !killed;
+                task.killed |= killed;
+                self.interrupt(other);
+            }
+        }
+        if is_last {
+            self.exit_program(leader, cpu);
+        }
+    }
+
+    /// All threads of a program have ended.
+    fn exit_program(&mut self, id: usize, cpu: Cpu) {
+        let killed = self.threads_of(id).any(|thread| self.tasks[thread].killed);
+        let task = &mut self.tasks[id];
+        task.killed = killed;
+        task.ended = Some(self.now);
         task.vmstat = difference(&self.machine.mem.vmstat, &task.vmstat);
         let ended_by = task.ended_by();
         if let Some(phase) = task.phases.last_mut().filter(|phase| phase.ended.is_none()) {
@@ -51,6 +74,7 @@ impl World {
             self.end_phase(id, phase);
         }
         let task = &mut self.tasks[id];
+        task.service = None;
         if !task.background {
             self.nr_over += 1;
         }
@@ -91,8 +115,12 @@ impl World {
 
     pub(super) fn oom_kill(&mut self, mm: MmId) {
         let Some(id) = self.tasks.iter().position(|task| task.mm == mm) else { return };
-        self.tasks[id].killed = true;
-        self.interrupt(id);
+        for thread in self.threads_of(id) {
+            if !self.tasks[thread].is_over() {
+                self.tasks[thread].killed = true;
+                self.interrupt(thread);
+            }
+        }
     }
 
     /// Wakes a task that must exit, whatever it waits for.
@@ -392,6 +420,8 @@ impl World {
             | Op::OpenPipe { .. }
             | Op::ClosePipe { .. } => self.on_thing(id, op, elapsed),
             Op::Pace { ns } => return self.pace(id, ns, *elapsed),
+            Op::Until { ns } => return self.until(id, ns, *elapsed),
+            Op::Serve { .. } => return self.serve(id, *elapsed),
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];
                 self.tasks[id].usage.bytes += len;
@@ -416,6 +446,7 @@ impl World {
                 let vmstat = snapshot(&self.machine.mem.vmstat);
                 let task = &mut self.tasks[id];
                 task.paced = None;
+                task.until_base = None;
                 task.phases.push(PhaseRun {
                     phase,
                     began: self.now + *elapsed,
@@ -427,6 +458,7 @@ impl World {
                     slabs: SlabLevels::default(),
                     extra: Vec::new(),
                     groups: Vec::new(),
+                    served: None,
                 });
                 let groups = self.group_counts();
                 if let Some(run) = self.tasks[id].phases.last_mut() {
@@ -490,6 +522,7 @@ impl World {
     }
 
     pub(super) fn end_phase(&mut self, id: usize, phase: u32) {
+        self.gather_threads(id);
         let extra = self.residency(id, phase);
         let levels = self.machine.levels();
         let slabs = self.slab_levels();

@@ -17,8 +17,8 @@ use pagetide_core::node::Node;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, Nanos, PAGEBLOCK_ORDER};
 use pagetide_core::vmstat::Event;
-use pagetide_scenario::model::Setup;
-use pagetide_scenario::timeline::{Compaction, Counts, NodeRow, Row, Sample, Timeline};
+use pagetide_scenario::model::{Phase, Setup, Workload};
+use pagetide_scenario::timeline::{Compaction, Counts, NodeRow, Row, Sample, ServiceRow, Timeline};
 
 /// Samples that are kept at most.
 const MOST_SAMPLES: usize = 512;
@@ -42,6 +42,8 @@ pub(super) struct Sampler {
     /// Counts when the last sample ended, by row.
     before: Vec<Counts>,
     compaction_before: Compaction,
+    /// Tasks with services, and what became of their requests in the sample under way.
+    services: Vec<(usize, ServiceRow)>,
 }
 
 impl World {
@@ -57,7 +59,25 @@ impl World {
             nodes: Vec::new(),
             before: vec![Counts::default(); nr_rows],
             compaction_before: Compaction::default(),
+            services: self
+                .tasks_with_services()
+                .map(|task| (task, ServiceRow::default()))
+                .collect(),
         });
+    }
+
+    fn tasks_with_services(&self) -> impl Iterator<Item = usize> + '_ {
+        let tasks = self.setup.tasks.iter().enumerate();
+        let is_service = |phase: &Phase| matches!(phase.workload, Workload::Service(_));
+        tasks.filter(move |(_, task)| task.phases.iter().any(is_service)).map(|(id, _)| id)
+    }
+
+    /// What has become of requests of a task's service.
+    pub(super) fn note_requests(&mut self, task: usize, requests: ServiceRow) {
+        let services = self.sampler.iter_mut().flat_map(|sampler| &mut sampler.services);
+        for (_, row) in services.filter(|(of, _)| *of == task) {
+            *row = row.merged(&requests);
+        }
     }
 
     /// Looks at the machine as often as is due until `at`, of which nothing has happened yet.
@@ -84,6 +104,10 @@ impl World {
             machine_pages: machine_pages(&self.machine),
             high_marks_pages: zones.map(|zone| zone.watermark_high).sum(),
             nr_nodes: self.machine.nr_nodes(),
+            services: self
+                .tasks_with_services()
+                .map(|task| self.tasks[task].name.clone())
+                .collect(),
             samples: sampler.samples,
         })
     }
@@ -147,6 +171,7 @@ impl Sampler {
             rows: rows_now,
             nodes: std::mem::take(&mut self.nodes),
             compaction: compaction.since(&self.compaction_before),
+            services: self.services.iter_mut().map(|(_, row)| std::mem::take(row)).collect(),
         };
         self.compaction_before = compaction;
         match self.samples.last_mut() {

@@ -85,11 +85,12 @@ pub(super) fn check(
 fn is_within_limits(drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) -> bool {
     let (mut tasks, mut phases) = (0, 0);
     for (draft, task) in drafts.iter().zip(list) {
-        tasks += draft.copies;
+        let threads = draft.phases.iter().map(|phase| phase.workload.threads() as usize).max();
+        tasks += draft.copies * threads.unwrap_or(1);
         phases += draft.copies * draft.phases.len();
         let span = task.table.copies.as_ref().map_or(task.table.at, |copies| copies.span);
         if tasks > TASKS_MAX {
-            let hint = format!("a scenario has at most {TASKS_MAX}, copies included");
+            let hint = format!("a scenario has at most {TASKS_MAX}, copies and threads included");
             sink.hinted(span, "too many tasks", hint);
             return false;
         }

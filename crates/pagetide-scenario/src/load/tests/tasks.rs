@@ -215,7 +215,7 @@ fn tasks_must_do_something_and_end() {
         1,
         "[[task]]",
         "too many tasks",
-        "a scenario has at most 4096, copies included",
+        "a scenario has at most 4096, copies and threads included",
     );
     expect(
         "[[task]]\nname = \"b\"\ncopies = 4000\n[[task.phase]]\nname = \"p\"\nrepeat = 5\n\

@@ -1,0 +1,229 @@
+//! How a rate changes over time: `load`, a curve of shares; and the times at which something that has a rate
+//! is due.
+//!
+//! Invariant: integers only; [`Load::when`] is the inverse of [`Load::at`]: the first time at which the curve has
+//! brought so much.
+
+use crate::load::decode::{expected, Decode, Percent, Time};
+use crate::load::span::{At, Problem, Sink};
+use crate::load::tree::{Node, Value};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use std::borrow::Cow;
+
+/// The whole of a rate.
+const ALL: u32 = 100;
+/// Nanoseconds of a second at the whole of a rate: what [`Load::at`] counts in.
+pub(super) const FULL_SECOND: u64 = ALL as u64 * 1_000_000_000;
+/// The latest time of a point, two years: products of two times fit 128 bits.
+pub(super) const TIME_MAX: u64 = 1 << 56;
+/// Points of a curve.
+const POINTS_MAX: usize = 1000;
+/// How a curve is written.
+const FORM: &str = "a curve is written like [[\"0s\", \"20 %\"], [\"10min\", \"100 %\"]]";
+
+/// A share of a rate over time: linear between its points, constant before the first and after the last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    points: Vec<Corner>,
+}
+
+/// A point, and what the curve has brought until then, in per cent of nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Corner {
+    at_ns: u64,
+    percent: u32,
+    before: u64,
+}
+
+impl Default for Load {
+    /// All of the rate, always.
+    fn default() -> Load {
+        Load::new(&[(0, ALL)])
+    }
+}
+
+impl Load {
+    /// A curve through points: when, and how many per cent. Times do not fall and are at most two years.
+    pub(super) fn new(points: &[(u64, u32)]) -> Load {
+        let first = points.first().map_or(ALL, |point| point.1);
+        let mut load = Load { points: vec![Corner { at_ns: 0, percent: first, before: 0 }] };
+        for &(at_ns, percent) in points {
+            let last = load.points[load.points.len() - 1];
+            let length = at_ns - last.at_ns;
+            let brought = u128::from(length) * u128::from(last.percent + percent) / 2;
+            let before = last.before + brought as u64;
+            load.points.push(Corner { at_ns, percent, before });
+        }
+        load
+    }
+
+    /// What the curve has brought until `at_ns`: nanoseconds times per cent.
+    pub(super) fn at(&self, at_ns: u64) -> u64 {
+        let next = self.points.partition_point(|point| point.at_ns <= at_ns);
+        let from = self.points[next - 1];
+        from.before.saturating_add(self.brought(next, at_ns - from.at_ns))
+    }
+
+    /// The first time at which the curve has brought so much; `None`: it never does.
+    pub(super) fn when(&self, brought: u64) -> Option<u64> {
+        let next = self.points.partition_point(|point| point.before < brought);
+        if next == 0 {
+            return Some(0);
+        }
+        let from = self.points[next - 1];
+        let wanted = brought - from.before;
+        let Some(to) = self.points.get(next) else {
+            let percent = u64::from(from.percent);
+            return (percent > 0).then(|| from.at_ns.saturating_add(wanted.div_ceil(percent)));
+        };
+        let (mut low, mut high) = (0, to.at_ns - from.at_ns);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.brought(next, middle) < wanted {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Some(from.at_ns + low)
+    }
+
+    /// What the stretch that ends at point number `next` brings in its first `ns`.
+    fn brought(&self, next: usize, ns: u64) -> u64 {
+        let from = self.points[next - 1];
+        let (ns, first) = (u128::from(ns), u128::from(from.percent));
+        let change = match self.points.get(next) {
+            Some(to) if to.at_ns > from.at_ns => {
+                let length = 2 * u128::from(to.at_ns - from.at_ns);
+                let square = ns * ns * u128::from(to.percent.abs_diff(from.percent));
+                (square / length, square.div_ceil(length), to.percent >= from.percent)
+            }
+            _ => (0, 0, true),
+        };
+        let brought = match change {
+            (more, _, true) => ns * first + more,
+            (_, less, false) => (ns * first).saturating_sub(less),
+        };
+        u64::try_from(brought).unwrap_or(u64::MAX)
+    }
+
+    /// Whether nothing comes any more from some time on.
+    pub(super) fn ends_at_zero(&self) -> bool {
+        self.points.last().is_some_and(|point| point.percent == 0)
+    }
+}
+
+/// A point of a curve in a scenario: a time and a share.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Point {
+    at: At<Time>,
+    share: At<Percent>,
+}
+
+impl Decode for Point {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let Value::Array(pair) = &node.value else {
+            expected(node, "a time and a share", FORM, sink);
+            return None;
+        };
+        let [at, share] = pair.as_slice() else {
+            sink.hinted(node.span, "a point is a time and a share", FORM);
+            return None;
+        };
+        let (at, share) = (At::decode(at, sink), At::decode(share, sink));
+        Some(Point { at: at?, share: share? })
+    }
+}
+
+impl JsonSchema for Point {
+    fn schema_name() -> Cow<'static, str> {
+        "Point".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (time, share) =
+            (generator.subschema_for::<Time>(), generator.subschema_for::<Percent>());
+        json_schema!({
+            "description": "A point of a curve: a time and a share of the rate",
+            "type": "array",
+            "prefixItems": [time, share],
+            "minItems": 2,
+            "maxItems": 2,
+        })
+    }
+}
+
+/// The curve of a rate; all of it without one. `None` after a mistake was reported.
+pub(super) fn check_load(points: &Option<At<Vec<Point>>>, sink: &mut Sink) -> Option<Load> {
+    let Some(points) = points else { return Some(Load::default()) };
+    if points.value.is_empty() || points.value.len() > POINTS_MAX {
+        let message = match points.value.len() {
+            0 => "a curve without points".to_owned(),
+            nr => format!("a curve of {nr} points"),
+        };
+        let hint = format!("from 1 to {POINTS_MAX} points; {FORM}");
+        sink.hinted(points.span, message, hint);
+        return None;
+    }
+    for pair in points.value.windows(2) {
+        if pair[1].at.value.0 < pair[0].at.value.0 {
+            sink.push(Problem {
+                span: pair[1].at.span,
+                message: "a point that is earlier than the one before".into(),
+                hint: Some("write the points in the order of their times".into()),
+                also: Some((pair[0].at.span, "the one before".into())),
+            });
+            return None;
+        }
+    }
+    let last = points.value.last()?;
+    if last.at.value.0 > TIME_MAX {
+        sink.hinted(last.at.span, "too late", "a curve has points of two years at most");
+        return None;
+    }
+    if points.value.iter().all(|point| point.share.value.0 == 0) {
+        sink.hinted(points.span, "no load at all", "give a point a share above \"0 %\"");
+        return None;
+    }
+    let of = |point: &Point| (point.at.value.0, point.share.value.0 as u32);
+    Some(Load::new(&points.value.iter().map(of).collect::<Vec<_>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn without_a_curve_time_is_all_there_is() {
+        let load = Load::default();
+        assert_eq!(load.at(7), 700);
+        assert_eq!((load.when(700), load.when(701), load.when(0)), (Some(7), Some(8), Some(0)));
+    }
+
+    #[test]
+    fn a_curve_is_linear_between_its_points() {
+        // Half of the first ten seconds, then all of the rate, then a step down to a tenth.
+        let load = Load::new(&[(0, 0), (10 * SECOND, 100), (20 * SECOND, 100), (20 * SECOND, 10)]);
+        assert_eq!(load.at(5 * SECOND), 125 * SECOND);
+        assert_eq!(load.at(10 * SECOND), 500 * SECOND);
+        assert_eq!(load.at(20 * SECOND), 1500 * SECOND);
+        assert_eq!(load.at(30 * SECOND), 1600 * SECOND);
+        assert_eq!(load.when(125 * SECOND), Some(5 * SECOND));
+        assert_eq!(load.when(1600 * SECOND), Some(30 * SECOND));
+        let falling = Load::new(&[(0, 100), (10 * SECOND, 0)]);
+        assert_eq!(falling.at(5 * SECOND), 375 * SECOND);
+        assert_eq!(falling.at(60 * SECOND), 500 * SECOND);
+        assert_eq!(falling.when(500 * SECOND + 1), None);
+        assert!(falling.ends_at_zero() && !load.ends_at_zero());
+    }
+
+    #[test]
+    fn when_is_the_inverse() {
+        let load = Load::new(&[(3, 20), (1000, 100), (1000, 0), (5000, 7), (777_777, 63)]);
+        for brought in (0..load.at(900_000)).step_by(977) {
+            let at = load.when(brought).unwrap();
+            assert!(load.at(at) >= brought, "{brought}");
+            assert!(at == 0 || load.at(at - 1) < brought, "{brought}");
+        }
+    }
+}

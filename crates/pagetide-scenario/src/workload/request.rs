@@ -1,0 +1,351 @@
+//! What `service` does: when requests arrive, and what a thread does for one.
+//!
+//! Invariant: the arrivals and the work of a request are functions of the seed and of the request's number; which
+//! thread serves it, and when, changes neither. So all variants have the same requests.
+
+use super::cursor::Cursor;
+use super::load_curve::FULL_SECOND;
+use super::modulo::Scatter;
+use super::plan::State;
+use super::service::Service;
+use crate::op::Op;
+use crate::prng::SplitMix64;
+use crate::zipf::{log2, Zipf};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// ln 2, 2^32 standing for 1.
+const LN_2: u64 = 2_977_044_472;
+/// One request, in the unit of a rate: thousandths, and what a curve brings.
+const REQUEST: u128 = 1000 * FULL_SECOND as u128;
+
+/// A draw of the exponential distribution with mean 1, 2^32 standing for 1: -ln of a uniform draw.
+fn exponential(prng: &mut SplitMix64) -> u64 {
+    let bits = (64 << 32) - log2(prng.next_u64().max(1));
+    ((u128::from(bits) * u128::from(LN_2)) >> 32) as u64
+}
+
+/// A request that was let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its number, counted from 0 with those that were not let in.
+    pub number: u64,
+    /// When it arrived, from the beginning of the load.
+    pub at_ns: u64,
+    /// Pages by which the service grows with it.
+    grown: Range<u64>,
+}
+
+/// When the requests of a phase arrive, in order.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    service: Arc<Service>,
+    /// Bytes of a page.
+    page: u64,
+    prng: SplitMix64,
+    number: u64,
+    /// Of the exponential draws so far.
+    drawn: u128,
+    /// Pages of growth that requests have brought.
+    grown: u64,
+}
+
+impl Arrivals {
+    /// When the next request arrives, from the beginning of the load; `None`: no more do.
+    pub fn next_at(&mut self) -> Option<u64> {
+        let service = &self.service;
+        if service.requests.is_some_and(|requests| self.number >= requests) {
+            return None;
+        }
+        let sum = match service.poisson {
+            true => {
+                self.drawn += u128::from(exponential(&mut self.prng));
+                (self.drawn * REQUEST / u128::from(service.rate)) >> 32
+            }
+            false => (u128::from(self.number) * REQUEST).div_ceil(u128::from(service.rate)),
+        };
+        let at = service.load.when(u64::try_from(sum).ok()?)?;
+        if service.duration_ns.is_some_and(|duration| at >= duration) {
+            return None;
+        }
+        self.number += 1;
+        Some(at)
+    }
+
+    /// Lets the request in that has arrived last, at `at_ns`.
+    pub fn admit(&mut self, at_ns: u64) -> Request {
+        let bytes = u128::from(self.service.grow) * u128::from(at_ns) / 1_000_000_000;
+        let until = (bytes / u128::from(self.page)) as u64;
+        let from = std::mem::replace(&mut self.grown, until);
+        Request { number: self.number - 1, at_ns, grown: from..until }
+    }
+
+    /// Whether no more arrive because the time is over, not because all have.
+    pub fn is_out_of_time(&self) -> bool {
+        self.service.requests.is_none_or(|requests| self.number < requests)
+    }
+
+    /// How long the load lasts, if that is given.
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.service.duration_ns
+    }
+
+    /// Latencies above it are late ones.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        self.service.deadline_ns
+    }
+
+    /// Requests that wait at most.
+    pub fn queue(&self) -> u32 {
+        self.service.queue
+    }
+
+    /// Threads that serve.
+    pub fn threads(&self) -> u32 {
+        self.service.threads
+    }
+}
+
+/// Memory of a service: numbers of its regions.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) heap: Option<(u32, Option<Arc<Zipf>>, Scatter)>,
+    /// Where threads allocate, each on its own pages.
+    pub(super) arena: Option<u32>,
+    pub(super) grown: Option<u32>,
+}
+
+/// What all threads know.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) phase: u32,
+    pub(super) service: Arc<Service>,
+    pub(super) places: Places,
+    /// Size of its file.
+    pub(super) file_size: u64,
+    /// Bytes of a page.
+    pub(super) page: u64,
+    /// Generators of arrivals and of requests begin here.
+    arrivals: u64,
+    requests: u64,
+}
+
+impl Shared {
+    /// Draws where the generators of this pass through the phase begin.
+    pub(super) fn new(
+        phase: u32,
+        service: Arc<Service>,
+        places: Places,
+        (file_size, page): (u64, u64),
+        state: &mut State,
+    ) -> Shared {
+        let mut prng = state.draws("requests");
+        let (arrivals, requests) = (prng.next_u64(), prng.next_u64());
+        state.keep_draws("requests", prng);
+        Shared { phase, service, places, file_size, page, arrivals, requests }
+    }
+}
+
+/// A thread of a service.
+#[derive(Debug)]
+pub(super) struct Serving {
+    shared: Arc<Shared>,
+    thread: u32,
+    /// The request under way.
+    work: Option<Work>,
+    is_over: bool,
+}
+
+/// What is left of a request.
+#[derive(Debug)]
+struct Work {
+    prng: SplitMix64,
+    part: Part,
+    grown: Range<u64>,
+}
+
+/// The parts of a request, in their order.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// Writes this page of what it has allocated.
+    Allocate(u64),
+    Read,
+    /// Touches that are left.
+    Touch(u32),
+    Grow,
+    Compute,
+    Write,
+    Free,
+    End,
+}
+
+impl From<Shared> for Cursor {
+    fn from(shared: Shared) -> Cursor {
+        Cursor::Service(Box::new(Serving::new(Arc::new(shared), 0)))
+    }
+}
+
+impl Serving {
+    fn new(shared: Arc<Shared>, thread: u32) -> Serving {
+        Serving { shared, thread, work: None, is_over: false }
+    }
+
+    /// The same for another thread.
+    pub(super) fn of_thread(&self, thread: u32) -> Serving {
+        Serving::new(Arc::clone(&self.shared), thread)
+    }
+
+    pub(super) fn arrivals(&self) -> Arrivals {
+        let Shared { service, page, arrivals, .. } = &*self.shared;
+        Arrivals {
+            service: Arc::clone(service),
+            page: *page,
+            prng: SplitMix64::new(*arrivals),
+            number: 0,
+            drawn: 0,
+            grown: 0,
+        }
+    }
+
+    /// Begins to serve a request.
+    pub(super) fn serve(&mut self, request: &Request) {
+        // The draw of this number of a generator that begins at `requests`.
+        let mut start = SplitMix64::nth(self.shared.requests, request.number);
+        let prng = SplitMix64::new(start.next_u64());
+        self.work = Some(Work { prng, part: Part::Allocate(0), grown: request.grown.clone() });
+    }
+
+    /// No more requests come.
+    pub(super) fn end_load(&mut self) {
+        self.is_over = true;
+    }
+
+    #[inline]
+    pub(super) fn next_op(&mut self) -> Option<Op> {
+        if let Some(work) = &mut self.work {
+            if let Some(op) = work.next_op(&self.shared, self.thread) {
+                return Some(op);
+            }
+            self.work = None;
+        }
+        (!self.is_over).then_some(Op::Serve { phase: self.shared.phase })
+    }
+}
+
+impl Work {
+    fn next_op(&mut self, shared: &Shared, thread: u32) -> Option<Op> {
+        let Shared { service, places, .. } = shared;
+        let access = |region, page, write| Some(Op::Access { region, page, write });
+        let own = u64::from(thread) * service.allocate;
+        loop {
+            match self.part {
+                Part::Allocate(page) => match places.arena {
+                    Some(region) if page < service.allocate => {
+                        self.part = Part::Allocate(page + 1);
+                        return access(region, own + page, true);
+                    }
+                    _ => self.part = Part::Read,
+                },
+                Part::Read => {
+                    self.part = Part::Touch(service.touches);
+                    if let (Some(file), true) = (service.file, service.read > 0) {
+                        let (offset, len) = self.place(shared, service.read);
+                        return Some(Op::Read { file, offset, len });
+                    }
+                }
+                Part::Touch(left) => match &places.heap {
+                    Some((region, zipf, scatter)) if left > 0 => {
+                        self.part = Part::Touch(left - 1);
+                        let page = match zipf {
+                            Some(zipf) => scatter.page(zipf.draw(&mut self.prng) - 1),
+                            None => self.prng.below(scatter.pages()),
+                        };
+                        let percent = u64::from(service.write_percent);
+                        let write = match percent {
+                            0 => false,
+                            100 => true,
+                            _ => self.prng.below(100) < percent,
+                        };
+                        return access(*region, page, write);
+                    }
+                    _ => self.part = Part::Grow,
+                },
+                Part::Grow => match (places.grown, self.grown.next()) {
+                    (Some(region), Some(page)) => return access(region, page, true),
+                    _ => self.part = Part::Compute,
+                },
+                Part::Compute => {
+                    self.part = Part::Write;
+                    let ns = match service.cpu_exponential {
+                        false => service.cpu_ns,
+                        true => {
+                            let drawn = u128::from(exponential(&mut self.prng));
+                            ((u128::from(service.cpu_ns) * drawn) >> 32) as u64
+                        }
+                    };
+                    if ns > 0 {
+                        return Some(Op::Compute { ns });
+                    }
+                }
+                Part::Write => {
+                    self.part = Part::Free;
+                    if let (Some(file), true) = (service.file, service.write > 0) {
+                        let (offset, len) = self.place(shared, service.write);
+                        return Some(Op::Write { file, offset, len });
+                    }
+                }
+                Part::Free => {
+                    self.part = Part::End;
+                    if let Some(region) = places.arena {
+                        let pages = service.allocate;
+                        return Some(Op::Discard { region, page: own, pages });
+                    }
+                }
+                Part::End => return None,
+            }
+        }
+    }
+
+    /// A random place of the file: a multiple of the length.
+    fn place(&mut self, shared: &Shared, len: u64) -> (u64, u64) {
+        (self.prng.below(shared.file_size / len) * len, len)
+    }
+}
+
+impl SplitMix64 {
+    /// The generator that starts with `seed`, after so many draws.
+    fn nth(seed: u64, draws: u64) -> SplitMix64 {
+        SplitMix64::new(seed.wrapping_add(draws.wrapping_mul(crate::prng::GOLDEN_GAMMA)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_exponential() {
+        let mut prng = SplitMix64::new(1);
+        let draws: Vec<f64> =
+            (0..200_000).map(|_| exponential(&mut prng) as f64 / (1u64 << 32) as f64).collect();
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        let variance =
+            draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / draws.len() as f64;
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+        assert!((variance - 1.0).abs() < 0.02, "{variance}");
+        for quantile in [0.1, 0.5, 0.9, 0.99] {
+            let above = draws.iter().filter(|&&draw| draw > -f64::ln(1.0 - quantile)).count();
+            let share = above as f64 / draws.len() as f64;
+            assert!((share - (1.0 - quantile)).abs() < 0.005, "{quantile}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_generator_is_found_by_the_number_of_its_draws() {
+        let mut prng = SplitMix64::new(42);
+        for number in 0..10 {
+            assert_eq!(SplitMix64::nth(42, number), prng);
+            prng.next_u64();
+        }
+    }
+}

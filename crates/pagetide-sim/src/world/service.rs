@@ -1,0 +1,245 @@
+//! Services: requests that arrive, wait, and are served by the threads of a task.
+//!
+//! Linux: a listening socket and a pool of threads that wait on it (`accept`, or `epoll_wait` with
+//! EPOLLEXCLUSIVE, which wakes one). The threads are threads of one process: they share its address space and
+//! its regions, each has its own calls and its own place on a CPU's queue.
+//!
+//! The load does not know of the service (an open loop): requests arrive at the times that the workload says, and
+//! wait in the order of arrival. A latency ends with the last operation of a request and begins with its arrival,
+//! not with its service, so a stall is felt by all that arrive during it.
+//!
+//! Invariant: a thread is idle, called or busy; a request waits only while every thread is called or busy.
+
+use super::{After, Event, Thread, World};
+use crate::histogram::LatencyHistogram;
+use crate::task::Blocked;
+use pagetide_core::units::Nanos;
+use pagetide_scenario::timeline::ServiceRow;
+use pagetide_scenario::workload::{Arrivals, Request};
+use std::collections::VecDeque;
+
+/// What became of the requests of a phase.
+#[derive(Clone, Debug, Default)]
+pub struct Served {
+    /// From the arrival of each to its end.
+    pub latency: LatencyHistogram,
+    /// Those that took longer than the deadline.
+    pub late: u64,
+    /// Those that found the queue full.
+    pub dropped: u64,
+}
+
+impl Served {
+    /// Adds another phase's.
+    pub fn merge(&mut self, other: &Served) {
+        self.latency.merge(&other.latency);
+        self.late += other.late;
+        self.dropped += other.dropped;
+    }
+}
+
+/// A service while its load lasts.
+#[derive(Debug)]
+pub(crate) struct Service {
+    arrivals: Arrivals,
+    began: Nanos,
+    /// The next request, since the load began; `None`: no more arrive.
+    next_at: Option<Nanos>,
+    /// The load is over: nothing arrives any more.
+    is_closed: bool,
+    waiting: VecDeque<Request>,
+    /// Threads that wait for requests, with the time from which on they do.
+    idle: Vec<(Nanos, usize)>,
+    /// Threads that were woken for a request and have not taken one yet.
+    called: u32,
+    /// Threads that serve.
+    busy: u32,
+}
+
+impl World {
+    /// Tasks that are threads of the task, itself first.
+    pub(super) fn threads_of(&self, leader: usize) -> impl Iterator<Item = usize> {
+        std::iter::once(leader).chain(self.tasks[leader].helpers.clone())
+    }
+
+    /// Gives a program what its other threads have used.
+    pub(crate) fn gather_threads(&mut self, leader: usize) {
+        for id in self.tasks[leader].helpers.clone() {
+            let task = &mut self.tasks[id];
+            let usage = std::mem::take(&mut task.usage);
+            let latency = std::mem::take(&mut task.alloc_latency);
+            let io_errors = std::mem::take(&mut task.io_errors);
+            self.tasks[leader].absorb(usage, &latency, io_errors);
+        }
+    }
+
+    /// Whether a thread sleeps until there is a request for it, or another service.
+    pub(super) fn waits_for_requests(&self, id: usize) -> bool {
+        let leader = self.tasks[id].leader;
+        match &self.tasks[leader].service {
+            Some(service) => id != leader || service.idle.iter().any(|(_, idle)| *idle == id),
+            None => id != leader,
+        }
+    }
+
+    /// A thread has nothing to serve: its request, if it had one, is done. `None`: it goes on.
+    pub(super) fn serve(&mut self, id: usize, elapsed: Nanos) -> Option<After> {
+        let leader = self.tasks[id].leader;
+        let now = self.now + elapsed;
+        if self.tasks[leader].service.is_none() {
+            debug_assert_eq!(id, leader, "a thread outlives its service");
+            self.begin_service(leader, now);
+        }
+        let arrived = self.tasks[id].serving.take();
+        if let Some(arrived) = arrived {
+            self.request_done(leader, arrived, now);
+        }
+        let was_called = std::mem::take(&mut self.tasks[id].is_called);
+        let service = self.tasks[leader].service.as_mut()?;
+        service.busy -= u32::from(arrived.is_some());
+        service.called -= u32::from(was_called);
+        if let Some(request) = service.waiting.pop_front() {
+            service.busy += 1;
+            let arrived = service.began + request.at_ns;
+            let task = &mut self.tasks[id];
+            task.program.serve(&request);
+            task.serving = Some(arrived);
+            return None;
+        }
+        if id == leader && service.is_over() && service.latest() <= now {
+            self.tasks[leader].service = None;
+            self.tasks[leader].program.end_load();
+            return None;
+        }
+        service.idle.retain(|(_, thread)| *thread != id);
+        service.idle.push((now, id));
+        self.tasks[id].blocked = Blocked::Sleeping;
+        self.end_load_if_over(leader);
+        Some(After::Block)
+    }
+
+    /// The first request is still to come: its threads wait for it from now on.
+    fn begin_service(&mut self, leader: usize, now: Nanos) {
+        let arrivals = self.tasks[leader].program.arrivals();
+        let mut arrivals = arrivals.expect("a program that serves has arrivals");
+        let helpers = self.tasks[leader].helpers.clone();
+        let helpers = helpers.take(arrivals.threads() as usize - 1);
+        let mut idle = Vec::with_capacity(arrivals.threads() as usize);
+        for (thread, id) in helpers.enumerate() {
+            let program = self.tasks[leader].program.thread(thread as u32 + 1);
+            let regions = self.tasks[leader].regions.clone();
+            let task = &mut self.tasks[id];
+            task.program = program;
+            task.regions = regions;
+            task.began.get_or_insert(now);
+            idle.push((now, id));
+        }
+        let next_at = arrivals.next_at();
+        self.tasks[leader].service = Some(Box::new(Service {
+            arrivals,
+            began: now,
+            next_at,
+            is_closed: false,
+            waiting: VecDeque::new(),
+            idle,
+            called: 0,
+            busy: 0,
+        }));
+        if let Some(run) = self.tasks[leader].phases.last_mut() {
+            run.served = Some(Box::default());
+        }
+        self.await_arrival(leader);
+    }
+
+    /// Has the queue of events say when the next request arrives, or when the load is over.
+    fn await_arrival(&mut self, leader: usize) {
+        let Some(service) = &self.tasks[leader].service else { return };
+        let at = match (service.next_at, service.arrivals.duration_ns()) {
+            (Some(at), _) => at,
+            // Until the end of the time, even if nothing more arrives.
+            (None, Some(duration)) if service.arrivals.is_out_of_time() => duration,
+            (None, _) => 0,
+        };
+        let at = service.began.saturating_add(at).max(self.now);
+        self.queue.push(at, Event::Arrival(leader));
+    }
+
+    /// A request arrives, or the load is over.
+    pub(super) fn arrival_event(&mut self, leader: usize) {
+        let Some(service) = &mut self.tasks[leader].service else { return };
+        let Some(at) = service.next_at else {
+            service.is_closed = true;
+            self.end_load_if_over(leader);
+            return;
+        };
+        let idle = service.idle.iter().enumerate().min_by_key(|(_, idle)| **idle);
+        let idle = idle.map(|(place, _)| place);
+        let nr_waiting = service.waiting.len() as u32 - service.called;
+        let called = if idle.is_some() || nr_waiting < service.arrivals.queue() {
+            let request = service.arrivals.admit(at);
+            service.waiting.push_back(request);
+            idle.map(|place| service.idle.swap_remove(place).1)
+        } else {
+            if let Some(served) = self.tasks[leader].served_now() {
+                served.dropped += 1;
+            }
+            self.note_requests(leader, ServiceRow { dropped: 1, ..ServiceRow::default() });
+            None
+        };
+        if let (Some(id), Some(service)) = (called, &mut self.tasks[leader].service) {
+            service.called += 1;
+            self.tasks[id].is_called = true;
+            self.wake_idle(id);
+        }
+        if let Some(service) = &mut self.tasks[leader].service {
+            service.next_at = service.arrivals.next_at();
+        }
+        self.await_arrival(leader);
+    }
+
+    fn wake_idle(&mut self, id: usize) {
+        if let Some(timer) = self.timers[id].take() {
+            self.queue.cancel(timer);
+        }
+        self.tasks[id].blocked = Blocked::No;
+        self.wake(Thread::Task(id));
+    }
+
+    fn request_done(&mut self, leader: usize, arrived: Nanos, now: Nanos) {
+        let latency = now.saturating_sub(arrived);
+        let deadline =
+            self.tasks[leader].service.as_ref().and_then(|service| service.arrivals.deadline_ns());
+        let is_late = deadline.is_some_and(|deadline| latency > deadline);
+        if let Some(served) = self.tasks[leader].served_now() {
+            served.latency.record(latency);
+            served.late += u64::from(is_late);
+        }
+        self.note_requests(leader, ServiceRow::served(latency, is_late));
+    }
+
+    /// Wakes the first thread when there is nothing left to serve: it ends the phase.
+    fn end_load_if_over(&mut self, leader: usize) {
+        let Some(service) = &mut self.tasks[leader].service else { return };
+        if !service.is_over() {
+            return;
+        }
+        // Not before the last request has come to its end, in a piece that others have not seen yet.
+        let at = service.latest().max(self.now);
+        if let Some(place) = service.idle.iter().position(|(_, thread)| *thread == leader) {
+            service.idle.swap_remove(place);
+            self.timers[leader] = Some(self.queue.push(at, Event::Timer(Thread::Task(leader))));
+        }
+    }
+}
+
+impl Service {
+    /// Nothing arrives, waits or is served any more.
+    fn is_over(&self) -> bool {
+        self.is_closed && self.waiting.is_empty() && self.busy == 0 && self.called == 0
+    }
+
+    /// When the last thread became idle.
+    fn latest(&self) -> Nanos {
+        self.idle.iter().map(|(since, _)| *since).max().unwrap_or(0)
+    }
+}
