@@ -9,6 +9,7 @@
 //! Invariant: no line is longer than the width, but for a group's name, and no sample is left out.
 
 mod nodes;
+mod services;
 
 use crate::csv::quoted;
 use crate::format::Scale;
@@ -21,7 +22,8 @@ pub const HEADER: &str = "ns,group,usage_pages,pgscan_kswapd,pgscan_direct,pgste
                           pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages,free_pages,\
                           free_blocks_order9,unusable_index,unusable_index_min,\
                           unusable_index_max,compact_migrate_scanned,compact_free_scanned,\
-                          pgmigrate_success";
+                          pgmigrate_success,requests,late,dropped,latency_mean_ns,\
+                          latency_max_ns";
 /// Width where nobody says how wide the page is, in characters.
 pub const WIDTH: usize = 100;
 /// Narrower pages have no room for a chart.
@@ -39,8 +41,8 @@ const RAMP: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
 /// Counts of compaction in charts, where their full names have no room.
 const COMPACTION_LABELS: [&str; 3] = ["migrate_scan", "free_scan", "migrated"];
 
-/// All samples, a line for each and each group and node; the machine's group is the empty name, a node
-/// is called `node0`, and what a line says nothing of is empty. Counts are those since the line before
+/// All samples, a line for each and each group, node and service; the machine's group is the empty name, a
+/// node is called `node0`, a service `service TASK`, and what a line says nothing of is empty. Counts are those since the line before
 /// of the same group.
 pub fn render_csv(timeline: &Timeline) -> String {
     let mut out = format!("{HEADER}\n");
@@ -57,7 +59,7 @@ pub fn render_csv(timeline: &Timeline) -> String {
             writeln!(
                 out,
                 "{},{},{usage_pages},{a},{b},{c},{d},{e},{usage_min_pages},{usage_max_pages},,,,,,\
-                 {compaction}",
+                 {compaction},,,,,",
                 sample.end_ns,
                 quoted(name),
             )
@@ -67,13 +69,18 @@ pub fn render_csv(timeline: &Timeline) -> String {
             let indices = [row.unusable_index, row.unusable_index_min, row.unusable_index_max];
             writeln!(
                 out,
-                "{},node{node},,,,,,,,,{},{},{},,,",
+                "{},node{node},,,,,,,,,{},{},{},,,,,,,,",
                 sample.end_ns,
                 row.free_pages,
                 row.large_blocks,
                 indices.map(nodes::index).join(","),
             )
             .expect("writing to a string");
+        }
+        for (name, row) in timeline.services.iter().zip(&sample.services) {
+            let empty = ",".repeat(16);
+            let row = services::csv(row);
+            writeln!(out, "{},service {name}{empty},{row}", sample.end_ns).expect("writing to a string");
         }
     }
     out
@@ -94,6 +101,7 @@ pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
         out.push('\n');
         if chart.group == 0 {
             nodes::draw(timeline, nr_columns, &mut out);
+            services::draw(timeline, nr_columns, &mut out);
         }
     }
     let end_ns = timeline.samples.last().map_or(0, |sample| sample.end_ns);
@@ -101,9 +109,10 @@ pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
     let legend = format!(
         "A column is {}: memory `#` at its least, `:` at its most in that time; pgscan \
          from `.` (any) to `@` ({scanned} pages), pgsteal to `@` ({stolen}); totals on the right. \
-         {}",
+         {}{}",
         time(column_ns),
         nodes::LEGEND,
+        if timeline.services.is_empty() { String::new() } else { format!(" {}", services::LEGEND) },
     );
     for line in wrapped(&legend, width) {
         out.push_str(line.trim_end());
@@ -316,6 +325,7 @@ mod tests {
                 rows: vec![row(least, scanned), group],
                 nodes: vec![node],
                 compaction: Compaction::of_values(moved),
+                services: Vec::new(),
             }
         };
         Timeline {
@@ -323,6 +333,7 @@ mod tests {
             machine_pages: 2000,
             high_marks_pages: 100,
             nr_nodes: 1,
+            services: Vec::new(),
             samples: (0..nr_samples).map(sample).collect(),
         }
     }
@@ -412,11 +423,11 @@ mod tests {
         assert_eq!(lines.len(), 1 + 3 + 1 + 3);
         assert_eq!(lines[0], HEADER);
         let nr_columns = HEADER.split(',').count();
-        assert_eq!(lines[1], "1000000,,1000,1,0,0,0,0,1000,1000,,,,,,0,0,0");
-        assert_eq!(lines[2], "1000000,node0,,,,,,,,,1000,1,0.488,0.488,0.488,,,");
-        assert_eq!(lines[5], "3000000,,1000,900,0,0,0,0,100,1000,,,,,,1000,70000,300");
-        assert_eq!(lines[6], "3000000,\"/a, b\",1000,900,0,0,0,0,100,1000,,,,,,,,");
-        assert_eq!(lines[7], "3000000,node0,,,,,,,,,1000,0,1.000,0.488,1.000,,,");
+        assert_eq!(lines[1], "1000000,,1000,1,0,0,0,0,1000,1000,,,,,,0,0,0,,,,,");
+        assert_eq!(lines[2], "1000000,node0,,,,,,,,,1000,1,0.488,0.488,0.488,,,,,,,,");
+        assert_eq!(lines[5], "3000000,,1000,900,0,0,0,0,100,1000,,,,,,1000,70000,300,,,,,");
+        assert_eq!(lines[6], "3000000,\"/a, b\",1000,900,0,0,0,0,100,1000,,,,,,,,,,,,,");
+        assert_eq!(lines[7], "3000000,node0,,,,,,,,,1000,0,1.000,0.488,1.000,,,,,,,,");
         assert!([1, 2, 5, 7].iter().all(|&at| lines[at].split(',').count() == nr_columns));
     }
 }

@@ -84,7 +84,7 @@ fn even_arrivals_do_not_wait() {
 
 #[test]
 fn a_stall_is_felt_by_all_that_arrive_during_it() {
-    // Nobody gets a CPU for the second in which another task of a much higher priority has the only one.
+    // Nobody gets a CPU for the second in which a task of a much higher priority has the only one.
     let record = record_of(
         "[machine]\ncpus = 1\nmemory = \"64MiB\"\n\
          [[task]]\nname = \"web\"\nworkload = \"service\"\narrivals = \"even\"\nrate = 1000\n\
@@ -94,12 +94,14 @@ fn a_stall_is_felt_by_all_that_arrive_during_it() {
     );
     assert_eq!(value(&record, "web.requests"), 10_000.0);
     // A client that waits for each answer would have seen one slow request. Of those that arrive at even
-    // distances, a thousand do, and their latencies go evenly down from a second.
+    // distances, a thousand do, and their latencies go evenly down from the length of the stall.
     let late = value(&record, "web.late");
     assert!((900.0..1000.0).contains(&late), "{late}");
-    let p999 = value(&record, "web.latency_p999");
-    let p99 = value(&record, "web.latency_p99");
-    assert!(p999 > 0.9 && p99 > 0.7, "{p999} {p99}");
+    // The scheduler lets it run once in that second, so that the longest stall is a part of it. The slowest
+    // of a hundred came a hundred requests, or 100 ms, after the slowest of all.
+    let (max, p99) = (value(&record, "web.latency_max"), value(&record, "web.latency_p99"));
+    assert!(max > 0.5, "{max}");
+    near(p99, max - 0.1, 0.03);
     assert!(value(&record, "web.latency_p50") < 0.001);
 }
 
@@ -128,7 +130,7 @@ fn a_curve_scales_the_requests() {
     assert_eq!(of("load = [[\"0s\", \"0 %\"], [\"2s\", \"100 %\"]]\n"), 1000.0);
     assert_eq!(of("load = [[\"1s\", \"20 %\"], [\"1s\", \"100 %\"]]\n"), 1200.0);
     assert_eq!(
-        of("load = [[\"0s\", \"100 %\"], [\"1s\", \"100 %\"], [\"1s\", \"0 %\"]]\n"),
+        of("load = [[\"0s\", \"100 %\"], [\"999.5ms\", \"100 %\"], [\"999.5ms\", 0]]\n"),
         1000.0
     );
 }
@@ -201,7 +203,7 @@ fn a_service_that_is_killed_ends_with_all_its_threads() {
     assert_eq!(value(&record, "g.memory.events.oom_kill"), 1.0);
     assert_eq!(record.notes.len(), 1, "{:?}", record.notes);
     assert!(record.notes[0].contains("`web`"), "{:?}", record.notes);
-    assert_eq!(value(&record, "g.memory.current"), 0.0);
+    assert_eq!(value(&record, "g.anon"), 0.0);
 }
 
 #[test]

@@ -43,8 +43,11 @@ impl Default for Load {
 }
 
 impl Load {
-    /// A curve through points: when, and how many per cent. Times do not fall and are at most two years.
-    pub(super) fn new(points: &[(u64, u32)]) -> Load {
+    /// A curve through points: when, and how many per cent.
+    ///
+    /// # Panics
+    /// When times fall. The loader has none that do, and none after two years.
+    pub fn new(points: &[(u64, u32)]) -> Load {
         let first = points.first().map_or(ALL, |point| point.1);
         let mut load = Load { points: vec![Corner { at_ns: 0, percent: first, before: 0 }] };
         for &(at_ns, percent) in points {

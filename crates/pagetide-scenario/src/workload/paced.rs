@@ -95,9 +95,14 @@ impl Paced {
         if self.left == 0 {
             return self.wait();
         }
+        let Some(op) = self.inner.next_op() else {
+            // However often it is asked from now on, there is nothing to wait for.
+            self.left = u64::MAX;
+            return None;
+        };
         self.left -= 1;
         self.done += 1;
-        self.inner.next_op()
+        Some(op)
     }
 
     /// Sleeps until the next access is due, with those that are due by then.

@@ -5,6 +5,7 @@ use crate::op::{Backing, Op};
 mod blocks;
 mod names_and_pipes;
 mod objects;
+mod service;
 
 fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
     let node = Node { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };
@@ -58,7 +59,8 @@ fn run(files: Vec<File>, phases: Vec<Workload>) -> Vec<Op> {
 
 fn touch(region: &str, pages: u64, order: Order) -> Workload {
     let advice = Advice::Normal;
-    Workload::Touch(Touch { region: region.into(), pages, passes: 1, write: true, order, advice })
+    let region = region.into();
+    Workload::Touch(Touch { region, pages, passes: 1, write: true, order, advice, pace: None })
 }
 
 fn pages_of(ops: &[Op]) -> Vec<u64> {
@@ -80,6 +82,7 @@ fn working_set(anon: u64, file: u64, accesses: u64) -> WorkingSet {
         hot_page_percent: 20,
         write_percent: 100,
         generator_seed: Some(1),
+        pace: None,
     }
 }
 
@@ -149,6 +152,7 @@ fn random_draws_continue_over_phases_and_passes() {
             write: false,
             order: Order::Random,
             advice: Advice::Normal,
+            pace: None,
         });
         pages_of(&run(Vec::new(), vec![phase; phases]))
     };

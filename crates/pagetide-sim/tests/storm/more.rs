@@ -6,7 +6,8 @@ use pagetide_core::config::{Policy, PolicyChoice, Sysctl, Value};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{
     BlockRequest, CacheTuning, CreateGroup, Discard, Group, HighOrder, Interleave, JoinGroup,
-    KernelCache, KernelMemory, KernelObjects, PageSize, Phase, RemoveGroup, Setup, Start, Task,
+    KernelCache, KernelMemory, KernelObjects, Load, Order, Pace, PageSize, Phase, RemoveGroup, Service,
+    Setup, Start, Task,
     Workload, Write, WriteControl,
 };
 use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
@@ -198,6 +199,61 @@ pub fn add_blocks(setup: &mut Setup, seed: u64) {
         if id > 0 && draw.one_in(4) {
             task.until = Some(draw.below(id as u64) as usize);
             task.background = true;
+        }
+    }
+}
+
+/// Every third storm has a service, of one thread or several, and touches memory at a rate.
+pub fn add_services(setup: &mut Setup, seed: u64) {
+    if !seed.is_multiple_of(3) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x7365_7276_6963_6573));
+    let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory / PAGE).sum();
+    let load = |draw: &mut Draw| {
+        let half = 1 + draw.below(200_000_000);
+        let percent = draw.of(&[0, 20, 100]);
+        draw.of(&[Load::default(), Load::new(&[(0, percent), (half, 100), (half, 50)])])
+    };
+    for number in 0..1 + draw.below(2) {
+        let file = draw.one_in(2).then(|| draw.below(setup.files.len() as u64) as usize);
+        let size = file.map_or(0, |file| setup.files[file].size);
+        let part = |draw: &mut Draw| draw.of(&[0, 100, 4096, 30_000]).min(size);
+        let heap = draw.one_in(2).then(|| (format!("served{number}"), 1 + draw.below(memory)));
+        let duration = draw.one_in(2).then(|| 1 + draw.below(400_000_000));
+        let service = Service {
+            poisson: draw.one_in(2),
+            rate: draw.of(&[5_000, 100_000, 2_000_000, 20_000_000]),
+            load: load(&mut draw),
+            duration_ns: duration,
+            requests: (duration.is_none() || draw.one_in(2)).then(|| 1 + draw.below(1000)),
+            threads: draw.of(&[1, 1, 2, 3, 8]),
+            queue: draw.of(&[0, 1, 10, 1 << 20]),
+            deadline_ns: draw.one_in(2).then_some(1_000_000),
+            cpu_ns: draw.of(&[0, 1000, 100_000, 1_000_000]),
+            cpu_exponential: draw.one_in(2),
+            touches: if heap.is_some() { 1 + draw.below(50) as u32 } else { 0 },
+            heap,
+            populate: draw.one_in(2),
+            order: draw.of(&[Order::Random, Order::Zipf { exponent_hundredths: 99 }]),
+            write_percent: draw.of(&[0, 30, 100]),
+            file,
+            read: part(&mut draw),
+            write: part(&mut draw),
+            allocate: draw.of(&[0, 0, 1, 17, 600]),
+            grow: if duration.is_some() { draw.of(&[0, 1 << 20, 64 << 20]) } else { 0 },
+        };
+        let task = draw.below(setup.tasks.len() as u64) as usize;
+        let phases = &mut setup.tasks[task].phases;
+        let at = draw.below(phases.len() as u64 + 1) as usize;
+        let workload = Workload::Service(service);
+        phases.insert(at, Phase { name: format!("service{number}"), workload });
+    }
+    for phase in setup.tasks.iter_mut().flat_map(|task| &mut task.phases) {
+        if let Workload::Touch(touch) = &mut phase.workload {
+            // A second at most, a curve apart.
+            let bytes = touch.pages * u64::from(touch.passes) * PAGE * (1 + draw.below(5));
+            touch.pace = draw.one_in(4).then(|| Pace { bytes, load: load(&mut draw) });
         }
     }
 }

@@ -160,6 +160,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
             write: !draw.one_in(4),
             order: order(draw),
             advice: Advice::Normal,
+            pace: None,
         }),
         6 => Workload::WorkingSet(WorkingSet {
             anon: Some((format!("set{number}"), pages)),
@@ -171,6 +172,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
             hot_page_percent: 20,
             write_percent: draw.of(&[0, 50, 100]),
             generator_seed: None,
+            pace: None,
         }),
         7 => Workload::Compute(Compute { ns: draw.below(50_000_000) }),
         _ => Workload::Sleep(Sleep { ns: draw.below(300_000_000) }),
@@ -183,6 +185,7 @@ pub fn setup(seed: u64) -> Setup {
     more::add_groups(&mut setup, seed);
     more::add_blocks(&mut setup, seed);
     more::add_objects(&mut setup, seed);
+    more::add_services(&mut setup, seed);
     more::enlarge_pages(&mut setup, seed);
     more::compact(&mut setup, seed);
     cut_short(&mut setup);

@@ -103,7 +103,8 @@ fn a_timelines_csv_sums_up_to_the_files() {
     let header = "ns,group,usage_pages,pgscan_kswapd,pgscan_direct,pgsteal_kswapd,\
                   pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages,free_pages,\
                   free_blocks_order9,unusable_index,unusable_index_min,unusable_index_max,\
-                  compact_migrate_scanned,compact_free_scanned,pgmigrate_success";
+                  compact_migrate_scanned,compact_free_scanned,pgmigrate_success,requests,late,dropped,\
+                  latency_mean_ns,latency_max_ns";
     assert_eq!(rows.next(), Some(header));
     let (mut stolen, mut nodes) = (0, 0);
     for row in rows {

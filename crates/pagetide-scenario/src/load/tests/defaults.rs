@@ -32,6 +32,7 @@ fn a_small_scenario_gets_its_defaults() {
         write: true,
         order: Order::Sequential,
         advice: Advice::Normal,
+        pace: None,
     });
     assert_eq!(setup.tasks[0].phases[0].workload, touch);
 }
@@ -72,8 +73,9 @@ fn everything_can_be_written() {
     let files: Vec<&str> = setup.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(files, ["data", "log@writer.0", "log@writer.1"]);
     let phases: Vec<&str> = setup.tasks[2].phases.iter().map(|p| p.name.as_str()).collect();
-    let first =
-        ["fill", "pass0", "pass1", "pass2", "zipf", "set", "holes", "back", "high", "share"];
+    let first = [
+        "fill", "pass0", "pass1", "pass2", "zipf", "set", "serve", "holes", "back", "high", "share",
+    ];
     let objects = ["buffers", "files", "looked-for", "pipes"];
     let last = ["work", "rest", "make", "enter", "squeeze", "tune", "leave", "remove"];
     assert_eq!(phases, [&first[..], &objects[..], &last[..]].concat());

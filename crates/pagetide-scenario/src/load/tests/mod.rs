@@ -14,6 +14,7 @@ mod names_and_pipes;
 mod objects;
 mod plugins;
 mod report;
+mod service;
 mod survival;
 mod tasks;
 mod variants;

@@ -124,6 +124,7 @@ fn advice_stays_with_the_region() {
         write: true,
         order: Order::Sequential,
         advice,
+        pace: None,
     });
     let interleave = Workload::Interleave(Interleave { region: "anon".into(), pages: 1, file: 0 });
     let set = Workload::WorkingSet(working_set(1, 0, 1));

@@ -1,0 +1,96 @@
+//! Charts of services: how long their requests took, and what became of them.
+
+use super::{axis, bars, column_of, row_of, shade, time};
+use pagetide_scenario::timeline::{ServiceRow, Timeline};
+use std::fmt::Write;
+
+/// What the charts show, for the legend.
+pub(super) const LEGEND: &str = "Of a service: the latency of the requests that ended in that time, `#` \
+    the mean and `:` the longest, then their number and those that were late or dropped, each up to its \
+    own `@`, with the totals on the right.";
+
+/// Lines of a chart.
+const HEIGHT: u64 = 6;
+
+/// A chart of each service.
+pub(super) fn draw(timeline: &Timeline, nr_columns: usize, out: &mut String) {
+    for (service, name) in timeline.services.iter().enumerate() {
+        let column = |at| {
+            let samples = column_of(timeline, nr_columns, at).iter();
+            let rows = samples.filter_map(|sample| sample.services.get(service));
+            rows.fold(ServiceRow::default(), |sum, row| sum.merged(row))
+        };
+        let columns: Vec<ServiceRow> = (0..nr_columns).map(column).collect();
+        let level = |row: &ServiceRow| (row.latency_mean_ns(), row.latency_max_ns);
+        let levels: Vec<Option<(u64, u64)>> =
+            columns.iter().map(|row| (row.requests > 0).then(|| level(row))).collect();
+        let top = levels.iter().flatten().map(|level| level.1).max().unwrap_or(0);
+        let _ = writeln!(out, "service {name}, latency (0 to {})", time(top));
+        bars(&levels, HEIGHT, top, time, out);
+        let shaded = |label: &str, of: fn(&ServiceRow) -> u64, out: &mut String| {
+            let total: u64 = columns.iter().map(of).sum();
+            let most = columns.iter().map(of).max().unwrap_or(0);
+            row_of(label, columns.iter().map(|row| shade(of(row), most)), &total.to_string(), out);
+        };
+        shaded("requests", |row| row.requests, out);
+        shaded("late", |row| row.late, out);
+        shaded("dropped", |row| row.dropped, out);
+        axis(timeline, nr_columns, out);
+        out.push('\n');
+    }
+}
+
+/// The last columns of a line of the CSV: those of a service.
+pub(super) fn csv(row: &ServiceRow) -> String {
+    let mean = if row.requests > 0 { row.latency_mean_ns().to_string() } else { String::new() };
+    let max = if row.requests > 0 { row.latency_max_ns.to_string() } else { String::new() };
+    format!("{},{},{},{mean},{max}", row.requests, row.late, row.dropped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{render, render_csv, HEADER};
+    use super::*;
+    use pagetide_scenario::timeline::Sample;
+
+    fn served() -> Timeline {
+        let sample = |at: u64| Sample {
+            end_ns: (at + 1) * 1_000_000,
+            rows: vec![None],
+            nodes: Vec::new(),
+            compaction: Default::default(),
+            services: vec![match at {
+                5 => ServiceRow { dropped: 7, ..ServiceRow::default() },
+                6 => ServiceRow::served(9_000_000, true),
+                _ => ServiceRow::served(1_000_000, false).merged(&ServiceRow::served(2_000_000, false)),
+            }],
+        };
+        Timeline {
+            groups: vec![String::new()],
+            machine_pages: 2000,
+            high_marks_pages: 100,
+            nr_nodes: 0,
+            services: vec!["web".to_owned()],
+            samples: (0..10).map(sample).collect(),
+        }
+    }
+
+    #[test]
+    fn a_service_has_a_chart_and_lines() {
+        let text = render(&served(), 4096, 100);
+        let chart: Vec<&str> =
+            text.lines().skip_while(|line| !line.starts_with("service web")).collect();
+        assert_eq!(chart[0], "service web, latency (0 to 9.000 ms)");
+        assert_eq!(chart[1], "      9.000 ms |      #   |", "{text}");
+        assert_eq!(chart[6], "             0 |##### ####|", "{text}");
+        assert_eq!(chart[7], "      requests |@@@@@ =@@@| 17", "{text}");
+        assert_eq!(chart[8], "          late |      @   | 1", "{text}");
+        assert_eq!(chart[9], "       dropped |     @    | 7", "{text}");
+        assert!(text.contains("Of a service:"), "{text}");
+        let csv = render_csv(&served());
+        let line = |at: usize| csv.lines().nth(at).unwrap();
+        assert_eq!(line(1), format!("1000000,service web{},2,0,0,1500000,2000000", ",".repeat(16)));
+        assert_eq!(line(6), format!("6000000,service web{},0,0,7,,", ",".repeat(16)));
+        assert!(csv.lines().all(|line| line.split(',').count() == HEADER.split(',').count()));
+    }
+}
