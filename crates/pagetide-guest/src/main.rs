@@ -8,7 +8,7 @@
 //! port of the emulated machine (`sys::port`), which costs no memory.
 //!
 //! Invariant: between "ready" and "done" nothing here allocates pages for itself: programs, stacks
-//! and buffers are built before and locked into memory.
+//! and buffers are built before and locked into memory; the stacks of a service's further threads are not.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod config;
@@ -24,6 +24,8 @@ mod perform;
 mod prepare;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod report;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod service;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod shared;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

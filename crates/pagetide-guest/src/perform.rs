@@ -7,6 +7,7 @@ use crate::groups::Groups;
 use crate::objects::Objects;
 use crate::prepare::write_knob;
 use crate::report::{line, line_between, Moment, Reporter};
+use crate::service::{self, in_pieces, Served};
 use crate::shared::Shared;
 use crate::sys::memory::{Mapping, PAGE_SIZE};
 use crate::sys::process::{self, Usage};
@@ -19,6 +20,7 @@ use pagetide_scenario::workload::{
     CreateGroup, JoinGroup, RemoveGroup, WorkingSet, Workload, WriteControl,
 };
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,13 +48,18 @@ pub struct Performer<'a> {
     reporter: Reporter<'a>,
     groups: &'a Groups<'a>,
     files: Vec<Option<File>>,
-    buffer: Mapping,
+    /// For read() and write(), one for each thread.
+    buffers: Vec<Mapping>,
     /// Huge pages for all anonymous memory, from the start.
     is_always_huge: bool,
     regions: Vec<Option<Mapping>>,
     objects: Objects,
     bytes: u64,
     errors: u64,
+    /// When the phase's first [`Op::Until`] was.
+    until_base: Option<u64>,
+    /// The requests of the phase.
+    served: Option<Served>,
 }
 
 impl<'a> Performer<'a> {
@@ -82,8 +89,10 @@ impl<'a> Performer<'a> {
                 }
             }
         }
-        let buffer =
-            Mapping::locked(BUFFER_PAGES).map_err(|error| format!("buffer of a task: {error}"))?;
+        let threads = task.phases.iter().map(|phase| phase.workload.threads()).max().unwrap_or(1);
+        let buffers: io::Result<Vec<Mapping>> =
+            (0..threads).map(|_| Mapping::locked(BUFFER_PAGES)).collect();
+        let buffers = buffers.map_err(|error| format!("buffer of a task: {error}"))?;
         process::set_nice(task.nice).map_err(|error| format!("nice {}: {error}", task.nice))?;
         let regions = Vec::with_capacity(64);
         Ok(Performer {
@@ -94,12 +103,14 @@ impl<'a> Performer<'a> {
             reporter,
             groups,
             files,
-            buffer,
+            buffers,
             is_always_huge: is_always_huge(setup),
             regions,
             objects: Objects::new(setup, id)?,
             bytes: 0,
             errors: 0,
+            until_base: None,
+            served: None,
         })
     }
 
@@ -119,6 +130,7 @@ impl<'a> Performer<'a> {
         self.snapshot("task-begin", 0);
         loop {
             match program.next_op() {
+                Ok(Some(Op::Serve { .. })) => self.serve(&mut program),
                 Ok(Some(op)) => self.perform(op, &program),
                 Ok(None) => break,
                 Err(error) => {
@@ -195,15 +207,21 @@ impl<'a> Performer<'a> {
             Op::Write { file, offset, len } => {
                 self.pieces(file, offset, len, |file, buffer, at| file.write_at(buffer, at));
             }
-            Op::Compute { ns } => {
-                let end = process::now_ns() + ns;
-                while process::now_ns() < end {
-                    std::hint::spin_loop();
-                }
+            Op::Compute { ns } => process::spin(ns),
+            Op::Until { ns } => {
+                let now = process::now_ns();
+                let due = self.until_base.get_or_insert(now).saturating_add(ns);
+                std::thread::sleep(Duration::from_nanos(due.saturating_sub(now)));
             }
+            // Handled by the caller, who may change the program.
+            Op::Serve { .. } => self.errors += 1,
             Op::Sleep { ns } => std::thread::sleep(Duration::from_nanos(ns)),
             Op::Group { phase } => self.on_group(phase),
-            Op::PhaseBegin { phase } => self.snapshot("phase-begin", phase),
+            Op::PhaseBegin { phase } => {
+                self.until_base = None;
+                self.served = None;
+                self.snapshot("phase-begin", phase);
+            }
             Op::PhaseEnd { phase } => self.phase_end(phase, program),
         }
     }
@@ -305,20 +323,21 @@ impl<'a> Performer<'a> {
         call: impl Fn(&File, &mut [u8], u64) -> std::io::Result<usize>,
     ) {
         let Some(file) = &self.files[file] else { return };
-        let mut done = 0;
-        while done < len {
-            let buffer = self.buffer.bytes();
-            let piece = (len - done).min(buffer.len() as u64) as usize;
-            match call(file, &mut buffer[..piece], offset + done) {
-                Ok(0) => break,
-                Ok(count) => done += count as u64,
-                Err(_) => {
-                    self.errors += 1;
-                    break;
-                }
-            }
-        }
+        let (done, failed) = in_pieces(file, self.buffers[0].bytes(), offset, len, call);
         self.bytes += done;
+        self.errors += u64::from(failed);
+    }
+
+    /// Serves all requests of the phase.
+    fn serve(&mut self, program: &mut Program) {
+        if let Some(arrivals) = program.arrivals() {
+            let Performer { regions, files, buffers, .. } = self;
+            let done = service::serve(program, arrivals, regions, files, buffers);
+            self.bytes += done.bytes;
+            self.errors += done.errors;
+            self.served = Some(done.served);
+        }
+        program.end_load();
     }
 
     fn snapshot(&mut self, kind: &str, phase: u32) {
@@ -330,11 +349,14 @@ impl<'a> Performer<'a> {
 
     fn phase_end(&mut self, phase: u32, program: &Program) {
         let usage = process::usage();
-        let (bytes, regions) = (self.bytes, &self.regions);
+        let (bytes, regions, served) = (self.bytes, &self.regions, &self.served);
         let workload = &self.task.phases[phase as usize].workload;
         let moment = Moment { kind: "phase-end", task: self.id, phase };
         self.reporter.snapshot(moment, |buffer| {
             report_usage(usage, bytes);
+            if let Some(served) = served {
+                report_served(served);
+            }
             if let Workload::WorkingSet(set) = workload {
                 report_residency(set, program, regions, buffer);
             }
@@ -353,6 +375,11 @@ fn is_always_huge(setup: &Setup) -> bool {
 fn report_usage(usage: Usage, bytes: u64) {
     let Usage { user_us, system_us, minor_faults, major_faults } = usage;
     line(format_args!("@usage {user_us} {system_us} {minor_faults} {major_faults} {bytes}"));
+}
+
+fn report_served(served: &Served) {
+    let [requests, late, dropped, sum, p50, p90, p99, p999, max] = served.numbers();
+    line(format_args!("@served {requests} {late} {dropped} {sum} {p50} {p90} {p99} {p999} {max}"));
 }
 
 /// Pages of the hot and of the cold part of each region that are in memory.

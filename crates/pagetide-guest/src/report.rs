@@ -17,6 +17,7 @@
 //! | `@trace NAME COUNT` | events of a tracepoint so far |
 //! | `@usage USER_US SYSTEM_US MINOR MAJOR BYTES` | of the task so far |
 //! | `@resident WHAT PAGES` | pages of a region in memory |
+//! | `@served REQUESTS LATE DROPPED SUM P50 P90 P99 P999 MAX` | of a service: counts, and latencies in ns |
 //! | `@snapped` | the end of a snapshot |
 //! | `@ended TASK HOW` | a task has ended: `exit CODE` or `signal NUMBER` |
 //! | `@done` | the run is over |

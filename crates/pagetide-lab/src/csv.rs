@@ -94,7 +94,9 @@ mod tests {
     fn unit_names_are_those_of_records() {
         use Unit::*;
         let rates = [BytesPerSecond, PerSecond];
-        for unit in [Count, Pages, Bytes, Kilobytes, Seconds, Percent, Ratio].into_iter().chain(rates) {
+        for unit in
+            [Count, Pages, Bytes, Kilobytes, Seconds, Percent, Ratio].into_iter().chain(rates)
+        {
             let name = serde_json::to_string(&unit).unwrap();
             assert_eq!(name, format!("\"{}\"", unit_name(unit)));
         }

@@ -80,7 +80,8 @@ pub fn render_csv(timeline: &Timeline) -> String {
         for (name, row) in timeline.services.iter().zip(&sample.services) {
             let empty = ",".repeat(16);
             let row = services::csv(row);
-            writeln!(out, "{},service {name}{empty},{row}", sample.end_ns).expect("writing to a string");
+            writeln!(out, "{},service {name}{empty},{row}", sample.end_ns)
+                .expect("writing to a string");
         }
     }
     out

@@ -88,6 +88,13 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
     for control in patched {
         found.push(format!("{}: a patch that no kernel has", control.name()));
     }
+    if phases().any(|phase| matches!(phase.workload, Workload::Service(_))) {
+        found.push(
+            "latencies of a service: those of the guest's CPUs, which the host lends it; CPU time of its \
+             requests: spent by waiting for the clock"
+                .to_owned(),
+        );
+    }
     let is_trace =
         |workload: &Workload| matches!(workload, Workload::Trace(_) | Workload::Build(_));
     if phases().any(|phase| is_trace(&phase.workload)) {

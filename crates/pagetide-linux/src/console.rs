@@ -50,11 +50,28 @@ pub struct Snapshot {
     pub usage: Usage,
     /// Pages of its regions in memory.
     pub resident: Vec<(String, u64)>,
+    /// What became of the requests of a service.
+    pub served: Option<Served>,
     /// /proc/slabinfo, if the setup has names or pipes.
     pub slabs: Vec<SlabCache>,
     /// Of each group that was there, by its number: what its files say. The lines of memory.stat
     /// have their own names, others the file's before them (`memory.events.low`).
     pub groups: BTreeMap<usize, Vec<(String, u64)>>,
+}
+
+/// Requests of a service in a phase; latencies in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Those that were served.
+    pub requests: u64,
+    /// Those that took longer than the deadline.
+    pub late: u64,
+    /// Those that found the queue full.
+    pub dropped: u64,
+    /// All latencies together.
+    pub sum_ns: u64,
+    /// The median, then the percentiles 90, 99 and 99.9, then the longest.
+    pub latencies_ns: [u64; 5],
 }
 
 /// What a task has used until a moment.
@@ -159,7 +176,7 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                     ..Snapshot::default()
                 });
             }
-            "@trace" | "@resident" | "@usage" | "@snapped" => {
+            "@trace" | "@resident" | "@usage" | "@served" | "@snapped" => {
                 let Some(mut snapshot) = open.take() else {
                     return Err(garbage(format!("{word} outside of a snapshot")));
                 };
@@ -184,14 +201,24 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
     Ok(report)
 }
 
+/// The numbers of a line.
+fn numbers<const N: usize>(rest: &str) -> Result<[u64; N], String> {
+    let mut numbers = [0u64; N];
+    let mut fields = rest.split(' ');
+    for into in &mut numbers {
+        *into = number(fields.next().unwrap_or_default())?;
+    }
+    Ok(numbers)
+}
+
 fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
+    if word == "@served" {
+        let [requests, late, dropped, sum_ns, latencies_ns @ ..] = numbers::<9>(rest)?;
+        snapshot.served = Some(Served { requests, late, dropped, sum_ns, latencies_ns });
+        return Ok(());
+    }
     if word == "@usage" {
-        let mut numbers = [0u64; 5];
-        let mut fields = rest.split(' ');
-        for into in &mut numbers {
-            *into = number(fields.next().unwrap_or_default())?;
-        }
-        let [user_us, system_us, minor_faults, major_faults, bytes] = numbers;
+        let [user_us, system_us, minor_faults, major_faults, bytes] = numbers(rest)?;
         snapshot.usage = Usage { user_us, system_us, minor_faults, major_faults, bytes };
         return Ok(());
     }
@@ -259,7 +286,7 @@ mod tests {
     const SAMPLE: &str = "@pagetide 1\n@doing mounting disks\n@lacks vm.extra_free_kbytes\n\
         @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 27\n\
         nr_free_pages 10\npgfault 3\n\n@trace mm_vmscan_kswapd_wake 4\n@usage 1 2 3 4 5\n\
-        @resident anon_hot_resident 9\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
+        @resident anon_hot_resident 9\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
         @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
         @ended 2 signal 9\n@done\n";
 
@@ -299,6 +326,9 @@ mod tests {
             [("anon", 4096), ("pgfault", 7), ("memory.current", 8192), ("memory.events.low", 3)]
         );
         assert_eq!(snapshot.resident, [("anon_hot_resident".to_owned(), 9)]);
+        let latencies_ns = [1, 2, 3, 4, 5];
+        let served = Served { requests: 9, late: 8, dropped: 7, sum_ns: 6, latencies_ns };
+        assert_eq!(snapshot.served, Some(served));
         assert_eq!(report.ended, [(2, "signal 9".to_owned())]);
         assert!(has_said(SAMPLE.as_bytes(), "@ready") && !has_said(b"@ready", "@ready"));
     }

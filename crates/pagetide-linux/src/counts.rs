@@ -4,7 +4,7 @@
 //! were at the end. Linux mixes both in /proc/vmstat; names that begin with `nr_` are levels but for
 //! a few.
 
-use crate::console::{Report, Snapshot};
+use crate::console::{Report, Served, Snapshot};
 use crate::disks::PAGE_SIZE;
 use crate::group_counts::put_groups;
 use crate::slab_counts::put_slabs;
@@ -130,6 +130,7 @@ fn of_phases(
 ) -> Result<(), String> {
     let task = &setup.tasks[id];
     let mut began: Option<&Snapshot> = None;
+    let mut services = Vec::new();
     for snapshot in report.snapshots.iter().filter(|snapshot| snapshot.task == id) {
         match snapshot.kind.as_str() {
             "phase-begin" => began = Some(snapshot),
@@ -147,12 +148,43 @@ fn of_phases(
                 for (name, pages) in &snapshot.resident {
                     put.put_named(name.clone(), *pages as f64, Unit::Pages);
                 }
+                if let Some(served) = &snapshot.served {
+                    put_served(&mut put, served, snapshot.ns.saturating_sub(from.ns));
+                    services.push((served, snapshot.ns.saturating_sub(from.ns)));
+                }
                 put_groups(metrics, &scope, &setup.groups, from, snapshot);
             }
             _ => {}
         }
     }
+    // Percentiles of several phases do not add up to those of the task.
+    if let [(served, ns)] = services.as_slice() {
+        put_served(&mut metrics.of(Scope::Task(Owner::new(&task.name))), served, *ns);
+    }
     Ok(())
+}
+
+fn put_served(put: &mut Writer<'_>, served: &Served, ns: u64) {
+    put.put(declared::REQUESTS, served.requests as f64);
+    let seconds = ns as f64 / 1e9;
+    put.put(declared::REQUEST_RATE, if ns > 0 { served.requests as f64 / seconds } else { 0.0 });
+    put.put(declared::LATE, served.late as f64);
+    put.put(declared::DROPPED, served.dropped as f64);
+    if served.requests == 0 {
+        return;
+    }
+    let mean = served.sum_ns as f64 / served.requests as f64;
+    put.put(declared::LATENCY_MEAN, mean / 1e9);
+    let percentiles = [
+        declared::LATENCY_P50,
+        declared::LATENCY_P90,
+        declared::LATENCY_P99,
+        declared::LATENCY_P999,
+        declared::LATENCY_MAX,
+    ];
+    for (metric, ns) in percentiles.into_iter().zip(served.latencies_ns) {
+        put.put(metric, ns as f64 / 1e9);
+    }
 }
 
 fn put_counts(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
@@ -248,6 +280,7 @@ size = "1MiB"
                 bytes: ms * 4096,
             },
             resident: Vec::new(),
+            served: None,
             slabs: Vec::new(),
             groups: BTreeMap::new(),
         }
@@ -255,6 +288,9 @@ size = "1MiB"
 
     fn whole() -> Report {
         let mut ended = snap("phase-end", (0, 1), 30, 600);
+        let latencies_ns = [1, 2, 3, 4, 5].map(|ms| ms * 1_000_000);
+        ended.served =
+            Some(Served { requests: 10, late: 2, dropped: 3, sum_ns: 20_000_000, latencies_ns });
         ended.resident = vec![("anon_hot_resident".to_owned(), 77)];
         Report {
             snapshots: vec![
@@ -306,6 +342,11 @@ size = "1MiB"
             ("a.fill.bytes", 8.0 * 4096.0),
             ("a.again.pgfault", 290.0),
             ("a.again.anon_hot_resident", 77.0),
+            ("a.again.requests", 10.0),
+            ("a.latency_mean", 0.002),
+            ("a.latency_p90", 0.002),
+            ("a.latency_max", 0.005),
+            ("a.dropped", 3.0),
             ("b.walltime", 0.027),
         ];
         for (key, wanted) in wanted {

@@ -110,13 +110,14 @@ fn of_task(
         let wall = run.ended.unwrap_or(world.now).saturating_sub(run.began);
         let phase = model.phases[run.phase as usize].name.clone();
         let scope = Scope::Phase { task: owner.clone(), phase };
-        put_served(&mut metrics.of(scope), of_run, wall);
+        let ended = if run.ended.is_some() { run.cut_short } else { ended };
+        put_served(&mut metrics.of(scope).ended(ended), of_run, wall);
         let (all, time) = served.get_or_insert_default();
         all.merge(of_run);
         *time += wall;
     }
     if let Some((all, time)) = served {
-        put_served(&mut metrics.of(Scope::Task(owner.clone())), &all, time);
+        put_served(&mut metrics.of(Scope::Task(owner.clone())).ended(ended), &all, time);
     }
     let (mut asked, mut got) = (0, 0);
     for run in task.phases.iter().filter(|run| asks_for_blocks(model, run)) {

@@ -7,7 +7,7 @@ use pagetide_scenario::model::Advice;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU8, Ordering};
 
 /// Bytes of a page.
 pub const PAGE_SIZE: u64 = 4096;
@@ -171,6 +171,47 @@ impl Mapping {
         assert!(self.writable, "a mapping of a file is not ours to write");
         // SAFETY: private writable memory of this length, borrowed as long as `self`.
         unsafe { std::slice::from_raw_parts_mut(self.base, (self.pages * PAGE_SIZE) as usize) }
+    }
+}
+
+/// Mappings that several threads of a process touch. The bytes of these mappings mean nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Regions<'a>(&'a [Option<Mapping>]);
+
+// SAFETY: through it bytes are only accessed as atomics, and pages only given back to the kernel, which both
+// may be done by several threads at once.
+unsafe impl Send for Regions<'_> {}
+
+impl<'a> Regions<'a> {
+    /// Of these mappings, by number.
+    pub fn of(mappings: &'a [Option<Mapping>]) -> Regions<'a> {
+        Regions(mappings)
+    }
+
+    fn find(&self, region: u32) -> Option<&'a Mapping> {
+        self.0.get(region as usize)?.as_ref()
+    }
+
+    /// As [`Mapping::access`].
+    #[inline]
+    pub fn access(&self, region: u32, page: u64, write: bool) -> bool {
+        let Some(mapping) = self.find(region) else { return false };
+        if page >= mapping.pages || (write && !mapping.writable) {
+            return false;
+        }
+        // SAFETY: within the mapping, which is readable, and writable if written; all threads use atomics.
+        let byte = unsafe { AtomicU8::from_ptr(mapping.base.add((page * PAGE_SIZE) as usize)) };
+        if write {
+            byte.store(1, Ordering::Relaxed);
+        } else {
+            std::hint::black_box(byte.load(Ordering::Relaxed));
+        }
+        true
+    }
+
+    /// As [`Mapping::discard`]; false when that failed.
+    pub fn discard(&self, region: u32, first: u64, pages: u64) -> bool {
+        self.find(region).is_some_and(|mapping| mapping.discard(first, pages).is_ok())
     }
 }
 

@@ -153,6 +153,23 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Uses the CPU for so long.
+pub fn spin(ns: u64) {
+    let end = now_ns() + ns;
+    while now_ns() < end {
+        std::hint::spin_loop();
+    }
+}
+
+/// How late the kernel may end a sleep of this thread, and of those that it makes; 0: as it came.
+/// Linux: PR_SET_TIMERSLACK.
+pub fn set_timer_slack(ns: u64) {
+    // SAFETY: no memory arguments. Without it sleeps end 50 us late.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong, 0, 0, 0);
+    }
+}
+
 /// Ends this process at once, without running anything on the way out.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: no memory arguments.

@@ -62,7 +62,8 @@ mod tests {
             services: vec![match at {
                 5 => ServiceRow { dropped: 7, ..ServiceRow::default() },
                 6 => ServiceRow::served(9_000_000, true),
-                _ => ServiceRow::served(1_000_000, false).merged(&ServiceRow::served(2_000_000, false)),
+                _ => ServiceRow::served(1_000_000, false)
+                    .merged(&ServiceRow::served(2_000_000, false)),
             }],
         };
         Timeline {

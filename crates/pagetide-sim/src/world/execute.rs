@@ -63,8 +63,9 @@ impl World {
     /// All threads of a program have ended.
     fn exit_program(&mut self, id: usize, cpu: Cpu) {
         let killed = self.threads_of(id).any(|thread| self.tasks[thread].killed);
+        let crashed = self.threads_of(id).any(|thread| self.tasks[thread].crashed);
         let task = &mut self.tasks[id];
-        task.killed = killed;
+        (task.killed, task.crashed) = (killed, crashed);
         task.ended = Some(self.now);
         task.vmstat = difference(&self.machine.mem.vmstat, &task.vmstat);
         let ended_by = task.ended_by();

@@ -174,7 +174,8 @@ impl World {
         };
         let idle = service.idle.iter().enumerate().min_by_key(|(_, idle)| **idle);
         let idle = idle.map(|(place, _)| place);
-        let nr_waiting = service.waiting.len() as u32 - service.called;
+        // A busy thread may have taken what a called one was woken for.
+        let nr_waiting = (service.waiting.len() as u32).saturating_sub(service.called);
         let called = if idle.is_some() || nr_waiting < service.arrivals.queue() {
             let request = service.arrivals.admit(at);
             service.waiting.push_back(request);

@@ -6,9 +6,8 @@ use pagetide_core::config::{Policy, PolicyChoice, Sysctl, Value};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{
     BlockRequest, CacheTuning, CreateGroup, Discard, Group, HighOrder, Interleave, JoinGroup,
-    KernelCache, KernelMemory, KernelObjects, Load, Order, Pace, PageSize, Phase, RemoveGroup, Service,
-    Setup, Start, Task,
-    Workload, Write, WriteControl,
+    KernelCache, KernelMemory, KernelObjects, Load, Order, Pace, PageSize, Phase, RemoveGroup,
+    Service, Setup, Start, Task, Workload, Write, WriteControl,
 };
 use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::prng::SplitMix64;

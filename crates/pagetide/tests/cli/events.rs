@@ -109,7 +109,7 @@ fn a_timelines_csv_sums_up_to_the_files() {
     let (mut stolen, mut nodes) = (0, 0);
     for row in rows {
         let fields: Vec<&str> = row.split(',').collect();
-        assert_eq!(fields.len(), 18, "{row}");
+        assert_eq!(fields.len(), 23, "{row}");
         if fields[1] == "node0" {
             assert!(
                 fields[2..10].iter().chain(&fields[15..]).all(|field| field.is_empty()),
