@@ -222,10 +222,10 @@ pub fn add_services(setup: &mut Setup, seed: u64) {
         let duration = draw.one_in(2).then(|| 1 + draw.below(400_000_000));
         let service = Service {
             poisson: draw.one_in(2),
-            rate: draw.of(&[5_000, 100_000, 2_000_000, 20_000_000]),
+            rate: draw.of(&[200_000, 2_000_000, 20_000_000]),
             load: load(&mut draw),
             duration_ns: duration,
-            requests: (duration.is_none() || draw.one_in(2)).then(|| 1 + draw.below(1000)),
+            requests: (duration.is_none() || draw.one_in(2)).then(|| 1 + draw.below(200)),
             threads: draw.of(&[1, 1, 2, 3, 8]),
             queue: draw.of(&[0, 1, 10, 1 << 20]),
             deadline_ns: draw.one_in(2).then_some(1_000_000),
@@ -250,8 +250,8 @@ pub fn add_services(setup: &mut Setup, seed: u64) {
     }
     for phase in setup.tasks.iter_mut().flat_map(|task| &mut task.phases) {
         if let Workload::Touch(touch) = &mut phase.workload {
-            // A second at most, a curve apart.
-            let bytes = touch.pages * u64::from(touch.passes) * PAGE * (1 + draw.below(5));
+            // Half a second at most, a curve apart.
+            let bytes = touch.pages * u64::from(touch.passes) * PAGE * (2 + draw.below(8));
             touch.pace = draw.one_in(4).then(|| Pace { bytes, load: load(&mut draw) });
         }
     }

@@ -26,6 +26,14 @@ fn in_groups(record: &RunRecord, name: &str) -> f64 {
     of_groups.map(|(_, metric)| metric.value).sum()
 }
 
+/// The sum of a metric over all tasks.
+fn of_tasks(record: &RunRecord, name: &str) -> f64 {
+    let of_tasks = record.metrics.iter().filter(|(key, _)| {
+        key.split_once('.').is_some_and(|(task, rest)| task.starts_with("task") && rest == name)
+    });
+    of_tasks.map(|(_, metric)| metric.value).sum()
+}
+
 fn has_note(record: &RunRecord, text: &str) -> bool {
     record.notes.iter().any(|note| note.contains(text))
 }
@@ -72,7 +80,7 @@ const fn sight(
     Sight { what, wanted, per_mille, is_in }
 }
 
-const SIGHTS: [Sight; 17] = [
+const SIGHTS: [Sight; 19] = [
     sight("kswapd scanned", AtLeast, 411, |it| count(it, "pgscan_kswapd") > 0.0),
     sight("tasks reclaimed for themselves", AtLeast, 386, |it| count(it, "pgscan_direct") > 0.0),
     sight("anonymous pages were stolen", AtLeast, 126, |it| count(it, "pgsteal_anon") > 0.0),
@@ -90,7 +98,9 @@ const SIGHTS: [Sight; 17] = [
     sight("slabs were shrunk", AtLeast, 358, |it| count(it, "slabs_scanned") > 0.0),
     sight("a task was killed for memory", AtLeast, 308, |it| count(it, "oom_kill") > 0.0),
     sight("I/O failed", AtLeast, 86, |it| has_note(it, "calls failed with EIO")),
-    sight("the time limit cut the run", AtMost, 142, |it| has_note(it, "cut by the time limit")),
+    sight("requests were served", AtLeast, 188, |it| of_tasks(it, "requests") > 0.0),
+    sight("a request was dropped", AtLeast, 76, |it| of_tasks(it, "dropped") > 0.0),
+    sight("the time limit cut the run", AtMost, 205, |it| has_note(it, "cut by the time limit")),
     sight("something was refused", AtMost, 387, |it| {
         has_note(it, " was refused with ") || has_note(it, "making group")
     }),
