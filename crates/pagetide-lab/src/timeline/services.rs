@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(chart[0], "service web, latency (0 to 9.000 ms)");
         assert_eq!(chart[1], "      9.000 ms |      #   |", "{text}");
         assert_eq!(chart[6], "             0 |##### ####|", "{text}");
-        assert_eq!(chart[7], "      requests |@@@@@ =@@@| 17", "{text}");
+        assert_eq!(chart[7], "      requests |@@@@@ +@@@| 17", "{text}");
         assert_eq!(chart[8], "          late |      @   | 1", "{text}");
         assert_eq!(chart[9], "       dropped |     @    | 7", "{text}");
         assert!(text.contains("Of a service:"), "{text}");
