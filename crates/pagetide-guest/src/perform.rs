@@ -354,9 +354,7 @@ impl<'a> Performer<'a> {
         let moment = Moment { kind: "phase-end", task: self.id, phase };
         self.reporter.snapshot(moment, |buffer| {
             report_usage(usage, bytes);
-            if let Some(served) = served {
-                report_served(served);
-            }
+            served.iter().for_each(Served::report);
             if let Workload::WorkingSet(set) = workload {
                 report_residency(set, program, regions, buffer);
             }
@@ -375,11 +373,6 @@ fn is_always_huge(setup: &Setup) -> bool {
 fn report_usage(usage: Usage, bytes: u64) {
     let Usage { user_us, system_us, minor_faults, major_faults } = usage;
     line(format_args!("@usage {user_us} {system_us} {minor_faults} {major_faults} {bytes}"));
-}
-
-fn report_served(served: &Served) {
-    let [requests, late, dropped, sum, p50, p90, p99, p999, max] = served.numbers();
-    line(format_args!("@served {requests} {late} {dropped} {sum} {p50} {p90} {p99} {p999} {max}"));
 }
 
 /// Pages of the hot and of the cold part of each region that are in memory.

@@ -7,6 +7,7 @@
 //! Invariant: requests are taken in the order of arrival, each once; one that would have found the queue full is
 //! not served.
 
+use crate::report::line;
 use crate::sys::memory::{Mapping, Regions, PAGE_SIZE};
 use crate::sys::process;
 use pagetide_scenario::op::Op;
@@ -71,11 +72,19 @@ impl Served {
         self.max_ns
     }
 
-    /// What is reported: requests, late, dropped, sum, p50, p90, p99, p99.9, maximum.
-    pub fn numbers(&self) -> [u64; 9] {
+    /// Requests, late, dropped, sum, p50, p90, p99, p99.9, maximum.
+    fn numbers(&self) -> [u64; 9] {
         let [p50, p90, p99, p999] = [5_000, 9_000, 9_900, 9_990].map(|share| self.permyriad(share));
         let Served { requests, late, dropped, sum_ns, max_ns, .. } = *self;
         [requests, late, dropped, sum_ns, p50, p90, p99, p999, max_ns]
+    }
+
+    /// Sends its line of a snapshot.
+    pub fn report(&self) {
+        let [requests, late, dropped, sum, p50, p90, p99, p999, max] = self.numbers();
+        line(format_args!(
+            "@served {requests} {late} {dropped} {sum} {p50} {p90} {p99} {p999} {max}"
+        ));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::prng::{mix64, sub_seed, SplitMix64};
 fn service() -> Service {
     Service {
         poisson: false,
-        rate: 2000_000,
+        rate: 2_000_000,
         load: Load::default(),
         duration_ns: Some(1_000_000_000),
         requests: None,
