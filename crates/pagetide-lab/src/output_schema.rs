@@ -52,6 +52,7 @@ fn units() -> Value {
         "kilobytes",
         "seconds",
         "bytes-per-second",
+        "per-second",
         "percent",
         "ratio"
     ])
