@@ -293,7 +293,7 @@ fn scenario(
     );
     if anon > 0 {
         let swap = (anon * page).div_ceil(1 << 20) + 1;
-        write!(text, "swap = \"{swap}MiB\"\n").expect("writing to a string");
+        writeln!(text, "swap = \"{swap}MiB\"").expect("writing to a string");
     }
     write!(
         text,
