@@ -85,6 +85,14 @@ impl Facts<'_> {
         owners.into_iter().any(|owner| owner.name == task && owner.copy.is_some())
     }
 
+    /// Threads of the task, or of each copy of it: the most in any variant.
+    fn threads(&self, task: &str) -> u32 {
+        let tasks = self.report.plan.scenario.variants.iter().flat_map(|it| &it.setup.tasks);
+        let of_family = tasks.filter(|it| Owner::new(&it.name).family().name == task);
+        let phases = of_family.flat_map(|task| &task.phases);
+        phases.map(|phase| phase.workload.threads()).max().unwrap_or(1)
+    }
+
     /// The first variant, and the one whose value is furthest from its, if any is.
     fn compared(&self, value: impl Fn(usize) -> f64) -> Vec<usize> {
         let first = value(0);
@@ -122,7 +130,11 @@ impl Facts<'_> {
             return Some("No task waited for memory.".to_owned());
         }
         let each = if self.has_copies(longest) { ", each copy on average," } else { "" };
-        let mut text = format!("{longest}{each} waited for memory");
+        let threads = match self.threads(longest) {
+            1 => String::new(),
+            threads => format!(" (its {threads} threads together)"),
+        };
+        let mut text = format!("{longest}{threads}{each} waited for memory");
         for (number, column) in
             self.compared(|column| self.waited(column, longest)).into_iter().enumerate()
         {

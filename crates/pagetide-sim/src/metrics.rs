@@ -225,6 +225,7 @@ fn put_served(put: &mut Writer<'_>, served: &Served, wall: Nanos) {
     put.put(declared::REQUEST_RATE, rate);
     put.put(declared::LATE, served.late as f64);
     put.put(declared::DROPPED, served.dropped as f64);
+    put.put(declared::UNFINISHED, served.unfinished as f64);
     if latency.is_empty() {
         return;
     }

@@ -227,7 +227,10 @@ pub fn run(
         let (of, text, key) = (of.join(", "), wrong.text(), wrong.name());
         notes.push(format!("{of}: {text} ({key} says how often)"));
     }
-    (0..setup.tasks.len()).for_each(|task| world.gather_threads(task));
+    for task in 0..setup.tasks.len() {
+        world.count_unfinished(task);
+        world.gather_threads(task);
+    }
     for task in &world.tasks[..setup.tasks.len()] {
         if task.killed {
             let memcg = world.machine.mm_memcg(task.mm).expect("every task has one");

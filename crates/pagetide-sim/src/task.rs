@@ -69,6 +69,13 @@ pub struct Lost {
     pub allocated: u64,
 }
 
+impl Lost {
+    fn add(&mut self, other: &Lost) {
+        self.waited.iter_mut().zip(other.waited).for_each(|(waited, more)| *waited += more);
+        self.allocated += other.allocated;
+    }
+}
+
 /// A phase while it runs, then its result.
 #[derive(Clone, Debug)]
 pub struct PhaseRun {
@@ -380,8 +387,15 @@ impl Task {
     }
 
     /// Takes what another thread of the same program has used.
-    pub(crate) fn absorb(&mut self, usage: Usage, latency: &LatencyHistogram, io_errors: u64) {
+    pub(crate) fn absorb(
+        &mut self,
+        usage: Usage,
+        latency: &LatencyHistogram,
+        io_errors: u64,
+        lost: &Lost,
+    ) {
         self.usage.add(&usage);
+        self.lost.add(lost);
         self.alloc_latency.merge(latency);
         self.io_errors += io_errors;
     }

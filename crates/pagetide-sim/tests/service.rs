@@ -224,3 +224,39 @@ fn a_service_is_stopped_and_served_again() {
     let side = value(&record, "side.requests");
     assert!((60.0..180.0).contains(&side), "{side}");
 }
+
+#[test]
+fn a_stall_that_lasts_until_the_stop_is_felt() {
+    // The service is in the background; for the last 400 ms of the run another task has the only CPU.
+    let record = record_of(
+        "[machine]\ncpus = 1\nmemory = \"64MiB\"\n[[task]]\nname = \"web\"\nbackground = true\n\
+         workload = \"service\"\narrivals = \"even\"\nrate = 1000\ncpu = \"100us\"\ndeadline = \"10ms\"\n\
+         nice = 19\n[[task]]\nname = \"batch\"\nstart = \"2s\"\nnice = -20\nworkload = \"compute\"\n\
+         duration = \"400ms\"\n",
+        &RunOptions::default(),
+    );
+    let of = |name: &str| value(&record, &format!("web.{name}"));
+    near(of("requests") + of("unfinished"), 2400.0, 0.02);
+    // Of the requests of the last 400 ms those of the last 10 are not late yet.
+    assert!(
+        of("late") >= 300.0 && of("unfinished") >= 300.0,
+        "{} {}",
+        of("late"),
+        of("unfinished")
+    );
+}
+
+#[test]
+fn stalls_and_memory_of_all_threads_count() {
+    let with = |threads: u32| {
+        let record = served(&format!(
+            "threads = {threads}\nrate = 400\nduration = \"4s\"\nheap = \"80MiB\"\norder = \"random\"\n\
+             touches = 10\n"
+        ));
+        (value(&record, "web.stall_refault"), value(&record, "web.allocated"))
+    };
+    let (one, eight) = (with(1), with(8));
+    assert!(one.0 > 0.05, "it swaps: {one:?}");
+    near(eight.0, one.0, 0.5);
+    near(eight.1, one.1, 0.1);
+}

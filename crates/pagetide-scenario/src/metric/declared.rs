@@ -117,13 +117,13 @@ metrics! {
     TASK_PGFAULT = "pgfault", Count, [Task], "getrusage, minor and major faults": "its page faults";
     TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults": "its faults that had to read";
     STALL_REFAULT = "stall_refault", Seconds, [Task], "Pagetide; delayacct, swapin and thrashing":
-        "time that it waited for pages that had been swapped out, or evicted while they were in use; of copies, their mean";
+        "time that it waited for pages that had been swapped out, or evicted while they were in use; of a service the sum of its threads; of copies, their mean";
     STALL_RECLAIM = "stall_reclaim", Seconds, [Task], "Pagetide; delayacct, direct reclaim":
-        "time that it reclaimed for itself: on a CPU, or waiting for a page meanwhile; of copies, their mean";
+        "time that it reclaimed for itself: on a CPU, or waiting for a page meanwhile; of a service the sum of its threads; of copies, their mean";
     STALL_THROTTLED = "stall_throttled", Seconds, [Task], "Pagetide":
-        "time that it was asleep in reclaim: for writes, for a disk, for kswapd, or above `memory.high`; of copies, their mean";
+        "time that it was asleep in reclaim: for writes, for a disk, for kswapd, or above `memory.high`; of a service the sum of its threads; of copies, their mean";
     STALL_DIRTY = "stall_dirty", Seconds, [Task], "Pagetide":
-        "time that it was asleep because too many pages were dirty; of copies, their mean";
+        "time that it was asleep because too many pages were dirty; of a service the sum of its threads; of copies, their mean";
     ALLOCATED = "allocated", Bytes, [Task], "Pagetide":
         "memory that was allocated while it ran in the kernel: its pages, page cache, page tables, kernel memory";
     ALLOC_LATENCY_P50 = "alloc_latency_p50", Seconds, [Task], "Pagetide":
@@ -137,8 +137,10 @@ metrics! {
     REQUESTS = "requests", Count, [Task Phase], "Pagetide": "requests that a service has served";
     REQUEST_RATE = "request_rate", PerSecond, [Task Phase], "Pagetide":
         "`requests` over the time of the phases in which they were served";
-    LATE = "late", Count, [Task Phase], "Pagetide": "requests that took longer than `deadline`";
+    LATE = "late", Count, [Task Phase], "Pagetide": "requests that took longer than `deadline`, or had waited for longer when the task was stopped";
     DROPPED = "dropped", Count, [Task Phase], "Pagetide": "requests that found the queue full";
+    UNFINISHED = "unfinished", Count, [Task Phase], "Pagetide":
+        "requests that waited or were served when the task was stopped";
     LATENCY_MEAN = "latency_mean", Seconds, [Task Phase], "Pagetide":
         "time of a request, from its arrival to its end, the wait for a thread included; the mean";
     LATENCY_P50 = "latency_p50", Seconds, [Task Phase], "Pagetide":

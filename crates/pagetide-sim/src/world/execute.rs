@@ -81,13 +81,14 @@ impl World {
         task.ended = Some(self.now);
         task.vmstat = difference(&self.machine.mem.vmstat, &task.vmstat);
         let ended_by = task.ended_by();
+        self.count_unfinished(id);
+        let task = &mut self.tasks[id];
         if let Some(phase) = task.phases.last_mut().filter(|phase| phase.ended.is_none()) {
             phase.cut_short = ended_by;
             let phase = phase.phase;
             self.end_phase(id, phase);
         }
-        let task = &mut self.tasks[id];
-        task.service = None;
+        let task = &self.tasks[id];
         if !task.background {
             self.nr_over += 1;
         }

@@ -27,6 +27,8 @@ pub struct Served {
     pub late: u64,
     /// Those that found the queue full.
     pub dropped: u64,
+    /// Those that waited or were served when the task was stopped, or the run ended.
+    pub unfinished: u64,
 }
 
 impl Served {
@@ -35,6 +37,7 @@ impl Served {
         self.latency.merge(&other.latency);
         self.late += other.late;
         self.dropped += other.dropped;
+        self.unfinished += other.unfinished;
     }
 }
 
@@ -69,7 +72,27 @@ impl World {
             let usage = std::mem::take(&mut task.usage);
             let latency = std::mem::take(&mut task.alloc_latency);
             let io_errors = std::mem::take(&mut task.io_errors);
-            self.tasks[leader].absorb(usage, &latency, io_errors);
+            let lost = std::mem::take(&mut task.lost);
+            self.tasks[leader].absorb(usage, &latency, io_errors, &lost);
+        }
+    }
+
+    /// The task goes on no more: counts the requests that are not done. They were late if they have waited for
+    /// longer than the deadline, so that a stall at the end is felt, too.
+    pub(crate) fn count_unfinished(&mut self, leader: usize) {
+        let Some(service) = self.tasks[leader].service.take() else { return };
+        let threads: Vec<usize> = self.threads_of(leader).collect();
+        let serving = threads.iter().filter_map(|&id| self.tasks[id].serving.take());
+        let mut arrived: Vec<Nanos> = serving.collect();
+        arrived.extend(service.waiting.iter().map(|request| service.began + request.at_ns));
+        let now = self.now;
+        let deadline = service.arrivals.deadline_ns();
+        let is_late =
+            |at: &&Nanos| deadline.is_some_and(|deadline| now.saturating_sub(**at) > deadline);
+        let late = arrived.iter().filter(is_late).count() as u64;
+        if let Some(served) = self.tasks[leader].served_now() {
+            served.late += late;
+            served.unfinished += arrived.len() as u64;
         }
     }
 
