@@ -2,11 +2,11 @@
 //!
 //! Each scenario once took for ever, or ended in a panic.
 
-use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::load::{load, load_str, Overrides};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
 use pagetide_trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A directory for a test's files, gone with the value.
 struct Directory(PathBuf);
@@ -265,4 +265,16 @@ fn two_traces_may_know_different_lengths_of_one_file() {
         "#,
     );
     assert_eq!(record.notes, Vec::<String>::new());
+}
+
+/// Dirty pages that are old are written whatever their number, in one round (Linux `wb_writeback`, for_kupdate).
+#[test]
+fn all_old_dirty_pages_are_written() {
+    let text = "[machine]\nmemory = \"1GiB\"\n[[file]]\nname = \"log\"\n[[task]]\nname = \"t\"\n\
+                [[task.phase]]\nname = \"write\"\nworkload = \"file-write\"\nfile = \"log\"\n\
+                total = \"64MiB\"\n[[task.phase]]\nname = \"rest\"\nworkload = \"sleep\"\n\
+                duration = \"45s\"\n";
+    let loaded = load_str("old.toml", text, Path::new(""), &Overrides::default()).unwrap();
+    let record = run("old", &loaded.variants[0], 1, &RunOptions::default()).unwrap();
+    assert_eq!(record.metrics["nr_written"].value, 16384.0, "64 MiB");
 }

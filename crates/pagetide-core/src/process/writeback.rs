@@ -266,11 +266,15 @@ impl Machine {
         else {
             return self.flusher_rest();
         };
-        let nr_begun =
-            self.write_file_pages(file, self.mem.page_size.pages_in(MAX_WRITEBACK_BYTES) as u32);
+        let slice = self.mem.page_size.pages_in(MAX_WRITEBACK_BYTES) as u32;
+        let (nr_begun, is_used_up) = self.write_file_pages(file, slice);
         if self.owners.files[file.idx()].nr_dirty > 0 {
             self.owners.writeback.dirty_files.push_back(file);
-            self.owners.files[file.idx()].dirtied_when = now;
+            // Old pages that the slice did not reach stay old: their file's next turn comes after the others'.
+            // What could not be written now waits until it is old again (Linux `requeue_inode`).
+            if !is_used_up {
+                self.owners.files[file.idx()].dirtied_when = now;
+            }
         } else if self.owners.writeback.dirty_files.is_empty() {
             self.owners.writeback.wanted = false;
         }
@@ -306,8 +310,8 @@ impl Machine {
     }
 
     /// Starts writing up to `max` dirty pages of a file, in order, from where the last write of
-    /// it ended. Returns how many.
-    fn write_file_pages(&mut self, file: FileId, max: u32) -> u32 {
+    /// it ended. Returns how many, and whether it stopped because of `max`.
+    fn write_file_pages(&mut self, file: FileId, max: u32) -> (u32, bool) {
         let mut left = max;
         let mut nr_begun = 0;
         let mut from = self.owners.files[file.idx()].writeback_index;
@@ -342,7 +346,7 @@ impl Machine {
         }
         self.submit_file_write(file, run.0, run.1);
         self.owners.files[file.idx()].writeback_index = from;
-        nr_begun
+        (nr_begun, left == 0)
     }
 
     /// Moves a dirty file page to writeback: the entries that map it lose their write permission.
