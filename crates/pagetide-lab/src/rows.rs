@@ -1,10 +1,12 @@
 //! Which metrics become rows of the table.
 
 use crate::report::Report;
+use pagetide_scenario::metric::Owner;
+use pagetide_scenario::model::{Phase, Workload};
 use pagetide_scenario::near::matches;
 use std::collections::BTreeSet;
 
-/// Rows when the scenario names none, besides every `*.walltime`: what reclaim mails quote.
+/// Rows when the scenario names none, besides every `*.walltime` and what services are judged by: what reclaim mails quote.
 /// A name stands for the machine's counter; `*` for anything.
 const DEFAULT: &[&str] = &[
     "pgmajfault",
@@ -21,6 +23,9 @@ const DEFAULT: &[&str] = &[
     "psi*",
     "memory.pressure*",
 ];
+
+/// Rows of a service, beside those.
+const SERVICE: [&str; 3] = ["latency_p50", "latency_p99", "late"];
 
 /// The rows of `report`: those the scenario names, in its order, or the default ones.
 ///
@@ -59,6 +64,11 @@ fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
             rows.push(key);
         }
     }
+    for key in of_services(report) {
+        if keys.contains(key.as_str()) {
+            rows.push(&key);
+        }
+    }
     for pattern in DEFAULT {
         for key in keys.iter().filter(|key| matches(pattern, key)) {
             if nonzero(report, key) {
@@ -69,6 +79,15 @@ fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
     if let Some(reference) = &report.plan.scenario.reference {
         reference.values.values().flat_map(|values| values.keys()).for_each(|key| rows.push(key));
     }
+}
+
+/// What services are judged by.
+fn of_services(report: &Report) -> Vec<String> {
+    let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
+    let serves = |phase: &Phase| matches!(phase.workload, Workload::Service(_));
+    let services = tasks.filter(|task| task.phases.iter().any(serves));
+    let families = services.map(|task| Owner::new(&task.name).family().name);
+    families.flat_map(|name| SERVICE.map(|metric| format!("{name}.{metric}"))).collect()
 }
 
 fn nonzero(report: &Report, key: &str) -> bool {

@@ -1,5 +1,5 @@
-//! Two or three sentences under the table: who waited for memory, what kswapd was doing, which group lost memory
-//! while who took it. They are computed from the metrics of the records, and compare the first variant with the one
+//! A few sentences under the table: who waited for memory, what kswapd was doing, which group lost memory
+//! while who allocated. They are computed from the metrics of the records, and compare the first variant with the one
 //! that differs most from it.
 //!
 //! Invariant: each figure is the mean of a metric over the seeds, or a sum or share of such means.
@@ -7,6 +7,7 @@
 use crate::format::Scale;
 use crate::heading::wrap;
 use crate::report::Report;
+use crate::rows;
 use pagetide_scenario::metric::Owner;
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ pub fn sentences(report: &Report) -> Vec<String> {
         return Vec::new();
     }
     let facts = Facts { report };
-    [facts.stalls(), facts.kswapd(), facts.groups()].into_iter().flatten().collect()
+    facts.stalls().into_iter().chain(facts.kswapd()).chain(facts.groups()).collect()
 }
 
 struct Facts<'a> {
@@ -118,17 +119,36 @@ impl Facts<'_> {
         WAITS.iter().map(|(metric, _)| self.value(column, &format!("{task}.{metric}"))).sum()
     }
 
-    /// Who waited for memory longest, how long, and for what.
-    fn stalls(&self) -> Option<String> {
+    /// The task that the table is about: the one that its first row of a task is of.
+    fn subject(&self, tasks: &[String]) -> Option<String> {
+        let rows = rows::rows(self.report);
+        let owner = |row: &String| tasks.iter().find(|task| row.starts_with(&format!("{task}.")));
+        let measured = self.report.plan.scenario.variants.iter().find_map(|variant| {
+            let task = variant.setup.measure?;
+            Some(Owner::new(&variant.setup.tasks[task].name).family().name)
+        });
+        let named = !self.report.plan.scenario.rows.is_empty();
+        measured.or_else(|| rows.iter().find_map(owner).filter(|_| named).cloned())
+    }
+
+    /// How long the table's task waited for memory and for what, and the task that waited longest.
+    fn stalls(&self) -> Vec<String> {
         let tasks = self.owners(true);
         let columns = || 0..self.report.columns.len();
         let most =
             |task: &String| columns().map(|column| self.waited(column, task)).fold(0.0, f64::max);
-        let longest = tasks.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
+        let Some(longest) = tasks.iter().max_by(|a, b| most(a).total_cmp(&most(b))) else {
+            return Vec::new();
+        };
         let elapsed = columns().map(|it| self.value(it, "elapsed")).fold(0.0, f64::max);
         if most(longest) <= LITTLE * elapsed {
-            return Some("No task waited for memory.".to_owned());
+            return vec!["No task waited for memory for more than 0.1 % of the time.".to_owned()];
         }
+        let subject = self.subject(&tasks).filter(|subject| subject != longest);
+        subject.iter().chain([longest]).map(|task| self.stall(task)).collect()
+    }
+
+    fn stall(&self, longest: &str) -> String {
         let each = if self.has_copies(longest) { ", each copy on average," } else { "" };
         let threads = match self.threads(longest) {
             1 => String::new(),
@@ -157,7 +177,7 @@ impl Facts<'_> {
                 parts.iter().map(|(part, words)| format!("{} {words}", seconds(*part))).collect();
             text += &format!(" ({})", parts.join(", "));
         }
-        Some(text + ".")
+        text + "."
     }
 
     /// How much of the time kswapd was at work, and what it waited for meanwhile.
@@ -242,15 +262,21 @@ impl Facts<'_> {
                 (false, true) => " (most of it by tasks, as a group was at its limit)".to_owned(),
                 (false, false) => " (most of it by tasks, as the machine was short)".to_owned(),
             };
-            if let Some((task, allocated)) = self.taker(column) {
-                text += &format!(", while {task} took {}", bytes(allocated));
+            for other in groups.iter().filter(|group| *group != loser) {
+                let too = self.lost(column, other);
+                if too >= WORTH_NAMING * lost {
+                    text += &format!(", and from {other} {}", bytes(too));
+                }
+            }
+            if let Some((task, allocated)) = self.allocator(column) {
+                text += &format!(", while {task} allocated {}", bytes(allocated));
             }
         }
         Some(text + ".")
     }
 
     /// The task that was given most memory.
-    fn taker(&self, column: usize) -> Option<(String, f64)> {
+    fn allocator(&self, column: usize) -> Option<(String, f64)> {
         let allocated = |task: String| {
             let bytes = self.value(column, &format!("{task}.allocated"));
             (task, bytes)

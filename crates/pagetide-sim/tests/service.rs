@@ -260,3 +260,21 @@ fn stalls_and_memory_of_all_threads_count() {
     near(eight.0, one.0, 0.5);
     near(eight.1, one.1, 0.1);
 }
+
+#[test]
+fn requests_arrive_while_the_threads_of_a_killed_service_end_one_by_one() {
+    for seed in 0..20 {
+        let threads = 2 + seed % 7;
+        let record = record_of(
+            &format!(
+                "[machine]\ncpus = 2\nmemory = \"64MiB\"\n[[group]]\nname = \"small\"\n\
+                 \"memory.max\" = \"8M\"\n[[task]]\nname = \"web\"\ngroup = \"small\"\n\
+                 workload = \"service\"\nthreads = {threads}\nrate = {}\nduration = \"2s\"\n\
+                 cpu = \"50us\"\ngrow = \"32MiB/s\"\n",
+                5000 + 700 * seed
+            ),
+            &RunOptions::default(),
+        );
+        assert!(record.notes.iter().any(|note| note.contains("was killed")), "{:?}", record.notes);
+    }
+}

@@ -146,7 +146,7 @@ pub struct NewArgs {
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
 
-    /// Size of the swap area
+    /// Size of the swap area; 0 for none
     #[arg(long, value_name = "SIZE")]
     pub swap: Option<String>,
 

@@ -57,6 +57,10 @@ impl World {
         task.blocked = Blocked::Exited;
         task.ended = Some(self.now);
         let (leader, killed) = (task.leader, task.killed);
+        // Requests arrive until the last thread is gone; none may be handed to this one.
+        if let Some(service) = &mut self.tasks[leader].service {
+            service.forget(id);
+        }
         let mut is_last = true;
         for other in self.threads_of(leader) {
             let task = &mut self.tasks[other];

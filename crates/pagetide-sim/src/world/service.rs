@@ -262,6 +262,11 @@ impl Service {
         self.is_closed && self.waiting.is_empty() && self.busy == 0 && self.called == 0
     }
 
+    /// A thread serves nobody any more.
+    pub(super) fn forget(&mut self, thread: usize) {
+        self.idle.retain(|(_, idle)| *idle != thread);
+    }
+
     /// When the last thread became idle.
     fn latest(&self) -> Nanos {
         self.idle.iter().map(|(since, _)| *since).max().unwrap_or(0)

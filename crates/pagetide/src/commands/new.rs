@@ -148,7 +148,11 @@ fn fill(template: Template, size: &Size) -> Result<String, CliError> {
         }
     };
     let mut filled = String::new();
-    let mut rest = template.text();
+    let swap = Quantity::read(&size.swap, PageSize::default());
+    let has_swap = !matches!(swap, Ok(Quantity::Bytes(0) | Quantity::Integer(0)));
+    let lines = template.text().split_inclusive('\n');
+    let text: String = lines.filter(|line| has_swap || !line.starts_with("swap = ")).collect();
+    let mut rest = text.as_str();
     while let Some((before, after)) = rest.split_once('<') {
         let (place, after_place) = after.split_once('>').unwrap_or((after, ""));
         filled.push_str(before);
@@ -200,6 +204,14 @@ mod tests {
                 assert!(text.contains(&format!("memory = \"{memory}\"")) && !text.contains("%>"));
                 assert!(text.starts_with("# "), "it has comments");
             }
+        }
+    }
+
+    #[test]
+    fn a_machine_may_have_no_swap() {
+        let size = Size { memory: "4GiB".into(), swap: "0".into(), cpus: "2".into() };
+        for &template in Template::value_variants() {
+            assert!(!fill(template, &size).unwrap().contains("\nswap ="), "{template:?}");
         }
     }
 
