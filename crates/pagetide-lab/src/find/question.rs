@@ -6,7 +6,7 @@
 
 use super::criterion::{check_name, is_whole, Criterion, Mistake, Sample};
 use super::plane;
-use super::search::{Count, Outcome, Place, Search, Step, Task, Wanted};
+use super::search::{Count, Outcome, Place, Search, Step, Task, Wanted, MOVES};
 use crate::execute::{self, Run};
 use crate::knob::Knob;
 use crate::plan::{self, Plan};
@@ -106,7 +106,7 @@ impl Find {
                 format!("give a number from 1 to {}", plan::MAX_REPEATS / 2),
             ));
         }
-        if seed.checked_add(2 * u64::from(seeds)).is_none() {
+        if seed.checked_add(u64::from(seeds) * u64::from(2 + MOVES)).is_none() {
             return Err(Mistake::new(
                 "the seeds end beyond 2^64 - 1",
                 "choose a smaller first seed",
