@@ -12,7 +12,7 @@ const HEAD: &str = "# Metrics
 
 Made of the declarations in the source; do not edit (`crates/pagetide-scenario/tests/metrics_doc.rs` says how it is written).
 [scenario.md](scenario.md#report) tells how a key is made of a name and of what it is of. \"Pagetide\" as the source: no kernel
-says it.
+says it. \"Better\" is the direction by which `find` says what got worse; of the kernel's own counters less is better.
 ";
 
 fn unit(unit: Unit) -> &'static str {

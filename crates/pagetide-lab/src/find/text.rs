@@ -147,7 +147,8 @@ fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
         }
         if !point.is_confirmed {
             lines.push(format!(
-                "Fresh seeds do not confirm it: {}. Take a value further from the threshold, or more --seeds.",
+                "Fresh seeds do not confirm it: {}. Do not deploy it: take a value further from the threshold, or \
+                 more --seeds.",
                 count(point.fresh)
             ));
         }

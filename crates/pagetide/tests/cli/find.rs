@@ -168,6 +168,33 @@ fn a_limit_that_kills_the_task_is_no_answer_to_a_criterion_of_the_machine() {
 }
 
 #[test]
+fn what_comes_and_goes_is_not_deployed() {
+    let place = Place::with("tiny.toml", TINY);
+    place.write("out.conf", "old");
+    let args = [
+        "--knob",
+        "group.web.memory.high=4M..64M/7",
+        "--want",
+        "web.memory.peak >= 10MiB and web.memory.peak <= 20MiB",
+        "--seeds",
+        "3",
+        "--emit",
+        "systemd",
+        "-o",
+        "out.conf",
+    ];
+    let ran = find(&place, &args);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(result(&ran.stdout).contains("NOT MONOTONE"), "{}", ran.stdout);
+    assert!(
+        ran.stderr.contains("there is nothing to deploy, so no file is made"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(fs::read_to_string(place.directory.join("out.conf")).unwrap(), "old");
+}
+
+#[test]
 fn standard_input_and_copies_of_groups() {
     let place = Place::new();
     let text = TINY.replace("name = \"web\"", "name = \"web\"\ncopies = 2");
