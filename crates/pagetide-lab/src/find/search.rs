@@ -172,6 +172,11 @@ impl Search {
         first..=first + seeds - 1
     }
 
+    /// The last seed that a run was made with.
+    pub fn last_seed(&self) -> u64 {
+        self.held.keys().map(|(_, seed)| *seed).max().unwrap_or(self.task.seed)
+    }
+
     /// The values of the coarse grid, ascending.
     pub fn grid(&self) -> Vec<usize> {
         crate::knob::spread(self.task.values - 1, GRID)

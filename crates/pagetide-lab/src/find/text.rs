@@ -53,12 +53,16 @@ fn heading(find: &Find, answer: &Answer) -> String {
         false => format!("{}: {}", scenario.name, scenario.title),
     };
     let (shared, fresh) = (find.search().shared(), find.search().fresh());
+    let last = find.search().last_seed().max(*fresh.end());
+    let each = match last == *fresh.end() {
+        true => String::new(),
+        false => format!(", {} for each value that was tried", find.search().task().seeds),
+    };
     let seeds = format!(
-        "{} to {} for every value, {} to {} fresh ones to confirm",
+        "{} to {} for every value, {} to {last} fresh ones to confirm{each}",
         shared.start(),
         shared.end(),
         fresh.start(),
-        fresh.end()
     );
     let mut out = String::new();
     for (label, text) in [

@@ -198,6 +198,7 @@ fn what_comes_and_goes_is_not_deployed() {
 fn standard_input_and_copies_of_groups() {
     let place = Place::new();
     let text = TINY.replace("name = \"web\"", "name = \"web\"\ncopies = 2");
+    let text = format!("name = \"piped\"\n{text}");
     let args = ["find", "-", "--knob", "group.web.memory.high=8M..64M/3", "--seeds", "2", "--want"];
     let ran = place.run_with_input([&args[..], &["t.walltime <= 1h"]].concat(), text.as_bytes());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
