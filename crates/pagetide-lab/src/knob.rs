@@ -6,14 +6,18 @@
 //! begins above 0 and spans a factor of 10 or more, since such a knob works by its order of magnitude; at equal
 //! distances otherwise.
 //!
-//! Invariant: values are ascending (in a list: as given), each once, and within the bounds that the core
-//! declares for the file. Whether the scenario takes them the loader says.
+//! Invariant: values are ascending (`max` last; a list with words, or for a grid, as given), each once, and
+//! within the bounds that the core declares for the file. Whether the scenario takes them the loader says.
+
+mod path;
+
+pub(crate) use path::group_and_file;
 
 use crate::find::criterion::Mistake;
-use pagetide_core::config::{ControlFile, Form, Sysctl};
-use pagetide_core::control::GroupControl;
+use pagetide_core::config::{ControlFile, Form};
 use pagetide_scenario::model::{PageSize, Setup};
-use pagetide_scenario::quantity::{nearest, Quantity};
+use pagetide_scenario::quantity::Quantity;
+use path::{file, now};
 
 /// A knob and its values.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +28,8 @@ pub struct Knob {
     pub values: Vec<KnobValue>,
     /// How they were chosen, in words.
     pub how: String,
+    /// Whether each value was given: the loader has not seen such words, unlike numbers between two ends.
+    pub is_list: bool,
 }
 
 /// One value of a knob.
@@ -31,7 +37,7 @@ pub struct Knob {
 pub struct KnobValue {
     /// The text to set.
     pub text: String,
-    /// Its number, of a list of words its place.
+    /// Its number; infinite of `max`, of another word its place in the list.
     pub number: f64,
 }
 
@@ -39,6 +45,8 @@ pub struct KnobValue {
 const ALL_UP_TO: i128 = 256;
 /// Values of a knob at most.
 pub const VALUES_MAX: usize = 10_000;
+/// Numbers up to this one, that of 64 bits, are ones that a kernel may take.
+const NUMBER_MAX: f64 = u64::MAX as f64;
 /// Factor from which on `/N` means equal ratios.
 const LOG_FROM: f64 = 10.0;
 
@@ -62,7 +70,8 @@ impl Knob {
             None | Some("") => reader.own_range(setup, coarse)?,
             Some(range) => reader.range(range, coarse)?,
         };
-        Ok(Knob { path: path.to_owned(), values, how })
+        let is_list = range.is_some_and(|range| !range.is_empty() && !range.contains(".."));
+        Ok(Knob { path: path.to_owned(), values, how, is_list })
     }
 
     /// The same knob with about `n` of its values, ends included.
@@ -88,89 +97,6 @@ pub fn spread(last: usize, n: usize) -> Vec<usize> {
     (0..n).map(|i| (i * last + (n - 1) / 2) / (n - 1).max(1)).collect()
 }
 
-/// The value of the file that `path` names, as the setup writes it, or its default.
-fn now(path: &str, setup: &Setup) -> Option<String> {
-    if let Some(sysctl) = Sysctl::find(path) {
-        let written = setup.sysctls.iter().rev().find(|write| write.name() == path);
-        return Some(match written {
-            Some(write) => write.to_string(),
-            None => sysctl.file().default.to_owned(),
-        });
-    }
-    if let Some((group, name)) = group_and_file(path) {
-        let control = GroupControl::find(name)?;
-        let group = setup.groups.iter().find(|known| known.name == group)?;
-        let written = group.controls.iter().rev().find(|write| write.control == control);
-        return Some(match written {
-            Some(write) => write.to_string(),
-            None => control.file().default.to_owned(),
-        });
-    }
-    let size = |bytes| Some(Quantity::Bytes(bytes).to_string());
-    match path {
-        "machine.cpus" => Some(setup.machine.cpus.to_string()),
-        "machine.memory" => match setup.machine.nodes.as_slice() {
-            [node] => size(node.memory),
-            _ => None,
-        },
-        "machine.swap" | "machine.swap.size" => {
-            size(setup.machine.swap.as_ref().map_or(0, |swap| swap.size))
-        }
-        _ => None,
-    }
-}
-
-fn group_and_file(path: &str) -> Option<(&str, &str)> {
-    path.strip_prefix("group.")?.split_once('.')
-}
-
-/// The control file that a path means, if it means one. A name of the kernel's that there is not is a mistake.
-fn file(path: &str, setup: &Setup) -> Result<Option<ControlFile>, Mistake> {
-    let unknown = |what: &str, name: &str, known: Vec<&str>, few: bool| {
-        let near = nearest(name, known.iter().copied(), 3);
-        let hint = match near.as_slice() {
-            [] if few && !known.is_empty() => format!("there is `{}`", known.join("`, `")),
-            [] => "docs/scenario.md lists them".to_owned(),
-            near => format!("did you mean `{}`?", near.join("` or `")),
-        };
-        Err(Mistake::new(format!("there is no {what} `{}`", clip(name)), hint))
-    };
-    let is_sysctl = ["vm.", "block.", "transparent_hugepage."];
-    if is_sysctl.iter().any(|directory| path.starts_with(directory)) {
-        return match Sysctl::find(path) {
-            Some(sysctl) => Ok(Some(*sysctl.file())),
-            None => {
-                let known = Sysctl::ALL.iter().map(|sysctl| sysctl.name()).collect();
-                unknown("sysctl", path, known, false)
-            }
-        };
-    }
-    if let Some((group, name)) = group_and_file(path) {
-        if !setup.groups.iter().any(|known| known.name == group) {
-            let known = setup.groups.iter().map(|group| group.name.as_str()).collect();
-            return unknown("group", group, known, true);
-        }
-        return match GroupControl::find(name) {
-            Some(control) => Ok(Some(*control.file())),
-            None if ["at_start", "parent", "copies"].contains(&name) => Ok(None),
-            None => {
-                let known = GroupControl::ALL.iter().map(|control| control.name()).collect();
-                unknown("control file", name, known, false)
-            }
-        };
-    }
-    if !path.contains('.') {
-        let sysctls = Sysctl::ALL.iter().map(|sysctl| sysctl.name());
-        return unknown(
-            "knob",
-            path,
-            sysctls.chain(["machine.memory", "machine.cpus"]).collect(),
-            false,
-        );
-    }
-    Ok(None)
-}
-
 /// Reads ranges of one knob.
 struct Reader<'a> {
     path: &'a str,
@@ -194,7 +120,7 @@ impl Reader<'_> {
             return Err(give(format!("{path} has no values")));
         }
         if let Form::Policy(policy) = file.form {
-            return self.range(&policy.listed().replace(" or ", ",").replace(", ", ","), coarse);
+            return self.list(&policy.listed().replace(" or ", ",").replace(", ", ","), coarse);
         }
         if let Form::Size { .. } = file.form {
             let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory).sum();
@@ -210,12 +136,14 @@ impl Reader<'_> {
         else {
             return Err(give(format!("{path} takes no single number")));
         };
-        let (values, how) = self.span(Quantity::Integer(low), Quantity::Integer(high), None)?;
+        // Of no file that the kernel lets be negative does that mean anything but 0 does, or a positive number.
+        let (low, high) = (Quantity::Integer(low.max(0)), Quantity::Integer(high));
+        let (values, how) = self.span(low, high, None)?;
         Ok((values, format!("{how}; the kernel's own range")))
     }
 
     fn range(&self, text: &str, coarse: bool) -> Result<Chosen, Mistake> {
-        let Some((low, rest)) = text.split_once("..") else { return self.list(text) };
+        let Some((low, rest)) = text.split_once("..") else { return self.list(text, coarse) };
         let (high, count) = match rest.rsplit_once('/') {
             // The slash of a rate is part of it.
             Some((high, count)) if count != "s" => (high, Some(count)),
@@ -256,8 +184,10 @@ impl Reader<'_> {
         })
     }
 
-    fn list(&self, text: &str) -> Result<Chosen, Mistake> {
+    /// The values of a list; a search needs numbers in their order, a grid (`coarse`) has them as given.
+    fn list(&self, text: &str, coarse: bool) -> Result<Chosen, Mistake> {
         let mut values: Vec<KnobValue> = Vec::new();
+        let mut is_ordered = !coarse;
         for (place, word) in text.split(',').map(str::trim).enumerate() {
             if word.is_empty() {
                 return Err(Mistake::new(
@@ -270,7 +200,11 @@ impl Reader<'_> {
                     self.check(quantity)?;
                     KnobValue { text: quantity.to_string(), number: number(quantity) }
                 }
-                Err(_) => KnobValue { text: word.to_owned(), number: place as f64 },
+                Err(_) => {
+                    is_ordered &= word == "max";
+                    let number = if word == "max" { f64::INFINITY } else { place as f64 };
+                    KnobValue { text: word.to_owned(), number }
+                }
             };
             if values.iter().any(|known| known.text == value.text) {
                 return Err(Mistake::new(
@@ -283,6 +217,9 @@ impl Reader<'_> {
         if values.len() > VALUES_MAX {
             return Err(Mistake::new("too many values", format!("give at most {VALUES_MAX}")));
         }
+        if is_ordered {
+            values.sort_by(|a, b| a.number.total_cmp(&b.number));
+        }
         let count = values.len();
         Ok((values, format!("{count} given values")))
     }
@@ -294,6 +231,15 @@ impl Reader<'_> {
                 "write both ends in the same unit",
             )
         })?;
+        for end in [low, high] {
+            // Not finite, if it is a decimal of too many digits.
+            if !number(end).abs().le(&NUMBER_MAX) {
+                return Err(Mistake::new(
+                    format!("{}: an end of the range is too large", self.path),
+                    "no number that a kernel takes is above 2^64",
+                ));
+            }
+        }
         if number(low) >= number(high) {
             return Err(Mistake::new(
                 format!("{}: the range {low}..{high} has no values", self.path),
@@ -403,17 +349,16 @@ fn steps(low: Quantity, high: Quantity, page_size: PageSize) -> Vec<Quantity> {
     let is_binary = matches!(low, Quantity::Bytes(_) | Quantity::BytesPerSecond(_));
     let mut value = a;
     loop {
-        let step = if is_binary { (value.max(1).ilog2() as i128).saturating_sub(4) } else { 0 };
         let step = match is_binary {
-            true => (1i128 << step).max(page_size.bytes().into()),
-            false if b - a <= ALL_UP_TO => 1,
+            true => (1i128 << value.max(1).ilog2().saturating_sub(4)).max(page_size.bytes().into()),
+            false if b.saturating_sub(a) <= ALL_UP_TO => 1,
             false => {
                 // Towards 0 from below the next value has fewer digits.
                 let size = if value < 0 { value.unsigned_abs() - 1 } else { value.unsigned_abs() };
                 10i128.pow(size.max(1).ilog10().saturating_sub(1))
             }
         };
-        value = (value.div_euclid(step) + 1) * step;
+        value = (value.div_euclid(step).saturating_add(1)).saturating_mul(step);
         if value >= b || all.len() >= VALUES_MAX {
             break;
         }

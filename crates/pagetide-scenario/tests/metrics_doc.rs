@@ -2,7 +2,7 @@
 //! `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test metrics_doc`.
 
 use pagetide_core::vmstat::{Event, NodeStat};
-use pagetide_scenario::metric::declared::{self, Declared, OF_CACHES};
+use pagetide_scenario::metric::declared::{self, Better, Declared, OF_CACHES};
 use pagetide_scenario::metric::{Kind, COUNTED};
 use pagetide_scenario::record::Unit;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ const HEAD: &str = "# Metrics
 
 Made of the declarations in the source; do not edit (`crates/pagetide-scenario/tests/metrics_doc.rs` says how it is written).
 [scenario.md](scenario.md#report) tells how a key is made of a name and of what it is of. \"Pagetide\" as the source: no kernel
-says it.
+says it. \"Better\" is the direction by which `find` says what got worse; of the kernel's own counters less is better.
 ";
 
 fn unit(unit: Unit) -> &'static str {
@@ -46,19 +46,27 @@ fn row(text: &mut String, metric: &Declared) {
     let of: Vec<&str> = metric.of.iter().map(|of| kind(*of)).collect();
     let Declared { name, source, about, .. } = metric;
     let (unit, of) = (unit(metric.unit), of.join(", "));
-    writeln!(text, "| `{name}` | {unit} | {of} | {source} | {about} |").unwrap();
+    let better = match metric.better {
+        Better::Less => "less",
+        Better::More => "more",
+        Better::Neither => "",
+    };
+    writeln!(text, "| `{name}` | {unit} | {of} | {better} | {source} | {about} |").unwrap();
 }
 
 fn expected() -> String {
     let mut text = HEAD.to_owned();
     text +=
-        "\n## Declared here\n\n| name | unit | of | source | what it is |\n|---|---|---|---|---|\n";
+        "\n## Declared here\n\n| name | unit | of | better | source | what it is |\n|---|---|---|---|---|---|\n";
     declared::ALL.iter().for_each(|metric| row(&mut text, metric));
     for what in OF_CACHES {
         let of = "machine, phase, `idle.`, `shrunk.`";
         let about = "that column, of each cache that names and pipes are made of";
-        writeln!(text, "| `slabinfo.CACHE.{what}` | count | {of} | /proc/slabinfo | {about} |")
-            .unwrap();
+        writeln!(
+            text,
+            "| `slabinfo.CACHE.{what}` | count | {of} | less | /proc/slabinfo | {about} |"
+        )
+        .unwrap();
     }
     text += "\n## Events of /proc/vmstat\n\nOf the machine and of phases, in counts; `pgpgin` and `pgpgout` in kB. Those marked are of groups, \
              too, as in\nmemory.stat; groups also have the sums `pgscan` and `pgsteal` of kswapd's part and that of tasks.\n\n\

@@ -17,11 +17,21 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// Its file, from which another process can load it as long as this lives.
     pub file: PathBuf,
+    /// Its text, if it came from standard input: there is no file then.
+    text: Option<String>,
     /// A shipped experiment's traces; `None` for the user's own file.
     _traces: Option<Traces>,
 }
 
 impl Loaded {
+    /// The same scenario with other changes, in this process.
+    pub fn reload(&self, overrides: &Overrides) -> Result<Scenario, Diagnostics> {
+        match &self.text {
+            Some(text) => load::load_str(STDIN, text, Path::new("."), overrides),
+            None => load::load(&self.file, overrides),
+        }
+    }
+
     /// The scenario's runs; `sets` are the changes from the command line.
     pub fn plan(&self, sets: Vec<(String, String)>) -> Result<Plan, CliError> {
         let mut plan = Plan::new(self.scenario.clone())
@@ -44,7 +54,7 @@ fn load_stdin(overrides: &Overrides) -> Result<Loaded, CliError> {
         )
     })?;
     let scenario = load::load_str(STDIN, &text, Path::new("."), overrides).map_err(refused)?;
-    Ok(Loaded { scenario, file: PathBuf::from("-"), _traces: None })
+    Ok(Loaded { scenario, file: PathBuf::from("-"), text: Some(text), _traces: None })
 }
 
 /// Loads what `argument` means: a file, a shipped experiment, or for `-` standard input. A file goes before a shipped experiment of the same name.
@@ -67,7 +77,7 @@ pub fn load(argument: &Path, overrides: &Overrides) -> Result<Loaded, CliError> 
         }
     }
     let scenario = load::load(argument, overrides).map_err(refused)?;
-    Ok(Loaded { scenario, file: argument.to_owned(), _traces: None })
+    Ok(Loaded { scenario, file: argument.to_owned(), text: None, _traces: None })
 }
 
 /// Loads the shipped experiment called `name`.
@@ -82,7 +92,7 @@ pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<Loaded, CliErro
     let file = traces.add_scenario(name).map_err(|error| {
         CliError::Failure(format!("cannot write the shipped scenario to disk: {error}"))
     })?;
-    Ok(Loaded { scenario, file, _traces: Some(traces) })
+    Ok(Loaded { scenario, file, text: None, _traces: Some(traces) })
 }
 
 fn refused(diagnostics: Diagnostics) -> CliError {

@@ -10,9 +10,11 @@ use crate::heading;
 use crate::report::Report;
 use crate::rows;
 use crate::stats::{change, differs, lower_bound, Change, Summary};
+use pagetide_scenario::metric::declared::{self, Better};
+use pagetide_scenario::metric::Names;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::names::Named;
-use pagetide_scenario::record::Unit;
+use pagetide_scenario::record::{Ended, Unit};
 
 /// Confidence of the lower bound.
 pub const CONFIDENCE: f64 = 0.95;
@@ -40,7 +42,7 @@ pub struct Answer {
     pub nr_values: usize,
     /// Runs made.
     pub nr_runs: usize,
-    /// Runs whose value of the criterion is none: the task was killed, the run was cut, the metric is missing.
+    /// Runs that meet nothing: a task was killed, the run was cut, a metric of the criterion is missing.
     pub nr_unfinished: usize,
     /// Runs that failed: why, and how many.
     pub failures: Vec<(String, usize)>,
@@ -97,6 +99,8 @@ pub struct Cost {
     pub change: Change,
     /// Whether the means differ (Welch's t-test).
     pub differs: bool,
+    /// Why some of the runs have no measurement, before and after: what the others say is not compared.
+    pub ended: [Option<Ended>; 2],
 }
 
 impl Answer {
@@ -147,7 +151,13 @@ impl Answer {
 
     /// Whether there is a value to set.
     pub fn is_answer(&self) -> bool {
-        !self.points.is_empty()
+        self.to_deploy().is_some()
+    }
+
+    /// The point to set: fresh seeds confirm it, and those beyond it meet the criterion too.
+    pub fn to_deploy(&self) -> Option<&Point> {
+        let mut points = self.points.iter().filter(|_| self.kind != Kind::NotMonotone);
+        points.find(|point| point.is_confirmed)
     }
 
     /// Position among the values looked at of this point.
@@ -177,6 +187,7 @@ fn point(find: &Find, found: Found) -> Point {
         let parts = |name: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         key.ends_with(".walltime") && tasks.into_iter().any(|task| parts(&task.name))
     };
+    let names = Names::of(setup);
     let others = shown.iter().filter(|key| !prices.contains(key) && !is_in_background(key));
     let failing = found.failing.map(|at| {
         let sets = find.sets(Place::At(at));
@@ -191,30 +202,44 @@ fn point(find: &Find, found: Found) -> Point {
         bound: lower_bound(found.fresh.held, found.fresh.of, CONFIDENCE),
         failing,
         prices: prices.iter().filter_map(|key| cost(key)).collect(),
-        worse: others.filter_map(|key| cost(key)).filter(is_worse).collect(),
+        worse: others.filter_map(|key| cost(key)).filter(|cost| is_worse(cost, &names)).collect(),
     }
 }
 
 fn cost(report: &Report, key: &str) -> Option<Cost> {
     let (before, after) = (*report.summary(0, key)?, *report.summary(1, key)?);
+    let ended = [0, 1].map(|column| report.ended(column, key));
+    let is_compared = ended == [None, None];
     Some(Cost {
         metric: key.to_owned(),
         unit: report.unit(key)?,
         before,
         after,
-        change: change(before.mean, after.mean),
-        differs: differs(&before, &after),
+        change: if is_compared { change(before.mean, after.mean) } else { Change::Unknown },
+        differs: is_compared && differs(&before, &after),
+        ended,
     })
 }
 
-/// More than noise, and in the wrong direction. Of rates and of work done more is better; of times, waiting and
-/// the work of reclaim less.
-fn is_worse(cost: &Cost) -> bool {
-    let name = cost.metric.rsplit('.').next().unwrap_or(&cost.metric);
-    let is_work =
-        matches!(name, "throughput" | "requests" | "bytes") || cost.unit == Unit::BytesPerSecond;
+/// More than noise, and in the wrong direction; or no measurement in some runs, unlike before.
+fn is_worse(cost: &Cost, names: &Names) -> bool {
+    if let [before, Some(_)] = cost.ended {
+        return before.is_none();
+    }
     let is_more = cost.after.mean > cost.before.mean;
-    cost.differs && is_more != is_work
+    cost.differs
+        && match better(&cost.metric, names) {
+            Better::Less => is_more,
+            Better::More => !is_more,
+            Better::Neither => false,
+        }
+}
+
+/// Which way a metric is better, by its declaration; of the kernel's counters less is.
+fn better(metric: &str, names: &Names) -> Better {
+    let key = names.read(metric);
+    let declared = key.and_then(|key| declared::find(key.scope.kind(), &key.name));
+    declared.map_or(Better::Less, |declared| declared.better)
 }
 
 /// `writer: file-write in the background; reader: mapped-read`.
@@ -257,5 +282,48 @@ pub fn wanted_word(wanted: Wanted) -> &'static str {
     match wanted {
         Wanted::Smallest => "smallest",
         Wanted::Largest => "largest",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::report;
+    use pagetide_scenario::build::Builder;
+
+    #[test]
+    fn of_work_more_is_better_and_of_the_rest_less() {
+        let task = Builder::new().set("name", "t").set("workload", "touch").set("size", "1MiB");
+        let group = Builder::new().set("name", "g");
+        let machine = Builder::new().set("machine.memory", "64MiB").push("group", group);
+        let names = Names::of(&machine.push("task", task).setup().unwrap());
+        let more =
+            ["t.request_rate", "t.success", "t.attempts", "slab_utilisation", "t.throughput"];
+        let less = ["t.walltime", "t.late", "pgscan_kswapd", "g.memory.events.max", "elapsed"];
+        for (keys, worse) in [(more, [4.0, 2.0]), (less, [2.0, 4.0])] {
+            for key in keys {
+                let of = |[before, after]: [f64; 2]| {
+                    let both = [("before", &[(key, before)][..]), ("after", &[(key, after)][..])];
+                    let cost = cost(&report(&both), key).unwrap();
+                    is_worse(&Cost { differs: true, ..cost }, &names)
+                };
+                assert!(of(worse), "{key}");
+                assert!(!of([worse[1], worse[0]]), "{key}");
+            }
+        }
+        assert_eq!(better("g.memory.current", &names), Better::Neither);
+    }
+
+    #[test]
+    fn what_survivors_say_is_not_compared() {
+        let both: [(&str, &[(&str, f64)]); 2] =
+            [("before", &[("t.walltime", 4.0)]), ("after", &[("t.walltime", 1.0)])];
+        let mut report = report(&both);
+        let series = report.columns[1].series.get_mut("t.walltime").unwrap();
+        series.samples[0].ended = Some(Ended::OomKilled);
+        let cost = cost(&report, "t.walltime").unwrap();
+        assert_eq!(cost.ended, [None, Some(Ended::OomKilled)]);
+        assert!(!cost.differs && cost.change == Change::Unknown);
+        assert!(is_worse(&cost, &Names::default()), "it is among what got worse");
     }
 }

@@ -7,6 +7,7 @@
 //! Invariant: every line of provenance is a comment of the form, whatever the scenario is called.
 
 use super::criterion::Mistake;
+use crate::knob::{group_and_file, Knob, KnobValue};
 use pagetide_core::config::{Origin, Sysctl};
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::quantity::Quantity;
@@ -72,15 +73,22 @@ pub fn render(
     Ok(out)
 }
 
-/// Whether the form can hold the knob.
+/// Whether the form can hold the knob with each of its values.
 ///
 /// # Errors
 /// It cannot.
-pub fn check(form: Form, path: &str, setup: &Setup) -> Result<(), Mistake> {
+pub fn check(form: Form, knob: &Knob, setup: &Setup) -> Result<(), Mistake> {
     if form == Form::Json {
         return Ok(());
     }
-    line(form, path, "1", setup).map(|_| ())
+    line(form, &knob.path, "1", setup)?;
+    for KnobValue { text, .. } in &knob.values {
+        line(form, &knob.path, text, setup).map_err(|mistake| {
+            let Mistake { message, hint } = mistake;
+            Mistake::new(format!("{message} = {text}"), format!("{hint}; leave that value out"))
+        })?;
+    }
+    Ok(())
 }
 
 fn line(form: Form, path: &str, value: &str, setup: &Setup) -> Result<(String, String), Mistake> {
@@ -122,9 +130,9 @@ fn is_kernel_sysctl(path: &str) -> bool {
 }
 
 /// Group and directive.
-fn systemd(path: &str) -> Option<(&str, &'static str)> {
-    let (group, file) = path.strip_prefix("group.")?.split_once('.')?;
-    let key = match file {
+fn systemd(path: &str) -> Option<(String, &'static str)> {
+    let (group, file) = group_and_file(path)?;
+    let key = match file.as_str() {
         "memory.min" => "MemoryMin",
         "memory.low" => "MemoryLow",
         "memory.high" => "MemoryHigh",
@@ -188,6 +196,12 @@ mod tests {
     use super::*;
     use crate::testing::scenario;
 
+    fn knob(path: &str, values: &[&str]) -> Knob {
+        let value = |text: &&str| KnobValue { text: (*text).to_owned(), number: 0.0 };
+        let values = values.iter().map(value).collect();
+        Knob { path: path.to_owned(), values, how: String::new(), is_list: true }
+    }
+
     fn emit(form: Form, path: &str, value: &str) -> Result<String, Mistake> {
         let setup = scenario(&["a"]).variants.remove(0).setup;
         let sets = [(path.to_owned(), value.to_owned())];
@@ -226,10 +240,21 @@ mod tests {
             (Form::Tuned, "machine.memory", "json holds"),
         ] {
             let setup = scenario(&["a"]).variants.remove(0).setup;
-            let mistake = check(form, path, &setup).unwrap_err();
+            let knob = knob(path, &["1"]);
+            let mistake = check(form, &knob, &setup).unwrap_err();
             assert!(mistake.message.contains(path), "{mistake:?}");
             assert!(mistake.hint.contains(hint), "{path}: {mistake:?}");
-            assert!(check(Form::Json, path, &setup).is_ok());
+            assert!(check(Form::Json, &knob, &setup).is_ok());
         }
+    }
+
+    #[test]
+    fn a_value_that_a_form_cannot_hold_is_named_before_the_search() {
+        let setup = scenario(&["a"]).variants.remove(0).setup;
+        let knob = knob("group.kubepods.memory.max", &["30M", "max"]);
+        let mistake = check(Form::Kubelet, &knob, &setup).unwrap_err();
+        assert_eq!(mistake.message, "kubelet cannot hold group.kubepods.memory.max = max");
+        assert!(mistake.hint.contains("systemd and json"), "{mistake:?}");
+        assert!(check(Form::Systemd, &knob, &setup).is_ok());
     }
 }

@@ -88,6 +88,7 @@ fn cost(cost: &Cost) -> Value {
         "after": side(&cost.after),
         "change_percent": percent,
         "differs": cost.differs,
+        "ended": { "before": cost.ended[0], "after": cost.ended[1] },
     })
 }
 

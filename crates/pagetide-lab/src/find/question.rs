@@ -6,14 +6,15 @@
 
 use super::criterion::{check_name, is_whole, Criterion, Mistake, Sample};
 use super::plane;
-use super::search::{Count, Outcome, Place, Search, Step, Task, Wanted};
+use super::search::{Count, Outcome, Place, Search, Step, Task, Wanted, MOVES};
 use crate::execute::{self, Run};
 use crate::knob::Knob;
 use crate::plan::{self, Plan};
 use crate::report::Report;
 use crate::world::Failure;
+use pagetide_scenario::metric::declared;
 use pagetide_scenario::model::{Scenario, Variant};
-use pagetide_scenario::record::RunRecord;
+use pagetide_scenario::record::{Ended, RunRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is asked.
@@ -106,7 +107,7 @@ impl Find {
                 format!("give a number from 1 to {}", plan::MAX_REPEATS / 2),
             ));
         }
-        if seed.checked_add(2 * u64::from(seeds)).is_none() {
+        if seed.checked_add(u64::from(seeds) * u64::from(2 + MOVES)).is_none() {
             return Err(Mistake::new(
                 "the seeds end beyond 2^64 - 1",
                 "choose a smaller first seed",
@@ -188,6 +189,12 @@ impl Find {
 
     /// Takes the result of a job.
     pub fn tell(&mut self, place: Place, seed: u64, told: Told) {
+        if let (Place::Before, Told::Record(record)) = (place, &told) {
+            if self.ends(record).next().is_some() {
+                // A run that ends so meets the criterion only if that with its seed ended so before.
+                self.search.compare();
+            }
+        }
         self.records.insert((place, seed), told);
         // A relative criterion can be judged when both runs of the seed are there.
         let of_seed: Vec<Place> = match place {
@@ -197,21 +204,38 @@ impl Find {
                 all.map(|(place, _)| *place).collect()
             }
         };
-        let is_relative = self.question.criterion.is_relative();
         for place in of_seed {
-            let before = self.records.get(&(Place::Before, seed));
-            if is_relative && before.is_none() {
+            let is_told = self.records.contains_key(&(Place::Before, seed));
+            if self.search.task().is_relative && !is_told {
                 continue;
             }
-            let sample = |told: Option<&Told>| match told {
-                Some(Told::Record(record)) => Some(record.metrics.clone()),
-                _ => None,
+            let before = self.record(Place::Before, seed);
+            let holds = |run: &RunRecord| {
+                let before_metrics = before.map(|before| &before.metrics);
+                self.question.criterion.holds(&run.metrics, before_metrics)
+                    && !self.is_stopped(run, before)
             };
-            let run = sample(self.records.get(&(place, seed)));
-            let held =
-                run.is_some_and(|run| self.question.criterion.holds(&run, sample(before).as_ref()));
+            let held = self.record(place, seed).is_some_and(holds);
             self.search.tell(place, seed, held);
         }
+    }
+
+    /// What was not done to its end of what a run waits for: the keys of its tasks and of all of it.
+    fn ends<'a>(&'a self, run: &'a RunRecord) -> impl Iterator<Item = (String, Ended)> + 'a {
+        let tasks = &self.question.scenario.variants[0].setup.tasks;
+        let awaited = tasks.iter().filter(|task| !task.background);
+        let keys = awaited.map(|task| format!("{}.{}", task.name, declared::WALLTIME.name));
+        let keys = keys.chain([declared::ELAPSED.name.to_owned()]);
+        keys.filter_map(|key| Some((run.metrics.get(&key)?.ended?, key)))
+            .map(|(ended, key)| (key, ended))
+    }
+
+    /// Whether a task that the run waits for was killed, or the run was cut, and the scenario as it stands had
+    /// not the same with this seed.
+    fn is_stopped(&self, run: &RunRecord, before: Option<&RunRecord>) -> bool {
+        let had: Vec<(String, Ended)> =
+            before.map(|before| self.ends(before).collect()).unwrap_or_default();
+        self.ends(run).any(|end| !had.contains(&end))
     }
 
     /// The metrics of the scenario as it stands, once one of its runs is there.
@@ -261,18 +285,21 @@ impl Find {
         failures
     }
 
-    /// Runs in which a metric of the criterion is of work that was not done to its end, or is missing.
+    /// Runs in which a task that is waited for was killed, or that were cut, and those in which a metric of the
+    /// criterion is of work that was not done to its end, or is missing.
     pub fn nr_unfinished(&self) -> usize {
         let is_unfinished = |record: &RunRecord| {
             let terms = self.question.criterion.terms.iter();
             let mut metrics = terms.map(|term| record.metrics.get(&term.metric));
             metrics.any(|metric| !metric.is_some_and(is_whole))
         };
-        let records = self.records.values().filter_map(|told| match told {
-            Told::Record(record) => Some(record),
+        let runs = self.records.iter().filter_map(|((_, seed), told)| match told {
+            Told::Record(record) => Some((*seed, record)),
             Told::Failed(_) => None,
         });
-        records.filter(|record| is_unfinished(record)).count()
+        let is_stopped =
+            |seed, run: &RunRecord| self.is_stopped(run, self.record(Place::Before, seed));
+        runs.filter(|(seed, run)| is_unfinished(run) || is_stopped(*seed, run)).count()
     }
 
     /// What the runs of a place say.

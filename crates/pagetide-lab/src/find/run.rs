@@ -101,7 +101,7 @@ mod tests {
     use crate::knob::Knob;
     use crate::testing::{failure, record, scenario};
     use crate::world::Watch;
-    use pagetide_scenario::record::{Ended, RunRecord};
+    use pagetide_scenario::record::{Ended, Metric, RunRecord, Unit};
 
     /// Asks in a world that is a function of the knob's value (`None`: the scenario as it stands) and the seed.
     fn ask(
@@ -199,6 +199,57 @@ mod tests {
         assert!(answer.nr_unfinished > 0);
         let text = text::render(&find, &answer);
         assert!(text.contains("runs failed and count as not met: no room"), "{text}");
+    }
+
+    /// A run whose only task was killed; what the criterion asks about is of the machine.
+    fn killed(value: u32, seed: u64) -> Result<RunRecord, Failure> {
+        let mut record = stalls(value, seed, 0)?;
+        let elapsed = Metric { ended: Some(Ended::OomKilled), ..Metric::new(1.0, Unit::Seconds) };
+        record.metrics.insert("elapsed".to_owned(), elapsed);
+        Ok(record)
+    }
+
+    #[test]
+    fn a_value_that_kills_is_no_answer() {
+        let find = ask("allocstall == 0", |value, seed| match value {
+            Some(value) if value < 90 => killed(value, seed),
+            value => stalls(value.unwrap_or(60), seed, u32::from(value.is_none())),
+        })
+        .unwrap();
+        let answer = Answer::of(&find).unwrap();
+        assert_eq!(answer.points[0].sets[0].1, "90");
+        assert!(answer.nr_unfinished > 0);
+        let text = text::render(&find, &answer);
+        assert!(text.contains("runs a task was killed"), "{text}");
+        // The scenario as it stands kills with odd seeds too: fresh ones are compared with it as well.
+        let find = ask("allocstall == 0", |value, seed| match value {
+            Some(value) if value < 90 => killed(value, seed),
+            Some(value) if seed % 2 == 1 => killed(value, seed),
+            None if seed % 2 == 1 => killed(60, seed),
+            value => stalls(value.unwrap_or(60), seed, u32::from(value.is_none())),
+        })
+        .unwrap();
+        let answer = Answer::of(&find).unwrap();
+        assert_eq!(answer.points[0].sets[0].1, "90");
+        assert!(answer.points[0].is_confirmed);
+        assert!(find.record(Place::Before, 11).is_some());
+    }
+
+    #[test]
+    fn what_is_not_confirmed_or_not_monotone_is_not_to_deploy() {
+        let unconfirmed = ask("allocstall == 0", |value, seed| {
+            stalls(value.unwrap_or(60), seed, u32::from(value.is_none() || seed > 10))
+        })
+        .unwrap();
+        let answer = Answer::of(&unconfirmed).unwrap();
+        assert!(!answer.points.is_empty() && !answer.is_answer());
+        let comes_and_goes = ask("allocstall == 0", |value, seed| {
+            let value = value.unwrap_or(60);
+            stalls(value, seed, u32::from(!(40..140).contains(&value)))
+        })
+        .unwrap();
+        let answer = Answer::of(&comes_and_goes).unwrap();
+        assert!(!answer.points.is_empty() && !answer.is_answer());
     }
 
     #[test]

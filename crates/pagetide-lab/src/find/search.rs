@@ -9,9 +9,10 @@
 //! 2. Bisection between the last value of the grid that does not meet the criterion and the first that does, on
 //!    all shared seeds. Every value sees the same seeds.
 //! 3. Confirmation on as many fresh seeds, since the shared ones have chosen the value. A value that fails there
-//!    gives way to the next one.
+//!    gives way to the next one, which gets fresh seeds of its own: those that moved the search have chosen too.
 //!
-//! Invariant: what is asked depends only on what was told, not on its order; at most [`PLACES_MAX`] values, the
+//! Invariant: a value is said to fail only by what all of its shared seeds say, or so many of them that the others
+//! cannot change it; what is asked depends only on what was told, not on its order; at most [`PLACES_MAX`] values, the
 //! scenario as it stands included, are looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,7 @@ const GRID: usize = 7;
 /// Seeds of the coarse grid.
 const GRID_SEEDS: u32 = 6;
 /// So often a value that fails on fresh seeds gives way to the next.
-const MOVES: usize = 3;
+pub const MOVES: u32 = 3;
 
 /// What a run is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +58,8 @@ pub struct Task {
     pub seed: u64,
     /// Number of shared seeds, and of fresh ones.
     pub seeds: u32,
-    /// Whether a run is compared with that of the scenario as it stands, with the same seed.
+    /// Whether a run is compared with that of the scenario as it stands, with the same seed
+    /// ([`Search::compare`]).
     pub is_relative: bool,
 }
 
@@ -109,7 +111,7 @@ pub struct Found {
     pub is_confirmed: bool,
     /// The next place that does not meet it; `None`: all up to the end of the range do.
     pub failing: Option<usize>,
-    /// Whether every value of the grid meets it.
+    /// Whether every value of the grid meets it, and fresh seeds confirm the end of the range.
     pub all: bool,
 }
 
@@ -140,6 +142,11 @@ impl Search {
         self.held.insert((place, seed), held);
     }
 
+    /// From now on runs on fresh seeds need those of the scenario as it stands too.
+    pub fn compare(&mut self) {
+        self.task.is_relative = true;
+    }
+
     /// What to do next.
     pub fn ask(&self) -> Step {
         match self.walk() {
@@ -153,10 +160,21 @@ impl Search {
         self.task.seed..=self.task.seed + u64::from(self.task.seeds - 1)
     }
 
-    /// The seeds that confirm.
+    /// The seeds that confirm the value that the shared ones have chosen.
     pub fn fresh(&self) -> RangeInclusive<u64> {
+        self.fresh_after(0)
+    }
+
+    /// The seeds that confirm the value to which the search has moved on so often.
+    pub fn fresh_after(&self, moves: u32) -> RangeInclusive<u64> {
         let seeds = u64::from(self.task.seeds);
-        self.task.seed + seeds..=self.task.seed + 2 * seeds - 1
+        let first = self.task.seed + seeds * u64::from(moves + 1);
+        first..=first + seeds - 1
+    }
+
+    /// The last seed that a run was made with.
+    pub fn last_seed(&self) -> u64 {
+        self.held.keys().map(|(_, seed)| *seed).max().unwrap_or(self.task.seed)
     }
 
     /// The values of the coarse grid, ascending.
@@ -195,6 +213,12 @@ impl Search {
         // A share of 0.95 of 20 is 19, whatever the last bits of the product are.
         let needed = (self.task.share * f64::from(count.of) - 1e-9).ceil();
         count.of > 0 && f64::from(count.held) >= needed
+    }
+
+    /// Whether it can be met on all shared seeds after what the first few say.
+    fn may_be_met(&self, few: Count) -> bool {
+        let failed = few.of - few.held;
+        self.is_met(Count { held: self.task.seeds - failed, of: self.task.seeds })
     }
 
     fn few(&self) -> RangeInclusive<u64> {
@@ -240,20 +264,36 @@ impl Search {
         if !is_monotone(&counts) {
             return self.in_part(&grid, &counts);
         }
-        let mut met: Vec<bool> = counts.iter().map(|&count| self.is_met(count)).collect();
-        let all = met.iter().all(|met| *met);
+        let met: Vec<bool> = counts.iter().map(|&count| self.is_met(count)).collect();
         let best = (0..grid.len()).max_by_key(|&i| (counts[i].held, std::cmp::Reverse(i)));
         let best = best.unwrap_or(0);
-        // One seed of a few may fail although the share of all is met: the best value gets all seeds.
-        met[best] |= self.is_met(self.all(grid[best])?);
-        for i in 0..grid.len() {
-            if met[i] && self.is_met(self.all(grid[i])?) {
-                let failing = i.checked_sub(1).map(|i| grid[i]);
-                let found = self.bisect(failing, grid[i])?;
-                return Ok(Outcome::Found(Found { all, ..found }));
+        // One seed of a few may fail although the share of all is met: the best value gets all seeds, and so do
+        // those that may be as good.
+        let is_near = |i: &usize| {
+            let count = counts[*i];
+            count.held > 0 && count.held + 1 >= counts[best].held && self.may_be_met(count)
+        };
+        let surely = (0..grid.len()).filter(|i| met[*i]);
+        let maybe = (0..grid.len()).filter(|i| !met[*i] && *i != best).filter(is_near);
+        for i in surely.chain([best]).chain(maybe) {
+            if self.is_met(self.all(grid[i])?) {
+                let first = self.step_back(&grid, &counts, i)?;
+                let failing = first.checked_sub(1).map(|i| grid[i]);
+                let found = self.bisect(failing, grid[first])?;
+                let all = met.iter().all(|met| *met) && found.failing.is_none();
+                return Ok(Outcome::Found(Found { all: all && found.is_confirmed, ..found }));
             }
         }
         Ok(Outcome::Nothing { best: self.place(grid[best]) })
+    }
+
+    /// The first value of the grid from which on all are met, up to this one. The one before it is judged on all
+    /// seeds: a few may have the one that fails.
+    fn step_back(&self, grid: &[usize], counts: &[Count], mut i: usize) -> Result<usize, Missing> {
+        while i > 0 && self.may_be_met(counts[i - 1]) && self.is_met(self.all(grid[i - 1])?) {
+            i -= 1;
+        }
+        Ok(i)
     }
 
     /// Between a position that fails and one that is met.
@@ -276,12 +316,13 @@ impl Search {
     fn confirm(&self, mut failing: Option<usize>, mut met: usize) -> Result<Found, Missing> {
         for moves in 0.. {
             let place = Place::At(self.place(met));
+            let seeds = self.fresh_after(moves);
             if self.task.is_relative {
-                self.need(&[Place::Before, place], self.fresh())?;
+                self.need(&[Place::Before, place], seeds.clone())?;
             } else {
-                self.need(&[place], self.fresh())?;
+                self.need(&[place], seeds.clone())?;
             }
-            let (shared, fresh) = (self.all(met)?, self.count(place, self.fresh()));
+            let (shared, fresh) = (self.all(met)?, self.count(place, seeds));
             let is_confirmed = self.is_met(fresh) && self.is_met(shared);
             let next = met + 1;
             let is_last = moves == MOVES || next == self.task.values || !self.may_look_at(next);
@@ -304,7 +345,7 @@ impl Search {
     /// The first value of a grid that meets the criterion, though others after it do not.
     fn in_part(&self, grid: &[usize], counts: &[Count]) -> Result<Outcome, Missing> {
         for (i, (&at, &count)) in grid.iter().zip(counts).enumerate() {
-            if self.is_met(count) && self.is_met(self.all(at)?) {
+            if self.may_be_met(count) && self.is_met(self.all(at)?) {
                 let place = Place::At(self.place(at));
                 if self.task.is_relative {
                     self.need(&[Place::Before], self.fresh())?;

@@ -89,6 +89,44 @@ fn fresh_seeds_may_refuse_a_value() {
 }
 
 #[test]
+fn a_value_of_the_grid_fails_only_after_all_seeds() {
+    // Seed 3 is one of the first few: 33 has 5 of 6, and 19 of 20.
+    let world = |at: usize, seed: u64| at >= 100 || (at >= 33 && seed != 3);
+    let (outcome, search) = run(task(201), world);
+    let lowest = found(&outcome);
+    assert_eq!((lowest.place, lowest.failing, lowest.is_confirmed), (33, Some(32), true));
+    assert_eq!(lowest.shared, Count { held: 19, of: 20 });
+    assert_eq!(search.count(Place::At(0), search.shared()).of, 6, "it cannot be met");
+    // All of the grid but its first value has 5 of 6; the first fails on the other seeds.
+    let (outcome, _) = run(task(201), |at, seed| seed != 3 && (at >= 20 || seed < 7));
+    assert_eq!((found(&outcome).place, found(&outcome).failing), (20, Some(19)));
+}
+
+#[test]
+fn not_all_values_meet_it_if_fresh_seeds_move_the_answer() {
+    let (outcome, _) = run(task(100), |at, seed| at >= 2 || seed <= 20);
+    let moved = found(&outcome);
+    assert_eq!((moved.place, moved.failing, moved.all), (2, Some(1), false));
+    let (outcome, _) = run(task(1), |_, seed| seed <= 20);
+    assert!(!found(&outcome).all && !found(&outcome).is_confirmed);
+}
+
+#[test]
+fn each_move_has_fresh_seeds_of_its_own() {
+    let (outcome, search) = run(task(50), |at, seed| at >= if seed > 20 { 22 } else { 20 });
+    assert_eq!(found(&outcome).place, 22);
+    for (at, first) in [(20, 21), (21, 41), (22, 61)] {
+        let place = Place::At(at);
+        assert_eq!(search.count(place, first..=first + 19).of, 20, "{at}");
+        let shared = search.count(place, search.shared()).of;
+        assert_eq!(search.count_all(place).of - shared, 20, "no seed confirms two values");
+    }
+    let relative = Task { is_relative: true, ..task(50) };
+    let (_, search) = run(relative, |at, seed| at >= if seed > 20 { 22 } else { 20 });
+    assert_eq!(search.count(Place::Before, 61..=80).of, 20);
+}
+
+#[test]
 fn nothing_and_everything() {
     let (outcome, search) = run(task(100), |at, seed| at >= 66 && seed % 5 == 0);
     assert_eq!(outcome, Outcome::Nothing { best: 66 });

@@ -53,12 +53,16 @@ fn heading(find: &Find, answer: &Answer) -> String {
         false => format!("{}: {}", scenario.name, scenario.title),
     };
     let (shared, fresh) = (find.search().shared(), find.search().fresh());
+    let last = find.search().last_seed().max(*fresh.end());
+    let each = match last == *fresh.end() {
+        true => String::new(),
+        false => format!(", {} for each value that was tried", find.search().task().seeds),
+    };
     let seeds = format!(
-        "{} to {} for every value, {} to {} fresh ones to confirm",
+        "{} to {} for every value, {} to {last} fresh ones to confirm{each}",
         shared.start(),
         shared.end(),
         fresh.start(),
-        fresh.end()
     );
     let mut out = String::new();
     for (label, text) in [
@@ -147,7 +151,8 @@ fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
         }
         if !point.is_confirmed {
             lines.push(format!(
-                "Fresh seeds do not confirm it: {}. Take a value further from the threshold, or more --seeds.",
+                "Fresh seeds do not confirm it: {}. Do not deploy it: take a value further from the threshold, or \
+                 more --seeds.",
                 count(point.fresh)
             ));
         }
@@ -160,7 +165,7 @@ fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
     }
     if answer.nr_unfinished > 0 {
         lines.push(format!(
-            "In {} of {} runs a task of the criterion was killed, the run was cut, or the metric is missing; \
+            "In {} of {} runs a task was killed, the run was cut, or a metric of the criterion is missing; \
              these do not meet it.",
             answer.nr_unfinished, answer.nr_runs
         ));
@@ -190,7 +195,8 @@ pub fn result(find: &Find, answer: &Answer) -> String {
                 .map(|point| {
                     let costs = point.prices.iter().map(|cost| format!("; {}", cost_words(cost)));
                     let costs: String = costs.collect();
-                    format!("{} ({}{costs})", sets(&point.sets), fresh(point.fresh))
+                    let sure = if point.is_confirmed { "" } else { ", NOT CONFIRMED" };
+                    format!("{} ({}{sure}{costs})", sets(&point.sets), fresh(point.fresh))
                 })
                 .collect();
             format!("Result: {criterion} with {}; {effort}", points.join(", or "))
@@ -262,6 +268,9 @@ fn fresh(count: Count) -> String {
 fn cost_words(cost: &Cost) -> String {
     let metric = &cost.metric;
     let noise = if cost.differs { "" } else { " (within noise)" };
+    if let [Some(ended), _] | [None, Some(ended)] = cost.ended {
+        return format!("{metric} not compared ({} in some runs)", ended.word());
+    }
     match cost.change {
         Change::Percent(percent) => format!("{metric} {percent:+.1} %{noise}"),
         Change::New => {

@@ -10,7 +10,7 @@ fn setup() -> Setup {
         controls: Vec::new(),
         at_start: true,
     };
-    setup.groups = vec![group("web")];
+    setup.groups = vec![group("web"), group("g.0"), group("g.1")];
     setup
 }
 
@@ -41,6 +41,59 @@ fn a_range_has_the_numbers_that_people_write() {
     }
     let sizes = texts("group.web.memory.high=64M..256M");
     assert_eq!((sizes.len(), sizes[1].as_str(), sizes[16].as_str()), (33, "68M", "128M"));
+}
+
+#[test]
+fn a_search_has_the_numbers_of_a_list_in_order_and_a_grid_as_given() {
+    assert_eq!(texts("vm.swappiness=100,0,60"), ["0", "60", "100"]);
+    assert_eq!(texts("group.web.memory.max=max,64M,8M,1G"), ["8M", "64M", "1G", "max"]);
+    // A word has no place among numbers; the loader says that there is no such value.
+    assert_eq!(texts("vm.swappiness=0,sixty,100"), ["0", "sixty", "100"]);
+    let grid = Knob::parse("vm.swappiness=100,0,60", &setup(), true).unwrap();
+    assert_eq!(grid.values[0].text, "100");
+    let is_list = |text| Knob::parse(text, &setup(), false).unwrap().is_list;
+    assert!(is_list("vm.swappiness=100,0,60") && !is_list("vm.swappiness=0..60"));
+}
+
+#[test]
+fn ranges_may_begin_below_a_page_and_end_at_the_largest_number() {
+    for text in
+        ["group.web.memory.low=0..64MiB", "machine.memory=0..1GiB", "group.web.memory.low=9..64MiB"]
+    {
+        let all = texts(text);
+        assert_eq!(all.last().unwrap(), if text.starts_with('g') { "64M" } else { "1G" });
+        assert!((all.len() > 20) && all[1] == "4K", "{text}: {all:?}");
+    }
+    assert_eq!(texts("task.t.x=0..18446744073709551615").last().unwrap(), "18446744073709551615");
+    for text in [
+        "task.t.x=-170141183460469231731687303715884105728..170141183460469231731687303715884105727",
+        "task.t.x=0..170141183460469231731687303715884105727",
+        "task.t.x=0.5..999999999999999999999999999999999999999999999.5",
+        "task.t.x=0.5..99999999999999999999999999999999999999.5/5",
+    ] {
+        let mistake = Knob::parse(text, &setup(), false).unwrap_err();
+        assert!(!mistake.hint.is_empty(), "{text}: {mistake:?}");
+    }
+}
+
+#[test]
+fn what_means_nothing_below_0_begins_there() {
+    for text in ["vm.laptop_mode", "vm.dirty_writeback_centisecs"] {
+        assert_eq!(texts(text)[0], "0", "{text}");
+    }
+    assert_eq!(texts("vm.laptop_mode=-5..5")[0], "-5", "but one may ask");
+}
+
+#[test]
+fn copies_of_a_group_are_one_knob() {
+    let knob = Knob::parse("group.g.memory.max=8M..64M", &setup(), false).unwrap();
+    assert_eq!(knob.now(&setup()).as_deref(), Some("max"));
+    assert_eq!(texts("group.\"web\".memory.max=8M,9M"), ["8M", "9M"]);
+    let mistake = Knob::parse("group.g.0.memory.max=8M..64M", &setup(), false).unwrap_err();
+    assert!(mistake.message.contains("`g.0` is one of several copies"), "{mistake:?}");
+    assert!(mistake.hint.contains("group.g.memory.max"), "{mistake:?}");
+    let mistake = Knob::parse("group.h.memory.max=8M..64M", &setup(), false).unwrap_err();
+    assert!(mistake.hint.contains("there is `g`, `web`") || mistake.hint.contains("`g`"));
 }
 
 #[test]

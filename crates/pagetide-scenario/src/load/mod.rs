@@ -70,6 +70,11 @@ pub struct PluginNames {
     pub any: bool,
 }
 
+/// The parts of a path as in `--set`: what is between the dots; a part may be quoted.
+pub fn path_parts(path: &str) -> Vec<String> {
+    tree::Path { text: path, span: Span::default() }.parts()
+}
+
 /// Loads a scenario file. Paths in it start at its directory.
 ///
 /// # Errors

@@ -9,6 +9,17 @@
 use super::key::Kind;
 use crate::record::Unit;
 
+/// Which way a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less of it: times, waiting, the work of reclaim.
+    Less,
+    /// More of it: work done, hot pages kept.
+    More,
+    /// Neither: how much there is of one kind of memory.
+    Neither,
+}
+
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declared {
@@ -24,6 +35,8 @@ pub struct Declared {
     pub version_1: &'static str,
     /// What it is.
     pub about: &'static str,
+    /// Which way it is better.
+    pub better: Better,
 }
 
 /// The metric of this name.
@@ -54,8 +67,18 @@ pub fn slabinfo_names(cache: &str) -> [String; 3] {
     OF_CACHES.map(|what| format!("{SLABINFO}{cache}.{what}"))
 }
 
+macro_rules! better {
+    () => {
+        Better::Less
+    };
+    ($better:ident) => {
+        Better::$better
+    };
+}
+
 macro_rules! metrics {
-    ($($id:ident = $name:literal, $unit:ident, [$($of:ident)*], $source:literal $(v1 $first:literal)?: $about:literal;)*) => {
+    ($($id:ident = $name:literal, $unit:ident, [$($of:ident)*] $($better:ident)?, $source:literal
+        $(v1 $first:literal)?: $about:literal;)*) => {
         $(
             #[doc = concat!("`", $name, "`: ", $about, ".")]
             pub const $id: &Declared = &Declared {
@@ -65,6 +88,7 @@ macro_rules! metrics {
                 source: $source,
                 version_1: concat!($($first)?),
                 about: $about,
+                better: better!($($better)?),
             };
         )*
 
@@ -112,8 +136,8 @@ metrics! {
         "the most that all slabs were seen to have, looked at every 5 s and at the end, as the people did who measured the patch of 2020: what comes and goes in between is not seen";
     WALLTIME = "walltime", Seconds, [Task Phase], "clock_gettime":
         "time from its begin to its end; of copies, their mean";
-    BYTES = "bytes", Bytes, [Task Phase], "Pagetide": "bytes that its workloads touched, read or wrote";
-    THROUGHPUT = "throughput", BytesPerSecond, [Task Phase], "Pagetide": "`bytes` over `walltime`";
+    BYTES = "bytes", Bytes, [Task Phase] More, "Pagetide": "bytes that its workloads touched, read or wrote";
+    THROUGHPUT = "throughput", BytesPerSecond, [Task Phase] More, "Pagetide": "`bytes` over `walltime`";
     TASK_PGFAULT = "pgfault", Count, [Task], "getrusage, minor and major faults": "its page faults";
     TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults": "its faults that had to read";
     STALL_REFAULT = "stall_refault", Seconds, [Task], "Pagetide; delayacct, swapin and thrashing":
@@ -134,8 +158,8 @@ metrics! {
         "time that 99.9 % of its page allocations took at most";
     ALLOC_LATENCY_MAX = "alloc_latency_max", Seconds, [Task], "Pagetide":
         "time of its slowest page allocation";
-    REQUESTS = "requests", Count, [Task Phase], "Pagetide": "requests that a service has served";
-    REQUEST_RATE = "request_rate", PerSecond, [Task Phase], "Pagetide":
+    REQUESTS = "requests", Count, [Task Phase] More, "Pagetide": "requests that a service has served";
+    REQUEST_RATE = "request_rate", PerSecond, [Task Phase] More, "Pagetide":
         "`requests` over the time of the phases in which they were served";
     LATE = "late", Count, [Task Phase], "Pagetide": "requests that took longer than `deadline`, or had waited for longer when the task was stopped";
     DROPPED = "dropped", Count, [Task Phase], "Pagetide": "requests that found the queue full";
@@ -149,38 +173,38 @@ metrics! {
     LATENCY_P99 = "latency_p99", Seconds, [Task Phase], "Pagetide": "the same, of 99 %";
     LATENCY_P999 = "latency_p999", Seconds, [Task Phase], "Pagetide": "the same, of 99.9 %";
     LATENCY_MAX = "latency_max", Seconds, [Task Phase], "Pagetide": "time of the slowest request";
-    SUCCESS = "success", Percent, [Task Phase], "Pagetide, rounded down as in mmtests":
+    SUCCESS = "success", Percent, [Task Phase] More, "Pagetide, rounded down as in mmtests":
         "blocks that it got, of those that it asked for";
-    ATTEMPTS = "attempts", Count, [Task], "Pagetide": "blocks that it asked for";
-    ANON_HOT = "anon_hot_resident", Pages, [Phase], "mincore":
+    ATTEMPTS = "attempts", Count, [Task] More, "Pagetide": "blocks that it asked for";
+    ANON_HOT = "anon_hot_resident", Pages, [Phase] More, "mincore":
         "pages of the hot part of anonymous memory that are in memory when the phase ends";
-    ANON_COLD = "anon_cold_resident", Pages, [Phase], "mincore": "the same, of the cold part";
-    FILE_HOT = "file_hot_resident", Pages, [Phase], "mincore": "the same, of the hot part of the file";
-    FILE_COLD = "file_cold_resident", Pages, [Phase], "mincore": "the same, of the cold part of the file";
-    SLAB_UTILISATION = "slab_utilisation", Ratio, [Machine Idle Shrunk Phase], "/proc/slabinfo":
+    ANON_COLD = "anon_cold_resident", Pages, [Phase] Neither, "mincore": "the same, of the cold part";
+    FILE_HOT = "file_hot_resident", Pages, [Phase] More, "mincore": "the same, of the hot part of the file";
+    FILE_COLD = "file_cold_resident", Pages, [Phase] Neither, "mincore": "the same, of the cold part of the file";
+    SLAB_UTILISATION = "slab_utilisation", Ratio, [Machine Idle Shrunk Phase] More, "/proc/slabinfo":
         "bytes of live objects / bytes of slabs; of the machine, the mean over looks every 5 s and at the end";
-    MEMORY_CURRENT = "memory.current", Bytes, [Group PhaseGroup], "memory.current" v1 "memory.usage_in_bytes":
+    MEMORY_CURRENT = "memory.current", Bytes, [Group PhaseGroup] Neither, "memory.current" v1 "memory.usage_in_bytes":
         "memory charged to the group, with the groups in it, at the end, or when it was removed";
-    MEMORY_SWAP_CURRENT = "memory.swap.current", Bytes, [Group PhaseGroup], "memory.swap.current" v1 "total_swap":
+    MEMORY_SWAP_CURRENT = "memory.swap.current", Bytes, [Group PhaseGroup] Neither, "memory.swap.current" v1 "total_swap":
         "its memory that is swapped out";
-    ANON = "anon", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_rss": "its anonymous memory";
-    FILE = "file", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_cache": "its page cache";
-    ACTIVE_ANON = "active_anon", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_active_anon":
+    ANON = "anon", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_rss": "its anonymous memory";
+    FILE = "file", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_cache": "its page cache";
+    ACTIVE_ANON = "active_anon", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_active_anon":
         "its active list of anonymous pages";
-    INACTIVE_ANON = "inactive_anon", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_inactive_anon":
+    INACTIVE_ANON = "inactive_anon", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_inactive_anon":
         "its inactive list of anonymous pages";
-    ACTIVE_FILE = "active_file", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_active_file":
+    ACTIVE_FILE = "active_file", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_active_file":
         "its active list of file pages";
-    INACTIVE_FILE = "inactive_file", Bytes, [Group PhaseGroup], "memory.stat" v1 "total_inactive_file":
+    INACTIVE_FILE = "inactive_file", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_inactive_file":
         "its inactive list of file pages";
-    KERNEL = "kernel", Bytes, [Group PhaseGroup], "memory.stat" v1 "memory.kmem.usage_in_bytes":
+    KERNEL = "kernel", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "memory.kmem.usage_in_bytes":
         "memory of the kernel that it pays for, of which version 1 has only the sum";
-    PAGETABLES = "pagetables", Bytes, [Group PhaseGroup], "memory.stat": "its page tables";
-    SLAB = "slab", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup], "memory.stat; /proc/vmstat, nr_slab_*":
+    PAGETABLES = "pagetables", Bytes, [Group PhaseGroup] Neither, "memory.stat": "its page tables";
+    SLAB = "slab", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither, "memory.stat; /proc/vmstat, nr_slab_*":
         "slabs; of a group its kernel objects, each with its size and the eight bytes that say whose it is";
-    SLAB_RECLAIMABLE = "slab_reclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup],
+    SLAB_RECLAIMABLE = "slab_reclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
         "memory.stat; /proc/vmstat, nr_slab_reclaimable": "the part of it that a shrinker can free";
-    SLAB_UNRECLAIMABLE = "slab_unreclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup],
+    SLAB_UNRECLAIMABLE = "slab_unreclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
         "memory.stat; /proc/vmstat, nr_slab_unreclaimable": "the other part of it";
     EVENTS_LOW = "memory.events.low", Count, [Group PhaseGroup], "memory.events":
         "times that it was reclaimed from although below `memory.low`";
@@ -223,6 +247,15 @@ mod tests {
                 |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c);
             assert!(metric.name.chars().all(is_plain) && !metric.of.is_empty(), "{}", metric.name);
         }
+        for metric in ALL {
+            // What comes a second, or in bytes a second, is work that was done.
+            let is_rate = matches!(metric.unit, Unit::PerSecond | Unit::BytesPerSecond);
+            assert!(!is_rate || metric.better == Better::More, "{}", metric.name);
+            assert!(metric.unit != Unit::Seconds || metric.better == Better::Less);
+        }
+        assert_eq!((SUCCESS.better, ATTEMPTS.better), (Better::More, Better::More));
+        assert_eq!((SLAB_UTILISATION.better, FILE.better), (Better::More, Better::Neither));
+        assert_eq!((LATE.better, PEAK_USAGE.better), (Better::Less, Better::Less));
         assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
         assert_eq!(levels_of_groups().count(), 13);

@@ -17,7 +17,7 @@ use pagetide_lab::find::search::Wanted;
 use pagetide_lab::find::{json, plane, text};
 use pagetide_lab::knob::Knob;
 use pagetide_lab::world::Simulator;
-use pagetide_scenario::load::{self, Overrides};
+use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::{Scenario, Variant};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,10 +67,10 @@ pub fn find(
     let load = |sets: &[(String, String)]| -> Result<Variant, String> {
         let mut overrides = overrides.clone();
         overrides.sets.extend_from_slice(sets);
-        let scenario = load::load(&loaded.file, &overrides).map_err(|all| all.to_string())?;
+        let scenario = loaded.reload(&overrides).map_err(|all| all.to_string())?;
         scenario.variants.into_iter().next().ok_or_else(|| "there is no variant".to_owned())
     };
-    check_ends(&find, &load)?;
+    check_values(&find, &load)?;
     let find = search(find, &args, &load, plugins)?;
     let Some(answer) = Answer::of(&find) else { return Err(CliError::Interrupted) };
     print(&find, &answer, args.emit, output.as_ref(), printer)?;
@@ -84,7 +84,7 @@ fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
     for text in &args.knob {
         let knob = Knob::parse(text, setup, false).map_err(refused)?;
         if let Some(form) = args.emit {
-            emit::check(form_of(form), &knob.path, setup).map_err(refused)?;
+            emit::check(form_of(form), &knob, setup).map_err(refused)?;
         }
         knobs.push(knob);
     }
@@ -108,10 +108,12 @@ fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
     Find::new(question).map_err(refused)
 }
 
-/// The first and the last value must be ones that the scenario takes.
-fn check_ends(find: &Find, load: Load<'_>) -> Result<(), CliError> {
+/// The ends of a range, and all values of a list, must be ones that the scenario takes.
+fn check_values(find: &Find, load: Load<'_>) -> Result<(), CliError> {
     for knob in &find.question().knobs {
-        for value in [&knob.values[0], &knob.values[knob.values.len() - 1]] {
+        let last = knob.values.len() - 1;
+        let checked = knob.values.iter().enumerate();
+        for (_, value) in checked.filter(|(at, _)| knob.is_list || [0, last].contains(at)) {
             let sets = [(knob.path.clone(), value.text.clone())];
             load(&sets).map_err(CliError::Scenario)?;
         }
@@ -165,12 +167,22 @@ fn print(
     let Some(form) = form.map(form_of) else {
         return printer.data(text::render(find, answer));
     };
-    let file = match (form, answer.points.first()) {
+    let file = match (form, answer.to_deploy()) {
         (Form::Json, _) => json::render(find, answer, &command_line()),
-        (_, None) => return printer.data(text::render(find, answer)),
+        (_, None) => {
+            let why = match answer.kind {
+                Kind::NotMonotone => "the criterion comes and goes along the knob",
+                Kind::Nothing => "no value meets the criterion",
+                _ => "fresh seeds do not confirm the value",
+            };
+            printer.warning(&format!("there is nothing to deploy, so no file is made: {why}"));
+            return printer.data(text::render(find, answer));
+        }
         (form, Some(point)) => {
             if answer.kind == Kind::Front && answer.points.len() > 1 {
-                printer.warning("the front has several points; the file has the first");
+                printer.warning(
+                    "the front has several points; the file has the first that is confirmed",
+                );
             }
             let setup = &find.question().scenario.variants[0].setup;
             emit::render(form, &point.sets, setup, &provenance(find, answer)).map_err(refused)?

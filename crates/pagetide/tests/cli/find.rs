@@ -149,7 +149,61 @@ fn a_killed_task_meets_nothing() {
         "{}",
         ran.stdout
     );
-    assert!(ran.stdout.contains("a task of the criterion was killed"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("runs a task was killed"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_limit_that_kills_the_task_is_no_answer_to_a_criterion_of_the_machine() {
+    let place = Place::with("tiny.toml", &TINY.replace("swap = \"64MiB\"\n", ""));
+    let knob = ["--knob", "group.web.memory.max=8MiB..128MiB/8"];
+    let ran = find(&place, &[&knob[..], &["--want", "allocstall == 0", "--seeds", "3"]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let line = result(&ran.stdout);
+    // The task touches 24 MiB.
+    assert!(line.starts_with("Result: group.web.memory.max = 26"), "{line}");
+    assert!(ran.stdout.contains("runs a task was killed"), "{}", ran.stdout);
+    let low = ["--knob", "group.web.memory.max=8MiB,12MiB", "--want", "allocstall == 0"];
+    let ran = find(&place, &[&low[..], &["--seeds", "3"]].concat());
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+}
+
+#[test]
+fn what_comes_and_goes_is_not_deployed() {
+    let place = Place::with("tiny.toml", TINY);
+    place.write("out.conf", "old");
+    let args = [
+        "--knob",
+        "group.web.memory.high=4M..64M/7",
+        "--want",
+        "web.memory.peak >= 10MiB and web.memory.peak <= 20MiB",
+        "--seeds",
+        "3",
+        "--emit",
+        "systemd",
+        "-o",
+        "out.conf",
+    ];
+    let ran = find(&place, &args);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(result(&ran.stdout).contains("NOT MONOTONE"), "{}", ran.stdout);
+    assert!(
+        ran.stderr.contains("there is nothing to deploy, so no file is made"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(fs::read_to_string(place.directory.join("out.conf")).unwrap(), "old");
+}
+
+#[test]
+fn standard_input_and_copies_of_groups() {
+    let place = Place::new();
+    let text = TINY.replace("name = \"web\"", "name = \"web\"\ncopies = 2");
+    let text = format!("name = \"piped\"\n{text}");
+    let args = ["find", "-", "--knob", "group.web.memory.high=8M..64M/3", "--seeds", "2", "--want"];
+    let ran = place.run_with_input([&args[..], &["t.walltime <= 1h"]].concat(), text.as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let line = result(&ran.stdout);
+    assert!(line.starts_with("Result: group.web.memory.high = 8M (now max)"), "{line}");
 }
 
 #[test]
@@ -202,6 +256,8 @@ fn mistakes_are_named_and_nothing_is_written() {
         (vec!["--knob", "vm.swappiness=0..300", "--want", "a == 0"], "0 to 200"),
         (vec!["--knob", "machine.memory", "--want", "a == 0"], "give a range"),
         (vec!["--knob", "machine.memory=1KiB..2MiB", "--want", "pswpout == 0"], "machine.memory"),
+        (vec!["--knob", "vm.swappiness=0,sixty,100", "--want", "pswpout == 0"], "sixty"),
+        (vec!["--knob", "group.web.0.memory.max=1G", "--want", "pswpout == 0"], "no control file"),
         ([&swappiness[..], &["--want", "alocstall == 0"]].concat(), "did you mean `allocstall`"),
         ([&swappiness[..], &["--want", "allocstall"]].concat(), "compares nothing"),
         ([&swappiness[..], &["--want", "allocstall == 5ms"]].concat(), "mixes units"),
