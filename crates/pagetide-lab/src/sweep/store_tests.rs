@@ -125,3 +125,27 @@ fn rows_come_back_as_they_were() {
     let read: Row = serde_json::from_str(&line).unwrap();
     assert_eq!(read.line(), line);
 }
+
+#[test]
+fn numbers_come_back_to_the_last_bit() {
+    let mut bits = 15u64;
+    let mut draw = || {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // The lower bits of such a generator repeat soon.
+        f64::from_bits((bits >> 32) | (bits.rotate_left(17) << 32))
+    };
+    let random = std::iter::repeat_with(&mut draw).filter(|value| value.is_finite()).take(20_000);
+    let known = [965_282_597.240_368_7, -0.0, f64::MAX, f64::MIN_POSITIVE, 5e-324];
+    let values: Vec<f64> = known.into_iter().chain(random).collect();
+    for some in values.chunks(500) {
+        let names: Vec<String> = (0..some.len()).map(|at| format!("m{at}")).collect();
+        let metrics: Vec<(&str, f64)> =
+            names.iter().map(String::as_str).zip(some.iter().copied()).collect();
+        let line = Row { record: record("v", 1, &metrics), ..row("0", 1) }.line();
+        let read: Row = serde_json::from_str(&line).unwrap();
+        assert_eq!(read.line(), line);
+        for (name, value) in metrics {
+            assert_eq!(read.record.metrics[name].value.to_bits(), value.to_bits(), "{value:?}");
+        }
+    }
+}
