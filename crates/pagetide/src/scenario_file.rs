@@ -17,11 +17,24 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// Its file, from which another process can load it as long as this lives.
     pub file: PathBuf,
+    /// What was read from standard input, which can be read only once.
+    stdin: Option<String>,
     /// A shipped experiment's traces; `None` for the user's own file.
     _traces: Option<Traces>,
 }
 
 impl Loaded {
+    /// The same scenario with other overrides.
+    ///
+    /// # Errors
+    /// The scenario does not take them.
+    pub fn again(&self, overrides: &Overrides) -> Result<Scenario, Diagnostics> {
+        match &self.stdin {
+            Some(text) => load::load_str(STDIN, text, Path::new("."), overrides),
+            None => load::load(&self.file, overrides),
+        }
+    }
+
     /// The scenario's runs; `sets` are the changes from the command line.
     pub fn plan(&self, sets: Vec<(String, String)>) -> Result<Plan, CliError> {
         let mut plan = Plan::new(self.scenario.clone())
@@ -44,7 +57,7 @@ fn load_stdin(overrides: &Overrides) -> Result<Loaded, CliError> {
         )
     })?;
     let scenario = load::load_str(STDIN, &text, Path::new("."), overrides).map_err(refused)?;
-    Ok(Loaded { scenario, file: PathBuf::from("-"), _traces: None })
+    Ok(Loaded { scenario, file: PathBuf::from("-"), stdin: Some(text), _traces: None })
 }
 
 /// Loads what `argument` means: a file, a shipped experiment, or for `-` standard input. A file goes before a shipped experiment of the same name.
@@ -67,7 +80,7 @@ pub fn load(argument: &Path, overrides: &Overrides) -> Result<Loaded, CliError> 
         }
     }
     let scenario = load::load(argument, overrides).map_err(refused)?;
-    Ok(Loaded { scenario, file: argument.to_owned(), _traces: None })
+    Ok(Loaded { scenario, file: argument.to_owned(), stdin: None, _traces: None })
 }
 
 /// Loads the shipped experiment called `name`.
@@ -82,7 +95,7 @@ pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<Loaded, CliErro
     let file = traces.add_scenario(name).map_err(|error| {
         CliError::Failure(format!("cannot write the shipped scenario to disk: {error}"))
     })?;
-    Ok(Loaded { scenario, file, _traces: Some(traces) })
+    Ok(Loaded { scenario, file, stdin: None, _traces: Some(traces) })
 }
 
 fn refused(diagnostics: Diagnostics) -> CliError {
