@@ -23,11 +23,11 @@ use std::fmt::Write;
 /// The table continues below when its lines would be longer: they must survive a mail.
 pub const WIDTH: usize = 120;
 /// Sentences wrap here, if there is room for that.
-const TEXT_WIDTH: usize = 100;
+pub(crate) const TEXT_WIDTH: usize = 100;
 /// Narrower than this nothing can be read.
 const LEAST_WIDTH: usize = 40;
 /// Marks a value of work that was not done to its end.
-const DAGGER: &str = "\u{2020}";
+pub(crate) const DAGGER: &str = "\u{2020}";
 
 /// Renders heading, table, legend and notes, for a mail.
 pub fn render(report: &Report) -> String {
@@ -126,7 +126,8 @@ fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
     }
 }
 
-fn our_cell(summary: Option<&Summary>, scale: &Scale) -> Cell {
+/// A value with its spread.
+pub(crate) fn our_cell(summary: Option<&Summary>, scale: &Scale) -> Cell {
     let Some(summary) = summary else { return absent() };
     let (value, mut spread) = scale.print(summary.mean, summary.stddev);
     if summary.n < 2 || !summary.mean.is_finite() {
@@ -150,6 +151,15 @@ fn reason(ended: Ended) -> &'static str {
         Ended::IoError => "a fault of a task could not be read",
         Ended::Cut => "the time limit cut the run",
     }
+}
+
+/// What the dagger says.
+pub(crate) fn legend_of_ended(ended: &BTreeSet<Ended>) -> String {
+    let reasons: Vec<&str> = ended.iter().copied().map(reason).collect();
+    format!(
+        "{DAGGER} of work that was not done to its end, no measurement and not compared: {}",
+        reasons.join(", ")
+    )
 }
 
 /// Which signs the table used and must explain.
@@ -195,11 +205,7 @@ impl Legend {
             parts.push("new: compared with zero".to_owned());
         }
         if !self.ended.is_empty() {
-            let reasons: Vec<&str> = self.ended.iter().copied().map(reason).collect();
-            parts.push(format!(
-                "{DAGGER} of work that was not done to its end, no measurement and not compared: {}",
-                reasons.join(", ")
-            ));
+            parts.push(legend_of_ended(&self.ended));
         }
         if !parts.is_empty() {
             out.push('\n');

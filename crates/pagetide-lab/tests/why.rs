@@ -60,7 +60,7 @@ fn a_service_that_is_not_protected_waits_for_its_own_pages() {
     assert!(refault(0) > 10.0 * refault(1), "it was protected");
     assert!(refault(0) > 0.5 * mean(&report, 0, "service.walltime"));
     assert!(said[2].starts_with("Reclaim took from group web in unprotected "), "{said:#?}");
-    assert!(said[2].contains("as the machine was short), while batch took "), "{said:#?}");
+    assert!(said[2].contains("as the machine was short), while batch allocated "), "{said:#?}");
     assert!(said[2].contains("; in memory.low "), "{said:#?}");
     let text = render(&report, 60);
     assert!(text.starts_with("\nwhy  service waited"), "{text}");

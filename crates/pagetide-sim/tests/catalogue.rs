@@ -38,6 +38,14 @@ fn a_record_has_no_metric_that_nobody_describes() {
         workload = "names"
         make = 100
         [[task]]
+        name = "web"
+        workload = "service"
+        rate = 500
+        duration = "200ms"
+        threads = 2
+        cpu = "1ms"
+        deadline = "10ms"
+        [[task]]
         name = "blocks"
         workload = "high-order"
         attempts = 3
@@ -47,6 +55,9 @@ fn a_record_has_no_metric_that_nobody_describes() {
     let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
     let variant = &scenario.variants[0];
     let record = run("test", variant, 1, &RunOptions::default()).unwrap();
+    for of_service in ["web.requests", "web.request_rate"] {
+        assert!(record.metrics.contains_key(of_service), "{of_service}");
+    }
     let (names, all) = (Names::of(&variant.setup), catalogue::all());
     for (text, metric) in &record.metrics {
         let key = names.read(text).unwrap_or_else(|| panic!("{text}"));

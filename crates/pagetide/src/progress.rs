@@ -38,7 +38,11 @@ struct State {
 impl ProgressLine {
     /// A line for all runs of `plan`; lines now and then if stderr is not a terminal.
     pub fn new(plan: &Plan) -> ProgressLine {
-        let total = plan.jobs().len() as u64;
+        ProgressLine::of(plan.jobs().len() as u64, 0)
+    }
+
+    /// A line for `total` runs, of which so many are done already.
+    pub fn of(total: u64, done: u64) -> ProgressLine {
         let visible = io::stderr().is_terminal();
         let target =
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -49,7 +53,7 @@ impl ProgressLine {
         let state = State {
             bar,
             total,
-            done: 0,
+            done,
             failed: 0,
             running: BTreeMap::new(),
             lengths: BTreeMap::new(),

@@ -5,11 +5,12 @@ use super::store::{Key, Row};
 use crate::csv::{number, quoted};
 use crate::format::Scale;
 use crate::gather;
+use crate::heading;
 use crate::json;
-use crate::layout::{self, Cell, Line};
+use crate::layout::{self, Line};
 use crate::report::Report;
 use crate::rows;
-use crate::table::WIDTH;
+use crate::table::{legend_of_ended, our_cell, DAGGER, TEXT_WIDTH, WIDTH};
 use pagetide_scenario::record::RunRecord;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +58,7 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
     let mut scales = Vec::new();
     for key in &keys {
         let means = (0..report.columns.len())
-            .filter_map(|column| report.summary(column, key))
+            .filter_map(|column| report.to_show(column, key))
             .map(|summary| (summary.mean, summary.stddev));
         let means: Vec<(f64, f64)> = means.collect();
         let unit = report.unit(key).unwrap_or(pagetide_scenario::record::Unit::Ratio);
@@ -67,14 +68,14 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
         names.push(format!("{key}{symbol}"));
         scales.push(scale);
     }
-    let cell = |column: usize, key: &str, scale: &Scale| match report.summary(column, key) {
-        None => Cell { value: "-".to_owned(), ..Cell::default() },
-        Some(summary) => {
-            let (value, spread) = scale.print(summary.mean, summary.stddev);
-            let has_spread = summary.n > 1 && summary.mean.is_finite();
-            let spread = if has_spread { spread } else { String::new() };
-            Cell { value, spread, change: String::new() }
+    let mut reasons = BTreeSet::new();
+    let mut cell = |column: usize, key: &str, scale: &Scale| {
+        let mut cell = our_cell(report.to_show(column, key).as_ref(), scale);
+        if let Some(reason) = report.ended(column, key) {
+            cell.change = DAGGER.to_owned();
+            reasons.insert(reason);
         }
+        cell
     };
     let lines: Vec<Line> = report
         .columns
@@ -94,6 +95,11 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
     let runs = report.columns.iter().map(|column| column.finished).max().unwrap_or(0);
     writeln!(out, "\nmean \u{b1} sample standard deviation over {runs} seeds")
         .expect("writing to a string");
+    if !reasons.is_empty() {
+        for line in heading::wrap(&legend_of_ended(&reasons), TEXT_WIDTH) {
+            writeln!(out, "{line}").expect("writing to a string");
+        }
+    }
     for note in &report.notes {
         writeln!(out, "note: {note}").expect("writing to a string");
     }

@@ -67,7 +67,8 @@ pub fn run(
                 match store.append(row) {
                     Ok(()) => ended.done += 1,
                     Err(error) => {
-                        ended.unwritable = Some(error);
+                        // The first says why; later ones are refused because of it.
+                        ended.unwritable.get_or_insert(error);
                         cancel.store(true, Ordering::Relaxed);
                     }
                 }

@@ -5,7 +5,8 @@
 //! write, and reads all of them. When a sweep is complete its file is put in order.
 //!
 //! Invariant: whenever the process is killed, the directory can be read and has all rows but the one that was being
-//! written: a last line without an end is dropped. Rows of one order are the same bytes, whoever wrote them.
+//! written: a last line without an end is dropped. Rows of one order are the same bytes, whoever wrote them. A file
+//! has one writer, who holds its lock.
 
 use crate::find::criterion::Mistake;
 use pagetide_scenario::model::PageSize;
@@ -14,8 +15,9 @@ use pagetide_scenario::record::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A run that was made.
@@ -137,42 +139,48 @@ pub struct Store {
     rows: BTreeMap<Key, Row>,
     /// Keys in the file of this process.
     own: Vec<Key>,
-    file: Option<(PathBuf, File)>,
+    file: Option<Own>,
+}
+
+/// The file of this process, which it has locked.
+#[derive(Debug)]
+struct Own {
+    path: PathBuf,
+    file: File,
+    /// Of its whole lines.
+    length: u64,
+    /// A write failed: nothing more is written, for it would stand behind half a line.
+    is_broken: bool,
 }
 
 impl Store {
+    fn empty(origin: Option<Origin>) -> Store {
+        Store { origin, rows: BTreeMap::new(), own: Vec::new(), file: None }
+    }
+
     /// A store in memory.
     pub fn in_memory(origin: Origin) -> Store {
-        Store { origin: Some(origin), rows: BTreeMap::new(), own: Vec::new(), file: None }
+        Store::empty(Some(origin))
     }
 
     /// The store in a directory, which is made if it is not there; `file` is the name of this process's file.
     ///
     /// # Errors
-    /// It cannot be read or written, is no store, or has rows of another scenario or version.
+    /// It cannot be read or written, is no store, has rows of another scenario or version, or another process has
+    /// the file.
     pub fn open(directory: &Path, file: &str, origin: Origin) -> Result<Store, Mistake> {
-        let cannot = |error: io::Error| {
-            Mistake::new(
-                format!("cannot keep rows in {}: {error}", directory.display()),
-                "give a directory that may be written, or a new name in one",
-            )
-        };
-        fs::create_dir_all(directory).map_err(cannot)?;
-        let mut store =
-            Store { origin: Some(origin), rows: BTreeMap::new(), own: Vec::new(), file: None };
-        store.read(directory, Some(file))?;
-        let path = directory.join(file);
-        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(cannot)?;
-        store.file = Some((path, file));
+        let mut store = Store::empty(Some(origin));
+        store.claim(directory, file)?;
         Ok(store)
     }
 
-    /// What several stores have together.
+    /// What several stores have together, and with them the store `into`, which is made if it is not there: it can be
+    /// saved there ([`Store::save`]).
     ///
     /// # Errors
-    /// One of them cannot be read, or they are not of one scenario and version.
-    pub fn merged(directories: &[PathBuf]) -> Result<Store, Mistake> {
-        let mut store = Store { origin: None, rows: BTreeMap::new(), own: Vec::new(), file: None };
+    /// One of them cannot be read, they are not of one scenario and version, or another process has the file.
+    pub fn merged(directories: &[PathBuf], into: Option<&Path>) -> Result<Store, Mistake> {
+        let mut store = Store::empty(None);
         for directory in directories {
             store.read(directory, None)?;
         }
@@ -182,7 +190,37 @@ impl Store {
                 "give the directories that `pagetide sweep --store DIR` filled",
             ));
         }
+        if let Some(directory) = into {
+            store.claim(directory, FILE)?;
+        }
         Ok(store)
+    }
+
+    /// Makes the file of this process its own, and adds the rows of the directory.
+    fn claim(&mut self, directory: &Path, name: &str) -> Result<(), Mistake> {
+        let cannot = |error: io::Error| {
+            Mistake::new(
+                format!("cannot keep rows in {}: {error}", directory.display()),
+                "give a directory that may be written, or a new name in one",
+            )
+        };
+        fs::create_dir_all(directory).map_err(cannot)?;
+        let path = directory.join(name);
+        let file = lock(&path).map_err(cannot)?.ok_or_else(|| {
+            Mistake::new(
+                format!("another process writes to {}", path.display()),
+                "wait for it, name another directory, or share the runs with --shard K/N",
+            )
+        })?;
+        let read = self.read(directory, Some(name));
+        let length = file.metadata().map_err(cannot)?.len();
+        if read.is_err() && length == 0 {
+            // What was made only now is not left behind.
+            let _ = fs::remove_file(&path);
+        }
+        read?;
+        self.file = Some(Own { path, file, length, is_broken: false });
+        Ok(())
     }
 
     /// Of whom the rows are; `None` while there are none.
@@ -203,10 +241,10 @@ impl Store {
     /// Adds a row, by one write.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, or could not be before: after the first error nothing is written.
     pub fn append(&mut self, row: Row) -> io::Result<()> {
-        if let Some((_, file)) = &mut self.file {
-            file.write_all(row.line().as_bytes())?;
+        if let Some(own) = &mut self.file {
+            own.append(row.line().as_bytes())?;
         }
         self.own.push(row.key());
         self.rows.insert(row.key(), row);
@@ -218,19 +256,18 @@ impl Store {
     /// # Errors
     /// It cannot be written; then it is as it was.
     pub fn finish(&mut self) -> io::Result<()> {
-        let Some((path, _)) = self.file.take() else { return Ok(()) };
+        let Some(own) = self.file.take() else { return Ok(()) };
         self.own.sort();
-        let own = self.own.iter().filter_map(|key| self.rows.get(key));
-        write_whole(&path, own)
+        write_whole(&own.path, self.own.iter().filter_map(|key| self.rows.get(key)))
     }
 
-    /// Writes all rows into a directory, as one run of the whole sweep does.
+    /// Writes all rows into the file of this process, as one run of the whole sweep does.
     ///
     /// # Errors
-    /// It cannot be written.
-    pub fn save(&self, directory: &Path) -> io::Result<()> {
-        fs::create_dir_all(directory)?;
-        write_whole(&directory.join(FILE), self.rows.values())
+    /// It cannot be written; then it is as it was.
+    pub fn save(&mut self) -> io::Result<()> {
+        let Some(own) = self.file.take() else { return Ok(()) };
+        write_whole(&own.path, self.rows.values())
     }
 
     fn read(&mut self, directory: &Path, own: Option<&str>) -> Result<(), Mistake> {
@@ -298,6 +335,50 @@ impl Store {
 
 /// The file of a sweep that is not a shard.
 pub const FILE: &str = "runs.jsonl";
+
+impl Own {
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.is_broken {
+            return Err(io::Error::other("a row could not be written before"));
+        }
+        let written = self.file.write_all(line);
+        match written {
+            Ok(()) => self.length += line.len() as u64,
+            Err(_) => {
+                self.is_broken = true;
+                // Half a line may be there; where it stays, the next process drops it.
+                let _ = self.file.set_len(self.length);
+            }
+        }
+        written
+    }
+}
+
+/// Opens a file, makes it if it is not there, and locks it: `None` if another process has the lock. Where the file
+/// system has no locks, the file is opened without.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                return Ok(Some(file));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // The one who had the lock may have put another file in this place.
+        let (ours, there) = (file.metadata()?, fs::metadata(path));
+        match there {
+            Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => {
+                return Ok(Some(file));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
 
 /// Replaces a file by these rows: all of them or none.
 fn write_whole<'a>(path: &Path, rows: impl Iterator<Item = &'a Row>) -> io::Result<()> {

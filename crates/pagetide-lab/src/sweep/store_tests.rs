@@ -86,8 +86,8 @@ fn shards_merged_are_one_run() {
     // One shard was killed before it was put in order.
     shards[0].finish().unwrap();
     drop(shards);
-    let merged = Store::merged(&[b.0.clone(), a.0.clone(), a.0.clone()]).unwrap();
-    merged.save(&out.0).unwrap();
+    let from = [b.0.clone(), a.0.clone(), a.0.clone()];
+    Store::merged(&from, Some(&out.0)).unwrap().save().unwrap();
     let read = |place: &Place| fs::read(place.0.join(FILE)).unwrap();
     assert_eq!(read(&out), read(&one));
 }
@@ -111,8 +111,9 @@ fn rows_of_others_are_refused() {
     let mut other = row("0", 1);
     other.record.digest += 1;
     fs::write(place.0.join(FILE), format!("{}{}", row("0", 1).line(), other.line())).unwrap();
-    assert!(Store::merged(std::slice::from_ref(&place.0)).unwrap_err().message.contains("differ"));
-    assert!(Store::merged(&[place.0.join("none")]).unwrap_err().message.contains("cannot read"));
+    let message = |from: &[PathBuf]| Store::merged(from, None).unwrap_err().message;
+    assert!(message(std::slice::from_ref(&place.0)).contains("differ"));
+    assert!(message(&[place.0.join("none")]).contains("cannot read"));
 }
 
 #[test]
@@ -124,4 +125,88 @@ fn rows_come_back_as_they_were() {
     assert_eq!(line.matches('\n').count(), 1);
     let read: Row = serde_json::from_str(&line).unwrap();
     assert_eq!(read.line(), line);
+}
+
+#[test]
+fn numbers_come_back_to_the_last_bit() {
+    let mut bits = 15u64;
+    let mut draw = || {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // The lower bits of such a generator repeat soon.
+        f64::from_bits((bits >> 32) | (bits.rotate_left(17) << 32))
+    };
+    let random = std::iter::repeat_with(&mut draw).filter(|value| value.is_finite()).take(20_000);
+    let known = [965_282_597.240_368_7, -0.0, f64::MAX, f64::MIN_POSITIVE, 5e-324];
+    let values: Vec<f64> = known.into_iter().chain(random).collect();
+    for some in values.chunks(500) {
+        let names: Vec<String> = (0..some.len()).map(|at| format!("m{at}")).collect();
+        let metrics: Vec<(&str, f64)> =
+            names.iter().map(String::as_str).zip(some.iter().copied()).collect();
+        let line = Row { record: record("v", 1, &metrics), ..row("0", 1) }.line();
+        let read: Row = serde_json::from_str(&line).unwrap();
+        assert_eq!(read.line(), line);
+        for (name, value) in metrics {
+            assert_eq!(read.record.metrics[name].value.to_bits(), value.to_bits(), "{value:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_merged_into_a_store_joins_its_rows() {
+    let (a, b, other) = (Place::new(), Place::new(), Place::new());
+    open(&a).append(row("0", 1)).unwrap();
+    open(&b).append(row("60", 1)).unwrap();
+    let from = [a.0.clone()];
+    Store::merged(&from, Some(&b.0)).unwrap().save().unwrap();
+    let text = fs::read_to_string(b.0.join(FILE)).unwrap();
+    assert_eq!(text, row("0", 1).line() + &row("60", 1).line());
+
+    let of_other = Row { scenario_digest: "d2".to_owned(), ..row("7", 1) };
+    fs::write(other.0.join(FILE), of_other.line()).unwrap();
+    let refused = Store::merged(&from, Some(&other.0)).unwrap_err();
+    assert!(refused.message.contains("before it was changed"), "{refused:?}");
+    assert_eq!(fs::read_to_string(other.0.join(FILE)).unwrap(), of_other.line());
+}
+
+#[test]
+fn a_file_has_one_writer() {
+    let place = Place::new();
+    let mut first = open(&place);
+    let refused = Store::open(&place.0, FILE, origin()).unwrap_err();
+    assert!(refused.message.contains("another process writes to"), "{refused:?}");
+    let merge = Store::merged(std::slice::from_ref(&place.0), Some(&place.0));
+    assert!(merge.is_err(), "nobody writes over rows that are being added");
+    // A shard has a file of its own.
+    let shard = Store::open(&place.0, "shard-1-of-2.jsonl", origin()).unwrap();
+    first.append(row("0", 1)).unwrap();
+    first.finish().unwrap();
+    drop(shard);
+    let mut second = open(&place);
+    second.append(row("0", 2)).unwrap();
+    drop((first, second));
+    assert_eq!(open(&place).rows().count(), 2);
+}
+
+#[test]
+fn a_refused_store_gets_no_file() {
+    let place = Place::new();
+    open(&place).append(row("0", 1)).unwrap();
+    let other = Origin { digest: "d2".to_owned(), ..origin() };
+    assert!(Store::open(&place.0, "shard-1-of-2.jsonl", other).is_err());
+    assert!(!place.0.join("shard-1-of-2.jsonl").exists());
+}
+
+#[test]
+fn after_a_failed_write_nothing_is_written() {
+    let place = Place::new();
+    let mut store = open(&place);
+    store.append(row("0", 1)).unwrap();
+    // A file that is open for reading takes no row.
+    store.file.as_mut().unwrap().file = File::open(place.0.join(FILE)).unwrap();
+    assert!(store.append(row("0", 2)).is_err());
+    store.file.as_mut().unwrap().file =
+        OpenOptions::new().append(true).open(place.0.join(FILE)).unwrap();
+    assert!(store.append(row("0", 3)).is_err(), "it would stand behind half a line");
+    assert_eq!(store.rows().count(), 1);
+    assert_eq!(fs::read_to_string(place.0.join(FILE)).unwrap(), row("0", 1).line());
 }

@@ -82,6 +82,8 @@ fn storms_that_were_weathered_badly() {
         11635,
         // Who was chosen to be killed, and had not heard of it, read ahead without end and in no time.
         200_201,
+        // Requests arrived while the threads of a service ended, and were handed to one that had.
+        702_204, 702_225,
     ] {
         storm(seed, 97).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }

@@ -5,21 +5,24 @@ use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
 use crate::policy::Plugins;
 use crate::printer::Printer;
+use crate::progress::ProgressLine;
+use crate::scenario_file::Loaded;
 use crate::{interrupt, names_of, scenario_file};
-use indicatif::{ProgressBar, ProgressStyle};
 use pagetide_lab::execute::Progress;
+use pagetide_lab::find::criterion::{check_name, Sample};
 use pagetide_lab::knob::Knob;
 use pagetide_lab::sweep::grid::{digest, points};
 use pagetide_lab::sweep::output;
 use pagetide_lab::sweep::run::{jobs, run, Ended, Job};
-use pagetide_lab::sweep::store::{Origin, Store, FILE};
+use pagetide_lab::sweep::store::{Origin, Row, Store, FILE};
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::diagnostic::Style;
-use pagetide_scenario::load::{self, Overrides};
+use pagetide_scenario::load::Overrides;
+use pagetide_scenario::metric::{catalogue, Names};
 use pagetide_scenario::model::{Scenario, Setup};
+use pagetide_scenario::near::matches;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 
 /// Runs what is missing and prints the rows.
@@ -29,10 +32,11 @@ pub fn sweep(
     printer: &mut Printer,
 ) -> Result<ExitStatus, CliError> {
     if !args.merge.is_empty() {
-        let store = Store::merged(&args.merge).map_err(refused)?;
+        let mut store = Store::merged(&args.merge, args.store.as_deref()).map_err(refused)?;
         if let Some(directory) = &args.store {
-            store.save(directory).map_err(|error| unwritable(directory, &error))?;
+            store.save().map_err(|error| unwritable(directory, &error))?;
         }
+        check_metrics(&args.metric, store.rows())?;
         print(&store, &args, None, &[], printer)?;
         return Ok(ExitStatus::Success);
     }
@@ -47,7 +51,7 @@ pub fn sweep(
     };
     let loaded = scenario_file::load(&file, &overrides)?;
     let plan = loaded.plan(overrides.sets.clone())?;
-    let (scenario, all) = grid(&loaded.file, &overrides, &plan.scenario, &args.grid)?;
+    let (scenario, all) = grid(&loaded, &overrides, &plan.scenario, &args.grid)?;
     let all: Vec<Job> = {
         let has = |index: usize| args.shard.is_none_or(|shard| shard.has(index));
         let jobs = jobs(&all, &names(&plan.scenario), plan.seeds());
@@ -68,11 +72,26 @@ pub fn sweep(
             Store::open(directory, &file, origin).map_err(refused)?
         }
     };
+    let unknown = unknown_metrics(&args.metric, &scenario);
+    if !unknown.is_empty() {
+        // Before all the others, one run: its metrics tell what was meant.
+        let first = &all[..all.len().min(1)];
+        let ended = perform(&scenario, first, &mut store, &args, plugins);
+        if !ended.failed.is_empty() || ended.cancelled > 0 {
+            return conclude(&ended, &args, printer);
+        }
+        let is_first = |row: &&Row| first.iter().any(|job| job.key == row.key());
+        check_metrics(&unknown, store.rows().filter(is_first))?;
+    }
     let ended = perform(&scenario, &all, &mut store, &args, plugins);
     let is_whole = ended.cancelled == 0 && ended.failed.is_empty();
     if is_whole {
         let directory = args.store.as_deref().unwrap_or(Path::new("."));
         store.finish().map_err(|error| unwritable(directory, &error))?;
+    }
+    if is_whole && args.shard.is_none() {
+        // A point may have a metric that others do not have; one of them must.
+        check_metrics(&args.metric, store.rows())?;
     }
     print(&store, &args, Some(&all), &plan.scenario.rows, printer)?;
     conclude(&ended, &args, printer)
@@ -82,7 +101,7 @@ pub fn sweep(
 type Grid = (Scenario, Vec<Vec<(String, String)>>);
 
 fn grid(
-    file: &Path,
+    loaded: &Loaded,
     overrides: &Overrides,
     scenario: &Scenario,
     wanted: &[String],
@@ -95,11 +114,44 @@ fn grid(
     for point in &points {
         let mut overrides = overrides.clone();
         overrides.sets.extend_from_slice(point);
-        let loaded = load::load(file, &overrides)
+        let scenario = loaded
+            .reload(&overrides)
             .map_err(|diagnostics| CliError::Scenario(diagnostics.render(Style::Coloured)))?;
-        variants.extend(loaded.variants);
+        variants.extend(scenario.variants);
     }
     Ok((Scenario { variants, ..scenario.clone() }, points))
+}
+
+/// Metrics that no run of the scenario can have, by the list of metrics.
+fn unknown_metrics(wanted: &[String], scenario: &Scenario) -> Vec<String> {
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let all = catalogue::all();
+    let mut unknown: Vec<String> =
+        wanted.iter().filter(|name| !name.contains('*')).cloned().collect();
+    for variant in &scenario.variants {
+        let names = Names::of(&variant.setup);
+        unknown.retain(|name| {
+            let key = names.read(name);
+            !key.is_some_and(|key| catalogue::has(&all, key.scope.kind(), &key.name))
+        });
+    }
+    unknown
+}
+
+/// Each wanted metric, or pattern with `*`, must be one of some row.
+fn check_metrics<'a>(
+    wanted: &[String],
+    rows: impl Iterator<Item = &'a Row>,
+) -> Result<(), CliError> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let all: Sample = rows.flat_map(|row| row.record.metrics.clone()).collect();
+    let is_there = |name: &str| name.contains('*') && all.keys().any(|key| matches(name, key));
+    let mut missing = wanted.iter().filter(|name| !is_there(name));
+    missing.try_for_each(|name| check_name(name, &all)).map_err(refused)
 }
 
 fn names(scenario: &Scenario) -> Vec<String> {
@@ -125,21 +177,9 @@ fn perform(
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
     let there = all.iter().filter(|job| store.has(&job.key)).count();
-    let bar = ProgressBar::new(all.len() as u64);
-    let style =
-        ProgressStyle::with_template("[{bar:24}] {pos} of {len} runs, {elapsed}, {eta} left");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-    bar.set_position(there as u64);
-    bar.reset_eta();
-    let cancel = interrupt::flag();
-    let on_progress = |progress: Progress<'_>| {
-        if let Progress::Ended { .. } = progress {
-            bar.inc(1);
-        }
-    };
-    let ended = run(scenario, all, store, &simulator, threads, &Arc::clone(&cancel), &on_progress);
-    bar.finish_and_clear();
-    ended
+    let line = ProgressLine::of(all.len() as u64, there as u64);
+    let on_progress = |progress: Progress<'_>| line.on_progress(&progress);
+    run(scenario, all, store, &simulator, threads, &interrupt::flag(), &on_progress)
 }
 
 /// Prints the rows of this sweep, or all of a store.

@@ -7,13 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 const TINY: &str = r#"
+name = "tiny"
 [machine]
 memory = "32MiB"
 swap = "32MiB"
 [[task]]
 name = "t"
 workload = "touch"
-size = "8MiB"
+size = "22MiB"
 passes = 2
 [[variant]]
 name = "plain"
@@ -22,16 +23,16 @@ name = "calm"
 sysctl.vm.swappiness = 10
 "#;
 
-/// 3 x 2 points, 2 variants, 25 seeds: 300 runs.
+/// 5 x 2 points, 2 variants, 50 seeds: 1000 runs of a task that swaps.
 const GRID: [&str; 8] = [
     "sweep",
     "tiny.toml",
     "--grid",
-    "machine.memory=24MiB..32MiB/3",
+    "machine.memory=24MiB..32MiB/5",
     "--grid",
     "vm.watermark_scale_factor=10,200",
     "--repeats",
-    "25",
+    "50",
 ];
 
 fn sweep(place: &Place, more: &[&str]) -> Ran {
@@ -64,7 +65,7 @@ fn killed_at_any_moment_and_resumed_it_is_one_run() {
     let whole = sweep(&place, &["--store", "whole"]);
     assert_eq!(whole.code, Some(0), "{}", whole.stderr);
     let expected = rows(&place, "whole");
-    assert_eq!(expected.iter().filter(|byte| **byte == b'\n').count(), 300);
+    assert_eq!(expected.iter().filter(|byte| **byte == b'\n').count(), 1000);
 
     let mut draws = Draws(15);
     let (mut kills, mut last) = (0, 0);
@@ -183,7 +184,7 @@ fn stores_of_others_and_bad_shards_are_refused() {
     }
     assert!(!place.directory.join("x").exists(), "nothing half-written");
     assert!(rows(&place, "s") == before);
-    place.write("other.toml", TINY.replace("8MiB", "9MiB"));
+    place.write("other.toml", TINY.replace("22MiB", "21MiB"));
     assert_eq!(place.run(["sweep", "other.toml", "--repeats", "1", "--store", "o"]).code, Some(0));
     let mixed = place.run(["sweep", "--merge", "s", "o", "--store", "m"]);
     assert_eq!(mixed.code, Some(2));
@@ -196,7 +197,7 @@ fn results_are_compared() {
     let place = Place::with("tiny.toml", TINY);
     let run = ["run", "tiny.toml", "--repeats", "3", "--format", "json"];
     place.write("a.json", place.run(run).stdout);
-    place.write("b.json", place.run(run.iter().chain(&["--set", "task.t.size=16MiB"])).stdout);
+    place.write("b.json", place.run(run.iter().chain(&["--set", "task.t.size=24MiB"])).stdout);
     let ran = place.run(["compare", "a.json", "b.json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     for wanted in ["A  a.json: tiny", "plain", "calm", "t.walltime", "change against A"] {
@@ -213,7 +214,7 @@ fn results_are_compared() {
         "--variant",
         "larger",
         "--add-variant",
-        "larger:task.t.size=16MiB",
+        "larger:task.t.size=24MiB",
     ]);
     let line =
         |text: &str| text.lines().find(|line| line.starts_with("t.walltime")).unwrap().to_owned();
@@ -222,4 +223,118 @@ fn results_are_compared() {
     let bad = place.run(["compare", "a.json", "tiny.toml"]);
     assert_eq!(bad.code, Some(2));
     assert!(bad.stderr.contains("is no result"), "{}", bad.stderr);
+}
+
+#[test]
+fn a_merge_adds_to_the_store_it_goes_to() {
+    let place = Place::with("tiny.toml", TINY);
+    let sweep = |values: &str, store: &str| {
+        let knob = format!("vm.swappiness={values}");
+        place.run(["sweep", "tiny.toml", "--grid", &knob, "--repeats", "2", "--store", store])
+    };
+    for (values, store) in [("0,60,100", "whole"), ("0,100", "a"), ("60", "b")] {
+        assert_eq!(sweep(values, store).code, Some(0));
+    }
+    assert_eq!(place.run(["sweep", "--merge", "a", "--store", "b"]).code, Some(0));
+    assert!(rows(&place, "b") == rows(&place, "whole"));
+
+    place.write("other.toml", TINY.replace("22MiB", "21MiB"));
+    assert_eq!(place.run(["sweep", "other.toml", "--repeats", "1", "--store", "o"]).code, Some(0));
+    let before = rows(&place, "o");
+    place.run(["sweep", "--merge", "a", "--store", "o"]).fails(2, &["of one scenario and version"]);
+    assert!(rows(&place, "o") == before);
+}
+
+#[test]
+fn two_processes_do_not_share_a_file() {
+    let place = Place::with("tiny.toml", TINY);
+    let mut first =
+        place.command().args(GRID).args(["--store", "s", "--jobs", "1"]).spawn().unwrap();
+    let file = place.directory.join("s/runs.jsonl");
+    while fs::metadata(&file).map_or(0, |file| file.len()) == 0 {
+        assert!(first.try_wait().unwrap().is_none(), "it ended without a row");
+        thread::sleep(Duration::from_millis(1));
+    }
+    sweep(&place, &["--store", "s"]).fails(2, &["another process writes to", "--shard K/N"]);
+    kill(&mut first);
+}
+
+/// With a limit on the size of files a row is written in part, as on a disk that is full.
+#[test]
+fn nothing_is_written_behind_half_a_row() {
+    let place = Place::with("tiny.toml", TINY);
+    let args = ["sweep", "tiny.toml", "--grid", "vm.swappiness=0,60", "--repeats", "4"];
+    let whole = place.run(args.iter().chain(&["--store", "whole"]));
+    assert_eq!(whole.code, Some(0), "{}", whole.stderr);
+    let limited = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 100; exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_pagetide"),
+        ])
+        .args(args.iter().chain(&["--store", "torn", "--jobs", "2"]))
+        .current_dir(&place.directory)
+        .output()
+        .unwrap();
+    assert_eq!(limited.status.code(), Some(1), "{limited:?}");
+    let said = String::from_utf8(limited.stderr).unwrap();
+    assert!(said.contains("cannot write to the store torn"), "{said}");
+    let torn = rows(&place, "torn");
+    let (all, kept) = (rows(&place, "whole"), torn.split_inclusive(|byte| *byte == b'\n'));
+    let lines: Vec<&[u8]> = all.split_inclusive(|byte| *byte == b'\n').collect();
+    assert!(!torn.is_empty() && torn.len() < all.len(), "{} bytes", torn.len());
+    kept.for_each(|line| assert!(lines.contains(&line), "{}", String::from_utf8_lossy(line)));
+    let resumed = place.run(args.iter().chain(&["--store", "torn"]));
+    assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
+    assert!(rows(&place, "torn") == all);
+}
+
+#[test]
+fn metrics_that_no_run_has_are_refused_at_once() {
+    let place = Place::with("tiny.toml", TINY);
+    let run = |metric: &str| sweep(&place, &["--store", "s", "--metric", metric]);
+    run("nonsense").fails(2, &["no run has a metric `nonsense`", "hint: "]);
+    run("t.waltime").fails(2, &["no run has a metric `t.waltime`", "`t.walltime`"]);
+    let made = rows(&place, "s").iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(made, 1, "one run tells that");
+    // A metric of some points only is none that nobody has.
+    let some = ["sweep", "tiny.toml", "--grid", "task.t.copies=1,2", "--repeats", "1"];
+    let some = |metric| place.run(some.iter().chain(&["--metric", metric]));
+    assert_eq!(some("t.1.walltime").code, Some(0));
+    assert_eq!(some("t*.walltime").code, Some(0));
+    assert_eq!(some("u*.walltime").code, Some(2));
+}
+
+#[test]
+fn a_scenario_from_stdin_is_swept() {
+    let place = Place::with("tiny.toml", TINY);
+    let grid = ["--grid", "vm.swappiness=0,60", "--repeats", "1"];
+    let of_file = place.run(["sweep", "tiny.toml"].iter().chain(&grid)).quietly();
+    let of_stdin = place.run_with_input(["sweep", "-"].iter().chain(&grid), TINY.as_bytes());
+    assert_eq!(of_stdin.quietly().stdout, of_file.stdout);
+}
+
+#[test]
+fn what_was_killed_is_marked() {
+    let killed = r#"
+        repeats = 2
+        machine = { memory = "128MiB" }
+        [[group]]
+        name = "jobs"
+        [[task]]
+        name = "batch"
+        group = "jobs"
+        workload = "touch"
+        size = "32MiB"
+        passes = 10
+    "#;
+    let place = Place::with("killed.toml", killed);
+    let grid = "group.jobs.memory.max=8MiB,64MiB";
+    let args = ["sweep", "killed.toml", "--grid", grid, "--metric", "batch.walltime"];
+    let table = place.run(args).quietly().stdout;
+    let line = |value: &str| table.lines().find(|line| line.contains(value)).unwrap();
+    assert!(line("memory.max=8M ").ends_with('\u{2020}'), "{table}");
+    assert!(!line("memory.max=64M ").contains('\u{2020}'), "{table}");
+    assert!(table.contains("\u{2020} of work that was not done to its end"), "{table}");
 }

@@ -28,49 +28,109 @@ impl Known {
         Known { names: Names::of(setup), metrics: catalogue::all(), owners }
     }
 
-    /// Whether a record of the setup may have a key that a pattern with `*` stands for.
+    /// Whether a record of the setup may have a key that a pattern with `*` stands for. There may be thousands of
+    /// tasks and groups, and a group counts in each phase: so it looks at what is left of the pattern behind the
+    /// owners, which is much the same for most of them, and not at each key.
     fn may_match(&self, pattern: &str, setup: &Setup) -> bool {
-        let mut scopes = vec![Scope::Machine, Scope::Idle, Scope::Shrunk];
+        if pattern.contains(SLABINFO) {
+            // Which caches there are is seen when it runs.
+            return true;
+        }
+        let whole = Rest::of(pattern);
+        let mut behind = BTreeSet::from([(Kind::Machine, whole.clone())]);
+        for kind in [Kind::Idle, Kind::Shrunk] {
+            behind.insert((kind, whole.owner(pattern, kind.word())));
+        }
+        let owners = |name: &str| {
+            let owner = Owner::new(name);
+            BTreeSet::from([owner.family().to_string(), owner.to_string()])
+        };
         for task in &setup.tasks {
-            let owner = Owner::new(&task.name);
-            for owner in BTreeSet::from([owner.family(), owner]) {
+            for owner in owners(&task.name) {
+                let rest = whole.owner(pattern, &owner);
                 for phase in &task.phases {
-                    let phase = phase.name.clone();
-                    scopes.push(Scope::Phase { task: owner.clone(), phase });
+                    behind.insert((Kind::Phase, rest.owner(pattern, &phase.name)));
                 }
-                scopes.push(Scope::Task(owner));
+                behind.insert((Kind::Task, rest));
             }
         }
-        for group in &setup.groups {
-            let owner = Owner::new(&group.name);
-            let in_phases: Vec<Scope> = scopes
-                .iter()
-                .filter(|scope| scope.kind() == Kind::Phase)
-                .map(|phase| phase.with_group(owner.clone()))
-                .collect();
-            scopes.extend([Scope::Group(owner.family()), Scope::Group(owner)]);
-            scopes.extend(in_phases.into_iter().take(IN_PHASES_MAX));
+        let phases = behind.iter().filter(|(kind, _)| *kind == Kind::Phase);
+        let phases: Vec<Rest> = phases.map(|(_, rest)| rest.clone()).collect();
+        let groups: BTreeSet<String> =
+            setup.groups.iter().flat_map(|group| owners(&group.name)).collect();
+        for group in &groups {
+            behind.insert((Kind::Group, whole.owner(pattern, group)));
+            for phase in &phases {
+                behind.insert((Kind::PhaseGroup, phase.owner(pattern, group)));
+            }
         }
-        let names = |scope: &Scope| {
-            let kind = scope.kind();
-            self.metrics.iter().filter(move |entry| entry.of.contains(&kind))
-        };
-        scopes.iter().any(|scope| {
-            names(scope).any(|entry| {
-                // Which caches there are is seen when it runs.
-                let name = match pattern.contains(SLABINFO) && entry.name.starts_with(SLABINFO) {
-                    true => return true,
-                    false => entry.name.clone(),
-                };
-                let key = Key { scope: scope.clone(), name };
-                matches(pattern, &self.names.text(&key))
-            })
-        })
+        behind.iter().any(|(kind, rest)| {
+            let entries = self.metrics.iter().filter(|entry| entry.of.contains(kind));
+            entries.map(|entry| rest.after(pattern, &entry.name)).any(|rest| rest.is_done(pattern))
+        }) || (pattern.contains(':') && self.may_match_in_full(pattern, setup))
+    }
+
+    /// The same of keys that are written in full, because a task and a group have the same name.
+    fn may_match_in_full(&self, pattern: &str, setup: &Setup) -> bool {
+        let tasks: BTreeSet<&str> = setup.tasks.iter().map(|task| task.name.as_str()).collect();
+        let both = setup.groups.iter().filter(|group| {
+            let family = Owner::new(&group.name).family().name;
+            tasks.contains(group.name.as_str())
+                || tasks.iter().any(|task| Owner::new(task).family().name == family)
+        });
+        both.flat_map(|group| [Owner::new(&group.name), Owner::new(&group.name).family()]).any(
+            |group| {
+                let of_groups = self.metrics.iter().filter(|it| it.of.contains(&Kind::Group));
+                of_groups.into_iter().any(|entry| {
+                    let key = Key { scope: Scope::Group(group.clone()), name: entry.name.clone() };
+                    matches(pattern, &self.names.text(&key))
+                })
+            },
+        )
     }
 }
 
-/// Phases in which a pattern is looked for, of each group.
-const IN_PHASES_MAX: usize = 64;
+/// What may be left of a pattern behind the beginning of a text: places in the pattern, none if it does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rest(BTreeSet<usize>);
+
+impl Rest {
+    fn of(pattern: &str) -> Rest {
+        let mut rest = Rest(BTreeSet::new());
+        rest.add(pattern.as_bytes(), 0);
+        rest
+    }
+
+    /// A place, and those behind it if its `*` stands for nothing.
+    fn add(&mut self, pattern: &[u8], at: usize) {
+        let stars = pattern[at..].iter().take_while(|byte| **byte == b'*').count();
+        self.0.extend(at..=at + stars);
+    }
+
+    fn after(&self, pattern: &str, text: &str) -> Rest {
+        let pattern = pattern.as_bytes();
+        text.bytes().fold(self.clone(), |rest, byte| {
+            let mut next = Rest(BTreeSet::new());
+            for at in rest.0 {
+                match pattern.get(at) {
+                    Some(b'*') => next.add(pattern, at),
+                    Some(wanted) if *wanted == byte => next.add(pattern, at + 1),
+                    _ => {}
+                }
+            }
+            next
+        })
+    }
+
+    /// Behind an owner and its dot.
+    fn owner(&self, pattern: &str, owner: &str) -> Rest {
+        self.after(pattern, owner).after(pattern, ".")
+    }
+
+    fn is_done(&self, pattern: &str) -> bool {
+        self.0.contains(&pattern.len())
+    }
+}
 
 /// The task over whose life the machine's counters are counted.
 pub(super) fn measure(raw: &raw::Scenario, tasks: &[Task], sink: &mut Sink) -> Option<usize> {
