@@ -9,6 +9,7 @@ mod lru;
 
 use crate::csv::quoted;
 use crate::execute::{Outcome, Run};
+use crate::heading::wrap;
 use crate::layout::{self, Cell, Line};
 use crate::plan::Plan;
 use lru::Lru;
@@ -211,7 +212,10 @@ impl Curve {
             ],
         };
         let lines: Vec<Line> = points.iter().map(line).collect();
-        format!("trace  {}\n\n{}", self.trace, layout::render(&names, &lines, width))
+        let table = layout::render(&names, &lines, width);
+        let legend: String =
+            wrap(LEGEND, width).into_iter().flat_map(|line| [line, "\n".into()]).collect();
+        format!("trace  {}\n\n{table}\n{legend}", self.trace)
     }
 
     /// The curve as CSV.
@@ -239,6 +243,11 @@ impl Curve {
         format!("{document:#}\n")
     }
 }
+
+/// What the columns are.
+const LEGEND: &str =
+    "misses: requests that waited for a read, which the first use of anonymous memory does not; \
+    LRU: a list in exact order of last use, which every first use misses";
 
 fn is_file(kind: RegionKind) -> bool {
     matches!(kind, RegionKind::File { .. })
