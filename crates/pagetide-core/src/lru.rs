@@ -8,7 +8,7 @@
 //! Invariant: a page waiting to be added has [`Place::LruBatch`] and is in exactly one batch; a
 //! BATCHED page is in exactly one activate or rotate batch.
 
-use crate::lruvec::Lru;
+use crate::lruvec::{Lru, NR_LRU_LISTS};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
@@ -256,7 +256,22 @@ impl<O: Owners> Manager<O> {
             return self.nodes[node.idx()].stats[stat as usize];
         }
         let lru = stat as usize;
-        debug_assert!(lru < crate::lruvec::NR_LRU_LISTS, "only list sizes are kept by group");
+        debug_assert!(lru < NR_LRU_LISTS, "only list sizes are kept by group");
         self.lruvec(memcg, node).subtree[lru]
+    }
+
+    /// Pages on the lists of a group and of those below it, by [`Lru`](crate::lruvec::Lru); none of a group
+    /// that is gone. O(nodes), where the sizes in memory.stat are O(pages of the machine).
+    pub fn memcg_lru_pages(&self, memcg: MemcgId) -> [u64; NR_LRU_LISTS] {
+        let mut sums = [0; NR_LRU_LISTS];
+        if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
+            return sums;
+        }
+        for node in 0..self.nodes.len() {
+            for (sum, stat) in sums.iter_mut().zip(NodeStat::ALL) {
+                *sum += self.lruvec_page_state(memcg, NodeId(node as u8), stat);
+            }
+        }
+        sums
     }
 }

@@ -157,6 +157,7 @@ fn records(of: &Printed, variant: &Variant) -> Vec<RunRecord> {
         notes: Vec::new(),
         files: Vec::new(),
         timeline: None,
+        latencies: Vec::new(),
     };
     (0..nr_runs).map(record).collect()
 }

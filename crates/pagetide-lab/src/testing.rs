@@ -56,6 +56,7 @@ pub fn record(variant: &str, seed: u64, metrics: Metrics<'_>) -> RunRecord {
         notes: vec![],
         files: vec![],
         timeline: None,
+        latencies: Vec::new(),
     }
 }
 

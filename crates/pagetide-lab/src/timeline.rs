@@ -1,4 +1,4 @@
-//! A timeline as charts of plain text, and as CSV.
+//! A timeline as charts of plain text.
 //!
 //! Each group has a chart of its memory over time. A column stands for several samples, of which it
 //! shows the least (`#`) and, above that, the most (`:`), so that a cut which lasted one sample in ten
@@ -8,22 +8,16 @@
 //!
 //! Invariant: no line is longer than the width, but for a group's name, and no sample is left out.
 
+mod csv;
 mod nodes;
 mod services;
 
-use crate::csv::quoted;
 use crate::format::Scale;
+pub use csv::{render_csv, HEADER};
 use pagetide_scenario::record::Unit;
 use pagetide_scenario::timeline::{Compaction, Counts, Row, Sample, Timeline};
 use std::fmt::Write;
 
-/// The first line of the CSV.
-pub const HEADER: &str = "ns,group,usage_pages,pgscan_kswapd,pgscan_direct,pgsteal_kswapd,\
-                          pgsteal_direct,pgmajfault,usage_min_pages,usage_max_pages,free_pages,\
-                          free_blocks_order9,unusable_index,unusable_index_min,\
-                          unusable_index_max,compact_migrate_scanned,compact_free_scanned,\
-                          pgmigrate_success,requests,late,dropped,latency_mean_ns,\
-                          latency_max_ns";
 /// Width where nobody says how wide the page is, in characters.
 pub const WIDTH: usize = 100;
 /// Narrower pages have no room for a chart.
@@ -40,52 +34,6 @@ const DRAWN: usize = 4;
 const RAMP: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
 /// Counts of compaction in charts, where their full names have no room.
 const COMPACTION_LABELS: [&str; 3] = ["migrate_scan", "free_scan", "migrated"];
-
-/// All samples, a line for each and each group, node and service; the machine's group is the empty name, a
-/// node is called `node0`, a service `service TASK`, and what a line says nothing of is empty. Counts are those since the line before
-/// of the same group.
-pub fn render_csv(timeline: &Timeline) -> String {
-    let mut out = format!("{HEADER}\n");
-    for sample in &timeline.samples {
-        for (name, row) in timeline.groups.iter().zip(&sample.rows) {
-            let Some(row) = row else { continue };
-            let [a, b, c, d, e] = row.counts.values();
-            let Row { usage_pages, usage_min_pages, usage_max_pages, .. } = row;
-            let compaction = if name.is_empty() {
-                sample.compaction.values().map(|count| count.to_string()).join(",")
-            } else {
-                ",,".to_owned()
-            };
-            writeln!(
-                out,
-                "{},{},{usage_pages},{a},{b},{c},{d},{e},{usage_min_pages},{usage_max_pages},,,,,,\
-                 {compaction},,,,,",
-                sample.end_ns,
-                quoted(name),
-            )
-            .expect("writing to a string");
-        }
-        for (node, row) in sample.nodes.iter().enumerate() {
-            let indices = [row.unusable_index, row.unusable_index_min, row.unusable_index_max];
-            writeln!(
-                out,
-                "{},node{node},,,,,,,,,{},{},{},,,,,,,,",
-                sample.end_ns,
-                row.free_pages,
-                row.large_blocks,
-                indices.map(nodes::index).join(","),
-            )
-            .expect("writing to a string");
-        }
-        for (name, row) in timeline.services.iter().zip(&sample.services) {
-            let empty = ",".repeat(16);
-            let row = services::csv(row);
-            writeln!(out, "{},service {name}{empty},{row}", sample.end_ns)
-                .expect("writing to a string");
-        }
-    }
-    out
-}
 
 /// Charts, on pages of `width` characters, of a machine whose pages have `page_size` bytes.
 pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
@@ -299,16 +247,22 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use pagetide_scenario::timeline::NodeRow;
 
     /// A group of 1000 pages that is cut down to 100 during one sample of `nr_samples`.
-    fn with_a_cut(nr_samples: u64, at: u64) -> Timeline {
+    pub(super) fn with_a_cut(nr_samples: u64, at: u64) -> Timeline {
         let row = |least: u64, scanned: u64| {
             let counts = Counts { pgscan_kswapd: scanned, ..Counts::default() };
             let usage = 1000;
-            Some(Row { usage_pages: usage, usage_min_pages: least, usage_max_pages: usage, counts })
+            Some(Row {
+                usage_pages: usage,
+                usage_min_pages: least,
+                usage_max_pages: usage,
+                counts,
+                ..Row::default()
+            })
         };
         let sample = |index: u64| {
             let (least, scanned) = if index == at { (100, 900) } else { (1000, 1) };
@@ -326,7 +280,7 @@ mod tests {
                 rows: vec![row(least, scanned), group],
                 nodes: vec![node],
                 compaction: Compaction::of_values(moved),
-                services: Vec::new(),
+                ..Sample::default()
             }
         };
         Timeline {
@@ -334,8 +288,8 @@ mod tests {
             machine_pages: 2000,
             high_marks_pages: 100,
             nr_nodes: 1,
-            services: Vec::new(),
             samples: (0..nr_samples).map(sample).collect(),
+            ..Timeline::default()
         }
     }
 
@@ -413,22 +367,7 @@ mod tests {
         assert!(render(&timeline, 4096, 100).contains("machine, free memory"));
         timeline.samples.clear();
         assert!(render(&timeline, 4096, 100).contains("/a, b"));
-        assert_eq!(render_csv(&timeline), format!("{HEADER}\n"));
+        assert_eq!(render_csv(&timeline), format!("{}\n", HEADER.join(",")));
         assert!(!render(&Timeline::default(), 4096, 100).is_empty());
-    }
-
-    #[test]
-    fn csv_has_a_line_for_each_sample_of_who_was_there() {
-        let csv = render_csv(&with_a_cut(3, 2));
-        let lines: Vec<&str> = csv.lines().collect();
-        assert_eq!(lines.len(), 1 + 3 + 1 + 3);
-        assert_eq!(lines[0], HEADER);
-        let nr_columns = HEADER.split(',').count();
-        assert_eq!(lines[1], "1000000,,1000,1,0,0,0,0,1000,1000,,,,,,0,0,0,,,,,");
-        assert_eq!(lines[2], "1000000,node0,,,,,,,,,1000,1,0.488,0.488,0.488,,,,,,,,");
-        assert_eq!(lines[5], "3000000,,1000,900,0,0,0,0,100,1000,,,,,,1000,70000,300,,,,,");
-        assert_eq!(lines[6], "3000000,\"/a, b\",1000,900,0,0,0,0,100,1000,,,,,,,,,,,,,");
-        assert_eq!(lines[7], "3000000,node0,,,,,,,,,1000,0,1.000,0.488,1.000,,,,,,,,");
-        assert!([1, 2, 5, 7].iter().all(|&at| lines[at].split(',').count() == nr_columns));
     }
 }

@@ -70,8 +70,10 @@ pub enum Cause {
 pub struct Simulator {
     /// Whether records carry the final /proc-like files.
     pub want_files: bool,
-    /// Whether records carry samples of the groups' memory over time.
-    pub want_timeline: bool,
+    /// Records of runs with this seed carry samples of who has how much memory over time.
+    pub timeline_seed: Option<u64>,
+    /// Whether records carry the distributions of latencies.
+    pub want_latencies: bool,
     /// Policies that a scenario may choose besides the built-in ones.
     pub plugins: Plugins,
     /// The run whose events are wanted, if one is.
@@ -100,7 +102,8 @@ impl World for Simulator {
         let is_wanted = |of: &&EventsOf| of.variant == variant.name && of.seed == seed;
         let options = RunOptions {
             want_files: self.want_files,
-            want_timeline: self.want_timeline,
+            want_timeline: self.timeline_seed == Some(seed),
+            want_latencies: self.want_latencies,
             plugins: self.plugins.clone(),
             events: self.events.as_ref().filter(is_wanted).map(|of| of.sink.clone()),
             cancel: Some(Arc::clone(&watch.cancel)),

@@ -76,6 +76,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
         notes,
         files: Vec::new(),
         timeline: None,
+        latencies: Vec::new(),
     })
 }
 

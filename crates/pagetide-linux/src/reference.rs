@@ -143,6 +143,7 @@ impl Reference {
             notes: Vec::new(),
             files: Vec::new(),
             timeline: None,
+            latencies: Vec::new(),
         };
         self.seeds.iter().enumerate().map(record).collect()
     }
@@ -289,6 +290,7 @@ mod tests {
             notes: vec!["cut".into()],
             files: Vec::new(),
             timeline: None,
+            latencies: Vec::new(),
         }
     }
 

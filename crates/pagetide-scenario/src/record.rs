@@ -117,6 +117,31 @@ pub struct RunRecord {
     /// Who had how much memory when, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
+    /// Distributions of latencies, if they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<Latencies>,
+}
+
+/// How often something took how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// The metrics' common name, without the percentile: `TASK.alloc_latency`, `TASK.latency`.
+    pub of: String,
+    /// The most that a bucket holds, in nanoseconds, and how many are in it, in rising order. A bucket is at
+    /// most 1 % wide, and is the same in every run.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+impl Latencies {
+    /// Adds what another run has of the same.
+    pub fn add(&mut self, other: &Latencies) {
+        let mut sums: BTreeMap<u64, u64> = self.buckets.iter().copied().collect();
+        for &(bound, count) in &other.buckets {
+            let sum = sums.entry(bound).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        self.buckets = sums.into_iter().collect();
+    }
 }
 
 #[cfg(test)]

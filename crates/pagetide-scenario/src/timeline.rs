@@ -1,12 +1,12 @@
 //! Who had how much memory when, what reclaim did to them, and how fragmented the rest was: samples of
 //! one run.
 //!
-//! Linux: what a loop that prints memory.current and memory.stat of every group now and then would
-//! show, and free pages, buddyinfo, unusable_index and vmstat beside it.
+//! Linux: what a loop that prints memory.current, memory.stat and memory.pressure of every group now and
+//! then would show, and /proc/meminfo, /proc/vmstat, /proc/zoneinfo and unusable_index beside it.
 //!
 //! Invariant: a sample's counts are those since the sample before, so that they sum up to the run's;
-//! its levels are those at its end, the least and the most that were seen since the one before. Two
-//! neighbours merge into one without losing an extreme or a count.
+//! its levels, and the rows of /proc, are those at its end, the least and the most that were seen since the
+//! one before. Two neighbours merge into one without losing an extreme or a count.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,12 +25,24 @@ pub struct Timeline {
     /// Tasks with services, by their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
+    /// Zones that have memory, as /proc/zoneinfo orders them.
+    #[serde(default)]
+    pub zones: Vec<ZoneName>,
+    /// Programs, by the names of their tasks; threads belong to their program.
+    #[serde(default)]
+    pub tasks: Vec<String>,
+    /// Names of the rows of /proc/vmstat.
+    #[serde(default)]
+    pub vmstat: Vec<String>,
+    /// Names of the rows of /proc/meminfo.
+    #[serde(default)]
+    pub meminfo: Vec<String>,
     /// Oldest first, at equal distances but for the last.
     pub samples: Vec<Sample>,
 }
 
 /// All there was at one time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// Virtual time at its end, in nanoseconds.
     pub end_ns: u64,
@@ -43,6 +55,92 @@ pub struct Sample {
     /// By [`Timeline::services`]: what became of requests since the sample before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceRow>,
+    /// By [`Timeline::zones`].
+    #[serde(default)]
+    pub zones: Vec<ZoneRow>,
+    /// By [`Timeline::tasks`].
+    #[serde(default)]
+    pub tasks: Vec<TaskRow>,
+    /// By [`Timeline::vmstat`], as the file has them at the end: levels, and counts since boot.
+    #[serde(default)]
+    pub vmstat: Vec<u64>,
+    /// By [`Timeline::meminfo`], at the end, in kB.
+    #[serde(default)]
+    pub meminfo: Vec<u64>,
+}
+
+/// A zone of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZoneName {
+    /// Number of the node.
+    pub node: u32,
+    /// Linux's name: `DMA`, `DMA32`, `Normal`, `Movable`.
+    pub zone: String,
+}
+
+/// The free memory of a zone at one time, and the marks it is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZoneRow {
+    /// Free pages at the end.
+    pub free_pages: u64,
+    /// The least seen since the sample before.
+    pub free_min_pages: u64,
+    /// The most seen since the sample before.
+    pub free_max_pages: u64,
+    /// The marks at the end, in pages, with the boost that is in force.
+    pub min_pages: u64,
+    /// kswapd is woken below it.
+    pub low_pages: u64,
+    /// kswapd goes to sleep above it.
+    pub high_pages: u64,
+}
+
+impl ZoneRow {
+    /// This row and the one that follows it, as one.
+    pub fn merged(&self, later: &ZoneRow) -> ZoneRow {
+        ZoneRow {
+            free_min_pages: self.free_min_pages.min(later.free_min_pages),
+            free_max_pages: self.free_max_pages.max(later.free_max_pages),
+            ..*later
+        }
+    }
+}
+
+/// What want of memory has cost a program since the sample before. A wait counts where it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRow {
+    /// Nanoseconds that its threads waited together, by [`TaskRow::STALLS`].
+    pub stalled_ns: [u64; 4],
+    /// Faults that had to read.
+    pub pgmajfault: u64,
+    /// Pages given to it, and to the kernel on its behalf.
+    pub allocated_pages: u64,
+}
+
+impl TaskRow {
+    /// The metrics of the waits, in the order of [`TaskRow::stalled_ns`].
+    pub const STALLS: [&'static str; 4] =
+        ["stall_refault", "stall_reclaim", "stall_throttled", "stall_dirty"];
+
+    /// What was added since `earlier`.
+    pub fn since(&self, earlier: &TaskRow) -> TaskRow {
+        let of = |at: usize| self.stalled_ns[at].saturating_sub(earlier.stalled_ns[at]);
+        TaskRow {
+            stalled_ns: std::array::from_fn(of),
+            pgmajfault: self.pgmajfault.saturating_sub(earlier.pgmajfault),
+            allocated_pages: self.allocated_pages.saturating_sub(earlier.allocated_pages),
+        }
+    }
+
+    /// Both together.
+    pub fn plus(&self, other: &TaskRow) -> TaskRow {
+        let of = |at: usize| self.stalled_ns[at].saturating_add(other.stalled_ns[at]);
+        TaskRow {
+            stalled_ns: std::array::from_fn(of),
+            pgmajfault: self.pgmajfault.saturating_add(other.pgmajfault),
+            allocated_pages: self.allocated_pages.saturating_add(other.allocated_pages),
+        }
+    }
 }
 
 /// Requests of a service in a stretch of time, by the time of their end.
@@ -158,7 +256,7 @@ impl Compaction {
 }
 
 /// One group at one time, with those below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// Pages in use at the end. The machine's: all that are not free.
     pub usage_pages: u64,
@@ -168,9 +266,27 @@ pub struct Row {
     pub usage_max_pages: u64,
     /// What happened since the sample before.
     pub counts: Counts,
+    /// Pages on the lists of anonymous memory at the end.
+    #[serde(default)]
+    pub anon_pages: u64,
+    /// Pages on the lists of page cache at the end.
+    #[serde(default)]
+    pub file_pages: u64,
+    /// Those of them that are on inactive lists.
+    #[serde(default)]
+    pub inactive_file_pages: u64,
+    /// Pages in swap at the end.
+    #[serde(default)]
+    pub swap_pages: u64,
+    /// Time in which a task of it waited for memory, since the sample before (PSI, some).
+    #[serde(default)]
+    pub some_ns: u64,
+    /// ... and no other ran (PSI, full).
+    #[serde(default)]
+    pub full_ns: u64,
 }
 
-/// Counters, by their names in memory.stat, all in pages but faults.
+/// Counters, by their names in memory.stat and memory.events, those of reclaim in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Inactive pages that kswapd looked at.
@@ -183,24 +299,55 @@ pub struct Counts {
     pub pgsteal_direct: u64,
     /// Faults that had to read.
     pub pgmajfault: u64,
+    /// All faults.
+    #[serde(default)]
+    pub pgfault: u64,
+    /// Tasks that the OOM killer ended.
+    #[serde(default)]
+    pub oom_kill: u64,
 }
 
 impl Counts {
+    /// How many there are.
+    pub const NR: usize = 7;
+
     /// Name of each.
-    pub const NAMES: [&'static str; 5] =
-        ["pgscan_kswapd", "pgscan_direct", "pgsteal_kswapd", "pgsteal_direct", "pgmajfault"];
+    pub const NAMES: [&'static str; Counts::NR] = [
+        "pgscan_kswapd",
+        "pgscan_direct",
+        "pgsteal_kswapd",
+        "pgsteal_direct",
+        "pgmajfault",
+        "pgfault",
+        "oom_kill",
+    ];
 
     /// Value of each, in the order of [`Counts::NAMES`].
-    pub const fn values(&self) -> [u64; 5] {
-        let Counts { pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault } =
-            *self;
-        [pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault]
+    pub const fn values(&self) -> [u64; Counts::NR] {
+        [
+            self.pgscan_kswapd,
+            self.pgscan_direct,
+            self.pgsteal_kswapd,
+            self.pgsteal_direct,
+            self.pgmajfault,
+            self.pgfault,
+            self.oom_kill,
+        ]
     }
 
     /// As [`Counts::values`] gives them.
-    pub const fn of_values(values: [u64; 5]) -> Counts {
-        let [pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault] = values;
-        Counts { pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault }
+    pub const fn of_values(values: [u64; Counts::NR]) -> Counts {
+        let [pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault, pgfault, oom_kill] =
+            values;
+        Counts {
+            pgscan_kswapd,
+            pgscan_direct,
+            pgsteal_kswapd,
+            pgsteal_direct,
+            pgmajfault,
+            pgfault,
+            oom_kill,
+        }
     }
 
     /// What was added since `earlier`. A group that was removed and made again counts from 0.
@@ -222,10 +369,12 @@ impl Row {
     /// This row and the one that follows it, as one.
     pub fn merged(&self, later: &Row) -> Row {
         Row {
-            usage_pages: later.usage_pages,
             usage_min_pages: self.usage_min_pages.min(later.usage_min_pages),
             usage_max_pages: self.usage_max_pages.max(later.usage_max_pages),
             counts: self.counts.plus(&later.counts),
+            some_ns: self.some_ns.saturating_add(later.some_ns),
+            full_ns: self.full_ns.saturating_add(later.full_ns),
+            ..*later
         }
     }
 
@@ -252,6 +401,14 @@ impl Sample {
         for (service, later) in self.services.iter_mut().zip(&later.services) {
             *service = service.merged(later);
         }
+        for (zone, later) in self.zones.iter_mut().zip(&later.zones) {
+            *zone = zone.merged(later);
+        }
+        for (task, later) in self.tasks.iter_mut().zip(&later.tasks) {
+            *task = task.plus(later);
+        }
+        self.vmstat = later.vmstat;
+        self.meminfo = later.meminfo;
     }
 }
 
@@ -260,8 +417,15 @@ mod tests {
     use super::*;
 
     fn row(usage: u64, min: u64, max: u64, pgscan_kswapd: u64) -> Row {
-        let counts = Counts { pgscan_kswapd, ..Counts::default() };
-        Row { usage_pages: usage, usage_min_pages: min, usage_max_pages: max, counts }
+        Row {
+            usage_pages: usage,
+            usage_min_pages: min,
+            usage_max_pages: max,
+            counts: Counts { pgscan_kswapd, ..Counts::default() },
+            anon_pages: usage,
+            some_ns: 5,
+            ..Row::default()
+        }
     }
 
     #[test]
@@ -273,12 +437,25 @@ mod tests {
             unusable_index_min: min,
             unusable_index_max: max,
         };
+        let zone = |free_pages, free_min_pages, free_max_pages| ZoneRow {
+            free_pages,
+            free_min_pages,
+            free_max_pages,
+            min_pages: 1,
+            low_pages: 2,
+            high_pages: free_pages,
+        };
+        let task = |ns| TaskRow { stalled_ns: [ns, 0, ns, 0], pgmajfault: ns, allocated_pages: 0 };
         let mut sample = Sample {
             end_ns: 1,
             rows: vec![Some(row(5, 1, 9, 10)), None, None],
             nodes: vec![node([600, 1], [100, 20, 300])],
             compaction: Compaction::of_values([5, 6, 7]),
             services: vec![ServiceRow::served(30, true)],
+            zones: vec![zone(7, 5, 9)],
+            tasks: vec![task(4)],
+            vmstat: vec![1, 2],
+            meminfo: vec![3],
         };
         sample.merge(Sample {
             end_ns: 2,
@@ -286,24 +463,38 @@ mod tests {
             nodes: vec![node([9, 0], [1000, 90, 1000])],
             compaction: Compaction::of_values([1, 0, 2]),
             services: vec![ServiceRow::served(10, false)],
+            zones: vec![zone(8, 6, 12)],
+            tasks: vec![task(6)],
+            vmstat: vec![2, 9],
+            meminfo: vec![1],
         });
         let services = sample.services[0];
         assert_eq!((services.requests, services.late, services.latency_max_ns), (2, 1, 30));
         assert_eq!(services.latency_mean_ns(), 20);
         let merged = Sample {
             end_ns: 2,
-            rows: vec![Some(row(6, 1, 12, 17)), Some(row(3, 3, 3, 1)), None],
+            rows: vec![Some(Row { some_ns: 10, ..row(6, 1, 12, 17) }), Some(row(3, 3, 3, 1)), None],
             nodes: vec![node([9, 0], [1000, 20, 1000])],
             compaction: Compaction::of_values([6, 6, 9]),
             services: vec![services],
+            zones: vec![zone(8, 5, 12)],
+            tasks: vec![task(10)],
+            vmstat: vec![2, 9],
+            meminfo: vec![1],
         };
         assert_eq!(sample, merged);
     }
 
     #[test]
     fn a_group_made_anew_counts_from_zero() {
-        let counts = Counts::of_values([5, 6, 7, 8, 9]);
-        assert_eq!(counts.since(&Counts::of_values([5, 4, 3, 2, 1])).values(), [0, 2, 4, 6, 8]);
-        assert_eq!(counts.since(&Counts::of_values([9, 4, 3, 2, 1])).values(), [5, 6, 7, 8, 9]);
+        let counts = Counts::of_values([5, 6, 7, 8, 9, 3, 0]);
+        assert_eq!(
+            counts.since(&Counts::of_values([5, 4, 3, 2, 1, 3, 0])).values(),
+            [0, 2, 4, 6, 8, 0, 0]
+        );
+        assert_eq!(
+            counts.since(&Counts::of_values([9, 4, 3, 2, 1, 0, 0])).values(),
+            [5, 6, 7, 8, 9, 3, 0]
+        );
     }
 }

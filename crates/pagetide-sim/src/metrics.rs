@@ -3,6 +3,7 @@
 //! Invariant: a metric is put in once, in the scope where a kernel would say it; sums over copies are
 //! made of what is there. A value of work that was not done to its end says so ([`Ended`]).
 
+use crate::histogram::LatencyHistogram;
 use crate::task::{GroupCounts, MemoryWait, PhaseRun, Task, Usage};
 use crate::world::groups::counts_of;
 use crate::world::service::Served;
@@ -13,7 +14,7 @@ use pagetide_core::vmstat::Event;
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::metric::{Metrics, Names, Owner, Scope, Writer};
 use pagetide_scenario::model::{self, Setup, Workload};
-use pagetide_scenario::record::{Ended, Metric, Unit};
+use pagetide_scenario::record::{Ended, Latencies, Metric, Unit};
 use std::collections::BTreeMap;
 
 /// All metrics of a run that has ended; `cut`: before its tasks had.
@@ -241,6 +242,33 @@ fn put_usage(put: &mut Writer<'_>, usage: &Usage) {
     put.put(declared::USER, seconds(usage.user_ns));
     put.put(declared::SYSTEM, seconds(usage.system_ns));
     put.put(declared::BYTES, usage.bytes as f64);
+}
+
+/// Distributions of the latencies of a run that has ended: of each task's allocations, and of the requests of
+/// those that serve. Those of copies are added up.
+pub(crate) fn latencies(world: &World, setup: &Setup) -> Vec<Latencies> {
+    let mut all: Vec<(String, LatencyHistogram)> = Vec::new();
+    let mut put = |of: String, histogram: &LatencyHistogram| {
+        if histogram.is_empty() {
+            return;
+        }
+        match all.iter_mut().find(|(it, _)| *it == of) {
+            Some((_, sum)) => sum.merge(histogram),
+            None => all.push((of, histogram.clone())),
+        }
+    };
+    for task in &world.tasks[..setup.tasks.len()] {
+        let name = Owner::new(&task.name).family().name;
+        put(format!("{name}.alloc_latency"), &task.alloc_latency);
+        for served in task.phases.iter().filter_map(|run| run.served.as_ref()) {
+            put(format!("{name}.latency"), &served.latency);
+        }
+    }
+    let of = |(of, histogram): (String, LatencyHistogram)| Latencies {
+        of,
+        buckets: histogram.buckets(),
+    };
+    all.into_iter().map(of).collect()
 }
 
 fn asks_for_blocks(model: &model::Task, run: &PhaseRun) -> bool {

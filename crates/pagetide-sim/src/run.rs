@@ -6,7 +6,7 @@
 use crate::boot_objects;
 use crate::disk::Disk;
 use crate::foresight;
-use crate::metrics::metrics;
+use crate::metrics::{latencies, metrics};
 use crate::slab_tables;
 use crate::task::Task;
 use crate::world::groups::{make_group, GroupError};
@@ -67,8 +67,10 @@ pub struct RunOptions {
     pub decisions: Option<Arc<OnceLock<Decisions>>>,
     /// Policies that a setup may choose besides the built-in ones.
     pub plugins: Plugins,
-    /// Put samples of the groups' memory and of the nodes' fragmentation over time into the record.
+    /// Put samples of who has how much memory over time into the record.
     pub want_timeline: bool,
+    /// Put the distributions of latencies into the record.
+    pub want_latencies: bool,
 }
 
 /// Why there is no record.
@@ -260,6 +262,7 @@ pub fn run(
         notes,
         files: if options.want_files { files(&world, setup) } else { Vec::new() },
         timeline: world.take_timeline(),
+        latencies: if options.want_latencies { latencies(&world, setup) } else { Vec::new() },
     })
 }
 

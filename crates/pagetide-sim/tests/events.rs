@@ -3,7 +3,7 @@
 use pagetide_core::event::TraceEvent;
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
-use pagetide_scenario::timeline::{Compaction, Counts, Sample};
+use pagetide_scenario::timeline::{Compaction, Counts, Row, Sample, TaskRow};
 use pagetide_sim::{run, EventSink, RunOptions};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -113,6 +113,7 @@ fn recorded(variant: &pagetide_scenario::model::Variant) -> Ran {
     let options = RunOptions {
         events: Some(EventSink::new(collected.clone())),
         want_timeline: true,
+        want_latencies: true,
         audit_every: 5_000,
         ..RunOptions::default()
     };
@@ -138,7 +139,7 @@ fn is_named(line: &Value, name: &str) -> bool {
 fn recording_changes_nothing_and_repeats_to_the_byte() {
     for (variant, ran) in variants(SCENARIO).iter().zip(all_recorded()) {
         let plain = run("groups", variant, 7, &RunOptions::default()).unwrap();
-        let recorded = RunRecord { timeline: None, ..ran.record.clone() };
+        let recorded = RunRecord { timeline: None, latencies: Vec::new(), ..ran.record.clone() };
         assert_eq!(plain, recorded, "{}", variant.name);
         assert!(ran.record.timeline.is_some() && plain.timeline.is_none());
         let again = self::recorded(variant);
@@ -291,15 +292,74 @@ fn a_timeline_has_the_runs_sums_and_extremes() {
         for (at, group) in ["master", "slave", "inner"].into_iter().enumerate() {
             let rows = || timeline.samples.iter().filter_map(|sample| sample.rows[at + 1]);
             let sum = rows().fold(Counts::default(), |sum, row| sum.plus(&row.counts));
+            let metric = |name: &str| ran.record.metrics[&format!("{group}.{name}")].value;
             for (name, value) in Counts::NAMES.into_iter().zip(sum.values()) {
-                assert_eq!(ran.record.metrics[&format!("{group}.{name}")].value, value as f64);
+                let name = if name == "oom_kill" { "memory.events.oom_kill" } else { name };
+                assert_eq!(metric(name), value as f64, "{group}.{name}");
             }
+            let seconds =
+                |ns: fn(&Row) -> u64| rows().map(|row| ns(&row)).sum::<u64>() as f64 / 1e9;
+            assert_eq!(metric("memory.pressure.some"), seconds(|row| row.some_ns));
+            assert_eq!(metric("memory.pressure.full"), seconds(|row| row.full_ns));
+            let lists = rows().next_back().unwrap();
+            let in_lists = metric("inactive_file") + metric("active_file");
+            assert_eq!(in_lists, (lists.file_pages * 4096) as f64, "{group}");
+            assert!(rows().all(|row| row.inactive_file_pages <= row.file_pages));
+            assert!(rows().all(|row| row.anon_pages + row.file_pages <= row.usage_max_pages));
             assert!(rows().all(|row| row.usage_min_pages <= row.usage_pages));
             assert!(rows().all(|row| row.usage_pages <= row.usage_max_pages));
             let peak = rows().map(|row| row.usage_max_pages).max().unwrap() * 4096;
             assert!(peak as f64 <= ran.record.metrics[&format!("{group}.memory.peak")].value);
             assert!(peak > 8 << 20, "{group}: {peak}");
         }
+    }
+}
+
+#[test]
+fn a_timeline_ends_with_the_files_of_proc_and_what_tasks_lost() {
+    for ran in all_recorded() {
+        let timeline = ran.record.timeline.unwrap();
+        let metrics = &ran.record.metrics;
+        let last = timeline.samples.last().unwrap();
+        for (name, value) in timeline.vmstat.iter().zip(&last.vmstat) {
+            assert_eq!(metrics[name].value, *value as f64, "{name}");
+        }
+        let meminfo = |name: &str| {
+            let at = timeline.meminfo.iter().position(|it| it == name).unwrap();
+            last.meminfo[at]
+        };
+        assert_eq!(meminfo("MemFree") as f64, metrics["nr_free_pages"].value * 4.0);
+        assert_eq!(meminfo("SwapTotal"), meminfo("SwapFree"));
+        assert_eq!(timeline.tasks, ["master", "slave", "reader", "last"]);
+        for (at, task) in timeline.tasks.iter().enumerate() {
+            let rows = || timeline.samples.iter().map(|sample| sample.tasks[at]);
+            let sum = rows().fold(TaskRow::default(), |sum, row| sum.plus(&row));
+            for (name, ns) in TaskRow::STALLS.into_iter().zip(sum.stalled_ns) {
+                assert_eq!(metrics[&format!("{task}.{name}")].value, ns as f64 / 1e9);
+            }
+            let bytes = (sum.allocated_pages * 4096) as f64;
+            assert_eq!(metrics[&format!("{task}.allocated")].value, bytes);
+            assert_eq!(metrics[&format!("{task}.pgmajfault")].value, sum.pgmajfault as f64);
+            let of = format!("{task}.alloc_latency");
+            let Some(latencies) = ran.record.latencies.iter().find(|it| it.of == of) else {
+                assert_eq!(metrics[&format!("{of}_max")].value, 0.0, "{task}");
+                continue;
+            };
+            let count: u64 = latencies.buckets.iter().map(|(_, count)| count).sum();
+            let most = latencies.buckets.last().unwrap().0 as f64 / 1e9;
+            let max = metrics[&format!("{of}_max")].value;
+            assert!(count > 0 && (max..=max * 1.01).contains(&most), "{task}: {most}, {max}");
+        }
+        for sample in &timeline.samples {
+            let free: u64 = sample.zones.iter().map(|zone| zone.free_pages).sum();
+            assert_eq!(free, sample.nodes.iter().map(|node| node.free_pages).sum::<u64>());
+            for zone in &sample.zones {
+                assert!(zone.min_pages <= zone.low_pages && zone.low_pages <= zone.high_pages);
+                assert!(zone.free_min_pages <= zone.free_pages);
+                assert!(zone.free_pages <= zone.free_max_pages);
+            }
+        }
+        assert!(timeline.zones.iter().all(|zone| zone.node == 0 && zone.zone.starts_with("DMA")));
     }
 }
 

@@ -40,39 +40,31 @@ pub(super) fn draw(timeline: &Timeline, nr_columns: usize, out: &mut String) {
     }
 }
 
-/// The last columns of a line of the CSV: those of a service.
-pub(super) fn csv(row: &ServiceRow) -> String {
-    let mean = if row.requests > 0 { row.latency_mean_ns().to_string() } else { String::new() };
-    let max = if row.requests > 0 { row.latency_max_ns.to_string() } else { String::new() };
-    format!("{},{},{},{mean},{max}", row.requests, row.late, row.dropped)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::super::{render, render_csv, HEADER};
+pub(super) mod tests {
+    use super::super::render;
     use super::*;
     use pagetide_scenario::timeline::Sample;
 
-    fn served() -> Timeline {
+    pub(in super::super) fn served() -> Timeline {
         let sample = |at: u64| Sample {
             end_ns: (at + 1) * 1_000_000,
             rows: vec![None],
-            nodes: Vec::new(),
-            compaction: Default::default(),
             services: vec![match at {
                 5 => ServiceRow { dropped: 7, ..ServiceRow::default() },
                 6 => ServiceRow::served(9_000_000, true),
                 _ => ServiceRow::served(1_000_000, false)
                     .merged(&ServiceRow::served(2_000_000, false)),
             }],
+            ..Sample::default()
         };
         Timeline {
             groups: vec![String::new()],
             machine_pages: 2000,
             high_marks_pages: 100,
-            nr_nodes: 0,
             services: vec!["web".to_owned()],
             samples: (0..10).map(sample).collect(),
+            ..Timeline::default()
         }
     }
 
@@ -88,10 +80,5 @@ mod tests {
         assert_eq!(chart[8], "          late |      @   | 1", "{text}");
         assert_eq!(chart[9], "       dropped |     @    | 7", "{text}");
         assert!(text.contains("Of a service:"), "{text}");
-        let csv = render_csv(&served());
-        let line = |at: usize| csv.lines().nth(at).unwrap();
-        assert_eq!(line(1), format!("1000000,service web{},2,0,0,1500000,2000000", ",".repeat(16)));
-        assert_eq!(line(6), format!("6000000,service web{},0,0,7,,", ",".repeat(16)));
-        assert!(csv.lines().all(|line| line.split(',').count() == HEADER.split(',').count()));
     }
 }

@@ -1,9 +1,8 @@
 //! Samples of who has how much memory and of how fragmented the rest is, at even distances of virtual
 //! time.
 //!
-//! Linux: a loop around memory.current, memory.stat and unusable_index, but one that costs the machine
-//! nothing. The
-//! distance doubles whenever there are [`MOST_SAMPLES`], so that a run of any length keeps between half
+//! Linux: a loop around memory.current, memory.stat, memory.pressure and the files of /proc, but one that
+//! costs the machine nothing. The distance doubles whenever there are [`MOST_SAMPLES`], so that a run of any length keeps between half
 //! and all of that many. Within a sample levels are looked at [`TICKS`] times, so that a group that is
 //! cut down and grows again between two samples still shows how low it was.
 //!
@@ -11,14 +10,21 @@
 //! without it are the same run.
 
 use super::World;
+use crate::task::Task;
 use pagetide_core::compaction::fragmentation::FreeBlocks;
-use pagetide_core::memcg::ROOT;
+use pagetide_core::gfp::Watermark;
+use pagetide_core::lruvec::Lru;
+use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::node::Node;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, Nanos, PAGEBLOCK_ORDER};
 use pagetide_core::vmstat::Event;
+use pagetide_core::zone::Zone;
 use pagetide_scenario::model::{Phase, Setup, Workload};
-use pagetide_scenario::timeline::{Compaction, Counts, NodeRow, Row, Sample, ServiceRow, Timeline};
+use pagetide_scenario::timeline::{
+    Compaction, Counts, NodeRow, Row, Sample, ServiceRow, TaskRow, Timeline, ZoneName, ZoneRow,
+};
+use std::ops::Range;
 
 /// Samples that are kept at most.
 const MOST_SAMPLES: usize = 512;
@@ -26,6 +32,23 @@ const MOST_SAMPLES: usize = 512;
 const TICKS: u32 = 16;
 /// Time between two looks at first.
 const FIRST_TICK: Nanos = 1_000;
+
+/// What has happened to a group so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Happened {
+    counts: Counts,
+    some_ns: u64,
+    full_ns: u64,
+}
+
+/// What is looked at.
+struct Watched<'a> {
+    machine: &'a Machine,
+    groups: &'a [Option<MemcgId>],
+    /// Programs come first, then their threads.
+    tasks: &'a [Task],
+    programs: Range<usize>,
+}
 
 /// The samples so far.
 #[derive(Debug)]
@@ -39,8 +62,11 @@ pub(super) struct Sampler {
     levels: Vec<Option<Row>>,
     /// The same of the nodes; empty before its first look.
     nodes: Vec<NodeRow>,
-    /// Counts when the last sample ended, by row.
-    before: Vec<Counts>,
+    /// The same of the zones.
+    zones: Vec<ZoneRow>,
+    /// What had happened to each row when the last sample ended.
+    before: Vec<Happened>,
+    tasks_before: Vec<TaskRow>,
     compaction_before: Compaction,
     /// Tasks with services, and what became of their requests in the sample under way.
     services: Vec<(usize, ServiceRow)>,
@@ -57,7 +83,9 @@ impl World {
             samples: Vec::new(),
             levels: vec![None; nr_rows],
             nodes: Vec::new(),
-            before: vec![Counts::default(); nr_rows],
+            zones: Vec::new(),
+            before: vec![Happened::default(); nr_rows],
+            tasks_before: vec![TaskRow::default(); self.setup.tasks.len()],
             compaction_before: Compaction::default(),
             services: self
                 .tasks_with_services()
@@ -84,8 +112,16 @@ impl World {
     #[inline]
     pub(super) fn sample_until(&mut self, at: Nanos) {
         if let Some(sampler) = &mut self.sampler {
-            while sampler.next_tick <= at && sampler.next_tick < Nanos::MAX {
-                sampler.look(&self.machine, &self.groups);
+            if sampler.next_tick <= at {
+                let watched = Watched {
+                    machine: &self.machine,
+                    groups: &self.groups,
+                    tasks: &self.tasks,
+                    programs: 0..self.setup.tasks.len(),
+                };
+                while sampler.next_tick <= at && sampler.next_tick < Nanos::MAX {
+                    sampler.look(&watched);
+                }
             }
         }
     }
@@ -94,20 +130,32 @@ impl World {
     pub fn take_timeline(&mut self) -> Option<Timeline> {
         self.sample_until(self.now);
         let mut sampler = self.sampler.take()?;
-        sampler.note_levels(&self.machine, &self.groups);
-        sampler.end_sample(self.now, &self.machine, &self.groups);
+        let watched = Watched {
+            machine: &self.machine,
+            groups: &self.groups,
+            tasks: &self.tasks,
+            programs: 0..self.setup.tasks.len(),
+        };
+        sampler.note_levels(&watched);
+        sampler.end_sample(self.now, &watched);
         let mut groups = vec![String::new()];
         groups.extend((0..self.setup.groups.len()).map(|group| path_of(&self.setup, group)));
-        let zones = self.machine.mem.nodes.iter().flat_map(|node| node.populated_zones());
+        let zones = || zones(&self.machine);
         Some(Timeline {
             groups,
             machine_pages: machine_pages(&self.machine),
-            high_marks_pages: zones.map(|zone| zone.watermark_high).sum(),
+            high_marks_pages: zones().map(|(_, zone)| zone.watermark_high).sum(),
             nr_nodes: self.machine.nr_nodes(),
             services: self
                 .tasks_with_services()
                 .map(|task| self.tasks[task].name.clone())
                 .collect(),
+            zones: zones()
+                .map(|(node, zone)| ZoneName { node, zone: zone.name().to_owned() })
+                .collect(),
+            tasks: self.setup.tasks.iter().map(|task| task.name.clone()).collect(),
+            vmstat: self.machine.metrics().map(|(name, _)| name.to_owned()).collect(),
+            meminfo: meminfo(&self.machine).map(|(name, _)| name).collect(),
             samples: sampler.samples,
         })
     }
@@ -115,12 +163,12 @@ impl World {
 
 impl Sampler {
     /// One look; the last of a sample ends it.
-    fn look(&mut self, machine: &Machine, groups: &[Option<MemcgId>]) {
+    fn look(&mut self, watched: &Watched<'_>) {
         let at = self.next_tick;
-        self.note_levels(machine, groups);
+        self.note_levels(watched);
         self.nr_ticks += 1;
         if self.nr_ticks == TICKS {
-            self.end_sample(at, machine, groups);
+            self.end_sample(at, watched);
             if self.samples.len() >= MOST_SAMPLES {
                 self.halve();
             }
@@ -128,7 +176,8 @@ impl Sampler {
         self.next_tick = at.saturating_add(self.tick);
     }
 
-    fn note_levels(&mut self, machine: &Machine, groups: &[Option<MemcgId>]) {
+    fn note_levels(&mut self, watched: &Watched<'_>) {
+        let Watched { machine, groups, .. } = watched;
         for (levels, group) in self.levels.iter_mut().zip(rows(groups)) {
             let Some(memcg) = group else { continue };
             let usage = match memcg {
@@ -139,7 +188,7 @@ impl Sampler {
                 usage_pages: usage,
                 usage_min_pages: usage,
                 usage_max_pages: usage,
-                counts: Counts::default(),
+                ..Row::default()
             };
             *levels = Row::merged_if_there(*levels, Some(now));
         }
@@ -151,19 +200,35 @@ impl Sampler {
                 *earlier = earlier.merged(&now);
             }
         }
+        let zones = zones(machine).map(|(_, zone)| zone_row(zone));
+        if self.zones.is_empty() {
+            self.zones.extend(zones);
+        } else {
+            for (earlier, now) in self.zones.iter_mut().zip(zones) {
+                *earlier = earlier.merged(&now);
+            }
+        }
     }
 
-    fn end_sample(&mut self, end_ns: Nanos, machine: &Machine, groups: &[Option<MemcgId>]) {
+    fn end_sample(&mut self, end_ns: Nanos, watched: &Watched<'_>) {
+        let Watched { machine, groups, .. } = watched;
         self.nr_ticks = 0;
         let nr_rows = self.levels.len();
         let mut rows_now = std::mem::replace(&mut self.levels, vec![None; nr_rows]);
         for ((row, before), group) in rows_now.iter_mut().zip(&mut self.before).zip(rows(groups)) {
             // A group that is gone has given its counts to its parent.
-            let now = group.map_or_else(Counts::default, |memcg| counts_of(machine, memcg));
+            let now =
+                group.map_or_else(Happened::default, |memcg| happened(machine, memcg, end_ns));
             let earlier = std::mem::replace(before, now);
-            if let (Some(row), Some(_)) = (row, group) {
-                row.counts = now.since(&earlier);
+            if let (Some(row), Some(memcg)) = (row, group) {
+                note_end(row, machine, memcg, &now, &earlier);
             }
+        }
+        let mut tasks = Vec::with_capacity(self.tasks_before.len());
+        for (id, before) in watched.programs.clone().zip(&mut self.tasks_before) {
+            let now = task_row(watched.tasks, id);
+            tasks.push(now.since(before));
+            *before = now;
         }
         let compaction = compaction_of(machine);
         let sample = Sample {
@@ -172,6 +237,10 @@ impl Sampler {
             nodes: std::mem::take(&mut self.nodes),
             compaction: compaction.since(&self.compaction_before),
             services: self.services.iter_mut().map(|(_, row)| std::mem::take(row)).collect(),
+            zones: std::mem::take(&mut self.zones),
+            tasks,
+            vmstat: machine.metrics().map(|(_, value)| value).collect(),
+            meminfo: meminfo(machine).map(|(_, kb)| kb).collect(),
         };
         self.compaction_before = compaction;
         match self.samples.last_mut() {
@@ -198,15 +267,82 @@ fn rows(groups: &[Option<MemcgId>]) -> impl Iterator<Item = Option<MemcgId>> + '
     std::iter::once(Some(ROOT)).chain(groups.iter().copied())
 }
 
-fn counts_of(machine: &Machine, memcg: MemcgId) -> Counts {
+/// The levels of a row at its end, and what has happened since the sample before.
+fn note_end(row: &mut Row, machine: &Machine, memcg: MemcgId, now: &Happened, earlier: &Happened) {
+    let lists = machine.memcg_lru_pages(memcg);
+    let pages = |lru: Lru| lists[lru as usize];
+    row.anon_pages = pages(Lru::InactiveAnon) + pages(Lru::ActiveAnon);
+    row.inactive_file_pages = pages(Lru::InactiveFile);
+    row.file_pages = pages(Lru::InactiveFile) + pages(Lru::ActiveFile);
+    row.swap_pages = match memcg {
+        ROOT => machine.swap().used().into(),
+        memcg => machine.memcgs()[memcg.idx()].swap.usage,
+    };
+    row.counts = now.counts.since(&earlier.counts);
+    row.some_ns = now.some_ns.saturating_sub(earlier.some_ns);
+    row.full_ns = now.full_ns.saturating_sub(earlier.full_ns);
+}
+
+fn happened(machine: &Machine, memcg: MemcgId, at: Nanos) -> Happened {
     let events = machine.memcg_events(memcg);
-    Counts {
+    let group = &machine.memcgs()[memcg.idx()];
+    let mut psi = group.psi;
+    psi.flush(at);
+    let oom_kill = match memcg {
+        ROOT => machine.mem.vmstat.get(Event::OomKill),
+        _ => group.memory_events[MemoryEvent::OomKill as usize],
+    };
+    let counts = Counts {
         pgscan_kswapd: events.get(Event::PgscanKswapd),
         pgscan_direct: events.get(Event::PgscanDirect),
         pgsteal_kswapd: events.get(Event::PgstealKswapd),
         pgsteal_direct: events.get(Event::PgstealDirect),
         pgmajfault: events.get(Event::Pgmajfault),
+        pgfault: events.get(Event::Pgfault),
+        oom_kill,
+    };
+    Happened { counts, some_ns: psi.some_ns, full_ns: psi.full_ns }
+}
+
+/// What want of memory has cost a program so far, its threads together.
+fn task_row(tasks: &[Task], program: usize) -> TaskRow {
+    let threads = std::iter::once(program).chain(tasks[program].helpers.clone());
+    threads.map(|id| &tasks[id]).fold(TaskRow::default(), |sum, task| {
+        sum.plus(&TaskRow {
+            stalled_ns: task.lost.waited,
+            pgmajfault: task.usage.pgmajfault,
+            allocated_pages: task.lost.allocated,
+        })
+    })
+}
+
+/// Zones that have memory, with their nodes.
+fn zones(machine: &Machine) -> impl Iterator<Item = (u32, &Zone)> {
+    let nodes = machine.mem.nodes.iter().zip(0..);
+    nodes.flat_map(|(node, number)| node.populated_zones().map(move |zone| (number, zone)))
+}
+
+fn zone_row(zone: &Zone) -> ZoneRow {
+    let free = zone.free_pages();
+    ZoneRow {
+        free_pages: free,
+        free_min_pages: free,
+        free_max_pages: free,
+        min_pages: zone.wmark(Watermark::Min),
+        low_pages: zone.wmark(Watermark::Low),
+        high_pages: zone.wmark(Watermark::High),
     }
+}
+
+/// The rows of /proc/meminfo: names, and kB or, where the file has no unit, numbers.
+fn meminfo(machine: &Machine) -> impl Iterator<Item = (String, u64)> {
+    let text = machine.proc_meminfo();
+    let rows = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let number = value.split_whitespace().next()?;
+        Some((name.to_owned(), number.parse().ok()?))
+    });
+    rows.collect::<Vec<_>>().into_iter()
 }
 
 fn compaction_of(machine: &Machine) -> Compaction {

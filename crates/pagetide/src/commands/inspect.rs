@@ -45,7 +45,7 @@ pub fn inspect(
 
     let world = Simulator {
         want_files: !args.timeline,
-        want_timeline: args.timeline,
+        timeline_seed: args.timeline.then_some(plan.scenario.seed),
         plugins: plugins.clone(),
         ..Simulator::default()
     };
