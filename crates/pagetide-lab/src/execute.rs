@@ -1,12 +1,16 @@
 //! Runs a plan on several threads.
 //!
 //! Threads take the next job from a counter; every job has its own slot, so the order of results
-//! does not depend on who finished first. A run that fails or panics costs only itself.
+//! does not depend on who finished first. A run that fails or panics costs only itself. A run waits until this
+//! computer has the memory for it beside those under way.
+
+pub mod room;
 
 use crate::plan::{Job, Plan};
 use crate::world::{Cause, Failure, Watch, World};
 use pagetide_scenario::model::Scenario;
 use pagetide_scenario::record::RunRecord;
+use room::Room;
 use std::any::Any;
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -90,6 +94,7 @@ pub fn perform(
     keep: &(dyn Fn(usize, Outcome) + Sync),
 ) {
     let next = AtomicUsize::new(0);
+    let memory = Room::new(room::available());
     let work = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let Some(&job) = jobs.get(index) else { break };
@@ -97,8 +102,13 @@ pub fn perform(
             break;
         }
         let watch = Watch { cancel: Arc::clone(cancel), clock: Arc::default() };
+        let needed = world.room(&scenario.variants[job.variant]);
+        let place = memory.take(needed);
         on_progress(Progress::Started { job, clock: &watch.clock });
-        let outcome = run_one(scenario, world, job, &watch);
+        let outcome = match place {
+            Ok(_) => run_one(scenario, world, job, &watch),
+            Err(failure) => Outcome::Failed(failure),
+        };
         on_progress(Progress::Ended { job, outcome: &outcome });
         keep(index, outcome);
     };

@@ -122,8 +122,8 @@ impl Reader<'_> {
         if let Form::Policy(policy) = file.form {
             return self.list(&policy.listed().replace(" or ", ",").replace(", ", ","), coarse);
         }
+        let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory).sum();
         if let Form::Size { .. } = file.form {
-            let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory).sum();
             let (low, high) =
                 (Quantity::Bytes((memory / 64).max(1 << 20)), Quantity::Bytes(memory));
             let (values, how) = self.span(low, high, None)?;
@@ -137,9 +137,18 @@ impl Reader<'_> {
             return Err(give(format!("{path} takes no single number")));
         };
         // Of no file that the kernel lets be negative does that mean anything but 0 does, or a positive number.
-        let (low, high) = (Quantity::Integer(low.max(0)), Quantity::Integer(high));
-        let (values, how) = self.span(low, high, None)?;
-        Ok((values, format!("{how}; the kernel's own range")))
+        let low = low.max(0);
+        let all = i128::from(match file.unit {
+            "bytes" => memory,
+            "kB" => memory >> 10,
+            _ => u64::MAX,
+        });
+        let (most, whose) = match low < all && all < high {
+            true => (all, "the kernel's own range, up to the machine's memory"),
+            false => (high, "the kernel's own range"),
+        };
+        let (values, how) = self.span(Quantity::Integer(low), Quantity::Integer(most), None)?;
+        Ok((values, format!("{how}; {whose}")))
     }
 
     fn range(&self, text: &str, coarse: bool) -> Result<Chosen, Mistake> {

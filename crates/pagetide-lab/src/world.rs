@@ -1,5 +1,6 @@
 //! The door to whatever performs a run: the simulator today, other worlds later.
 
+use crate::execute::room;
 use pagetide_scenario::model::Variant;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::policy::Plugins;
@@ -18,6 +19,12 @@ pub trait World: Sync {
         seed: u64,
         watch: &Watch,
     ) -> Result<RunRecord, Failure>;
+
+    /// Bytes of this computer's memory that a run of `variant` takes at most, as far as that is known.
+    fn room(&self, variant: &Variant) -> u64 {
+        let _ = variant;
+        0
+    }
 }
 
 impl<F> World for F
@@ -92,6 +99,10 @@ pub struct EventsOf {
 }
 
 impl World for Simulator {
+    fn room(&self, variant: &Variant) -> u64 {
+        room::needed(variant)
+    }
+
     fn run(
         &self,
         scenario: &str,

@@ -1,7 +1,7 @@
 //! Names that are nearly right, and patterns that stand for many.
 
 /// Longer names are not compared.
-const NAME_MAX: usize = 64;
+const NAME_MAX: usize = 128;
 
 /// The known name that was probably meant. Upper and lower case, `-`, `.` and `_` count as the same.
 ///
@@ -11,30 +11,63 @@ const NAME_MAX: usize = 64;
 /// assert_eq!(nearest("banana", ["soft-limit", "slab-boot"]), None);
 /// ```
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = near(name, known).into_iter().find(|(kind, _)| matches!(kind, Kind::Misspelt(_)));
+    near.map(|(_, candidate)| candidate)
+}
+
+/// At most `most` known names that may have been meant, the nearest first; after those that are only misspelt
+/// come those that `name` is a part of.
+///
+/// ```
+/// use pagetide_scenario::near::nearest_few;
+/// let known = ["pgscan_direct", "web.latency_p99", "web.latency_p999"];
+/// assert_eq!(nearest_few("latency_p99", known, 3), ["web.latency_p99", "web.latency_p999"]);
+/// ```
+pub fn nearest_few<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    most: usize,
+) -> Vec<&'a str> {
+    near(name, known).into_iter().take(most).map(|(_, candidate)| candidate).collect()
+}
+
+/// How a known name is near.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// So many letters are wrong.
+    Misspelt(usize),
+    /// It has more at one end or both.
+    Part,
+}
+
+/// The names that are near, the nearest first, each once, and else in the order in which they are known.
+fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(Kind, &'a str)> {
+    let mut found: Vec<(Kind, &str)> = Vec::new();
     if name.len() > NAME_MAX {
-        return None;
+        return found;
     }
     let plain = |text: &str| text.to_lowercase().replace(['-', '.'], "_");
     let wanted = plain(name);
-    let mut best: Option<(usize, &'a str)> = None;
     for candidate in known {
-        if candidate.len() > NAME_MAX {
+        if candidate.len() > NAME_MAX || found.iter().any(|(_, seen)| *seen == candidate) {
             continue;
         }
-        let plain_candidate = plain(candidate);
+        let other = plain(candidate);
         // The kernel's name without its directory: `swappiness` for `vm.swappiness`.
-        let head = plain_candidate.strip_suffix(wanted.as_str());
+        let head = other.strip_suffix(wanted.as_str());
         let distance = if wanted.len() > 3 && head.is_some_and(|head| head.ends_with('_')) {
             1
         } else {
-            strsim::osa_distance(&wanted, &plain_candidate)
+            strsim::osa_distance(&wanted, &other)
         };
-        let is_near = distance <= wanted.chars().count() / 3;
-        if is_near && best.is_none_or(|(nearest, _)| distance < nearest) {
-            best = Some((distance, candidate));
+        if distance <= wanted.chars().count() / 3 {
+            found.push((Kind::Misspelt(distance), candidate));
+        } else if wanted.len() > 3 && other.contains(&wanted) {
+            found.push((Kind::Part, candidate));
         }
     }
-    best.map(|(_, candidate)| candidate)
+    found.sort_by_key(|(kind, _)| *kind);
+    found
 }
 
 /// Shell-like match where `*` stands for any characters.
@@ -55,4 +88,21 @@ pub fn matches(pattern: &str, text: &str) -> bool {
         rest = &rest[at + part.len()..];
     }
     rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_offered() {
+        let known = ["allocstall", "web.latency_p99", "web.latency_p999", "pgscan_direct"];
+        assert_eq!(nearest_few("alocstall", known, 3), ["allocstall"]);
+        assert_eq!(nearest_few("web.latency_p9", known, 3)[0], "web.latency_p99");
+        assert_eq!(nearest_few("latency_p99", known, 3), ["web.latency_p99", "web.latency_p999"]);
+        assert!(nearest_few("banana", known, 3).is_empty());
+        assert_eq!(nearest("latency_p99", known), Some("web.latency_p99"));
+        assert_eq!(nearest("scan_dir", known), None, "a part of a name is no misspelling");
+        assert_eq!(nearest(&"x".repeat(500), known), None);
+    }
 }

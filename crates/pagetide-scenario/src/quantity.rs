@@ -119,36 +119,6 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Names of `known` that `name` may have meant, the nearest first, at most `most`.
-pub fn nearest<'a>(
-    name: &str,
-    known: impl IntoIterator<Item = &'a str>,
-    most: usize,
-) -> Vec<&'a str> {
-    const NAME_MAX: usize = 128;
-    if name.len() > NAME_MAX {
-        return Vec::new();
-    }
-    let plain = |text: &str| text.to_lowercase().replace(['-', '.'], "_");
-    let wanted = plain(name);
-    let mut found: Vec<(usize, &str)> = Vec::new();
-    for candidate in known {
-        if candidate.len() > NAME_MAX {
-            continue;
-        }
-        let other = plain(candidate);
-        let distance = strsim::osa_distance(&wanted, &other);
-        if distance <= wanted.chars().count() / 3 {
-            found.push((distance, candidate));
-        } else if wanted.len() > 3 && other.contains(&wanted) {
-            found.push((wanted.len(), candidate)); // after what is only misspelt
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
-    found.into_iter().take(most).map(|(_, name)| name).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,14 +163,5 @@ mod tests {
         for text in ["", "%", "x %", "1..2", "e5", "/s", "\u{1b}[1m", "--1", "inf", "NaN"] {
             let _ = refused(text);
         }
-    }
-
-    #[test]
-    fn near_names_are_offered() {
-        let known = ["allocstall", "web.latency_p99", "web.latency_p999", "pgscan_direct"];
-        assert_eq!(nearest("alocstall", known, 3), ["allocstall"]);
-        assert_eq!(nearest("web.latency_p9", known, 3)[0], "web.latency_p99");
-        assert_eq!(nearest("latency_p99", known, 3), ["web.latency_p99", "web.latency_p999"]);
-        assert!(nearest("banana", known, 3).is_empty());
     }
 }

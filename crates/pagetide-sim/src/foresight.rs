@@ -46,8 +46,8 @@ pub(crate) fn room(setup: &Setup) -> Result<(), SimError> {
     probe.try_reserve_exact(wanted).map_err(|_| SimError::Room { bytes })
 }
 
-/// Bytes of the tables that grow with the machine, its files and the mappings of its tasks.
-fn tables(setup: &Setup) -> u64 {
+/// Bytes of the tables of a run that grow with the machine, its files and the mappings of its tasks.
+pub fn tables(setup: &Setup) -> u64 {
     let page_size = setup.machine.page_size;
     let of_zones = |node: &pagetide_scenario::model::Node| match node.zones.as_slice() {
         [] => page_size.pages_in(node.memory),

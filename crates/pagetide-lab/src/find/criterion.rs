@@ -13,7 +13,8 @@
 //! that was killed or cut ([`Sample`]).
 
 use pagetide_scenario::model::PageSize;
-use pagetide_scenario::quantity::{nearest, Quantity};
+use pagetide_scenario::near::nearest_few;
+use pagetide_scenario::quantity::Quantity;
 use pagetide_scenario::record::{Metric, Unit};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -204,7 +205,7 @@ pub fn check_name(name: &str, run: &Sample) -> Result<(), Mistake> {
     if run.contains_key(name) {
         return Ok(());
     }
-    let near = nearest(name, run.keys().map(String::as_str), 3);
+    let near = nearest_few(name, run.keys().map(String::as_str), 3);
     let hint = match near.as_slice() {
         [] => "`pagetide run FILE --repeats 1 --format csv` lists the metrics of a scenario".into(),
         near => format!("did you mean `{}`?", near.join("` or `")),

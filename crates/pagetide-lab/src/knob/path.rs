@@ -9,7 +9,8 @@ use pagetide_core::control::GroupControl;
 use pagetide_scenario::load;
 use pagetide_scenario::metric::Owner;
 use pagetide_scenario::model::{Group, Setup};
-use pagetide_scenario::quantity::{nearest, Quantity};
+use pagetide_scenario::near::nearest_few;
+use pagetide_scenario::quantity::Quantity;
 use std::collections::BTreeSet;
 
 /// The value of the file that `path` names, as the setup writes it, or its default.
@@ -67,7 +68,7 @@ fn is_copy(group: &Group, name: &str) -> bool {
 /// The control file that a path means, if it means one. A name of the kernel's that there is not is a mistake.
 pub(super) fn file(path: &str, setup: &Setup) -> Result<Option<ControlFile>, Mistake> {
     let unknown = |what: &str, name: &str, known: Vec<&str>, few: bool| {
-        let near = nearest(name, known.iter().copied(), 3);
+        let near = nearest_few(name, known.iter().copied(), 3);
         let hint = match near.as_slice() {
             [] if few && !known.is_empty() => format!("there is `{}`", known.join("`, `")),
             [] => "docs/scenario.md lists them".to_owned(),

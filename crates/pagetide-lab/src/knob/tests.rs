@@ -39,6 +39,10 @@ fn a_range_has_the_numbers_that_people_write() {
     for (at, text) in [(0, "10"), (89, "99"), (90, "100"), (91, "110"), (200, "3000")] {
         assert_eq!(all[at], text);
     }
+    let bytes = Knob::parse("vm.dirty_bytes", &setup(), false).unwrap();
+    let memory: u64 = setup().machine.nodes.iter().map(|node| node.memory).sum();
+    assert_eq!(bytes.values.last().unwrap().number, memory as f64, "{}", bytes.how);
+    assert!(bytes.how.ends_with("up to the machine's memory"), "{}", bytes.how);
     let sizes = texts("group.web.memory.high=64M..256M");
     assert_eq!((sizes.len(), sizes[1].as_str(), sizes[16].as_str()), (33, "68M", "128M"));
 }

@@ -5,6 +5,7 @@ use crate::error::{CliError, ExitStatus};
 use crate::policy::Plugins;
 use crate::printer::Printer;
 use crate::{names_of, scenario_file};
+use pagetide_lab::execute::room;
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::Scenario;
 use pagetide_sim::foresight;
@@ -61,13 +62,13 @@ fn check_runs(scenario: &Scenario, checked: &mut BTreeSet<PathBuf>) -> Result<()
                 Info::scan(path).map_err(|error| CliError::BadInput(error.to_string()))?;
             }
         }
-        foresight::check(&variant.setup).map_err(|error| {
-            let mut text = format!("{}: {}{error}", scenario.name, of_variant());
-            if let Some(hint) = error.hint() {
-                text += &format!("\nhint: {hint}");
-            }
-            CliError::BadInput(text)
-        })?;
+        let refused = |message: String, hint: Option<String>| {
+            let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+            CliError::BadInput(format!("{}: {}{message}{hint}", scenario.name, of_variant()))
+        };
+        room::check(variant).map_err(|failure| refused(failure.message, failure.hint))?;
+        foresight::check(&variant.setup)
+            .map_err(|error| refused(error.to_string(), error.hint()))?;
     }
     Ok(())
 }

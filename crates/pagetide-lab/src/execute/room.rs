@@ -1,0 +1,139 @@
+//! Memory of this computer, shared by the runs that are under way: a run begins when there is room for its tables.
+//!
+//! Linux promises more memory than there is (vm.overcommit_memory), so that asking for it is no test: a machine
+//! that is simulated with too many frames would end the process, or stop the computer, in the middle of a run.
+//!
+//! Invariant: the runs under way need no more than was available when the first began.
+
+use crate::world::{Cause, Failure};
+use pagetide_scenario::model::Variant;
+use pagetide_sim::foresight;
+use std::sync::{Condvar, Mutex, PoisonError};
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+/// What a run has besides its tables, at most.
+const BESIDES: u64 = 64 << 20;
+
+/// The room that is left.
+pub(super) struct Room {
+    available: u64,
+    taken: Mutex<u64>,
+    given_back: Condvar,
+}
+
+/// The room of one run, given back when this is dropped.
+pub(super) struct Place<'a> {
+    room: &'a Room,
+    bytes: u64,
+}
+
+impl Room {
+    /// `available` bytes.
+    pub(super) fn new(available: u64) -> Room {
+        Room { available, taken: Mutex::new(0), given_back: Condvar::new() }
+    }
+
+    /// Waits until there is room for `bytes`.
+    ///
+    /// # Errors
+    /// There never will be.
+    pub(super) fn take(&self, bytes: u64) -> Result<Place<'_>, Failure> {
+        refuse(bytes, self.available)?;
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |taken: &mut u64| taken.saturating_add(bytes) > self.available;
+        let mut taken =
+            self.given_back.wait_while(taken, is_full).unwrap_or_else(PoisonError::into_inner);
+        *taken = taken.saturating_add(bytes);
+        Ok(Place { room: self, bytes })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.room.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        *taken = taken.saturating_sub(self.bytes);
+        drop(taken);
+        self.room.given_back.notify_all();
+    }
+}
+
+/// Bytes that a run of the variant takes in the simulator.
+pub(crate) fn needed(variant: &Variant) -> u64 {
+    foresight::tables(&variant.setup).saturating_add(BESIDES)
+}
+
+/// Bytes that this computer, or the group that this process is in, has for more runs. Everything, where the system
+/// does not say.
+pub(super) fn available() -> u64 {
+    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
+    let system = System::new_with_specifics(memory);
+    let machine = match system.total_memory() {
+        0 => u64::MAX,
+        _ => system.available_memory().saturating_add(system.free_swap()),
+    };
+    system.cgroup_limits().map_or(machine, |limits| machine.min(limits.free_memory))
+}
+
+/// Refuses a variant whose runs this computer has no room for, one at a time.
+///
+/// # Errors
+/// [`Cause::Scenario`], with what it needs and what there is.
+pub fn check(variant: &Variant) -> Result<(), Failure> {
+    refuse(needed(variant), available())
+}
+
+fn refuse(needed: u64, available: u64) -> Result<(), Failure> {
+    if needed <= available {
+        return Ok(());
+    }
+    Err(Failure {
+        message: format!(
+            "a run needs {} MiB for its tables, and this computer has {} MiB free",
+            needed >> 20,
+            available >> 20
+        ),
+        hint: Some(
+            "give the machine less memory, swap or files, or the tasks less to map or fewer copies"
+                .to_owned(),
+        ),
+        cause: Cause::Scenario,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn runs_wait_until_there_is_room() {
+        let room = Room::new(100);
+        let (under_way, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        let run = || {
+            for bytes in [40, 60, 30, 50] {
+                let place = room.take(bytes).unwrap();
+                let now = under_way.fetch_add(bytes, Ordering::SeqCst) + bytes;
+                most.fetch_max(now, Ordering::SeqCst);
+                std::thread::yield_now();
+                under_way.fetch_sub(bytes, Ordering::SeqCst);
+                drop(place);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(run);
+            }
+        });
+        assert!(most.load(Ordering::SeqCst) <= 100);
+        assert_eq!(*room.taken.lock().unwrap(), 0);
+    }
+
+    #[test]
+    fn what_is_too_large_says_how_much() {
+        assert!(refuse(5 << 20, 5 << 20).is_ok());
+        let failure = refuse(6 << 30, 5 << 30).unwrap_err();
+        assert!(failure.message.contains("6144 MiB") && failure.message.contains("5120 MiB"));
+        assert!(Room::new(100).take(101).is_err());
+        assert!(available() > 0);
+    }
+}
