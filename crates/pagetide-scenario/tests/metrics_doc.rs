@@ -60,11 +60,8 @@ fn expected() -> String {
     for what in OF_CACHES {
         let of = "machine, phase, `idle.`, `shrunk.`";
         let about = "that column, of each cache that names and pipes are made of";
-        writeln!(
-            text,
-            "| `slabinfo.CACHE.{what}` | count | {of} | | /proc/slabinfo | {about} |"
-        )
-        .unwrap();
+        writeln!(text, "| `slabinfo.CACHE.{what}` | count | {of} | | /proc/slabinfo | {about} |")
+            .unwrap();
     }
     text += "\n## Events of /proc/vmstat\n\nOf the machine and of phases, in counts; `pgpgin` and `pgpgout` in kB. Those marked are of groups, \
              too, as in\nmemory.stat; groups also have the sums `pgscan` and `pgsteal` of kswapd's part and that of tasks.\n\n\
