@@ -1,21 +1,34 @@
 //! The report as JSON, for programs.
 //!
 //! Exactly `{"scenario","version","seed","repeats","variants":[{"name","metrics":{KEY:{"mean",
-//! "stddev","unit","samples":[...]}}}],"notes":[...]}` with all metrics, not only the table's rows. Times are
+//! "stddev","unit","samples":[...]}}}],"notes":[...],"verdict":[...]}` with all metrics, not only the table's rows. Times are
 //! in seconds. `samples` is in seed order; a run that failed has none. `stddev` is the sample
 //! standard deviation, 0 for a single sample. A value that is not a number is `null`.
 //!
 //! A metric with samples of work that was not done to its end has `"ended":[...]` beside its samples: `null`,
 //! or `"oom-killed"`, `"io-error"`, `"cut"`. `mean` and `stddev` leave those samples out, and are `null` if
-//! none is left. `pagetide schema --of run` prints the schema.
+//! none is left. `verdict` has, for each variant but the first, what [`crate::verdict`] says of it. `pagetide schema
+//! --of run` prints the schema.
 
 use crate::report::{Report, Series};
+use crate::stats::Change;
+use crate::verdict::{verdicts, Difference, Verdict};
 use pagetide_scenario::record::{Ended, Unit};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// Renders `report`, indented, with a line end.
+/// Renders `report` with its verdicts, indented, with a line end.
 pub fn render(report: &Report) -> String {
+    let verdicts = verdicts(report);
+    write(report, Some(verdicts.iter().map(verdict).collect()))
+}
+
+/// The same without verdicts: of points of a grid, the first is nothing to hold the others against.
+pub fn render_values(report: &Report) -> String {
+    write(report, None)
+}
+
+fn write(report: &Report, verdict: Option<Vec<Judged<'_>>>) -> String {
     let scenario = &report.plan.scenario;
     let document = Document {
         scenario: &scenario.name,
@@ -31,6 +44,7 @@ pub fn render(report: &Report) -> String {
             })
             .collect(),
         notes: &report.notes,
+        verdict,
     };
     let mut text =
         serde_json::to_string_pretty(&document).expect("strings and numbers always serialise");
@@ -48,6 +62,35 @@ fn metric(series: &Series) -> Metric {
     }
 }
 
+fn verdict(verdict: &Verdict) -> Judged<'_> {
+    let list = |differences: &[Difference]| differences.iter().map(difference).collect();
+    Judged {
+        variant: &verdict.variant,
+        ended: &verdict.ended,
+        gains: list(&verdict.gains),
+        costs: list(&verdict.costs),
+        less_work: list(&verdict.work),
+        comparisons: verdict.comparisons,
+        sentence: &verdict.sentence,
+    }
+}
+
+fn difference(difference: &Difference) -> Compared {
+    let percent = match difference.change {
+        Change::Percent(percent) => percent,
+        Change::New | Change::Unknown => f64::NAN,
+    };
+    Compared {
+        metric: difference.metric.clone(),
+        unit: difference.unit,
+        before: Number(difference.before.mean),
+        after: Number(difference.after.mean),
+        change_percent: Number(percent),
+        interval: difference.interval.map(|(low, high)| [Number(low), Number(high)]),
+        p: difference.p.map(Number),
+    }
+}
+
 #[derive(Serialize)]
 struct Document<'a> {
     scenario: &'a str,
@@ -56,6 +99,30 @@ struct Document<'a> {
     repeats: u32,
     variants: Vec<Variant<'a>>,
     notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<Vec<Judged<'a>>>,
+}
+
+#[derive(Serialize)]
+struct Judged<'a> {
+    variant: &'a str,
+    ended: &'a [String],
+    gains: Vec<Compared>,
+    costs: Vec<Compared>,
+    less_work: Vec<Compared>,
+    comparisons: usize,
+    sentence: &'a str,
+}
+
+#[derive(Serialize)]
+struct Compared {
+    metric: String,
+    unit: Unit,
+    before: Number,
+    after: Number,
+    change_percent: Number,
+    interval: Option<[Number; 2]>,
+    p: Option<Number>,
 }
 
 #[derive(Serialize)]
@@ -108,7 +175,7 @@ mod tests {
         ]);
         let version = crate::VERSION;
         let expected = format!(
-            r#"{{"scenario":"fake","version":"{version}","seed":1,"repeats":2,"variants":[{{"name":"default","metrics":{{"allocstall":{{"mean":6.5,"stddev":2.1213203435596424,"unit":"count","samples":[5,8]}},"stream.walltime":{{"mean":0.5,"stddev":0,"unit":"seconds","samples":[0.5]}}}}}},{{"name":"case1","metrics":{{"allocstall":{{"mean":0,"stddev":0,"unit":"count","samples":[0,0]}}}}}}],"notes":[]}}"#
+            r#"{{"scenario":"fake","version":"{version}","seed":1,"repeats":2,"variants":[{{"name":"default","metrics":{{"allocstall":{{"mean":6.5,"stddev":2.1213203435596424,"unit":"count","samples":[5,8]}},"stream.walltime":{{"mean":0.5,"stddev":0,"unit":"seconds","samples":[0.5]}}}}}},{{"name":"case1","metrics":{{"allocstall":{{"mean":0,"stddev":0,"unit":"count","samples":[0,0]}}}}}}],"notes":[],"verdict":[{{"variant":"case1","ended":[],"gains":[],"costs":[],"less_work":[],"comparisons":1,"sentence":"case1: nothing that anybody waits for or gets done differs surely, by 1 % or more, from default. Closest to it: allocstall 0 instead of 6.5 (p = 0.144), not sure."}}]}}"#
         );
         let compact: String = render(&report).lines().map(str::trim_start).collect();
         assert_eq!(compact.replace("\": ", "\":"), expected);

@@ -94,6 +94,49 @@ fn run() -> Value {
             "repeats": { "type": "integer" },
             "variants": { "type": "array", "items": variant },
             "notes": { "type": "array", "items": { "type": "string" } },
+            "verdict": { "type": "array", "items": verdict() },
+        }),
+        &[],
+    )
+}
+
+/// What is said of a variant against the first one.
+fn verdict() -> Value {
+    let texts = || json!({ "type": "array", "items": { "type": "string" } });
+    let difference = object(
+        json!({
+            "metric": { "type": "string" },
+            "unit": { "enum": units() },
+            "before": { "type": "number", "description": "Mean of the first variant." },
+            "after": { "type": "number", "description": "Mean of this one." },
+            "change_percent": {
+                "type": ["number", "null"],
+                "description": "From the one mean to the other; null if the first is zero.",
+            },
+            "interval": {
+                "type": ["array", "null"],
+                "items": { "type": "number" },
+                "description": "Where the difference of the means lies, in the unit, with a confidence of 95 %; null \
+                                of a single run.",
+            },
+            "p": {
+                "type": ["number", "null"],
+                "description": "Of Welch's test, after Holm's correction for all comparisons; null of a single run.",
+            },
+        }),
+        &[],
+    );
+    let differences =
+        |about: &str| json!({ "type": "array", "items": difference, "description": about });
+    object(
+        json!({
+            "variant": { "type": "string" },
+            "ended": texts(),
+            "gains": differences("What is better, the most important first."),
+            "costs": differences("What is worse, growing work of the machine last."),
+            "less_work": differences("Work that the machine has less of."),
+            "comparisons": { "type": "integer", "description": "So many the probabilities are corrected for." },
+            "sentence": { "type": "string" },
         }),
         &[],
     )

@@ -6,6 +6,7 @@
 //! moment in which a user of Linux would read the value. Most names are those of /proc/vmstat, memory.stat
 //! and /proc/slabinfo.
 
+pub mod better;
 pub mod catalogue;
 pub mod declared;
 mod key;
@@ -14,6 +15,7 @@ mod names;
 
 pub use pagetide_core::memcg::events::COUNTED;
 
+pub use better::Better;
 pub use key::{Key, KeyError, Kind, Owner, Scope};
 pub use metrics::{Metrics, Writer};
 pub use names::Names;

@@ -2,7 +2,8 @@
 //! `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test metrics_doc`.
 
 use pagetide_core::vmstat::{Event, NodeStat};
-use pagetide_scenario::metric::declared::{self, Better, Declared, OF_CACHES};
+use pagetide_scenario::metric::better;
+use pagetide_scenario::metric::declared::{self, Declared, OF_CACHES};
 use pagetide_scenario::metric::{Kind, COUNTED};
 use pagetide_scenario::record::Unit;
 use std::fmt::Write;
@@ -12,7 +13,8 @@ const HEAD: &str = "# Metrics
 
 Made of the declarations in the source; do not edit (`crates/pagetide-scenario/tests/metrics_doc.rs` says how it is written).
 [scenario.md](scenario.md#report) tells how a key is made of a name and of what it is of. \"Pagetide\" as the source: no kernel
-says it. \"Better\" is the direction by which `find` says what got worse; of the kernel's own counters less is better.
+says it. \"Better\" is the direction by which verdicts say what is gained, and `find` what got worse: less or more of it; of
+\"work\" less is cheaper, but no aim in itself. Levels are neither.
 ";
 
 fn unit(unit: Unit) -> &'static str {
@@ -46,11 +48,7 @@ fn row(text: &mut String, metric: &Declared) {
     let of: Vec<&str> = metric.of.iter().map(|of| kind(*of)).collect();
     let Declared { name, source, about, .. } = metric;
     let (unit, of) = (unit(metric.unit), of.join(", "));
-    let better = match metric.better {
-        Better::Less => "less",
-        Better::More => "more",
-        Better::Neither => "",
-    };
+    let better = metric.better.word();
     writeln!(text, "| `{name}` | {unit} | {of} | {better} | {source} | {about} |").unwrap();
 }
 
@@ -62,18 +60,17 @@ fn expected() -> String {
     for what in OF_CACHES {
         let of = "machine, phase, `idle.`, `shrunk.`";
         let about = "that column, of each cache that names and pipes are made of";
-        writeln!(
-            text,
-            "| `slabinfo.CACHE.{what}` | count | {of} | less | /proc/slabinfo | {about} |"
-        )
-        .unwrap();
+        writeln!(text, "| `slabinfo.CACHE.{what}` | count | {of} | | /proc/slabinfo | {about} |")
+            .unwrap();
     }
     text += "\n## Events of /proc/vmstat\n\nOf the machine and of phases, in counts; `pgpgin` and `pgpgout` in kB. Those marked are of groups, \
              too, as in\nmemory.stat; groups also have the sums `pgscan` and `pgsteal` of kswapd's part and that of tasks.\n\n\
-             | name | groups | what it counts |\n|---|---|---|\n";
+             | name | groups | better | what it counts |\n|---|---|---|---|\n";
     for event in Event::ALL {
         let of_groups = if COUNTED.contains(&event) { "yes" } else { "" };
-        writeln!(text, "| `{}` | {of_groups} | {} |", event.name(), event.about()).unwrap();
+        let better = better::of_event(event).word();
+        writeln!(text, "| `{}` | {of_groups} | {better} | {} |", event.name(), event.about())
+            .unwrap();
     }
     text += "\n## Levels of /proc/vmstat\n\nOf the machine at the end, and of phases when they end, in pages. The machine has besides \
              `nr_free_pages`,\n`nr_free_blocks_ORDER` (/proc/buddyinfo, all zones together), `nr_zone_*`, `nr_mlock`, \

@@ -10,7 +10,7 @@ use crate::heading;
 use crate::report::Report;
 use crate::rows;
 use crate::stats::{change, differs, lower_bound, Change, Summary};
-use pagetide_scenario::metric::declared::{self, Better};
+use pagetide_scenario::metric::better::{self, Better};
 use pagetide_scenario::metric::Names;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::names::Named;
@@ -229,17 +229,15 @@ fn is_worse(cost: &Cost, names: &Names) -> bool {
     let is_more = cost.after.mean > cost.before.mean;
     cost.differs
         && match better(&cost.metric, names) {
-            Better::Less => is_more,
+            Better::Less | Better::Work => is_more,
             Better::More => !is_more,
             Better::Neither => false,
         }
 }
 
-/// Which way a metric is better, by its declaration; of the kernel's counters less is.
+/// Which way a metric is better, by its declaration.
 fn better(metric: &str, names: &Names) -> Better {
-    let key = names.read(metric);
-    let declared = key.and_then(|key| declared::find(key.scope.kind(), &key.name));
-    declared.map_or(Better::Less, |declared| declared.better)
+    names.read(metric).map_or(Better::Neither, |key| better::of(&key))
 }
 
 /// `writer: file-write in the background; reader: mapped-read`.

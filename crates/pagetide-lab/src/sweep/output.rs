@@ -154,7 +154,7 @@ fn join<'a>(fields: impl Iterator<Item = &'a str>) -> String {
 
 /// As `pagetide run --format json`, each point a variant, with its knobs and the digest of the scenario.
 pub fn json<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
-    let text = json::render(&report(rows.clone()));
+    let text = json::render_values(&report(rows.clone()));
     let mut document: Value = serde_json::from_str(&text).expect("what was just rendered");
     let mut points: Vec<(Key, &Row)> = Vec::new();
     for row in rows {

@@ -30,6 +30,9 @@ pub struct Entry {
 
 const VMSTAT: &str = "/proc/vmstat";
 
+/// What memory.stat has besides the events of /proc/vmstat: kswapd's part and that of tasks together.
+pub(super) const SUMS: [&str; 2] = ["pgscan", "pgsteal"];
+
 /// Lines of /proc/vmstat that are neither events nor counted for nodes.
 const OTHERS: [(&str, &str); 10] = [
     ("nr_free_pages", "free pages"),
@@ -75,10 +78,11 @@ pub fn all() -> Vec<Entry> {
         };
         all.push(of_vmstat(event.name().into(), of, Unit::Count, event.about().into()));
     }
-    for (name, about) in [
-        ("pgscan", "Inactive pages of the group looked at, by kswapd and by tasks."),
-        ("pgsteal", "Pages of the group reclaimed, by kswapd and by tasks."),
-    ] {
+    let about_sums = [
+        "Inactive pages of the group looked at, by kswapd and by tasks.",
+        "Pages of the group reclaimed, by kswapd and by tasks.",
+    ];
+    for (name, about) in SUMS.into_iter().zip(about_sums) {
         all.push(Entry {
             name: name.into(),
             unit: Unit::Count,

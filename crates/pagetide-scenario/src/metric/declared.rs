@@ -6,19 +6,9 @@
 //!
 //! Invariant: in each kind of scope a name stands for one metric; a metric has one unit.
 
+use super::better::Better;
 use super::key::Kind;
 use crate::record::Unit;
-
-/// Which way a metric is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Less of it: times, waiting, the work of reclaim.
-    Less,
-    /// More of it: work done, hot pages kept.
-    More,
-    /// Neither: how much there is of one kind of memory.
-    Neither,
-}
 
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,36 +89,36 @@ macro_rules! metrics {
 
 metrics! {
     ELAPSED = "elapsed", Seconds, [Machine], "Pagetide": "time from the start of the run to its end";
-    USER = "user", Seconds, [Machine Task Phase], "getrusage":
+    USER = "user", Seconds, [Machine Task Phase] Work, "getrusage":
         "CPU time in user mode; of the machine, of all tasks";
-    SYSTEM = "system", Seconds, [Machine Task Phase], "getrusage":
+    SYSTEM = "system", Seconds, [Machine Task Phase] Work, "getrusage":
         "CPU time in the kernel; of the machine, everything but user mode: tasks, daemons, switches, interrupts";
     PSI_SOME = "psi.memory.some", Seconds, [Machine], "/proc/pressure/memory":
         "time in which at least one task waited for memory";
     PSI_FULL = "psi.memory.full", Seconds, [Machine], "/proc/pressure/memory":
         "time in which a task waited for memory and no other ran";
-    TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine], "tracepoints":
+    TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine] Work, "tracepoints":
         "from the start of kswapd's work to its full sleep, naps included, all nodes together";
-    TIME_KSWAPD_THROTTLED = "time_kswapd_throttled", Seconds, [Machine], "Pagetide":
+    TIME_KSWAPD_THROTTLED = "time_kswapd_throttled", Seconds, [Machine] Work, "Pagetide":
         "the part of it in which kswapd slept until pages under writeback were written, or for want of progress";
-    TIME_KSWAPD_DISK = "time_kswapd_disk", Seconds, [Machine], "Pagetide":
+    TIME_KSWAPD_DISK = "time_kswapd_disk", Seconds, [Machine] Work, "Pagetide":
         "the part of it in which kswapd slept until a disk took more of its writes";
-    TIME_KCOMPACTD = "time_kcompactd_awake", Seconds, [Machine], "tracepoints":
+    TIME_KCOMPACTD = "time_kcompactd_awake", Seconds, [Machine] Work, "tracepoints":
         "from kcompactd's waking to its sleep, all nodes together";
     TIME_DIRECT_COMPACTING = "time_direct_compacting", Seconds, [Machine], "tracepoints":
         "in the middle of a zone, sum over tasks and khugepaged; who waits for a CPU meanwhile counts as busy";
-    TIME_KSWAPD_COMPACTING = "time_kswapd_compacting", Seconds, [Machine], "tracepoints":
+    TIME_KSWAPD_COMPACTING = "time_kswapd_compacting", Seconds, [Machine] Work, "tracepoints":
         "kswapd in the middle of a zone (policy `background_compaction = \"kswapd\"`)";
-    TIME_KCOMPACTD_COMPACTING = "time_kcompactd_compacting", Seconds, [Machine], "tracepoints":
+    TIME_KCOMPACTD_COMPACTING = "time_kcompactd_compacting", Seconds, [Machine] Work, "tracepoints":
         "kcompactd in the middle of a zone";
-    CPU_KSWAPD = "cpu_kswapd", Seconds, [Machine], "/proc/PID/stat": "CPU time of kswapd, all nodes together";
-    CPU_KCOMPACTD = "cpu_kcompactd", Seconds, [Machine], "/proc/PID/stat":
+    CPU_KSWAPD = "cpu_kswapd", Seconds, [Machine] Work, "/proc/PID/stat": "CPU time of kswapd, all nodes together";
+    CPU_KCOMPACTD = "cpu_kcompactd", Seconds, [Machine] Work, "/proc/PID/stat":
         "CPU time of kcompactd, all nodes together";
-    CPU_DIRECT_COMPACTING = "cpu_direct_compacting", Seconds, [Machine], "tracepoints":
+    CPU_DIRECT_COMPACTING = "cpu_direct_compacting", Seconds, [Machine] Work, "tracepoints":
         "CPU time of compaction by tasks and khugepaged";
-    CPU_KSWAPD_COMPACTING = "cpu_kswapd_compacting", Seconds, [Machine], "tracepoints":
+    CPU_KSWAPD_COMPACTING = "cpu_kswapd_compacting", Seconds, [Machine] Work, "tracepoints":
         "CPU time of compaction by kswapd";
-    CPU_KCOMPACTD_COMPACTING = "cpu_kcompactd_compacting", Seconds, [Machine], "tracepoints":
+    CPU_KCOMPACTD_COMPACTING = "cpu_kcompactd_compacting", Seconds, [Machine] Work, "tracepoints":
         "CPU time of compaction by kcompactd";
     ALLOCSTALL = "allocstall", Count, [Machine Phase], "/proc/vmstat, sum of `allocstall_*`":
         "direct reclaims, all zones together";
@@ -138,7 +128,7 @@ metrics! {
         "time from its begin to its end; of copies, their mean";
     BYTES = "bytes", Bytes, [Task Phase] More, "Pagetide": "bytes that its workloads touched, read or wrote";
     THROUGHPUT = "throughput", BytesPerSecond, [Task Phase] More, "Pagetide": "`bytes` over `walltime`";
-    TASK_PGFAULT = "pgfault", Count, [Task], "getrusage, minor and major faults": "its page faults";
+    TASK_PGFAULT = "pgfault", Count, [Task] Work, "getrusage, minor and major faults": "its page faults";
     TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults": "its faults that had to read";
     STALL_REFAULT = "stall_refault", Seconds, [Task], "Pagetide; delayacct, swapin and thrashing":
         "time that it waited for pages that had been swapped out, or evicted while they were in use; of a service the sum of its threads; of copies, their mean";
@@ -148,7 +138,7 @@ metrics! {
         "time that it was asleep in reclaim: for writes, for a disk, for kswapd, or above `memory.high`; of a service the sum of its threads; of copies, their mean";
     STALL_DIRTY = "stall_dirty", Seconds, [Task], "Pagetide":
         "time that it was asleep because too many pages were dirty; of a service the sum of its threads; of copies, their mean";
-    ALLOCATED = "allocated", Bytes, [Task], "Pagetide":
+    ALLOCATED = "allocated", Bytes, [Task] Work, "Pagetide":
         "memory that was allocated while it ran in the kernel: its pages, page cache, page tables, kernel memory";
     ALLOC_LATENCY_P50 = "alloc_latency_p50", Seconds, [Task], "Pagetide":
         "time that half of its page allocations took at most";
@@ -208,28 +198,28 @@ metrics! {
         "memory.stat; /proc/vmstat, nr_slab_unreclaimable": "the other part of it";
     EVENTS_LOW = "memory.events.low", Count, [Group PhaseGroup], "memory.events":
         "times that it was reclaimed from although below `memory.low`";
-    EVENTS_HIGH = "memory.events.high", Count, [Group PhaseGroup], "memory.events":
+    EVENTS_HIGH = "memory.events.high", Count, [Group PhaseGroup] Work, "memory.events":
         "times that it was above `memory.high` and reclaimed from";
-    EVENTS_MAX = "memory.events.max", Count, [Group PhaseGroup], "memory.events": "times that it met its limit";
+    EVENTS_MAX = "memory.events.max", Count, [Group PhaseGroup] Work, "memory.events": "times that it met its limit";
     EVENTS_OOM = "memory.events.oom", Count, [Group PhaseGroup], "memory.events":
         "times that reclaim found nothing more in it";
     EVENTS_OOM_KILL = "memory.events.oom_kill", Count, [Group PhaseGroup], "memory.events":
         "its tasks that were killed for want of memory";
-    MEMORY_PEAK = "memory.peak", Bytes, [Group], "memory.peak": "the most memory that it ever had";
+    MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak": "the most memory that it ever had";
     KMEM_PEAK = "memory.kmem.peak", Bytes, [Group], "memory.kmem.max_usage_in_bytes":
         "the most kernel memory that it ever had";
     PRESSURE_SOME = "memory.pressure.some", Seconds, [Group], "memory.pressure":
         "time in which at least one of its tasks waited for memory";
     PRESSURE_FULL = "memory.pressure.full", Seconds, [Group], "memory.pressure":
         "time in which one of its tasks waited for memory and no other of them ran";
-    PEAK_USAGE = "peak.usage", Bytes, [Group], "Pagetide":
+    PEAK_USAGE = "peak.usage", Bytes, [Group] Work, "Pagetide":
         "the most memory that it was seen to have, looked at every 5 s and at the end";
     PEAK_KMEM = "peak.kmem_usage", Bytes, [Group], "Pagetide":
         "the most kernel memory that it was seen to have, the same way";
-    READS = "reads", Count, [Disk], "/proc/diskstats": "its reads";
-    READ_TIME = "read_time", Seconds, [Disk], "/proc/diskstats": "the time they took together";
-    WRITES = "writes", Count, [Disk], "/proc/diskstats": "its writes";
-    WRITE_TIME = "write_time", Seconds, [Disk], "/proc/diskstats": "the time they took together";
+    READS = "reads", Count, [Disk] Work, "/proc/diskstats": "its reads";
+    READ_TIME = "read_time", Seconds, [Disk] Work, "/proc/diskstats": "the time they took together";
+    WRITES = "writes", Count, [Disk] Work, "/proc/diskstats": "its writes";
+    WRITE_TIME = "write_time", Seconds, [Disk] Work, "/proc/diskstats": "the time they took together";
 }
 
 #[cfg(test)]
@@ -251,11 +241,13 @@ mod tests {
             // What comes a second, or in bytes a second, is work that was done.
             let is_rate = matches!(metric.unit, Unit::PerSecond | Unit::BytesPerSecond);
             assert!(!is_rate || metric.better == Better::More, "{}", metric.name);
-            assert!(metric.unit != Unit::Seconds || metric.better == Better::Less);
+            let is_time = metric.unit == Unit::Seconds;
+            assert!(!is_time || matches!(metric.better, Better::Less | Better::Work));
         }
         assert_eq!((SUCCESS.better, ATTEMPTS.better), (Better::More, Better::More));
         assert_eq!((SLAB_UTILISATION.better, FILE.better), (Better::More, Better::Neither));
-        assert_eq!((LATE.better, PEAK_USAGE.better), (Better::Less, Better::Less));
+        assert_eq!((LATE.better, PEAK_KMEM.better), (Better::Less, Better::Less));
+        assert_eq!((PEAK_USAGE.better, USER.better), (Better::Work, Better::Work));
         assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
         assert_eq!(levels_of_groups().count(), 13);

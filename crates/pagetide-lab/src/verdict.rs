@@ -1,0 +1,375 @@
+//! Which variant is better at what than the first one, by how much, how sure, and what it costs.
+//!
+//! [`verdicts`] looks at the rows of the table, which are what the scenario asks about, and then at the metrics of
+//! [`IMPORTANT`] that the table does not show. It goes by the direction of each metric
+//! ([`pagetide_scenario::metric::better`]): what somebody waits for or gets done is a gain or a cost; work of the
+//! machine (scans, wakes, CPU time) that grows is a cost, that shrinks is told as work and never as a gain.
+//! [`words`] makes the sentences.
+//!
+//! Invariant: a gain, a cost or less work is a difference of at least [`LEAST`] that is sure after the correction for
+//! all comparisons that were made; with one run a side, where nothing is sure, it says so. What was not done to its
+//! end is not compared.
+
+pub mod words;
+
+use crate::report::{Column, Report};
+use crate::rows;
+use crate::stats::{change, difference, holm, welch, Change, Summary, SIGNIFICANCE};
+use pagetide_scenario::metric::better::{self, Better};
+use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::record::{Ended, Unit};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of gains, costs and work: so many are told of a variant.
+const MOST: usize = 3;
+/// A smaller difference, as a share of the larger value, is not told, however sure: nobody would notice.
+pub const LEAST: f64 = 0.01;
+/// Waiting that differs by less of the run's time than this is not told.
+const LITTLE: f64 = 0.001;
+/// Of the intervals.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// What is looked at besides the table's rows, of the machine, of tasks and of groups; what comes first is told first.
+const IMPORTANT: [&str; 26] = [
+    "oom_kill",
+    "memory.events.oom_kill",
+    "walltime",
+    "success",
+    "latency_p99",
+    "latency_p999",
+    "latency_p50",
+    "late",
+    "dropped",
+    "unfinished",
+    "request_rate",
+    "throughput",
+    "alloc_latency_p99",
+    "alloc_latency_p999",
+    "pgmajfault",
+    "memory.pressure.full",
+    "psi.memory.full",
+    "memory.pressure.some",
+    "psi.memory.some",
+    "stall_refault",
+    "stall_reclaim",
+    "stall_throttled",
+    "stall_dirty",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "allocstall",
+];
+
+/// Metrics that say nearly the same begin with these; of one owner only one of them is told.
+const FAMILIES: [(&str, &str); 22] = [
+    ("latency_", "latency"),
+    ("alloc_latency_", "alloc_latency"),
+    ("psi.memory.", "pressure"),
+    ("memory.pressure.", "pressure"),
+    ("stall_", "stall"),
+    ("walltime", "time"),
+    ("elapsed", "time"),
+    ("throughput", "time"),
+    ("pgmajfault", "refault"),
+    ("workingset_re", "refault"),
+    ("allocstall", "direct"),
+    ("mm_vmscan_direct_reclaim_begin", "direct"),
+    ("mm_vmscan_throttled", "direct"),
+    ("pgscan_direct_throttle", "direct"),
+    ("pgscan", "scan"),
+    ("pgsteal", "scan"),
+    ("pgrefill", "scan"),
+    ("pswp", "swap"),
+    ("kswapd_", "kswapd"),
+    ("pageoutrun", "kswapd"),
+    ("mm_vmscan_kswapd_", "kswapd"),
+    ("mm_vmscan_wakeup_kswapd", "kswapd"),
+];
+
+/// What is to be said of one variant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The variant: its column in the report. The first one has a verdict only if there is something in `ended`.
+    pub column: usize,
+    /// Its name.
+    pub variant: String,
+    /// What ended its work before it was done, or kept runs from finishing: said first.
+    pub ended: Vec<String>,
+    /// What it is better at than the first variant; at most three.
+    pub gains: Vec<Difference>,
+    /// What got worse, the work of the machine last; at most three.
+    pub costs: Vec<Difference>,
+    /// Work that the machine has less of; at most three.
+    pub work: Vec<Difference>,
+    /// If nothing is told: what differs most without being sure.
+    pub unsure: Option<Difference>,
+    /// Number of comparisons that the probabilities are corrected for, of all variants together; 0: one run.
+    pub comparisons: usize,
+    /// All of it in words, with the variant's name in front.
+    pub sentence: String,
+}
+
+/// A metric of two variants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Its key.
+    pub metric: String,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// In the first variant.
+    pub before: Summary,
+    /// In this one.
+    pub after: Summary,
+    /// From the one mean to the other.
+    pub change: Change,
+    /// Where the difference of the means lies, in the unit, with a confidence of 95 %; none of a single run.
+    pub interval: Option<(f64, f64)>,
+    /// Probability of such a difference between equal means, after Holm's correction; none of a single run.
+    pub p: Option<f64>,
+    /// Which way the metric is better.
+    pub better: Better,
+    /// Place in the order of telling.
+    rank: usize,
+    /// Those of one owner and family say nearly the same.
+    family: (Scope, String),
+}
+
+impl Difference {
+    /// Whether the means differ surely; `None`: one run, nobody knows.
+    pub fn is_sure(&self) -> Option<bool> {
+        self.p.map(|p| p < SIGNIFICANCE)
+    }
+
+    /// Whether it is more than it was.
+    fn is_more(&self) -> bool {
+        self.after.mean > self.before.mean
+    }
+
+    /// The difference as a share of the larger value.
+    fn size(&self) -> f64 {
+        let (before, after) = (self.before.mean.abs(), self.after.mean.abs());
+        match before.max(after) {
+            0.0 => 0.0,
+            larger => (self.after.mean - self.before.mean).abs() / larger,
+        }
+    }
+
+    fn kind(&self) -> Told {
+        match (self.better, self.is_more()) {
+            (Better::Less, false) | (Better::More, true) => Told::Gain,
+            (Better::Less, true) | (Better::More, false) => Told::Cost,
+            (Better::Work, true) => Told::MoreWork,
+            (Better::Work, false) => Told::LessWork,
+            (Better::Neither, _) => Told::Nothing,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Gain,
+    Cost,
+    MoreWork,
+    LessWork,
+    Nothing,
+}
+
+/// What to say of each variant against the first one, in the order of the columns; nothing without runs.
+pub fn verdicts(report: &Report) -> Vec<Verdict> {
+    if !report.has_data() {
+        return Vec::new();
+    }
+    let looked_at = candidates(report);
+    let mut found: Vec<Vec<Difference>> = (1..report.columns.len())
+        .map(|column| looked_at.iter().filter_map(|it| compared(report, column, it)).collect())
+        .collect();
+    let all = || found.iter().flatten();
+    let p: Vec<f64> = all().filter_map(|it| it.p).collect();
+    let mut corrected = holm(&p).into_iter();
+    for difference in found.iter_mut().flatten().filter(|it| it.p.is_some()) {
+        difference.p = corrected.next();
+    }
+    let mut verdicts = vec![Verdict::new(report, 0, Vec::new(), p.len())];
+    verdicts.retain(|verdict| !verdict.ended.is_empty());
+    for (differences, column) in found.into_iter().zip(1..) {
+        verdicts.push(Verdict::new(report, column, differences, p.len()));
+    }
+    verdicts
+}
+
+impl Verdict {
+    fn new(
+        report: &Report,
+        column: usize,
+        differences: Vec<Difference>,
+        comparisons: usize,
+    ) -> Verdict {
+        let elapsed = report.to_show(0, "elapsed").map_or(0.0, |summary| summary.mean);
+        let (large, small): (Vec<Difference>, Vec<Difference>) =
+            differences.into_iter().partition(|it| is_worth_telling(it, elapsed));
+        drop(small);
+        let (told, unsure): (Vec<Difference>, Vec<Difference>) =
+            large.into_iter().partition(|it| it.is_sure() != Some(false));
+        let of = |kind: Told| first_of_families(told.iter().filter(|it| it.kind() == kind));
+        let mut costs = of(Told::Cost);
+        costs.extend(of(Told::MoreWork));
+        costs.truncate(MOST);
+        let is_effect = |it: &&Difference| matches!(it.kind(), Told::Gain | Told::Cost);
+        let unsure = unsure.iter().filter(is_effect);
+        let unsure = unsure.min_by(|a, b| a.p.unwrap_or(1.0).total_cmp(&b.p.unwrap_or(1.0)));
+        let mut verdict = Verdict {
+            column,
+            variant: report.columns[column].name.clone(),
+            ended: words::ended(report, column),
+            gains: of(Told::Gain),
+            costs,
+            work: of(Told::LessWork),
+            unsure: None,
+            comparisons,
+            sentence: String::new(),
+        };
+        if verdict.gains.is_empty() && verdict.costs.is_empty() {
+            verdict.unsure = unsure.cloned();
+        }
+        verdict.sentence = words::sentence(report, &verdict);
+        verdict
+    }
+}
+
+/// The size of the difference; of waiting, also that it is some share of the run.
+fn is_worth_telling(difference: &Difference, elapsed: f64) -> bool {
+    let is_waiting = ["pressure", "stall"].contains(&difference.family.1.as_str());
+    let by = (difference.after.mean - difference.before.mean).abs();
+    difference.size() >= LEAST && !(is_waiting && by < LITTLE * elapsed)
+}
+
+/// The one that differs most of each family, in the order of telling.
+fn first_of_families<'a>(told: impl Iterator<Item = &'a Difference>) -> Vec<Difference> {
+    let mut families: BTreeMap<(Scope, String), (usize, &Difference)> = BTreeMap::new();
+    for difference in told {
+        let rank = difference.rank;
+        let best = families.entry(difference.family.clone()).or_insert((rank, difference));
+        best.0 = best.0.min(rank);
+        if difference.size() > best.1.size() {
+            best.1 = difference;
+        }
+    }
+    let mut order: Vec<(usize, &Difference)> = families.into_values().collect();
+    order.sort_by(|a, b| {
+        let by_size = b.1.size().total_cmp(&a.1.size());
+        a.0.cmp(&b.0).then(by_size).then_with(|| a.1.metric.cmp(&b.1.metric))
+    });
+    order.into_iter().take(MOST).map(|(_, difference)| difference.clone()).collect()
+}
+
+/// A metric that is looked at.
+struct Candidate {
+    metric: String,
+    better: Better,
+    rank: usize,
+    family: (Scope, String),
+}
+
+/// The rows of the table, then the important metrics that it does not show.
+fn candidates(report: &Report) -> Vec<Candidate> {
+    let shown = rows::rows(report);
+    let has_named = !report.plan.scenario.rows.is_empty();
+    let names: Vec<Names> =
+        report.plan.scenario.variants.iter().map(|variant| Names::of(&variant.setup)).collect();
+    let read = |metric: &str| names.iter().find_map(|names| names.read(metric));
+    let mut candidates = Vec::new();
+    let mut push = |metric: &str, key: Key, rank: usize| {
+        let better = better::of(&key);
+        if better != Better::Neither && !is_of_background(report, &key) {
+            let family = (key.scope.clone(), family(&key.name).to_owned());
+            candidates.push(Candidate { metric: metric.to_owned(), better, rank, family });
+        }
+    };
+    for (at, metric) in shown.iter().enumerate() {
+        let Some(key) = read(metric) else { continue };
+        // Rows that nobody chose are in the alphabet's order.
+        let rank = if has_named { at } else { importance(&key.name) };
+        push(metric, key, rank);
+    }
+    let seen: BTreeSet<&str> = shown.iter().map(String::as_str).collect();
+    let keys: BTreeSet<&str> =
+        report.columns.iter().flat_map(|column| column.series.keys().map(String::as_str)).collect();
+    for metric in keys.into_iter().filter(|metric| !seen.contains(metric)) {
+        let name = metric.rsplit_once('.').map_or(metric, |(_, name)| name);
+        let is_named = |important: &&str| important.rsplit('.').next() == Some(name);
+        if !IMPORTANT.iter().any(|important| is_named(&important)) {
+            continue;
+        }
+        let Some(key) = read(metric) else { continue };
+        let is_whole = matches!(key.scope, Scope::Machine | Scope::Task(_) | Scope::Group(_));
+        if is_whole && key.scope.family().is_none() && IMPORTANT.contains(&&*key.name) {
+            let rank = shown.len() + IMPORTANT.len() + importance(&key.name);
+            push(metric, key, rank);
+        }
+    }
+    candidates
+}
+
+fn importance(name: &str) -> usize {
+    IMPORTANT.iter().position(|important| *important == name).unwrap_or(IMPORTANT.len())
+}
+
+fn family(name: &str) -> &str {
+    let found = FAMILIES.iter().find(|(begin, _)| name.starts_with(begin));
+    found.map_or(name, |(_, family)| family)
+}
+
+/// A task in the background lives as long as the others: its time says nothing of its own.
+fn is_of_background(report: &Report, key: &Key) -> bool {
+    let (Scope::Task(owner) | Scope::Phase { task: owner, .. }) = &key.scope else { return false };
+    let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
+    let mut of_owner = tasks.filter(|task| {
+        let task = Owner::new(&task.name);
+        task == *owner || task.family() == *owner
+    });
+    key.name == "walltime" && of_owner.any(|task| task.background)
+}
+
+/// The metric of a column against the first one's; `None` if either is missing or no measurement.
+fn compared(report: &Report, column: usize, candidate: &Candidate) -> Option<Difference> {
+    let series = |column: usize| {
+        let column: &Column = &report.columns[column];
+        column.series.get(&candidate.metric).filter(|series| series.ended().is_none())
+    };
+    let (first, other) = (series(0)?, series(column)?);
+    let (before, after) = (first.summary, other.summary);
+    let change = change(before.mean, after.mean);
+    if change == Change::Unknown {
+        return None;
+    }
+    Some(Difference {
+        metric: candidate.metric.clone(),
+        unit: first.unit,
+        before,
+        after,
+        change,
+        interval: difference(&before, &after, CONFIDENCE),
+        p: welch(&before, &after).map(|test| test.p),
+        better: candidate.better,
+        rank: candidate.rank,
+        family: candidate.family.clone(),
+    })
+}
+
+/// The tasks of a column that something ended, copies together, each with the number of runs in which it did.
+fn ended_tasks(report: &Report, column: usize, ended: Ended) -> BTreeMap<String, usize> {
+    let names = Names::of(&report.plan.scenario.variants[column].setup);
+    let mut runs: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    for (metric, series) in &report.columns[column].series {
+        let seeds = || series.samples.iter().filter(|it| it.ended == Some(ended)).map(|it| it.seed);
+        if seeds().next().is_none() {
+            continue;
+        }
+        if let Some(Scope::Task(owner)) = names.read(metric).map(|key| key.scope) {
+            runs.entry(owner.family().name).or_default().extend(seeds());
+        }
+    }
+    runs.into_iter().map(|(task, seeds)| (task, seeds.len())).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+use super::*;
+use crate::report::FailedRun;
+use crate::testing::{failure, report_of, Metrics};
+use pagetide_scenario::build::Builder;
+
+const SPREAD: [f64; 5] = [-0.01, 0.005, 0.0, 0.01, -0.005];
+
+/// A report of five seeds whose values vary by a per cent, with the tasks `web` and `batch` and a group.
+fn five(variants: &[(&str, Metrics<'_>)]) -> Report {
+    let seeds: Vec<Vec<Vec<(&str, f64)>>> = variants
+        .iter()
+        .map(|(_, metrics)| {
+            let of = |by: &f64| metrics.iter().map(|(key, v)| (*key, v * (1.0 + by))).collect();
+            SPREAD.iter().map(of).collect()
+        })
+        .collect();
+    let runs: Vec<(&str, Vec<Metrics<'_>>)> = variants
+        .iter()
+        .zip(&seeds)
+        .map(|((name, _), seeds)| (*name, seeds.iter().map(Vec::as_slice).collect()))
+        .collect();
+    with_tasks(report_of(&runs))
+}
+
+fn with_tasks(mut report: Report) -> Report {
+    let task = |name: &str| {
+        Builder::new().set("name", name).set("workload", "sleep").set("duration", "1ms")
+    };
+    let machine = Builder::new().set("machine.memory", "2GiB");
+    let machine = machine.push("group", Builder::new().set("name", "g"));
+    let noise = task("noise").set("background", true);
+    let machine = machine.push("task", task("web")).push("task", task("batch")).push("task", noise);
+    let setup = machine.setup().unwrap();
+    for variant in &mut report.plan.scenario.variants {
+        variant.setup = setup.clone();
+    }
+    report
+}
+
+fn keys(differences: &[Difference]) -> Vec<&str> {
+    differences.iter().map(|it| it.metric.as_str()).collect()
+}
+
+const A: Metrics<'static> = &[
+    ("web.walltime", 17.18),
+    ("batch.walltime", 9.2),
+    ("noise.walltime", 17.18),
+    ("pgmajfault", 131_279.0),
+    ("pgscan_kswapd", 975_269.0),
+    ("nr_free_pages", 1000.0),
+];
+
+#[test]
+fn gains_come_by_importance_with_figures_of_both_sides() {
+    let b: Metrics<'_> = &[
+        ("web.walltime", 1.035),
+        ("batch.walltime", 2.186),
+        ("noise.walltime", 1.035),
+        ("pgmajfault", 8895.0),
+        ("pgscan_kswapd", 152_487.0),
+        ("nr_free_pages", 10.0),
+    ];
+    let [verdict]: [Verdict; 1] =
+        verdicts(&five(&[("a", A), ("memory.low", b)])).try_into().unwrap();
+    assert_eq!(keys(&verdict.gains), ["web.walltime", "batch.walltime", "pgmajfault"]);
+    assert_eq!(keys(&verdict.work), ["pgscan_kswapd"]);
+    assert!(verdict.costs.is_empty() && verdict.ended.is_empty() && verdict.unsure.is_none());
+    assert_eq!(verdict.comparisons, 4, "neither levels nor times of background tasks");
+    assert_eq!(
+        verdict.sentence,
+        "memory.low: web.walltime 1.035 s instead of 17.18 s (-94 %), batch.walltime 2.186 s instead of 9.200 s \
+         (-76 %), pgmajfault 8895 instead of 131279 (-93 %). Costs: nothing that was looked at got worse. Less work: \
+         pgscan_kswapd 152487 instead of 975269 (-84 %). Sure: p < 0.001 after correction for 4 comparisons."
+    );
+    let (low, high) = verdict.gains[0].interval.unwrap();
+    let by = 1.035 - 17.18;
+    assert!(low < by && by < high && high < 0.0, "{low} {high}");
+}
+
+#[test]
+fn what_gets_worse_is_a_cost_and_work_comes_last() {
+    let b: Metrics<'_> = &[
+        ("web.walltime", 17.0), // 1 %, within noise
+        ("batch.walltime", 11.0),
+        ("pgmajfault", 131_279.0),
+        ("pgscan_kswapd", 2e6),
+        ("batch.throughput", 7.0),
+    ];
+    let [verdict]: [Verdict; 1] = verdicts(&five(&[("a", A), ("b", b)])).try_into().unwrap();
+    assert!(verdict.gains.is_empty());
+    assert_eq!(keys(&verdict.costs), ["batch.walltime", "pgscan_kswapd"]);
+    assert!(verdict
+        .sentence
+        .starts_with("b: nothing is surely better than in a. It costs batch.walltime "));
+}
+
+#[test]
+fn rows_that_the_scenario_names_come_first_and_others_are_looked_at_too() {
+    let a: Metrics<'_> = &[("pgmajfault", 100.0), ("web.walltime", 4.0), ("batch.walltime", 4.0)];
+    let b: Metrics<'_> = &[("pgmajfault", 50.0), ("web.walltime", 2.0), ("batch.walltime", 8.0)];
+    let mut report = five(&[("a", a), ("b", b)]);
+    report.plan.scenario.rows = vec!["pgmajfault".to_owned()];
+    let verdict = &verdicts(&report)[0];
+    assert_eq!(keys(&verdict.gains), ["pgmajfault", "web.walltime"]);
+    assert_eq!(keys(&verdict.costs), ["batch.walltime"]);
+}
+
+#[test]
+fn one_of_a_family_is_told_the_one_that_differs_most() {
+    let a: Metrics<'_> = &[("web.alloc_latency_p50", 1.0), ("web.alloc_latency_p99", 9.0)];
+    let b: Metrics<'_> = &[("web.alloc_latency_p50", 0.9), ("web.alloc_latency_p99", 2.0)];
+    let mut report = five(&[("a", a), ("b", b)]);
+    report.plan.scenario.rows = vec!["web.alloc_latency_*".to_owned()];
+    assert_eq!(keys(&verdicts(&report)[0].gains), ["web.alloc_latency_p99"]);
+}
+
+#[test]
+fn equal_results_differ_nowhere_and_noise_is_not_sure() {
+    let same = verdicts(&five(&[("a", A), ("b", A)]));
+    assert_eq!(
+        same[0].sentence,
+        "b: nothing that anybody waits for or gets done differs surely, by 1 % or more, from a."
+    );
+    let noisy = |values: [f64; 3]| values.map(|value| [("web.walltime", value)]);
+    let (a, b) = (noisy([10.0, 11.0, 12.0]), noisy([10.5, 9.0, 11.5]));
+    let of = |runs: &'static str| (runs, Vec::new());
+    let mut runs: [(&str, Vec<Metrics<'_>>); 2] = [of("a"), of("b")];
+    runs[0].1 = a.iter().map(<[_; 1]>::as_slice).collect();
+    runs[1].1 = b.iter().map(<[_; 1]>::as_slice).collect();
+    let verdict = &verdicts(&with_tasks(report_of(&runs)))[0];
+    assert!(verdict.gains.is_empty());
+    assert_eq!(verdict.unsure.as_ref().unwrap().metric, "web.walltime");
+    let closest = "Closest to it: web.walltime 10.33 s instead of 11.00 s (-6.1 %, p = 0.";
+    assert!(verdict.sentence.contains(closest), "{}", verdict.sentence);
+}
+
+#[test]
+fn probabilities_are_corrected_over_all_variants() {
+    // By itself p is 0.02; of three comparisons it is not sure any more.
+    let of = |values: [f64; 3], key: &'static str| values.map(|value| [(key, value)]);
+    let (a, b) = (of([10.0, 10.5, 11.0], "web.walltime"), of([11.5, 12.0, 12.5], "web.walltime"));
+    let slices = |runs: &'static str, values: &[[(&'static str, f64); 1]; 3]| {
+        (runs, values.map(|metrics| metrics.to_vec()))
+    };
+    let (a, b) = (slices("a", &a), slices("b", &b));
+    let verdicts_of = |variants: &[&str]| {
+        let all: Vec<(&str, Vec<Metrics<'_>>)> = variants
+            .iter()
+            .map(|name| {
+                (*name, if *name == "a" { &a.1 } else { &b.1 }.iter().map(Vec::as_slice).collect())
+            })
+            .collect();
+        verdicts(&with_tasks(report_of(&all)))
+    };
+    assert_eq!(verdicts_of(&["a", "b"])[0].costs.len(), 1);
+    let corrected = verdicts_of(&["a", "b", "c", "d"]);
+    assert!(corrected.iter().all(|it| it.costs.is_empty() && it.comparisons == 3), "{corrected:?}");
+}
+
+#[test]
+fn one_run_makes_no_statement_how_sure() {
+    let b: Metrics<'_> = &[("web.walltime", 1.0), ("pgmajfault", 0.0), ("batch.walltime", 92.0)];
+    let report = with_tasks(report_of(&[("a", vec![A]), ("b", vec![b])]));
+    let verdict = &verdicts(&report)[0];
+    assert_eq!(
+        (verdict.comparisons, verdict.gains[0].p, verdict.gains[0].interval),
+        (0, None, None)
+    );
+    assert_eq!(
+        verdict.sentence,
+        "b: web.walltime 1.000 s instead of 17.18 s (-94 %), pgmajfault 0 instead of 131279. It costs batch.walltime \
+         92.00 s instead of 9.200 s (10 times as much). One run: no statement how sure."
+    );
+}
+
+#[test]
+fn what_was_ended_is_said_first_and_not_compared() {
+    let mut report = five(&[("a", A), ("b", A), ("c", A)]);
+    for (column, ended, runs) in [(0, Ended::Cut, 1), (1, Ended::OomKilled, 3)] {
+        let series = report.columns[column].series.get_mut("batch.walltime").unwrap();
+        series.samples.iter_mut().take(runs).for_each(|sample| sample.ended = Some(ended));
+    }
+    report.failures.push(FailedRun { variant: "c".to_owned(), seed: 1, failure: failure("no") });
+    let verdicts = verdicts(&report);
+    let names: Vec<&str> = verdicts.iter().map(|verdict| verdict.variant.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(verdicts[0].sentence, "a: the time limit cut 1 of 5 runs: not compared.");
+    let begin = "b: the OOM killer ended batch in 3 of 5 runs: not compared; nothing that";
+    assert!(verdicts[1].sentence.starts_with(begin), "{}", verdicts[1].sentence);
+    assert!(verdicts[2].sentence.starts_with("c: 1 of 5 runs failed; nothing that"));
+    assert!(verdicts.iter().all(|it| it.comparisons == 6), "batch.walltime is left out");
+}
+
+#[test]
+fn nothing_to_compare_gives_no_verdict() {
+    assert!(verdicts(&five(&[("a", A)])).is_empty());
+    let mut report = five(&[("a", A), ("b", A)]);
+    report.columns[1].series.clear();
+    report.columns[1].finished = 0;
+    assert_eq!(verdicts(&report)[0].sentence, "b: no run was made.");
+    report.columns[0].finished = 0;
+    assert!(verdicts(&report).is_empty());
+}

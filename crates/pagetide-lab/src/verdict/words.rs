@@ -1,0 +1,160 @@
+//! The sentences of a verdict.
+//!
+//! Invariant: each sentence has the figures of both sides, in one unit, as the table prints them.
+
+use super::{ended_tasks, Difference, Verdict};
+use crate::format::Scale;
+use crate::report::Report;
+use crate::stats::Change;
+use pagetide_scenario::record::Ended;
+
+/// Tasks that are named when something ended them.
+const MOST_TASKS: usize = 3;
+
+/// What ended the work of a column before it was done, and how many of its runs did not finish.
+pub(super) fn ended(report: &Report, column: usize) -> Vec<String> {
+    let mut said = Vec::new();
+    let of = &report.columns[column];
+    let failed = report.failures.iter().filter(|failure| failure.variant == of.name).count();
+    let runs = report.plan.scenario.repeats as usize;
+    if failed > 0 {
+        said.push(format!("{failed} of {} failed", counted(runs.max(failed), "run")));
+    } else if of.finished < runs && of.finished > 0 {
+        said.push(format!("{} of {} were made", of.finished, counted(runs, "run")));
+    } else if of.finished == 0 {
+        said.push("no run was made".to_owned());
+    }
+    for found in report.ended_runs().iter().filter(|found| found.variant == of.name) {
+        let tasks = ended_tasks(report, column, found.ended);
+        let in_runs = |runs: usize| format!("in {runs} of {}", counted(found.finished, "run"));
+        if found.ended == Ended::Cut {
+            said.push(format!(
+                "the time limit cut {} of {}: not compared",
+                found.runs,
+                counted(found.finished, "run")
+            ));
+            continue;
+        }
+        let (killer, nameless) = match found.ended {
+            Ended::OomKilled => ("the OOM killer ended", "the OOM killer ended a task"),
+            Ended::IoError | Ended::Cut => {
+                ("an unreadable page ended", "an unreadable page ended a task")
+            }
+        };
+        if tasks.is_empty() {
+            said.push(format!("{nameless} {}: not compared", in_runs(found.runs)));
+            continue;
+        }
+        let mut named: Vec<String> = tasks
+            .iter()
+            .take(MOST_TASKS)
+            .map(|(task, runs)| format!("{task} {}", in_runs(*runs)))
+            .collect();
+        if tasks.len() > MOST_TASKS {
+            named.push(format!("{} more tasks", tasks.len() - MOST_TASKS));
+        }
+        said.push(format!("{killer} {}: not compared", named.join(", ")));
+    }
+    said
+}
+
+/// The sentences of a verdict, the variant's name in front.
+pub(super) fn sentence(report: &Report, verdict: &Verdict) -> String {
+    let findings = match verdict.column > 0 && report.columns[verdict.column].finished > 0 {
+        true => findings(report, verdict).join(". "),
+        false => String::new(),
+    };
+    let ended = verdict.ended.iter().map(String::as_str);
+    let said: Vec<&str> = ended.chain([findings.as_str()]).filter(|it| !it.is_empty()).collect();
+    format!("{}: {}.", verdict.variant, said.join("; "))
+}
+
+fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
+    let first = &report.columns[0].name;
+    if report.columns[0].finished == 0 {
+        return vec![format!("nothing to compare with: no run of {first} was made")];
+    }
+    let is_one_run = verdict.comparisons == 0;
+    let told = || verdict.gains.iter().chain(&verdict.costs).chain(&verdict.work);
+    let all_very_sure = told().all(|it| it.p.is_some_and(|p| p < VERY_SURE));
+    let list = |differences: &[Difference]| -> String {
+        let each: Vec<String> = differences.iter().map(|it| in_words(it, !all_very_sure)).collect();
+        each.join(", ")
+    };
+    let mut said = Vec::new();
+    if verdict.gains.is_empty() && verdict.costs.is_empty() {
+        let surely = if is_one_run { "by 1 % or more" } else { "surely, by 1 % or more," };
+        said.push(format!(
+            "nothing that anybody waits for or gets done differs {surely} from {first}"
+        ));
+        if let Some(unsure) = &verdict.unsure {
+            said.push(format!("Closest to it: {}, not sure", in_words(unsure, true)));
+        }
+    } else if verdict.gains.is_empty() {
+        said.push(format!(
+            "nothing is {}better than in {first}",
+            if is_one_run { "" } else { "surely " }
+        ));
+    } else {
+        said.push(list(&verdict.gains));
+    }
+    if !verdict.costs.is_empty() {
+        said.push(format!("It costs {}", list(&verdict.costs)));
+    } else if !verdict.gains.is_empty() {
+        said.push("Costs: nothing that was looked at got worse".to_owned());
+    }
+    if !verdict.work.is_empty() {
+        said.push(format!("Less work: {}", list(&verdict.work)));
+    }
+    if is_one_run {
+        said.push("One run: no statement how sure".to_owned());
+    } else if told().next().is_some() {
+        let after = format!("after correction for {}", counted(verdict.comparisons, "comparison"));
+        said.push(match all_very_sure {
+            true => format!("Sure: p < {VERY_SURE} {after}"),
+            false => format!("All are sure: p {after}"),
+        });
+    }
+    said
+}
+
+/// Below this a probability is not printed as a figure.
+const VERY_SURE: f64 = 0.001;
+
+/// `service.walltime 1.035 s instead of 17.18 s (-94 %)`.
+pub fn in_words(difference: &Difference, with_p: bool) -> String {
+    let (before, after) = (&difference.before, &difference.after);
+    let values = [(before.mean, before.stddev), (after.mean, after.stddev)];
+    let scale = Scale::new(difference.unit, &values);
+    let print = |(mean, spread): (f64, f64)| scale.print(mean, spread).0;
+    let unit = if scale.symbol.is_empty() { String::new() } else { format!(" {}", scale.symbol) };
+    let mut about: Vec<String> = by_how_much(difference.change).into_iter().collect();
+    match difference.p {
+        Some(p) if with_p && p < VERY_SURE => about.push(format!("p < {VERY_SURE}")),
+        Some(p) if with_p => about.push(format!("p = {p:.3}")),
+        _ => {}
+    }
+    let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
+    let [before, after] = values.map(print);
+    format!("{} {after}{unit} instead of {before}{unit}{about}", difference.metric)
+}
+
+/// `-94 %`, `17 times as much`; nothing from zero or to it, where the figures say it all.
+fn by_how_much(change: Change) -> Option<String> {
+    match change {
+        Change::Percent(percent) if percent == -100.0 => None,
+        Change::Percent(percent) if percent >= 900.0 => {
+            Some(format!("{:.0} times as much", percent / 100.0 + 1.0))
+        }
+        Change::Percent(percent) if percent < -99.0 => {
+            Some(format!("less than {} % of it", ((100.0 + percent) * 10.0).ceil() / 10.0))
+        }
+        Change::Percent(percent) if percent.abs() < 10.0 => Some(format!("{percent:+.1} %")),
+        Change::Percent(percent) => Some(format!("{percent:+.0} %")),
+        Change::New | Change::Unknown => None,
+    }
+}
+
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
