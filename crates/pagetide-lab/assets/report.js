@@ -447,8 +447,10 @@
       }
       view.replaceChildren();
       view.classList.toggle('several', choice.panels.length > 1);
+      // Two rows of two rather than one of three and a rest.
+      view.style.setProperty('--n', choice.panels.length === 4 ? 2 : Math.min(choice.panels.length, 3));
       for (const panel of choice.panels) draw(figure, choice, panel, view);
-      whole.hidden = !(choice.clip < choice.range[1]);
+      whole.hidden = choice.clip == null || choice.clip >= choice.range[1];
     };
     const check = element('input', { type: 'checkbox' });
     const whole = element('label', null, check, ' the whole scale');
