@@ -7,7 +7,7 @@ use crate::execute::{Outcome, Run};
 use crate::plan::Plan;
 use crate::stats::Summary;
 use crate::world::Failure;
-use pagetide_scenario::record::{Ended, Unit};
+use pagetide_scenario::record::{Ended, Latencies, Unit};
 use pagetide_scenario::timeline::Timeline;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +39,8 @@ pub struct Column {
     pub series: BTreeMap<String, Series>,
     /// Of its first finished run that has one: how it went over time.
     pub timeline: Option<OverTime>,
+    /// Distributions of latencies, of all its runs together.
+    pub latencies: Vec<Latencies>,
 }
 
 /// How one run of a variant went over time.
@@ -127,6 +129,7 @@ impl Report {
                 finished: 0,
                 series: BTreeMap::new(),
                 timeline: None,
+                latencies: Vec::new(),
             })
             .collect();
 
@@ -148,6 +151,13 @@ impl Report {
                         let (seed, page_size) = (run.job.seed, record.page_size);
                         column.timeline =
                             Some(OverTime { seed, page_size, timeline: timeline.clone() });
+                    }
+                    for latencies in &record.latencies {
+                        let all = &mut column.latencies;
+                        match all.iter_mut().find(|sum| sum.of == latencies.of) {
+                            Some(sum) => sum.add(latencies),
+                            None => all.push(latencies.clone()),
+                        }
                     }
                     for note in &record.notes {
                         notes.add(&column.name, run.job.seed, note);

@@ -1,6 +1,7 @@
 //! The page of `pagetide run`: the question, what the runs say, in the words and figures of the text output, and what
 //! it looked like over time.
 
+mod latency;
 mod over_time;
 mod table;
 mod words;
@@ -32,7 +33,10 @@ pub struct Source {
 pub fn page(report: &Report, source: &Source) -> Page {
     let scenario = &report.plan.scenario;
     let table = tabulate(report);
-    let charts = over_time::figures(report);
+    let over_time = over_time::figures(report);
+    let latency = latency::figure(report, &table);
+    let charts: Vec<&str> = over_time.iter().chain(&latency).map(|it| it.id.as_str()).collect();
+    let results = table::blocks(report, &table, &charts);
     let title = match scenario.title.is_empty() {
         true => scenario.name.clone(),
         false => scenario.title.clone(),
@@ -43,9 +47,10 @@ pub fn page(report: &Report, source: &Source) -> Page {
         lead: lead(report),
         sections: vec![
             Section::new("why", "Why", why_blocks(report)),
-            Section::new("results", "Results", table::blocks(report, &table, &charts)),
+            Section::new("results", "Results", results),
             Section::new("seeds", "Seed by seed", seeds(report, &table)),
-            Section::new("time", "Over time", time(report, charts)),
+            Section::new("time", "Over time", time(report, over_time)),
+            Section::new("latency", "Latency", latency.into_iter().map(Block::from).collect()),
             Section::new("notes", "Notes", notes(report)),
             Section::new("scenario", "The scenario", scenario_blocks(source)),
         ],

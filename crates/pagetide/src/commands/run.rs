@@ -48,7 +48,8 @@ pub fn run(
     let events = args.events.as_deref().map(|file| events_of(&plan, file)).transpose()?;
     let simulator = Simulator {
         events,
-        want_timeline: page.is_some(),
+        timeline_seed: page.as_ref().map(|_| plan.scenario.seed),
+        want_latencies: page.is_some(),
         plugins: plugins.clone(),
         ..Simulator::default()
     };

@@ -2,7 +2,6 @@
 //!
 //! Invariant: every value, spread and change is the text that the text table has.
 
-use super::super::lines::Lines;
 use super::super::page::Block;
 use super::{anchor_of_dots, anchor_of_row};
 use crate::layout::Cell;
@@ -11,7 +10,7 @@ use crate::table::{Row, Table, NOTHING};
 use maud::{html, Markup};
 
 /// What stands in the section of the table.
-pub fn blocks(report: &Report, table: &Table, charts: &[Lines]) -> Vec<Block> {
+pub fn blocks(report: &Report, table: &Table, charts: &[&str]) -> Vec<Block> {
     if table.rows.is_empty() {
         return vec![html! { p { (NOTHING) } }.into()];
     }
@@ -33,7 +32,7 @@ pub fn blocks(report: &Report, table: &Table, charts: &[Lines]) -> Vec<Block> {
     vec![markup.into()]
 }
 
-fn lines(row: &Row, charts: &[Lines]) -> Markup {
+fn lines(row: &Row, charts: &[&str]) -> Markup {
     let has_dots = row.ours.iter().any(|cell| cell.value != "-");
     html! {
         tr.has-published[row.published.is_some()] id=(anchor_of_row(&row.key)) {
@@ -43,8 +42,8 @@ fn lines(row: &Row, charts: &[Lines]) -> Markup {
                 } @else {
                     (row.key)
                 }
-                @if let Some(chart) = chart_of(&row.key).filter(|id| charts.iter().any(|it| it.id == *id)) {
-                    a.over href={ "#" (chart) } aria-label={ (row.key) " over time" } { "over time" }
+                @if let Some(chart) = chart_of(&row.key, charts) {
+                    a.over href={ "#" (chart) } aria-label={ (row.key) ": chart" } { "chart" }
                 }
             }
             td { (row.scale.symbol) }
@@ -68,19 +67,21 @@ fn cells(cell: &Cell) -> Markup {
     }
 }
 
-/// Which chart shows the same over time.
-fn chart_of(key: &str) -> Option<&'static str> {
+/// Which of the page's charts shows more of it.
+fn chart_of<'a>(key: &str, charts: &[&'a str]) -> Option<&'a str> {
     let name = key.rsplit('.').next().unwrap_or(key);
     let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
-    Some(match name {
-        _ if key.contains("psi") || key.contains("pressure") => "time-pressure",
+    let wanted: &[&str] = match name {
+        _ if key.contains("psi.") || key.contains("pressure") => &["time-pressure"],
+        _ if begins(&["latency_", "alloc_latency_", "request"]) => &["latency-ccdf"],
+        _ if begins(&["late", "dropped"]) => &["time-services"],
         _ if begins(&["pgscan", "pgsteal", "mm_vmscan", "allocstall", "pageoutrun"]) => {
-            "time-reclaim"
+            &["time-reclaim"]
         }
-        _ if begins(&["latency_", "late", "requests", "dropped"]) => "time-services",
-        _ if begins(&["walltime", "stall_"]) => "time-stalls",
-        _ if begins(&["pgmajfault", "pswp", "workingset_refault"]) => "time-faults",
-        _ if begins(&["usage", "memory", "nr_"]) => "time-groups",
-        _ => return None,
-    })
+        _ if begins(&["walltime", "stall_"]) => &["time-stalls"],
+        _ if begins(&["pgmajfault", "pswp", "workingset_refault"]) => &["time-faults"],
+        _ if begins(&["usage", "memory", "nr_"]) => &["time-groups", "time-machine"],
+        _ => &[],
+    };
+    wanted.iter().find_map(|id| charts.iter().copied().find(|chart| chart == id))
 }
