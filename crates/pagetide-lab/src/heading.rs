@@ -9,30 +9,40 @@ use std::fmt::Write;
 
 /// The heading of `report`, lines of at most `width` characters where words allow.
 pub fn render(report: &Report, width: usize) -> String {
-    let scenario = &report.plan.scenario;
     let mut heading = Heading { text: String::new(), width };
+    for (label, items) in entries(report) {
+        heading.entry(label, &items);
+    }
+    heading.text
+}
+
+/// What it says: a label, and what stands beside it, several items on lines of their own.
+pub fn entries(report: &Report) -> Vec<(&'static str, Vec<String>)> {
+    let scenario = &report.plan.scenario;
     let mut name = scenario.name.clone();
     if !scenario.title.is_empty() && scenario.title != scenario.name {
         write!(name, ": {}", scenario.title).expect("writing to a string");
     }
-    heading.entry("scenario", &[name]);
-    heading.entry("version", &[format!("pagetide {}", report.version)]);
-    heading.entry("seeds", &[seeds(report)]);
+    let mut entries = vec![
+        ("scenario", vec![name]),
+        ("version", vec![format!("pagetide {}", report.version)]),
+        ("seeds", vec![seeds(report)]),
+    ];
     if let Some(first) = scenario.variants.first() {
-        heading.entry("machine", &[machine(&first.setup.machine)]);
+        entries.push(("machine", vec![machine(&first.setup.machine)]));
     }
     if !report.plan.overrides.is_empty() {
         let set: Vec<String> =
             report.plan.overrides.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        heading.entry("set", &[set.join(", ")]);
+        entries.push(("set", vec![set.join(", ")]));
     }
     if scenario.variants.len() > 1 {
-        heading.entry("variants", &differences(report));
+        entries.push(("variants", differences(report)));
     }
     if let Some(reference) = &scenario.reference {
-        heading.entry("published", std::slice::from_ref(&reference.source));
+        entries.push(("published", vec![reference.source.clone()]));
     }
-    heading.text
+    entries
 }
 
 struct Heading {

@@ -142,7 +142,7 @@ struct Metric {
 }
 
 /// A float that is written without a fraction when it has none: 5, not 5.0.
-struct Number(f64);
+pub(crate) struct Number(pub(crate) f64);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -14,6 +14,7 @@ pub mod csv;
 pub mod execute;
 pub mod find;
 pub mod gather;
+pub mod html;
 pub mod json;
 pub mod knob;
 pub mod metrics;

@@ -7,7 +7,8 @@ use crate::execute::{Outcome, Run};
 use crate::plan::Plan;
 use crate::stats::Summary;
 use crate::world::Failure;
-use pagetide_scenario::record::{Ended, Unit};
+use pagetide_scenario::record::{Ended, Latencies, Unit};
+use pagetide_scenario::timeline::Timeline;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that tables and files are made of.
@@ -36,6 +37,21 @@ pub struct Column {
     pub finished: usize,
     /// Metric key -> samples.
     pub series: BTreeMap<String, Series>,
+    /// Of its first finished run that has one: how it went over time.
+    pub timeline: Option<OverTime>,
+    /// Distributions of latencies, of all its runs together.
+    pub latencies: Vec<Latencies>,
+}
+
+/// How one run of a variant went over time.
+#[derive(Clone, Debug)]
+pub struct OverTime {
+    /// Its seed.
+    pub seed: u64,
+    /// Bytes in a page of the machine.
+    pub page_size: u64,
+    /// The samples.
+    pub timeline: Timeline,
 }
 
 /// The samples of one metric in one variant.
@@ -108,7 +124,13 @@ impl Report {
             .scenario
             .variants
             .iter()
-            .map(|v| Column { name: v.name.clone(), finished: 0, series: BTreeMap::new() })
+            .map(|v| Column {
+                name: v.name.clone(),
+                finished: 0,
+                series: BTreeMap::new(),
+                timeline: None,
+                latencies: Vec::new(),
+            })
             .collect();
 
         for run in runs {
@@ -124,6 +146,18 @@ impl Report {
                         });
                         let (seed, value, ended) = (run.job.seed, metric.value, metric.ended);
                         series.samples.push(Sample { seed, value, ended });
+                    }
+                    if let (None, Some(timeline)) = (&column.timeline, &record.timeline) {
+                        let (seed, page_size) = (run.job.seed, record.page_size);
+                        column.timeline =
+                            Some(OverTime { seed, page_size, timeline: timeline.clone() });
+                    }
+                    for latencies in &record.latencies {
+                        let all = &mut column.latencies;
+                        match all.iter_mut().find(|sum| sum.of == latencies.of) {
+                            Some(sum) => sum.add(latencies),
+                            None => all.push(latencies.clone()),
+                        }
                     }
                     for note in &record.notes {
                         notes.add(&column.name, run.job.seed, note);

@@ -26,6 +26,9 @@ pub const WIDTH: usize = 120;
 pub(crate) const TEXT_WIDTH: usize = 100;
 /// Narrower than this nothing can be read.
 const LEAST_WIDTH: usize = 40;
+/// Instead of rows.
+pub(crate) const NOTHING: &str =
+    "No metric to show: all default rows are zero; name some in `rows`.";
 /// Marks a value of work that was not done to its end.
 pub(crate) const DAGGER: &str = "\u{2020}";
 
@@ -55,16 +58,18 @@ pub fn body_within(report: &Report, width: usize) -> String {
     let text_width = width.min(TEXT_WIDTH);
     let mut out = String::new();
     let names: Vec<&str> = report.columns.iter().map(|column| column.name.as_str()).collect();
-    let mut legend = Legend::default();
-    let mut lines = Vec::new();
-    for key in rows::rows(report) {
-        row(report, &key, &mut lines, &mut legend);
-    }
-    if lines.is_empty() {
-        out.push_str("No metric to show: all default rows are zero; name some in `rows`.\n");
+    let Table { rows, legend } = tabulate(report);
+    if rows.is_empty() {
+        writeln!(out, "{NOTHING}").expect("writing to a string");
     } else {
+        let lines: Vec<Line> = rows.into_iter().flat_map(Row::lines).collect();
         out.push_str(&layout::render(&names, &lines, width));
-        legend.write(report, &mut out, text_width);
+        if !legend.is_empty() {
+            out.push('\n');
+        }
+        for line in heading::wrap(&legend, text_width) {
+            writeln!(out, "{line}").expect("writing to a string");
+        }
     }
     for note in &report.notes {
         for line in heading::wrap(&format!("note: {note}"), text_width) {
@@ -74,19 +79,57 @@ pub fn body_within(report: &Report, width: usize) -> String {
     out
 }
 
-/// Adds the line of `key` and, if there are published figures, a second one.
-fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
+/// What the table says, however it is laid out.
+pub(crate) struct Table {
+    /// From top to bottom.
+    pub rows: Vec<Row>,
+    /// What its signs mean; may be empty.
+    pub legend: String,
+}
+
+/// The values of one metric, a cell each variant.
+pub(crate) struct Row {
+    /// Its metric.
+    pub key: String,
+    /// How its values are printed.
+    pub scale: Scale,
+    /// Ours.
+    pub ours: Vec<Cell>,
+    /// The published ones, if there are any.
+    pub published: Option<Vec<Cell>>,
+}
+
+impl Row {
+    fn lines(self) -> impl Iterator<Item = Line> {
+        let unit = self.scale.symbol.to_owned();
+        let ours = Line { label: self.key, unit, cells: self.ours };
+        let published =
+            |cells| Line { label: "  published".to_owned(), unit: String::new(), cells };
+        std::iter::once(ours).chain(self.published.map(published))
+    }
+}
+
+/// The rows of `report`, and the legend.
+pub(crate) fn tabulate(report: &Report) -> Table {
+    let mut legend = Legend::default();
+    let rows = rows::rows(report).into_iter().map(|key| row(report, key, &mut legend)).collect();
+    Table { rows, legend: legend.text(report) }
+}
+
+/// The values of `key`.
+fn row(report: &Report, key: String, legend: &mut Legend) -> Row {
     let columns = 0..report.columns.len();
     let ended: Vec<Option<Ended>> =
-        columns.clone().map(|column| report.ended(column, key)).collect();
+        columns.clone().map(|column| report.ended(column, &key)).collect();
     let ours: Vec<Option<Summary>> =
-        columns.clone().map(|column| report.to_show(column, key)).collect();
-    let published: Vec<Option<f64>> = columns.map(|column| report.published(column, key)).collect();
+        columns.clone().map(|column| report.to_show(column, &key)).collect();
+    let published: Vec<Option<f64>> =
+        columns.map(|column| report.published(column, &key)).collect();
 
     let mut values: Vec<(f64, f64)> =
         ours.iter().flatten().map(|summary| (summary.mean, summary.stddev)).collect();
     values.extend(published.iter().flatten().map(|&value| (value, 0.0)));
-    let scale = Scale::new(report.unit(key).unwrap_or(Unit::Ratio), &values);
+    let scale = Scale::new(report.unit(&key).unwrap_or(Unit::Ratio), &values);
 
     let mut cells: Vec<Cell> = ours.iter().map(|it| our_cell(it.as_ref(), &scale)).collect();
     legend.spread |= cells.iter().any(|cell| !cell.spread.is_empty());
@@ -112,18 +155,21 @@ fn row(report: &Report, key: &str, lines: &mut Vec<Line>, legend: &mut Legend) {
                 legend.change(change(base.mean, summary.mean), if star { "*" } else { " " });
         }
     }
-    lines.push(Line { label: key.to_owned(), unit: scale.symbol.to_owned(), cells });
 
-    if published.iter().any(Option::is_some) {
-        let mut cells: Vec<Cell> = published.iter().map(|p| published_cell(*p, &scale)).collect();
+    let has_published = published.iter().any(Option::is_some);
+    let mut row = Row { key, scale, ours: cells, published: None };
+    if has_published {
+        let mut cells: Vec<Cell> =
+            published.iter().map(|p| published_cell(*p, &row.scale)).collect();
         if let Some(base) = published[0] {
             for (cell, value) in cells.iter_mut().zip(&published).skip(1) {
                 let Some(value) = value else { continue };
                 cell.change = legend.change(change(base, *value), " ");
             }
         }
-        lines.push(Line { label: "  published".to_owned(), unit: String::new(), cells });
+        row.published = Some(cells);
     }
+    row
 }
 
 /// A value with its spread.
@@ -187,7 +233,7 @@ impl Legend {
         }
     }
 
-    fn write(&self, report: &Report, out: &mut String, width: usize) {
+    fn text(&self, report: &Report) -> String {
         let mut parts = Vec::new();
         if self.spread {
             parts.push("mean \u{b1} sample standard deviation over the seeds".to_owned());
@@ -207,12 +253,7 @@ impl Legend {
         if !self.ended.is_empty() {
             parts.push(legend_of_ended(&self.ended));
         }
-        if !parts.is_empty() {
-            out.push('\n');
-        }
-        for line in heading::wrap(&parts.join("; "), width) {
-            writeln!(out, "{line}").expect("writing to a string");
-        }
+        parts.join("; ")
     }
 }
 

@@ -101,6 +101,11 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
+    /// Write a page about the runs to this file: one HTML file with tables and charts, to be opened in a browser,
+    /// mailed or printed. The charts over time are of the first seed (docs/pages.md)
+    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
     /// Write every step of reclaim in one run to this file, as lines of JSON (docs/events.md). It is the
     /// run of the first variant with the first seed
     #[arg(long, value_name = "OUT.jsonl", value_hint = ValueHint::FilePath)]

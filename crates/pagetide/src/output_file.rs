@@ -5,7 +5,7 @@
 
 use crate::error::CliError;
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// A place to write to, checked before any work is done.
@@ -55,6 +55,29 @@ impl OutputFile {
             .map_err(|error| cannot(path, &error))?;
         let _ = fs::remove_file(probe);
         Ok(output)
+    }
+
+    /// Checks that a page may be written to `path`: as above, and what is there already must be a page or empty. A
+    /// name that was mistyped is as likely somebody's scenario.
+    pub fn page(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
+        const BEGINNING: &[u8] = b"<!DOCTYPE html>";
+        let output = OutputFile::check(path, inputs)?;
+        let mut first = Vec::new();
+        if let Ok(file) = fs::File::open(path) {
+            let _ = file.take(BEGINNING.len() as u64).read_to_end(&mut first);
+        }
+        if first.is_empty() || first.eq_ignore_ascii_case(BEGINNING) {
+            return Ok(output);
+        }
+        Err(CliError::bad_input(
+            format!("{} is there, and is not a page", path.display()),
+            "nothing was written; name a new file, or remove this one first",
+        ))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Writes the file and puts it in its place.

@@ -32,6 +32,14 @@ impl Loaded {
         }
     }
 
+    /// The text of the scenario, to be shown; empty if it cannot be read any more.
+    pub fn text(&self) -> String {
+        match &self.text {
+            Some(text) => text.clone(),
+            None => std::fs::read_to_string(&self.file).unwrap_or_default(),
+        }
+    }
+
     /// The scenario's runs; `sets` are the changes from the command line.
     pub fn plan(&self, sets: Vec<(String, String)>) -> Result<Plan, CliError> {
         let mut plan = Plan::new(self.scenario.clone())

@@ -2,15 +2,17 @@
 
 use crate::cli::{Format, RunArgs};
 use crate::error::{CliError, ExitStatus};
+use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
-use crate::{interrupt, names_of, scenario_file};
+use crate::{command_line, interrupt, names_of, scenario_file};
 use pagetide_lab::execute::execute;
+use pagetide_lab::html::run::Source;
 use pagetide_lab::plan::Plan;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::{EventSink, EventsOf, Simulator};
-use pagetide_lab::{csv, json, rows, table, why};
+use pagetide_lab::{csv, html, json, rows, table, why};
 use pagetide_scenario::load::Overrides;
 use std::fs::File;
 use std::io::{BufWriter, Read};
@@ -36,10 +38,21 @@ pub fn run(
         plugins: names_of(plugins),
     };
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
+    let page = args
+        .html
+        .as_deref()
+        .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
+        .transpose()?;
     let plan = loaded.plan(overrides.sets)?;
 
     let events = args.events.as_deref().map(|file| events_of(&plan, file)).transpose()?;
-    let simulator = Simulator { events, plugins: plugins.clone(), ..Simulator::default() };
+    let simulator = Simulator {
+        events,
+        timeline_seed: page.as_ref().map(|_| plan.scenario.seed),
+        want_latencies: page.is_some(),
+        plugins: plugins.clone(),
+        ..Simulator::default()
+    };
 
     let threads =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
@@ -66,6 +79,11 @@ pub fn run(
             Format::Csv => csv::render(&report),
         })?;
         tell(&report, args.format, printer);
+    }
+    if let Some(file) = page.filter(|_| report.has_data()) {
+        let source = Source { scenario: loaded.text(), command: command_line() };
+        file.write(&html::run::page(&report, &source).render())?;
+        printer.note(&format!("a page about the runs is in {}", file.path().display()));
     }
     if let (Some(of), Some(file)) = (&simulator.events, &args.events) {
         let (variant, seed, file) = (&of.variant, of.seed, file.display());

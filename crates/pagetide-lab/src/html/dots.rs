@@ -1,0 +1,200 @@
+//! Samples as dots on one scale, a line for each variant: whether two means differ because all values do, or because
+//! one seed went its own way, is seen here.
+//!
+//! Invariant: every sample is a dot, or under one: dots of the same place are one on top of the other. The table
+//! below has the values of the first [`MOST_LISTED`] seeds.
+
+use maud::{html, Markup};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Places along the line that are told apart.
+const WIDTH: f64 = 1000.0;
+/// Dots of one place that are put beside each other.
+const STACK: [u32; 3] = [10, 5, 15];
+/// Seeds whose values are listed.
+pub const MOST_LISTED: usize = 64;
+
+/// Dots of one metric.
+#[derive(Clone, Debug)]
+pub struct Dots {
+    /// Its anchor.
+    pub id: String,
+    /// What is shown: the metric.
+    pub title: Markup,
+    /// What it is, in a sentence; may be empty.
+    pub about: String,
+    /// Its unit, as it is printed.
+    pub unit: String,
+    /// A line each, from top to bottom.
+    pub lines: Vec<DotLine>,
+}
+
+/// Dots of one variant.
+#[derive(Clone, Debug)]
+pub struct DotLine {
+    /// The variant.
+    pub name: String,
+    /// Mean and spread, as they are printed.
+    pub text: String,
+    /// Mean and standard deviation, if there are measurements.
+    pub mean: Option<(f64, f64)>,
+    /// In the order of the seeds.
+    pub dots: Vec<Dot>,
+}
+
+/// A sample.
+#[derive(Clone, Debug)]
+pub struct Dot {
+    /// Its seed.
+    pub seed: u64,
+    /// Its value.
+    pub value: f64,
+    /// As it is printed.
+    pub text: String,
+    /// Of work that was not done to its end: drawn hollow.
+    pub is_ended: bool,
+}
+
+impl Dots {
+    /// The figure.
+    pub fn markup(&self) -> Markup {
+        let values = || {
+            let dots = self.lines.iter().flat_map(|line| &line.dots).map(|dot| dot.value);
+            dots.filter(|value| value.is_finite())
+        };
+        let least = values().fold(f64::INFINITY, f64::min);
+        let most = values().fold(f64::NEG_INFINITY, f64::max);
+        let place = |value: f64| match most > least {
+            true => ((value - least) / (most - least)).clamp(0.0, 1.0) * WIDTH,
+            false => WIDTH / 2.0,
+        };
+        html! {
+            figure.dots id=(self.id) {
+                figcaption {
+                    h3 { (self.title) @if !self.unit.is_empty() { span.unit { ", " (self.unit) } } }
+                    @if !self.about.is_empty() { p { (self.about) } }
+                }
+                @for (number, line) in self.lines.iter().enumerate() {
+                    div.strip {
+                        span.name { (line.name) }
+                        (strip(number, line, &place))
+                        span.value { (line.text) }
+                    }
+                }
+                (self.list())
+            }
+        }
+    }
+
+    fn list(&self) -> Markup {
+        let mut seeds: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+        for (number, line) in self.lines.iter().enumerate() {
+            for dot in &line.dots {
+                let cells = seeds.entry(dot.seed).or_insert_with(|| vec!["-"; self.lines.len()]);
+                cells[number] = &dot.text;
+            }
+        }
+        html! {
+            details {
+                summary { "Values by seed" }
+                div.scroll tabindex="0" role="region" aria-label="Values by seed" {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { "seed" }
+                                @for line in &self.lines { th scope="col" { (line.name) } }
+                            }
+                        }
+                        tbody {
+                            @for (seed, cells) in seeds.iter().take(MOST_LISTED) {
+                                tr {
+                                    th scope="row" { (seed) }
+                                    @for cell in cells { td.number { (cell) } }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if seeds.len() > MOST_LISTED {
+                    p { "The first " (MOST_LISTED) " of " (seeds.len()) " seeds; "
+                        code { "--format csv" } " has all." }
+                }
+            }
+        }
+    }
+}
+
+/// The line of a variant. Its width is stretched to the page's; dots stay round, since strokes are not scaled.
+fn strip(number: usize, line: &DotLine, place: &dyn Fn(f64) -> f64) -> Markup {
+    let mut stacks: BTreeMap<u32, usize> = BTreeMap::new();
+    let [mut measured, mut ended] = [String::new(), String::new()];
+    for dot in line.dots.iter().filter(|dot| dot.value.is_finite()) {
+        // Fewer places than pixels, so that thousands of seeds are no more than some hundred dots.
+        let x = (place(dot.value) / 4.0).round() as u32 * 4;
+        let height = stacks.entry(x).or_default();
+        let Some(y) = STACK.get(*height) else { continue };
+        *height += 1;
+        let path = if dot.is_ended { &mut ended } else { &mut measured };
+        write!(path, "M{x} {y}h0").expect("writing to a string");
+    }
+    let spread = line.mean.filter(|(mean, spread)| mean.is_finite() && spread.is_finite());
+    let spread = spread.map(|(mean, spread)| {
+        let [from, to, at] = [mean - spread, mean + spread, mean].map(|it| place(it).round());
+        (format!("M{from} 10H{to}"), format!("M{at} 2V18"))
+    });
+    html! {
+        svg.{ "c" (number % super::look::NR_COLOURS) } viewBox="0 0 1000 20" preserveAspectRatio="none"
+            role="img" aria-label={ (line.name) ": " (line.text) ", " (line.dots.len()) " seeds" } {
+            @if let Some((range, mean)) = &spread {
+                path.range d=(range) {}
+                path.mean d=(mean) {}
+            }
+            @if !measured.is_empty() { path.dot d=(measured) {} }
+            @if !ended.is_empty() { path.ended d=(ended) {} path.hole d=(ended) {} }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dots(values: &[f64]) -> String {
+        let dot = |(seed, &value): (usize, &f64)| Dot {
+            seed: seed as u64,
+            value,
+            text: value.to_string(),
+            is_ended: value < 0.0,
+        };
+        let line = DotLine {
+            name: "<v>".to_owned(),
+            text: "1 \u{b1} 2".to_owned(),
+            mean: Some((2.0, 1.0)),
+            dots: values.iter().enumerate().map(dot).collect(),
+        };
+        let (id, about, unit) = ("d".to_owned(), String::new(), "ms".to_owned());
+        let dots = Dots { id, title: html! { "x" }, about, unit, lines: vec![line] };
+        dots.markup().into_string()
+    }
+
+    #[test]
+    fn dots_lie_between_least_and_most() {
+        let text = dots(&[0.0, 4.0, 4.0, 2.0]);
+        assert!(text.contains("d=\"M0 10h0M1000 10h0M1000 5h0M500 10h0\""), "{text}");
+        assert!(text.contains("d=\"M250 10H750\""), "{text}");
+        assert!(text.contains("&lt;v&gt;"), "{text}");
+        assert!(dots(&[-1.0]).contains("class=\"ended\""));
+    }
+
+    #[test]
+    fn odd_values_and_many_of_them_are_drawn_too() {
+        assert!(!dots(&[f64::NAN, f64::INFINITY]).contains("NaN 10"));
+        assert!(dots(&[]).contains("svg"));
+        assert!(dots(&[7.0]).contains("M500 10h0"));
+        let many: Vec<f64> = (0..10_000).map(f64::from).collect();
+        let text = dots(&many);
+        assert!(text.len() < 30_000, "{}", text.len());
+        assert!(text.contains("The first 64 of 10000 seeds"));
+    }
+}

@@ -1,0 +1,106 @@
+//! A grid of values as a table whose cells are the darker the larger the value; each cell has its value in words, too.
+
+use maud::{html, Markup};
+
+/// Steps of the ground, from none to most (`report.css`).
+const STEPS: usize = 8;
+
+/// A grid.
+#[derive(Clone, Debug)]
+pub struct Heat {
+    /// What the values are, for the caption.
+    pub caption: String,
+    /// What the columns are of, and what the rows are of.
+    pub axes: [String; 2],
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Name and cells of each row.
+    pub rows: Vec<(String, Vec<Cell>)>,
+}
+
+/// A cell.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// By which it is drawn; `None`: there is none.
+    pub value: Option<f64>,
+    /// As it is printed.
+    pub text: String,
+    /// Whether it stands out: the answer, the worst.
+    pub is_marked: bool,
+}
+
+impl Heat {
+    /// The table.
+    pub fn markup(&self) -> Markup {
+        let values = || {
+            let cells = self.rows.iter().flat_map(|(_, cells)| cells);
+            cells.filter_map(|cell| cell.value).filter(|value| value.is_finite())
+        };
+        let least = values().fold(f64::INFINITY, f64::min);
+        let most = values().fold(f64::NEG_INFINITY, f64::max);
+        html! {
+            div.scroll tabindex="0" role="region" aria-label=(self.caption) {
+                table.heat {
+                    caption { (self.caption) }
+                    thead {
+                        tr {
+                            th.axis { (self.axes[1]) " \u{2193} " (self.axes[0]) " \u{2192}" }
+                            @for column in &self.columns { th scope="col" { (column) } }
+                        }
+                    }
+                    tbody {
+                        @for (name, cells) in &self.rows {
+                            tr {
+                                th scope="row" { (name) }
+                                @for cell in cells {
+                                    td.{ "h" (step(cell.value, least, most)) }.marked[cell.is_marked] {
+                                        (cell.text)
+                                        @if cell.is_marked { span.sr { " (marked)" } }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How dark a value is; of none, `x`.
+fn step(value: Option<f64>, least: f64, most: f64) -> String {
+    match value.filter(|value| value.is_finite()) {
+        None => "x".to_owned(),
+        Some(value) if most > least => {
+            let share = (value - least) / (most - least);
+            ((share * (STEPS - 1) as f64).round() as usize).to_string()
+        }
+        Some(_) => "0".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_shaded_between_least_and_most() {
+        assert_eq!(step(Some(1.0), 1.0, 8.0), "0");
+        assert_eq!(step(Some(8.0), 1.0, 8.0), "7");
+        assert_eq!(step(Some(3.0), 3.0, 3.0), "0");
+        assert_eq!(step(Some(f64::NAN), 1.0, 8.0), "x");
+        assert_eq!(step(None, f64::INFINITY, f64::NEG_INFINITY), "x");
+        let cell =
+            |text: &str, value| Cell { value, text: text.to_owned(), is_marked: value.is_none() };
+        let grid = Heat {
+            caption: "p99".to_owned(),
+            axes: ["swap".to_owned(), "memory".to_owned()],
+            columns: vec!["<1>".to_owned()],
+            rows: vec![("2".to_owned(), vec![cell("9 ms", Some(9.0)), cell("-", None)])],
+        };
+        let text = grid.markup().into_string();
+        for wanted in ["&lt;1&gt;", "9 ms", "class=\"h0\"", "class=\"hx marked\"", "(marked)"] {
+            assert!(text.contains(wanted), "{wanted}: {text}");
+        }
+    }
+}

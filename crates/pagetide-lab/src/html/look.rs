@@ -1,0 +1,48 @@
+//! What tells lines and dots apart: a colour, and, for those who do not see it or print grey, a dash.
+//!
+//! The colours are those of Okabe and Ito, which differ for every kind of colour vision; `report.css` has them, by
+//! number, for a light and for a dark ground.
+
+use serde::Serialize;
+
+/// How many colours there are.
+pub const NR_COLOURS: usize = 7;
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dash {
+    /// ______
+    Solid,
+    /// __ __ __
+    Long,
+    /// . . . .
+    Dots,
+    /// __ . __ .
+    LongDot,
+}
+
+impl Dash {
+    /// All of them.
+    pub const ALL: [Dash; 4] = [Dash::Solid, Dash::Long, Dash::Dots, Dash::LongDot];
+}
+
+/// Colour and dash of number `number` of several: the first 28 differ in one of the two, neighbours in both, as the
+/// numbers of colours and of dashes have no divisor in common.
+pub fn of(number: usize) -> (usize, Dash) {
+    (number % NR_COLOURS, Dash::ALL[number % Dash::ALL.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_differ() {
+        let looks: Vec<(usize, Dash)> = (0..28).map(of).collect();
+        for (at, look) in looks.iter().enumerate() {
+            assert!(!looks[at + 1..].contains(look), "{at}");
+        }
+        assert!(looks.windows(2).all(|pair| pair[0].0 != pair[1].0 && pair[0].1 != pair[1].1));
+    }
+}

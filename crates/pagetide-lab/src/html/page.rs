@@ -1,0 +1,217 @@
+//! One HTML file: title, lead, sections, and everything that draws them, in it.
+//!
+//! Invariant: text gets into a page escaped (`maud` does it), and data as JSON in which no character can end a
+//! script. What is not escaped is in this file and in `data.rs`: our style, our script, uPlot, and that JSON.
+
+use super::data;
+use super::lines::Lines;
+use maud::{html, Markup, PreEscaped, DOCTYPE};
+
+/// Our style, and our script that draws.
+const STYLE: &str = include_str!("../../assets/report.css");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+/// The charting library, with its licence.
+const UPLOT: &str = include_str!("../../assets/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../../assets/uPlot.min.css");
+const UPLOT_LICENCE: &str = include_str!("../../assets/uPlot.LICENSE");
+
+/// Runs before anything else, so that a reader (and the tests) learn of any mistake.
+const WATCH: &str = "addEventListener('error',e=>{document.documentElement.dataset.error=e.message});\
+addEventListener('unhandledrejection',e=>{document.documentElement.dataset.error=String(e.reason)});\
+document.documentElement.classList.add('script');";
+
+/// Nothing may be fetched from anywhere.
+const POLICY: &str =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
+
+/// A page.
+#[derive(Debug)]
+pub struct Page {
+    /// What it is about, in a line.
+    pub title: String,
+    /// Which command made it, in a word or two: `pagetide run`.
+    pub kind: &'static str,
+    /// What stands under the title: the question.
+    pub lead: Markup,
+    /// From top to bottom.
+    pub sections: Vec<Section>,
+    /// What stands at the end: version, command.
+    pub foot: Markup,
+}
+
+/// A part of a page.
+#[derive(Debug)]
+pub struct Section {
+    /// Its anchor: letters, digits and `-`.
+    pub id: &'static str,
+    /// Its heading.
+    pub heading: String,
+    /// From top to bottom.
+    pub blocks: Vec<Block>,
+}
+
+/// A piece of a section.
+#[derive(Debug)]
+pub enum Block {
+    /// Markup, escaped where it was made.
+    Markup(Markup),
+    /// Charts that the script draws.
+    Lines(Lines),
+}
+
+impl From<Markup> for Block {
+    fn from(markup: Markup) -> Block {
+        Block::Markup(markup)
+    }
+}
+
+impl From<Lines> for Block {
+    fn from(lines: Lines) -> Block {
+        Block::Lines(lines)
+    }
+}
+
+impl Section {
+    /// A section of these blocks.
+    pub fn new(id: &'static str, heading: impl Into<String>, blocks: Vec<Block>) -> Section {
+        Section { id, heading: heading.into(), blocks }
+    }
+}
+
+impl Page {
+    /// The file. Sections without blocks are left out.
+    pub fn render(&self) -> String {
+        let sections: Vec<&Section> =
+            self.sections.iter().filter(|it| !it.blocks.is_empty()).collect();
+        let blocks = sections.iter().flat_map(|section| &section.blocks);
+        let charts: Vec<&Lines> = blocks
+            .filter_map(|block| match block {
+                Block::Lines(lines) => Some(lines),
+                Block::Markup(_) => None,
+            })
+            .collect();
+        let markup = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta name="generator" content={ "pagetide " (crate::VERSION) };
+                    title { (self.title) " - " (self.kind) }
+                    // A browser asks for an icon otherwise.
+                    link rel="icon" href="data:,";
+                    script { (PreEscaped(WATCH)) }
+                    @if !charts.is_empty() {
+                        style { (PreEscaped(UPLOT_STYLE)) }
+                    }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    a.skip href="#content" { "To the content" }
+                    header {
+                        p.kind { (self.kind) }
+                        button.theme type="button" hidden { "Dark or light" }
+                        h1 { (self.title) }
+                        (self.lead)
+                        nav aria-label="Sections" {
+                            @for section in &sections {
+                                a href={ "#" (section.id) } { (section.heading) }
+                            }
+                        }
+                    }
+                    main id="content" {
+                        @for section in &sections {
+                            section id=(section.id) aria-labelledby={ "h-" (section.id) } {
+                                h2 id={ "h-" (section.id) } { (section.heading) }
+                                @for block in &section.blocks {
+                                    @match block {
+                                        Block::Markup(markup) => (markup),
+                                        Block::Lines(lines) => (lines.place()),
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    footer { (self.foot) }
+                    p.sr #spoken aria-live="polite" {}
+                    @if !charts.is_empty() {
+                        script type="application/json" id="data" { (PreEscaped(data::json(&charts))) }
+                        (PreEscaped(format!("<!--\nuPlot 1.6.32\n{UPLOT_LICENCE}\n-->")))
+                        script { (PreEscaped(UPLOT)) }
+                    }
+                    script { (PreEscaped(SCRIPT)) }
+                }
+            }
+        };
+        let mut file = markup.into_string();
+        file.push('\n');
+        file
+    }
+}
+
+/// The anchor of something that has a name: `prefix`, then the name, its odd characters as numbers.
+///
+/// Two names have two anchors.
+pub fn anchor(prefix: &str, name: &str) -> String {
+    let mut anchor = format!("{prefix}-");
+    for c in name.chars() {
+        match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' => anchor.push(c),
+            other => anchor += &format!("_{:x}_", u32::from(other)),
+        }
+    }
+    anchor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn page(name: &str) -> Page {
+        let section = Section::new("s", name, vec![html! { p { (name) } }.into()]);
+        Page {
+            title: name.to_owned(),
+            kind: "pagetide test",
+            lead: html! { p { (name) } },
+            sections: vec![section, Section::new("nothing", "nothing here", vec![])],
+            foot: html! {},
+        }
+    }
+
+    #[test]
+    fn names_cannot_become_markup() {
+        let text = page("</script><script>alert(1)</script> \"'&\u{2028}").render();
+        assert!(!text.contains("alert(1)<"), "{text}");
+        assert!(!text.contains("<script>alert"), "{text}");
+        assert!(text.contains("&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;"), "{text}");
+        assert!(!text.contains("nothing here"), "sections of nothing are left out");
+    }
+
+    #[test]
+    fn nothing_of_ours_ends_its_element_early() {
+        for script in [SCRIPT, UPLOT, WATCH] {
+            assert!(!script.to_lowercase().contains("</script"));
+            assert!(!script.contains("<!--"));
+        }
+        assert!(![STYLE, UPLOT_STYLE].iter().any(|style| style.to_lowercase().contains("</style")));
+        assert!(!UPLOT_LICENCE.contains("--"));
+    }
+
+    #[test]
+    fn a_page_without_charts_has_no_charting_library() {
+        assert!(page("plain").render().len() < 64 << 10);
+    }
+
+    #[test]
+    fn anchors_are_plain_and_differ() {
+        let names = ["a b", "a_b", "a_20_b", "a/b", "a.b", "\u{e4}", "", "\u{1F600}", "<a"];
+        let anchors: BTreeSet<String> = names.iter().map(|name| anchor("row", name)).collect();
+        assert_eq!(anchors.len(), names.len());
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        assert!(anchors.iter().all(|anchor| anchor.chars().all(plain)), "{anchors:?}");
+        assert_eq!(anchor("row", "stream.walltime"), "row-stream.walltime");
+    }
+}

@@ -1,0 +1,175 @@
+//! Timelines as charts: a panel for each variant, all over one axis of virtual time.
+//!
+//! Invariant: a chart has what the timeline has: levels at the ends of samples with their extremes between, counts as
+//! rates over the stretch they were counted in, waits as sums so far (a wait counts where it ends).
+
+mod activity;
+mod load;
+mod memory;
+
+use super::super::lines::{Axis, Choice, Line, Lines, Panel, Shape};
+use crate::report::{OverTime, Report};
+use pagetide_scenario::record::Unit;
+use pagetide_scenario::timeline::{Row, Sample, Timeline};
+
+/// What the axes of all these charts are.
+const OVER: &str = "time";
+/// Numbers on a page for these charts, about. With more, neighbouring samples are merged.
+const MOST_NUMBERS: usize = 200_000;
+/// Fewer samples than this are no chart.
+const LEAST_SAMPLES: usize = 128;
+
+/// The charts of the first seed of each variant; none without timelines.
+pub fn figures(report: &Report) -> Vec<Lines> {
+    let of = report.columns.iter().filter_map(|column| Some((column, column.timeline.as_ref()?)));
+    let mut all: Vec<Variant> = of
+        .filter(|(_, of)| !of.timeline.samples.is_empty())
+        .map(|(column, of)| Variant { name: column.name.clone(), of: of.clone() })
+        .collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let numbers = |variant: &Variant| numbers_of_a_sample(&variant.of.timeline);
+    while all.iter().map(|it| numbers(it) * it.samples().len()).sum::<usize>() > MOST_NUMBERS
+        && all.iter().any(|it| it.samples().len() >= 2 * LEAST_SAMPLES)
+    {
+        all.iter_mut().for_each(|variant| halve(&mut variant.of.timeline));
+    }
+    let figures = [
+        memory::zones(&all),
+        memory::groups(&all),
+        memory::holds(&all),
+        activity::reclaim(&all),
+        activity::pressure(&all),
+        activity::faults(&all),
+        load::services(&all),
+        load::stalls(&all),
+    ];
+    figures.into_iter().flatten().collect()
+}
+
+/// How many numbers of a sample are drawn, about.
+fn numbers_of_a_sample(timeline: &Timeline) -> usize {
+    let most = super::super::lines::MOST_LINES;
+    let groups = timeline.groups.len().min(most);
+    12 + timeline.zones.len() * 6 + groups * 8 + timeline.tasks.len().min(most) * 3
+}
+
+/// Merges neighbours.
+fn halve(timeline: &mut Timeline) {
+    if timeline.samples.len() < 2 * LEAST_SAMPLES {
+        return;
+    }
+    let mut samples = std::mem::take(&mut timeline.samples).into_iter();
+    while let Some(mut sample) = samples.next() {
+        if let Some(later) = samples.next() {
+            sample.merge(later);
+        }
+        timeline.samples.push(sample);
+    }
+}
+
+/// A variant that has samples.
+struct Variant {
+    name: String,
+    of: OverTime,
+}
+
+impl Variant {
+    fn timeline(&self) -> &Timeline {
+        &self.of.timeline
+    }
+
+    fn samples(&self) -> &[Sample] {
+        &self.of.timeline.samples
+    }
+
+    fn panel(&self, lines: Vec<Line>) -> Panel {
+        let x = self.samples().iter().map(|sample| sample.end_ns as f64).collect();
+        Panel { name: self.name.clone(), x, lines, marks: Vec::new() }
+    }
+
+    /// A value for each sample.
+    fn each(&self, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Option<f64>> {
+        self.samples().iter().map(value).collect()
+    }
+
+    /// A count for each sample, by the second.
+    fn rate(&self, count: impl Fn(&Sample) -> Option<u64>) -> Vec<Option<f64>> {
+        self.by_second(self.samples().iter().map(count))
+    }
+
+    /// Counts, one for each sample, by the second.
+    fn by_second(&self, counts: impl Iterator<Item = Option<u64>>) -> Vec<Option<f64>> {
+        let mut before = 0;
+        let rate = |(sample, count): (&Sample, Option<u64>)| {
+            let ns = sample.end_ns.saturating_sub(before);
+            before = sample.end_ns;
+            count.filter(|_| ns > 0).map(|count| count as f64 * 1e9 / ns as f64)
+        };
+        self.samples().iter().zip(counts).map(rate).collect()
+    }
+
+    /// The sum up to each sample.
+    fn so_far(&self, count: impl Fn(&Sample) -> u64) -> Vec<Option<f64>> {
+        let mut sum = 0u64;
+        let add = |sample: &Sample| {
+            sum = sum.saturating_add(count(sample));
+            Some(sum as f64)
+        };
+        self.samples().iter().map(add).collect()
+    }
+
+    /// A running count of /proc/vmstat, by the second.
+    fn vmstat_rate(&self, name: &str) -> Option<Vec<Option<f64>>> {
+        let at = self.timeline().vmstat.iter().position(|it| it == name)?;
+        let mut before = None;
+        let counts = self.samples().iter().map(|sample| {
+            let now = sample.vmstat.get(at).copied()?;
+            let earlier = before.replace(now)?;
+            Some(now.saturating_sub(earlier))
+        });
+        Some(self.by_second(counts))
+    }
+}
+
+fn figure(id: &str, title: &str, about: &str, y: Axis, choices: Vec<Choice>) -> Option<Lines> {
+    let has_lines = |choice: &Choice| choice.panels.iter().any(|panel| !panel.lines.is_empty());
+    let choices: Vec<Choice> = choices.into_iter().filter(has_lines).collect();
+    let [id, title, about] = [id, title, about].map(str::to_owned);
+    let (x, over) = (Axis::new("virtual time", Unit::Seconds).times(1e-9), Some(OVER));
+    (!choices.is_empty()).then(|| Lines { id, title, about, x, y, over, choices })
+}
+
+/// One choice: a panel for each variant.
+fn choice(
+    name: impl Into<String>,
+    all: &[Variant],
+    lines: impl Fn(&Variant) -> Vec<Line>,
+) -> Choice {
+    let panels = all.iter().map(|variant| variant.panel(lines(variant))).collect();
+    Choice { name: name.into(), clip: None, panels }
+}
+
+fn row(sample: &Sample, group: usize) -> Option<&Row> {
+    sample.rows.get(group).and_then(Option::as_ref)
+}
+
+/// `things` that have lines: those with the largest `size`, in their own order.
+fn largest(things: std::ops::Range<usize>, size: impl Fn(usize) -> u64) -> Vec<usize> {
+    let mut list: Vec<usize> = things.collect();
+    list.sort_by_key(|thing| std::cmp::Reverse(size(*thing)));
+    list.truncate(super::super::lines::MOST_LINES);
+    list.sort_unstable();
+    list
+}
+
+/// Whether a line has anything but zeros.
+fn is_something(line: &Line) -> bool {
+    line.y.iter().flatten().any(|value| *value != 0.0)
+}
+
+/// A line of rates or sums.
+fn before(number: usize, name: &str, y: Vec<Option<f64>>) -> Line {
+    Line::new(number, name, Shape::Before, y)
+}

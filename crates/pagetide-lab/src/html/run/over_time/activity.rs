@@ -1,0 +1,120 @@
+//! What the kernel does, and how it hurts: reclaim, pressure, faults.
+
+use super::memory::largest_groups;
+use super::{before, choice, figure, is_something, largest, row, Variant};
+use crate::html::lines::{Axis, Choice, Line, Lines};
+use pagetide_scenario::record::Unit;
+use pagetide_scenario::timeline::Row;
+
+/// Who reclaims, and how fast.
+pub fn reclaim(all: &[Variant]) -> Option<Lines> {
+    let of = |name: &str, counts: [fn(&Row) -> u64; 2]| {
+        choice(name, all, |variant| {
+            let line = |(number, who): (usize, &str)| {
+                let count = counts[number];
+                before(number, who, variant.rate(|sample| row(sample, 0).map(count)))
+            };
+            ["kswapd", "tasks (direct)"].into_iter().enumerate().map(line).collect()
+        })
+    };
+    figure(
+        "time-reclaim",
+        "Who reclaims",
+        "Pages that kswapd and tasks reclaim (pgsteal), or look at (pgscan).",
+        Axis::new("pages a second", Unit::Count),
+        vec![
+            of("reclaimed", [|row| row.counts.pgsteal_kswapd, |row| row.counts.pgsteal_direct]),
+            of("scanned", [|row| row.counts.pgscan_kswapd, |row| row.counts.pgscan_direct]),
+        ],
+    )
+}
+
+/// Memory PSI.
+pub fn pressure(all: &[Variant]) -> Option<Lines> {
+    let lines = |variant: &Variant, group: usize| {
+        let share = |ns: fn(&Row) -> u64| {
+            let rate = variant.rate(|sample| row(sample, group).map(ns));
+            rate.into_iter().map(|rate| rate.map(|ns| ns / 1e7)).collect::<Vec<_>>()
+        };
+        vec![
+            before(0, "some", share(|row| row.some_ns)),
+            before(1, "full", share(|row| row.full_ns)),
+        ]
+    };
+    let mut groups: Vec<String> = Vec::new();
+    for variant in all {
+        for group in largest_groups(variant) {
+            let name = &variant.timeline().groups[group];
+            if !groups.contains(name) {
+                groups.push(name.clone());
+            }
+        }
+    }
+    let of_group = |name: &String| {
+        choice(format!("group {}", name.trim_start_matches('/')), all, |variant| {
+            let group = variant.timeline().groups.iter().position(|it| it == name);
+            group.map(|group| lines(variant, group)).unwrap_or_default()
+        })
+    };
+    let machine = choice("the machine", all, |variant| lines(variant, 0));
+    let choices: Vec<Choice> = std::iter::once(machine)
+        .chain(groups.iter().map(of_group))
+        .filter(|choice| choice.panels.iter().flat_map(|panel| &panel.lines).any(is_something))
+        .collect();
+    figure(
+        "time-pressure",
+        "Pressure (PSI)",
+        "Share of the time in which a task (some), or every task that could run (full), waited for memory.",
+        Axis::new("of the time", Unit::Percent),
+        choices,
+    )
+}
+
+/// Faults that had to read, by task, and what moved to and from swap.
+pub fn faults(all: &[Variant]) -> Option<Lines> {
+    const OF_MACHINE: [&str; 5] =
+        ["pgmajfault", "pswpin", "pswpout", "workingset_refault_file", "workingset_refault_anon"];
+    let machine = choice("the machine", all, |variant| {
+        let rates = OF_MACHINE.iter().enumerate();
+        rates
+            .filter_map(|(number, name)| Some(before(number, name, variant.vmstat_rate(name)?)))
+            .collect()
+    });
+    let tasks = choice("major faults by task", all, |variant| {
+        let tasks = &variant.timeline().tasks;
+        let count = |task: usize| {
+            let rows = variant.samples().iter().filter_map(|sample| sample.tasks.get(task));
+            rows.map(|row| row.pgmajfault).sum()
+        };
+        let line = |(number, task): (usize, usize)| {
+            let of = |sample: &pagetide_scenario::timeline::Sample| {
+                sample.tasks.get(task).map(|row| row.pgmajfault)
+            };
+            before(number, &tasks[task], variant.rate(of))
+        };
+        largest(0..tasks.len(), count).into_iter().enumerate().map(line).collect::<Vec<Line>>()
+    });
+    let mut choices = vec![machine, tasks];
+    choices.retain(|choice| choice.panels.iter().flat_map(|panel| &panel.lines).any(is_something));
+    for choice in &mut choices {
+        drop_lines_of_zeros(choice);
+    }
+    figure(
+        "time-faults",
+        "Faults and swap",
+        "Faults that had to read, pages read from and written to swap, and pages that came back after they had been \
+         evicted.",
+        Axis::new("a second", Unit::Count),
+        choices,
+    )
+}
+
+/// Leaves out lines that are zero in every panel.
+fn drop_lines_of_zeros(choice: &mut Choice) {
+    let all = choice.panels.iter().flat_map(|panel| &panel.lines);
+    let kept: Vec<String> =
+        all.filter(|line| is_something(line)).map(|line| line.name.clone()).collect();
+    for panel in &mut choice.panels {
+        panel.lines.retain(|line| kept.contains(&line.name));
+    }
+}

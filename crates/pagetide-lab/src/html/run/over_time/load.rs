@@ -1,0 +1,73 @@
+//! What programs notice: how long requests take, and how much time waits for memory have cost.
+
+use super::{before, choice, figure, is_something, largest, Variant};
+use crate::html::lines::{Axis, Line, Lines};
+use pagetide_scenario::record::Unit;
+use pagetide_scenario::timeline::{Sample, ServiceRow, TaskRow};
+
+/// Latency of services.
+pub fn services(all: &[Variant]) -> Option<Lines> {
+    let of = |name: &str, value: fn(&ServiceRow) -> u64| {
+        choice(name, all, |variant| {
+            let services = variant.timeline().services.iter().enumerate();
+            let line = |(number, name): (usize, &String)| {
+                let latency = |sample: &Sample| {
+                    let row = sample.services.get(number).filter(|row| row.requests > 0)?;
+                    Some(value(row) as f64)
+                };
+                before(number, name, variant.each(latency))
+            };
+            services.take(crate::html::lines::MOST_LINES).map(line).collect()
+        })
+    };
+    figure(
+        "time-services",
+        "Latency of services",
+        "Of the requests that ended in each stretch of time: the longest, or their mean.",
+        Axis::new("latency", Unit::Seconds).times(1e-9).log(),
+        vec![
+            of("the longest", |row| row.latency_max_ns),
+            of("the mean", ServiceRow::latency_mean_ns),
+        ],
+    )
+}
+
+/// Time that waits for memory have cost tasks so far.
+pub fn stalls(all: &[Variant]) -> Option<Lines> {
+    const REASONS: [&str; 4] = [
+        "for pages that had been evicted (stall_refault)",
+        "reclaiming (stall_reclaim)",
+        "throttled in reclaim (stall_throttled)",
+        "for dirty pages to be written (stall_dirty)",
+    ];
+    let of = |name: &str, value: &dyn Fn(&TaskRow) -> u64| {
+        choice(name, all, |variant| {
+            let tasks = &variant.timeline().tasks;
+            let waited = |task: usize| {
+                let rows = variant.samples().iter().filter_map(|sample| sample.tasks.get(task));
+                rows.map(|row| row.stalled_ns.iter().sum::<u64>()).sum()
+            };
+            let line = |(number, task): (usize, usize)| {
+                let ns = |sample: &Sample| sample.tasks.get(task).map_or(0, value);
+                before(number, &tasks[task], variant.so_far(ns))
+            };
+            let line = largest(0..tasks.len(), waited).into_iter().enumerate().map(line);
+            line.collect::<Vec<Line>>()
+        })
+    };
+    let mut choices = vec![of("all waits", &|row| row.stalled_ns.iter().sum())];
+    choices.extend(
+        REASONS
+            .iter()
+            .enumerate()
+            .map(|(reason, name)| of(name, &move |row| row.stalled_ns[reason])),
+    );
+    choices.retain(|choice| choice.panels.iter().flat_map(|panel| &panel.lines).any(is_something));
+    figure(
+        "time-stalls",
+        "Time lost to memory",
+        "How long each task has waited for memory so far, all its threads together. A wait counts where it ends.",
+        Axis::new("waited so far", Unit::Seconds).times(1e-9),
+        choices,
+    )
+}
