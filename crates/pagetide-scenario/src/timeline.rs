@@ -8,6 +8,9 @@
 //! its levels, and the rows of /proc, are those at its end, the least and the most that were seen since the
 //! one before. Two neighbours merge into one without losing an extreme or a count.
 
+mod counts;
+
+pub use counts::{Compaction, Counts};
 use serde::{Deserialize, Serialize};
 
 /// The samples of a run.
@@ -215,46 +218,6 @@ impl NodeRow {
     }
 }
 
-/// Counters of /proc/vmstat, in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compaction {
-    /// Looked at for something to move.
-    pub compact_migrate_scanned: u64,
-    /// Looked at for a place to move it to.
-    pub compact_free_scanned: u64,
-    /// Moved.
-    pub pgmigrate_success: u64,
-}
-
-impl Compaction {
-    /// Name of each.
-    pub const NAMES: [&'static str; 3] =
-        ["compact_migrate_scanned", "compact_free_scanned", "pgmigrate_success"];
-
-    /// Value of each, in the order of [`Compaction::NAMES`].
-    pub const fn values(&self) -> [u64; 3] {
-        [self.compact_migrate_scanned, self.compact_free_scanned, self.pgmigrate_success]
-    }
-
-    /// As [`Compaction::values`] gives them.
-    pub const fn of_values(values: [u64; 3]) -> Compaction {
-        let [compact_migrate_scanned, compact_free_scanned, pgmigrate_success] = values;
-        Compaction { compact_migrate_scanned, compact_free_scanned, pgmigrate_success }
-    }
-
-    /// What was added since `earlier`.
-    pub fn since(&self, earlier: &Compaction) -> Compaction {
-        let (now, then) = (self.values(), earlier.values());
-        Compaction::of_values(std::array::from_fn(|at| now[at].saturating_sub(then[at])))
-    }
-
-    /// Both together.
-    pub fn plus(&self, other: &Compaction) -> Compaction {
-        let (a, b) = (self.values(), other.values());
-        Compaction::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))
-    }
-}
-
 /// One group at one time, with those below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
@@ -284,85 +247,6 @@ pub struct Row {
     /// ... and no other ran (PSI, full).
     #[serde(default)]
     pub full_ns: u64,
-}
-
-/// Counters, by their names in memory.stat and memory.events, those of reclaim in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Inactive pages that kswapd looked at.
-    pub pgscan_kswapd: u64,
-    /// ... that tasks looked at.
-    pub pgscan_direct: u64,
-    /// Pages that kswapd freed.
-    pub pgsteal_kswapd: u64,
-    /// ... that tasks freed.
-    pub pgsteal_direct: u64,
-    /// Faults that had to read.
-    pub pgmajfault: u64,
-    /// All faults.
-    #[serde(default)]
-    pub pgfault: u64,
-    /// Tasks that the OOM killer ended.
-    #[serde(default)]
-    pub oom_kill: u64,
-}
-
-impl Counts {
-    /// How many there are.
-    pub const NR: usize = 7;
-
-    /// Name of each.
-    pub const NAMES: [&'static str; Counts::NR] = [
-        "pgscan_kswapd",
-        "pgscan_direct",
-        "pgsteal_kswapd",
-        "pgsteal_direct",
-        "pgmajfault",
-        "pgfault",
-        "oom_kill",
-    ];
-
-    /// Value of each, in the order of [`Counts::NAMES`].
-    pub const fn values(&self) -> [u64; Counts::NR] {
-        [
-            self.pgscan_kswapd,
-            self.pgscan_direct,
-            self.pgsteal_kswapd,
-            self.pgsteal_direct,
-            self.pgmajfault,
-            self.pgfault,
-            self.oom_kill,
-        ]
-    }
-
-    /// As [`Counts::values`] gives them.
-    pub const fn of_values(values: [u64; Counts::NR]) -> Counts {
-        let [pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault, pgfault, oom_kill] =
-            values;
-        Counts {
-            pgscan_kswapd,
-            pgscan_direct,
-            pgsteal_kswapd,
-            pgsteal_direct,
-            pgmajfault,
-            pgfault,
-            oom_kill,
-        }
-    }
-
-    /// What was added since `earlier`. A group that was removed and made again counts from 0.
-    pub fn since(&self, earlier: &Counts) -> Counts {
-        let (now, then) = (self.values(), earlier.values());
-        let began_anew = now.iter().zip(&then).any(|(now, then)| now < then);
-        let difference = |at: usize| if began_anew { now[at] } else { now[at] - then[at] };
-        Counts::of_values(std::array::from_fn(difference))
-    }
-
-    /// Both together.
-    pub fn plus(&self, other: &Counts) -> Counts {
-        let (a, b) = (self.values(), other.values());
-        Counts::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))
-    }
 }
 
 impl Row {
@@ -483,18 +367,5 @@ mod tests {
             meminfo: vec![1],
         };
         assert_eq!(sample, merged);
-    }
-
-    #[test]
-    fn a_group_made_anew_counts_from_zero() {
-        let counts = Counts::of_values([5, 6, 7, 8, 9, 3, 0]);
-        assert_eq!(
-            counts.since(&Counts::of_values([5, 4, 3, 2, 1, 3, 0])).values(),
-            [0, 2, 4, 6, 8, 0, 0]
-        );
-        assert_eq!(
-            counts.since(&Counts::of_values([9, 4, 3, 2, 1, 0, 0])).values(),
-            [5, 6, 7, 8, 9, 3, 0]
-        );
     }
 }
