@@ -7,9 +7,13 @@ use super::data;
 use super::lines::Lines;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
-/// Our style, and our script that draws.
+/// Our style, and our scripts that draw, in their order.
 const STYLE: &str = include_str!("../../assets/report.css");
-const SCRIPT: &str = include_str!("../../assets/report.js");
+const SCRIPTS: [&str; 3] = [
+    include_str!("../../assets/numbers.js"),
+    include_str!("../../assets/charts.js"),
+    include_str!("../../assets/report.js"),
+];
 /// The charting library, with its licence.
 const UPLOT: &str = include_str!("../../assets/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../assets/uPlot.min.css");
@@ -141,7 +145,7 @@ impl Page {
                         (PreEscaped(format!("<!--\nuPlot 1.6.32\n{UPLOT_LICENCE}\n-->")))
                         script { (PreEscaped(UPLOT)) }
                     }
-                    script { (PreEscaped(SCRIPT)) }
+                    @for script in SCRIPTS { script { (PreEscaped(script)) } }
                 }
             }
         };
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn nothing_of_ours_ends_its_element_early() {
-        for script in [SCRIPT, UPLOT, WATCH] {
+        for script in SCRIPTS.into_iter().chain([UPLOT, WATCH]) {
             assert!(!script.to_lowercase().contains("</script"));
             assert!(!script.contains("<!--"));
         }

@@ -8,7 +8,7 @@ use pagetide_scenario::timeline::{Row, Sample, ZoneRow};
 /// Zones that can be chosen.
 const MOST_ZONES: usize = 16;
 /// All that is free at first would dwarf what reclaim goes by: so many high marks are shown.
-const MARKS_SHOWN: f64 = 4.0;
+const MARKS_SHOWN: f64 = 3.0;
 
 fn bytes(all: &[Variant]) -> Axis {
     Axis::new("memory", Unit::Bytes).times(all[0].of.page_size as f64)
