@@ -12,6 +12,7 @@ pub mod event_queue;
 pub mod foresight;
 pub mod histogram;
 mod metrics;
+pub mod observe;
 pub mod run;
 pub mod scheduler;
 mod slab_tables;
@@ -19,7 +20,7 @@ pub mod task;
 pub mod world;
 
 pub use run::{run, watermarks, RunOptions, SimError};
-pub use world::{Decisions, EventSink};
+pub use world::Decisions;
 
 /// What a policy from outside needs: the traits, the facts, the registry.
 pub mod policy {

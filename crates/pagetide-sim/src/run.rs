@@ -7,11 +7,12 @@ use crate::boot_objects;
 use crate::disk::Disk;
 use crate::foresight;
 use crate::metrics::{latencies, metrics};
+use crate::observe::{Sink, Unwritten};
 use crate::slab_tables;
 use crate::task::Task;
 use crate::world::groups::{make_group, GroupError};
 use crate::world::names::ThingCaches;
-use crate::world::{Belongings, Decisions, EventSink, World, WorldError};
+use crate::world::{Belongings, Decisions, World, WorldError};
 use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::boot::SetupError;
 use pagetide_core::config::{CgroupVersion, Config, KmemAccounting, KswapdPolicy};
@@ -61,8 +62,8 @@ pub struct RunOptions {
     pub audit_every: u64,
     /// Every n-th copy of a frame to another fails (tests); 0: none does.
     pub fail_copies: u64,
-    /// Write the events here, one a line, as JSON (docs/events.md).
-    pub events: Option<EventSink>,
+    /// Who is told what happens. For one run only.
+    pub observers: Vec<Sink>,
     /// Hash what the core decides, and put the hashes here at the end (tests). For one run only.
     pub decisions: Option<Arc<OnceLock<Decisions>>>,
     /// Policies that a setup may choose besides the built-in ones.
@@ -126,6 +127,9 @@ pub enum SimError {
     /// The run went wrong.
     #[error(transparent)]
     World(#[from] WorldError),
+    /// An observer cannot write what it has kept until the end.
+    #[error(transparent)]
+    Unwritten(Unwritten),
     /// The caller cancelled the run.
     #[error("cancelled")]
     Cancelled,
@@ -146,7 +150,7 @@ impl SimError {
             SimError::World(WorldError::Stuck { .. } | WorldError::Audit { .. }) => {
                 Some("this is a defect of the simulator: please report the scenario".into())
             }
-            SimError::World(WorldError::Events { .. }) => Some(
+            SimError::World(WorldError::Unwritten(_)) | SimError::Unwritten(_) => Some(
                 "is the disk full, or has the reader of a pipe gone? the run ended there".into(),
             ),
             SimError::Tuning { hint, .. } => Some(hint.clone()),
@@ -176,6 +180,22 @@ pub fn run(
     seed: u64,
     options: &RunOptions,
 ) -> Result<RunRecord, SimError> {
+    let ran = run_observed(scenario, variant, seed, options);
+    let is_torn = matches!(ran, Err(SimError::World(WorldError::Unwritten(_))));
+    let mut closed = options.observers.iter().map(|sink| sink.close(ran.as_ref().ok(), is_torn));
+    // Why a run went wrong says more than what is missing because it did.
+    match closed.try_for_each(|closed| closed) {
+        Err(unwritten) if ran.is_ok() => Err(SimError::Unwritten(unwritten)),
+        Ok(()) | Err(_) => ran,
+    }
+}
+
+fn run_observed(
+    scenario: &str,
+    variant: &Variant,
+    seed: u64,
+    options: &RunOptions,
+) -> Result<RunRecord, SimError> {
     let setup = &variant.setup;
     // Also where a library runs it, and nobody else has looked.
     options.plugins.check().map_err(SimError::Plugins)?;
@@ -184,9 +204,7 @@ pub fn run(
     let chosen = options.plugins.choose(groups.as_deref(), pages.as_deref());
     world.machine.use_plugins(chosen.map_err(SimError::Plugin)?);
     world.fail_copies = options.fail_copies;
-    if let Some(sink) = &options.events {
-        world.write_events(sink.clone());
-    }
+    world.observe(options.observers.clone())?;
     if options.decisions.is_some() {
         world.hash_decisions();
     }
@@ -203,9 +221,9 @@ pub fn run(
     };
     let ran = world.run(setup.time_limit_ns, options.audit_every, cancelled);
     // Also of a run that went wrong: its last events may say why.
-    let written = world.finish_events();
+    let told = world.end_observing(!matches!(ran, Ok(true)));
     let finished = ran?;
-    written?;
+    told?;
     if cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
         return Err(SimError::Cancelled);
     }

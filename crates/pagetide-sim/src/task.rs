@@ -8,6 +8,7 @@ use crate::histogram::LatencyHistogram;
 use crate::world::names::OpenFiles;
 use crate::world::service::{Served, Service};
 use crate::world::slab_levels::SlabLevels;
+use crate::world::ShownCall;
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
 use pagetide_core::process::Call;
@@ -213,6 +214,9 @@ pub struct Task {
     pub readahead: Vec<ReadaheadState>,
     /// The call in progress, and what it serves.
     pub call: Option<(Call, Op)>,
+    /// What the last call that began serves, and what was shown of it.
+    pub(crate) call_of: Option<Op>,
+    pub(crate) shown_call: ShownCall,
     /// When the call began, and how long it has waited for pages since.
     pub call_began: Nanos,
     /// The call compacts since then.
@@ -333,6 +337,8 @@ impl Task {
             paced: None,
             readahead: vec![ReadaheadState::default(); nr_files],
             call: None,
+            call_of: None,
+            shown_call: ShownCall::default(),
             call_began: 0,
             compacting_since: None,
             call_page_wait: 0,

@@ -13,12 +13,12 @@ pub(crate) mod daemon_times;
 mod daemons;
 mod decisions;
 mod disks;
-mod events;
 mod execute;
 mod grace;
 pub(crate) mod groups;
 pub(crate) mod names;
 mod objects;
+mod observing;
 pub(crate) mod service;
 pub(crate) mod slab_levels;
 mod slab_samples;
@@ -26,18 +26,19 @@ mod threads;
 mod timeline;
 
 pub(crate) use daemon_times::DaemonTimes;
+pub(crate) use observing::ShownCall;
 pub use decisions::Decisions;
-pub use events::EventSink;
 
 use crate::cost::CostModel;
 use crate::disk::{Disk, Submitter};
 use crate::event_queue::{EventId, EventQueue};
+use crate::observe::{Unwritten, Wait};
 use crate::scheduler::{Scheduler, TaskId};
 use crate::task::{Blocked, Task};
 use decisions::DecisionHashes;
-use events::EventWriter;
 use grace::GracePeriod;
 use names::ThingCaches;
+use observing::Observing;
 use pagetide_core::audit::Violation;
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Effects, Io, Throttle, Token};
@@ -180,8 +181,8 @@ pub struct World {
     nr_over: usize,
     /// Tasks that the run waits for.
     nr_awaited: usize,
-    /// Events on their way out, if anybody wants them.
-    events: Option<EventWriter>,
+    /// Who is told what happens, if anybody wants to know.
+    observing: Option<Observing>,
     /// Hashes of decisions, if anybody wants them.
     decisions: Option<DecisionHashes>,
     /// Events of the step that has just been done.
@@ -232,12 +233,9 @@ pub enum WorldError {
         /// Which.
         violation: Violation,
     },
-    /// Nobody takes the events.
-    #[error("the events cannot be written: {source}")]
-    Events {
-        /// Why.
-        source: std::io::Error,
-    },
+    /// Nobody takes what is observed.
+    #[error(transparent)]
+    Unwritten(Unwritten),
 }
 
 impl World {
@@ -295,7 +293,7 @@ impl World {
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
             nr_awaited: tasks.iter().filter(|task| !task.background).count(),
-            events: None,
+            observing: None,
             decisions: None,
             fresh_events: Vec::new(),
             sampler: None,
@@ -358,7 +356,7 @@ impl World {
             self.sample_until(at);
             self.slab_samples.until(at, &self.machine, &self.groups);
             self.now = at;
-            self.release_events()?;
+            self.tell_observers()?;
             match event {
                 Event::Cpu(cpu) => self.cpu_event(cpu)?,
                 Event::Disk(disk) => self.disk_event(disk),
@@ -446,10 +444,11 @@ impl World {
         if self.scheduler.current(cpu).is_none() || self.scheduler.should_resched(cpu, self.now) {
             self.scheduler.pick_next(cpu, self.now);
         }
-        let Some(id) = self.scheduler.current(cpu) else {
+        let next = self.scheduler.current(cpu).map(|id| self.thread_of(id));
+        self.show_switch(cpu, next);
+        let Some(thread) = next else {
             return Ok(());
         };
-        let thread = self.thread_of(id);
         let mut cost = std::mem::take(&mut self.cpus[cpu.idx()].debt);
         if self.cpus[cpu.idx()].last.replace(thread) != Some(thread) {
             cost += self.cost.context_switch_ns;
@@ -541,8 +540,9 @@ impl World {
 
     fn wake_page(&mut self, pfn: Pfn) {
         for thread in self.page_waiters.remove(&pfn.0).unwrap_or_default() {
-            if let Thread::Task(task) = thread {
-                self.end_page_wait(task);
+            match thread {
+                Thread::Task(task) => self.end_page_wait(task),
+                Thread::Daemon(_) => self.show_wait_over(thread, Wait::Page),
             }
             self.wake(thread);
         }
@@ -556,6 +556,7 @@ impl World {
             task.call_page_wait += self.now.saturating_sub(task.wait_began);
         }
         self.update_stall(id, None);
+        self.show_wait_over(Thread::Task(id), Wait::Page);
     }
 
     fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
@@ -572,18 +573,29 @@ impl World {
     }
 
     fn end_throttle(&mut self, thread: Thread) {
-        let timer = match thread {
+        let (timer, reason) = match thread {
             Thread::Task(task) => {
                 self.tasks[task].end_wait(self.now);
-                self.tasks[task].blocked = Blocked::No;
-                self.timers[task].take()
+                let blocked = std::mem::replace(&mut self.tasks[task].blocked, Blocked::No);
+                let reason = match blocked {
+                    Blocked::Throttled(_, reason) => Some(reason),
+                    Blocked::No
+                    | Blocked::Sleeping
+                    | Blocked::Page
+                    | Blocked::Disk
+                    | Blocked::Exited => None,
+                };
+                (self.timers[task].take(), reason)
             }
             Thread::Daemon(daemon) => {
                 let sleep = self.daemon(daemon);
-                sleep.throttled = None;
-                sleep.timer.take()
+                let reason = sleep.throttled.take().map(|(_, reason)| reason);
+                (sleep.timer.take(), reason)
             }
         };
+        if let Some(reason) = reason {
+            self.show_wait_over(thread, Wait::Throttled(reason));
+        }
         if let Some(timer) = timer {
             self.queue.cancel(timer);
         }

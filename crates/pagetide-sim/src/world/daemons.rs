@@ -4,6 +4,7 @@
 
 use super::daemon_times::KswapdWait;
 use super::{drain, After, Event, Thread, World};
+use crate::observe::{Slice, Wait};
 use pagetide_core::daemon::{Daemon, Rest};
 use pagetide_core::effect::{Sleep, Step, Token};
 use pagetide_core::units::{Cpu, Nanos};
@@ -21,6 +22,7 @@ impl World {
 
     pub(super) fn run_daemon(&mut self, daemon: Daemon, cpu: Cpu) -> (After, Nanos) {
         let thread = Thread::Daemon(daemon);
+        self.show_work(daemon);
         self.machine.set_need_resched(self.scheduler.should_resched(cpu, self.now));
         let (step, effects) = self.machine.step_daemon(daemon, cpu, self.now);
         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
@@ -40,10 +42,16 @@ impl World {
                 if let (Daemon::Kswapd(node), Token::Throttled(..)) = (daemon, sleep.token) {
                     self.times.kswapd_sleeps(node, KswapdWait::Throttled, self.now + cost);
                 }
+                let wait = match sleep.token {
+                    Token::Throttled(_, reason) => Wait::Throttled(reason),
+                    Token::Page(_) | Token::Daemon(_) => Wait::Page,
+                };
+                self.show_began(thread, self.now + cost, Slice::Wait(wait));
                 self.daemon_sleeps(daemon, sleep);
                 After::Block
             }
             Step::Done(rest) => {
+                self.show_rest(daemon, self.now + cost);
                 self.daemon_rests(daemon, rest);
                 After::Block
             }

@@ -9,6 +9,7 @@
 use super::daemon_times::KswapdWait;
 use super::{drain, Event, FullDisk, Pending, Thread, World};
 use crate::disk::{IoKind, Request, Submitter};
+use crate::observe::{Slice, Wait};
 use crate::task::{Blocked, MemoryWait};
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Io};
@@ -89,6 +90,7 @@ impl World {
             }
         }
         self.disk_waiters.push((thread, full));
+        self.show_began(thread, self.now, Slice::Wait(Wait::Disk));
     }
 
     /// Ends the sleep of [`World::wait_for_disk`].
@@ -110,6 +112,7 @@ impl World {
             }
             Thread::Daemon(daemon) => self.daemon(daemon).waits_for_disk = false,
         }
+        self.show_wait_over(thread, Wait::Disk);
         self.wake(thread);
     }
 

@@ -7,6 +7,7 @@
 use super::blocks::gfp_of;
 use super::slab_levels::SlabLevels;
 use super::{drain, After, Event, Thread, World, WorldError};
+use crate::observe::{Slice, Wait, What};
 use crate::run::FILE_GAP;
 use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PIECE_NS};
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
@@ -56,6 +57,8 @@ impl World {
         let task = &mut self.tasks[id];
         task.blocked = Blocked::Exited;
         task.ended = Some(self.now);
+        self.show_exit(id);
+        let task = &self.tasks[id];
         let (leader, killed) = (task.leader, task.killed);
         // Requests arrive until the last thread is gone; none may be handed to this one.
         if let Some(service) = &mut self.tasks[leader].service {
@@ -257,16 +260,24 @@ impl World {
 
     /// A step of a task's call has compacted, or is about to.
     fn note_compaction(&mut self, id: usize, goes_on: bool, now: Nanos, cost: Nanos) {
-        let began = &mut self.tasks[id].compacting_since;
-        if let Some(since) = began.take() {
+        let since = self.tasks[id].compacting_since.take();
+        if let Some(since) = since {
             self.times.direct_ran(now.saturating_sub(since), cost);
         }
-        *began = goes_on.then_some(now);
+        self.tasks[id].compacting_since = goes_on.then_some(now);
+        match (since, goes_on) {
+            (None, true) => self.show_began(Thread::Task(id), now, Slice::DirectCompaction),
+            (Some(_), false) => {
+                self.show(Thread::Task(id), now, What::Ended(Slice::DirectCompaction));
+            }
+            (None, false) | (Some(_), true) => {}
+        }
     }
 
     pub(super) fn begin_call(&mut self, id: usize, call: Call, op: Op, elapsed: Nanos) {
         let task = &mut self.tasks[id];
         task.call = Some((call, op));
+        task.call_of = Some(op);
         task.call_began = self.now + elapsed;
         task.call_page_wait = 0;
     }
@@ -285,6 +296,10 @@ impl World {
         }
         let (step, effects) = self.machine.step(&mut call, cpu, self.now + *elapsed);
         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+        let majors = self.machine.mem.vmstat.get(Counter::Pgmajfault);
+        if self.observing.is_some() && majors > majors_before {
+            self.show_major(id, self.now + *elapsed);
+        }
         self.note_events(Thread::Task(id), cpu, self.now + *elapsed);
         let cost = self.cost.cost(&self.machine.take_work());
         *elapsed += cost;
@@ -349,10 +364,17 @@ impl World {
                     Token::Daemon(daemon) => unreachable!("a task sleeps on {daemon:?}"),
                 }
                 self.update_stall(id, Some(sleep));
+                let wait = match sleep.token {
+                    Token::Throttled(_, reason) => Wait::Throttled(reason),
+                    Token::Page(_) | Token::Daemon(_) => Wait::Page,
+                };
+                let at = self.now + *elapsed;
+                self.show_began(Thread::Task(id), at, Slice::Wait(wait));
                 Some(After::Block)
             }
             Step::Done(outcome) => {
                 self.update_stall(id, None);
+                self.show_call_over(id, op, self.now + *elapsed);
                 self.finish_call(id, &call, op, outcome, *elapsed)
             }
         }

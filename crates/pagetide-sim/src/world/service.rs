@@ -12,6 +12,7 @@
 
 use super::{After, Event, Thread, World};
 use crate::histogram::LatencyHistogram;
+use crate::observe::{Slice, What};
 use crate::task::Blocked;
 use pagetide_core::units::Nanos;
 use pagetide_scenario::timeline::ServiceRow;
@@ -115,6 +116,7 @@ impl World {
         }
         let arrived = self.tasks[id].serving.take();
         if let Some(arrived) = arrived {
+            self.show(Thread::Task(id), now, What::Ended(Slice::Request { arrived }));
             self.request_done(leader, arrived, now);
         }
         let was_called = std::mem::take(&mut self.tasks[id].is_called);
@@ -127,6 +129,7 @@ impl World {
             let task = &mut self.tasks[id];
             task.program.serve(&request);
             task.serving = Some(arrived);
+            self.show_began(Thread::Task(id), now, Slice::Request { arrived });
             return None;
         }
         if id == leader && service.is_over() && service.latest() <= now {

@@ -368,7 +368,7 @@ fn machine_pages(machine: &Machine) -> u64 {
     machine.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.managed).sum()
 }
 
-fn path_of(setup: &Setup, group: usize) -> String {
+pub(super) fn path_of(setup: &Setup, group: usize) -> String {
     let model = &setup.groups[group];
     let parent = model.parent.map_or_else(String::new, |parent| path_of(setup, parent));
     format!("{parent}/{}", model.name)

@@ -1,0 +1,351 @@
+//! The world's end of [`observe`](crate::observe): what happens is noted here, and told when its time has come.
+//!
+//! The steps of a piece are all done when the piece begins, and their times run ahead of the world's;
+//! observations wait until the world's time has reached theirs, so that they are told in the order of time.
+//!
+//! Invariants: after every step the core's log is empty, so each event is of the thread that did it. The times
+//! of a thread's observations never fall. Without observers each place that notes something costs one branch.
+
+use super::{Blocked, Thread, World, WorldError};
+use crate::observe::{
+    CallKind, Cast, Event, Exit, Left, Observation, Role, Sink, Slice, ThreadInfo, Unwritten, Wait, What,
+};
+use pagetide_core::daemon::Daemon;
+use pagetide_core::event::{Field, TraceEvent};
+use pagetide_core::memcg::ROOT;
+use pagetide_core::process::Machine;
+use pagetide_core::units::{Cpu, MemcgId, Nanos};
+use pagetide_scenario::op::Op;
+use std::collections::VecDeque;
+
+/// Numbers of the kernel's threads begin here, as they do on a machine that has just booted ...
+const FIRST_KERNEL_PID: u32 = 30;
+/// ... and those of tasks here.
+const FIRST_TASK_PID: u32 = 1001;
+
+/// Who is told, and what is to be told yet.
+#[derive(Debug)]
+pub(super) struct Observing {
+    sinks: Vec<Sink>,
+    /// By time, then in the order in which they were noted.
+    waiting: VecDeque<Observation>,
+    /// Time of the last observation of each thread.
+    last: Vec<Nanos>,
+    /// Whom each CPU was shown to run.
+    on_cpu: Vec<Option<Thread>>,
+    /// Daemons that were shown to work, by number of the thread.
+    at_work: Vec<bool>,
+}
+
+/// What was shown of the call in progress of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShownCall {
+    is_shown: bool,
+    is_major: bool,
+}
+
+impl World {
+    /// Tells `sinks` of all that happens from now on.
+    ///
+    /// # Errors
+    /// When one of them cannot take even the beginning.
+    pub fn observe(&mut self, sinks: Vec<Sink>) -> Result<(), WorldError> {
+        if sinks.is_empty() {
+            return Ok(());
+        }
+        self.machine.record_events(true);
+        let cast = self.cast();
+        let nr_threads = cast.threads.len();
+        let observing = Observing {
+            waiting: VecDeque::new(),
+            last: vec![0; nr_threads],
+            on_cpu: vec![None; self.cpus.len()],
+            at_work: vec![false; nr_threads],
+            sinks,
+        };
+        observing.tell(|observer| observer.begin(&cast))?;
+        self.observing = Some(observing);
+        Ok(())
+    }
+
+    fn cast(&self) -> Cast {
+        let tasks = self.tasks.iter().enumerate().map(|(id, task)| {
+            let nr = self.threads_of(task.leader).position(|thread| thread == id).unwrap_or(0);
+            let group = self.setup.tasks[task.leader].group;
+            let pid = FIRST_TASK_PID + id as u32;
+            ThreadInfo { comm: task.name.clone(), pid, role: Role::Task { group, nr: nr as u32 } }
+        });
+        let daemons = Daemon::all(self.machine.nr_nodes()).enumerate().map(|(at, daemon)| {
+            let comm = match daemon {
+                Daemon::Kswapd(node) => format!("kswapd{}", node.0),
+                Daemon::Flusher => "flusher".to_owned(),
+                Daemon::Kcompactd(node) => format!("kcompactd{}", node.0),
+                Daemon::Khugepaged => "khugepaged".to_owned(),
+                Daemon::Kworker => "kworker".to_owned(),
+            };
+            ThreadInfo { comm, pid: FIRST_KERNEL_PID + at as u32, role: Role::Kernel(daemon) }
+        });
+        Cast {
+            cpus: self.cpus.len() as u16,
+            page_size: self.machine.page_size().bytes(),
+            groups: (0..self.setup.groups.len())
+                .map(|group| super::timeline::path_of(&self.setup, group))
+                .collect(),
+            threads: tasks.chain(daemons).collect(),
+        }
+    }
+
+    /// Takes what the core has noted in a step of `thread` that began at `at`.
+    #[inline]
+    pub(super) fn note_events(&mut self, thread: Thread, cpu: Cpu, at: Nanos) {
+        if self.observing.is_some() || self.decisions.is_some() {
+            self.take_events(thread, cpu, at);
+        }
+    }
+
+    fn take_events(&mut self, thread: Thread, cpu: Cpu, at: Nanos) {
+        let mut fresh = std::mem::take(&mut self.fresh_events);
+        self.machine.take_events(&mut fresh);
+        if !fresh.is_empty() {
+            if let Some(decisions) = &mut self.decisions {
+                decisions.events(thread, cpu, at, &fresh);
+            }
+            if self.observing.is_some() {
+                if let Thread::Task(id) = thread {
+                    self.show_call(id, at);
+                }
+                for &event in &fresh {
+                    let names = self.names_in(&event);
+                    self.show(thread, at, What::Event(cpu, Event::new(event, names)));
+                }
+            }
+            fresh.clear();
+        }
+        self.fresh_events = fresh;
+    }
+
+    fn names_in(&self, event: &TraceEvent) -> Vec<Option<String>> {
+        let mut names = Vec::new();
+        event.each_field(|_, value| match value {
+            Field::Group(memcg) => names.push(group_path(&self.machine, memcg)),
+            Field::Mm(mm) => {
+                names.push(self.tasks.iter().find(|task| task.mm == mm).map(|task| task.name.clone()));
+            }
+            Field::Number(_) | Field::Priority(_) | Field::Flag(_) | Field::Name(_) | Field::Gfp(_) => {}
+        });
+        names
+    }
+
+    /// Notes that something happened, if anybody wants to know.
+    #[inline]
+    pub(super) fn show(&mut self, thread: Thread, at: Nanos, what: What) {
+        if self.observing.is_some() {
+            self.show_it(thread, at, what);
+        }
+    }
+
+    fn show_it(&mut self, thread: Thread, at: Nanos, what: What) {
+        let thread = self.thread_id(thread) as usize;
+        let Some(observing) = &mut self.observing else { return };
+        // Who is woken in the piece that was going to put it to sleep is so before it has begun to sleep.
+        let at = at.max(observing.last[thread]);
+        observing.last[thread] = at;
+        let place = observing.waiting.partition_point(|waiting| waiting.at <= at);
+        observing.waiting.insert(place, Observation { at, thread, what });
+    }
+
+    /// A slice begins now.
+    #[inline]
+    pub(super) fn show_began(&mut self, thread: Thread, at: Nanos, slice: Slice) {
+        if self.observing.is_some() {
+            if let (Thread::Task(id), Slice::Wait(_) | Slice::DirectCompaction) = (thread, slice) {
+                self.show_call(id, at);
+            }
+            self.show_it(thread, at, What::Began { slice, since: at });
+        }
+    }
+
+    /// A wait ends.
+    #[inline]
+    pub(super) fn show_wait_over(&mut self, thread: Thread, wait: Wait) {
+        if self.observing.is_some() {
+            self.show_it(thread, self.now, What::Ended(Slice::Wait(wait)));
+        }
+    }
+
+    /// The call in progress of a task was found to be more than a short one.
+    fn show_call(&mut self, id: usize, at: Nanos) {
+        let task = &mut self.tasks[id];
+        let Some(op) = task.call_of.filter(|_| !task.shown_call.is_shown) else { return };
+        task.shown_call.is_shown = true;
+        let slice = Slice::Call(kind_of(op, task.shown_call.is_major));
+        let since = task.call_began;
+        self.show_it(Thread::Task(id), at, What::Began { slice, since });
+    }
+
+    /// The fault in progress of a task reads.
+    pub(super) fn show_major(&mut self, id: usize, at: Nanos) {
+        self.tasks[id].shown_call.is_major = true;
+        self.show_call(id, at);
+    }
+
+    /// The call in progress of a task is over.
+    pub(super) fn show_call_over(&mut self, id: usize, op: Op, at: Nanos) {
+        let shown = std::mem::take(&mut self.tasks[id].shown_call);
+        if shown.is_shown {
+            let slice = Slice::Call(kind_of(op, shown.is_major));
+            self.show_it(Thread::Task(id), at, What::Ended(slice));
+        }
+    }
+
+    /// A thread of the kernel begins a step.
+    pub(super) fn show_work(&mut self, daemon: Daemon) {
+        let thread = Thread::Daemon(daemon);
+        let number = self.thread_id(thread) as usize;
+        let Some(observing) = &mut self.observing else { return };
+        let was_at_work = std::mem::replace(&mut observing.at_work[number], true);
+        if !was_at_work && !matches!(daemon, Daemon::Kswapd(_)) {
+            self.show_began(thread, self.now, Slice::Work);
+        }
+    }
+
+    /// A thread of the kernel has nothing more to do.
+    pub(super) fn show_rest(&mut self, daemon: Daemon, at: Nanos) {
+        let thread = Thread::Daemon(daemon);
+        let number = self.thread_id(thread) as usize;
+        let Some(observing) = &mut self.observing else { return };
+        observing.at_work[number] = false;
+        self.show_it(thread, at, What::Ended(Slice::Work));
+    }
+
+    /// A thread is over.
+    pub(super) fn show_exit(&mut self, id: usize) {
+        let task = &self.tasks[id];
+        let exit = match (task.killed || task.crashed, task.stopped) {
+            (true, _) => Exit::Killed,
+            (false, true) => Exit::Stopped,
+            (false, false) => Exit::Done,
+        };
+        self.show(Thread::Task(id), self.now, What::Exited(exit));
+    }
+
+    /// A CPU has decided whom it runs.
+    pub(super) fn show_switch(&mut self, cpu: Cpu, next: Option<Thread>) {
+        let Some(observing) = &mut self.observing else { return };
+        let before = std::mem::replace(&mut observing.on_cpu[cpu.idx()], next);
+        if before == next {
+            return;
+        }
+        if let Some(before) = before {
+            let left = self.why_left(before);
+            self.show_it(before, self.now, What::SwitchOut(cpu, left));
+        }
+        if let Some(next) = next {
+            self.show_it(next, self.now, What::SwitchIn(cpu));
+        }
+    }
+
+    fn why_left(&self, thread: Thread) -> Left {
+        match thread {
+            Thread::Task(id) => match self.tasks[id].blocked {
+                Blocked::No => Left::Preempted,
+                Blocked::Sleeping => Left::Sleeps,
+                Blocked::Page => Left::Page,
+                Blocked::Disk => Left::Disk,
+                Blocked::Throttled(..) => Left::Throttled,
+                Blocked::Exited => Left::Exited,
+            },
+            Thread::Daemon(daemon) => {
+                let sleep = &self.daemons[daemon.idx(self.machine.nr_nodes())];
+                if !self.scheduler.is_asleep(self.thread_id(thread)) {
+                    Left::Preempted
+                } else if sleep.throttled.is_some() {
+                    Left::Throttled
+                } else if sleep.waits_for_disk {
+                    Left::Disk
+                } else {
+                    Left::Sleeps
+                }
+            }
+        }
+    }
+
+    /// Tells the observations whose time has come.
+    #[inline]
+    pub(super) fn tell_observers(&mut self) -> Result<(), WorldError> {
+        let now = self.now;
+        match &mut self.observing {
+            None => Ok(()),
+            Some(observing) => observing.tell_until(now),
+        }
+    }
+
+    /// Tells all that is left, and that the run is over. No more is told.
+    ///
+    /// # Errors
+    /// When an observer cannot take it.
+    pub fn end_observing(&mut self, is_cut: bool) -> Result<(), WorldError> {
+        let Some(mut observing) = self.observing.take() else { return Ok(()) };
+        self.machine.record_events(false);
+        let end = self.now.max(observing.waiting.back().map_or(0, |last| last.at));
+        observing.tell_until(Nanos::MAX)?;
+        observing.tell(|observer| observer.end(end, is_cut))
+    }
+}
+
+impl Observing {
+    fn tell_until(&mut self, until: Nanos) -> Result<(), WorldError> {
+        let ready = self.waiting.partition_point(|waiting| waiting.at <= until);
+        if ready == 0 {
+            return Ok(());
+        }
+        let waiting = &self.waiting;
+        let told = self.sinks.iter().try_for_each(|sink| {
+            let mut observer = sink.lock();
+            let mut it = waiting.range(..ready);
+            it.try_for_each(|observation| observer.observe(observation))
+                .map_err(|source| Unwritten { what: observer.what(), source })
+        });
+        self.waiting.drain(..ready);
+        told.map_err(WorldError::Unwritten)
+    }
+
+    fn tell(
+        &self,
+        mut say: impl FnMut(&mut (dyn crate::observe::Observer + Send)) -> std::io::Result<()>,
+    ) -> Result<(), WorldError> {
+        self.sinks.iter().try_for_each(|sink| {
+            let mut observer = sink.lock();
+            say(&mut *observer)
+                .map_err(|source| WorldError::Unwritten(Unwritten { what: observer.what(), source }))
+        })
+    }
+}
+
+fn kind_of(op: Op, major: bool) -> CallKind {
+    match op {
+        Op::Access { .. } => CallKind::Fault { major },
+        Op::Read { .. } => CallKind::Read,
+        Op::Write { .. } => CallKind::Write,
+        Op::Group { .. } => CallKind::ControlFile,
+        _ => CallKind::KernelMemory,
+    }
+}
+
+/// Path of a group below the root, which is `/`; `None`: it has been removed.
+fn group_path(machine: &Machine, memcg: MemcgId) -> Option<String> {
+    if memcg == ROOT {
+        return Some("/".to_owned());
+    }
+    let mut path = String::new();
+    let mut at = memcg;
+    while at != ROOT {
+        if !machine.memcg_is_online(at) {
+            return None;
+        }
+        let group = &machine.memcgs()[at.idx()];
+        path = format!("/{}{path}", group.name);
+        at = group.parent;
+    }
+    Some(path)
+}
