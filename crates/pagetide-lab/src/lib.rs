@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`plan`] says what to run, [`execute`] runs it in parallel, [`report`] gathers
 //! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`]
-//! turn a report into text; [`verdict`] says which variant is better at what; [`timeline`] draws one run over time. [`world`] is the door to whatever performs a run.
+//! turn a report into text; [`verdict`] says which variant is better at what; [`timeline`] draws one run over time,
+//! [`traces`] writes it down step by step. [`world`] is the door to whatever performs a run.
 //! [`find`] searches the value of a knob, [`sweep`] runs grids of knobs and keeps them, [`compare`] holds two
 //! results against each other. [`verify`] holds the records of a simulated and of a real kernel against each other.
 //!
@@ -27,6 +28,7 @@ pub mod stats;
 pub mod sweep;
 pub mod table;
 pub mod timeline;
+pub mod traces;
 pub mod verdict;
 pub mod verify;
 pub mod why;

@@ -3,8 +3,8 @@
 use crate::execute::room;
 use pagetide_scenario::model::Variant;
 use pagetide_scenario::record::RunRecord;
+pub use pagetide_sim::observe::Sink;
 use pagetide_sim::policy::Plugins;
-pub use pagetide_sim::EventSink;
 use pagetide_sim::{RunOptions, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
@@ -83,19 +83,19 @@ pub struct Simulator {
     pub want_latencies: bool,
     /// Policies that a scenario may choose besides the built-in ones.
     pub plugins: Plugins,
-    /// The run whose events are wanted, if one is.
-    pub events: Option<EventsOf>,
+    /// The run that is observed, if one is.
+    pub observed: Option<Observed>,
 }
 
-/// One run whose events are written (docs/events.md).
+/// One run that is written down step by step ([`crate::traces`]).
 #[derive(Clone, Debug)]
-pub struct EventsOf {
+pub struct Observed {
     /// Name of its variant.
     pub variant: String,
     /// Its seed.
     pub seed: u64,
-    /// Where the lines go.
-    pub sink: EventSink,
+    /// Who is told.
+    pub sinks: Vec<Sink>,
 }
 
 impl World for Simulator {
@@ -110,13 +110,17 @@ impl World for Simulator {
         seed: u64,
         watch: &Watch,
     ) -> Result<RunRecord, Failure> {
-        let is_wanted = |of: &&EventsOf| of.variant == variant.name && of.seed == seed;
+        let is_wanted = |of: &&Observed| of.variant == variant.name && of.seed == seed;
         let options = RunOptions {
             want_files: self.want_files,
             want_timeline: self.timeline_seed == Some(seed),
             want_latencies: self.want_latencies,
             plugins: self.plugins.clone(),
-            events: self.events.as_ref().filter(is_wanted).map(|of| of.sink.clone()),
+            observers: self
+                .observed
+                .as_ref()
+                .filter(is_wanted)
+                .map_or_else(Vec::new, |of| of.sinks.clone()),
             cancel: Some(Arc::clone(&watch.cancel)),
             progress: Some(Arc::clone(&watch.clock)),
             ..RunOptions::default()
@@ -132,7 +136,7 @@ impl World for Simulator {
                 | SimError::Plugin(_)
                 | SimError::Plugins(_)
                 | SimError::Program(_) => Cause::Scenario,
-                SimError::World(_) | SimError::Cancelled => Cause::Run,
+                SimError::World(_) | SimError::Unwritten(_) | SimError::Cancelled => Cause::Run,
             },
             hint: error.hint(),
             message: error.to_string(),

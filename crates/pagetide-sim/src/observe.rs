@@ -213,7 +213,9 @@ impl Event {
                 Field::Flag(flag) => Value::Flag(flag),
                 Field::Name(word) => Value::Word(word),
                 Field::Gfp(gfp) => Value::Gfp(gfp),
-                Field::Group(_) | Field::Mm(_) => Value::Name(names.next().and_then(|name| name.as_deref())),
+                Field::Group(_) | Field::Mm(_) => {
+                    Value::Name(names.next().and_then(|name| name.as_deref()))
+                }
             };
             show(field, value);
         });

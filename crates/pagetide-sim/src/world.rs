@@ -26,8 +26,8 @@ mod threads;
 mod timeline;
 
 pub(crate) use daemon_times::DaemonTimes;
-pub(crate) use observing::ShownCall;
 pub use decisions::Decisions;
+pub(crate) use observing::ShownCall;
 
 use crate::cost::CostModel;
 use crate::disk::{Disk, Submitter};

@@ -106,10 +106,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
-    /// Write every step of reclaim in one run to this file, as lines of JSON (docs/events.md). It is the
-    /// run of the first variant with the first seed
-    #[arg(long, value_name = "OUT.jsonl", value_hint = ValueHint::FilePath)]
-    pub events: Option<PathBuf>,
+    #[command(flatten)]
+    pub traces: TraceArgs,
 
     /// Number of runs at a time [default: the number of CPUs]. It does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
@@ -126,6 +124,33 @@ pub struct RunArgs {
 
 fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
     text.parse().map_err(|_| "give 1 or more")
+}
+
+/// Files that show one run step by step.
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// Write every step of reclaim in one run to this file (docs/events.md). It is the run of the first
+    /// variant with the first seed
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub events: Option<PathBuf>,
+
+    /// The format of --events
+    #[arg(long, value_enum, default_value_t = EventsFormat::Json, requires = "events")]
+    pub events_format: EventsFormat,
+
+    /// Write what threads, CPUs and memory did in one run to this file, for ui.perfetto.dev
+    /// (docs/events.md). It is the run of the first variant with the first seed
+    #[arg(long, value_name = "OUT.pftrace", value_hint = ValueHint::FilePath)]
+    pub perfetto: Option<PathBuf>,
+}
+
+/// How events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EventsFormat {
+    /// Lines of JSON, with the groups
+    Json,
+    /// Text as /sys/kernel/tracing/trace has it, for scripts that read a kernel's
+    Ftrace,
 }
 
 /// How results are printed.

@@ -31,6 +31,8 @@ mod printer;
 mod progress;
 mod scenario_file;
 mod shipped;
+mod streamed_file;
+mod trace_files;
 
 pub use pagetide_sim::policy;
 

@@ -8,7 +8,8 @@
 
 use super::{Blocked, Thread, World, WorldError};
 use crate::observe::{
-    CallKind, Cast, Event, Exit, Left, Observation, Role, Sink, Slice, ThreadInfo, Unwritten, Wait, What,
+    CallKind, Cast, Event, Exit, Left, Observation, Role, Sink, Slice, ThreadInfo, Unwritten, Wait,
+    What,
 };
 use pagetide_core::daemon::Daemon;
 use pagetide_core::event::{Field, TraceEvent};
@@ -129,9 +130,15 @@ impl World {
         event.each_field(|_, value| match value {
             Field::Group(memcg) => names.push(group_path(&self.machine, memcg)),
             Field::Mm(mm) => {
-                names.push(self.tasks.iter().find(|task| task.mm == mm).map(|task| task.name.clone()));
+                names.push(
+                    self.tasks.iter().find(|task| task.mm == mm).map(|task| task.name.clone()),
+                );
             }
-            Field::Number(_) | Field::Priority(_) | Field::Flag(_) | Field::Name(_) | Field::Gfp(_) => {}
+            Field::Number(_)
+            | Field::Priority(_)
+            | Field::Flag(_)
+            | Field::Name(_)
+            | Field::Gfp(_) => {}
         });
         names
     }
@@ -316,8 +323,9 @@ impl Observing {
     ) -> Result<(), WorldError> {
         self.sinks.iter().try_for_each(|sink| {
             let mut observer = sink.lock();
-            say(&mut *observer)
-                .map_err(|source| WorldError::Unwritten(Unwritten { what: observer.what(), source }))
+            say(&mut *observer).map_err(|source| {
+                WorldError::Unwritten(Unwritten { what: observer.what(), source })
+            })
         })
     }
 }

@@ -6,18 +6,15 @@ use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
+use crate::trace_files::TraceFiles;
 use crate::{command_line, interrupt, names_of, scenario_file};
 use pagetide_lab::execute::execute;
 use pagetide_lab::html::run::Source;
-use pagetide_lab::plan::Plan;
 use pagetide_lab::report::Report;
-use pagetide_lab::world::{EventSink, EventsOf, Simulator};
+use pagetide_lab::world::Simulator;
 use pagetide_lab::{csv, html, json, rows, table, why};
 use pagetide_scenario::load::Overrides;
-use std::fs::File;
-use std::io::{BufWriter, Read};
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::thread;
 
 /// Sentences wrap here, if there is room for that.
@@ -45,10 +42,11 @@ pub fn run(
         .transpose()?;
     let plan = loaded.plan(overrides.sets)?;
 
-    let events = args.events.as_deref().map(|file| events_of(&plan, file)).transpose()?;
+    let traces = TraceFiles::create(&args.traces, &plan)?;
+    let wants_timeline = page.is_some() || args.traces.perfetto.is_some();
     let simulator = Simulator {
-        events,
-        timeline_seed: page.as_ref().map(|_| plan.scenario.seed),
+        observed: traces.observed(),
+        timeline_seed: wants_timeline.then_some(plan.scenario.seed),
         want_latencies: page.is_some(),
         plugins: plugins.clone(),
         ..Simulator::default()
@@ -85,10 +83,7 @@ pub fn run(
         file.write(&html::run::page(&report, &source).render())?;
         printer.note(&format!("a page about the runs is in {}", file.path().display()));
     }
-    if let (Some(of), Some(file)) = (&simulator.events, &args.events) {
-        let (variant, seed, file) = (&of.variant, of.seed, file.display());
-        printer.note(&format!("events of variant {variant}, seed {seed}, are in {file}"));
-    }
+    traces.finish(printer)?;
     for same in report.failures.chunk_by(|a, b| a.variant == b.variant && a.failure == b.failure) {
         let run = &same[0];
         let seeds = match same.len() {
@@ -121,46 +116,6 @@ pub fn run(
     }
     let statuses = report.failures.iter().map(|run| CliError::of_run("", &run.failure).status());
     Ok(statuses.fold(status, ExitStatus::max))
-}
-
-/// The run whose events are wanted, the first of `plan`, and an empty file for them.
-fn events_of(plan: &Plan, file: &Path) -> Result<EventsOf, CliError> {
-    if file.as_os_str() == "-" {
-        return Err(CliError::bad_input(
-            "events cannot go to stdout, where the results go",
-            "name a file; `--events /dev/stderr` shows them as they come",
-        ));
-    }
-    if !may_become_events(file) {
-        return Err(CliError::bad_input(
-            format!("{} is there, and is not a file of events", file.display()),
-            "nothing was written; name a new file, or remove this one first",
-        ));
-    }
-    let variant = plan.scenario.variants.first().map(|variant| variant.name.clone());
-    let out = File::create(file).map_err(|error| {
-        CliError::bad_input(
-            format!("cannot write events to {}: {error}", file.display()),
-            "give a file in a directory that is there and may be written",
-        )
-    })?;
-    Ok(EventsOf {
-        variant: variant.unwrap_or_default(),
-        seed: plan.scenario.seed,
-        sink: EventSink::new(BufWriter::new(out)),
-    })
-}
-
-/// Whether a file may be overwritten with events: it is not there, not a regular file (a pipe, a
-/// terminal), empty, or has events. Anything else may be the user's scenario.
-fn may_become_events(file: &Path) -> bool {
-    let is_regular = std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file());
-    if !is_regular {
-        return true;
-    }
-    let mut first = [0u8; 6];
-    let length = File::open(file).and_then(|mut file| file.read(&mut first)).unwrap_or(0);
-    length == 0 || first[..length].starts_with(b"{\"ns\":")
 }
 
 /// Notes that are not part of the data.

@@ -1,0 +1,245 @@
+//! Events as ftrace prints them, for scripts that read a kernel's.
+//!
+//! Linux 6.1: /sys/kernel/tracing/trace with the tracer `nop`: kernel/trace/trace_output.c for the columns in front,
+//! and the formats of include/trace/events/vmscan.h and oom.h. What Pagetide's events have besides (the group, for
+//! one) is left out, so that a line is what the kernel's would be; what they lack is printed as nothing: no flags of
+//! `mm_vmscan_wakeup_kswapd`, no pages that could not be unmapped, no address of a shrinker. docs/events.md has the
+//! list.
+//!
+//! Invariant: lines are in the order of time. `mm_vmscan_throttled` comes when the sleep is over, as in Linux: it says
+//! how long that was.
+
+use pagetide_core::event::TraceEvent;
+use pagetide_core::units::Cpu;
+use pagetide_scenario::record::RunRecord;
+use pagetide_sim::observe::{Cast, Event, Observation, Observer, Slice, Value, Wait, What};
+use std::io::{self, Write};
+
+/// Bytes of a name, without the zero at its end (`TASK_COMM_LEN`).
+const COMM_LEN: usize = 15;
+
+const HEADER: &str = "\
+#                                _-----=> irqs-off/BH-disabled
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| / _-=> migrate-disable
+#                              |||| /     delay
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+";
+
+/// Writes events as lines of ftrace.
+#[derive(Debug)]
+pub struct Ftrace<W> {
+    out: W,
+    threads: Vec<Thread>,
+    /// Sleeps in reclaim that last, by thread: since when, and the CPU on which each began.
+    throttled: Vec<Option<(u64, Cpu, TraceEvent)>>,
+}
+
+/// A thread, as a line names it.
+#[derive(Debug)]
+struct Thread {
+    /// Its whole name.
+    name: String,
+    comm: String,
+    pid: u32,
+}
+
+impl<W: Write> Ftrace<W> {
+    /// To `out`, in many small writes: it should have a buffer.
+    pub fn new(out: W) -> Ftrace<W> {
+        Ftrace { out, threads: Vec::new(), throttled: Vec::new() }
+    }
+
+    fn line(&mut self, at: u64, cpu: Cpu, thread: usize, name: &str, text: &str) -> io::Result<()> {
+        let Thread { comm, pid, .. } = &self.threads[thread];
+        // Nearest microsecond, as the kernel's ns2usecs.
+        let us = at.saturating_add(500) / 1000;
+        let (seconds, us, cpu) = (us / 1_000_000, us % 1_000_000, cpu.0);
+        writeln!(
+            self.out,
+            "{comm:>16}-{pid:<7} [{cpu:03}] ..... {seconds:>5}.{us:06}: {name}: {text}"
+        )
+    }
+
+    fn throttle_ends(&mut self, now: u64, thread: usize) -> io::Result<()> {
+        let Some((since, cpu, event)) = self.throttled[thread].take() else { return Ok(()) };
+        let delayed = now.saturating_sub(since) / 1000;
+        self.line(now, cpu, thread, event.name(), &printk(&event, delayed, 0))
+    }
+
+    fn event(&mut self, at: u64, cpu: Cpu, thread: usize, event: &Event) -> io::Result<()> {
+        if let TraceEvent::MmVmscanThrottled { .. } = event.raw() {
+            self.throttled[thread] = Some((at, cpu, *event.raw()));
+            return Ok(());
+        }
+        let mut victim = 0;
+        event.each_field(|field, value| {
+            if let ("victim", Value::Name(Some(name))) = (field, value) {
+                let thread = self.threads.iter().find(|thread| thread.name == name);
+                victim = thread.map_or(0, |thread| thread.pid);
+            }
+        });
+        let text = printk(event.raw(), 0, victim);
+        self.line(at, cpu, thread, event.name(), &text)
+    }
+}
+
+impl<W: Write> Observer for Ftrace<W> {
+    fn what(&self) -> &'static str {
+        "the events"
+    }
+
+    fn begin(&mut self, cast: &Cast) -> io::Result<()> {
+        let threads = cast.threads.iter().map(|thread| Thread {
+            name: thread.comm.clone(),
+            comm: comm_of(&thread.comm),
+            pid: thread.pid,
+        });
+        self.threads = threads.collect();
+        self.throttled = vec![None; self.threads.len()];
+        write!(self.out, "# tracer: nop\n#\n# entries-in-buffer/entries-written: ")?;
+        // How many there will be is not known yet; scripts want the number of CPUs.
+        write!(self.out, "0/0   #P:{}\n#\n{HEADER}", cast.cpus)
+    }
+
+    fn observe(&mut self, observation: &Observation) -> io::Result<()> {
+        let Observation { at, thread, what } = observation;
+        match what {
+            What::Event(cpu, event) => self.event(*at, *cpu, *thread, event),
+            What::Ended(Slice::Wait(Wait::Throttled(_))) | What::Exited(_) => {
+                self.throttle_ends(*at, *thread)
+            }
+            What::Ended(_) | What::SwitchIn(_) | What::SwitchOut(..) | What::Began { .. } => Ok(()),
+        }
+    }
+
+    fn end(&mut self, at: u64, _is_cut: bool) -> io::Result<()> {
+        (0..self.threads.len()).try_for_each(|thread| self.throttle_ends(at, thread))
+    }
+
+    fn close(&mut self, _record: Option<&RunRecord>) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A name as the kernel would have it: cut, and without what would part it for those who split lines at blanks.
+fn comm_of(name: &str) -> String {
+    let mut comm = String::new();
+    for c in name.chars() {
+        let c = if c.is_whitespace() || c.is_control() { '_' } else { c };
+        if comm.len() + c.len_utf8() > COMM_LEN {
+            break;
+        }
+        comm.push(c);
+    }
+    comm
+}
+
+/// The fields of an event as the kernel prints them. `delayed`: microseconds that a sleep has lasted; `victim`: the
+/// number of whom the OOM killer has chosen.
+fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
+    use TraceEvent as E;
+    match *event {
+        E::MmVmscanWakeupKswapd { nid, order, .. } => {
+            format!("nid={} order={order} gfp_flags=none", nid.0)
+        }
+        E::MmVmscanKswapdWake { nid, order, .. } => format!("nid={} order={order}", nid.0),
+        E::MmVmscanKswapdSleep { nid } => format!("nid={}", nid.0),
+        E::MmVmscanDirectReclaimBegin { order, gfp_flags }
+        | E::MmVmscanMemcgReclaimBegin { order, gfp_flags, .. }
+        | E::MmVmscanMemcgSoftlimitReclaimBegin { order, gfp_flags, .. } => {
+            format!("order={order} gfp_flags={gfp_flags}")
+        }
+        E::MmVmscanDirectReclaimEnd { nr_reclaimed }
+        | E::MmVmscanMemcgReclaimEnd { nr_reclaimed, .. }
+        | E::MmVmscanMemcgSoftlimitReclaimEnd { nr_reclaimed, .. } => {
+            format!("nr_reclaimed={nr_reclaimed}")
+        }
+        E::MmVmscanLruShrinkInactive {
+            nid,
+            memcg: _,
+            nr_scanned,
+            nr_taken: _,
+            nr_reclaimed,
+            nr_dirty,
+            nr_writeback,
+            nr_congested,
+            nr_immediate,
+            nr_activate,
+            nr_ref_keep,
+            priority,
+            file,
+        } => {
+            let [anon, cache] = if file { [0, nr_activate] } else { [nr_activate, 0] };
+            let (nid, flags) = (nid.0, reclaim_flags(file));
+            format!(
+                "nid={nid} nr_scanned={nr_scanned} nr_reclaimed={nr_reclaimed} nr_dirty={nr_dirty} \
+                 nr_writeback={nr_writeback} nr_congested={nr_congested} nr_immediate={nr_immediate} \
+                 nr_activate_anon={anon} nr_activate_file={cache} nr_ref_keep={nr_ref_keep} \
+                 nr_unmap_fail=0 priority={priority} flags={flags}"
+            )
+        }
+        E::MmVmscanLruShrinkActive {
+            nid,
+            memcg: _,
+            nr_taken,
+            nr_active,
+            nr_deactivated,
+            nr_referenced,
+            priority,
+            file,
+        } => {
+            let (nid, flags) = (nid.0, reclaim_flags(file));
+            format!(
+                "nid={nid} nr_taken={nr_taken} nr_active={nr_active} nr_deactivated={nr_deactivated} \
+                 nr_referenced={nr_referenced} priority={priority} flags={flags}"
+            )
+        }
+        E::MmShrinkSlabStart {
+            nid,
+            memcg: _,
+            nr_objects_to_shrink,
+            cache_items,
+            delta,
+            total_scan,
+            priority,
+        } => format!(
+            "{SHRINKER}: nid: {} objects to shrink {nr_objects_to_shrink} gfp_flags none cache items \
+             {cache_items} delta {delta} total_scan {total_scan} priority {priority}",
+            nid.0
+        ),
+        E::MmShrinkSlabEnd { nid, memcg: _, unused_scan, new_scan, retval, total_scan } => format!(
+            "{SHRINKER}: nid: {} unused scan count {unused_scan} new scan count {new_scan} total_scan \
+             {total_scan} last shrinker return val {retval}",
+            nid.0
+        ),
+        E::MmVmscanThrottled { nid, usec_timeout, reason: _ } => {
+            let mut why = "";
+            event.each_field(|_, value| {
+                if let pagetide_core::event::Field::Name(name) = value {
+                    why = name;
+                }
+            });
+            // "usect": the kernel's own spelling, which scripts rely on.
+            format!(
+                "nid={} usec_timeout={usec_timeout} usect_delayed={delayed} reason={why}",
+                nid.0
+            )
+        }
+        E::MarkVictim { .. } => format!("pid={victim}"),
+    }
+}
+
+/// The shrinker of names and inodes, with the address that the kernel hides.
+const SHRINKER: &str = "super_cache_scan+0x0/0x0 0000000000000000";
+
+const fn reclaim_flags(file: bool) -> &'static str {
+    if file {
+        "RECLAIM_WB_FILE|RECLAIM_WB_ASYNC"
+    } else {
+        "RECLAIM_WB_ANON|RECLAIM_WB_ASYNC"
+    }
+}

@@ -1,0 +1,82 @@
+//! Events as lines of JSON (docs/events.md): an object for each, in the order of time.
+//!
+//! Linux: what trace_pipe has, with the fields as a program wants them.
+
+use pagetide_scenario::record::RunRecord;
+use pagetide_sim::observe::{Cast, Event, Observation, Observer, Value, What};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// Writes events as lines of JSON.
+#[derive(Debug)]
+pub struct JsonLines<W> {
+    out: W,
+    /// Names of the threads, as JSON has them.
+    comms: Vec<String>,
+    line: String,
+}
+
+impl<W: Write> JsonLines<W> {
+    /// To `out`, in many small writes: it should have a buffer.
+    pub fn new(out: W) -> JsonLines<W> {
+        JsonLines { out, comms: Vec::new(), line: String::new() }
+    }
+
+    fn event(&mut self, at: u64, cpu: u16, thread: usize, event: &Event) -> io::Result<()> {
+        let line = &mut self.line;
+        line.clear();
+        let (comm, name) = (&self.comms[thread], event.name());
+        // Writing to a string does not fail.
+        let _ = write!(line, r#"{{"ns":{at},"cpu":{cpu},"comm":{comm},"event":"{name}""#);
+        event.each_field(|name, value| {
+            let _ = write!(line, r#","{name}":"#);
+            let _ = match value {
+                Value::Number(number) => write!(line, "{number}"),
+                Value::Priority(priority) => write!(line, "{priority}"),
+                Value::Flag(flag) => write!(line, "{flag}"),
+                Value::Word(word) | Value::Name(Some(word)) => {
+                    write!(line, "{}", json_string(word))
+                }
+                Value::Gfp(gfp) => write!(line, "{}", json_string(&gfp.to_string())),
+                Value::Name(None) => write!(line, "null"),
+            };
+        });
+        line.push_str("}\n");
+        self.out.write_all(line.as_bytes())
+    }
+}
+
+impl<W: Write> Observer for JsonLines<W> {
+    fn what(&self) -> &'static str {
+        "the events"
+    }
+
+    fn begin(&mut self, cast: &Cast) -> io::Result<()> {
+        self.comms = cast.threads.iter().map(|thread| json_string(&thread.comm)).collect();
+        Ok(())
+    }
+
+    fn observe(&mut self, observation: &Observation) -> io::Result<()> {
+        match &observation.what {
+            What::Event(cpu, event) => self.event(observation.at, cpu.0, observation.thread, event),
+            What::SwitchIn(_)
+            | What::SwitchOut(..)
+            | What::Began { .. }
+            | What::Ended(_)
+            | What::Exited(_) => Ok(()),
+        }
+    }
+
+    fn end(&mut self, _at: u64, _is_cut: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _record: Option<&RunRecord>) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A text as JSON has it (RFC 8259, section 7).
+fn json_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,320 @@
+//! A run as a trace for Perfetto: who ran where, what held threads up, and the counters beside it.
+//!
+//! The format is Perfetto's own, in protocol buffers (`packets`); ui.perfetto.dev and trace_processor open it. A group
+//! is a process and a task a thread in it; the kernel's threads are in the process `kernel`. docs/events.md says what
+//! each track and slice is.
+//!
+//! Invariant: the same run gives the same bytes. The packets of a track are in the order of time, and those of
+//! counters, which are known when the run is over, come last.
+
+mod counters;
+mod cpus;
+mod packets;
+mod protobuf;
+mod slices;
+
+use cpus::CpuTrack;
+use packets::{Kind, Packets, Track, TrackEvent, Value};
+use pagetide_core::event::TraceEvent;
+use pagetide_scenario::record::RunRecord;
+use pagetide_sim::observe::{
+    Cast, Event, Exit, Observation, Observer, Role, Slice, ThreadInfo, Wait, What,
+};
+use slices::{Stage, ThreadTrack};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Numbers of the processes that stand for groups: the root's first.
+const ROOT_PID: u32 = 100;
+/// The process of the kernel's threads (`kthreadd`).
+const KERNEL_PID: u32 = 2;
+
+/// Writes a trace for Perfetto.
+#[derive(Debug)]
+pub struct Perfetto<W> {
+    packets: Packets<W>,
+    /// `None`: the run has not begun.
+    cast: Option<Cast>,
+    machine: Option<Track>,
+    /// Processes, by index of the group in the scenario.
+    groups: Vec<Track>,
+    threads: Vec<ThreadTrack>,
+    cpus: Vec<CpuTrack>,
+    /// Wake-ups of each node's kswapd that it has not followed yet.
+    wakeups: BTreeMap<u8, Vec<u64>>,
+    nr_wakeups: u64,
+}
+
+/// The first bytes of every such file: a file that has them may be replaced by another.
+pub const MAGIC: [u8; 6] = [0x0a, 0x04, 0x50, 0x01, 0x68, 0x01];
+
+impl<W: Write> Perfetto<W> {
+    /// To `out`, in many small writes: it should have a buffer.
+    pub fn new(out: W) -> Perfetto<W> {
+        Perfetto {
+            packets: Packets::new(out),
+            cast: None,
+            machine: None,
+            groups: Vec::new(),
+            threads: Vec::new(),
+            cpus: Vec::new(),
+            wakeups: BTreeMap::new(),
+            nr_wakeups: 0,
+        }
+    }
+
+    fn instant(&mut self, at: u64, thread: usize, event: &Event, flows: &[u64]) -> io::Result<()> {
+        let mut texts: Vec<(&'static str, Field)> = Vec::new();
+        event.each_field(|name, value| texts.push((name, Field::of(value))));
+        let annotations: Vec<(&'static str, Value<'_>)> =
+            texts.iter().map(|(name, field)| (*name, field.value())).collect();
+        self.packets.event(TrackEvent {
+            at,
+            track: self.threads[thread].track(),
+            kind: Kind::Instant,
+            name: event.name(),
+            annotations: &annotations,
+            flows,
+            terminating: &[],
+        })
+    }
+
+    fn begin_reclaim(
+        &mut self,
+        at: u64,
+        thread: usize,
+        stage: Stage,
+        event: &Event,
+        arrows: &[u64],
+    ) -> io::Result<()> {
+        let mut fields: Vec<(&'static str, Field)> = Vec::new();
+        event.each_field(|name, value| fields.push((name, Field::of(value))));
+        let annotations: Vec<(&'static str, Value<'_>)> =
+            fields.iter().map(|(name, field)| (*name, field.value())).collect();
+        self.threads[thread].begin(at, stage, &annotations, arrows, &mut self.packets)
+    }
+
+    fn end_reclaim(
+        &mut self,
+        at: u64,
+        thread: usize,
+        stage: Stage,
+        reclaimed: u64,
+    ) -> io::Result<()> {
+        let annotations = [("nr_reclaimed", Value::Number(reclaimed))];
+        self.threads[thread].end(at, stage, &annotations, &mut self.packets)
+    }
+
+    fn event(&mut self, at: u64, thread: usize, event: &Event) -> io::Result<()> {
+        use TraceEvent as E;
+        match *event.raw() {
+            E::MmVmscanWakeupKswapd { nid, .. } => {
+                self.nr_wakeups += 1;
+                self.wakeups.entry(nid.0).or_default().push(self.nr_wakeups);
+                self.instant(at, thread, event, &[self.nr_wakeups])
+            }
+            E::MmVmscanKswapdWake { nid, .. } => {
+                let arrows = self.wakeups.remove(&nid.0).unwrap_or_default();
+                let work = Stage::Of(Slice::Work);
+                self.threads[thread].end(at, work, &[], &mut self.packets)?;
+                self.begin_reclaim(at, thread, work, event, &arrows)
+            }
+            E::MmVmscanKswapdSleep { .. } | E::MarkVictim { .. } => {
+                self.instant(at, thread, event, &[])
+            }
+            E::MmVmscanDirectReclaimBegin { .. } => {
+                self.begin_reclaim(at, thread, Stage::DirectReclaim, event, &[])
+            }
+            E::MmVmscanDirectReclaimEnd { nr_reclaimed } => {
+                self.end_reclaim(at, thread, Stage::DirectReclaim, nr_reclaimed)
+            }
+            E::MmVmscanMemcgReclaimBegin { .. } => {
+                self.begin_reclaim(at, thread, Stage::MemcgReclaim, event, &[])
+            }
+            E::MmVmscanMemcgReclaimEnd { nr_reclaimed, .. } => {
+                self.end_reclaim(at, thread, Stage::MemcgReclaim, nr_reclaimed)
+            }
+            E::MmVmscanMemcgSoftlimitReclaimBegin { .. } => {
+                self.begin_reclaim(at, thread, Stage::SoftLimitReclaim, event, &[])
+            }
+            E::MmVmscanMemcgSoftlimitReclaimEnd { nr_reclaimed, .. } => {
+                self.end_reclaim(at, thread, Stage::SoftLimitReclaim, nr_reclaimed)
+            }
+            E::MmVmscanLruShrinkInactive { .. } => {
+                self.threads[thread].batch(event.raw());
+                Ok(())
+            }
+            // The batches are in the sums of the slices around them; a throttled thread has a slice of its own.
+            E::MmVmscanLruShrinkActive { .. }
+            | E::MmShrinkSlabStart { .. }
+            | E::MmShrinkSlabEnd { .. }
+            | E::MmVmscanThrottled { .. } => Ok(()),
+        }
+    }
+
+    fn began(&mut self, at: u64, thread: usize, slice: Slice) -> io::Result<()> {
+        let stage = Stage::Of(slice);
+        let reason;
+        let annotations = match slice {
+            Slice::Request { arrived } => {
+                vec![("waited_ns", Value::Number(at.saturating_sub(arrived)))]
+            }
+            Slice::Wait(Wait::Throttled(throttle)) => {
+                reason = pagetide_core::event::Field::from(throttle);
+                match reason {
+                    pagetide_core::event::Field::Name(name) => vec![("reason", Value::Text(name))],
+                    _ => Vec::new(),
+                }
+            }
+            Slice::Call(_) | Slice::DirectCompaction | Slice::Wait(_) | Slice::Work => Vec::new(),
+        };
+        self.threads[thread].begin(at, stage, &annotations, &[], &mut self.packets)
+    }
+
+    fn ended(&mut self, at: u64, thread: usize, slice: Slice) -> io::Result<()> {
+        let annotations = match slice {
+            Slice::Request { arrived } => {
+                vec![("latency_ns", Value::Number(at.saturating_sub(arrived)))]
+            }
+            Slice::Call(_) | Slice::DirectCompaction | Slice::Wait(_) | Slice::Work => Vec::new(),
+        };
+        self.threads[thread].end(at, Stage::Of(slice), &annotations, &mut self.packets)
+    }
+
+    fn describe(&mut self, cast: &Cast) -> io::Result<()> {
+        self.packets.begin()?;
+        self.machine = Some(self.packets.group(None, "machine")?);
+        let kernel = self.packets.process(KERNEL_PID, "kernel")?;
+        let has_root = |thread: &ThreadInfo| matches!(thread.role, Role::Task { group: None, .. });
+        let root = match cast.threads.iter().any(has_root) {
+            true => Some(self.packets.process(ROOT_PID, "/")?),
+            false => None,
+        };
+        for (at, path) in cast.groups.iter().enumerate() {
+            let process = self.packets.process(ROOT_PID + 1 + at as u32, path)?;
+            self.groups.push(process);
+        }
+        for thread in &cast.threads {
+            let (process, pid, name) = match thread.role {
+                Role::Kernel(_) => (kernel, KERNEL_PID, thread.comm.clone()),
+                Role::Task { group, nr } => {
+                    let name = match nr {
+                        0 => thread.comm.clone(),
+                        nr => format!("{} {nr}", thread.comm),
+                    };
+                    let known =
+                        group.and_then(|group| Some((*self.groups.get(group)?, group as u32)));
+                    match known {
+                        Some((process, group)) => (process, ROOT_PID + 1 + group, name),
+                        None => (root.unwrap_or(kernel), ROOT_PID, name),
+                    }
+                }
+            };
+            let track = self.packets.thread(process, pid, thread.pid, &name)?;
+            self.threads.push(ThreadTrack::new(track));
+        }
+        Ok(())
+    }
+}
+
+/// The value of a field of an event, to be put into an annotation.
+enum Field {
+    Number(u64),
+    Text(String),
+}
+
+impl Field {
+    fn of(value: pagetide_sim::observe::Value<'_>) -> Field {
+        use pagetide_sim::observe::Value as V;
+        match value {
+            V::Number(number) => Field::Number(number),
+            V::Priority(priority) => Field::Text(priority.to_string()),
+            V::Flag(flag) => Field::Number(flag.into()),
+            V::Word(word) => Field::Text(word.to_owned()),
+            V::Gfp(gfp) => Field::Text(gfp.to_string()),
+            V::Name(name) => Field::Text(name.unwrap_or("removed").to_owned()),
+        }
+    }
+
+    fn value(&self) -> Value<'_> {
+        match self {
+            Field::Number(number) => Value::Number(*number),
+            Field::Text(text) => Value::Text(text),
+        }
+    }
+}
+
+impl<W: Write> Observer for Perfetto<W> {
+    fn what(&self) -> &'static str {
+        "the Perfetto trace"
+    }
+
+    fn begin(&mut self, cast: &Cast) -> io::Result<()> {
+        self.describe(cast)?;
+        self.cpus.resize_with(cast.cpus.into(), CpuTrack::default);
+        self.cast = Some(cast.clone());
+        Ok(())
+    }
+
+    fn observe(&mut self, observation: &Observation) -> io::Result<()> {
+        let Observation { at, thread, ref what } = *observation;
+        match what {
+            What::Event(_, event) => self.event(at, thread, event),
+            What::Began { slice, since } => self.began(*since, thread, *slice),
+            What::Ended(slice) => self.ended(at, thread, *slice),
+            What::Exited(exit) => {
+                let why = match exit {
+                    Exit::Done => "exit",
+                    Exit::Killed => "killed",
+                    Exit::Stopped => "stopped",
+                };
+                self.threads[thread].end_all(at, why, &mut self.packets)
+            }
+            What::SwitchIn(cpu) => {
+                let Some(cast) = &self.cast else { return Ok(()) };
+                let ThreadInfo { pid, comm, .. } = &cast.threads[thread];
+                self.cpus[cpu.idx()].comes(at, cpu.0, (*pid, comm), &mut self.packets)
+            }
+            What::SwitchOut(cpu, left) => {
+                self.cpus[cpu.idx()].leaves(at, *left);
+                Ok(())
+            }
+        }
+    }
+
+    fn end(&mut self, at: u64, is_cut: bool) -> io::Result<()> {
+        let why = if is_cut { "cut" } else { "end of the run" };
+        for thread in &mut self.threads {
+            thread.end_all(at, why, &mut self.packets)?;
+        }
+        for (cpu, track) in self.cpus.iter_mut().enumerate() {
+            track.end(at, cpu as u16, &mut self.packets)?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, record: Option<&RunRecord>) -> io::Result<()> {
+        if let (Some(machine), Some(record), Some(cast)) = (self.machine, record, &self.cast) {
+            let (variant, scenario) = (record.variant.as_str(), record.scenario.as_str());
+            self.packets.event(TrackEvent {
+                at: 0,
+                track: machine,
+                kind: Kind::Instant,
+                name: "run",
+                annotations: &[
+                    ("scenario", Value::Text(scenario)),
+                    ("variant", Value::Text(variant)),
+                    ("seed", Value::Number(record.seed)),
+                    ("pagetide", Value::Text(&record.version)),
+                ],
+                flows: &[],
+                terminating: &[],
+            })?;
+            if let Some(timeline) = &record.timeline {
+                let page_size = cast.page_size;
+                counters::write(timeline, page_size, machine, &self.groups, &mut self.packets)?;
+            }
+        }
+        self.packets.flush()
+    }
+}

@@ -1,0 +1,144 @@
+//! The run's timeline as counters: zones against their marks, groups, pressure, and the counts of /proc/vmstat.
+//!
+//! Levels are bytes, so that the reader's axis says MiB. Counts are running totals, as the files have them: the last
+//! value is the one of the table.
+
+use super::packets::{Packets, Track, Unit};
+use pagetide_scenario::timeline::{Row, Timeline};
+use std::io::{self, Write};
+
+/// Rows of /proc/vmstat that are shown.
+const VMSTAT: [&str; 19] = [
+    "pgfault",
+    "pgmajfault",
+    "pgscan_kswapd",
+    "pgscan_direct",
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "allocstall_dma",
+    "allocstall_dma32",
+    "allocstall_normal",
+    "allocstall_movable",
+    "pswpin",
+    "pswpout",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "compact_stall",
+    "compact_migrate_scanned",
+    "compact_free_scanned",
+    "pgmigrate_success",
+    "oom_kill",
+];
+
+/// Writes all counters of a run below `machine` and the tracks of the groups, by their index in the scenario.
+pub fn write<W: Write>(
+    timeline: &Timeline,
+    page_size: u64,
+    machine: Track,
+    groups: &[Track],
+    packets: &mut Packets<W>,
+) -> io::Result<()> {
+    zones(timeline, page_size, machine, packets)?;
+    vmstat(timeline, machine, packets)?;
+    for (at, track) in std::iter::once(machine).chain(groups.iter().copied()).enumerate() {
+        group(timeline, page_size, at, track, packets)?;
+    }
+    Ok(())
+}
+
+fn zones<W: Write>(
+    timeline: &Timeline,
+    page_size: u64,
+    machine: Track,
+    packets: &mut Packets<W>,
+) -> io::Result<()> {
+    for (at, zone) in timeline.zones.iter().enumerate() {
+        let name = format!("node {} zone {}", zone.node, zone.zone);
+        let parent = packets.group(Some(machine), &name)?;
+        for what in ["free", "min", "low", "high"] {
+            let counter = format!("{name} {what}");
+            let track = packets.counter(parent, &counter, Unit::Bytes, Some(&name))?;
+            for sample in &timeline.samples {
+                let Some(row) = sample.zones.get(at) else { continue };
+                let pages = match what {
+                    "free" => row.free_pages,
+                    "min" => row.min_pages,
+                    "low" => row.low_pages,
+                    _ => row.high_pages,
+                };
+                packets.value(sample.end_ns, track, pages.saturating_mul(page_size))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn vmstat<W: Write>(
+    timeline: &Timeline,
+    machine: Track,
+    packets: &mut Packets<W>,
+) -> io::Result<()> {
+    let parent = packets.group(Some(machine), "vmstat")?;
+    for (at, name) in timeline.vmstat.iter().enumerate() {
+        if !VMSTAT.contains(&name.as_str()) {
+            continue;
+        }
+        let of = |row: &[u64]| row.get(at).copied().unwrap_or(0);
+        // What never happened would only take room.
+        if timeline.samples.iter().all(|sample| of(&sample.vmstat) == 0) {
+            continue;
+        }
+        let track = packets.counter(parent, name, Unit::Count, None)?;
+        for sample in &timeline.samples {
+            packets.value(sample.end_ns, track, of(&sample.vmstat))?;
+        }
+    }
+    Ok(())
+}
+
+/// A level of a group.
+type Level = (&'static str, fn(&Row) -> u64);
+
+fn group<W: Write>(
+    timeline: &Timeline,
+    page_size: u64,
+    row: usize,
+    parent: Track,
+    packets: &mut Packets<W>,
+) -> io::Result<()> {
+    let levels: [Level; 4] = [
+        ("memory.current", |row| row.usage_pages),
+        ("anon", |row| row.anon_pages),
+        ("file", |row| row.file_pages),
+        ("swap", |row| row.swap_pages),
+    ];
+    let rows = || {
+        let samples = timeline.samples.iter();
+        samples.filter_map(move |sample| Some((sample.end_ns, sample.rows.get(row)?.as_ref()?)))
+    };
+    for (name, of) in levels {
+        let name = if row == 0 && name == "memory.current" { "used" } else { name };
+        let track = packets.counter(parent, name, Unit::Bytes, None)?;
+        for (at, row) in rows() {
+            packets.value(at, track, of(row).saturating_mul(page_size))?;
+        }
+    }
+    let pressures: [Level; 2] =
+        [("memory.pressure some", |row| row.some_ns), ("memory.pressure full", |row| row.full_ns)];
+    for (name, of) in pressures {
+        let share = packets.counter(parent, name, Unit::Percent, Some("pressure"))?;
+        let mut before = 0;
+        for (at, row) in rows() {
+            let length = at.saturating_sub(before).max(1);
+            packets.double_value(at, share, 100.0 * of(row) as f64 / length as f64)?;
+            before = at;
+        }
+        let total = packets.counter(parent, &format!("{name} total"), Unit::Nanos, None)?;
+        let mut sum = 0u64;
+        for (at, row) in rows() {
+            sum = sum.saturating_add(of(row));
+            packets.value(at, total, sum)?;
+        }
+    }
+    Ok(())
+}

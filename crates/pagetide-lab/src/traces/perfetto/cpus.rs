@@ -1,0 +1,104 @@
+//! Whom each CPU runs, as Perfetto takes it from a kernel: switches in compact form.
+//!
+//! Linux: the tracepoint sched_switch. A thread that leaves and one that comes at the same time are one switch; a CPU
+//! that nobody takes runs its idle thread, which has number 0.
+//!
+//! Invariant: the switches of a CPU are in the order of time, each from whom the one before was to.
+
+use super::packets::{Packets, Switches};
+use pagetide_sim::observe::Left;
+use std::io::{self, Write};
+
+/// Switches of a CPU in one packet.
+const BATCH: usize = 2048;
+
+/// States of a thread that is off a CPU, as sched_switch has them (`TASK_REPORT`).
+const RUNNABLE: u64 = 0;
+const SLEEPS: u64 = 1;
+const WAITS: u64 = 2;
+const DEAD: u64 = 16;
+
+/// One CPU.
+#[derive(Debug, Default)]
+pub struct CpuTrack {
+    switches: Switches,
+    last: u64,
+    /// Somebody has left, and nobody has come yet.
+    left: Option<(u64, u64)>,
+    is_busy: bool,
+}
+
+impl CpuTrack {
+    /// A thread leaves the CPU.
+    pub fn leaves(&mut self, at: u64, why: Left) {
+        let state = match why {
+            Left::Preempted => RUNNABLE,
+            Left::Sleeps => SLEEPS,
+            Left::Page | Left::Throttled | Left::Disk => WAITS,
+            Left::Exited => DEAD,
+        };
+        self.left = Some((at, state));
+        self.is_busy = false;
+    }
+
+    /// A thread comes to the CPU, number `cpu`.
+    pub fn comes<W: Write>(
+        &mut self,
+        at: u64,
+        cpu: u16,
+        (pid, comm): (u32, &str),
+        packets: &mut Packets<W>,
+    ) -> io::Result<()> {
+        let state = match self.left {
+            Some((then, state)) if then == at => state,
+            _ => {
+                self.goes_idle();
+                RUNNABLE
+            }
+        };
+        self.left = None;
+        self.is_busy = true;
+        self.switch(at, state, pid, comm);
+        if self.switches.times.len() >= BATCH {
+            self.write(cpu, packets)?;
+        }
+        Ok(())
+    }
+
+    fn goes_idle(&mut self) {
+        if let Some((then, state)) = self.left.take() {
+            self.switch(then, state, 0, "swapper");
+        }
+    }
+
+    fn switch(&mut self, at: u64, prev_state: u64, pid: u32, comm: &str) {
+        let since = if self.switches.times.is_empty() { 0 } else { self.last };
+        let switches = &mut self.switches;
+        let place = switches.comms.iter().position(|known| known == comm).unwrap_or_else(|| {
+            switches.comms.push(comm.to_owned());
+            switches.comms.len() - 1
+        });
+        switches.times.push(at - since);
+        switches.prev_states.push(prev_state);
+        switches.next_pids.push(pid.into());
+        switches.next_comms.push(place as u64);
+        self.last = at;
+    }
+
+    fn write<W: Write>(&mut self, cpu: u16, packets: &mut Packets<W>) -> io::Result<()> {
+        let switches = std::mem::take(&mut self.switches);
+        if switches.times.is_empty() {
+            return Ok(());
+        }
+        packets.switches(cpu, &switches)
+    }
+
+    /// The run ends: the last thread leaves as the CPU goes idle, so that its time on it has an end.
+    pub fn end<W: Write>(&mut self, at: u64, cpu: u16, packets: &mut Packets<W>) -> io::Result<()> {
+        if self.is_busy {
+            self.left = Some((at, RUNNABLE));
+        }
+        self.goes_idle();
+        self.write(cpu, packets)
+    }
+}

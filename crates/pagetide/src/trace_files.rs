@@ -1,0 +1,83 @@
+//! The files in which `run` writes down one run step by step: `--events` and `--perfetto`.
+//!
+//! Invariant: they are of the first variant with the first seed, whatever else runs.
+
+use crate::cli::{EventsFormat, TraceArgs};
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::streamed_file::{Content, StreamedFile};
+use pagetide_lab::plan::Plan;
+use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto, PERFETTO_MAGIC};
+use pagetide_lab::world::{Observed, Sink};
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+const EVENTS: Content =
+    Content { name: "events", option: "--events", begins: &[b"{\"ns\":", b"# tracer: nop\n"] };
+
+const PERFETTO: Content =
+    Content { name: "a Perfetto trace", option: "--perfetto", begins: &[&PERFETTO_MAGIC] };
+
+/// The files of a command, made before its runs.
+#[derive(Debug)]
+pub struct TraceFiles {
+    files: Vec<TraceFile>,
+    variant: String,
+    seed: u64,
+}
+
+#[derive(Debug)]
+struct TraceFile {
+    /// As a note begins.
+    what: &'static str,
+    path: PathBuf,
+    file: StreamedFile,
+    sink: Sink,
+}
+
+impl TraceFiles {
+    /// Makes those that are wanted.
+    pub fn create(args: &TraceArgs, plan: &Plan) -> Result<TraceFiles, CliError> {
+        let mut files = Vec::new();
+        if let Some(path) = &args.events {
+            let (file, out) = StreamedFile::create(path, EVENTS)?;
+            let out = BufWriter::new(out);
+            let sink = match args.events_format {
+                EventsFormat::Json => Sink::new(JsonLines::new(out)),
+                EventsFormat::Ftrace => Sink::new(Ftrace::new(out)),
+            };
+            files.push(TraceFile { what: "events", path: path.clone(), file, sink });
+        }
+        if let Some(path) = &args.perfetto {
+            let (file, out) = StreamedFile::create(path, PERFETTO)?;
+            let sink = Sink::new(Perfetto::new(BufWriter::with_capacity(1 << 16, out)));
+            files.push(TraceFile { what: "a Perfetto trace", path: path.clone(), file, sink });
+        }
+        let variant = plan.scenario.variants.first().map(|variant| variant.name.clone());
+        Ok(TraceFiles { files, variant: variant.unwrap_or_default(), seed: plan.scenario.seed })
+    }
+
+    /// The run that is to be observed, if a file is wanted.
+    pub fn observed(&self) -> Option<Observed> {
+        let sinks: Vec<Sink> = self.files.iter().map(|file| file.sink.clone()).collect();
+        let (variant, seed) = (self.variant.clone(), self.seed);
+        (!sinks.is_empty()).then_some(Observed { variant, seed, sinks })
+    }
+
+    /// Gives the files that are complete their names, and says so. An incomplete one is no file: why, its run says.
+    pub fn finish(self, printer: &mut Printer) -> Result<(), CliError> {
+        for TraceFile { what, path, file, sink } in self.files {
+            if !sink.is_complete() {
+                continue;
+            }
+            let shown = path.display();
+            file.commit().map_err(|error| {
+                CliError::Failure(format!("{what} cannot be written to {shown}: {error}"))
+            })?;
+            let (variant, seed) = (&self.variant, self.seed);
+            let are = if what == "events" { "are" } else { "is" };
+            printer.note(&format!("{what} of variant {variant}, seed {seed}, {are} in {shown}"));
+        }
+        Ok(())
+    }
+}
