@@ -9,18 +9,21 @@
 
 mod counters;
 mod cpus;
+mod detail;
 mod packets;
 mod protobuf;
 mod slices;
+mod stage;
 
 use cpus::CpuTrack;
-use packets::{Kind, Packets, Track, TrackEvent, Value};
-use pagetide_core::event::TraceEvent;
+use packets::{Annotations, Kind, Packets, Track, TrackEvent, Value};
+use pagetide_core::event::{Field as CoreField, TraceEvent};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::{
     Cast, Event, Exit, Observation, Observer, Role, Slice, ThreadInfo, Wait, What,
 };
-use slices::{Stage, ThreadTrack};
+use slices::ThreadTrack;
+use stage::Stage;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -63,35 +66,9 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    fn instant(&mut self, at: u64, thread: usize, event: &Event, flows: &[u64]) -> io::Result<()> {
-        let mut texts: Vec<(&'static str, Field)> = Vec::new();
-        event.each_field(|name, value| texts.push((name, Field::of(value))));
-        let annotations: Vec<(&'static str, Value<'_>)> =
-            texts.iter().map(|(name, field)| (*name, field.value())).collect();
-        self.packets.event(TrackEvent {
-            at,
-            track: self.threads[thread].track(),
-            kind: Kind::Instant,
-            name: event.name(),
-            annotations: &annotations,
-            flows,
-            terminating: &[],
-        })
-    }
-
-    fn begin_reclaim(
-        &mut self,
-        at: u64,
-        thread: usize,
-        stage: Stage,
-        event: &Event,
-        arrows: &[u64],
-    ) -> io::Result<()> {
-        let mut fields: Vec<(&'static str, Field)> = Vec::new();
-        event.each_field(|name, value| fields.push((name, Field::of(value))));
-        let annotations: Vec<(&'static str, Value<'_>)> =
-            fields.iter().map(|(name, field)| (*name, field.value())).collect();
-        self.threads[thread].begin(at, stage, &annotations, arrows, &mut self.packets)
+    fn instant(&mut self, at: u64, thread: usize, event: &Event, arrows: &[u64]) -> io::Result<()> {
+        let fields = fields_of(event);
+        self.threads[thread].instant(at, event.name(), fields, arrows, &mut self.packets)
     }
 
     fn end_reclaim(
@@ -101,8 +78,8 @@ impl<W: Write> Perfetto<W> {
         stage: Stage,
         reclaimed: u64,
     ) -> io::Result<()> {
-        let annotations = [("nr_reclaimed", Value::Number(reclaimed))];
-        self.threads[thread].end(at, stage, &annotations, &mut self.packets)
+        let annotations = vec![("nr_reclaimed", Value::Number(reclaimed))];
+        self.threads[thread].end(at, stage, annotations, &mut self.packets)
     }
 
     fn event(&mut self, at: u64, thread: usize, event: &Event) -> io::Result<()> {
@@ -115,27 +92,36 @@ impl<W: Write> Perfetto<W> {
             }
             E::MmVmscanKswapdWake { nid, .. } => {
                 let arrows = self.wakeups.remove(&nid.0).unwrap_or_default();
-                let work = Stage::Of(Slice::Work);
-                self.threads[thread].end(at, work, &[], &mut self.packets)?;
-                self.begin_reclaim(at, thread, work, event, &arrows)
+                let stage = Stage::BalancePgdat;
+                self.threads[thread].end(at, stage, Vec::new(), &mut self.packets)?;
+                self.threads[thread].begin(at, stage, fields_of(event), arrows);
+                Ok(())
             }
             E::MmVmscanKswapdSleep { .. } | E::MarkVictim { .. } => {
                 self.instant(at, thread, event, &[])
             }
             E::MmVmscanDirectReclaimBegin { .. } => {
-                self.begin_reclaim(at, thread, Stage::DirectReclaim, event, &[])
+                self.threads[thread].begin(at, Stage::DirectReclaim, fields_of(event), Vec::new());
+                Ok(())
             }
             E::MmVmscanDirectReclaimEnd { nr_reclaimed } => {
                 self.end_reclaim(at, thread, Stage::DirectReclaim, nr_reclaimed)
             }
             E::MmVmscanMemcgReclaimBegin { .. } => {
-                self.begin_reclaim(at, thread, Stage::MemcgReclaim, event, &[])
+                self.threads[thread].begin(at, Stage::MemcgReclaim, fields_of(event), Vec::new());
+                Ok(())
             }
             E::MmVmscanMemcgReclaimEnd { nr_reclaimed, .. } => {
                 self.end_reclaim(at, thread, Stage::MemcgReclaim, nr_reclaimed)
             }
             E::MmVmscanMemcgSoftlimitReclaimBegin { .. } => {
-                self.begin_reclaim(at, thread, Stage::SoftLimitReclaim, event, &[])
+                self.threads[thread].begin(
+                    at,
+                    Stage::SoftLimitReclaim,
+                    fields_of(event),
+                    Vec::new(),
+                );
+                Ok(())
             }
             E::MmVmscanMemcgSoftlimitReclaimEnd { nr_reclaimed, .. } => {
                 self.end_reclaim(at, thread, Stage::SoftLimitReclaim, nr_reclaimed)
@@ -152,23 +138,18 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    fn began(&mut self, at: u64, thread: usize, slice: Slice) -> io::Result<()> {
-        let stage = Stage::Of(slice);
-        let reason;
+    fn began(&mut self, at: u64, thread: usize, slice: Slice) {
         let annotations = match slice {
             Slice::Request { arrived } => {
                 vec![("waited_ns", Value::Number(at.saturating_sub(arrived)))]
             }
-            Slice::Wait(Wait::Throttled(throttle)) => {
-                reason = pagetide_core::event::Field::from(throttle);
-                match reason {
-                    pagetide_core::event::Field::Name(name) => vec![("reason", Value::Text(name))],
-                    _ => Vec::new(),
-                }
-            }
+            Slice::Wait(Wait::Throttled(reason)) => match CoreField::from(reason) {
+                CoreField::Name(name) => vec![("reason", Value::Text(name.to_owned()))],
+                _ => Vec::new(),
+            },
             Slice::Call(_) | Slice::DirectCompaction | Slice::Wait(_) | Slice::Work => Vec::new(),
         };
-        self.threads[thread].begin(at, stage, &annotations, &[], &mut self.packets)
+        self.threads[thread].begin(at, Stage::Of(slice), annotations, Vec::new());
     }
 
     fn ended(&mut self, at: u64, thread: usize, slice: Slice) -> io::Result<()> {
@@ -178,7 +159,7 @@ impl<W: Write> Perfetto<W> {
             }
             Slice::Call(_) | Slice::DirectCompaction | Slice::Wait(_) | Slice::Work => Vec::new(),
         };
-        self.threads[thread].end(at, Stage::Of(slice), &annotations, &mut self.packets)
+        self.threads[thread].end(at, Stage::Of(slice), annotations, &mut self.packets)
     }
 
     fn describe(&mut self, cast: &Cast) -> io::Result<()> {
@@ -217,31 +198,22 @@ impl<W: Write> Perfetto<W> {
     }
 }
 
-/// The value of a field of an event, to be put into an annotation.
-enum Field {
-    Number(u64),
-    Text(String),
-}
-
-impl Field {
-    fn of(value: pagetide_sim::observe::Value<'_>) -> Field {
-        use pagetide_sim::observe::Value as V;
-        match value {
-            V::Number(number) => Field::Number(number),
-            V::Priority(priority) => Field::Text(priority.to_string()),
-            V::Flag(flag) => Field::Number(flag.into()),
-            V::Word(word) => Field::Text(word.to_owned()),
-            V::Gfp(gfp) => Field::Text(gfp.to_string()),
-            V::Name(name) => Field::Text(name.unwrap_or("removed").to_owned()),
-        }
-    }
-
-    fn value(&self) -> Value<'_> {
-        match self {
-            Field::Number(number) => Value::Number(*number),
-            Field::Text(text) => Value::Text(text),
-        }
-    }
+/// The fields of an event as annotations.
+fn fields_of(event: &Event) -> Annotations {
+    use pagetide_sim::observe::Value as Field;
+    let mut annotations = Annotations::new();
+    event.each_field(|name, value| {
+        let value = match value {
+            Field::Number(number) => Value::Number(number),
+            Field::Priority(priority) => Value::Text(priority.to_string()),
+            Field::Flag(flag) => Value::Number(flag.into()),
+            Field::Word(word) => Value::Text(word.to_owned()),
+            Field::Gfp(gfp) => Value::Text(gfp.to_string()),
+            Field::Name(name) => Value::Text(name.unwrap_or("removed").to_owned()),
+        };
+        annotations.push((name, value));
+    });
+    annotations
 }
 
 impl<W: Write> Observer for Perfetto<W> {
@@ -251,7 +223,7 @@ impl<W: Write> Observer for Perfetto<W> {
 
     fn begin(&mut self, cast: &Cast) -> io::Result<()> {
         self.describe(cast)?;
-        self.cpus.resize_with(cast.cpus.into(), CpuTrack::default);
+        self.cpus.resize_with(cast.cpus.into(), CpuTrack::new);
         self.cast = Some(cast.clone());
         Ok(())
     }
@@ -260,7 +232,10 @@ impl<W: Write> Observer for Perfetto<W> {
         let Observation { at, thread, ref what } = *observation;
         match what {
             What::Event(_, event) => self.event(at, thread, event),
-            What::Began { slice, since } => self.began(*since, thread, *slice),
+            What::Began { slice, since } => {
+                self.began(*since, thread, *slice);
+                Ok(())
+            }
             What::Ended(slice) => self.ended(at, thread, *slice),
             What::Exited(exit) => {
                 let why = match exit {
@@ -287,15 +262,28 @@ impl<W: Write> Observer for Perfetto<W> {
         for thread in &mut self.threads {
             thread.end_all(at, why, &mut self.packets)?;
         }
+        let mut left_out = None;
         for (cpu, track) in self.cpus.iter_mut().enumerate() {
-            track.end(at, cpu as u16, &mut self.packets)?;
+            let since = track.end(at, cpu as u16, &mut self.packets)?;
+            left_out = left_out.into_iter().chain(since).min();
+        }
+        if let (Some(since), Some(track)) = (left_out, self.machine) {
+            self.packets.event(TrackEvent {
+                at: since,
+                track,
+                kind: Kind::Instant,
+                name: "whom CPUs run is left out from here",
+                annotations: &[],
+                flows: &[],
+                terminating: &[],
+            })?;
         }
         Ok(())
     }
 
     fn close(&mut self, record: Option<&RunRecord>) -> io::Result<()> {
         if let (Some(machine), Some(record), Some(cast)) = (self.machine, record, &self.cast) {
-            let (variant, scenario) = (record.variant.as_str(), record.scenario.as_str());
+            let (variant, scenario) = (record.variant.clone(), record.scenario.clone());
             self.packets.event(TrackEvent {
                 at: 0,
                 track: machine,
@@ -305,7 +293,7 @@ impl<W: Write> Observer for Perfetto<W> {
                     ("scenario", Value::Text(scenario)),
                     ("variant", Value::Text(variant)),
                     ("seed", Value::Number(record.seed)),
-                    ("pagetide", Value::Text(&record.version)),
+                    ("pagetide", Value::Text(record.version.clone())),
                 ],
                 flows: &[],
                 terminating: &[],

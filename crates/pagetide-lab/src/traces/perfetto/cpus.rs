@@ -5,6 +5,7 @@
 //!
 //! Invariant: the switches of a CPU are in the order of time, each from whom the one before was to.
 
+use super::detail::SWITCHES_MAX;
 use super::packets::{Packets, Switches};
 use pagetide_sim::observe::Left;
 use std::io::{self, Write};
@@ -18,17 +19,30 @@ const SLEEPS: u64 = 1;
 const WAITS: u64 = 2;
 const DEAD: u64 = 16;
 
+/// Name of the idle thread.
+const IDLE: &str = "swapper";
+
 /// One CPU.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CpuTrack {
     switches: Switches,
     last: u64,
     /// Somebody has left, and nobody has come yet.
     left: Option<(u64, u64)>,
     is_busy: bool,
+    /// The file has become so large that nothing more is written; since then.
+    left_out: Option<u64>,
 }
 
 impl CpuTrack {
+    /// The CPU is idle. A reader takes whom the first switch is from as unknown, hence there is one at the beginning.
+    pub fn new() -> CpuTrack {
+        let switches = Switches::default();
+        let mut cpu = CpuTrack { switches, last: 0, left: None, is_busy: false, left_out: None };
+        cpu.switch(0, RUNNABLE, 0, IDLE);
+        cpu
+    }
+
     /// A thread leaves the CPU.
     pub fn leaves(&mut self, at: u64, why: Left) {
         let state = match why {
@@ -67,7 +81,7 @@ impl CpuTrack {
 
     fn goes_idle(&mut self) {
         if let Some((then, state)) = self.left.take() {
-            self.switch(then, state, 0, "swapper");
+            self.switch(then, state, 0, IDLE);
         }
     }
 
@@ -87,18 +101,32 @@ impl CpuTrack {
 
     fn write<W: Write>(&mut self, cpu: u16, packets: &mut Packets<W>) -> io::Result<()> {
         let switches = std::mem::take(&mut self.switches);
-        if switches.times.is_empty() {
-            return Ok(());
+        let Some(&first) = switches.times.first() else { return Ok(()) };
+        if self.left_out.is_some() || packets.written() > SWITCHES_MAX {
+            if self.left_out.replace(self.left_out.unwrap_or(first)).is_some() {
+                return Ok(());
+            }
+            // Or the last one would run to the end.
+            let mut idle = CpuTrack::new().switches;
+            idle.times = vec![first];
+            return packets.switches(cpu, &idle);
         }
         packets.switches(cpu, &switches)
     }
 
-    /// The run ends: the last thread leaves as the CPU goes idle, so that its time on it has an end.
-    pub fn end<W: Write>(&mut self, at: u64, cpu: u16, packets: &mut Packets<W>) -> io::Result<()> {
+    /// The run ends: the last thread leaves as the CPU goes idle, so that its time on it has an end. Returns from when
+    /// on switches were left out, if they were.
+    pub fn end<W: Write>(
+        &mut self,
+        at: u64,
+        cpu: u16,
+        packets: &mut Packets<W>,
+    ) -> io::Result<Option<u64>> {
         if self.is_busy {
             self.left = Some((at, RUNNABLE));
         }
         self.goes_idle();
-        self.write(cpu, packets)
+        self.write(cpu, packets)?;
+        Ok(self.left_out)
     }
 }

@@ -74,13 +74,16 @@ pub enum Unit {
 }
 
 /// A value of a debug annotation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
     /// A number.
     Number(u64),
     /// A text.
-    Text(&'a str),
+    Text(String),
 }
+
+/// Debug annotations: names and values.
+pub type Annotations = Vec<(&'static str, Value)>;
 
 /// An event on a track.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +93,7 @@ pub struct TrackEvent<'a> {
     pub kind: Kind,
     /// Empty for an end.
     pub name: &'a str,
-    pub annotations: &'a [(&'static str, Value<'a>)],
+    pub annotations: &'a [(&'static str, Value)],
     /// Arrows that begin here.
     pub flows: &'a [u64],
     /// Arrows that end here.

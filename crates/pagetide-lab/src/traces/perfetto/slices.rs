@@ -1,49 +1,48 @@
 //! What a thread is in, as nested slices: from the activities that the world shows and the events of the core.
 //!
-//! A slice of reclaim has, at its end, the pages that its batches looked at and freed. Short faults and calls are not
-//! slices; a wait for a page in a fault or a read that is one is not either, since that slice is the wait.
+//! A slice of reclaim has, at its end, the pages that its batches looked at and freed. Short calls are not slices; a
+//! wait for a page in a fault or a read that is one is not either, since that slice is the wait.
+//!
+//! A slice is written when it is over, or when something in it is. The longer the file has become, the longer must be
+//! what gets a slice of its own (`detail`): neighbours that are shorter become one, which has their number and the
+//! time that they took together. So the size of a file is bounded, and what is long is never lost.
 //!
 //! Invariant: slices of a thread nest, and every one that begins ends: with its own end, with the one around it, with
 //! its thread, or with the run. In the last two cases an annotation `ended` says so.
 
-use super::packets::{Kind, Packets, Track, TrackEvent, Value};
-use pagetide_core::effect::Throttle;
+use super::detail::Detail;
+use super::packets::{Annotations, Kind, Packets, Track, TrackEvent, Value};
+use super::stage::Stage;
 use pagetide_core::event::{Field, TraceEvent};
-use pagetide_sim::observe::{CallKind, Slice, Wait};
 use std::io::{self, Write};
 
-/// Something that begins and ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Shown by the world.
-    Of(Slice),
-    /// `mm_vmscan_direct_reclaim_begin` to `_end`.
-    DirectReclaim,
-    /// `mm_vmscan_memcg_reclaim_begin` to `_end`.
-    MemcgReclaim,
-    /// `mm_vmscan_memcg_softlimit_reclaim_begin` to `_end`.
-    SoftLimitReclaim,
-}
-
-impl Stage {
-    /// Whether an end of `other` ends it: what was learnt meanwhile does not matter.
-    fn is_ended_by(self, other: Stage) -> bool {
-        match (self, other) {
-            (Stage::Of(this), Stage::Of(other)) => {
-                std::mem::discriminant(&this) == std::mem::discriminant(&other)
-            }
-            (this, other) => this == other,
-        }
-    }
-}
-
 /// A slice that is open.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Open {
     stage: Stage,
+    since: u64,
+    annotations: Annotations,
+    arrows: Vec<u64>,
+    /// Its beginning is in the file.
+    is_written: bool,
+    /// Short ones in it.
+    fold: Option<Fold>,
     /// Pages that batches of reclaim in it have looked at, and freed.
     scanned: u64,
     reclaimed: u64,
+}
+
+/// Neighbours that are too short for slices of their own.
+#[derive(Debug)]
+struct Fold {
+    name: &'static str,
+    since: u64,
+    until: u64,
+    count: u64,
+    /// What they took together.
+    took: u64,
+    /// Of the only one.
+    annotations: Annotations,
 }
 
 /// The slices of a thread.
@@ -51,51 +50,31 @@ struct Open {
 pub struct ThreadTrack {
     track: Track,
     open: Vec<Open>,
+    /// Short ones that are in none.
+    fold: Option<Fold>,
 }
 
 impl ThreadTrack {
     /// Nothing is open.
     pub fn new(track: Track) -> ThreadTrack {
-        ThreadTrack { track, open: Vec::new() }
+        ThreadTrack { track, open: Vec::new(), fold: None }
     }
 
-    /// Where its slices are.
-    pub fn track(&self) -> Track {
-        self.track
-    }
-
-    /// Whether the slice that would begin is no more than the one around it says.
-    fn is_told(&self, stage: Stage) -> bool {
-        let around = self.open.last().map(|open| open.stage);
-        stage == Stage::Of(Slice::Wait(Wait::Page))
-            && matches!(
-                around,
-                Some(Stage::Of(Slice::Call(CallKind::Fault { major: true } | CallKind::Read)))
-            )
-    }
-
-    /// A slice begins.
-    pub fn begin<W: Write>(
-        &mut self,
-        at: u64,
-        stage: Stage,
-        annotations: &[(&'static str, Value<'_>)],
-        arrows: &[u64],
-        packets: &mut Packets<W>,
-    ) -> io::Result<()> {
-        if self.is_told(stage) {
-            return Ok(());
+    /// A slice begins; `arrows` end at it.
+    pub fn begin(&mut self, at: u64, stage: Stage, annotations: Annotations, arrows: Vec<u64>) {
+        if self.open.last().is_some_and(|around| around.stage.tells(stage)) {
+            return;
         }
-        self.open.push(Open { stage, scanned: 0, reclaimed: 0 });
-        packets.event(TrackEvent {
-            at,
-            track: self.track,
-            kind: Kind::Begin,
-            name: name_of(stage),
+        self.open.push(Open {
+            stage,
+            since: at,
             annotations,
-            flows: &[],
-            terminating: arrows,
-        })
+            arrows,
+            is_written: false,
+            fold: None,
+            scanned: 0,
+            reclaimed: 0,
+        });
     }
 
     /// A batch of reclaim was judged.
@@ -111,19 +90,44 @@ impl ThreadTrack {
         });
     }
 
+    /// Something that takes no time; `arrows` begin at it.
+    pub fn instant<W: Write>(
+        &mut self,
+        at: u64,
+        name: &str,
+        annotations: Annotations,
+        arrows: &[u64],
+        packets: &mut Packets<W>,
+    ) -> io::Result<()> {
+        self.write_open(packets)?;
+        self.flush_last(packets)?;
+        packets.event(TrackEvent {
+            at,
+            track: self.track,
+            kind: Kind::Instant,
+            name,
+            annotations: &annotations,
+            flows: arrows,
+            terminating: &[],
+        })
+    }
+
     /// A slice ends, if it has begun, and all in it.
     pub fn end<W: Write>(
         &mut self,
         at: u64,
         stage: Stage,
-        annotations: &[(&'static str, Value<'_>)],
+        mut annotations: Annotations,
         packets: &mut Packets<W>,
     ) -> io::Result<()> {
         let Some(place) = self.open.iter().rposition(|open| open.stage.is_ended_by(stage)) else {
             return Ok(());
         };
         while self.open.len() > place + 1 {
-            self.close(at, &[], packets)?;
+            self.close(at, Vec::new(), packets)?;
+        }
+        if self.open[place].stage.became_major(stage) {
+            annotations.push(("major", Value::Number(1)));
         }
         self.close(at, annotations, packets)
     }
@@ -135,56 +139,144 @@ impl ThreadTrack {
         why: &str,
         packets: &mut Packets<W>,
     ) -> io::Result<()> {
+        self.write_open(packets)?;
         while !self.open.is_empty() {
-            self.close(at, &[("ended", Value::Text(why))], packets)?;
+            self.close(at, vec![("ended", Value::Text(why.to_owned()))], packets)?;
         }
-        Ok(())
+        self.flush_last(packets)
     }
 
     fn close<W: Write>(
         &mut self,
         at: u64,
-        annotations: &[(&'static str, Value<'_>)],
+        mut annotations: Annotations,
         packets: &mut Packets<W>,
     ) -> io::Result<()> {
-        let Some(open) = self.open.pop() else { return Ok(()) };
-        let mut all = annotations.to_vec();
+        let Some(open) = self.open.last() else { return Ok(()) };
         if open.scanned > 0 {
-            all.push(("nr_scanned", Value::Number(open.scanned)));
-            if all.iter().all(|(name, _)| *name != "nr_reclaimed") {
-                all.push(("nr_reclaimed", Value::Number(open.reclaimed)));
+            annotations.push(("nr_scanned", Value::Number(open.scanned)));
+            if annotations.iter().all(|(name, _)| *name != "nr_reclaimed") {
+                annotations.push(("nr_reclaimed", Value::Number(open.reclaimed)));
             }
         }
+        let detail = Detail::of(packets.written());
+        if !open.is_written
+            && at.saturating_sub(open.since) < detail.least_ns
+            && open.arrows.is_empty()
+        {
+            return self.fold(at, annotations, detail, packets);
+        }
+        self.write_open(packets)?;
+        self.flush_last(packets)?;
+        self.open.pop();
         packets.event(TrackEvent {
             at,
             track: self.track,
             kind: Kind::End,
             name: "",
-            annotations: &all,
+            annotations: &annotations,
             flows: &[],
             terminating: &[],
         })
     }
+
+    /// The last slice is over, and was short.
+    fn fold<W: Write>(
+        &mut self,
+        at: u64,
+        more: Annotations,
+        detail: Detail,
+        packets: &mut Packets<W>,
+    ) -> io::Result<()> {
+        let Some(open) = self.open.pop() else { return Ok(()) };
+        let (name, took) = (open.stage.name(), at.saturating_sub(open.since));
+        if let Some(fold) = self.last_fold() {
+            let is_near = open.since.saturating_sub(fold.until) < detail.least_ns;
+            if is_near && at.saturating_sub(fold.since) <= detail.most_ns() {
+                if fold.name != name {
+                    fold.name = "short slices";
+                }
+                (fold.until, fold.count, fold.took) = (at, fold.count + 1, fold.took + took);
+                return Ok(());
+            }
+            // What is around it is long by now.
+            self.write_open(packets)?;
+            self.flush_last(packets)?;
+        }
+        let mut annotations = open.annotations;
+        annotations.extend(more);
+        let fold = Fold { name, since: open.since, until: at, count: 1, took, annotations };
+        match self.open.last_mut() {
+            Some(around) => around.fold = Some(fold),
+            None => self.fold = Some(fold),
+        }
+        Ok(())
+    }
+
+    fn last_fold(&mut self) -> Option<&mut Fold> {
+        match self.open.last_mut() {
+            Some(around) => around.fold.as_mut(),
+            None => self.fold.as_mut(),
+        }
+    }
+
+    /// Writes the short ones in the last open slice, whose beginning is written.
+    fn flush_last<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
+        let fold = match self.open.last_mut() {
+            Some(around) => around.fold.take(),
+            None => self.fold.take(),
+        };
+        write_fold(self.track, fold, packets)
+    }
+
+    /// Writes the beginnings of all open slices that are not written yet.
+    fn write_open<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
+        let mut before = &mut self.fold;
+        for open in &mut self.open {
+            if !open.is_written {
+                write_fold(self.track, before.take(), packets)?;
+                open.is_written = true;
+                packets.event(TrackEvent {
+                    at: open.since,
+                    track: self.track,
+                    kind: Kind::Begin,
+                    name: open.stage.name(),
+                    annotations: &open.annotations,
+                    flows: &[],
+                    terminating: &open.arrows,
+                })?;
+            }
+            before = &mut open.fold;
+        }
+        Ok(())
+    }
 }
 
-/// What the slice is called.
-fn name_of(stage: Stage) -> &'static str {
-    match stage {
-        Stage::DirectReclaim => "direct reclaim",
-        Stage::MemcgReclaim => "memcg reclaim",
-        Stage::SoftLimitReclaim => "soft limit reclaim",
-        Stage::Of(Slice::Call(CallKind::Fault { major: false })) => "page fault",
-        Stage::Of(Slice::Call(CallKind::Fault { major: true })) => "major fault",
-        Stage::Of(Slice::Call(CallKind::Read)) => "read",
-        Stage::Of(Slice::Call(CallKind::Write)) => "write",
-        Stage::Of(Slice::Call(CallKind::KernelMemory)) => "kernel memory",
-        Stage::Of(Slice::Call(CallKind::ControlFile)) => "write to a control file",
-        Stage::Of(Slice::DirectCompaction) => "direct compaction",
-        Stage::Of(Slice::Request { .. }) => "request",
-        Stage::Of(Slice::Work) => "work",
-        Stage::Of(Slice::Wait(Wait::Page)) => "wait for a page",
-        Stage::Of(Slice::Wait(Wait::Disk)) => "wait for the disk",
-        Stage::Of(Slice::Wait(Wait::Throttled(Throttle::Dirty))) => "balance_dirty_pages",
-        Stage::Of(Slice::Wait(Wait::Throttled(_))) => "throttled",
-    }
+fn write_fold<W: Write>(
+    track: Track,
+    fold: Option<Fold>,
+    packets: &mut Packets<W>,
+) -> io::Result<()> {
+    let Some(fold) = fold else { return Ok(()) };
+    let annotations = match fold.count {
+        1 => fold.annotations,
+        count => vec![("count", Value::Number(count)), ("took_ns", Value::Number(fold.took))],
+    };
+    let begin = TrackEvent {
+        at: fold.since,
+        track,
+        kind: Kind::Begin,
+        name: fold.name,
+        annotations: &annotations,
+        flows: &[],
+        terminating: &[],
+    };
+    packets.event(begin)?;
+    packets.event(TrackEvent {
+        at: fold.until,
+        kind: Kind::End,
+        name: "",
+        annotations: &[],
+        ..begin
+    })
 }

@@ -1,0 +1,70 @@
+//! What a slice is of, and what it is called.
+
+use pagetide_core::effect::Throttle;
+use pagetide_sim::observe::{CallKind, Slice, Wait};
+
+/// Something that a thread is in for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Shown by the world.
+    Of(Slice),
+    /// kswapd between `mm_vmscan_kswapd_wake` and its next rest.
+    BalancePgdat,
+    /// `mm_vmscan_direct_reclaim_begin` to `_end`.
+    DirectReclaim,
+    /// `mm_vmscan_memcg_reclaim_begin` to `_end`.
+    MemcgReclaim,
+    /// `mm_vmscan_memcg_softlimit_reclaim_begin` to `_end`.
+    SoftLimitReclaim,
+}
+
+impl Stage {
+    /// Whether an end of `other` ends it: what was learnt meanwhile does not matter.
+    pub fn is_ended_by(self, other: Stage) -> bool {
+        match (self, other) {
+            (Stage::Of(this), Stage::Of(other)) => {
+                std::mem::discriminant(&this) == std::mem::discriminant(&other)
+            }
+            (Stage::BalancePgdat, Stage::Of(Slice::Work)) => true,
+            (this, other) => this == other,
+        }
+    }
+
+    /// Whether a slice of `inner` in it would say nothing more.
+    pub fn tells(self, inner: Stage) -> bool {
+        inner == Stage::Of(Slice::Wait(Wait::Page))
+            && matches!(
+                self,
+                Stage::Of(Slice::Call(CallKind::Fault { major: true } | CallKind::Read))
+            )
+    }
+
+    /// Whether it is a fault that turned out to have to read only after it was shown.
+    pub fn became_major(self, at_end: Stage) -> bool {
+        self == Stage::Of(Slice::Call(CallKind::Fault { major: false }))
+            && at_end == Stage::Of(Slice::Call(CallKind::Fault { major: true }))
+    }
+
+    /// What the slice is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::BalancePgdat => "balance_pgdat",
+            Stage::DirectReclaim => "direct reclaim",
+            Stage::MemcgReclaim => "memcg reclaim",
+            Stage::SoftLimitReclaim => "soft limit reclaim",
+            Stage::Of(Slice::Call(CallKind::Fault { major: false })) => "page fault",
+            Stage::Of(Slice::Call(CallKind::Fault { major: true })) => "major fault",
+            Stage::Of(Slice::Call(CallKind::Read)) => "read",
+            Stage::Of(Slice::Call(CallKind::Write)) => "write",
+            Stage::Of(Slice::Call(CallKind::KernelMemory)) => "kernel memory",
+            Stage::Of(Slice::Call(CallKind::ControlFile)) => "control file",
+            Stage::Of(Slice::DirectCompaction) => "direct compaction",
+            Stage::Of(Slice::Request { .. }) => "request",
+            Stage::Of(Slice::Work) => "work",
+            Stage::Of(Slice::Wait(Wait::Page)) => "wait for a page",
+            Stage::Of(Slice::Wait(Wait::Disk)) => "wait for the disk",
+            Stage::Of(Slice::Wait(Wait::Throttled(Throttle::Dirty))) => "balance_dirty_pages",
+            Stage::Of(Slice::Wait(Wait::Throttled(_))) => "throttled",
+        }
+    }
+}
