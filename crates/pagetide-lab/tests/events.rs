@@ -1,10 +1,12 @@
 //! Events and timelines: what they say is what happened, and asking for them changes nothing.
 
 use pagetide_core::event::TraceEvent;
+use pagetide_lab::traces::JsonLines;
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
 use pagetide_scenario::timeline::{Compaction, Counts, Row, Sample, TaskRow};
-use pagetide_sim::{run, EventSink, RunOptions};
+use pagetide_sim::observe::Sink;
+use pagetide_sim::{run, RunOptions};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -111,7 +113,7 @@ fn variants(text: &str) -> Vec<pagetide_scenario::model::Variant> {
 fn recorded(variant: &pagetide_scenario::model::Variant) -> Ran {
     let collected = Collected::default();
     let options = RunOptions {
-        events: Some(EventSink::new(collected.clone())),
+        observers: vec![Sink::new(JsonLines::new(collected.clone()))],
         want_timeline: true,
         want_latencies: true,
         audit_every: 5_000,
@@ -374,7 +376,8 @@ fn a_sink_that_fails_ends_the_run_with_a_reason() {
             Ok(())
         }
     }
-    let options = RunOptions { events: Some(EventSink::new(Full)), ..RunOptions::default() };
+    let options =
+        RunOptions { observers: vec![Sink::new(JsonLines::new(Full))], ..RunOptions::default() };
     let error = run("groups", &variants(SCENARIO)[0], 7, &options).unwrap_err();
     assert_eq!(error.to_string(), "the events cannot be written: no space left on device");
     assert!(error.hint().unwrap().contains("disk full"));

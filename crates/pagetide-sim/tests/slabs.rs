@@ -2,8 +2,9 @@
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::{run, EventSink, RunOptions, SimError};
-use std::io::{self, Write};
+use pagetide_sim::observe::{Cast, Observation, Observer, Sink, What};
+use pagetide_sim::{run, RunOptions, SimError};
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -64,15 +65,34 @@ impl Run {
     }
 }
 
+/// Notes names and fields of events, a line each.
 #[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
+struct Notes(Arc<Mutex<String>>);
 
-impl Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+impl Observer for Notes {
+    fn what(&self) -> &'static str {
+        "notes"
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn begin(&mut self, _: &Cast) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn observe(&mut self, observation: &Observation) -> io::Result<()> {
+        if let What::Event(_, event) = &observation.what {
+            let mut notes = self.0.lock().unwrap();
+            notes.push_str(event.name());
+            event.each_field(|name, value| notes.push_str(&format!(" {name}={value:?}")));
+            notes.push('\n');
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: u64, _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: Option<&RunRecord>) -> io::Result<()> {
         Ok(())
     }
 }
@@ -92,15 +112,15 @@ fn run_text(name: &str, text: &str) -> Run {
     let loaded = load(&file, &Overrides::default());
     std::fs::remove_dir_all(&directory).unwrap();
     let loaded = loaded.unwrap_or_else(|errors| panic!("{errors}"));
-    let buffer = Buffer::default();
+    let notes = Notes::default();
     let options = RunOptions {
         want_files: true,
         audit_every: 100,
-        events: Some(EventSink::new(buffer.clone())),
+        observers: vec![Sink::new(notes.clone())],
         ..RunOptions::default()
     };
     let record = run("slabs", &loaded.variants[0], 1, &options);
-    let events = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+    let events = notes.0.lock().unwrap().clone();
     Run { record, events }
 }
 
@@ -172,7 +192,7 @@ fn files_of_caches_are_written_while_it_runs() {
     assert_eq!(ran.file("/sys/kernel/slab/dentry/objects"), "0\n");
     let of = |name: &str| ran.events.lines().filter(|line| line.contains(name)).count();
     let starts =
-        of("\"mm_shrink_slab_start\",\"nid\":0,\"memcg\":\"/g\",\"nr_objects_to_shrink\":0");
+        of("mm_shrink_slab_start nid=Number(0) memcg=Name(Some(\"/g\")) nr_objects_to_shrink=Number(0)");
     assert!(starts > 0, "{}", ran.events);
     assert_eq!(of("mm_shrink_slab_start"), of("mm_shrink_slab_end"));
 }

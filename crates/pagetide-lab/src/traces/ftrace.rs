@@ -135,6 +135,10 @@ fn comm_of(name: &str) -> String {
         }
         comm.push(c);
     }
+    if comm.is_empty() {
+        // As for a thread whose name is not known any more.
+        comm.push_str("<...>");
+    }
     comm
 }
 

@@ -1,0 +1,260 @@
+//! What prost reads of a trace: slices that close and nest, times in order, counters that are the table's, arrows that
+//! arrive, names as they were.
+
+use crate::schema::{Trace, TrackEvent};
+use crate::{ran, SCENARIO};
+use prost::Message;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug)]
+struct Slice {
+    thread: String,
+    name: String,
+    begin: u64,
+    end: u64,
+    depth: usize,
+    /// Of its beginning and of its end.
+    annotations: BTreeMap<String, String>,
+}
+
+/// A trace, read.
+#[derive(Default)]
+struct Read {
+    slices: Vec<Slice>,
+    instants: Vec<(String, String, u64)>,
+    /// Values by the name of the parent and their own.
+    counters: BTreeMap<(String, String), Vec<f64>>,
+    /// Arrows: when each begins, and when it ends.
+    begins: BTreeMap<u64, u64>,
+    ends: BTreeMap<u64, u64>,
+    /// Time on CPUs, by thread.
+    ran: BTreeMap<i32, u64>,
+    threads: BTreeMap<i64, String>,
+}
+
+fn read(bytes: &[u8]) -> Read {
+    let trace = Trace::decode(bytes).unwrap();
+    let mut out = Read::default();
+    let (mut names, mut keys) = (BTreeMap::new(), BTreeMap::new());
+    let mut tracks: BTreeMap<u64, (String, u64)> = BTreeMap::new();
+    let mut open: BTreeMap<u64, Vec<Slice>> = BTreeMap::new();
+    let mut last: BTreeMap<u64, u64> = BTreeMap::new();
+    for (at, packet) in trace.packet.into_iter().enumerate() {
+        assert_eq!(packet.trusted_packet_sequence_id, Some(1));
+        assert_eq!(packet.sequence_flags == Some(1), at == 0, "state is cleared once");
+        if let Some(interned) = packet.interned_data {
+            let new = |name: crate::schema::Name| (name.iid.unwrap(), name.name.unwrap());
+            names.extend(interned.event_names.into_iter().map(new));
+            keys.extend(interned.debug_annotation_names.into_iter().map(new));
+        }
+        if let Some(track) = packet.track_descriptor {
+            let process = track.process.and_then(|process| process.process_name);
+            if let Some(thread) = &track.thread {
+                out.threads.insert(thread.tid.unwrap(), thread.thread_name.clone().unwrap());
+            }
+            let thread = track.thread.and_then(|thread| thread.thread_name);
+            let name = process.or(thread).or(track.name).unwrap();
+            let new = tracks.insert(track.uuid.unwrap(), (name, track.parent_uuid.unwrap_or(0)));
+            assert!(new.is_none(), "a track is described once");
+        }
+        if let Some(bundle) = packet.ftrace_events {
+            let sched = bundle.compact_sched.unwrap();
+            let length = sched.switch_timestamp.len();
+            assert_eq!(length, sched.switch_prev_state.len());
+            assert_eq!(length, sched.switch_next_comm_index.len());
+            let comms = sched.switch_next_comm_index.iter();
+            assert!(comms.clone().all(|&at| (at as usize) < sched.intern_table.len()));
+            let mut now = 0;
+            for at in 0..length {
+                let since = sched.switch_timestamp[at];
+                if at > 0 {
+                    *out.ran.entry(sched.switch_next_pid[at - 1]).or_default() += since;
+                }
+                now += since;
+            }
+            assert!(now > 0);
+        }
+        let Some(event) = packet.track_event else { continue };
+        let TrackEvent { r#type, name_iid, track_uuid, debug_annotations, .. } = event;
+        let (now, track) = (packet.timestamp.unwrap(), track_uuid.unwrap());
+        let (of, parent) = tracks[&track].clone();
+        let before = last.insert(track, now).unwrap_or(0);
+        assert!(before <= now, "{of}: {before} before {now}");
+        let uses_names = name_iid.is_some() || !debug_annotations.is_empty();
+        assert!(!uses_names || packet.sequence_flags == Some(2));
+        let annotations = debug_annotations.into_iter().map(|it| {
+            let value = it.string_value.or(it.uint_value.map(|number| number.to_string()));
+            (keys[&it.name_iid.unwrap()].clone(), value.unwrap())
+        });
+        let annotations: BTreeMap<String, String> = annotations.collect();
+        let name = name_iid.map(|iid: u64| names[&iid].clone());
+        out.begins.extend(event.flow_ids.iter().map(|&id| (id, now)));
+        out.ends.extend(event.terminating_flow_ids.iter().map(|&id| (id, now)));
+        let stack = open.entry(track).or_default();
+        match r#type.unwrap() {
+            1 => stack.push(Slice {
+                thread: of,
+                name: name.unwrap(),
+                begin: now,
+                end: 0,
+                depth: stack.len(),
+                annotations,
+            }),
+            2 => {
+                let mut slice =
+                    stack.pop().unwrap_or_else(|| panic!("{of}: nothing to end at {now}"));
+                slice.end = now;
+                slice.annotations.extend(annotations);
+                out.slices.push(slice);
+            }
+            3 => out.instants.push((of, name.unwrap(), now)),
+            4 => {
+                let value = event.counter_value.map(|value| value as f64);
+                let value = value.or(event.double_counter_value).unwrap();
+                let parent = tracks[&parent].0.clone();
+                out.counters.entry((parent, of)).or_default().push(value);
+            }
+            other => panic!("type {other}"),
+        }
+    }
+    assert!(open.values().all(Vec::is_empty), "every slice ends: {open:?}");
+    out
+}
+
+#[test]
+fn slices_close_and_nest_and_arrows_arrive() {
+    let ran = ran(SCENARIO);
+    let read = read(&ran.perfetto);
+    let named = |name: &str| read.slices.iter().filter(|slice| slice.name == name).count();
+    for name in ["major fault", "memcg reclaim", "balance_pgdat", "request", "direct reclaim"] {
+        assert!(named(name) > 0, "no {name}");
+    }
+    // A fault that reads is a slice, and the others are not.
+    let major =
+        |slice: &&Slice| slice.name == "major fault" || slice.annotations.contains_key("major");
+    let majors = read.slices.iter().filter(major).count() as f64;
+    assert_eq!(majors, ran.record.metrics["pgmajfault"].value);
+    assert!((read.slices.len() as f64) < ran.record.metrics["pgfault"].value);
+    assert_eq!(named("request") as f64, ran.record.metrics["web.requests"].value);
+    let served = read.slices.iter().filter(|slice| slice.name == "request");
+    let threads: BTreeSet<&str> = served.map(|slice| slice.thread.as_str()).collect();
+    assert_eq!(threads, BTreeSet::from(["web", "web 1"]));
+    for slice in &read.slices {
+        assert!(
+            slice.begin <= slice.end && slice.end <= ran.record.elapsed_ns + 50_000,
+            "{slice:?}"
+        );
+        if slice.name == "memcg reclaim" {
+            assert_eq!(slice.annotations["memcg"], "/slave");
+            assert!(slice.depth > 0 && slice.annotations.contains_key("nr_reclaimed"), "{slice:?}");
+        }
+    }
+    let reclaimed = |name: &str| -> u64 {
+        let slices = read.slices.iter().filter(|slice| slice.name == name);
+        slices.filter_map(|slice| slice.annotations.get("nr_reclaimed")?.parse::<u64>().ok()).sum()
+    };
+    let of_kswapd = ran.record.metrics["pgsteal_kswapd"].value as u64;
+    assert_eq!(reclaimed("balance_pgdat"), of_kswapd, "batches are in the sums of slices");
+    // An arrow for each wake-up; kswapd follows each but those after its last look.
+    let wakeups = read.instants.iter().filter(|(_, name, _)| name == "mm_vmscan_wakeup_kswapd");
+    assert_eq!(wakeups.count(), read.begins.len());
+    let last_look = read.ends.values().max().unwrap();
+    for (id, begun) in &read.begins {
+        match read.ends.get(id) {
+            Some(ended) => assert!(begun <= ended),
+            None => assert!(begun >= last_look, "{id} begins at {begun} and goes nowhere"),
+        }
+    }
+    assert!(read.ends.keys().all(|id| read.begins.contains_key(id)));
+}
+
+#[test]
+fn counters_are_those_of_the_table() {
+    let ran = ran(SCENARIO);
+    let read = read(&ran.perfetto);
+    let metric = |name: &str| ran.record.metrics[name].value;
+    let last = |parent: &str, name: &str| {
+        let values = &read.counters.get(&(parent.to_owned(), name.to_owned()));
+        *values.unwrap_or_else(|| panic!("no {parent} {name}")).last().unwrap()
+    };
+    let counts = [
+        "pgmajfault",
+        "pgfault",
+        "pgscan_kswapd",
+        "pgsteal_kswapd",
+        "pswpin",
+        "pswpout",
+        "pgscan_direct",
+    ];
+    for name in counts {
+        assert_eq!(last("vmstat", name), metric(name), "{name}");
+    }
+    for kind in ["some", "full"] {
+        let total = last("machine", &format!("memory.pressure {kind} total"));
+        // Metrics are in seconds, and of microseconds.
+        assert!(
+            (total / 1e9 - metric(&format!("psi.memory.{kind}"))).abs() < 2e-6,
+            "{kind}: {total}"
+        );
+    }
+    let free: f64 = ["DMA", "DMA32"]
+        .iter()
+        .map(|zone| format!("node 0 zone {zone}"))
+        .map(|zone| last(&zone, &format!("{zone} free")))
+        .sum();
+    assert_eq!(free, metric("nr_free_pages") * 4096.0);
+    let timeline = ran.record.timeline.as_ref().unwrap();
+    let low = last("node 0 zone DMA32", "node 0 zone DMA32 low") / 4096.0;
+    assert_eq!(low, timeline.samples.last().unwrap().zones[1].low_pages as f64);
+    for (group, path) in ["/master", "/slave", "/slave/inner"].into_iter().enumerate() {
+        let anon = &read.counters[&(path.to_owned(), "anon".to_owned())];
+        let rows = timeline.samples.iter().map(|sample| sample.rows[group + 1].unwrap());
+        assert!(rows.map(|row| row.anon_pages as f64 * 4096.0).eq(anon.iter().copied()), "{path}");
+    }
+}
+
+#[test]
+fn cpus_run_the_threads_as_long_as_they_ran() {
+    let ran = ran(SCENARIO);
+    let read = read(&ran.perfetto);
+    let tid_of =
+        |name: &str| *read.threads.iter().find(|(_, thread)| *thread == name).unwrap().0 as i32;
+    let reader = read.ran[&tid_of("reader")] as f64;
+    let metric = |name: &str| ran.record.metrics[name].value;
+    let used = (metric("reader.user") + metric("reader.system")) * 1e9;
+    // Switches and interrupts are in the time on the CPU, and not in that of the task.
+    assert!(reader >= used && reader < 1.5 * used, "{reader} for {used}");
+    let all: u64 = read.ran.values().sum();
+    assert!(all <= 2 * (ran.record.elapsed_ns + 50_000));
+    let long = "a-name-of-sixty-four-characters-of-which-the-kernel-has-fifteen_";
+    assert!(read.threads.values().any(|name| name == long), "{:?}", read.threads);
+}
+
+#[test]
+fn a_run_that_is_cut_closes_its_slices_and_says_so() {
+    let cut = SCENARIO.replace("name = \"groups\"\n", "name = \"groups\"\ntime_limit = \"60ms\"\n");
+    let ran = ran(&cut);
+    assert!(ran.record.notes.iter().any(|note| note.starts_with("cut by the time limit")));
+    let read = read(&ran.perfetto);
+    let cut = |slice: &&Slice| slice.annotations.get("ended").is_some_and(|why| why == "cut");
+    assert!(read.slices.iter().filter(cut).count() > 0);
+    assert!(read.slices.iter().all(|slice| slice.end <= 60_000_000 + 50_000));
+}
+
+#[test]
+fn the_killed_are_shown_and_their_slices_end() {
+    // Without swap, 48 MiB are too few whoever runs first.
+    let text = SCENARIO
+        .replace("swap = \"256MiB\"", "")
+        .replace("memory = \"64MiB\"", "memory = \"48MiB\"");
+    let ran = ran(&text);
+    let read = read(&ran.perfetto);
+    assert!(read.instants.iter().any(|(_, name, _)| name == "mark_victim"));
+    let killed = |slice: &&Slice| slice.annotations.get("ended").is_some_and(|why| why == "killed");
+    assert!(read.slices.iter().any(|slice| killed(&slice)));
+}
+
+#[test]
+fn the_same_run_has_the_same_bytes() {
+    assert!(ran(SCENARIO).perfetto == ran(SCENARIO).perfetto);
+}
