@@ -113,8 +113,8 @@ fn ftrace_cuts_names_and_says_how_long_sleeps_were() {
     let out = Collected::default();
     tell(Ftrace::new(out.clone()));
     let text = out.text();
-    // Its last character would be the sixteenth byte.
-    assert!(text.contains("\u{fc}\u{1f41a}\u{fc}\u{1f41a}-1004 "), "{text}");
+    // Another of its characters would end at the eighteenth byte.
+    assert!(text.contains("\u{fc}\u{1f41a}\u{fc}\u{1f41a}\u{fc}-1004 "), "{text}");
     assert!(text.contains("a_\"b\"_\\_c-1001 ") && text.contains("line__tab__-1003 "), "{text}");
     let events = ftrace::read(&text);
     let of = |name: &str| events.iter().filter(|(_, event, _)| event == name).count();
