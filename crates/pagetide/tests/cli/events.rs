@@ -51,6 +51,51 @@ fn events_need_a_file_of_their_own() {
     run(".").fails(2, &["cannot write events to .", "hint:"]);
 }
 
+/// Names of all files, hidden ones too.
+fn files(place: &Place) -> Vec<String> {
+    let entries = fs::read_dir(&place.directory).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_trace_and_ftraces_text_are_of_the_same_run() {
+    let place = place();
+    let run = |args: &[&str]| -> Ran { place.run([&["run", "groups.toml"], args].concat()) };
+    let plain = run(&["--format", "csv"]).quietly();
+    let both = ["--perfetto", "out.pftrace", "--events", "out.txt", "--events-format", "ftrace"];
+    let recorded = run(&[&["--format", "csv"], &both[..]].concat());
+    assert_eq!((recorded.code, &recorded.stdout), (Some(0), &plain.stdout));
+    recorded.says(&[
+        "note: events of variant tree, seed 5, are in out.txt\n",
+        "note: a Perfetto trace of variant tree, seed 5, is in out.pftrace\n",
+    ]);
+    let read = |name: &str| fs::read(place.directory.join(name)).unwrap();
+    assert!(read("out.txt").starts_with(b"# tracer: nop\n"));
+    assert!(read("out.pftrace").starts_with(&[0x0a, 0x04, 0x50, 0x01, 0x68, 0x01]));
+    // The same bytes, over the old ones, whatever runs beside it.
+    let first = read("out.pftrace");
+    run(&["--jobs", "1", "--repeats", "1", "--perfetto", "out.pftrace"]);
+    assert!(read("out.pftrace") == first && first.len() > 10_000);
+    assert_eq!(files(&place), ["groups.toml", "out.pftrace", "out.txt"]);
+    run(&["--events-format", "ftrace"]).fails(2, &["--events"]);
+}
+
+#[test]
+fn a_trace_needs_a_file_of_its_own() {
+    let place = place();
+    let run = |to: &str| place.run(["run", "groups.toml", "--perfetto", to]);
+    run("-").fails(2, &["a Perfetto trace cannot go to stdout", "hint: name a file"]);
+    let before = fs::read(place.directory.join("groups.toml")).unwrap();
+    run("groups.toml").fails(2, &["groups.toml is there, and is not a file of a Perfetto trace"]);
+    assert!(before == fs::read(place.directory.join("groups.toml")).unwrap());
+    run("absent/out.pftrace").fails(2, &["cannot write a Perfetto trace to absent/out", "hint:"]);
+    run(".").fails(2, &["cannot write a Perfetto trace to .", "hint:"]);
+    assert_eq!(files(&place), ["groups.toml"]);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_ends_the_run() {
@@ -59,6 +104,10 @@ fn a_full_disk_ends_the_run() {
     place.run([&args[..], &["--events", "/dev/full"]].concat()).fails(
         1,
         &["variant tree, seed 5: the events cannot be written: ", "hint: is the disk full"],
+    );
+    place.run([&args[..], &["--perfetto", "/dev/full"]].concat()).fails(
+        1,
+        &["seed 5: the Perfetto trace cannot be written: ", "hint: is the disk full"],
     );
 }
 
