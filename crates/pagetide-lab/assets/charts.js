@@ -314,6 +314,8 @@ const Charts = (() => {
     }
   }
 
+  // Panels side by side, if there is room: of four two, rather than three and a rest.
+  const abreast = (choice) => (choice.panels.length === 4 ? 2 : Math.min(choice.panels.length, 3));
   const heightOf = (choice) => (choice.panels.length > 1 ? 200 : 260);
   const rangeOfChoice = (choice) => {
     const [low, high] = choice.range;
@@ -334,5 +336,5 @@ const Charts = (() => {
     }
   }
 
-  return { all, groupOf, zoom, zoomBy, element, prepare, draw, remove, redraw, fit };
+  return { all, abreast, groupOf, zoom, zoomBy, element, prepare, draw, remove, redraw, fit };
 })();

@@ -43,7 +43,11 @@ const Numbers = (() => {
 
   function tick(axis, value, step) {
     if (value == null) return '';
-    if (!axis.log) return value.toFixed(Math.min(9, Math.max(0, -Math.floor(Math.log10(step) + 1e-9))));
+    if (!axis.log) {
+      let decimals = 0;
+      while (decimals < 9 && Math.abs(step * 10 ** decimals - Math.round(step * 10 ** decimals)) > 1e-6) decimals++;
+      return value.toFixed(decimals);
+    }
     const [symbol, size] = unitOf(axis.unit, value * 1.000001);
     return Number((value / size).toPrecision(3)) + (symbol ? ' ' + symbol : '');
   }
@@ -84,8 +88,13 @@ const Numbers = (() => {
     const others = figures.filter((other) => other === figure || (figure.over && other.over === figure.over));
     const axes = [[figure.x, others.flatMap((other) => other.places)],
       [figure.y, panels.flatMap((panel) => panel.lines.flatMap(ends))]];
+    // What is cut off at first is not what the unit is for.
+    const clips = figure.choices.map((choice) => choice.clip).filter((clip) => clip != null);
+    const isCut = clips.length > 0 && clips.length === figure.choices.length;
     for (const [axis, numbers] of axes) {
-      [axis.symbol, axis.size] = axis.log ? ['', 1] : unitOf(axis.unit, most(arrays, numbers, axis));
+      let high = most(arrays, numbers, axis);
+      if (axis === figure.y && isCut) high = Math.min(high, Math.max(...clips) * axis.factor);
+      [axis.symbol, axis.size] = axis.log ? ['', 1] : unitOf(axis.unit, high);
     }
     for (const panel of panels) {
       const of = (number, axis) => (number == null ? null : column(arrays, number, panel.length, axis));
@@ -103,7 +112,15 @@ const Numbers = (() => {
     figure.range = rangeOf(panels.flatMap((panel) => panel.x), figure.x, null);
   }
 
-  // From the least to the most; a linear axis of amounts begins at `from`, a logarithmic one at a power of ten.
+  // Down or up to 1, 2 or 5 times a power of ten.
+  function round(value, way) {
+    const ten = 10 ** Math.floor(Math.log10(value) + 1e-9);
+    const steps = way === Math.floor ? [5, 2, 1] : [1, 2, 5, 10];
+    const fits = (step) => (way === Math.floor ? step * ten <= value * 1.000001 : step * ten >= value * 0.999999);
+    return steps.find(fits) * ten;
+  }
+
+  // From the least to the most; a linear axis of amounts begins at `from`.
   function rangeOf(values, axis, from) {
     let [low, high] = [Infinity, -Infinity];
     for (const value of values) {
@@ -113,7 +130,7 @@ const Numbers = (() => {
     }
     if (low > high) return axis.log ? [1, 10] : [0, 1];
     if (axis.log) {
-      const range = [10 ** Math.floor(Math.log10(low) + 1e-9), 10 ** Math.ceil(Math.log10(high) - 1e-9)];
+      const range = [round(low, Math.floor), round(high, Math.ceil)];
       return range[0] < range[1] ? range : [range[0], range[0] * 10];
     }
     if (from == null) return low < high ? [Math.min(low, low > 0 && low < high / 4 ? 0 : low), high] : [low - 0.5, high + 0.5];

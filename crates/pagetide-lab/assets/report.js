@@ -39,14 +39,13 @@
       Charts.remove(figure);
       view.replaceChildren();
       view.classList.toggle('several', choice.panels.length > 1);
-      // Two rows of two rather than one of three and a rest.
-      view.style.setProperty('--n', choice.panels.length === 4 ? 2 : Math.min(choice.panels.length, 3));
+      view.style.setProperty('--n', Charts.abreast(choice));
       const charts = choice.panels.map((panel) => Charts.prepare(figure, choice, panel, view));
       whole.hidden = choice.clip == null || choice.clip >= choice.range[1];
       return charts;
     };
     const check = element('input', { type: 'checkbox' });
-    const whole = element('label', null, check, ' the whole scale');
+    const whole = element('label', { class: 'whole' }, check, ' the whole scale');
     let now = figure.choices[0];
     const change = () => {
       now.whole = check.checked;
@@ -99,12 +98,13 @@
   dark.addEventListener('change', redraw);
   if (location.hash === '#dark' || location.hash === '#light') root.dataset.theme = location.hash.slice(1);
 
-  // Paper is white, and as wide as two charts.
+  // Paper is white, and so many pixels wide, less what is between charts.
+  const PAPER = [660, 660, 322, 212];
   let before = null;
   addEventListener('beforeprint', () => {
     before = root.dataset.theme || '';
     root.dataset.theme = 'light';
-    fit((chart) => (chart.choice.panels.length > 1 ? 322 : 660));
+    fit((chart) => PAPER[Charts.abreast(chart.choice)]);
     redraw();
   });
   addEventListener('afterprint', () => {

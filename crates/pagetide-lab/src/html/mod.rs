@@ -10,8 +10,8 @@
 //! * [`run`] and its sisters, a file for each kind of page, turn a result into a page. `page.render()` is the file.
 //!
 //! To add a kind of page: write a file beside `run.rs` with `pub fn page(result) -> Page`; take sentences and tables
-//! from where the text output has them, so that the two cannot say different things; and add the kind to
-//! `crates/pagetide/tests/pages.rs`, which opens it in a browser.
+//! from where the text output has them, so that the two cannot say different things; and add a test to
+//! `crates/pagetide/tests/cli/pages.rs`, which opens pages in a browser.
 //!
 //! Invariant: a page is a function of the result. The same result gives the same bytes; a page asks no network for
 //! anything (its own policy forbids it); and without a script it still has its text and its tables.

@@ -172,6 +172,7 @@ pub fn anchor(prefix: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::{Digest, Sha256};
     use std::collections::BTreeSet;
 
     fn page(name: &str) -> Page {
@@ -202,6 +203,21 @@ mod tests {
         }
         assert!(![STYLE, UPLOT_STYLE].iter().any(|style| style.to_lowercase().contains("</style")));
         assert!(!UPLOT_LICENCE.contains("--"));
+    }
+
+    /// As `npm pack uplot@1.6.32` has them: package/dist, and package/LICENSE.
+    #[test]
+    fn the_charting_library_is_as_published() {
+        let sha256 = |text: &str| -> String {
+            Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        for (text, digest) in [
+            (UPLOT, "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"),
+            (UPLOT_STYLE, "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"),
+            (UPLOT_LICENCE, "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd"),
+        ] {
+            assert_eq!(sha256(text), digest);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod latency;
 mod over_time;
 mod table;
+mod verdict;
 mod words;
 
 use super::dots::{Dot, DotLine, Dots};
@@ -36,6 +37,7 @@ pub fn page(report: &Report, source: &Source) -> Page {
     let over_time = over_time::figures(report);
     let latency = latency::figure(report, &table);
     let charts: Vec<&str> = over_time.iter().chain(&latency).map(|it| it.id.as_str()).collect();
+    let verdict = verdict::blocks(report, &table);
     let results = table::blocks(report, &table, &charts);
     let title = match scenario.title.is_empty() {
         true => scenario.name.clone(),
@@ -46,6 +48,7 @@ pub fn page(report: &Report, source: &Source) -> Page {
         kind: "pagetide run",
         lead: lead(report),
         sections: vec![
+            Section::new("verdict", "Verdict", verdict),
             Section::new("why", "Why", why_blocks(report)),
             Section::new("results", "Results", results),
             Section::new("seeds", "Seed by seed", seeds(report, &table)),

@@ -1,5 +1,6 @@
 //! The built command as a user meets it: output, exit codes, mistakes.
 
+mod browser;
 mod commands;
 mod common;
 mod edges;
@@ -8,6 +9,7 @@ mod events;
 mod find;
 mod import_host;
 mod mrc;
+mod pages;
 mod run;
 mod schema;
 mod sweep;

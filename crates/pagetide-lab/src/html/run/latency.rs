@@ -59,7 +59,8 @@ fn choice(report: &Report, name: &str) -> Choice {
     Choice { name: name.to_owned(), clip: None, panels: vec![panel] }
 }
 
-/// The bounds in rising order, each once, some left out if there are too many: every last one of a stretch stays.
+/// The bounds in rising order, each once, some left out if there are too many, and a place before the first, which
+/// everything takes longer than.
 fn thinned(bounds: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut all: Vec<u64> = bounds.collect();
     all.sort_unstable();
@@ -67,7 +68,9 @@ fn thinned(bounds: impl Iterator<Item = u64>) -> Vec<u64> {
     let step = all.len().div_ceil(MOST_POINTS).max(1);
     let last = all.len().saturating_sub(1);
     let is_kept = |at: usize| at % step == 0 || at == last;
-    all.into_iter().enumerate().filter(|(at, _)| is_kept(*at)).map(|(_, bound)| bound).collect()
+    let before = all.first().and_then(|first| first.checked_sub(first / 128 + 1));
+    let kept = all.into_iter().enumerate().filter(|(at, _)| is_kept(*at));
+    before.into_iter().chain(kept.map(|(_, bound)| bound)).collect()
 }
 
 /// Per cent that take longer than each bound. Beyond the longest there is nothing to draw; at it the line ends.
@@ -108,8 +111,9 @@ mod tests {
     #[test]
     fn bounds_are_thinned_to_the_last() {
         let bounds = thinned((0..5000).rev());
-        assert!(bounds.len() <= MOST_POINTS + 1, "{}", bounds.len());
+        assert!(bounds.len() <= MOST_POINTS + 2, "{}", bounds.len());
         assert_eq!((bounds[0], bounds[bounds.len() - 1]), (0, 4999));
+        assert_eq!(thinned([1280, 2000].into_iter()), [1269, 1280, 2000]);
         assert!(thinned([].into_iter()).is_empty());
     }
 }

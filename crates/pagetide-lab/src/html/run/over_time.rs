@@ -11,6 +11,7 @@ use super::super::lines::{Axis, Choice, Line, Lines, Panel, Shape};
 use crate::report::{OverTime, Report};
 use pagetide_scenario::record::Unit;
 use pagetide_scenario::timeline::{Row, Sample, Timeline};
+use std::collections::BTreeSet;
 
 /// What the axes of all these charts are.
 const OVER: &str = "time";
@@ -167,6 +168,19 @@ fn largest(things: std::ops::Range<usize>, size: impl Fn(usize) -> u64) -> Vec<u
 /// Whether a line has anything but zeros.
 fn is_something(line: &Line) -> bool {
     line.y.iter().flatten().any(|value| *value != 0.0)
+}
+
+/// Leaves out lines that are zero in every panel, and choices without any other.
+fn drop_zeros(choices: &mut Vec<Choice>) {
+    for choice in choices.iter_mut() {
+        let all = choice.panels.iter().flat_map(|panel| &panel.lines);
+        let kept: BTreeSet<String> =
+            all.filter(|line| is_something(line)).map(|line| line.name.clone()).collect();
+        for panel in &mut choice.panels {
+            panel.lines.retain(|line| kept.contains(&line.name));
+        }
+    }
+    choices.retain(|choice| choice.panels.iter().any(|panel| !panel.lines.is_empty()));
 }
 
 /// A line of rates or sums.

@@ -107,6 +107,14 @@ fn a_page_has_every_number_of_the_table() {
         assert!(text.contains(&format!("id=\"{}\"", anchor_of_row(&row.key))));
         assert!(text.contains(&format!("id=\"{}\"", anchor_of_dots(&row.key))));
     }
+    for verdict in crate::verdict::verdicts(&report) {
+        let told = verdict.gains.iter().chain(&verdict.costs).chain(&verdict.work);
+        for difference in told {
+            let words = crate::verdict::words::in_words(difference, true);
+            let figures = words.strip_prefix(&difference.metric).unwrap().replace('<', "&lt;");
+            assert!(text.contains(&figures), "{figures}");
+        }
+    }
     for sentence in why::sentences(&report) {
         assert!(text.contains(&sentence), "{sentence}");
     }

@@ -1,7 +1,7 @@
 //! What the kernel does, and how it hurts: reclaim, pressure, faults.
 
 use super::memory::largest_groups;
-use super::{before, choice, figure, is_something, largest, row, Variant};
+use super::{before, choice, drop_zeros, figure, is_something, largest, row, Variant};
 use crate::html::lines::{Axis, Choice, Line, Lines};
 use pagetide_scenario::record::Unit;
 use pagetide_scenario::timeline::Row;
@@ -95,10 +95,7 @@ pub fn faults(all: &[Variant]) -> Option<Lines> {
         largest(0..tasks.len(), count).into_iter().enumerate().map(line).collect::<Vec<Line>>()
     });
     let mut choices = vec![machine, tasks];
-    choices.retain(|choice| choice.panels.iter().flat_map(|panel| &panel.lines).any(is_something));
-    for choice in &mut choices {
-        drop_lines_of_zeros(choice);
-    }
+    drop_zeros(&mut choices);
     figure(
         "time-faults",
         "Faults and swap",
@@ -107,14 +104,4 @@ pub fn faults(all: &[Variant]) -> Option<Lines> {
         Axis::new("a second", Unit::Count),
         choices,
     )
-}
-
-/// Leaves out lines that are zero in every panel.
-fn drop_lines_of_zeros(choice: &mut Choice) {
-    let all = choice.panels.iter().flat_map(|panel| &panel.lines);
-    let kept: Vec<String> =
-        all.filter(|line| is_something(line)).map(|line| line.name.clone()).collect();
-    for panel in &mut choice.panels {
-        panel.lines.retain(|line| kept.contains(&line.name));
-    }
 }

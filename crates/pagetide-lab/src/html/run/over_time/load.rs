@@ -1,6 +1,6 @@
 //! What programs notice: how long requests take, and how much time waits for memory have cost.
 
-use super::{before, choice, figure, is_something, largest, Variant};
+use super::{before, choice, drop_zeros, figure, largest, Variant};
 use crate::html::lines::{Axis, Line, Lines};
 use pagetide_scenario::record::Unit;
 use pagetide_scenario::timeline::{Sample, ServiceRow, TaskRow};
@@ -62,7 +62,7 @@ pub fn stalls(all: &[Variant]) -> Option<Lines> {
             .enumerate()
             .map(|(reason, name)| of(name, &move |row| row.stalled_ns[reason])),
     );
-    choices.retain(|choice| choice.panels.iter().flat_map(|panel| &panel.lines).any(is_something));
+    drop_zeros(&mut choices);
     figure(
         "time-stalls",
         "Time lost to memory",

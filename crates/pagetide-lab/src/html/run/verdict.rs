@@ -1,0 +1,93 @@
+//! Which variant is better at what, by how much, how sure, and what it costs: `crate::verdict` as a list.
+//!
+//! Invariant: the figures, and the words where there are no figures, are those of the sentences.
+
+use super::super::page::Block;
+use super::anchor_of_row;
+use crate::format::Scale;
+use crate::report::Report;
+use crate::table::Table;
+use crate::verdict::words::in_words;
+use crate::verdict::{verdicts, Difference, Verdict};
+use maud::{html, Markup};
+
+/// What stands in the section of the verdict.
+pub fn blocks(report: &Report, table: &Table) -> Vec<Block> {
+    let verdicts = verdicts(report);
+    if verdicts.is_empty() {
+        return Vec::new();
+    }
+    let first = &report.columns[0].name;
+    vec![html! {
+        p.note { "Each variant against " strong { (first) } ", the first one." }
+        div.verdicts {
+            @for verdict in &verdicts { (of_variant(verdict, table)) }
+        }
+    }
+    .into()]
+}
+
+fn of_variant(verdict: &Verdict, table: &Table) -> Markup {
+    let lists = [
+        ("better", "\u{25b2}", "Better", &verdict.gains),
+        ("worse", "\u{25bc}", "It costs", &verdict.costs),
+        ("work", "\u{25cb}", "Less work", &verdict.work),
+    ];
+    let has_figures = lists.iter().any(|(.., differences)| !differences.is_empty());
+    html! {
+        article.verdict {
+            h3 { (verdict.variant) }
+            @if has_figures {
+                @for ended in &verdict.ended { p.warning { (ended) } }
+                @for (class, sign, word, differences) in lists {
+                    @if !differences.is_empty() {
+                        p.{ "word " (class) } { span aria-hidden="true" { (sign) " " } (word) }
+                        ul.{ (class) } { @for it in differences { li { (difference(it, table)) } } }
+                    }
+                }
+                @if verdict.gains.is_empty() { p.note { "Nothing is surely better." } }
+                @if verdict.costs.is_empty() { p.note { "Nothing that was looked at got worse." } }
+                p.note {
+                    @match verdict.comparisons {
+                        0 => "One run: no statement how sure.",
+                        1 => "p of one comparison (Welch's t-test); intervals are of 95 %.",
+                        number => { "p after Holm's correction for " (number) " comparisons (Welch's t-test); intervals are of 95 %." }
+                    }
+                }
+            } @else {
+                p { (sentence(verdict)) }
+            }
+        }
+    }
+}
+
+/// The sentence without the variant's name, which is the heading.
+fn sentence(verdict: &Verdict) -> &str {
+    let rest = verdict.sentence.strip_prefix(&verdict.variant).unwrap_or(&verdict.sentence);
+    rest.trim_start_matches(": ")
+}
+
+fn difference(it: &Difference, table: &Table) -> Markup {
+    let words = in_words(it, true);
+    let rest = words.strip_prefix(&it.metric).unwrap_or_default();
+    let has_row = table.rows.iter().any(|row| row.key == it.metric);
+    html! {
+        @if has_row {
+            a href={ "#" (anchor_of_row(&it.metric)) } { (it.metric) }
+        } @else {
+            (it.metric)
+        }
+        (rest)
+        @if let Some((from, to)) = it.interval {
+            span.interval { ", a difference of " (between(it, from, to)) }
+        }
+    }
+}
+
+/// An interval, least first, in one unit.
+fn between(it: &Difference, from: f64, to: f64) -> String {
+    let (from, to) = if from <= to { (from, to) } else { (to, from) };
+    let scale = Scale::new(it.unit, &[(from, 0.0), (to, 0.0)]);
+    let [from, to] = [from, to].map(|end| scale.print(end, 0.0).0);
+    format!("{from} to {to} {}", scale.symbol).trim_end().to_owned()
+}

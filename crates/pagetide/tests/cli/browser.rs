@@ -1,0 +1,95 @@
+//! Opens pages in a headless Chromium, if one is installed (`apt-get install chromium`): it must draw every chart, say
+//! nothing on its console, and ask for nothing. `CHROMIUM` names another one.
+
+use crate::common::Place;
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// What a browser made of a page.
+#[derive(Debug)]
+pub struct Opened {
+    /// Charts that it drew.
+    pub drawn: u32,
+    /// Milliseconds of the page's scripts.
+    pub ms: u32,
+}
+
+/// The widths that pages are opened in, in pixels: of a desk and of a hand.
+pub const WIDTHS: [u32; 2] = [1200, 375];
+
+/// Names under which it is installed.
+const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+fn chromium() -> Option<PathBuf> {
+    if let Some(path) = env::var_os("CHROMIUM") {
+        return Some(path.into());
+    }
+    let paths = env::var_os("PATH")?;
+    let paths = env::split_paths(&paths);
+    let all = paths.flat_map(|directory| NAMES.map(|name| directory.join(name)));
+    all.into_iter().find(|path| path.is_file())
+}
+
+/// Opens the page `name` in a frame of `width` pixels. It must be drawn without an error or a message, and must not be
+/// wider than its frame. `None`: there is no browser, which is said.
+pub fn open(place: &Place, name: &str, width: u32) -> Option<Opened> {
+    let Some(chromium) = chromium() else {
+        eprintln!("no Chromium is installed: {name} is not opened (apt-get install chromium)");
+        return None;
+    };
+    // Windows are not as narrow as hands; frames are. A page cannot see what it is in.
+    let frame = format!("frame-{width}-{name}");
+    place.write(
+        &frame,
+        format!(
+            "<!DOCTYPE html><iframe src=\"{name}\" width=\"{width}\" height=\"900\"></iframe><pre id=\"seen\"></pre>\
+             <script>onload = () => {{\n\
+             const page = document.querySelector('iframe').contentDocument.documentElement;\n\
+             const wide = page.scrollWidth - page.clientWidth;\n\
+             const of = ['drawn', 'charts', 'ms', 'error'].map((key) => page.dataset[key] ?? '-');\n\
+             document.getElementById('seen').textContent = ['seen', ...of, wide].join(' ');\n\
+             }};</script>"
+        ),
+    );
+    let profile = place.directory.join(format!("profile-{width}-{name}"));
+    let output = Command::new(chromium)
+        .args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+            "--v=0",
+        ])
+        .args(["--allow-file-access-from-files", "--window-size=1300,1000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", place.directory.join(&frame).display()))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let messages: Vec<&str> = said.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(messages.is_empty(), "{name} on the console: {messages:#?}");
+    let seen = dom
+        .split("<pre id=\"seen\">seen ")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{name}: {dom}\n{said}"));
+    let seen: Vec<&str> = seen.split('<').next().unwrap_or_default().split(' ').collect();
+    let [drawn, charts, ms, rest @ .., wide] = seen.as_slice() else { panic!("{name}: {seen:?}") };
+    assert_eq!(rest, ["-"], "{name} has an error");
+    assert_eq!(drawn, charts, "{name}: charts that were not drawn");
+    assert_eq!(*wide, "0", "{name} is wider than {width} pixels");
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{name}: {seen:?}"));
+    Some(Opened { drawn: number(drawn), ms: number(ms) })
+}
+
+/// Opens the page in all widths; `charts` of them must be drawn.
+pub fn opens(place: &Place, name: &str, charts: u32) {
+    for width in WIDTHS {
+        if let Some(opened) = open(place, name, width) {
+            assert_eq!(opened.drawn, charts, "{name} at {width} pixels");
+            eprintln!("{name} at {width} pixels: {} charts in {} ms", opened.drawn, opened.ms);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Pages as a user gets them: written whole or not at all, self-contained, drawn by a real browser.
+
+use crate::browser;
+use crate::common::{Place, Ran, GROUPS, SMALL};
+use std::fs;
+
+fn run(place: &Place, args: &[&str]) -> Ran {
+    place.run([&["run"], args].concat())
+}
+
+fn read(place: &Place, name: &str) -> String {
+    fs::read_to_string(place.directory.join(name)).unwrap()
+}
+
+#[test]
+fn a_page_of_a_run_is_drawn_and_leaves_the_results_alone() {
+    let place = Place::with("groups.toml", GROUPS);
+    let plain = run(&place, &["groups.toml"]).quietly();
+    let ran = run(&place, &["groups.toml", "--html", "out.html"]);
+    assert_eq!((ran.code, &ran.stdout), (Some(0), &plain.stdout));
+    ran.says(&["note: a page about the runs is in out.html\n"]);
+    let page = read(&place, "out.html");
+    for wanted in
+        ["Again: <code>pagetide run groups.toml --html out.html", "memory.soft_limit_in_bytes"]
+    {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    // Nothing is fetched: not even mentioned but where a name of a format is.
+    for unwanted in [" src=", "url(", "@import", "href=\"http"] {
+        assert!(!page.contains(unwanted), "{unwanted}");
+    }
+    // Zones, groups, machine, reclaim, pressure, faults, stalls of two variants each, and a distribution.
+    browser::opens(&place, "out.html", 15);
+
+    // The same bytes, however many jobs; a page may be replaced by a page.
+    run(&place, &["groups.toml", "--html", "out.html", "--jobs", "1"]);
+    let again = read(&place, "out.html").replace(" --jobs 1", "");
+    assert!(page == again);
+}
+
+#[test]
+fn pages_of_odd_names_and_single_runs_are_drawn() {
+    let name = "</script><b onclick='1'>\\\"&amp;\u{1F600}\u{2028}\u{202e}x";
+    let text = SMALL
+        .replace("A reader on a small machine", &format!("{}\\n", name.replace('\'', "`")))
+        .replace("name = \"early\"", "name = \"e-\u{e4}\u{1F600}\"");
+    let place = Place::with("small.toml", &text);
+    let ran = run(&place, &["small.toml", "--html", "out.html", "--repeats", "1"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let page = read(&place, "out.html");
+    assert!(!page.contains("<b onclick"), "a title became markup");
+    browser::opens(&place, "out.html", page.matches("class=\"lines\"").count() as u32 * 2 - 1);
+}
+
+#[test]
+fn runs_that_were_cut_are_marked_and_drawn() {
+    let text = SMALL.replace("seed = 7", "seed = 7\ntime_limit = \"1ms\"");
+    let place = Place::with("small.toml", &text);
+    let ran = run(&place, &["small.toml", "--html", "out.html"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let page = read(&place, "out.html");
+    assert!(page.contains('\u{2020}') && page.contains("class=\"warning\""), "{page}");
+    browser::opens(&place, "out.html", page.matches("class=\"lines\"").count() as u32 * 2 - 1);
+}
+
+#[test]
+fn a_page_needs_a_file_of_its_own() {
+    let place = Place::with("small.toml", SMALL);
+    let to = |file: &str| run(&place, &["small.toml", "--html", file]);
+    let before = read(&place, "small.toml");
+    to("small.toml").fails(2, &["small.toml is an input of this command", "hint:"]);
+    place.write("other.toml", "[machine]\n");
+    to("other.toml").fails(2, &["other.toml is there, and is not a page", "hint:"]);
+    to("absent/out.html").fails(2, &["cannot write absent/out.html", "hint:"]);
+    to(".").fails(2, &["is there, and is not a regular file", "hint:"]);
+    if cfg!(target_os = "linux") {
+        to("/dev/full").fails(2, &["/dev/full is there, and is not a regular file", "hint:"]);
+    }
+    assert!(before == read(&place, "small.toml") && read(&place, "other.toml") == "[machine]\n");
+    let left = fs::read_dir(&place.directory).unwrap().count();
+    assert_eq!(left, 2, "nothing else is left");
+}
