@@ -12,6 +12,7 @@
 pub mod compare;
 pub mod csv;
 pub mod execute;
+pub mod explain;
 pub mod find;
 pub mod gather;
 pub mod html;
@@ -20,6 +21,7 @@ pub mod knob;
 pub mod metrics;
 pub mod mrc;
 pub mod output_schema;
+pub mod pattern;
 pub mod plan;
 pub mod report;
 pub mod rows;

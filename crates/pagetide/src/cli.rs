@@ -48,6 +48,8 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Print what the metrics are, with their units
     Metrics(MetricsArgs),
+    /// Explain a metric, a knob, a key of scenarios, a workload, or a function of Linux
+    Explain(ExplainArgs),
     /// Print the miss ratio of a page trace, by the size of the page cache
     Mrc(MrcArgs),
     /// Import page traces, and print their contents
@@ -283,6 +285,8 @@ pub enum SchemaOf {
     Mrc,
     /// `pagetide metrics`
     Metrics,
+    /// `pagetide explain`
+    Explain,
 }
 
 /// `pagetide metrics`
@@ -295,6 +299,27 @@ pub struct MetricsArgs {
     /// How to print them
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+}
+
+/// `pagetide explain`
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The name, with or without what owns it; a part of names; or a pattern with `*`, which lists
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = TextFormat::Text)]
+    pub format: TextFormat,
+}
+
+/// How texts are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TextFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
 }
 
 /// `pagetide mrc`

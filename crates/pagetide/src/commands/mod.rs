@@ -3,6 +3,7 @@
 pub mod check;
 pub mod compare;
 pub mod completions;
+pub mod explain;
 pub mod find;
 pub mod import_host;
 pub mod inspect;
