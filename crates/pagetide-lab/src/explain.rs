@@ -18,7 +18,7 @@ use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::metric::catalogue::{self, Entry};
 use pagetide_scenario::metric::declared::{self, Better};
 use pagetide_scenario::metric::Kind as Scope;
-use pagetide_scenario::quantity::nearest;
+use pagetide_scenario::near::nearest_few;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -7,6 +7,8 @@ pub use search::{CompareArgs, EmitForm, FindArgs, SweepArgs};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use pagetide_scenario::load::AddedVariant;
+use pagetide_scenario::model::PageSize;
+use pagetide_scenario::quantity::Quantity;
 use pagetide_trace::Format as TraceFormat;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -103,6 +105,11 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
+    /// Print only these metrics, in this order: a key, a part of keys, or a pattern with `*` (quote it).
+    /// May be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub metrics: Vec<String>,
+
     /// Write a page about the runs to this file: one HTML file with tables and charts, to be opened in a browser,
     /// mailed or printed. The charts over time are of the first seed (docs/pages.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
@@ -128,6 +135,15 @@ pub struct RunArgs {
 
 fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
     text.parse().map_err(|_| "give 1 or more")
+}
+
+/// A time in nanoseconds.
+fn parse_time(text: &str) -> Result<u64, String> {
+    match Quantity::read(text, PageSize::default()) {
+        Ok(Quantity::Nanoseconds(ns)) => Ok(ns),
+        Ok(Quantity::Integer(0)) => Ok(0),
+        _ => Err("times are written like 1.5s, 250ms or 2min".to_owned()),
+    }
 }
 
 /// How results are printed.
@@ -487,9 +503,13 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "names")]
     pub only: Option<String>,
 
+    /// Print the files as they are at this virtual time, such as 1.5s [default: at the end of the run]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub at: Option<u64>,
+
     /// Instead of files, draw the memory of every group and the fragmentation of every node over time,
     /// with the pages that reclaim and compaction scanned, took and moved
-    #[arg(long, conflicts_with_all = ["names", "only"])]
+    #[arg(long, conflicts_with_all = ["names", "only", "at"])]
     pub timeline: bool,
 
     /// With --timeline: print all samples as lines of CSV

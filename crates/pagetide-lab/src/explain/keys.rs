@@ -47,7 +47,8 @@ impl<'a> Keys<'a> {
         if is_control || is_policy {
             return;
         }
-        if name.contains('.') || !is_table(self.resolved(value), self) {
+        let is_key = name.contains('.') || !is_table(self.resolved(value), self);
+        if is_key && !description(value).is_empty() {
             self.topics.push(self.topic(name, path, value));
         }
         self.table(name, path, value, depth);

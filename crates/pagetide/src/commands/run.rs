@@ -1,6 +1,7 @@
 //! `pagetide run`: variants x seeds, compared.
 
 use crate::cli::{Format, RunArgs};
+use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
@@ -12,8 +13,9 @@ use pagetide_lab::html::run::Source;
 use pagetide_lab::plan::Plan;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::{EventSink, EventsOf, Simulator};
-use pagetide_lab::{csv, html, json, rows, table, why};
+use pagetide_lab::{csv, html, json, rows, select, table, why};
 use pagetide_scenario::load::Overrides;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Read};
 use std::num::NonZeroUsize;
@@ -44,6 +46,7 @@ pub fn run(
         .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
         .transpose()?;
     let plan = loaded.plan(overrides.sets)?;
+    select::check(&plan.scenario, &args.metrics).map_err(refused)?;
 
     let events = args.events.as_deref().map(|file| events_of(&plan, file)).transpose()?;
     let simulator = Simulator {
@@ -62,9 +65,12 @@ pub fn run(
         progress.on_progress(&event);
     });
     drop(progress);
-    let report = Report::new(plan, &runs);
+    let mut report = Report::new(plan, &runs);
 
     if report.has_data() {
+        if !args.metrics.is_empty() {
+            report.plan.scenario.rows = select::keys(&report, &args.metrics).map_err(refused)?;
+        }
         printer.data(match args.format {
             Format::Table => {
                 let width = printer::table_width();
@@ -75,8 +81,8 @@ pub fn run(
                 };
                 table::render_within(&report, width) + &why
             }
-            Format::Json => json::render(&report),
-            Format::Csv => csv::render(&report),
+            Format::Json => json::render(&wanted(&report, &args.metrics)),
+            Format::Csv => csv::render(&wanted(&report, &args.metrics)),
         })?;
         tell(&report, args.format, printer);
     }
@@ -121,6 +127,14 @@ pub fn run(
     }
     let statuses = report.failures.iter().map(|run| CliError::of_run("", &run.failure).status());
     Ok(statuses.fold(status, ExitStatus::max))
+}
+
+/// The report with the metrics that are wanted: those of its rows if patterns chose these, else all.
+fn wanted<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
+    match patterns {
+        [] => Cow::Borrowed(report),
+        _ => Cow::Owned(select::narrowed(report, &report.plan.scenario.rows)),
+    }
 }
 
 /// The run whose events are wanted, the first of `plan`, and an empty file for them.
