@@ -16,8 +16,7 @@ use crate::heading::wrap;
 use crate::pattern::{ends_with_name, meant};
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::metric::catalogue::{self, Entry};
-use pagetide_scenario::metric::declared::{self, Better};
-use pagetide_scenario::metric::Kind as Scope;
+use pagetide_scenario::metric::{better, declared, Better, Kind as Scope};
 use pagetide_scenario::near::nearest_few;
 use serde::Serialize;
 use std::fmt::Write;
@@ -86,7 +85,7 @@ pub struct Topic {
     /// Of a metric: its unit.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// Of a metric: which way it is better, if that is declared.
+    /// Of a metric: which way it is better; empty for neither.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub better: String,
     /// Of a metric: what can have it; of a key: the workload that takes it.
@@ -151,11 +150,11 @@ pub fn all(plugins: &PluginNames) -> Vec<Topic> {
 
 fn metric(entry: &Entry) -> Topic {
     let of = entry.of.iter().map(|kind| kind.word().to_owned()).collect();
-    let better = match entry.better {
+    let better = match entry.of.first().map(|kind| better::of_name(*kind, &entry.name)) {
         Some(Better::Less) => "less",
         Some(Better::More) => "more",
-        Some(Better::Neither) => "neither",
-        None => "",
+        Some(Better::Work) => "less, but it is no aim: work of the machine",
+        Some(Better::Neither) | None => "",
     };
     let first = entry.of.iter().find_map(|kind| declared::find(*kind, &entry.name));
     let is_of_groups = entry.source == "/proc/vmstat" && entry.of.contains(&Scope::Group);
@@ -193,7 +192,7 @@ pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
 
 /// What to say if a pattern means nothing.
 pub fn hint(all: &[Topic], pattern: &str) -> String {
-    match nearest(pattern, all.iter().map(|topic| topic.name.as_str()), SUGGESTED).as_slice() {
+    match nearest_few(pattern, all.iter().map(|topic| topic.name.as_str()), SUGGESTED).as_slice() {
         [] => {
             "`pagetide explain '*'` lists all names; `pagetide metrics` those of metrics".to_owned()
         }

@@ -200,7 +200,7 @@ fn explain() -> Value {
             },
             "about": text(),
             "unit": text(),
-            "better": { "enum": ["less", "more", "neither"] },
+            "better": text(),
             "of": { "type": "array", "items": text() },
             "takes": text(),
             "default": text(),

@@ -75,7 +75,7 @@ fn likely<'a>(all: &[Entry], setups: impl Iterator<Item = &'a Setup>) -> BTreeSe
 
 fn unknown(pattern: &str, keys: BTreeSet<String>) -> Mistake {
     let bare = pattern.replace('*', "");
-    let near = nearest(&bare, keys.iter().map(String::as_str), SUGGESTED);
+    let near = nearest_few(&bare, keys.iter().map(String::as_str), SUGGESTED);
     let hint = match near.as_slice() {
         [] => "`pagetide metrics` lists them; `*` stands for any characters".to_owned(),
         near => format!("did you mean `{}`?", near.join("` or `")),

@@ -1,7 +1,9 @@
 //! The command line as types; no behaviour here.
 
+mod examples;
 mod search;
 
+use examples::{after_help, after_help_with, EXIT_CODES};
 pub use search::{CompareArgs, EmitForm, FindArgs, SweepArgs};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -12,10 +14,6 @@ use pagetide_scenario::quantity::Quantity;
 use pagetide_trace::Format as TraceFormat;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted.
-Data goes to stdout, everything else to stderr.";
 
 /// Simulates a Linux machine that runs short of memory
 #[derive(Debug, Parser)]
@@ -43,6 +41,7 @@ pub enum Command {
     /// Check scenario files without running them
     Check(CheckArgs),
     /// List the shipped experiments
+    #[command(after_help = after_help("list"))]
     List,
     /// Print a commented scenario to start from
     New(NewArgs),
@@ -64,6 +63,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all subcommands
+    Man(ManArgs),
 }
 
 /// The scenario, and changes to it.
@@ -84,7 +85,7 @@ pub struct ScenarioArgs {
 
 /// `pagetide run`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("run"))]
 pub struct RunArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
@@ -114,6 +115,16 @@ pub struct RunArgs {
     /// mailed or printed. The charts over time are of the first seed (docs/pages.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
+
+    /// Write the memory of the machine and of groups over time to this file, as OpenMetrics text under the names
+    /// of node_exporter and cAdvisor (docs/openmetrics.md). It is the run of the first variant with the first seed
+    #[arg(long, value_name = "OUT.txt", value_hint = ValueHint::FilePath)]
+    pub openmetrics: Option<PathBuf>,
+
+    /// The time at which that run begins, in seconds since 1970
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "openmetrics")]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=99_999_999_999))]
+    pub openmetrics_start: u64,
 
     /// Write every step of reclaim in one run to this file, as lines of JSON (docs/events.md). It is the
     /// run of the first variant with the first seed
@@ -159,7 +170,7 @@ pub enum Format {
 
 /// `pagetide new`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("new"))]
 pub struct NewArgs {
     /// The kind of machine. Without it, questions are asked on a terminal
     #[arg(long, value_enum, value_name = "KIND")]
@@ -198,7 +209,7 @@ pub enum Template {
 
 /// `pagetide verify`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("verify"))]
 pub struct VerifyArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
@@ -278,6 +289,7 @@ pub enum Accel {
 
 /// `pagetide check`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("check"))]
 pub struct CheckArgs {
     /// Scenario files, names of shipped experiments, or `-` for stdin
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
@@ -286,6 +298,7 @@ pub struct CheckArgs {
 
 /// `pagetide schema`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("schema"))]
 pub struct SchemaArgs {
     /// Of what this command prints with `--format json` [default: of scenario files]
     #[arg(long, value_enum, value_name = "COMMAND")]
@@ -307,6 +320,7 @@ pub enum SchemaOf {
 
 /// `pagetide metrics`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("metrics"))]
 pub struct MetricsArgs {
     /// A metric, a part of its name, or a pattern with `*` [default: all]
     #[arg(value_name = "PATTERN")]
@@ -319,6 +333,7 @@ pub struct MetricsArgs {
 
 /// `pagetide explain`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("explain"))]
 pub struct ExplainArgs {
     /// The name, with or without what owns it; a part of names; or a pattern with `*`, which lists
     #[arg(value_name = "NAME")]
@@ -340,7 +355,7 @@ pub enum TextFormat {
 
 /// `pagetide mrc`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("mrc"))]
 pub struct MrcArgs {
     /// The page trace (see `pagetide trace import`)
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
@@ -374,6 +389,7 @@ pub enum TraceCommand {
 
 /// `pagetide trace import`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("import"))]
 pub struct ImportArgs {
     /// Format of the input
     #[arg(value_parser = formats())]
@@ -446,6 +462,7 @@ pub struct CsvArgs {
 
 /// `pagetide trace info`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("info"))]
 pub struct InfoArgs {
     /// The page trace
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -461,7 +478,7 @@ pub enum ImportCommand {
 
 /// `pagetide import host`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("host"))]
 pub struct ImportHostArgs {
     /// Root of the system's files: `/`, or a copy with DIR/proc/zoneinfo, DIR/sys/fs/cgroup and so on
     #[arg(long, value_name = "DIR", default_value = "/", value_hint = ValueHint::DirPath)]
@@ -482,7 +499,7 @@ pub struct ImportHostArgs {
 
 /// `pagetide inspect`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("inspect"))]
 pub struct InspectArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
@@ -519,6 +536,7 @@ pub struct InspectArgs {
 
 /// `pagetide completions`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("completions"))]
 pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
@@ -532,4 +550,13 @@ fn key_value(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("give KEY=VALUE, for example vm.swappiness=10".to_owned()),
     }
+}
+
+/// `pagetide man`
+#[derive(Debug, Args)]
+#[command(after_help = after_help("man"))]
+pub struct ManArgs {
+    /// Write a page for each subcommand to this directory, which must be there
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
 }

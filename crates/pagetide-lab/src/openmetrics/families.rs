@@ -47,7 +47,8 @@ pub(super) fn node(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
     }
     zones(source, samples, out);
     for (family, help, ns) in PRESSURE {
-        let mut family = Family::new(out, source.start_s, &format!("node_{family}"), Type::Counter, help);
+        let mut family =
+            Family::new(out, source.start_s, &format!("node_{family}"), Type::Counter, help);
         sums(samples, 0, ns).iter().for_each(|(at, ns)| family.sample(&all, &seconds(*ns), *at));
     }
 }
@@ -139,7 +140,10 @@ fn sums(samples: &[At<'_>], row: usize, counted: fn(&Row) -> u64) -> Vec<(u64, u
     for at in samples {
         let is_there = at.last.rows.get(row).is_some_and(Option::is_some);
         sum = is_there.then(|| {
-            if sum.is_none() && sums.last().is_none_or(|(last, _)| *last < before) && before < at.milliseconds {
+            if sum.is_none()
+                && sums.last().is_none_or(|(last, _)| *last < before)
+                && before < at.milliseconds
+            {
                 sums.push((before, 0));
             }
             let rows = at.all.iter().filter_map(|sample| sample.rows.get(row)?.as_ref());
@@ -155,11 +159,9 @@ fn sums(samples: &[At<'_>], row: usize, counted: fn(&Row) -> u64) -> Vec<(u64, u
 pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
     type Level = (&'static str, &'static str, fn(&Row) -> u64);
     const LEVELS: [Level; 5] = [
-        (
-            "container_memory_usage_bytes",
-            "Memory in use, all of it (memory.current).",
-            |row| row.usage_pages,
-        ),
+        ("container_memory_usage_bytes", "Memory in use, all of it (memory.current).", |row| {
+            row.usage_pages
+        }),
         (
             "container_memory_working_set_bytes",
             "Memory in use without inactive page cache.",
@@ -205,10 +207,8 @@ fn counters(source: &Source<'_>, samples: &[At<'_>], ids: &[String], out: &mut S
     let mut family =
         Family::new(out, source.start_s, "container_memory_failures", Type::Counter, help);
     for (group, id) in ids.iter().enumerate() {
-        let kinds: [(&str, fn(&Row) -> u64); 2] = [
-            ("pgfault", |row| row.counts.pgfault),
-            ("pgmajfault", |row| row.counts.pgmajfault),
-        ];
+        let kinds: [(&str, fn(&Row) -> u64); 2] =
+            [("pgfault", |row| row.counts.pgfault), ("pgmajfault", |row| row.counts.pgmajfault)];
         for (kind, counted) in kinds {
             let labels = of_group(source, id, &[("failure_type", kind), ("scope", HIERARCHY)]);
             for (at, sum) in sums(samples, group, counted) {
@@ -217,8 +217,7 @@ fn counters(source: &Source<'_>, samples: &[At<'_>], ids: &[String], out: &mut S
         }
     }
     let help = "Tasks of the group that were killed for want of memory.";
-    let mut family =
-        Family::new(out, source.start_s, "container_oom_events", Type::Counter, help);
+    let mut family = Family::new(out, source.start_s, "container_oom_events", Type::Counter, help);
     for (group, id) in ids.iter().enumerate() {
         let labels = of_group(source, id, &[]);
         for (at, sum) in sums(samples, group, |row| row.counts.oom_kill) {
@@ -239,7 +238,11 @@ fn counters(source: &Source<'_>, samples: &[At<'_>], ids: &[String], out: &mut S
 
 /// The path of a group; the machine is the root.
 fn id(path: &str) -> String {
-    if path.is_empty() { "/".to_owned() } else { path.to_owned() }
+    if path.is_empty() {
+        "/".to_owned()
+    } else {
+        path.to_owned()
+    }
 }
 
 fn of_group(source: &Source<'_>, id: &str, more: &[(&str, &str)]) -> String {

@@ -28,7 +28,13 @@ pub(super) struct Family<'a> {
 
 impl<'a> Family<'a> {
     /// Opens the family called `name`, without the ending of its samples.
-    pub fn new(out: &'a mut String, start_s: u64, name: &str, kind: Type, help: &str) -> Family<'a> {
+    pub fn new(
+        out: &'a mut String,
+        start_s: u64,
+        name: &str,
+        kind: Type,
+        help: &str,
+    ) -> Family<'a> {
         let (word, ending) = match kind {
             Type::Gauge => ("gauge", ""),
             Type::Counter => ("counter", "_total"),

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a metric that the simulator records is here (`tests/catalogue.rs` of pagetide-sim).
 
-use super::declared::{self, Better, OF_CACHES, SLABINFO};
+use super::declared::{self, OF_CACHES, SLABINFO};
 use super::key::Kind;
 use super::COUNTED;
 use crate::record::Unit;
@@ -22,8 +22,6 @@ pub struct Entry {
     pub unit: Unit,
     /// What it can be of.
     pub of: Vec<Kind>,
-    /// Which way it is better, if that is declared.
-    pub better: Option<Better>,
     /// Where Linux says it. "Pagetide": nowhere.
     pub source: &'static str,
     /// What it is.
@@ -57,7 +55,6 @@ pub fn all() -> Vec<Entry> {
             name: metric.name.into(),
             unit: metric.unit,
             of: metric.of.to_vec(),
-            better: Some(metric.better),
             source: metric.source,
             about: metric.about.into(),
         });
@@ -67,13 +64,12 @@ pub fn all() -> Vec<Entry> {
             name: format!("{SLABINFO}CACHE.{what}").into(),
             unit: Unit::Count,
             of: vec![Kind::Machine, Kind::Phase, Kind::Idle, Kind::Shrunk],
-            better: None,
             source: "/proc/slabinfo",
             about: "that column, of each cache that names and pipes are made of".into(),
         });
     }
     let of_vmstat = |name: Cow<'static, str>, of: Vec<Kind>, unit, about: Cow<'static, str>| {
-        Entry { name, unit, of, better: None, source: VMSTAT, about }
+        Entry { name, unit, of, source: VMSTAT, about }
     };
     for event in Event::ALL {
         let of = match COUNTED.contains(&event) {
@@ -91,7 +87,6 @@ pub fn all() -> Vec<Entry> {
             name: name.into(),
             unit: Unit::Count,
             of: vec![Kind::Group, Kind::PhaseGroup],
-            better: None,
             source: "memory.stat",
             about: about.into(),
         });
@@ -112,7 +107,6 @@ pub fn all() -> Vec<Entry> {
             name: format!("nr_free_blocks_{order}").into(),
             unit: Unit::Count,
             of: levels(),
-            better: None,
             source: "/proc/buddyinfo",
             about: format!("free blocks of order {order}, all zones together").into(),
         });
@@ -122,7 +116,6 @@ pub fn all() -> Vec<Entry> {
             name: wrong.name().into(),
             unit: Unit::Count,
             of: vec![Kind::Machine],
-            better: None,
             source: "Pagetide",
             about: format!("times that a policy of a plug-in was wrong: {}", wrong.text()).into(),
         });

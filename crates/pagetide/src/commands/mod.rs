@@ -8,6 +8,7 @@ pub mod find;
 pub mod import_host;
 pub mod inspect;
 pub mod list;
+pub mod man;
 pub mod metrics;
 pub mod mrc;
 pub mod new;

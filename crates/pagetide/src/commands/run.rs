@@ -8,13 +8,16 @@ use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::execute::execute;
+use pagetide_lab::execute::{execute, Outcome};
 use pagetide_lab::html::run::Source;
 use pagetide_lab::plan::Plan;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::{EventSink, EventsOf, Simulator};
-use pagetide_lab::{csv, html, json, rows, select, table, why};
+use pagetide_lab::{csv, html, json, openmetrics, rows, select, table, why};
 use pagetide_scenario::load::Overrides;
+use pagetide_scenario::model::Setup;
+use pagetide_scenario::record::RunRecord;
+use pagetide_scenario::timeline::Timeline;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Read};
@@ -45,13 +48,18 @@ pub fn run(
         .as_deref()
         .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
         .transpose()?;
+    let metrics = args
+        .openmetrics
+        .as_deref()
+        .map(|file| OutputFile::openmetrics(file, &[&args.scenario.file, &loaded.file]))
+        .transpose()?;
     let plan = loaded.plan(overrides.sets)?;
     select::check(&plan.scenario, &args.metrics).map_err(refused)?;
 
     let events = args.events.as_deref().map(|file| events_of(&plan, file)).transpose()?;
     let simulator = Simulator {
         events,
-        timeline_seed: page.as_ref().map(|_| plan.scenario.seed),
+        timeline_seed: (page.is_some() || metrics.is_some()).then_some(plan.scenario.seed),
         want_latencies: page.is_some(),
         plugins: plugins.clone(),
         ..Simulator::default()
@@ -90,6 +98,14 @@ pub fn run(
         let source = Source { scenario: loaded.text(), command: command_line() };
         file.write(&html::run::page(&report, &source).render())?;
         printer.note(&format!("a page about the runs is in {}", file.path().display()));
+    }
+    if let Some(file) = metrics {
+        let first = runs.first().map(|run| &run.outcome);
+        if let (Some(Outcome::Finished(record)), Some(first)) =
+            (first, report.plan.scenario.variants.first())
+        {
+            write_openmetrics(&file, record, &first.setup, args.openmetrics_start, printer)?;
+        }
     }
     if let (Some(of), Some(file)) = (&simulator.events, &args.events) {
         let (variant, seed, file) = (&of.variant, of.seed, file.display());
@@ -135,6 +151,33 @@ fn wanted<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
         [] => Cow::Borrowed(report),
         _ => Cow::Owned(select::narrowed(report, &report.plan.scenario.rows)),
     }
+}
+
+/// Writes the timeline of a run as OpenMetrics text.
+fn write_openmetrics(
+    file: &OutputFile,
+    record: &RunRecord,
+    setup: &Setup,
+    start_s: u64,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    let none = Timeline::default();
+    let timeline = record.timeline.as_ref().unwrap_or(&none);
+    let instance = format!("{}/{}", record.scenario, record.variant);
+    let source = openmetrics::Source {
+        timeline,
+        setup,
+        page_size: record.page_size,
+        instance: &instance,
+        start_s,
+    };
+    file.write(&openmetrics::render(&source))?;
+    let (variant, seed, file) = (&record.variant, record.seed, file.path().display());
+    printer.note(&format!("metrics of variant {variant}, seed {seed}, are in {file}"));
+    if timeline.samples.is_empty() {
+        printer.warning("the run was too short for a sample: there are no metrics in that file");
+    }
+    Ok(())
 }
 
 /// The run whose events are wanted, the first of `plan`, and an empty file for them.
