@@ -211,11 +211,11 @@ mod tests {
         let text = render(&names, &lines, 48);
         assert_eq!(
             text,
-            "                             averyverylongn\n            \
-             memory.low=      amewithoutsign\n    \
-             a        620M+swap                   s\n\
-             ----------------------------------------\n\
-             row   1       2  +100.0%       3  +200.0%\n"
+            "                        averyverylongn\n          \
+             memory.low=   amewithoutsign\n      \
+             a     620M+swap                s\n\
+             --------------------------------------\n\
+             row   1    2  +100.0%       3  +200.0%\n"
         );
         assert!(render(&names, &lines, 120).starts_with("      a   memory.low=620M+swap   avery"));
     }

@@ -16,6 +16,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("pagetide run mine.toml --set sysctl.vm.swappiness=10", "a change, in all variants"),
             ("pagetide run mine.toml --metrics 'web.*' --metrics psi", "these metrics alone"),
             ("pagetide run mine.toml --html mine.html", "a page to mail"),
+            ("pagetide run mine.toml --openmetrics mine.txt", "for Prometheus and Grafana"),
             ("pagetide run mine.toml --format json >mine.json", "all metrics of all runs"),
         ],
     ),
