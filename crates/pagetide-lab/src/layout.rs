@@ -2,7 +2,8 @@
 //! can be pasted into a mail.
 //!
 //! A cell has three parts that align separately down the column: value, spread, change. Tables
-//! wider than the page continue below, with the labels repeated.
+//! wider than the page continue below, with the labels repeated; on a narrow page, long names of columns are folded
+//! then.
 
 /// One line of the table.
 #[derive(Clone, Debug, Default)]
@@ -27,18 +28,31 @@ pub struct Cell {
 }
 
 const GAP: &str = "   ";
+/// Pages of fewer characters are narrow, such as terminals of 80.
+pub const NARROW: usize = 100;
+/// A folded name has lines of at most so many characters, or as many as its column.
+const FOLDED: usize = 14;
 
 /// Lays out `lines` under `names`, on pages of `width` characters.
 pub fn render(names: &[&str], lines: &[Line], width: usize) -> String {
+    blocks(names, lines, width).join("\n")
+}
+
+/// The same as its blocks, one below the other.
+pub fn blocks(names: &[&str], lines: &[Line], width: usize) -> Vec<String> {
     let label = widest(lines.iter().map(|line| line.label.as_str()));
     let unit = widest(lines.iter().map(|line| line.unit.as_str()));
-    let columns: Vec<Column> = names
+    let mut columns: Vec<Column> = names
         .iter()
         .enumerate()
         .map(|(i, name)| Column::new(name, lines.iter().filter_map(|line| line.cells.get(i))))
         .collect();
 
     let front = label + if unit > 0 { unit + 1 } else { 0 };
+    let all: usize = columns.iter().map(|column| GAP.len() + column.width).sum();
+    if width < NARROW && front + all > width {
+        columns.iter_mut().for_each(Column::fold);
+    }
     let mut blocks = Vec::new();
     let mut from = 0;
     while from < columns.len() {
@@ -51,7 +65,7 @@ pub fn render(names: &[&str], lines: &[Line], width: usize) -> String {
         blocks.push(block(&columns, from..to, lines, (label, unit), used));
         from = to;
     }
-    blocks.join("\n")
+    blocks
 }
 
 fn block(
@@ -73,11 +87,17 @@ fn block(
             format!("{name:<label$}")
         }
     };
-    let mut head = front("", "");
-    for column in &columns[range.clone()] {
-        head += &format!("{GAP}{:>width$}", column.name, width = column.width);
+    let height = columns[range.clone()].iter().map(|column| column.names.len()).max().unwrap_or(0);
+    for at in 0..height {
+        let mut head = front("", "");
+        for column in &columns[range.clone()] {
+            // Names stand on the line under them.
+            let name = (at + column.names.len()).checked_sub(height);
+            let name = name.map_or("", |at| column.names[at].as_str());
+            head += &format!("{GAP}{name:>width$}", width = column.width);
+        }
+        push(head);
     }
-    push(head);
     push("-".repeat(width));
     for line in lines {
         let mut text = front(&line.label, &line.unit);
@@ -91,7 +111,10 @@ fn block(
 }
 
 struct Column {
-    name: String,
+    /// Its name, in one line or several.
+    names: Vec<String>,
+    /// Width of its cells.
+    parts: usize,
     value: usize,
     spread: usize,
     change: usize,
@@ -107,7 +130,22 @@ impl Column {
             + if spread > 0 { spread + PLUS_MINUS } else { 0 }
             + if change > 0 { change + 2 } else { 0 };
         let width = parts.max(name.chars().count());
-        Column { name: name.to_owned(), value, spread, change, width }
+        Column { names: vec![name.to_owned()], parts, value, spread, change, width }
+    }
+
+    /// Breaks a long name, after a sign if there is one in time.
+    fn fold(&mut self) {
+        let most = self.parts.max(FOLDED);
+        let mut names = Vec::new();
+        let mut rest: Vec<char> = self.names.concat().chars().collect();
+        while rest.len() > most {
+            let sign = rest[..most].iter().rposition(|c| !c.is_alphanumeric());
+            let at = sign.filter(|at| *at >= most / 2).map_or(most, |at| at + 1);
+            names.push(rest.drain(..at).collect::<String>().trim().to_owned());
+        }
+        names.push(rest.into_iter().collect());
+        self.width = widest(names.iter().map(String::as_str)).max(self.parts);
+        self.names = names;
     }
 
     fn cell(&self, cell: &Cell) -> String {
@@ -163,6 +201,23 @@ mod tests {
              walltime   ms   503.0 \u{b1} 12.1   364.0 \u{b1} 3.0  -27.6%*\n\
              allocstall          5 \u{b1}    1       -\n"
         );
+    }
+
+    #[test]
+    fn long_names_are_folded_where_room_is_short() {
+        let cells = vec![cell("1", "", ""), cell("2", "", "+100.0%"), cell("3", "", "+200.0%")];
+        let names = ["a", "memory.low=620M+swap", "averyverylongnamewithoutsigns"];
+        let lines = [line("row", "", cells)];
+        let text = render(&names, &lines, 48);
+        assert_eq!(
+            text,
+            "                        averyverylongn\n          \
+             memory.low=   amewithoutsign\n      \
+             a     620M+swap                s\n\
+             --------------------------------------\n\
+             row   1    2  +100.0%       3  +200.0%\n"
+        );
+        assert!(render(&names, &lines, 120).starts_with("      a   memory.low=620M+swap   avery"));
     }
 
     #[test]

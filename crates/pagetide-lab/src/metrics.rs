@@ -2,10 +2,10 @@
 
 use crate::csv::{quoted, unit_name};
 use crate::heading::wrap;
+use crate::pattern::{ends_with_name, meant};
 use pagetide_scenario::metric::catalogue::Entry;
 use pagetide_scenario::metric::declared::SLABINFO;
 use pagetide_scenario::metric::Kind;
-use pagetide_scenario::near::matches;
 use std::fmt::Write;
 
 /// The metrics that a pattern means: a name, a key that ends in one, a part of names, or a pattern with `*`.
@@ -15,17 +15,9 @@ pub fn find<'a>(all: &'a [Entry], pattern: Option<&str>) -> Vec<&'a Entry> {
     let is_end = |name: &str| {
         let of_cache = name.starts_with(SLABINFO) && pattern.contains(SLABINFO);
         let end = name.rsplit_once('.').map_or(name, |(_, end)| end);
-        (of_cache && pattern.ends_with(end))
-            || pattern.strip_suffix(name).is_some_and(|owner| owner.ends_with(['.', ':']))
+        (of_cache && pattern.ends_with(end)) || ends_with_name(pattern, name)
     };
-    let is_part = |name: &str| !pattern.contains('*') && name.contains(pattern);
-    let by = |way: usize, name: &str| match way {
-        0 => matches(pattern, name),
-        1 => is_end(name),
-        _ => is_part(name),
-    };
-    let found = |way| all.iter().filter(|entry| by(way, &entry.name)).collect::<Vec<_>>();
-    (0..3).map(found).find(|found| !found.is_empty()).unwrap_or_default()
+    meant(all, |entry| &entry.name, pattern, &[&is_end])
 }
 
 fn kinds(entry: &Entry) -> String {

@@ -14,6 +14,8 @@ pub enum Output {
     Mrc,
     /// `pagetide metrics`.
     Metrics,
+    /// `pagetide explain`.
+    Explain,
 }
 
 /// The schema of an output.
@@ -22,6 +24,7 @@ pub fn schema(output: Output) -> Value {
         Output::Run => ("pagetide run --format json", run()),
         Output::Mrc => ("pagetide mrc --format json", mrc()),
         Output::Metrics => ("pagetide metrics --format json", metrics()),
+        Output::Explain => ("pagetide explain --format json", explain()),
     };
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = title.into();
@@ -181,4 +184,45 @@ fn metrics() -> Value {
         &[],
     );
     json!({ "type": "array", "items": metric })
+}
+
+fn explain() -> Value {
+    let text = || json!({ "type": "string" });
+    let named = || {
+        let one = object(json!({ "name": text(), "about": text() }), &[]);
+        json!({ "type": "array", "items": one })
+    };
+    let topic = object(
+        json!({
+            "name": text(),
+            "kind": {
+                "enum": ["metric", "sysctl", "group-file", "cache-file", "policy", "key", "workload", "linux-function"],
+            },
+            "about": text(),
+            "unit": text(),
+            "better": text(),
+            "of": { "type": "array", "items": text() },
+            "takes": text(),
+            "default": text(),
+            "since": text(),
+            "linux": text(),
+            "functions": named(),
+            "set": text(),
+            "choices": named(),
+            "document": text(),
+        }),
+        &[
+            "unit",
+            "better",
+            "of",
+            "takes",
+            "default",
+            "since",
+            "linux",
+            "functions",
+            "set",
+            "choices",
+        ],
+    );
+    json!({ "type": "array", "items": topic })
 }

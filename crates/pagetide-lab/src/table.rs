@@ -29,6 +29,8 @@ const LEAST_WIDTH: usize = 40;
 /// Instead of rows.
 pub(crate) const NOTHING: &str =
     "No metric to show: all default rows are zero; name some in `rows`.";
+/// More blocks than this are too many to compare, if there is another way.
+const BLOCKS_MAX: usize = 2;
 /// Marks a value of work that was not done to its end.
 pub(crate) const DAGGER: &str = "\u{2020}";
 
@@ -58,11 +60,13 @@ pub fn body_within(report: &Report, width: usize) -> String {
     let text_width = width.min(TEXT_WIDTH);
     let mut out = String::new();
     let names: Vec<&str> = report.columns.iter().map(|column| column.name.as_str()).collect();
-    let Table { rows, legend } = tabulate(report);
+    let (rows, mut legend) = rows_and_legend(report);
     if rows.is_empty() {
         writeln!(out, "{NOTHING}").expect("writing to a string");
     } else {
-        let lines: Vec<Line> = rows.into_iter().flat_map(Row::lines).collect();
+        let mut lines: Vec<Line> = rows.into_iter().flat_map(Row::lines).collect();
+        legend.without_spread(&names, &mut lines, width);
+        let legend = legend.text(report);
         out.push_str(&layout::render(&names, &lines, width));
         if !legend.is_empty() {
             out.push('\n');
@@ -111,9 +115,14 @@ impl Row {
 
 /// The rows of `report`, and the legend.
 pub(crate) fn tabulate(report: &Report) -> Table {
+    let (rows, legend) = rows_and_legend(report);
+    Table { rows, legend: legend.text(report) }
+}
+
+fn rows_and_legend(report: &Report) -> (Vec<Row>, Legend) {
     let mut legend = Legend::default();
     let rows = rows::rows(report).into_iter().map(|key| row(report, key, &mut legend)).collect();
-    Table { rows, legend: legend.text(report) }
+    (rows, legend)
 }
 
 /// The values of `key`.
@@ -212,6 +221,8 @@ pub(crate) fn legend_of_ended(ended: &BTreeSet<Ended>) -> String {
 #[derive(Default)]
 struct Legend {
     spread: bool,
+    /// There was no room for the spreads.
+    no_room: bool,
     from_first: bool,
     from_published: bool,
     star: bool,
@@ -220,6 +231,21 @@ struct Legend {
 }
 
 impl Legend {
+    /// Leaves out the spreads where a narrow page then has fewer blocks than it would have, if these are many.
+    fn without_spread(&mut self, names: &[&str], lines: &mut Vec<Line>, width: usize) {
+        let nr_blocks = layout::blocks(names, lines, width).len();
+        if width >= layout::NARROW || nr_blocks <= BLOCKS_MAX || !self.spread {
+            return;
+        }
+        let mut bare = lines.clone();
+        bare.iter_mut().flat_map(|line| &mut line.cells).for_each(|cell| cell.spread.clear());
+        if layout::blocks(names, &bare, width).len() < nr_blocks {
+            *lines = bare;
+            self.spread = false;
+            self.no_room = true;
+        }
+    }
+
     fn change(&mut self, change: Change, mark: &str) -> String {
         match change {
             Change::Percent(0.0) => format!("0.0%{mark}"),
@@ -237,6 +263,12 @@ impl Legend {
         let mut parts = Vec::new();
         if self.spread {
             parts.push("mean \u{b1} sample standard deviation over the seeds".to_owned());
+        }
+        if self.no_room {
+            parts.push(
+                "means over the seeds; standard deviations in a wider terminal, or by --format json"
+                    .to_owned(),
+            );
         }
         if self.from_first {
             parts.push(format!("change against {} in per cent", report.columns[0].name));
@@ -401,6 +433,24 @@ a task was killed for want of memory
             assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
         }
         assert!(render_within(&report, 0).contains("throttled"));
+    }
+
+    #[test]
+    fn five_variants_are_readable_at_80() {
+        const A: [Metrics; 2] = [
+            &[("service.alloc_latency_p999", 4.0), ("pswpin", 123_456.0)],
+            &[("service.alloc_latency_p999", 5.0), ("pswpin", 123_400.0)],
+        ];
+        let names =
+            ["none", "memory.low=128M", "memory.low=256M", "memory.low=512M", "memory.low=1G"];
+        let runs: Vec<_> = names.iter().map(|name| (*name, A.to_vec())).collect();
+        let mut report = report_of(&runs);
+        report.plan.scenario.rows = vec!["service.alloc_latency_p999".into(), "pswpin".into()];
+        let text = body_within(&report, 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("---")).count(), 2, "{text}");
+        assert!(!text.contains('\u{b1}') && text.contains("wider terminal"), "{text}");
+        assert!(body_within(&report, 120).contains('\u{b1}'));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod prng;
 pub mod quantity;
 pub mod record;
 pub mod schema;
+pub mod takes;
 pub mod timeline;
 pub mod workload;
 pub mod zipf;

@@ -19,7 +19,7 @@ mod slab_tables;
 pub mod task;
 pub mod world;
 
-pub use run::{run, watermarks, RunOptions, SimError};
+pub use run::{run, watermarks, RunOptions, SimError, CUT};
 pub use world::Decisions;
 
 /// What a policy from outside needs: the traits, the facts, the registry.

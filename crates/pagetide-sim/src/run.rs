@@ -170,6 +170,9 @@ impl SimError {
     }
 }
 
+/// How the note of a run begins that its time limit cut.
+pub const CUT: &str = "cut by the time limit";
+
 /// Runs `variant` with `seed`.
 ///
 /// # Errors
@@ -235,7 +238,7 @@ fn run_observed(
     world.note_shrunk_slabs();
     let mut notes = Vec::new();
     if !finished {
-        notes.push(format!("cut by the time limit at {} s", world.now as f64 / 1e9));
+        notes.push(format!("{CUT} at {} s", world.now as f64 / 1e9));
     }
     for (note, times) in &world.notes {
         let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };

@@ -1,19 +1,19 @@
 //! The command line as types; no behaviour here.
 
+mod examples;
 mod search;
 
+use examples::{after_help, after_help_with, EXIT_CODES};
 pub use search::{CompareArgs, EmitForm, FindArgs, SweepArgs};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use pagetide_scenario::load::AddedVariant;
+use pagetide_scenario::model::PageSize;
+use pagetide_scenario::quantity::Quantity;
 use pagetide_trace::Format as TraceFormat;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted.
-Data goes to stdout, everything else to stderr.";
 
 /// Simulates a Linux machine that runs short of memory
 #[derive(Debug, Parser)]
@@ -41,6 +41,7 @@ pub enum Command {
     /// Check scenario files without running them
     Check(CheckArgs),
     /// List the shipped experiments
+    #[command(after_help = after_help("list"))]
     List,
     /// Print a commented scenario to start from
     New(NewArgs),
@@ -48,6 +49,8 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Print what the metrics are, with their units
     Metrics(MetricsArgs),
+    /// Explain a metric, a knob, a key of scenarios, a workload, or a function of Linux
+    Explain(ExplainArgs),
     /// Print the miss ratio of a page trace, by the size of the page cache
     Mrc(MrcArgs),
     /// Import page traces, and print their contents
@@ -60,6 +63,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all subcommands
+    Man(ManArgs),
 }
 
 /// The scenario, and changes to it.
@@ -80,7 +85,7 @@ pub struct ScenarioArgs {
 
 /// `pagetide run`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("run"))]
 pub struct RunArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
@@ -101,10 +106,25 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
+    /// Print only these metrics, in this order: a key, a part of keys, or a pattern with `*` (quote it).
+    /// May be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub metrics: Vec<String>,
+
     /// Write a page about the runs to this file: one HTML file with tables and charts, to be opened in a browser,
     /// mailed or printed. The charts over time are of the first seed (docs/pages.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
+
+    /// Write the memory of the machine and of groups over time to this file, as OpenMetrics text under the names
+    /// of node_exporter and cAdvisor (docs/openmetrics.md). It is the run of the first variant with the first seed
+    #[arg(long, value_name = "OUT.txt", value_hint = ValueHint::FilePath)]
+    pub openmetrics: Option<PathBuf>,
+
+    /// The time at which that run begins, in seconds since 1970
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "openmetrics")]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=99_999_999_999))]
+    pub openmetrics_start: u64,
 
     #[command(flatten)]
     pub traces: TraceArgs,
@@ -153,6 +173,15 @@ pub enum EventsFormat {
     Ftrace,
 }
 
+/// A time in nanoseconds.
+fn parse_time(text: &str) -> Result<u64, String> {
+    match Quantity::read(text, PageSize::default()) {
+        Ok(Quantity::Nanoseconds(ns)) => Ok(ns),
+        Ok(Quantity::Integer(0)) => Ok(0),
+        _ => Err("times are written like 1.5s, 250ms or 2min".to_owned()),
+    }
+}
+
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -166,7 +195,7 @@ pub enum Format {
 
 /// `pagetide new`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("new"))]
 pub struct NewArgs {
     /// The kind of machine. Without it, questions are asked on a terminal
     #[arg(long, value_enum, value_name = "KIND")]
@@ -205,7 +234,7 @@ pub enum Template {
 
 /// `pagetide verify`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("verify"))]
 pub struct VerifyArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
@@ -285,6 +314,7 @@ pub enum Accel {
 
 /// `pagetide check`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("check"))]
 pub struct CheckArgs {
     /// Scenario files, names of shipped experiments, or `-` for stdin
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
@@ -293,6 +323,7 @@ pub struct CheckArgs {
 
 /// `pagetide schema`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("schema"))]
 pub struct SchemaArgs {
     /// Of what this command prints with `--format json` [default: of scenario files]
     #[arg(long, value_enum, value_name = "COMMAND")]
@@ -308,10 +339,13 @@ pub enum SchemaOf {
     Mrc,
     /// `pagetide metrics`
     Metrics,
+    /// `pagetide explain`
+    Explain,
 }
 
 /// `pagetide metrics`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("metrics"))]
 pub struct MetricsArgs {
     /// A metric, a part of its name, or a pattern with `*` [default: all]
     #[arg(value_name = "PATTERN")]
@@ -322,9 +356,31 @@ pub struct MetricsArgs {
     pub format: Format,
 }
 
+/// `pagetide explain`
+#[derive(Debug, Args)]
+#[command(after_help = after_help("explain"))]
+pub struct ExplainArgs {
+    /// The name, with or without what owns it; a part of names; or a pattern with `*`, which lists
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = TextFormat::Text)]
+    pub format: TextFormat,
+}
+
+/// How texts are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TextFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
 /// `pagetide mrc`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("mrc"))]
 pub struct MrcArgs {
     /// The page trace (see `pagetide trace import`)
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
@@ -358,6 +414,7 @@ pub enum TraceCommand {
 
 /// `pagetide trace import`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("import"))]
 pub struct ImportArgs {
     /// Format of the input
     #[arg(value_parser = formats())]
@@ -430,6 +487,7 @@ pub struct CsvArgs {
 
 /// `pagetide trace info`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("info"))]
 pub struct InfoArgs {
     /// The page trace
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -445,7 +503,7 @@ pub enum ImportCommand {
 
 /// `pagetide import host`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("host"))]
 pub struct ImportHostArgs {
     /// Root of the system's files: `/`, or a copy with DIR/proc/zoneinfo, DIR/sys/fs/cgroup and so on
     #[arg(long, value_name = "DIR", default_value = "/", value_hint = ValueHint::DirPath)]
@@ -466,7 +524,7 @@ pub struct ImportHostArgs {
 
 /// `pagetide inspect`
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help("inspect"))]
 pub struct InspectArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
@@ -487,9 +545,13 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "names")]
     pub only: Option<String>,
 
+    /// Print the files as they are at this virtual time, such as 1.5s [default: at the end of the run]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub at: Option<u64>,
+
     /// Instead of files, draw the memory of every group and the fragmentation of every node over time,
     /// with the pages that reclaim and compaction scanned, took and moved
-    #[arg(long, conflicts_with_all = ["names", "only"])]
+    #[arg(long, conflicts_with_all = ["names", "only", "at"])]
     pub timeline: bool,
 
     /// With --timeline: print all samples as lines of CSV
@@ -499,6 +561,7 @@ pub struct InspectArgs {
 
 /// `pagetide completions`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("completions"))]
 pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
@@ -512,4 +575,13 @@ fn key_value(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("give KEY=VALUE, for example vm.swappiness=10".to_owned()),
     }
+}
+
+/// `pagetide man`
+#[derive(Debug, Args)]
+#[command(after_help = after_help("man"))]
+pub struct ManArgs {
+    /// Write a page for each subcommand to this directory, which must be there
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
 }

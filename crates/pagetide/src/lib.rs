@@ -117,6 +117,7 @@ fn dispatch(
         Command::New(args) => commands::new::new(&args, printer),
         Command::Schema(args) => commands::schema::schema(&args, plugins, printer),
         Command::Metrics(args) => commands::metrics::metrics(&args, printer),
+        Command::Explain(args) => commands::explain::explain(&args, plugins, printer),
         Command::Mrc(args) => commands::mrc::mrc(&args, printer),
         Command::Trace(TraceCommand::Import(args)) => {
             commands::trace_import::import(&args, printer)
@@ -124,6 +125,7 @@ fn dispatch(
         Command::Trace(TraceCommand::Info(args)) => commands::trace_info::info(&args, printer),
         Command::Import(ImportCommand::Host(args)) => commands::import_host::import(&args, printer),
         Command::Inspect(args) => commands::inspect::inspect(args, plugins, printer),
+        Command::Man(args) => commands::man::man(&args, printer),
         Command::Completions(args) => commands::completions::completions(&args, printer),
     }
 }

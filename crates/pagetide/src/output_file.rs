@@ -60,17 +60,30 @@ impl OutputFile {
     /// Checks that a page may be written to `path`: as above, and what is there already must be a page or empty. A
     /// name that was mistyped is as likely somebody's scenario.
     pub fn page(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
-        const BEGINNING: &[u8] = b"<!DOCTYPE html>";
+        OutputFile::of_kind(path, inputs, "a page", b"<!DOCTYPE html>")
+    }
+
+    /// The same for OpenMetrics text.
+    pub fn openmetrics(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
+        OutputFile::of_kind(path, inputs, "OpenMetrics text", b"# TYPE ")
+    }
+
+    fn of_kind(
+        path: &Path,
+        inputs: &[&Path],
+        what: &str,
+        beginning: &[u8],
+    ) -> Result<OutputFile, CliError> {
         let output = OutputFile::check(path, inputs)?;
         let mut first = Vec::new();
         if let Ok(file) = fs::File::open(path) {
-            let _ = file.take(BEGINNING.len() as u64).read_to_end(&mut first);
+            let _ = file.take(beginning.len() as u64).read_to_end(&mut first);
         }
-        if first.is_empty() || first.eq_ignore_ascii_case(BEGINNING) {
+        if first.is_empty() || first.eq_ignore_ascii_case(beginning) {
             return Ok(output);
         }
         Err(CliError::bad_input(
-            format!("{} is there, and is not a page", path.display()),
+            format!("{} is there, and is not {what}", path.display()),
             "nothing was written; name a new file, or remove this one first",
         ))
     }

@@ -8,7 +8,7 @@
 
 use super::catalogue;
 use super::declared;
-use super::key::Key;
+use super::key::{Key, Kind};
 use pagetide_core::vmstat::Event;
 
 /// Which way a metric is better.
@@ -38,13 +38,18 @@ impl Better {
 
 /// Which way the metric of a key is better.
 pub fn of(key: &Key) -> Better {
-    if let Some(declared) = declared::find(key.scope.kind(), &key.name) {
+    of_name(key.scope.kind(), &key.name)
+}
+
+/// Which way the metric of this name is better, of something of this kind.
+pub fn of_name(kind: Kind, name: &str) -> Better {
+    if let Some(declared) = declared::find(kind, name) {
         return declared.better;
     }
-    let event = Event::ALL.iter().find(|event| event.name() == key.name);
+    let event = Event::ALL.iter().find(|event| event.name() == name);
     match event {
         Some(event) => of_event(*event),
-        None if catalogue::SUMS.contains(&&*key.name) => Better::Work,
+        None if catalogue::SUMS.contains(&name) => Better::Work,
         None => Better::Neither,
     }
 }

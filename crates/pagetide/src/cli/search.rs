@@ -1,6 +1,6 @@
 //! The arguments of the commands that look for values: `find`, `sweep`, `compare`. No behaviour here.
 
-use super::{key_value, parse_jobs, Format, ScenarioArgs};
+use super::{after_help, after_help_with, key_value, parse_jobs, Format, ScenarioArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use pagetide_lab::sweep::grid::Shard;
 use pagetide_scenario::load::AddedVariant;
@@ -16,7 +16,7 @@ Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted; what was run i
 
 /// `pagetide find`
 #[derive(Debug, Args)]
-#[command(after_help = FIND_HELP)]
+#[command(after_help = after_help_with("find", FIND_HELP))]
 pub struct FindArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
@@ -73,7 +73,7 @@ pub struct FindArgs {
 
 /// `pagetide sweep`
 #[derive(Debug, Args)]
-#[command(after_help = SWEEP_HELP)]
+#[command(after_help = after_help_with("sweep", SWEEP_HELP))]
 pub struct SweepArgs {
     /// Scenario file, or the name of a shipped experiment (see `pagetide list`)
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "merge")]
@@ -132,6 +132,7 @@ pub struct SweepArgs {
 
 /// `pagetide compare`
 #[derive(Debug, Args)]
+#[command(after_help = after_help("compare"))]
 pub struct CompareArgs {
     /// The result to compare with
     #[arg(value_name = "A.json", value_hint = ValueHint::FilePath)]

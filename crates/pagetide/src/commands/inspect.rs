@@ -41,6 +41,10 @@ pub fn inspect(
     for name in names.filter(|_| !args.timeline) {
         check_name(name, &loaded.scenario.variants[0].setup)?;
     }
+    if let Some(at) = args.at {
+        let limit = &mut loaded.scenario.variants[0].setup.time_limit_ns;
+        *limit = at.min(*limit);
+    }
     let plan = loaded.plan(overrides.sets)?;
 
     let world = Simulator {
@@ -57,7 +61,7 @@ pub fn inspect(
     drop(progress);
 
     let record = match runs.into_iter().next().map(|run| run.outcome) {
-        Some(Outcome::Finished(record)) => record,
+        Some(Outcome::Finished(record)) => at_time(record, args.at)?,
         Some(Outcome::Failed(failure)) => return Err(CliError::of_run("", &failure)),
         Some(Outcome::Cancelled) | None => return Err(CliError::Interrupted),
     };
@@ -77,6 +81,24 @@ pub fn inspect(
         (None, None) => with_headings(&record, &args.names)?,
     })?;
     Ok(ExitStatus::Success)
+}
+
+/// The record of a run that was stopped at a time; there is none if it had ended before.
+fn at_time(mut record: Box<RunRecord>, at: Option<u64>) -> Result<Box<RunRecord>, CliError> {
+    let Some(at) = at else { return Ok(record) };
+    if record.elapsed_ns < at {
+        return Err(CliError::bad_input(
+            format!(
+                "the run has no time {} s: it ends at {} s",
+                at as f64 / 1e9,
+                record.elapsed_ns as f64 / 1e9
+            ),
+            "give `--at` an earlier time; without it the files are those of the end",
+        ));
+    }
+    // That it was cut is what was asked for.
+    record.notes.retain(|note| !note.starts_with(pagetide_sim::CUT));
+    Ok(record)
 }
 
 /// Refuses a name that no file of the run will have, before it runs.

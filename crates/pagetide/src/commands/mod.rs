@@ -3,10 +3,12 @@
 pub mod check;
 pub mod compare;
 pub mod completions;
+pub mod explain;
 pub mod find;
 pub mod import_host;
 pub mod inspect;
 pub mod list;
+pub mod man;
 pub mod metrics;
 pub mod mrc;
 pub mod new;

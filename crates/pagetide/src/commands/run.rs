@@ -1,6 +1,7 @@
 //! `pagetide run`: variants x seeds, compared.
 
 use crate::cli::{Format, RunArgs};
+use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
@@ -8,12 +9,16 @@ use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
 use crate::trace_files::TraceFiles;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::execute::execute;
+use pagetide_lab::execute::{execute, Outcome};
 use pagetide_lab::html::run::Source;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
-use pagetide_lab::{csv, html, json, rows, table, why};
+use pagetide_lab::{csv, html, json, openmetrics, rows, select, table, why};
 use pagetide_scenario::load::Overrides;
+use pagetide_scenario::model::Setup;
+use pagetide_scenario::record::RunRecord;
+use pagetide_scenario::timeline::Timeline;
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::thread;
 
@@ -40,10 +45,16 @@ pub fn run(
         .as_deref()
         .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
         .transpose()?;
+    let metrics = args
+        .openmetrics
+        .as_deref()
+        .map(|file| OutputFile::openmetrics(file, &[&args.scenario.file, &loaded.file]))
+        .transpose()?;
     let plan = loaded.plan(overrides.sets)?;
+    select::check(&plan.scenario, &args.metrics).map_err(refused)?;
 
     let traces = TraceFiles::create(&args.traces, &plan)?;
-    let wants_timeline = page.is_some() || args.traces.perfetto.is_some();
+    let wants_timeline = page.is_some() || args.traces.perfetto.is_some() || metrics.is_some();
     let simulator = Simulator {
         observed: traces.observed(),
         timeline_seed: wants_timeline.then_some(plan.scenario.seed),
@@ -60,9 +71,12 @@ pub fn run(
         progress.on_progress(&event);
     });
     drop(progress);
-    let report = Report::new(plan, &runs);
+    let mut report = Report::new(plan, &runs);
 
     if report.has_data() {
+        if !args.metrics.is_empty() {
+            report.plan.scenario.rows = select::keys(&report, &args.metrics).map_err(refused)?;
+        }
         printer.data(match args.format {
             Format::Table => {
                 let width = printer::table_width();
@@ -73,8 +87,8 @@ pub fn run(
                 };
                 table::render_within(&report, width) + &why
             }
-            Format::Json => json::render(&report),
-            Format::Csv => csv::render(&report),
+            Format::Json => json::render(&wanted(&report, &args.metrics)),
+            Format::Csv => csv::render(&wanted(&report, &args.metrics)),
         })?;
         tell(&report, args.format, printer);
     }
@@ -84,6 +98,14 @@ pub fn run(
         printer.note(&format!("a page about the runs is in {}", file.path().display()));
     }
     traces.finish(printer)?;
+    if let Some(file) = metrics {
+        let first = runs.first().map(|run| &run.outcome);
+        if let (Some(Outcome::Finished(record)), Some(first)) =
+            (first, report.plan.scenario.variants.first())
+        {
+            write_openmetrics(&file, record, &first.setup, args.openmetrics_start, printer)?;
+        }
+    }
     for same in report.failures.chunk_by(|a, b| a.variant == b.variant && a.failure == b.failure) {
         let run = &same[0];
         let seeds = match same.len() {
@@ -116,6 +138,41 @@ pub fn run(
     }
     let statuses = report.failures.iter().map(|run| CliError::of_run("", &run.failure).status());
     Ok(statuses.fold(status, ExitStatus::max))
+}
+
+/// The report with the metrics that are wanted: those of its rows if patterns chose these, else all.
+fn wanted<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
+    match patterns {
+        [] => Cow::Borrowed(report),
+        _ => Cow::Owned(select::narrowed(report, &report.plan.scenario.rows)),
+    }
+}
+
+/// Writes the timeline of a run as OpenMetrics text.
+fn write_openmetrics(
+    file: &OutputFile,
+    record: &RunRecord,
+    setup: &Setup,
+    start_s: u64,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    let none = Timeline::default();
+    let timeline = record.timeline.as_ref().unwrap_or(&none);
+    let instance = format!("{}/{}", record.scenario, record.variant);
+    let source = openmetrics::Source {
+        timeline,
+        setup,
+        page_size: record.page_size,
+        instance: &instance,
+        start_s,
+    };
+    file.write(&openmetrics::render(&source))?;
+    let (variant, seed, file) = (&record.variant, record.seed, file.path().display());
+    printer.note(&format!("metrics of variant {variant}, seed {seed}, are in {file}"));
+    if timeline.samples.is_empty() {
+        printer.warning("the run was too short for a sample: there are no metrics in that file");
+    }
+    Ok(())
 }
 
 /// Notes that are not part of the data.

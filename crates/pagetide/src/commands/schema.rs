@@ -18,6 +18,7 @@ pub fn schema(
         SchemaOf::Run => Output::Run,
         SchemaOf::Mrc => Output::Mrc,
         SchemaOf::Metrics => Output::Metrics,
+        SchemaOf::Explain => Output::Explain,
     });
     printer.data(match output {
         Some(output) => format!("{:#}\n", output_schema::schema(output)),

@@ -243,3 +243,25 @@ fn verify_refuses_what_needs_a_kernel_module() {
         stack_order or kernel_pages needs a kernel module";
     place.run(["verify", "high.toml"]).fails(2, &["variant b: ", refused]);
 }
+
+#[test]
+fn inspect_stops_at_a_time() {
+    let place = Place::with("small.toml", SMALL);
+    let inspect = |args: &[&str]| place.run([&["inspect", "small.toml"], args].concat());
+    let faults = |args: &[&str]| -> u64 {
+        let ran = inspect(&[args, &["--only", "vmstat"]].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(!ran.stderr.contains("time limit"), "{ran:?}");
+        let line = ran.stdout.lines().find_map(|line| line.strip_prefix("pgfault "));
+        line.unwrap().parse().unwrap()
+    };
+    let (none, early, late, end) =
+        (faults(&["--at", "0"]), faults(&["--at", "2ms"]), faults(&["--at", "0.01s"]), faults(&[]));
+    assert!(none < early && early < late && late < end, "{none} {early} {late} {end}");
+    let two = inspect(&["--at", "2ms", "zoneinfo", "buddyinfo"]);
+    assert_eq!(two.stdout.matches("==>").count(), 2);
+    two.says(&["after 0.002 s"]);
+    inspect(&["--at", "1h"]).fails(2, &["the run has no time 3600 s: it ends at "]);
+    inspect(&["--at", "9"]).fails(2, &["times are written like 1.5s"]);
+    inspect(&["--at", "1s", "--timeline"]).fails(2, &["cannot be used with"]);
+}

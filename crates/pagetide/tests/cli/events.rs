@@ -105,10 +105,9 @@ fn a_full_disk_ends_the_run() {
         1,
         &["variant tree, seed 5: the events cannot be written: ", "hint: is the disk full"],
     );
-    place.run([&args[..], &["--perfetto", "/dev/full"]].concat()).fails(
-        1,
-        &["seed 5: the Perfetto trace cannot be written: ", "hint: is the disk full"],
-    );
+    place
+        .run([&args[..], &["--perfetto", "/dev/full"]].concat())
+        .fails(1, &["seed 5: the Perfetto trace cannot be written: ", "hint: is the disk full"]);
 }
 
 #[test]

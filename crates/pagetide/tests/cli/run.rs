@@ -172,3 +172,24 @@ fn a_reader_that_stops_reading_is_no_error() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn metrics_are_chosen_by_patterns() {
+    let table = run(&["--metrics", "pswp*", "--metrics", "reader.walltime", "--no-why"]).quietly();
+    let (_, body) = table.stdout.split_once("---\n").unwrap();
+    let rows = body.lines().map_while(|line| line.split_whitespace().next());
+    // Also those that are zero.
+    assert_eq!(rows.collect::<Vec<&str>>(), ["pswpin", "pswpout", "reader.walltime"]);
+    let json = json(&["--metrics", "walltime"]);
+    let metrics = json["variants"][1]["metrics"].as_object().unwrap();
+    assert!(!metrics.is_empty() && metrics.keys().all(|key| key.contains("walltime")));
+    let csv = run(&["--metrics", "pgfault", "--format", "csv"]).quietly().stdout;
+    assert!(csv.lines().count() > 6 && csv.lines().skip(1).all(|line| line.contains("pgfault")));
+
+    run(&["--metrics", "pgscan_kswapt"])
+        .fails(2, &["no run has a metric `pgscan_kswapt`", "`pgscan_kswapd`"]);
+    run(&["--metrics", "reader.waltime"]).fails(2, &["did you mean `reader.walltime`"]);
+    run(&["--metrics", ""]).fails(2, &["no run has a metric ``"]);
+    // Words that there are, but not together: only the run tells.
+    run(&["--metrics", "reader.pgscan"]).fails(2, &["no run has a metric `reader.pgscan`"]);
+}

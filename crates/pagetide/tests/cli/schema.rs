@@ -77,6 +77,7 @@ fn outputs_are_valid_by_their_schemas() {
     let cut = check(&place, "run", &cut);
     assert!(cut.to_string().contains("\"ended\":[\"cut\""), "{cut}");
     check(&place, "metrics", &["metrics", "--format", "json"]);
+    check(&place, "explain", &["explain", "*", "--format", "json"]);
     place.write("in.csv", "1\n2\n3\n1\n");
     let import = ["trace", "import", "csv", "in.csv", "-o", "t.ptt"];
     assert_eq!(place.run(import).code, Some(0));

@@ -1,0 +1,114 @@
+//! Topics of knobs: control files of the machine, of groups and of caches, and policies.
+//!
+//! Linux: where each file is; what it takes and means the core declares (`config.rs`, `control/group.rs`,
+//! `control/cache.rs`).
+//!
+//! Invariant: `set` of a topic is an option that the loader takes, with names in capitals.
+
+use super::{linux, Choice, Kind, Topic};
+use pagetide_core::config::{
+    CgroupVersion, ControlFile, Form, Origin, Policy, PolicyChoice, Sysctl,
+};
+use pagetide_core::control::{CacheControl, GroupControl};
+use pagetide_linux::host::sysctl::place;
+use pagetide_scenario::takes::takes;
+
+/// Every one, in the order of docs/scenario.md.
+pub(super) fn all(index: &[Choice]) -> Vec<Topic> {
+    let mut all: Vec<Topic> = Sysctl::ALL.iter().map(|sysctl| of_machine(*sysctl)).collect();
+    all.extend(CacheControl::written().map(|control| of_cache(control.file())));
+    all.extend(GroupControl::ALL.iter().map(|control| of_group(*control)));
+    for topic in &mut all {
+        topic.functions = linux::about(index, &topic.name);
+    }
+    all.extend(Policy::ALL.iter().filter(|policy| !policy.is_implied()).map(|one| policy(*one)));
+    all
+}
+
+fn topic(kind: Kind, name: String, file: &ControlFile) -> Topic {
+    let choices = match file.form {
+        Form::Policy(policy) => policy.variants().iter().map(|one| choice(*one)).collect(),
+        _ => Vec::new(),
+    };
+    Topic {
+        takes: takes(file),
+        default: file.default.to_owned(),
+        since: file.since.to_string(),
+        choices,
+        ..Topic::new(kind, name, file.doc)
+    }
+}
+
+/// How to set it, unless it is written only.
+fn set(file: &ControlFile, path: &str) -> String {
+    match file.form.is_action() {
+        true => format!("workload write-control with control = \"{}\"", file.name),
+        false => format!("--set {path}=VALUE"),
+    }
+}
+
+fn of_machine(sysctl: Sysctl) -> Topic {
+    let file = sysctl.file();
+    let linux = match (file.since, place(sysctl)) {
+        (Origin::Patch(_), _) => String::new(),
+        (Origin::Linux(_), Some(place)) => place,
+        (Origin::Linux(_), None) => {
+            let file = file.name.rsplit_once('.').map_or(file.name, |(_, file)| file);
+            format!("/sys/block/DISK/queue/{file}")
+        }
+    };
+    Topic {
+        linux,
+        set: set(file, &format!("sysctl.{}", file.name)),
+        document: "docs/scenario.md#sysctl".to_owned(),
+        ..topic(Kind::Sysctl, file.name.to_owned(), file)
+    }
+}
+
+fn of_cache(file: &ControlFile) -> Topic {
+    let name = format!("slab.CACHE.{}", file.name);
+    Topic {
+        linux: format!("/sys/kernel/slab/CACHE/{}", file.name),
+        set: match file.form.is_action() {
+            true => format!("workload write-control with control = \"{name}\""),
+            false => format!("--set sysctl.{name}=VALUE"),
+        },
+        document: "docs/scenario.md#sysctl".to_owned(),
+        ..topic(Kind::CacheFile, name, file)
+    }
+}
+
+fn of_group(control: GroupControl) -> Topic {
+    let file = control.file();
+    let root = match control.version() {
+        CgroupVersion::V1 => "/sys/fs/cgroup/memory",
+        CgroupVersion::V2 => "/sys/fs/cgroup",
+    };
+    let linux = match file.since {
+        Origin::Patch(_) => String::new(),
+        Origin::Linux(_) => format!("{root}/GROUP/{}", file.name),
+    };
+    Topic {
+        linux,
+        set: set(file, &format!("group.NAME.{}", file.name)),
+        document: "docs/scenario.md#group".to_owned(),
+        ..topic(Kind::GroupFile, file.name.to_owned(), file)
+    }
+}
+
+fn choice(choice: PolicyChoice) -> Choice {
+    Choice { name: choice.name().to_owned(), about: choice.doc().to_owned() }
+}
+
+fn policy(policy: Policy) -> Topic {
+    let name = format!("policy.{}", policy.name());
+    let boot = if policy.is_chosen_at_boot() { " Chosen at boot." } else { "" };
+    Topic {
+        takes: policy.listed(),
+        default: policy.default_variant().name().to_owned(),
+        set: format!("--set {name}=VALUE"),
+        choices: policy.variants().iter().map(|one| choice(*one)).collect(),
+        document: "docs/scenario.md#policy".to_owned(),
+        ..Topic::new(Kind::Policy, name, format!("{}{boot}", policy.doc()))
+    }
+}

@@ -1,0 +1,39 @@
+//! Functions of Linux, each with the files of the core that stand for it: docs/linux-functions.md, which is made of
+//! the openings of these files.
+//!
+//! Invariant: every row of that table is a topic.
+
+use super::{Choice, Kind, Topic};
+
+const INDEX: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/linux-functions.md"));
+/// Where the files are.
+const ROOT: &str = "crates/pagetide-core/src/";
+/// Shorter names of knobs are in the names of too many functions.
+const LEAST: usize = 8;
+
+/// The table: names of Linux's, and files.
+pub(super) fn index() -> Vec<Choice> {
+    let rows = INDEX.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"));
+    rows.filter_map(|row| row.split_once("` | "))
+        .map(|(name, files)| {
+            let files: Vec<String> =
+                files.split(", ").map(|file| format!("{ROOT}{file}")).collect();
+            Choice { name: name.to_owned(), about: files.join(", ") }
+        })
+        .collect()
+}
+
+/// Those that have the last part of a knob's name in theirs: `calculate_min_free_kbytes`.
+pub(super) fn about(index: &[Choice], knob: &str) -> Vec<Choice> {
+    let last = knob.rsplit_once('.').map_or(knob, |(_, last)| last).replace('-', "_");
+    let is_about = |function: &&Choice| last.len() >= LEAST && function.name.contains(&last);
+    index.iter().filter(is_about).cloned().collect()
+}
+
+pub(super) fn topic(function: Choice) -> Topic {
+    Topic {
+        document: "docs/linux-functions.md".to_owned(),
+        ..Topic::new(Kind::LinuxFunction, function.name, format!("Here in {}.", function.about))
+    }
+}

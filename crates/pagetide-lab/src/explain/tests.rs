@@ -1,0 +1,113 @@
+//! Every declaration has a topic, and what people type finds it.
+
+use super::*;
+use pagetide_core::config::{Policy, Sysctl};
+use pagetide_core::control::GroupControl;
+use pagetide_scenario::names::Named;
+use pagetide_scenario::workload::WorkloadKind;
+use std::path::Path;
+
+fn topics() -> Vec<Topic> {
+    all(&PluginNames::default())
+}
+
+fn names(pattern: &str) -> Vec<(String, Kind)> {
+    find(&topics(), pattern).iter().map(|topic| (topic.name.clone(), topic.kind)).collect()
+}
+
+fn one(pattern: &str) -> Topic {
+    let all = topics();
+    let found = find(&all, pattern);
+    assert_eq!(found.len(), 1, "{pattern}: {:?}", names(pattern));
+    found[0].clone()
+}
+
+#[test]
+fn whatever_is_declared_is_explained() {
+    let all = topics();
+    let has = |name: &str, kind| all.iter().any(|it| it.name == name && it.kind == kind);
+    for entry in catalogue::all() {
+        assert!(has(&entry.name, Kind::Metric), "{}", entry.name);
+    }
+    for sysctl in Sysctl::ALL {
+        assert!(has(sysctl.name(), Kind::Sysctl), "{}", sysctl.name());
+    }
+    for control in GroupControl::ALL {
+        assert!(has(control.name(), Kind::GroupFile), "{}", control.name());
+    }
+    for policy in Policy::ALL.iter().filter(|policy| !policy.is_implied()) {
+        assert!(has(&format!("policy.{}", policy.name()), Kind::Policy));
+    }
+    for kind in WorkloadKind::ALL {
+        assert!(has(kind.name(), Kind::Workload), "{}", kind.name());
+    }
+    let of_touch = |it: &&Topic| it.of == ["touch"] && it.name == "task.passes";
+    assert_eq!(all.iter().filter(of_touch).count(), 1);
+    for key in [
+        "policy.groups",
+        "machine.cpus",
+        "machine.swap.full_after",
+        "machine.disk.model",
+        "repeats",
+    ] {
+        assert!(has(key, Kind::Key), "{key}");
+    }
+    assert!(has("balance_pgdat", Kind::LinuxFunction));
+    assert!(!has("group.memory.max", Kind::Key) && !has("policy.kswapd", Kind::Key));
+    for topic in &all {
+        assert!(!topic.about.is_empty(), "{}", topic.name);
+        let is_knob = matches!(topic.kind, Kind::Sysctl | Kind::GroupFile | Kind::Policy);
+        assert!(!is_knob || !(topic.takes.is_empty() || topic.set.is_empty()), "{}", topic.name);
+    }
+}
+
+#[test]
+fn documents_are_there_and_have_the_places() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for topic in topics() {
+        let (file, place) = topic.document.split_once('#').unwrap_or((&topic.document, ""));
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let headings = text.lines().filter(|line| line.starts_with('#'));
+        let mut headings = headings.map(|line| line.to_lowercase().replace(' ', "-"));
+        assert!(place.is_empty() || headings.any(|line| line.contains(place)), "{place}");
+    }
+}
+
+#[test]
+fn names_are_found_as_people_write_them() {
+    assert_eq!(one("vm.swappiness"), one("sysctl.vm.swappiness"));
+    assert_eq!(one("group.web.memory.high").name, "memory.high");
+    assert_eq!(one("stream.alloc_latency_p99").name, "alloc_latency_p99");
+    assert_eq!(one("slab.dentry.min_partial").name, "slab.CACHE.min_partial");
+    assert_eq!(one("kswapd_wake").kind, Kind::Metric);
+    let swappiness = names("swappiness");
+    assert!(swappiness.contains(&("vm.swappiness".into(), Kind::Sysctl)), "{swappiness:?}");
+    assert!(names("task.reader.passes").iter().all(|(name, _)| name == "task.passes"));
+    assert!(names("psi.*").len() == 2 && names("pgscam").is_empty());
+    assert!(hint(&topics(), "pgscan_dirct").contains("pgscan_direct"));
+    assert!(hint(&topics(), "xyzzy").contains("explain '*'"));
+}
+
+#[test]
+fn all_that_is_known_of_a_knob_is_said() {
+    let topic = one("vm.min_free_kbytes");
+    let text = text(&[&topic], "vm.min_free_kbytes", 80);
+    for part in [
+        "vm.min_free_kbytes (sysctl)\n",
+        "takes    kB: 0 or more\n",
+        "Linux    /proc/sys/vm/min_free_kbytes\n",
+        "function calculate_min_free_kbytes, here in",
+        "set      --set sysctl.vm.min_free_kbytes=VALUE\n",
+        "read     docs/scenario.md#sysctl\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let value: serde_json::Value = serde_json::from_str(&json(&[&topic])).unwrap();
+    assert_eq!(value[0]["kind"], "sysctl");
+    assert!(value[0].get("unit").is_none());
+    assert_eq!(one("machine.cpus").takes, "1 to 1024");
+    assert_eq!(one("machine.cpus").default, "1");
+    assert!(one("machine.swap.size").takes.contains("2GiB"));
+    assert_eq!(one("walltime").better, "less");
+}

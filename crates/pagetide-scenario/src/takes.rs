@@ -1,0 +1,30 @@
+//! What a control file takes, in words: for docs/scenario.md and for `pagetide explain`.
+//!
+//! Invariant: the words follow from the file's declaration in the core alone.
+
+use pagetide_core::config::{ControlFile, Form};
+use pagetide_core::page_size::PageSize;
+
+/// `1/10000 of a zone: 1 to 3000`: unit and range of a file, with bounds for pages of 4 KiB.
+pub fn takes(file: &ControlFile) -> String {
+    let least_is_wide = |min: i128| min == i32::MIN.into();
+    let what = match (file.form, file.form.bounds(PageSize::default())) {
+        (Form::Bytes { min_pages }, _) => format!("from {min_pages} pages on"),
+        (Form::Debugfs, _) => "as much as a table of entries maps".to_owned(),
+        (_, Some((min, max))) if min == max => format!("{min}"),
+        (_, Some((min, max))) if least_is_wide(min) && max >= i32::MAX.into() => {
+            "an integer".to_owned()
+        }
+        (_, Some((min, max))) if max >= i32::MAX.into() => format!("{min} or more"),
+        (_, Some((min, max))) => format!("{min} to {max}"),
+        (Form::Zones, _) => "an integer a zone".to_owned(),
+        (Form::Policy(policy), _) => policy.listed(),
+        (Form::Size { unlimited }, _) => format!("300M, 2G, or `{unlimited}` for no limit"),
+        (Form::Reclaim, _) => "64M, and perhaps ` swappiness=N` (0 to 200)".to_owned(),
+        _ => "any text".to_owned(),
+    };
+    match (file.unit, file.form) {
+        ("", _) | (_, Form::Size { .. } | Form::Reclaim) => what,
+        (unit, _) => format!("{unit}: {what}"),
+    }
+}

@@ -1,0 +1,28 @@
+//! `pagetide explain`: what a metric, a knob, a key of scenarios, a workload or a function of Linux is.
+
+use crate::cli::{ExplainArgs, TextFormat};
+use crate::error::{CliError, ExitStatus};
+use crate::names_of;
+use crate::policy::Plugins;
+use crate::printer::{self, Printer};
+use pagetide_lab::explain;
+
+/// Prints all that is declared of what the name means.
+pub fn explain(
+    args: &ExplainArgs,
+    plugins: &Plugins,
+    printer: &mut Printer,
+) -> Result<ExitStatus, CliError> {
+    let all = explain::all(&names_of(plugins));
+    let found = explain::find(&all, &args.name);
+    if found.is_empty() {
+        let name = args.name.escape_debug();
+        let message = format!("there is no metric, knob, key or workload `{name}`");
+        return Err(CliError::bad_input(message, explain::hint(&all, &args.name)));
+    }
+    printer.data(match args.format {
+        TextFormat::Text => explain::text(&found, &args.name, printer::table_width()),
+        TextFormat::Json => explain::json(&found),
+    })?;
+    Ok(ExitStatus::Success)
+}
