@@ -205,6 +205,11 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub all: bool,
 
+    /// Write a page about the two worlds to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// (docs/reports.md)
+    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
     /// Compare with the runs that --record kept in this directory, with their seeds. Needs no QEMU
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub reference: Option<PathBuf>,
@@ -312,6 +317,11 @@ pub struct MrcArgs {
     /// How to print the curve
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+
+    /// Write a page about the curve to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// (docs/reports.md)
+    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
 
     /// Seed of the runs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -461,6 +471,12 @@ pub struct InspectArgs {
     /// Print only this file, without a heading, so that a parser of the kernel's file can read it
     #[arg(long, value_name = "NAME", conflicts_with = "names")]
     pub only: Option<String>,
+
+    /// Write a page about the state at the end to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// (docs/reports.md)
+    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with = "timeline")]
+    pub html: Option<PathBuf>,
 
     /// Instead of files, draw the memory of every group and the fragmentation of every node over time,
     /// with the pages that reclaim and compaction scanned, took and moved
