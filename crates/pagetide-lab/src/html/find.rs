@@ -49,7 +49,7 @@ fn result(find: &Find, answer: &Answer) -> Markup {
     let line = text::result(find, answer);
     let line = line.strip_prefix("Result: ").unwrap_or(&line);
     html! {
-        p.verdict { strong { (line) } }
+        p.answer { strong { (line) } }
         @if !answer.is_answer() { p.warning { "There is nothing to deploy." } }
         ul { @for remark in text::remarks(find, answer) { li { (remark) } } }
     }

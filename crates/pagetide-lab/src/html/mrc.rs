@@ -92,3 +92,31 @@ fn table(points: &[Point]) -> Block {
     }
     .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_a_line_of_the_table_and_a_place_in_the_curve() {
+        let point = |pages: u64, misses: u64| Point {
+            size: pages * 4096,
+            pages,
+            requests: 1000,
+            misses,
+            miss_ratio: misses as f64 / 1000.0,
+            lru_misses: misses + 1,
+            lru_miss_ratio: (misses + 1) as f64 / 1000.0,
+        };
+        let points = [point(256, 900), point(4096, 125)];
+        let curve = lines(&points);
+        let y = &curve.choices[0].panels[0].lines[0].y;
+        assert_eq!((y[1], curve.x.log), (Some(12.5), true));
+        let Block::Markup(table) = table(&points) else { panic!("a table") };
+        for wanted in ["1 MiB", ">900<", ">0.9000<", ">901<", ">0.1260<"] {
+            assert!(table.0.contains(wanted), "{wanted}");
+        }
+        assert!(lines(&[]).choices[0].panels[0].x.is_empty());
+        assert_eq!(name_of("/a/b.ptt"), "b.ptt");
+    }
+}

@@ -331,3 +331,76 @@ impl Sweep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record;
+    use pagetide_scenario::record::Ended;
+
+    fn row(variant: &str, knobs: &[(&str, &str)], seed: u64, walltime: f64) -> Row {
+        let metrics = [("web.walltime", walltime), ("pgmajfault", walltime * 100.0)];
+        let text = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
+        Row {
+            scenario_digest: "0".to_owned(),
+            knobs: knobs.iter().map(text).collect(),
+            record: record(variant, seed, &metrics),
+        }
+    }
+
+    fn render(rows: &[Row]) -> String {
+        let mut rows: Vec<&Row> = rows.iter().collect();
+        rows.sort_by_key(|row| row.key());
+        page(&rows, &[], &Source::default()).render()
+    }
+
+    #[test]
+    fn one_knob_is_a_curve_for_each_metric_and_variant() {
+        let mut rows = Vec::new();
+        for (at, value) in ["1", "10", "200"].into_iter().enumerate() {
+            for seed in [1, 2] {
+                let walltime = at as f64 + seed as f64 / 8.0;
+                rows.push(row("calm", &[("vm.swappiness", value)], seed, walltime));
+                rows.push(row("busy", &[("vm.swappiness", value)], seed, 2.0 * walltime));
+            }
+        }
+        rows[0].record.metrics.get_mut("web.walltime").unwrap().ended = Some(Ended::OomKilled);
+        let text = render(&rows);
+        assert_eq!(text.matches("<figure class=\"lines\"").count(), 2);
+        for wanted in
+            ["data-of=\"metric-web.walltime metric-pgmajfault\"", "calm vm.swappiness=10", DAGGER]
+        {
+            assert!(text.contains(wanted), "{wanted}");
+        }
+        assert!(text.contains("vm.swappiness: 1, 10, 200"));
+        assert!(text.contains("\"log\":true"));
+    }
+
+    #[test]
+    fn two_knobs_are_a_grid_and_more_are_several() {
+        let mut rows = Vec::new();
+        for (a, b, c) in
+            [("1", "x", "p"), ("2", "x", "p"), ("1", "y", "p"), ("1", "x", "q"), ("3", "x", "q")]
+        {
+            rows.push(row("v", &[("a", a), ("b", b), ("c", c)], 1, 1.5));
+        }
+        let text = render(&rows);
+        assert_eq!(
+            text.matches("<table class=\"heat\"").count(),
+            2 * 2,
+            "of both metrics, for p and q"
+        );
+        assert!(text.contains("web.walltime, s c=p"));
+    }
+
+    #[test]
+    fn one_point_and_odd_values_make_a_page() {
+        let odd = "<a \" & '\u{2028}";
+        let text = render(&[row(odd, &[("k", odd)], 1, f64::NAN)]);
+        assert!(!text.contains("<a \"") && text.contains("&lt;a"));
+        let text =
+            render(&[row("v", &[("k", odd)], 1, 1.0), row("v", &[("k", "</script>")], 1, 2.0)]);
+        assert!(!text.contains("</script> ") && text.contains("&lt;/script&gt;"));
+        page(&[], &[], &Source::default()).render();
+    }
+}

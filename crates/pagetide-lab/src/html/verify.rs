@@ -103,7 +103,7 @@ fn in_short(comparison: &Comparison, summary: &str) -> Block {
     };
     let number = |verdict: Verdict| counters().filter(|it| it.verdict == verdict).count();
     html! {
-        p.verdict { strong { (summary) } }
+        p.answer { strong { (summary) } }
         p {
             "Of the counters that are judged, " (number(Verdict::WithinNoise)) " are within the kernel's own noise, "
             (number(Verdict::Close)) " are close, and " (number(Verdict::Off)) " are off."
@@ -209,5 +209,46 @@ fn remarks(remarks: &[String]) -> Vec<Block> {
     match remarks.is_empty() {
         true => Vec::new(),
         false => vec![html! { ul { @for remark in remarks { li { (remark) } } } }.into()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::testing::compared;
+
+    fn render(values: &[(&str, f64, f64)], all: bool) -> String {
+        let comparison = Comparison::new("a <b>", vec![compared(values)]);
+        let sides = Sides { notes: vec!["</script>".to_owned()], ..Sides::default() };
+        page(&comparison, &sides, all, &Source::default()).render()
+    }
+
+    #[test]
+    fn the_worst_counter_is_first_and_figures_are_those_of_the_table() {
+        let values = [
+            ("t.p.pgmajfault", 2000.0, 2000.0),
+            ("t.p.pgscan_kswapd", 1e6, 2e6),
+            ("t.p.pswpout", 4000.0, 40_000.0),
+            ("t.p.walltime", 1.0, 2.0),
+        ];
+        let text = render(&values, false);
+        let place = |text: &str, of: &str| {
+            text.find(&format!("<th scope=\"row\">{of}</th>")).unwrap_or(usize::MAX)
+        };
+        assert!(place(&text, "pswpout") < place(&text, "pgmajfault"), "{text}");
+        assert!(text.contains(">10.0<") || text.contains(">10.00<") || text.contains(">10.000<"));
+        assert!(text.contains("id=\"table-times\"") && text.contains("id=\"time\""));
+        assert!(text.contains("a &lt;b&gt;") && text.contains("&lt;/script&gt;"));
+    }
+
+    #[test]
+    fn odd_ratios_are_bars_too_and_nothing_is_said_of_nothing() {
+        let wild = [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e300];
+        for (linux, ours) in wild.iter().flat_map(|a| wild.map(|b| (*a, b))) {
+            let text =
+                render(&[("t.p.pgmajfault", linux, ours), ("t.p.walltime", ours, linux)], true);
+            assert!(!text.contains("NaN") && !text.contains("inf%"), "{linux} {ours}");
+        }
+        assert!(render(&[], false).contains("No counter to show"));
     }
 }

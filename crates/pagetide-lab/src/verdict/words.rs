@@ -77,7 +77,7 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
     let is_one_run = verdict.comparisons == 0;
     let told = || verdict.gains.iter().chain(&verdict.costs).chain(&verdict.work);
     let list = |differences: &[Difference]| -> String {
-        differences.iter().map(in_words).collect::<Vec<String>>().join(", ")
+        differences.iter().map(|it| in_words(it, false)).collect::<Vec<String>>().join(", ")
     };
     let mut said = Vec::new();
     if verdict.gains.is_empty() && verdict.costs.is_empty() {
@@ -86,7 +86,7 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
             "nothing that anybody waits for or gets done differs {surely} from {first}"
         ));
         if let Some(unsure) = &verdict.unsure {
-            said.push(format!("Closest to it: {}, not sure", in_words(unsure)));
+            said.push(format!("Closest to it: {}, not sure", in_words(unsure, false)));
         }
     } else if verdict.gains.is_empty() {
         said.push(format!(
@@ -122,8 +122,8 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
 /// Below this a probability is not printed as a figure.
 const VERY_SURE: f64 = 0.001;
 
-/// `service.walltime 1.035 s instead of 17.18 s (-94 %)`.
-pub fn in_words(difference: &Difference) -> String {
+/// `service.walltime 1.035 s instead of 17.18 s (-94 %)`; with the probability if it is not very small, or `every_p`.
+pub fn in_words(difference: &Difference, every_p: bool) -> String {
     let (before, after) = (&difference.before, &difference.after);
     let values = [(before.mean, before.stddev), (after.mean, after.stddev)];
     let scale = Scale::new(difference.unit, &values);
@@ -132,6 +132,7 @@ pub fn in_words(difference: &Difference) -> String {
     let mut about: Vec<String> = by_how_much(difference.change).into_iter().collect();
     match difference.p {
         Some(p) if p >= VERY_SURE => about.push(format!("p = {p:.3}")),
+        Some(_) if every_p => about.push(format!("p < {VERY_SURE}")),
         Some(_) | None => {}
     }
     let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };

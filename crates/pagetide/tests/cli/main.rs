@@ -10,6 +10,7 @@ mod find;
 mod import_host;
 mod mrc;
 mod pages;
+mod reports;
 mod run;
 mod schema;
 mod sweep;
