@@ -102,7 +102,7 @@ pub struct RunArgs {
     pub format: Format,
 
     /// Write a page about the runs to this file: one HTML file with tables and charts, to be opened in a browser,
-    /// mailed or printed. The charts over time are of the first seed (docs/pages.md)
+    /// mailed or printed. The charts over time are of the first seed (docs/reports.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
