@@ -68,8 +68,10 @@ struct Zone {
 }
 
 impl State<'_> {
+    /// The text of a file; a bare name is one of /proc.
     fn file(&self, name: &str) -> &str {
-        let found = self.record.files.iter().find(|(file, _)| file == name);
+        let is_it = |file: &str| file.strip_prefix("/proc/").unwrap_or(file) == name;
+        let found = self.record.files.iter().find(|(file, _)| is_it(file));
         found.map_or("", |(_, text)| text.as_str())
     }
 
@@ -371,7 +373,7 @@ mod tests {
         let found = zones(ZONEINFO);
         assert_eq!((found[0].free, found[0].high, found[0].managed), (3000, 150, 3840));
         assert_eq!((found[1].name.as_str(), found[1].high), ("node 0 Normal", 190));
-        let text = with_files(&[("zoneinfo", ZONEINFO)]);
+        let text = with_files(&[("/proc/zoneinfo", ZONEINFO)]);
         for wanted in ["free memory is below min", "above all marks", "beyond the bar's end"] {
             assert!(text.contains(wanted), "{wanted}");
         }

@@ -73,7 +73,7 @@ fn table(points: &[Point]) -> Block {
     html! {
         div.scroll tabindex="0" role="region" aria-label="Misses by size" {
             table {
-                thead { tr { @for name in head { th scope="col" { (name) } } } }
+                thead { tr { @for name in head { th.number scope="col" { (name) } } } }
                 tbody {
                     @for point in points {
                         tr {

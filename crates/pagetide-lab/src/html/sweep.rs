@@ -49,6 +49,7 @@ pub fn page(all: &[&Row], wanted: &[String], source: &Source) -> Page {
             Section::new("metrics", "By the values of the knobs", sweep.metrics(&axes)),
             Section::new("points", "All points", sweep.table()),
             Section::new("notes", "Notes", sweep.notes()),
+            Section::new("scenario", "The scenario", run::scenario_blocks(source)),
         ],
         foot: run::foot(crate::VERSION, source),
     }
@@ -219,6 +220,7 @@ impl Sweep {
             symbol => format!(", {symbol}"),
         };
         let columns: Vec<String> = self.values(across).iter().map(|it| (*it).to_owned()).collect();
+        let slices = self.slices(&[across, down]);
         let heat = |(name, of): &Slice| {
             let cell = |row: &str, value: &str| {
                 let is_it = |column: &&usize| {
@@ -238,13 +240,12 @@ impl Sweep {
                 (row.to_string(), columns.iter().map(|value| cell(row, value)).collect())
             };
             Heat {
-                caption: format!("{metric}{unit} {name}"),
+                caption: if name.is_empty() { "Means".to_owned() } else { name.clone() },
                 axes: [across.clone(), down.clone()],
                 columns: columns.clone(),
                 rows: self.values(down).iter().map(row).collect(),
             }
         };
-        let slices = self.slices(&[across, down]);
         html! {
             figure.grid id=(id) {
                 figcaption {
@@ -290,7 +291,7 @@ impl Sweep {
                         tr {
                             th scope="col" { "point" }
                             @for (metric, scale) in self.metrics.iter().zip(&scales) {
-                                th scope="col" { (metric) @if !scale.symbol.is_empty() { ", " (scale.symbol) } }
+                                th.number scope="col" { (metric) @if !scale.symbol.is_empty() { ", " (scale.symbol) } }
                             }
                         }
                     }
@@ -390,7 +391,7 @@ mod tests {
             2 * 2,
             "of both metrics, for p and q"
         );
-        assert!(text.contains("web.walltime, s c=p"));
+        assert!(text.contains(">c=p<"));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use maud::{html, Markup};
 
 /// Lines of the table: a scenario of many phases and groups has tens of thousands of counters.
 const MOST_ROWS: usize = 4000;
-/// The bar of a ratio ends here: a tenth, and ten times.
-const ENDS: f64 = 10.0;
+/// The bar of a ratio ends here: half, and twice.
+const ENDS: f64 = 2.0;
 /// Metrics that say how long something took.
 const TIMES: [&str; 4] = ["walltime", "elapsed", "user", "system"];
 
@@ -123,7 +123,7 @@ fn counters(rows: &[&Row<'_>]) -> Vec<Block> {
         p.filter data-of="table-counters" data-label="Only rows with" {}
         (side_by_side("table-counters", "Counters of both worlds", shown))
         p.note {
-            (table::LEGEND) ". The bar goes from 1 to the left or right, to a tenth or ten times at its ends."
+            (table::LEGEND) ". The bar goes from 1 to the left or right, to half or twice at its ends."
             @if shown.len() < rows.len() {
                 " The worst " (shown.len()) " of " (rows.len()) " counters; " code { "--format csv" } " has all."
             }
@@ -154,9 +154,9 @@ fn side_by_side(id: &str, label: &str, rows: &[&Row<'_>]) -> Markup {
                         th scope="col" { "where" }
                         @if has_variants { th scope="col" { "variant" } }
                         th scope="col" { "unit" }
-                        th scope="col" { "Linux" }
-                        th scope="col" { "Pagetide" }
-                        th scope="col" { "ratio" }
+                        th.number scope="col" { "Linux" }
+                        th.number scope="col" { "Pagetide" }
+                        th.number scope="col" { "ratio" }
                         th aria-hidden="true" {}
                         th scope="col" { "verdict" }
                     }
