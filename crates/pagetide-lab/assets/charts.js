@@ -231,7 +231,15 @@ const Charts = (() => {
       ctx.stroke();
       const isRight = x > bbox.left + bbox.width * 0.6;
       ctx.textAlign = isRight ? 'right' : 'left';
-      ctx.fillText(mark.text, x + (isRight ? -4 : 4) * uPlot.pxRatio, bbox.top + 12 * uPlot.pxRatio);
+      const place = [x + (isRight ? -4 : 4) * uPlot.pxRatio, bbox.top + 12 * uPlot.pxRatio];
+      // On a ground of its own, over lines.
+      ctx.save();
+      ctx.setLineDash([]);
+      ctx.strokeStyle = colour('ground');
+      ctx.lineWidth = 4 * uPlot.pxRatio;
+      ctx.strokeText(mark.text, ...place);
+      ctx.restore();
+      ctx.fillText(mark.text, ...place);
     }
     ctx.restore();
   }

@@ -117,8 +117,11 @@
   addEventListener('resize', () => {
     if (innerWidth === width) return;
     width = innerWidth;
-    fit((chart) => chart.plot.clientWidth);
+    fit((chart) => chart.plot.clientWidth || chart.u.width);
   });
+
+  // A figure that was hidden has been seen by no `resize` (choose.js).
+  addEventListener('shown', () => fit((chart) => chart.plot.clientWidth || chart.u.width));
 
   for (const button of document.querySelectorAll('button[data-copy]')) {
     const text = document.getElementById(button.dataset.copy);

@@ -159,6 +159,11 @@ impl Curve {
         Ok(Curve { plan, trace, sizes, requests, lru: lru.misses() })
     }
 
+    /// The trace, as it was named.
+    pub fn trace(&self) -> &str {
+        &self.trace
+    }
+
     /// The points of the runs, which are in the order of the plan.
     ///
     /// # Errors
@@ -245,7 +250,7 @@ impl Curve {
 }
 
 /// What the columns are.
-const LEGEND: &str =
+pub const LEGEND: &str =
     "misses: requests that waited for a read, which the first use of anonymous memory does not; \
     LRU: a list in exact order of last use, which every first use misses";
 

@@ -1,14 +1,16 @@
 //! Which variant is better at what than the first one, by how much, how sure, and what it costs.
 //!
 //! [`verdicts`] looks at the rows of the table, which are what the scenario asks about, and then at the metrics of
-//! [`IMPORTANT`] that the table does not show. It goes by the direction of each metric
+//! [`OUTCOMES`] that the table does not show. It goes by the direction of each metric
 //! ([`pagetide_scenario::metric::better`]): what somebody waits for or gets done is a gain or a cost; work of the
 //! machine (scans, wakes, CPU time) that grows is a cost, that shrinks is told as work and never as a gain.
 //! [`words`] makes the sentences.
 //!
-//! Invariant: a gain, a cost or less work is a difference of at least [`LEAST`] that is sure after the correction for
-//! all comparisons that were made; with one run a side, where nothing is sure, it says so. What was not done to its
-//! end is not compared.
+//! The tests are corrected for their number in two families, over all variants: rows of the table that are no work,
+//! which is what was asked; and everything else.
+//!
+//! Invariant: a gain, a cost or less work is a difference of at least [`LEAST`] that is sure after that correction;
+//! with one run a side, where nothing is sure, it says so. What was not done to its end is not compared.
 
 pub mod words;
 
@@ -20,8 +22,10 @@ use pagetide_scenario::metric::{Key, Names, Owner, Scope};
 use pagetide_scenario::record::{Ended, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of gains, costs and work: so many are told of a variant.
+/// So many gains and so many costs are told of a variant.
 const MOST: usize = 3;
+/// Of work.
+const MOST_WORK: usize = 2;
 /// A smaller difference, as a share of the larger value, is not told, however sure: nobody would notice.
 pub const LEAST: f64 = 0.01;
 /// Waiting that differs by less of the run's time than this is not told.
@@ -29,8 +33,9 @@ const LITTLE: f64 = 0.001;
 /// Of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What is looked at besides the table's rows, of the machine, of tasks and of groups; what comes first is told first.
-const IMPORTANT: [&str; 26] = [
+/// What matters to whoever runs the load: looked at of the machine, of tasks and of groups even if the table does not
+/// show it. What comes first is told first.
+const OUTCOMES: [&str; 16] = [
     "oom_kill",
     "memory.events.oom_kill",
     "walltime",
@@ -45,15 +50,20 @@ const IMPORTANT: [&str; 26] = [
     "throughput",
     "alloc_latency_p99",
     "alloc_latency_p999",
-    "pgmajfault",
-    "memory.pressure.full",
     "psi.memory.full",
-    "memory.pressure.some",
     "psi.memory.some",
+];
+
+/// Causes of those, told after them, and only if the table shows them: waiting is a part of a time, and may grow while
+/// the whole of it shrinks.
+const CAUSES: [&str; 10] = [
+    "memory.pressure.full",
+    "memory.pressure.some",
     "stall_refault",
     "stall_reclaim",
     "stall_throttled",
     "stall_dirty",
+    "pgmajfault",
     "workingset_refault_anon",
     "workingset_refault_file",
     "allocstall",
@@ -98,11 +108,11 @@ pub struct Verdict {
     pub gains: Vec<Difference>,
     /// What got worse, the work of the machine last; at most three.
     pub costs: Vec<Difference>,
-    /// Work that the machine has less of; at most three.
+    /// Work that the machine has less of; at most two.
     pub work: Vec<Difference>,
     /// If nothing is told: what differs most without being sure.
     pub unsure: Option<Difference>,
-    /// Number of comparisons that the probabilities are corrected for, of all variants together; 0: one run.
+    /// Number of tests that were made, of all variants together; 0: one run.
     pub comparisons: usize,
     /// All of it in words, with the variant's name in front.
     pub sentence: String,
@@ -125,10 +135,14 @@ pub struct Difference {
     pub interval: Option<(f64, f64)>,
     /// Probability of such a difference between equal means, after Holm's correction; none of a single run.
     pub p: Option<f64>,
+    /// The number of tests that it is corrected for.
+    pub comparisons: usize,
     /// Which way the metric is better.
     pub better: Better,
     /// Place in the order of telling.
     rank: usize,
+    /// Whether it is what was asked: a row of the table that is no work.
+    is_asked: bool,
     /// Those of one owner and family say nearly the same.
     family: (Scope, String),
 }
@@ -182,16 +196,24 @@ pub fn verdicts(report: &Report) -> Vec<Verdict> {
     let mut found: Vec<Vec<Difference>> = (1..report.columns.len())
         .map(|column| looked_at.iter().filter_map(|it| compared(report, column, it)).collect())
         .collect();
-    let all = || found.iter().flatten();
-    let p: Vec<f64> = all().filter_map(|it| it.p).collect();
-    let mut corrected = holm(&p).into_iter();
-    for difference in found.iter_mut().flatten().filter(|it| it.p.is_some()) {
-        difference.p = corrected.next();
+    let mut comparisons = 0;
+    for is_asked in [true, false] {
+        let tested = |it: &&mut Difference| it.is_asked == is_asked && it.p.is_some();
+        let mut family: Vec<&mut Difference> = found.iter_mut().flatten().filter(tested).collect();
+        let p: Vec<f64> = family.iter().filter_map(|it| it.p).collect();
+        for (difference, p) in family.iter_mut().zip(holm(&p)) {
+            difference.p = Some(p);
+        }
+        comparisons += p.len();
+        let len = p.len();
+        family.into_iter().for_each(|it| it.comparisons = len);
     }
-    let mut verdicts = vec![Verdict::new(report, 0, Vec::new(), p.len())];
+    let is_one_run = report.columns.iter().all(|column| column.finished < 2);
+    let comparisons = if is_one_run { 0 } else { comparisons.max(1) };
+    let mut verdicts = vec![Verdict::new(report, 0, Vec::new(), comparisons)];
     verdicts.retain(|verdict| !verdict.ended.is_empty());
     for (differences, column) in found.into_iter().zip(1..) {
-        verdicts.push(Verdict::new(report, column, differences, p.len()));
+        verdicts.push(Verdict::new(report, column, differences, comparisons));
     }
     verdicts
 }
@@ -204,12 +226,12 @@ impl Verdict {
         comparisons: usize,
     ) -> Verdict {
         let elapsed = report.to_show(0, "elapsed").map_or(0.0, |summary| summary.mean);
-        let (large, small): (Vec<Difference>, Vec<Difference>) =
-            differences.into_iter().partition(|it| is_worth_telling(it, elapsed));
-        drop(small);
+        let large = differences.into_iter().filter(|it| is_worth_telling(it, elapsed));
         let (told, unsure): (Vec<Difference>, Vec<Difference>) =
-            large.into_iter().partition(|it| it.is_sure() != Some(false));
+            large.partition(|it| it.is_sure() != Some(false));
         let of = |kind: Told| first_of_families(told.iter().filter(|it| it.kind() == kind));
+        let mut work = of(Told::LessWork);
+        work.truncate(MOST_WORK);
         let mut costs = of(Told::Cost);
         costs.extend(of(Told::MoreWork));
         costs.truncate(MOST);
@@ -222,7 +244,7 @@ impl Verdict {
             ended: words::ended(report, column),
             gains: of(Told::Gain),
             costs,
-            work: of(Told::LessWork),
+            work,
             unsure: None,
             comparisons,
             sentence: String::new(),
@@ -266,6 +288,7 @@ struct Candidate {
     metric: String,
     better: Better,
     rank: usize,
+    is_asked: bool,
     family: (Scope, String),
 }
 
@@ -277,18 +300,19 @@ fn candidates(report: &Report) -> Vec<Candidate> {
         report.plan.scenario.variants.iter().map(|variant| Names::of(&variant.setup)).collect();
     let read = |metric: &str| names.iter().find_map(|names| names.read(metric));
     let mut candidates = Vec::new();
-    let mut push = |metric: &str, key: Key, rank: usize| {
+    let mut push = |metric: &str, key: Key, rank: usize, is_shown: bool| {
         let better = better::of(&key);
         if better != Better::Neither && !is_of_background(report, &key) {
             let family = (key.scope.clone(), family(&key.name).to_owned());
-            candidates.push(Candidate { metric: metric.to_owned(), better, rank, family });
+            let (metric, is_asked) = (metric.to_owned(), is_shown && better != Better::Work);
+            candidates.push(Candidate { metric, better, rank, is_asked, family });
         }
     };
     for (at, metric) in shown.iter().enumerate() {
         let Some(key) = read(metric) else { continue };
         // Rows that nobody chose are in the alphabet's order.
         let rank = if has_named { at } else { importance(&key.name) };
-        push(metric, key, rank);
+        push(metric, key, rank, true);
     }
     let seen: BTreeSet<&str> = shown.iter().map(String::as_str).collect();
     let keys: BTreeSet<&str> =
@@ -296,21 +320,22 @@ fn candidates(report: &Report) -> Vec<Candidate> {
     for metric in keys.into_iter().filter(|metric| !seen.contains(metric)) {
         let name = metric.rsplit_once('.').map_or(metric, |(_, name)| name);
         let is_named = |important: &&str| important.rsplit('.').next() == Some(name);
-        if !IMPORTANT.iter().any(|important| is_named(&important)) {
+        if !OUTCOMES.iter().any(is_named) {
             continue;
         }
         let Some(key) = read(metric) else { continue };
         let is_whole = matches!(key.scope, Scope::Machine | Scope::Task(_) | Scope::Group(_));
-        if is_whole && key.scope.family().is_none() && IMPORTANT.contains(&&*key.name) {
-            let rank = shown.len() + IMPORTANT.len() + importance(&key.name);
-            push(metric, key, rank);
+        if is_whole && key.scope.family().is_none() && OUTCOMES.contains(&&*key.name) {
+            let rank = shown.len() + OUTCOMES.len() + CAUSES.len() + importance(&key.name);
+            push(metric, key, rank, false);
         }
     }
     candidates
 }
 
 fn importance(name: &str) -> usize {
-    IMPORTANT.iter().position(|important| *important == name).unwrap_or(IMPORTANT.len())
+    let mut all = OUTCOMES.iter().chain(&CAUSES);
+    all.position(|important| *important == name).unwrap_or(OUTCOMES.len() + CAUSES.len())
 }
 
 fn family(name: &str) -> &str {
@@ -348,9 +373,12 @@ fn compared(report: &Report, column: usize, candidate: &Candidate) -> Option<Dif
         after,
         change,
         interval: difference(&before, &after, CONFIDENCE),
-        p: welch(&before, &after).map(|test| test.p),
+        // What is the same in every run of both sides cannot raise a false alarm: no test.
+        p: welch(&before, &after).filter(|test| test.t != 0.0).map(|test| test.p),
+        comparisons: 0,
         better: candidate.better,
         rank: candidate.rank,
+        is_asked: candidate.is_asked,
         family: candidate.family.clone(),
     })
 }

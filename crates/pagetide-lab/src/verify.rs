@@ -20,4 +20,4 @@ pub use judge::{judge, Judgement};
 pub use summary::{summarise, Score, Summary};
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

@@ -112,7 +112,7 @@ pub struct RunArgs {
     pub metrics: Vec<String>,
 
     /// Write a page about the runs to this file: one HTML file with tables and charts, to be opened in a browser,
-    /// mailed or printed. The charts over time are of the first seed (docs/pages.md)
+    /// mailed or printed. The charts over time are of the first seed (docs/reports.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
@@ -259,6 +259,11 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub all: bool,
 
+    /// Write a page about the two worlds to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// (docs/reports.md)
+    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
     /// Compare with the runs that --record kept in this directory, with their seeds. Needs no QEMU
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub reference: Option<PathBuf>,
@@ -393,6 +398,11 @@ pub struct MrcArgs {
     /// How to print the curve
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+
+    /// Write a page about the curve to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// (docs/reports.md)
+    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
 
     /// Seed of the runs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -548,6 +558,12 @@ pub struct InspectArgs {
     /// Print the files as they are at this virtual time, such as 1.5s [default: at the end of the run]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub at: Option<u64>,
+
+    /// Write a page about the state at the end to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// (docs/reports.md)
+    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with = "timeline")]
+    pub html: Option<PathBuf>,
 
     /// Instead of files, draw the memory of every group and the fragmentation of every node over time,
     /// with the pages that reclaim and compaction scanned, took and moved

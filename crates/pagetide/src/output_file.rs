@@ -4,6 +4,8 @@
 //! only by a complete file. Devices, links and directories stay as they are.
 
 use crate::error::CliError;
+use crate::printer::Printer;
+use pagetide_lab::html::page::Page;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -106,6 +108,13 @@ impl OutputFile {
             let _ = fs::remove_file(&temporary);
             cannot(&self.path, &error)
         })
+    }
+
+    /// Writes a page, and says where it is.
+    pub fn write_page(&self, page: &Page, printer: &mut Printer) -> Result<(), CliError> {
+        self.write(&page.render())?;
+        printer.note(&format!("a page about it is in {}", self.path.display()));
+        Ok(())
     }
 
     /// A name beside the file.

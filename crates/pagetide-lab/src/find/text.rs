@@ -5,6 +5,7 @@ use super::question::Find;
 use super::search::{Count, Place};
 use crate::format::Scale;
 use crate::heading::wrap;
+use crate::report::Report;
 use crate::stats::Change;
 use crate::table;
 use std::fmt::Write;
@@ -22,7 +23,11 @@ pub fn render(find: &Find, answer: &Answer) -> String {
     } else if answer.kind == Kind::Front {
         out += &front(answer);
     }
-    for line in remarks(find, answer) {
+    let remarks = remarks(find, answer);
+    if !remarks.is_empty() {
+        push(&mut out, "");
+    }
+    for line in remarks {
         for line in wrap(&line, WIDTH) {
             push(&mut out, &line);
         }
@@ -37,6 +42,19 @@ fn push(out: &mut String, line: &str) {
 }
 
 fn heading(find: &Find, answer: &Answer) -> String {
+    let mut out = String::new();
+    for (label, text) in entries(find, answer) {
+        let mut label = label;
+        for line in wrap(&text, WIDTH - LABEL) {
+            push(&mut out, &format!("{label:<LABEL$}{line}"));
+            label = "";
+        }
+    }
+    out
+}
+
+/// What was asked: labels, and what they label.
+pub fn entries(find: &Find, answer: &Answer) -> Vec<(&'static str, String)> {
     let question = find.question();
     let scenario = &question.scenario;
     let knobs: Vec<String> =
@@ -64,22 +82,14 @@ fn heading(find: &Find, answer: &Answer) -> String {
         shared.end(),
         fresh.start(),
     );
-    let mut out = String::new();
-    for (label, text) in [
+    vec![
         ("scenario", name),
         ("version", format!("pagetide {}", crate::VERSION)),
         ("machine", answer.machine.clone()),
         ("load", answer.load.clone()),
         ("asked", asked),
         ("seeds", seeds),
-    ] {
-        let mut label = label;
-        for line in wrap(&text, WIDTH - LABEL) {
-            push(&mut out, &format!("{label:<LABEL$}{line}"));
-            label = "";
-        }
-    }
-    out
+    ]
 }
 
 /// A line a value.
@@ -100,21 +110,30 @@ fn evidence(answer: &Answer) -> String {
     out
 }
 
-fn costs(find: &Find, point: &Point) -> String {
+/// The scenario as it stands beside a point, with the metrics that are its costs as rows; `None`: it was not run.
+pub fn costs_report(find: &Find, point: &Point) -> Option<Report> {
     let position = find
         .search()
         .looked_at()
         .into_iter()
         .find(|(at, _)| find.sets(Place::At(*at)) == point.sets);
-    let Some((at, _)) = position else { return String::new() };
-    let Some(mut report) = find.side_by_side(Place::At(at)) else { return String::new() };
+    let (at, _) = position?;
+    let mut report = find.side_by_side(Place::At(at))?;
     let keys = point.prices.iter().chain(&point.worse).map(|cost| cost.metric.clone());
     report.plan.scenario.rows = keys.collect();
     report.plan.scenario.reference = None;
     report.notes.clear();
+    Some(report)
+}
+
+/// What is said if nothing is.
+pub const NO_COSTS: &str = "Nothing that is reported got worse by more than noise.";
+
+fn costs(find: &Find, point: &Point) -> String {
+    let Some(report) = costs_report(find, point) else { return String::new() };
     let mut out = String::from("\n");
     if report.plan.scenario.rows.is_empty() {
-        push(&mut out, "Nothing that is reported got worse by more than noise.");
+        push(&mut out, NO_COSTS);
     } else {
         let besides = if point.prices.is_empty() { "" } else { "the price, and " };
         push(&mut out, &format!("What it costs ({besides}whatever got worse by more than noise):"));
@@ -126,16 +145,19 @@ fn costs(find: &Find, point: &Point) -> String {
 fn front(answer: &Answer) -> String {
     let mut out = String::from("\nThe front, with fresh seeds:\n");
     for point in &answer.points {
-        let mut line = format!("{}: {}", sets(&point.sets), count(point.fresh));
-        for cost in point.prices.iter() {
-            write!(line, "; {}", cost_words(cost)).expect("writing to a string");
-        }
-        push(&mut out, &line);
+        push(&mut out, &format!("{}: {}", sets(&point.sets), front_words(point)));
     }
     out
 }
 
-fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
+/// What a point of a front is worth: seeds, and its price.
+pub fn front_words(point: &Point) -> String {
+    let costs = point.prices.iter().map(|cost| format!("; {}", cost_words(cost)));
+    count(point.fresh) + &costs.collect::<String>()
+}
+
+/// What else the reader should know, a sentence or two each.
+pub fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
     let mut lines = Vec::new();
     let question = find.question();
     if answer.kind == Kind::NotMonotone {
@@ -173,9 +195,6 @@ fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
     for (message, number) in &answer.failures {
         let message = message.lines().next().unwrap_or_default();
         lines.push(format!("{number} runs failed and count as not met: {message}"));
-    }
-    if !lines.is_empty() {
-        lines.insert(0, String::new());
     }
     lines
 }

@@ -18,10 +18,16 @@
 
 pub mod bars;
 pub mod dots;
+pub mod find;
 pub mod heat;
+pub mod inspect;
 pub mod lines;
+pub mod mrc;
 pub mod page;
 pub mod run;
+pub mod sweep;
+pub mod verify;
 
 mod data;
+mod knob_axis;
 mod look;

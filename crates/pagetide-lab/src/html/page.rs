@@ -9,10 +9,11 @@ use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 /// Our style, and our scripts that draw, in their order.
 const STYLE: &str = include_str!("../../assets/report.css");
-const SCRIPTS: [&str; 3] = [
+const SCRIPTS: [&str; 4] = [
     include_str!("../../assets/numbers.js"),
     include_str!("../../assets/charts.js"),
     include_str!("../../assets/report.js"),
+    include_str!("../../assets/choose.js"),
 ];
 /// The charting library, with its licence.
 const UPLOT: &str = include_str!("../../assets/uPlot.iife.min.js");

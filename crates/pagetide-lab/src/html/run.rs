@@ -57,7 +57,7 @@ pub fn page(report: &Report, source: &Source) -> Page {
             Section::new("notes", "Notes", notes(report)),
             Section::new("scenario", "The scenario", scenario_blocks(source)),
         ],
-        foot: foot(report, source),
+        foot: foot(&report.version, source),
     }
 }
 
@@ -84,6 +84,25 @@ fn lead(report: &Report) -> Markup {
             }
         }
     }
+}
+
+/// Labels with what they label, without the version, which the foot has.
+pub(super) fn facts(entries: &[(&'static str, String)]) -> Markup {
+    html! {
+        dl.facts {
+            @for (label, text) in entries.iter().filter(|(label, _)| *label != "version") {
+                dt { (label) } dd { (text) }
+            }
+        }
+    }
+}
+
+/// The table of a report, and its dots.
+pub(super) fn table_and_seeds(report: &Report) -> Vec<Block> {
+    let table = tabulate(report);
+    let mut blocks = table::blocks(report, &table, &[]);
+    blocks.extend(seeds(report, &table));
+    blocks
 }
 
 fn why_blocks(report: &Report) -> Vec<Block> {
@@ -206,7 +225,8 @@ fn notes(report: &Report) -> Vec<Block> {
     .into()]
 }
 
-fn scenario_blocks(source: &Source) -> Vec<Block> {
+/// The section with the scenario's text.
+pub(super) fn scenario_blocks(source: &Source) -> Vec<Block> {
     if source.scenario.is_empty() {
         return Vec::new();
     }
@@ -219,9 +239,10 @@ fn scenario_blocks(source: &Source) -> Vec<Block> {
     .into()]
 }
 
-fn foot(report: &Report, source: &Source) -> Markup {
+/// What stands at the end of a page.
+pub(super) fn foot(version: &str, source: &Source) -> Markup {
     html! {
-        p { "pagetide " (report.version) ". A run depends on the scenario, the seed and the version alone." }
+        p { "pagetide " (version) ". A run depends on the scenario, the seed and the version alone." }
         @if !source.command.is_empty() {
             p { "Again: " code { (source.command) } }
         }

@@ -37,6 +37,18 @@ pub fn report<'a>(rows: impl Iterator<Item = &'a Row>) -> Report {
     gather::report(scenario, columns)
 }
 
+/// The point and variant of each column of [`report`]; their seeds say nothing.
+pub fn points<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<Key> {
+    let mut points: Vec<Key> = Vec::new();
+    for row in rows {
+        let key = Key { seed: 0, ..row.key() };
+        if points.last() != Some(&key) {
+            points.push(key);
+        }
+    }
+    points
+}
+
 /// `calm vm.swappiness=10 machine.memory=2G`.
 fn label(key: &Key, has_variants: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
@@ -156,18 +168,12 @@ fn join<'a>(fields: impl Iterator<Item = &'a str>) -> String {
 pub fn json<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
     let text = json::render_values(&report(rows.clone()));
     let mut document: Value = serde_json::from_str(&text).expect("what was just rendered");
-    let mut points: Vec<(Key, &Row)> = Vec::new();
-    for row in rows {
-        let key = Key { seed: 0, ..row.key() };
-        if points.last().is_none_or(|(last, _)| *last != key) {
-            points.push((key, row));
-        }
-    }
-    if let Some((_, row)) = points.first() {
+    let points = points(rows.clone());
+    if let Some(row) = rows.clone().next() {
         document["scenario_digest"] = Value::from(row.scenario_digest.as_str());
     }
     let variants = document["variants"].as_array_mut();
-    for (variant, (key, _)) in variants.into_iter().flatten().zip(&points) {
+    for (variant, key) in variants.into_iter().flatten().zip(&points) {
         variant["variant"] = Value::from(key.variant.as_str());
         variant["knobs"] = serde_json::to_value(&key.knobs).expect("texts always serialise");
     }

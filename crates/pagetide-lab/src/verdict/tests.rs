@@ -66,11 +66,12 @@ fn gains_come_by_importance_with_figures_of_both_sides() {
     assert_eq!(keys(&verdict.work), ["pgscan_kswapd"]);
     assert!(verdict.costs.is_empty() && verdict.ended.is_empty() && verdict.unsure.is_none());
     assert_eq!(verdict.comparisons, 4, "neither levels nor times of background tasks");
+    assert_eq!((verdict.gains[0].comparisons, verdict.work[0].comparisons), (3, 1));
     assert_eq!(
         verdict.sentence,
         "memory.low: web.walltime 1.035 s instead of 17.18 s (-94 %), batch.walltime 2.186 s instead of 9.200 s \
          (-76 %), pgmajfault 8895 instead of 131279 (-93 %). Costs: nothing that was looked at got worse. Less work: \
-         pgscan_kswapd 152487 instead of 975269 (-84 %). Sure: p < 0.001 after correction for 4 comparisons."
+         pgscan_kswapd 152487 instead of 975269 (-84 %). Sure: p < 0.001, corrected for 1 to 3 comparisons."
     );
     let (low, high) = verdict.gains[0].interval.unwrap();
     let by = 1.035 - 17.18;

@@ -76,10 +76,8 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
     }
     let is_one_run = verdict.comparisons == 0;
     let told = || verdict.gains.iter().chain(&verdict.costs).chain(&verdict.work);
-    let all_very_sure = told().all(|it| it.p.is_some_and(|p| p < VERY_SURE));
     let list = |differences: &[Difference]| -> String {
-        let each: Vec<String> = differences.iter().map(|it| in_words(it, !all_very_sure)).collect();
-        each.join(", ")
+        differences.iter().map(|it| in_words(it, false)).collect::<Vec<String>>().join(", ")
     };
     let mut said = Vec::new();
     if verdict.gains.is_empty() && verdict.costs.is_empty() {
@@ -88,7 +86,7 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
             "nothing that anybody waits for or gets done differs {surely} from {first}"
         ));
         if let Some(unsure) = &verdict.unsure {
-            said.push(format!("Closest to it: {}, not sure", in_words(unsure, true)));
+            said.push(format!("Closest to it: {}, not sure", in_words(unsure, false)));
         }
     } else if verdict.gains.is_empty() {
         said.push(format!(
@@ -109,11 +107,14 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
     if is_one_run {
         said.push("One run: no statement how sure".to_owned());
     } else if told().next().is_some() {
-        let after = format!("after correction for {}", counted(verdict.comparisons, "comparison"));
-        said.push(match all_very_sure {
-            true => format!("Sure: p < {VERY_SURE} {after}"),
-            false => format!("All are sure: p {after}"),
-        });
+        let numbers = || told().map(|it| it.comparisons);
+        let (least, most) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
+        let most = counted(most, "comparison");
+        let number =
+            if numbers().all(|it| it == least) { most } else { format!("{least} to {most}") };
+        let exceptions = told().any(|it| it.p.is_some_and(|p| p >= VERY_SURE));
+        let elsewhere = if exceptions { " where nothing else is said" } else { "" };
+        said.push(format!("Sure: p < {VERY_SURE}{elsewhere}, corrected for {number}"));
     }
     said
 }
@@ -121,8 +122,8 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
 /// Below this a probability is not printed as a figure.
 const VERY_SURE: f64 = 0.001;
 
-/// `service.walltime 1.035 s instead of 17.18 s (-94 %)`.
-pub fn in_words(difference: &Difference, with_p: bool) -> String {
+/// `service.walltime 1.035 s instead of 17.18 s (-94 %)`; with the probability if it is not very small, or `every_p`.
+pub fn in_words(difference: &Difference, every_p: bool) -> String {
     let (before, after) = (&difference.before, &difference.after);
     let values = [(before.mean, before.stddev), (after.mean, after.stddev)];
     let scale = Scale::new(difference.unit, &values);
@@ -130,9 +131,9 @@ pub fn in_words(difference: &Difference, with_p: bool) -> String {
     let unit = if scale.symbol.is_empty() { String::new() } else { format!(" {}", scale.symbol) };
     let mut about: Vec<String> = by_how_much(difference.change).into_iter().collect();
     match difference.p {
-        Some(p) if with_p && p < VERY_SURE => about.push(format!("p < {VERY_SURE}")),
-        Some(p) if with_p => about.push(format!("p = {p:.3}")),
-        _ => {}
+        Some(p) if p >= VERY_SURE => about.push(format!("p = {p:.3}")),
+        Some(_) if every_p => about.push(format!("p < {VERY_SURE}")),
+        Some(_) | None => {}
     }
     let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
     let [before, after] = values.map(print);
@@ -146,10 +147,10 @@ fn by_how_much(change: Change) -> Option<String> {
         Change::Percent(percent) if percent >= 900.0 => {
             Some(format!("{:.0} times as much", percent / 100.0 + 1.0))
         }
-        Change::Percent(percent) if percent < -99.0 => {
-            Some(format!("less than {} % of it", ((100.0 + percent) * 10.0).ceil() / 10.0))
+        Change::Percent(percent) if percent < -99.9 => Some("by more than 99.9 %".to_owned()),
+        Change::Percent(percent) if percent.abs() < 10.0 || percent < -99.0 => {
+            Some(format!("{percent:+.1} %"))
         }
-        Change::Percent(percent) if percent.abs() < 10.0 => Some(format!("{percent:+.1} %")),
         Change::Percent(percent) => Some(format!("{percent:+.0} %")),
         Change::New | Change::Unknown => None,
     }

@@ -125,7 +125,7 @@ fn percent(error: f64) -> String {
 }
 
 /// A ratio with so many decimals, or fewer when it is large.
-pub(super) fn times(ratio: f64, decimals: usize) -> String {
+pub(crate) fn times(ratio: f64, decimals: usize) -> String {
     match ratio {
         ratio if ratio >= MOST => format!(">{MOST}"),
         ratio if ratio >= 100.0 => format!("{ratio:.0}"),

@@ -31,21 +31,7 @@ const TEXT_WIDTH: usize = 100;
 /// [`LEAST_JUDGED`], and a few besides that are not zero.
 pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
     let mut out = Text::default();
-    out.entry("scenario", &comparison.scenario);
-    out.entry("version", &format!("pagetide {}", crate::VERSION));
-    out.entry("kernel", &sides.kernel);
-    out.entry("run by", &sides.how);
-    let mut machines: Vec<String> = Vec::new();
-    for variant in &comparison.variants {
-        let machine = machine(&variant.machine);
-        if !machines.contains(&machine) {
-            machines.push(machine);
-        }
-    }
-    out.entry("machine", &machines.join("; "));
-    if !comparison.variants.is_empty() {
-        out.entry("runs", &runs(&comparison.variants));
-    }
+    entries(comparison, sides).iter().for_each(|(label, text)| out.entry(label, text));
     if !sides.not_comparable.is_empty() {
         out.line("not comparable:");
         sides.not_comparable.iter().for_each(|text| out.item("  - ", text));
@@ -73,7 +59,30 @@ pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
     out.text
 }
 
-const LEGEND: &str = "mean \u{b1} sample standard deviation over the runs; ratio: Pagetide / \
+/// What was compared: labels, and what they label.
+pub(crate) fn entries(comparison: &Comparison, sides: &Sides) -> Vec<(&'static str, String)> {
+    let mut machines: Vec<String> = Vec::new();
+    for variant in &comparison.variants {
+        let machine = machine(&variant.machine);
+        if !machines.contains(&machine) {
+            machines.push(machine);
+        }
+    }
+    let mut entries = vec![
+        ("scenario", comparison.scenario.clone()),
+        ("version", format!("pagetide {}", crate::VERSION)),
+        ("kernel", sides.kernel.clone()),
+        ("run by", sides.how.clone()),
+        ("machine", machines.join("; ")),
+    ];
+    if !comparison.variants.is_empty() {
+        entries.push(("runs", runs(&comparison.variants)));
+    }
+    entries
+}
+
+/// What columns and verdicts are.
+pub(crate) const LEGEND: &str = "mean \u{b1} sample standard deviation over the runs; ratio: Pagetide / \
     Linux; within noise: Linux's scatter explains the difference (t-test, p >= 0.1, Pagetide's \
     deviation counted as Linux's at most); close: by 5 % where the kernel repeats a counter to \
     1 %, by 15 % where it does not; -: not judged, as the kernel does not repeat it or counts fewer \
@@ -159,7 +168,7 @@ fn lines(variant: &VariantComparison, all: bool) -> Vec<Line> {
 }
 
 /// `TASK.PHASE`, or `TASK.PHASE, group GROUP`.
-fn heading(phase: &Phase) -> String {
+pub(crate) fn heading(phase: &Phase) -> String {
     match &phase.scope {
         Scope::PhaseGroup { task, phase, group } => format!("{task}.{phase}, group {group}"),
         scope => scope.short(),
@@ -167,7 +176,7 @@ fn heading(phase: &Phase) -> String {
 }
 
 /// Whether a counter is a row of the table without `--all`.
-fn shown(counter: &Counter) -> bool {
+pub(crate) fn shown(counter: &Counter) -> bool {
     if counter.only_linux() || counter.only_pagetide() {
         return false;
     }
@@ -181,7 +190,8 @@ fn shown(counter: &Counter) -> bool {
     }
 }
 
-fn row(counter: &Counter) -> Line {
+/// A line of the table: the two means, their ratio, the verdict.
+pub(crate) fn row(counter: &Counter) -> Line {
     let sides = [&counter.linux, &counter.pagetide];
     let scale = Scale::new(counter.unit, &sides.map(|side| (side.mean, side.stddev)));
     let plain = |value: String| Cell { value, ..Cell::default() };
@@ -209,7 +219,7 @@ fn mean(side: &stats::Summary, scale: &Scale) -> Cell {
 }
 
 /// What the table does not say: counters far off by name, keys of one world, the runs' own notes.
-fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary) -> Vec<String> {
+pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
     let beyond: Vec<String> = [&summary.repeats, &summary.varies]
         .iter()

@@ -66,6 +66,11 @@ pub struct FindArgs {
     #[arg(short, long, value_name = "OUT", requires = "emit", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
+    /// Write a page about the answer to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// (docs/reports.md)
+    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
     /// Number of runs at a time [default: the number of CPUs]. It does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
@@ -124,6 +129,11 @@ pub struct SweepArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+
+    /// Write a page about the points to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// (docs/reports.md)
+    #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
 
     /// Number of runs at a time [default: the number of CPUs]. It does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]

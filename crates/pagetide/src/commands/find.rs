@@ -15,6 +15,8 @@ use pagetide_lab::find::question::{Find, Job, Question};
 use pagetide_lab::find::run::{run, Load, Stopped};
 use pagetide_lab::find::search::Wanted;
 use pagetide_lab::find::{json, plane, text};
+use pagetide_lab::html;
+use pagetide_lab::html::run::Source;
 use pagetide_lab::knob::Knob;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
@@ -59,6 +61,11 @@ pub fn find(
         Some(path) => Some(OutputFile::check(path, &[&args.scenario.file, &loaded.file])?),
         None => None,
     };
+    let page = args
+        .html
+        .as_deref()
+        .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
+        .transpose()?;
     let find = ask(&args, &scenario)?;
     for warning in find.question().criterion.warnings() {
         printer.warning(&warning);
@@ -74,6 +81,11 @@ pub fn find(
     let find = search(find, &args, &load, plugins)?;
     let Some(answer) = Answer::of(&find) else { return Err(CliError::Interrupted) };
     print(&find, &answer, args.emit, output.as_ref(), printer)?;
+    if let Some(file) = page {
+        let source = Source { scenario: loaded.text(), command: command_line() };
+        let page = html::find::page(&find, &answer, &provenance(&find, &answer), &source);
+        file.write_page(&page, printer)?;
+    }
     Ok(if answer.is_answer() { ExitStatus::Success } else { ExitStatus::Failure })
 }
 

@@ -2,10 +2,13 @@
 
 use crate::cli::{Format, MrcArgs};
 use crate::error::{CliError, ExitStatus};
-use crate::interrupt;
+use crate::output_file::OutputFile;
 use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
+use crate::{command_line, interrupt};
 use pagetide_lab::execute::execute;
+use pagetide_lab::html;
+use pagetide_lab::html::run::Source;
 use pagetide_lab::mrc::{self, Curve, MrcError};
 use pagetide_lab::world::Simulator;
 use std::num::NonZeroUsize;
@@ -14,6 +17,8 @@ use std::thread;
 
 /// Replays the trace on each size and prints the curve.
 pub fn mrc(args: &MrcArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+    let page =
+        args.html.as_deref().map(|file| OutputFile::page(file, &[&args.trace])).transpose()?;
     let sizes = mrc::sizes(&args.sizes).map_err(refused)?;
     let in_file = |error| match error {
         MrcError::Trace(error) => MrcError::Trace(error.in_file(&args.trace)),
@@ -37,6 +42,10 @@ pub fn mrc(args: &MrcArgs, printer: &mut Printer) -> Result<ExitStatus, CliError
         Format::Json => curve.json(&points),
         Format::Csv => curve.csv(&points),
     })?;
+    if let Some(file) = page {
+        let source = Source { scenario: String::new(), command: command_line() };
+        file.write_page(&html::mrc::page(&curve, &points, &source), printer)?;
+    }
     Ok(ExitStatus::Success)
 }
 

@@ -3,13 +3,16 @@
 use crate::cli::{Format, SweepArgs};
 use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
+use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::Printer;
 use crate::progress::ProgressLine;
 use crate::scenario_file::Loaded;
-use crate::{interrupt, names_of, scenario_file};
+use crate::{command_line, interrupt, names_of, scenario_file};
 use pagetide_lab::execute::Progress;
 use pagetide_lab::find::criterion::{check_name, Sample};
+use pagetide_lab::html;
+use pagetide_lab::html::run::Source;
 use pagetide_lab::knob::Knob;
 use pagetide_lab::sweep::grid::{digest, points};
 use pagetide_lab::sweep::output;
@@ -21,8 +24,9 @@ use pagetide_scenario::load::Overrides;
 use pagetide_scenario::metric::{catalogue, Names};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::near::matches;
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// Runs what is missing and prints the rows.
@@ -31,6 +35,8 @@ pub fn sweep(
     plugins: &Plugins,
     printer: &mut Printer,
 ) -> Result<ExitStatus, CliError> {
+    let inputs: Vec<&Path> = args.file.iter().map(PathBuf::as_path).collect();
+    let page = args.html.as_deref().map(|file| OutputFile::page(file, &inputs)).transpose()?;
     if !args.merge.is_empty() {
         let mut store = Store::merged(&args.merge, args.store.as_deref()).map_err(refused)?;
         if let Some(directory) = &args.store {
@@ -38,6 +44,7 @@ pub fn sweep(
         }
         check_metrics(&args.metric, store.rows())?;
         print(&store, &args, None, &[], printer)?;
+        write_page(page.as_ref(), &rows(&store, None), &args.metric, String::new(), printer)?;
         return Ok(ExitStatus::Success);
     }
     let file = args.file.clone().unwrap_or_default();
@@ -94,6 +101,8 @@ pub fn sweep(
         check_metrics(&args.metric, store.rows())?;
     }
     print(&store, &args, Some(&all), &plan.scenario.rows, printer)?;
+    let metrics = if args.metric.is_empty() { &plan.scenario.rows } else { &args.metric };
+    write_page(page.as_ref(), &rows(&store, Some(&all)), metrics, loaded.text(), printer)?;
     conclude(&ended, &args, printer)
 }
 
@@ -182,6 +191,26 @@ fn perform(
     run(scenario, all, store, &simulator, threads, &interrupt::flag(), &on_progress)
 }
 
+/// The rows of this sweep, or all of a store.
+fn rows<'a>(store: &'a Store, only: Option<&[Job]>) -> Vec<&'a Row> {
+    let keys: Option<BTreeSet<_>> = only.map(|jobs| jobs.iter().map(|job| &job.key).collect());
+    let is_wanted = |row: &&Row| keys.as_ref().is_none_or(|keys| keys.contains(&row.key()));
+    store.rows().filter(is_wanted).collect()
+}
+
+/// Writes the page, if one is wanted and there is something to tell.
+fn write_page(
+    file: Option<&OutputFile>,
+    rows: &[&Row],
+    metrics: &[String],
+    scenario: String,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    let Some(file) = file.filter(|_| !rows.is_empty()) else { return Ok(()) };
+    let source = Source { scenario, command: command_line() };
+    file.write_page(&html::sweep::page(rows, metrics, &source), printer)
+}
+
 /// Prints the rows of this sweep, or all of a store.
 fn print(
     store: &Store,
@@ -190,16 +219,12 @@ fn print(
     wanted: &[String],
     printer: &mut Printer,
 ) -> Result<(), CliError> {
-    let keys: Option<std::collections::BTreeSet<_>> =
-        only.map(|jobs| jobs.iter().map(|job| &job.key).collect());
-    let rows =
-        || store.rows().filter(|row| keys.as_ref().is_none_or(|keys| keys.contains(&row.key())));
-    if rows().next().is_none() {
+    let rows = rows(store, only);
+    if rows.is_empty() {
         return Ok(());
     }
     let metrics = if args.metric.is_empty() { wanted } else { &args.metric };
-    let rows: Vec<_> = rows().collect();
-    let rows = rows.iter().copied();
+    let rows = rows.into_iter();
     printer.data(match args.format {
         Format::Table => output::table(rows, metrics),
         Format::Csv => output::csv(rows),

@@ -2,10 +2,13 @@
 
 use crate::cli::{Accel, Format, KernelArgs, VerifyArgs};
 use crate::error::{CliError, ExitStatus};
+use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::Printer;
-use crate::{interrupt, names_of, scenario_file};
+use crate::{command_line, interrupt, names_of, scenario_file};
 use indicatif::{ProgressBar, ProgressStyle};
+use pagetide_lab::html;
+use pagetide_lab::html::run::Source;
 use pagetide_lab::verify::ask::{verify as ask, Asking, KernelSide, VerifyError, ANOTHER_TEXT};
 use pagetide_lab::verify::{csv, json, table};
 use pagetide_lab::world::Simulator;
@@ -43,6 +46,11 @@ pub fn verify(
         ));
     }
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
+    let page = args
+        .html
+        .as_deref()
+        .map(|file| OutputFile::page(file, &[&args.scenario.file, &loaded.file]))
+        .transpose()?;
     let mut plan = loaded.plan(overrides.sets)?;
     plan.added = overrides.added;
     let jobs =
@@ -70,6 +78,11 @@ pub fn verify(
             Format::Json => json::render(comparison, sides),
             Format::Csv => csv::render(comparison),
         })?;
+        if let Some(file) = &page {
+            let source = Source { scenario: loaded.text(), command: command_line() };
+            let page = html::verify::page(comparison, sides, args.all, &source);
+            file.write_page(&page, printer)?;
+        }
     }
     // A stale reference is said aloud; CSV has no place for notes.
     for note in &verified.sides.notes {

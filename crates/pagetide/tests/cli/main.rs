@@ -12,6 +12,7 @@ mod import_host;
 mod mrc;
 mod openmetrics;
 mod pages;
+mod reports;
 mod run;
 mod schema;
 mod sweep;

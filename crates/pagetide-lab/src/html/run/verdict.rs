@@ -51,7 +51,10 @@ fn of_variant(verdict: &Verdict, table: &Table) -> Markup {
                     @match verdict.comparisons {
                         0 => "One run: no statement how sure.",
                         1 => "p of one comparison (Welch's t-test); intervals are of 95 %.",
-                        number => { "p after Holm's correction for " (number) " comparisons (Welch's t-test); intervals are of 95 %." }
+                        number => {
+                            "p of Welch's t-test after Holm's correction, for the rows of the table and for everything else, "
+                            (number) " comparisons together; intervals are of 95 %."
+                        }
                     }
                 }
             } @else {

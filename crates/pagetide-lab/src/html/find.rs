@@ -1,0 +1,331 @@
+//! The page of `pagetide find`: the answer, the evidence for it by value, what it costs, and the setting to copy.
+//!
+//! Invariant: the answer, what is remarked and the facts are the sentences of the text output.
+
+use super::bars::{Bar, Bars};
+use super::heat::{Cell, Heat};
+use super::knob_axis::along;
+use super::lines::{Axis, Choice, Line, Lines, Mark, Panel, Shape};
+use super::page::{anchor, Block, Page, Section};
+use super::run::{self, Source};
+use crate::find::answer::{Answer, Kind, Point, CONFIDENCE};
+use crate::find::emit::{self, Form};
+use crate::find::question::Find;
+use crate::find::search::{Count, Place};
+use crate::find::text;
+use crate::format::Scale;
+use crate::stats::lower_bound;
+use maud::{html, Markup};
+use pagetide_scenario::record::Unit;
+use std::collections::BTreeSet;
+
+/// Metrics that are drawn by value: those asked for, and those of the criterion.
+const MOST_METRICS: usize = 12;
+
+/// The page of an answer. `provenance`: what stands at the head of a file to deploy.
+pub fn page(find: &Find, answer: &Answer, provenance: &[String], source: &Source) -> Page {
+    let scenario = &find.question().scenario;
+    let title = match scenario.title.is_empty() {
+        true => scenario.name.clone(),
+        false => scenario.title.clone(),
+    };
+    Page {
+        title,
+        kind: "pagetide find",
+        lead: run::facts(&text::entries(find, answer)),
+        sections: vec![
+            Section::new("answer", "Answer", vec![result(find, answer).into()]),
+            Section::new("values", "Seeds in which it holds", values(find, answer)),
+            Section::new("price", "What changes with the value", prices(find, answer)),
+            Section::new("costs", "What it costs", costs(find, answer)),
+            Section::new("deploy", "To deploy", deploy(find, answer, provenance)),
+            Section::new("scenario", "The scenario", run::scenario_blocks(source)),
+        ],
+        foot: run::foot(crate::VERSION, source),
+    }
+}
+
+fn result(find: &Find, answer: &Answer) -> Markup {
+    let line = text::result(find, answer);
+    let line = line.strip_prefix("Result: ").unwrap_or(&line);
+    html! {
+        p.answer { strong { (line) } }
+        @if !answer.is_answer() { p.warning { "There is nothing to deploy." } }
+        ul { @for remark in text::remarks(find, answer) { li { (remark) } } }
+    }
+}
+
+// --- Seeds in which it holds -------------------------------------------------------------------------------------
+
+/// Where the share of all seeds lies, from `of` of which some held.
+fn between(count: Count) -> (f64, f64) {
+    let each = f64::midpoint(1.0, CONFIDENCE);
+    let low = lower_bound(count.held, count.of, each);
+    let high = 1.0 - lower_bound(count.of.saturating_sub(count.held), count.of, each);
+    (low, high)
+}
+
+fn share(count: Count) -> f64 {
+    match count.of {
+        0 => 0.0,
+        of => f64::from(count.held) / f64::from(of),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn values(find: &Find, answer: &Answer) -> Vec<Block> {
+    let is_plane = find.question().knobs.len() == 2;
+    let confidence = percent(CONFIDENCE);
+    let note = html! {
+        p.note {
+            "Every value sees the same seeds, and the answer fresh ones as well. Behind a share stands where that of all "
+            "seeds lies, with " (confidence) " confidence (Clopper and Pearson)."
+        }
+    };
+    let mut blocks: Vec<Block> = vec![note.into()];
+    if is_plane {
+        blocks.push(plane(find, answer, "criterion", &|at| {
+            let (_, count) = &answer.looked_at[at];
+            (Some(share(*count)), format!("{} of {}", count.held, count.of))
+        }));
+    } else {
+        blocks.extend(threshold(find, answer).map(Block::from));
+        blocks.push(bars(answer).markup().into());
+    }
+    blocks
+}
+
+/// The values that were looked at: which of the knob's they are.
+fn looked_at(find: &Find, answer: &Answer) -> Vec<usize> {
+    let values = &find.question().knobs[0].values;
+    let place = |text: &str| values.iter().position(|value| value.text == text);
+    let texts = answer.looked_at.iter().filter_map(|(sets, _)| sets.first());
+    texts.filter_map(|(_, text)| place(text)).collect()
+}
+
+/// Values along x, the marks of the answer and of what is set now.
+fn axis(find: &Find, answer: &Answer) -> Option<(Axis, Vec<f64>, Vec<Mark>)> {
+    let knob = find.question().knobs.first()?;
+    let texts: Vec<&str> =
+        looked_at(find, answer).into_iter().map(|at| knob.values[at].text.as_str()).collect();
+    if texts.len() != answer.looked_at.len() || texts.is_empty() {
+        return None;
+    }
+    let page_size = find.question().scenario.variants[0].setup.machine.page_size;
+    let along = along(&knob.path, &texts, page_size);
+    let mut marks = Vec::new();
+    for point in answer.points.iter().take(1) {
+        if let Some(at) = answer.position(point) {
+            let word = if answer.is_answer() { "answer" } else { "not confirmed" };
+            marks.push(Mark { x: along.x[at], text: format!("{word}: {}", texts[at]) });
+        }
+    }
+    Some((along.axis, along.x, marks))
+}
+
+fn threshold(find: &Find, answer: &Answer) -> Option<Lines> {
+    let (x_axis, x, marks) = axis(find, answer)?;
+    let counts = || answer.looked_at.iter().map(|(_, count)| *count);
+    let percent = |value: f64| Some(value * 100.0);
+    let held = counts().map(|count| percent(share(count))).collect();
+    let (low, high) =
+        counts().map(between).map(|(low, high)| (percent(low), percent(high))).unzip();
+    let wanted = vec![percent(find.question().share); x.len()];
+    let criterion = find.question().criterion.to_string();
+    let lines = vec![
+        Line::new(0, criterion.clone(), Shape::LineAndPoints, held).between(low, high),
+        Line::new(1, "wanted", Shape::Line, wanted),
+    ];
+    Some(Lines {
+        id: "values-held".to_owned(),
+        title: format!("Seeds with {criterion}"),
+        about: "The share of the seeds in which it holds, by value; behind it, where that of all seeds lies.".to_owned(),
+        x: x_axis,
+        y: Axis::new("seeds", Unit::Percent),
+        over: Some("values"),
+        choices: one(Panel { name: String::new(), x, lines, marks }),
+    })
+}
+
+fn one(panel: Panel) -> Vec<Choice> {
+    vec![Choice { name: String::new(), clip: None, panels: vec![panel] }]
+}
+
+fn bars(answer: &Answer) -> Bars {
+    let bar = |name: String, count: Count| {
+        let (low, high) = between(count);
+        let text =
+            format!("{} of {} ({} to {})", count.held, count.of, percent(low), percent(high));
+        Bar { name, text, parts: vec![(share(count), percent(share(count)))] }
+    };
+    let mut bars = vec![bar("as it stands".to_owned(), answer.before)];
+    for (sets, count) in &answer.looked_at {
+        let values: Vec<&str> = sets.iter().map(|(_, value)| value.as_str()).collect();
+        let is_answer = answer.points.iter().any(|point| point.sets == *sets);
+        let mark = if is_answer { " \u{2190} answer" } else { "" };
+        bars.push(bar(format!("{}{mark}", values.join(", ")), *count));
+    }
+    let head = ["value".to_owned(), "seeds in which it holds".to_owned()];
+    Bars { caption: "All runs of each value".to_owned(), head, bars }
+}
+
+/// A grid of two knobs. `value`: of a place among those looked at.
+fn plane(
+    find: &Find,
+    answer: &Answer,
+    caption: &str,
+    value: &dyn Fn(usize) -> (Option<f64>, String),
+) -> Block {
+    let [columns, rows] = [0, 1].map(|knob| &find.question().knobs[knob]);
+    let cell = |row: &str, column: &str| {
+        let is_it = |sets: &[(String, String)]| matches!(sets, [(_, first), (_, second)] if first == column && second == row);
+        let at = answer.looked_at.iter().position(|(sets, _)| is_it(sets));
+        let is_marked = answer.points.iter().any(|point| is_it(&point.sets));
+        match at {
+            Some(at) => {
+                let (value, text) = value(at);
+                Cell { value, text, is_marked }
+            }
+            None => Cell { value: None, text: "-".to_owned(), is_marked },
+        }
+    };
+    let row = |row: &str| {
+        let cells = columns.values.iter().map(|column| cell(row, &column.text)).collect();
+        (row.to_owned(), cells)
+    };
+    let heat = Heat {
+        caption: format!("{caption}; marked: points of the front"),
+        axes: [columns.path.clone(), rows.path.clone()],
+        columns: columns.values.iter().map(|value| value.text.clone()).collect(),
+        rows: rows.values.iter().map(|value| row(&value.text)).collect(),
+    };
+    heat.markup().into()
+}
+
+// --- What changes with the value ---------------------------------------------------------------------------------
+
+fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
+    let question = find.question();
+    let mut seen = BTreeSet::new();
+    let of_criterion = question.criterion.terms.iter().map(|term| &term.metric);
+    let metrics =
+        question.prices.iter().chain(of_criterion).filter(|it| seen.insert((*it).clone()));
+    let metrics: Vec<&String> = metrics.take(MOST_METRICS).collect();
+    if metrics.is_empty() || answer.looked_at.is_empty() {
+        return Vec::new();
+    }
+    let reports: Vec<_> =
+        find.search().looked_at().iter().map(|(at, _)| find.side_by_side(Place::At(*at))).collect();
+    let summary = |metric: &str, at: usize| {
+        let report = reports.get(at)?.as_ref()?;
+        report.summary(1, metric).copied().filter(|it| it.mean.is_finite())
+    };
+    let unit = |metric: &str| {
+        let mut found = reports.iter().flatten().filter_map(|report| report.unit(metric));
+        found.next().unwrap_or(Unit::Ratio)
+    };
+    let places = 0..answer.looked_at.len();
+    let mut blocks: Vec<Block> = Vec::new();
+    for metric in metrics {
+        let of: Vec<_> = places.clone().map(|at| summary(metric, at)).collect();
+        if of.iter().all(Option::is_none) {
+            continue;
+        }
+        if question.knobs.len() == 2 {
+            let values: Vec<(f64, f64)> =
+                of.iter().flatten().map(|it| (it.mean, it.stddev)).collect();
+            let scale = Scale::new(unit(metric), &values);
+            let caption = match scale.symbol {
+                "" => metric.clone(),
+                symbol => format!("{metric}, {symbol}"),
+            };
+            blocks.push(plane(find, answer, &caption, &|at| match &of[at] {
+                Some(it) => (Some(it.mean), scale.print(it.mean, it.stddev).0),
+                None => (None, "-".to_owned()),
+            }));
+            continue;
+        }
+        let Some((x_axis, x, marks)) = axis(find, answer) else { continue };
+        let y = of.iter().map(|it| it.map(|it| it.mean)).collect();
+        let end = |sign: f64| of.iter().map(|it| it.map(|it| it.mean + sign * it.stddev)).collect();
+        let line =
+            Line::new(0, metric.clone(), Shape::LineAndPoints, y).between(end(-1.0), end(1.0));
+        blocks.push(
+            Lines {
+                id: anchor("price", metric),
+                title: metric.clone(),
+                about: "Mean over the seeds; behind it one standard deviation to each side."
+                    .to_owned(),
+                x: x_axis,
+                y: Axis::new(metric.clone(), unit(metric)),
+                over: Some("values"),
+                choices: one(Panel { name: String::new(), x, lines: vec![line], marks }),
+            }
+            .into(),
+        );
+    }
+    blocks
+}
+
+// --- What it costs, and the setting ------------------------------------------------------------------------------
+
+fn costs(find: &Find, answer: &Answer) -> Vec<Block> {
+    match answer.points.as_slice() {
+        [point] => of_point(find, point),
+        points if answer.kind == Kind::Front => {
+            let line = |point: &Point| {
+                format!("{}: {}", text::sets(&point.sets), text::front_words(point))
+            };
+            vec![html! { ul { @for point in points { li { (line(point)) } } } }.into()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn of_point(find: &Find, point: &Point) -> Vec<Block> {
+    let Some(report) = text::costs_report(find, point) else { return Vec::new() };
+    if report.plan.scenario.rows.is_empty() {
+        return vec![html! { p { (text::NO_COSTS) } }.into()];
+    }
+    let what = match point.prices.is_empty() {
+        true => "Whatever got worse by more than noise.",
+        false => "The price, and whatever got worse by more than noise.",
+    };
+    let mut blocks: Vec<Block> = vec![html! { p.note { (what) } }.into()];
+    blocks.extend(run::table_and_seeds(&report));
+    blocks
+}
+
+fn deploy(find: &Find, answer: &Answer, provenance: &[String]) -> Vec<Block> {
+    let Some(point) = answer.to_deploy() else { return Vec::new() };
+    let setup = &find.question().scenario.variants[0].setup;
+    let forms = [
+        (Form::SysctlD, "sysctl.d", "A file of /etc/sysctl.d, for sysctl --system."),
+        (Form::Tuned, "tuned", "A profile of tuned."),
+        (Form::Systemd, "systemd", "A drop-in of a systemd unit."),
+        (Form::Kubelet, "kubelet", "A fragment of a KubeletConfiguration."),
+    ];
+    let files = forms.into_iter().filter_map(|(form, name, about)| {
+        Some((emit::render(form, &point.sets, setup, provenance).ok()?, name, about))
+    });
+    let plain = format!("{}\n", text::sets(&point.sets).replace(", ", "\n"));
+    let mut files: Vec<(String, &str, &str)> = files.collect();
+    if files.is_empty() {
+        files.push((plain, "setting", "As --set takes it."));
+    }
+    files
+        .into_iter()
+        .map(|(text, name, about)| {
+            html! {
+                h3 { (name) }
+                p.note { (about) }
+                p { button type="button" data-copy=(format!("deploy-{name}")) hidden { "Copy" } }
+                pre.scenario tabindex="0" { code id=(format!("deploy-{name}")) { (text) } }
+            }
+            .into()
+        })
+        .collect()
+}

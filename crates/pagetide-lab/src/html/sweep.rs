@@ -1,0 +1,407 @@
+//! The page of `pagetide sweep`: each metric by the values of the knob, as a curve with its spread; of two knobs as a
+//! grid; and all points in a table.
+//!
+//! Invariant: a point whose work was not done to its end has no place in a curve and a dagger in the tables, as in the
+//! text output.
+
+use super::heat::{Cell, Heat};
+use super::knob_axis::along;
+use super::lines::{Axis, Choice, Line, Lines, Panel, Shape, MOST_LINES};
+use super::page::{anchor, Block, Page, Section};
+use super::run::{self, Source};
+use crate::format::Scale;
+use crate::report::Report;
+use crate::rows;
+use crate::sweep::output::{points, report};
+use crate::sweep::store::{Key, Row};
+use crate::table::{our_cell, DAGGER};
+use maud::html;
+use pagetide_scenario::model::PageSize;
+use pagetide_scenario::record::Unit;
+use std::collections::BTreeSet;
+
+/// Metrics that are drawn; the table has all that were asked for.
+const MOST_METRICS: usize = 40;
+/// Grids of a metric, one for each combination of variants and further knobs.
+const MOST_GRIDS: usize = 12;
+/// Lines of the table of points.
+const MOST_POINTS: usize = 2000;
+
+/// The page of these rows. `wanted`: the metrics that were asked for, or none for those that reports show.
+pub fn page(all: &[&Row], wanted: &[String], source: &Source) -> Page {
+    let mut report = report(all.iter().copied());
+    if !wanted.is_empty() {
+        report.plan.scenario.rows = wanted.to_vec();
+    }
+    let metrics = rows::rows(&report);
+    let sweep = Sweep { points: points(all.iter().copied()), metrics, report };
+    let name = all.first().map_or("nothing", |row| row.record.scenario.as_str());
+    let axes = sweep.axes();
+    let title = match axes.as_slice() {
+        [] => name.to_owned(),
+        axes => format!("{name}, by {}", axes.join(" and ")),
+    };
+    Page {
+        title,
+        kind: "pagetide sweep",
+        lead: run::facts(&sweep.facts(&axes)),
+        sections: vec![
+            Section::new("metrics", "By the values of the knobs", sweep.metrics(&axes)),
+            Section::new("points", "All points", sweep.table()),
+            Section::new("notes", "Notes", sweep.notes()),
+            Section::new("scenario", "The scenario", run::scenario_blocks(source)),
+        ],
+        foot: run::foot(crate::VERSION, source),
+    }
+}
+
+struct Sweep {
+    report: Report,
+    /// Of each column of the report.
+    points: Vec<Key>,
+    metrics: Vec<String>,
+}
+
+/// Points that differ in the axes only: what they have in common, and their columns.
+type Slice = (String, Vec<usize>);
+
+impl Sweep {
+    /// Knobs that have several values, with most values first.
+    fn axes(&self) -> Vec<String> {
+        let knobs: BTreeSet<&String> =
+            self.points.iter().flat_map(|key| key.knobs.keys()).collect();
+        let mut axes: Vec<(usize, String)> =
+            knobs.into_iter().map(|knob| (self.values(knob).len(), knob.clone())).collect();
+        axes.retain(|(values, _)| *values > 1);
+        axes.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        axes.into_iter().map(|(_, knob)| knob).collect()
+    }
+
+    /// The values of a knob, in the order of the points.
+    fn values(&self, knob: &str) -> Vec<&str> {
+        let mut values: Vec<&str> = Vec::new();
+        for value in self.points.iter().filter_map(|key| key.knobs.get(knob)) {
+            if !values.contains(&value.as_str()) {
+                values.push(value);
+            }
+        }
+        values
+    }
+
+    fn facts(&self, axes: &[String]) -> Vec<(&'static str, String)> {
+        let variants: BTreeSet<&str> = self.points.iter().map(|key| key.variant.as_str()).collect();
+        let runs = self.report.columns.iter().map(|column| column.finished);
+        let (least, most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
+        let seeds = if least == most { most.to_string() } else { format!("{least} to {most}") };
+        let knobs: Vec<String> =
+            axes.iter().map(|knob| format!("{knob}: {}", self.values(knob).join(", "))).collect();
+        let mut facts = vec![("scenario", self.report.plan.scenario.name.clone())];
+        if !knobs.is_empty() {
+            facts.push(("knobs", knobs.join("; ")));
+        }
+        if variants.len() > 1 {
+            facts.push(("variants", variants.into_iter().collect::<Vec<_>>().join(", ")));
+        }
+        facts.push(("points", format!("{}, {seeds} seeds each", self.points.len())));
+        facts
+    }
+
+    /// Points by what they have in common besides the axes.
+    fn slices(&self, axes: &[&String]) -> Vec<Slice> {
+        let mut slices: Vec<Slice> = Vec::new();
+        let has_variants = self.points.iter().any(|key| key.variant != self.points[0].variant);
+        for (column, key) in self.points.iter().enumerate() {
+            let others = key
+                .knobs
+                .iter()
+                .filter(|(knob, _)| !axes.contains(knob) && self.values(knob).len() > 1);
+            let mut parts: Vec<String> =
+                others.map(|(knob, value)| format!("{knob}={value}")).collect();
+            if has_variants {
+                parts.insert(0, key.variant.clone());
+            }
+            let name = parts.join(" ");
+            match slices.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, columns)) => columns.push(column),
+                None => slices.push((name, vec![column])),
+            }
+        }
+        slices
+    }
+
+    /// Mean and spread of a metric, of what is a measurement.
+    fn measured(&self, column: usize, metric: &str) -> Option<(f64, f64)> {
+        let summary = self.report.summary(column, metric)?;
+        let is_ended = self.report.ended(column, metric).is_some();
+        (!is_ended && summary.mean.is_finite()).then_some((summary.mean, summary.stddev))
+    }
+
+    fn scale(&self, metric: &str) -> Scale {
+        let shown = (0..self.points.len()).filter_map(|it| self.report.to_show(it, metric));
+        let values: Vec<(f64, f64)> = shown.map(|it| (it.mean, it.stddev)).collect();
+        Scale::new(self.unit(metric), &values)
+    }
+
+    fn unit(&self, metric: &str) -> Unit {
+        self.report.unit(metric).unwrap_or(Unit::Ratio)
+    }
+
+    fn metrics(&self, axes: &[String]) -> Vec<Block> {
+        if axes.is_empty() {
+            return Vec::new();
+        }
+        let shown: Vec<&String> = self.metrics.iter().take(MOST_METRICS).collect();
+        let mut ids = Vec::new();
+        let mut blocks: Vec<Block> = Vec::new();
+        for metric in &shown {
+            let id = anchor("metric", metric);
+            blocks.push(match axes {
+                [axis] => self.curve(&id, metric, axis).into(),
+                [first, second, ..] => self.grid(&id, metric, [first, second]),
+                [] => continue,
+            });
+            ids.push(id);
+        }
+        let intro = html! {
+            p.note {
+                @if axes.len() == 1 {
+                    "Means over the seeds; behind a line one standard deviation to each side. "
+                } @else {
+                    "Means over the seeds, the darker the larger. "
+                }
+                @if self.metrics.len() > shown.len() {
+                    "Of " (self.metrics.len()) " metrics the first " (shown.len()) " are drawn. "
+                }
+            }
+            @if ids.len() > 1 { div.pick data-of=(ids.join(" ")) data-label="Metric:" {} }
+        };
+        blocks.insert(0, intro.into());
+        blocks
+    }
+
+    fn curve(&self, id: &str, metric: &str, axis: &String) -> Lines {
+        let values = self.values(axis);
+        let along = along(axis, &values, PageSize::default());
+        let slices = self.slices(&[axis]);
+        let line = |(number, (name, columns)): (usize, &Slice)| {
+            let at = |value: &&str| {
+                let is_it = |column: &&usize| {
+                    self.points[**column].knobs.get(axis).map(String::as_str) == Some(*value)
+                };
+                columns.iter().find(is_it).and_then(|column| self.measured(*column, metric))
+            };
+            let of: Vec<Option<(f64, f64)>> = values.iter().map(at).collect();
+            let end = |sign: f64| of.iter().map(|it| it.map(|it| it.0 + sign * it.1)).collect();
+            let name = if name.is_empty() { "mean" } else { name.as_str() };
+            let y = of.iter().map(|it| it.map(|it| it.0)).collect();
+            Line::new(number, name, Shape::LineAndPoints, y).between(end(-1.0), end(1.0))
+        };
+        let lines: Vec<Line> = slices.iter().enumerate().take(MOST_LINES).map(line).collect();
+        let about = match slices.len() {
+            many if many > MOST_LINES => format!("The first {MOST_LINES} of {many} lines."),
+            _ => String::new(),
+        };
+        let panel = Panel { name: String::new(), x: along.x, lines, marks: Vec::new() };
+        Lines {
+            id: id.to_owned(),
+            title: metric.to_owned(),
+            about,
+            x: along.axis,
+            y: Axis::new(metric, self.unit(metric)),
+            over: Some("knob"),
+            choices: vec![Choice { name: String::new(), clip: None, panels: vec![panel] }],
+        }
+    }
+
+    fn grid(&self, id: &str, metric: &str, [across, down]: [&String; 2]) -> Block {
+        let scale = self.scale(metric);
+        let unit = match scale.symbol {
+            "" => String::new(),
+            symbol => format!(", {symbol}"),
+        };
+        let columns: Vec<String> = self.values(across).iter().map(|it| (*it).to_owned()).collect();
+        let slices = self.slices(&[across, down]);
+        let heat = |(name, of): &Slice| {
+            let cell = |row: &str, value: &str| {
+                let is_it = |column: &&usize| {
+                    let knobs = &self.points[**column].knobs;
+                    let of = |knob: &String| knobs.get(knob).map(String::as_str);
+                    of(across) == Some(value) && of(down) == Some(row)
+                };
+                let column = of.iter().find(is_it);
+                let value = column.and_then(|column| self.measured(*column, metric));
+                let text = match column {
+                    Some(column) => self.text(*column, metric, &scale),
+                    None => "-".to_owned(),
+                };
+                Cell { value: value.map(|it| it.0), text, is_marked: false }
+            };
+            let row = |row: &&str| {
+                (row.to_string(), columns.iter().map(|value| cell(row, value)).collect())
+            };
+            Heat {
+                caption: if name.is_empty() { "Means".to_owned() } else { name.clone() },
+                axes: [across.clone(), down.clone()],
+                columns: columns.clone(),
+                rows: self.values(down).iter().map(row).collect(),
+            }
+        };
+        html! {
+            figure.grid id=(id) {
+                figcaption {
+                    h3 { (metric) @if !unit.is_empty() { span.unit { (unit) } } }
+                    @if slices.len() > MOST_GRIDS {
+                        p { "The first " (MOST_GRIDS) " of " (slices.len()) " grids." }
+                    }
+                }
+                @for slice in slices.iter().take(MOST_GRIDS) { (heat(slice).markup()) }
+            }
+        }
+        .into()
+    }
+
+    /// The mean as the table has it, with a dagger if it is of work that was not done to its end.
+    fn text(&self, column: usize, metric: &str, scale: &Scale) -> String {
+        let cell = our_cell(self.report.to_show(column, metric).as_ref(), scale);
+        match self.report.ended(column, metric) {
+            Some(_) => format!("{} {DAGGER}", cell.value),
+            None => cell.value,
+        }
+    }
+
+    fn table(&self) -> Vec<Block> {
+        if self.metrics.is_empty() {
+            return vec![html! { p { "No metric to show." } }.into()];
+        }
+        let scales: Vec<Scale> = self.metrics.iter().map(|metric| self.scale(metric)).collect();
+        let spread = |column: usize, metric: &str, scale: &Scale| {
+            let cell = our_cell(self.report.to_show(column, metric).as_ref(), scale);
+            if cell.spread.is_empty() {
+                String::new()
+            } else {
+                format!(" \u{b1} {}", cell.spread)
+            }
+        };
+        let shown = self.points.len().min(MOST_POINTS);
+        vec![html! {
+            p.filter data-of="table-points" data-label="Only points with" {}
+            div.scroll tabindex="0" role="region" aria-label="All points" {
+                table id="table-points" {
+                    thead {
+                        tr {
+                            th scope="col" { "point" }
+                            @for (metric, scale) in self.metrics.iter().zip(&scales) {
+                                th.number scope="col" { (metric) @if !scale.symbol.is_empty() { ", " (scale.symbol) } }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for column in 0..shown {
+                            tr {
+                                th scope="row" { (self.report.columns[column].name) }
+                                @for (metric, scale) in self.metrics.iter().zip(&scales) {
+                                    td.number {
+                                        (self.text(column, metric, scale))
+                                        span.unit { (spread(column, metric, scale)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            p.note {
+                "Mean \u{b1} sample standard deviation over the seeds. "
+                @if shown < self.points.len() {
+                    "The first " (shown) " of " (self.points.len()) " points; " code { "--format csv" } " has all. "
+                }
+                @if !self.report.ended_runs().is_empty() {
+                    (DAGGER) " of work that was not done to its end: no measurement."
+                }
+            }
+        }
+        .into()]
+    }
+
+    fn notes(&self) -> Vec<Block> {
+        match self.report.notes.is_empty() {
+            true => Vec::new(),
+            false => {
+                vec![html! { ul { @for note in &self.report.notes { li { (note) } } } }.into()]
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record;
+    use pagetide_scenario::record::Ended;
+
+    fn row(variant: &str, knobs: &[(&str, &str)], seed: u64, walltime: f64) -> Row {
+        let metrics = [("web.walltime", walltime), ("pgmajfault", walltime * 100.0)];
+        let text = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
+        Row {
+            scenario_digest: "0".to_owned(),
+            knobs: knobs.iter().map(text).collect(),
+            record: record(variant, seed, &metrics),
+        }
+    }
+
+    fn render(rows: &[Row]) -> String {
+        let mut rows: Vec<&Row> = rows.iter().collect();
+        rows.sort_by_key(|row| row.key());
+        page(&rows, &[], &Source::default()).render()
+    }
+
+    #[test]
+    fn one_knob_is_a_curve_for_each_metric_and_variant() {
+        let mut rows = Vec::new();
+        for (at, value) in ["1", "10", "200"].into_iter().enumerate() {
+            for seed in [1, 2] {
+                let walltime = at as f64 + seed as f64 / 8.0;
+                rows.push(row("calm", &[("vm.swappiness", value)], seed, walltime));
+                rows.push(row("busy", &[("vm.swappiness", value)], seed, 2.0 * walltime));
+            }
+        }
+        rows[0].record.metrics.get_mut("web.walltime").unwrap().ended = Some(Ended::OomKilled);
+        let text = render(&rows);
+        assert_eq!(text.matches("<figure class=\"lines\"").count(), 2);
+        for wanted in
+            ["data-of=\"metric-web.walltime metric-pgmajfault\"", "calm vm.swappiness=10", DAGGER]
+        {
+            assert!(text.contains(wanted), "{wanted}");
+        }
+        assert!(text.contains("vm.swappiness: 1, 10, 200"));
+        assert!(text.contains("\"log\":true"));
+    }
+
+    #[test]
+    fn two_knobs_are_a_grid_and_more_are_several() {
+        let mut rows = Vec::new();
+        for (a, b, c) in
+            [("1", "x", "p"), ("2", "x", "p"), ("1", "y", "p"), ("1", "x", "q"), ("3", "x", "q")]
+        {
+            rows.push(row("v", &[("a", a), ("b", b), ("c", c)], 1, 1.5));
+        }
+        let text = render(&rows);
+        assert_eq!(
+            text.matches("<table class=\"heat\"").count(),
+            2 * 2,
+            "of both metrics, for p and q"
+        );
+        assert!(text.contains(">c=p<"));
+    }
+
+    #[test]
+    fn one_point_and_odd_values_make_a_page() {
+        let odd = "<a \" & '\u{2028}";
+        let text = render(&[row(odd, &[("k", odd)], 1, f64::NAN)]);
+        assert!(!text.contains("<a \"") && text.contains("&lt;a"));
+        let text =
+            render(&[row("v", &[("k", odd)], 1, 1.0), row("v", &[("k", "</script>")], 1, 2.0)]);
+        assert!(!text.contains("</script> ") && text.contains("&lt;/script&gt;"));
+        page(&[], &[], &Source::default()).render();
+    }
+}

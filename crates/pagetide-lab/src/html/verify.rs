@@ -1,0 +1,254 @@
+//! The page of `pagetide verify`: a real kernel and the simulator side by side, the worst counters first.
+//!
+//! Invariant: figures, verdicts and remarks are those of the text table; a counter is in the table once.
+
+use super::page::{Block, Page, Section};
+use super::run::{self, Source};
+use crate::verify::compare::{factor, Comparison, Counter, Sides, Verdict};
+use crate::verify::summary::times;
+use crate::verify::table;
+use maud::{html, Markup};
+
+/// Lines of the table: a scenario of many phases and groups has tens of thousands of counters.
+const MOST_ROWS: usize = 4000;
+/// The bar of a ratio ends here: half, and twice.
+const ENDS: f64 = 2.0;
+/// Metrics that say how long something took.
+const TIMES: [&str; 4] = ["walltime", "elapsed", "user", "system"];
+
+/// The page of a comparison; with `all` every counter is in it, else those of the text table.
+pub fn page(comparison: &Comparison, sides: &Sides, all: bool, source: &Source) -> Page {
+    let entries: Vec<(&'static str, String)> = table::entries(comparison, sides)
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .collect();
+    let rows = rows(comparison, all);
+    let times: Vec<&Row<'_>> =
+        rows.iter().filter(|row| TIMES.contains(&row.counter.name.as_str())).collect();
+    let summary = comparison.summary();
+    let mut worst: Vec<&Row<'_>> = rows.iter().collect();
+    worst.sort_by(|a, b| rank(b.counter).total_cmp(&rank(a.counter)));
+    Page {
+        title: format!("{} in Linux and in Pagetide", comparison.scenario),
+        kind: "pagetide verify",
+        lead: html! {
+            (run::facts(&entries))
+            @if !sides.not_comparable.is_empty() {
+                p { "Not comparable:" }
+                ul { @for text in &sides.not_comparable { li { (text) } } }
+            }
+        },
+        sections: vec![
+            Section::new("summary", "In short", vec![in_short(comparison, &summary.to_string())]),
+            Section::new("counters", "Counters, the worst first", counters(&worst)),
+            Section::new("time", "Time", time(&times)),
+            Section::new(
+                "remarks",
+                "Remarks",
+                remarks(&table::remarks(comparison, sides, &summary)),
+            ),
+            Section::new("scenario", "The scenario", run::scenario_blocks(source)),
+        ],
+        foot: run::foot(crate::VERSION, source),
+    }
+}
+
+/// A counter of a variant, during a phase or over the whole run.
+struct Row<'a> {
+    variant: &'a str,
+    place: String,
+    counter: &'a Counter,
+}
+
+fn rows(comparison: &Comparison, all: bool) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    for variant in &comparison.variants {
+        let parts = variant.phases.iter().map(|phase| (table::heading(phase), &phase.counters));
+        for (place, counters) in parts.chain([("whole run".to_owned(), &variant.others)]) {
+            let is_time = |counter: &&Counter| TIMES.contains(&counter.name.as_str());
+            let is_shown = |counter: &&Counter| {
+                all || table::shown(counter) || is_time(counter) && !one_sided(counter)
+            };
+            rows.extend(counters.iter().filter(is_shown).map(|counter| Row {
+                variant: &variant.name,
+                place: place.clone(),
+                counter,
+            }));
+        }
+    }
+    rows
+}
+
+fn one_sided(counter: &Counter) -> bool {
+    counter.only_linux() || counter.only_pagetide()
+}
+
+/// How bad a counter is: by its verdict, then by the factor between the two worlds.
+fn rank(counter: &Counter) -> f64 {
+    let by_verdict = match counter.verdict {
+        Verdict::Off => 3e9,
+        Verdict::Close => 2e9,
+        Verdict::WithinNoise => 1e9,
+        Verdict::NotJudged => 0.0,
+    };
+    // One who has nothing where the other has much is as bad as can be; nobody judges zero against zero.
+    let by_factor = counter.ratio.map_or(1.0, |ratio| factor(ratio).min(1e6));
+    by_verdict + by_factor
+}
+
+fn in_short(comparison: &Comparison, summary: &str) -> Block {
+    let counters = || {
+        let of_phases = comparison.variants.iter().flat_map(|variant| &variant.phases);
+        of_phases.flat_map(|phase| &phase.counters)
+    };
+    let number = |verdict: Verdict| counters().filter(|it| it.verdict == verdict).count();
+    html! {
+        p.answer { strong { (summary) } }
+        p {
+            "Of the counters that are judged, " (number(Verdict::WithinNoise)) " are within the kernel's own noise, "
+            (number(Verdict::Close)) " are close, and " (number(Verdict::Off)) " are off."
+        }
+    }
+    .into()
+}
+
+fn counters(rows: &[&Row<'_>]) -> Vec<Block> {
+    if rows.is_empty() {
+        return vec![
+            html! { p { "No counter to show: nothing that is judged reached 1000." } }.into()
+        ];
+    }
+    let shown = &rows[..rows.len().min(MOST_ROWS)];
+    vec![html! {
+        p.filter data-of="table-counters" data-label="Only rows with" {}
+        (side_by_side("table-counters", "Counters of both worlds", shown))
+        p.note {
+            (table::LEGEND) ". The bar goes from 1 to the left or right, to half or twice at its ends."
+            @if shown.len() < rows.len() {
+                " The worst " (shown.len()) " of " (rows.len()) " counters; " code { "--format csv" } " has all."
+            }
+        }
+    }
+    .into()]
+}
+
+fn time(rows: &[&Row<'_>]) -> Vec<Block> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    vec![html! {
+        p.note { "Times are never judged: an emulated CPU is not the one that the simulator reckons with." }
+        (side_by_side("table-times", "Times of both worlds", rows))
+    }
+    .into()]
+}
+
+fn side_by_side(id: &str, label: &str, rows: &[&Row<'_>]) -> Markup {
+    let has_variants = rows.iter().any(|row| row.variant != rows[0].variant);
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(label) {
+            table.worlds id=(id) {
+                thead {
+                    tr {
+                        th scope="col" { "counter" }
+                        th scope="col" { "where" }
+                        @if has_variants { th scope="col" { "variant" } }
+                        th scope="col" { "unit" }
+                        th.number scope="col" { "Linux" }
+                        th.number scope="col" { "Pagetide" }
+                        th.number scope="col" { "ratio" }
+                        th aria-hidden="true" {}
+                        th scope="col" { "verdict" }
+                    }
+                }
+                tbody {
+                    @for row in rows { (line(row, has_variants)) }
+                }
+            }
+        }
+    }
+}
+
+fn line(row: &Row<'_>, has_variants: bool) -> Markup {
+    let counter = row.counter;
+    let cells = table::row(counter);
+    let [linux, pagetide] = [0, 1].map(|side| &cells.cells[side]);
+    let value = |cell: &crate::layout::Cell| match cell.spread.is_empty() {
+        true => cell.value.clone(),
+        false => format!("{} \u{b1} {}", cell.value, cell.spread),
+    };
+    html! {
+        tr.off[counter.verdict == Verdict::Off] {
+            th scope="row" { (counter.name) }
+            td { (row.place) }
+            @if has_variants { td { (row.variant) } }
+            td { (cells.unit) }
+            td.number { (value(linux)) }
+            td.number { (value(pagetide)) }
+            td.number { (counter.ratio.map_or("-".to_owned(), |ratio| times(ratio, 3))) }
+            td aria-hidden="true" { (bar(counter.ratio)) }
+            td { (cells.cells[3].value) }
+        }
+    }
+}
+
+/// A bar from the middle, by the logarithm of the ratio.
+fn bar(ratio: Option<f64>) -> Markup {
+    let Some(ratio) = ratio else { return html! {} };
+    let by = match ratio > 0.0 {
+        true => (ratio.ln() / ENDS.ln()).clamp(-1.0, 1.0) * 50.0,
+        false => -50.0,
+    };
+    let (from, width) = if by < 0.0 { (50.0 + by, -by) } else { (50.0, by) };
+    html! {
+        div.ratio { span style={ "left:" (format!("{from:.1}")) "%;width:" (format!("{:.1}", width.max(0.6))) "%" } {} }
+    }
+}
+
+fn remarks(remarks: &[String]) -> Vec<Block> {
+    match remarks.is_empty() {
+        true => Vec::new(),
+        false => vec![html! { ul { @for remark in remarks { li { (remark) } } } }.into()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::testing::compared;
+
+    fn render(values: &[(&str, f64, f64)], all: bool) -> String {
+        let comparison = Comparison::new("a <b>", vec![compared(values)]);
+        let sides = Sides { notes: vec!["</script>".to_owned()], ..Sides::default() };
+        page(&comparison, &sides, all, &Source::default()).render()
+    }
+
+    #[test]
+    fn the_worst_counter_is_first_and_figures_are_those_of_the_table() {
+        let values = [
+            ("t.p.pgmajfault", 2000.0, 2000.0),
+            ("t.p.pgscan_kswapd", 1e6, 2e6),
+            ("t.p.pswpout", 4000.0, 40_000.0),
+            ("t.p.walltime", 1.0, 2.0),
+        ];
+        let text = render(&values, false);
+        let place = |text: &str, of: &str| {
+            text.find(&format!("<th scope=\"row\">{of}</th>")).unwrap_or(usize::MAX)
+        };
+        assert!(place(&text, "pswpout") < place(&text, "pgmajfault"), "{text}");
+        assert!(text.contains(">10.0<") || text.contains(">10.00<") || text.contains(">10.000<"));
+        assert!(text.contains("id=\"table-times\"") && text.contains("id=\"time\""));
+        assert!(text.contains("a &lt;b&gt;") && text.contains("&lt;/script&gt;"));
+    }
+
+    #[test]
+    fn odd_ratios_are_bars_too_and_nothing_is_said_of_nothing() {
+        let wild = [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e300];
+        for (linux, ours) in wild.iter().flat_map(|a| wild.map(|b| (*a, b))) {
+            let text =
+                render(&[("t.p.pgmajfault", linux, ours), ("t.p.walltime", ours, linux)], true);
+            assert!(!text.contains("NaN") && !text.contains("inf%"), "{linux} {ours}");
+        }
+        assert!(render(&[], false).contains("No counter to show"));
+    }
+}
