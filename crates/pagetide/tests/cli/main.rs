@@ -3,6 +3,8 @@
 mod browser;
 mod commands;
 mod common;
+mod document;
+mod documents;
 mod edges;
 mod ended;
 mod events;
