@@ -11,6 +11,7 @@ mod events;
 mod explain;
 mod find;
 mod import_host;
+mod links;
 mod mrc;
 mod openmetrics;
 mod pages;
