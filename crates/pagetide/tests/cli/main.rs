@@ -3,12 +3,15 @@
 mod browser;
 mod commands;
 mod common;
+mod document;
+mod documents;
 mod edges;
 mod ended;
 mod events;
 mod explain;
 mod find;
 mod import_host;
+mod links;
 mod mrc;
 mod openmetrics;
 mod pages;

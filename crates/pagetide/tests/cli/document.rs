@@ -1,0 +1,324 @@
+//! A document with commands: what a reader saves, what he types, and what he then sees.
+//!
+//! A line `<!-- file: NAME -->` stands before a fenced block that the reader saves as NAME. A block of ` ```console `
+//! has lines `$ COMMAND` (a `\` at the end continues it) and what the command prints. A line `[...]` stands for any
+//! lines that were left out. A line `<!-- console: slow -->` before such a block leaves it to the release build,
+//! `<!-- console: exits 1 -->` says how its commands end; then what they say on stderr is shown, too. Other blocks
+//! are neither saved nor run. All of a document happens in one directory, which is empty at first.
+
+use crate::common::Place;
+use std::fmt::Write;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What stands for lines that were left out.
+const LEFT_OUT: &str = "[...]";
+
+/// What is done for a document, in its order.
+#[derive(Debug, PartialEq)]
+enum Step<'a> {
+    Save { name: &'a str, content: &'a str },
+    Run(Run<'a>),
+}
+
+/// A command, and where the document has what it prints.
+#[derive(Debug, PartialEq)]
+struct Run<'a> {
+    command: String,
+    shown: &'a str,
+    place: Range<usize>,
+    exits: i32,
+    is_slow: bool,
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Does what a document says, and fails with the difference if it shows something else than is printed. With
+/// `PAGETIDE_ACCEPT` what is printed is written into the document instead; `PAGETIDE_ONLY=WORD` leaves out
+/// commands without that word.
+#[track_caller]
+pub fn follow(path: &str) {
+    let accepts = std::env::var_os("PAGETIDE_ACCEPT").is_some();
+    let only = std::env::var("PAGETIDE_ONLY").ok();
+    let path = root().join(path);
+    let text = fs::read_to_string(&path).unwrap();
+    let place = Place::new();
+    let (mut wrong, mut new) = (String::new(), String::new());
+    let mut copied = 0;
+    for step in steps(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display())) {
+        let run = match step {
+            Step::Save { name, content } => {
+                if let Some(folder) = Path::new(name).parent() {
+                    fs::create_dir_all(place.directory.join(folder)).unwrap();
+                }
+                place.write(name, content);
+                continue;
+            }
+            Step::Run(run) => run,
+        };
+        let is_wanted = only.as_ref().is_none_or(|word| run.command.split(' ').any(|part| part == word));
+        if !is_wanted || run.is_slow && cfg!(debug_assertions) {
+            continue;
+        }
+        let (code, printed) = printed(&place, &run);
+        assert_eq!(code, Some(run.exits), "{}: `{}` printed\n{printed}", path.display(), run.command);
+        if align(run.shown, &printed, |shown, line| shown == line).is_some() {
+            continue;
+        }
+        if !accepts {
+            write!(wrong, "\n`{}` prints\n\n{}", run.command, difference(run.shown, &printed)).unwrap();
+            continue;
+        }
+        let Some(accepted) = accepted(run.shown, &printed) else {
+            panic!("{}: `{}`: place its `{LEFT_OUT}` anew in\n{printed}", path.display(), run.command);
+        };
+        new.push_str(&text[copied..run.place.start]);
+        new.push_str(&accepted);
+        copied = run.place.end;
+    }
+    new.push_str(&text[copied..]);
+    if new != text {
+        fs::write(&path, new).unwrap();
+    }
+    assert!(wrong.is_empty(), "{} (PAGETIDE_ACCEPT=1 writes this):\n{wrong}", path.display());
+}
+
+/// How a command ends and what a reader sees. Progress on stderr is not shown, mistakes are.
+fn printed(place: &Place, run: &Run) -> (Option<i32>, String) {
+    let programs = Path::new(env!("CARGO_BIN_EXE_pagetide")).parent().unwrap();
+    let paths = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
+    let paths = std::iter::once(programs.to_owned()).chain(paths);
+    let output = Command::new("sh")
+        .args(["-c", &run.command])
+        .current_dir(&place.directory)
+        .env("PATH", std::env::join_paths(paths).unwrap())
+        .env("PAGETIDE", root())
+        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("documents"))
+        .env_remove("COLUMNS")
+        .env_remove("PAGETIDE_ACCEPT")
+        .output()
+        .unwrap();
+    let mut printed = String::from_utf8(output.stdout).unwrap();
+    if output.status.code() != Some(0) {
+        printed.push_str(&String::from_utf8(output.stderr).unwrap());
+    }
+    (output.status.code(), printed)
+}
+
+/// The steps of a document.
+fn steps(text: &str) -> Result<Vec<Step<'_>>, String> {
+    let mut steps = Vec::new();
+    let mut comment = "";
+    let mut lines = lines(text);
+    while let Some((_, line)) = lines.next() {
+        let Some(kind) = line.trim_end().strip_prefix("```") else {
+            comment = line;
+            continue;
+        };
+        let mut block = Vec::new();
+        loop {
+            let Some((place, line)) = lines.next() else { return Err("a block without an end".into()) };
+            if line.trim_end() == "```" {
+                break;
+            }
+            block.push((place, line));
+        }
+        let remark = |name| remark(comment, name);
+        if let Some(name) = remark("file") {
+            let content = match (block.first(), block.last()) {
+                (Some((first, _)), Some((last, _))) => &text[first.start..last.end],
+                _ => "",
+            };
+            steps.push(Step::Save { name, content });
+        } else if kind == "console" {
+            steps.extend(runs(text, &block, remark("console"))?.into_iter().map(Step::Run));
+        } else if remark("console").is_some() {
+            return Err(format!("`{}` is before a block of `{kind}`", comment.trim()));
+        }
+        comment = "";
+    }
+    Ok(steps)
+}
+
+/// The commands of a block.
+fn runs<'a>(
+    text: &'a str,
+    block: &[(Range<usize>, &'a str)],
+    remark: Option<&str>,
+) -> Result<Vec<Run<'a>>, String> {
+    let (mut exits, mut is_slow) = (0, false);
+    for word in remark.iter().flat_map(|remark| remark.split(", ")) {
+        match word.strip_prefix("exits ").map(str::parse) {
+            Some(Ok(code)) => exits = code,
+            None if word == "slow" => is_slow = true,
+            _ => return Err(format!("`{word}` is neither `slow` nor `exits CODE`")),
+        }
+    }
+    let mut runs: Vec<Run> = Vec::new();
+    let mut continues = false;
+    for (place, line) in block {
+        let typed = line.trim_end();
+        match (typed.strip_prefix("$ "), runs.last_mut()) {
+            (_, Some(run)) if continues => {
+                run.command.push_str(typed.trim_start());
+                run.place = place.end..place.end;
+            }
+            (Some(command), _) => runs.push(Run {
+                command: command.into(),
+                shown: "",
+                place: place.end..place.end,
+                exits,
+                is_slow,
+            }),
+            (None, Some(run)) => run.place.end = place.end,
+            (None, None) => return Err(format!("`{typed}` is printed by no command")),
+        }
+        let run = runs.last_mut().expect("the line above made one");
+        continues = run.place.is_empty() && run.command.ends_with('\\');
+        if continues {
+            run.command.pop();
+        }
+    }
+    for run in &mut runs {
+        run.shown = &text[run.place.clone()];
+    }
+    Ok(runs)
+}
+
+/// What `<!-- NAME: ... -->` says.
+fn remark<'a>(comment: &'a str, name: &str) -> Option<&'a str> {
+    let inner = comment.trim().strip_prefix("<!-- ")?.strip_suffix(" -->")?;
+    inner.strip_prefix(name)?.strip_prefix(": ")
+}
+
+/// The lines of a text, with their ends, and where they are.
+fn lines(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    let mut start = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let place = start..start + line.len();
+        start = place.end;
+        (place, line)
+    })
+}
+
+/// What to show of `printed`: all of it, or its lines in the places of those that a document shows now.
+fn accepted(shown: &str, printed: &str) -> Option<String> {
+    let leaves_out = shown.lines().any(|line| line == LEFT_OUT);
+    if !leaves_out {
+        return Some(printed.into());
+    }
+    align(shown, printed, |shown, line| skeleton(shown) == skeleton(line))
+}
+
+/// The letters of a line's first word: what stays when figures change.
+fn skeleton(line: &str) -> String {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    first.chars().filter(|letter| letter.is_alphabetic()).collect()
+}
+
+/// `shown` with the lines of `printed` that are the same as its own: all of them, but for what was left out.
+fn align(shown: &str, printed: &str, is_same: impl Fn(&str, &str) -> bool) -> Option<String> {
+    let shown: Vec<&str> = shown.split_inclusive('\n').collect();
+    let printed: Vec<&str> = printed.split_inclusive('\n').collect();
+    let parts: Vec<&[&str]> = shown.split(|line| line.trim_end() == LEFT_OUT).collect();
+    let (mut aligned, mut next) = (String::new(), 0);
+    for (number, part) in parts.iter().enumerate() {
+        let is_here = |start: &usize| {
+            let lines = &printed[*start..*start + part.len()];
+            part.iter().zip(lines).all(|(shown, line)| is_same(shown, line))
+        };
+        let (is_first, is_last) = (number == 0, number + 1 == parts.len());
+        let latest = printed.len().checked_sub(part.len()).filter(|latest| *latest >= next)?;
+        let earliest = if is_last { latest } else { next };
+        let latest = if is_first { 0 } else { latest };
+        let start = (earliest..=latest).find(is_here)?;
+        if !is_first {
+            aligned.push_str(&format!("{LEFT_OUT}\n"));
+        }
+        next = start + part.len();
+        aligned.extend(printed[start..next].iter().copied());
+    }
+    Some(aligned)
+}
+
+/// The lines that differ: of what is shown, and of what is printed.
+fn difference(shown: &str, printed: &str) -> String {
+    let without = |text: &str, other: &str, mark: char| -> String {
+        let lines = text.lines().filter(|line| *line != LEFT_OUT && !other.lines().any(|o| o == *line));
+        lines.map(|line| format!("{mark} {line}\n")).collect()
+    };
+    let lines = without(shown, printed, '-') + &without(printed, shown, '+');
+    if lines.is_empty() { format!("other lines:\n{printed}") } else { lines }
+}
+
+#[test]
+fn a_document_is_files_and_commands() {
+    let text = "\
+Save:
+<!-- file: a.toml -->
+```toml
+x = 1
+```
+```console
+$ one \\
+    --two
+out
+$ three
+```
+```
+$ not run
+```
+<!-- console: slow, exits 1 -->
+```console
+$ four
+```
+";
+    let steps = steps(text).unwrap();
+    assert_eq!(steps[0], Step::Save { name: "a.toml", content: "x = 1\n" });
+    let runs: Vec<_> = steps[1..]
+        .iter()
+        .map(|step| match step {
+            Step::Run(run) => (run.command.as_str(), run.shown, run.exits, run.is_slow),
+            Step::Save { .. } => panic!("{step:?}"),
+        })
+        .collect();
+    assert_eq!(
+        runs,
+        [("one --two", "out\n", 0, false), ("three", "", 0, false), ("four", "", 1, true)]
+    );
+}
+
+#[test]
+fn a_document_that_cannot_be_followed_is_refused() {
+    for text in [
+        "```console\nout\n```\n",
+        "```console\n$ a\n",
+        "<!-- console: fast -->\n```console\n$ a\n```\n",
+        "<!-- console: slow -->\n```toml\n```\n",
+    ] {
+        assert!(steps(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_was_left_out_may_be_anything_and_the_rest_may_not() {
+    let exactly = |shown, printed| align(shown, printed, |a, b| a == b).is_some();
+    assert!(exactly("a\nb\n", "a\nb\n"));
+    assert!(!exactly("a\n", "a\nb\n"));
+    assert!(!exactly("", "a\n"));
+    assert!(exactly("a\n[...]\nd\n", "a\nb\nc\nd\n"));
+    assert!(!exactly("a\n[...]\nd\n", "a\nb\nc\nd\ne\n"));
+    assert!(exactly("[...]\nb\n[...]\n", "a\nb\nc\n"));
+    assert!(!exactly("[...]\nb\n[...]\na\n[...]\n", "a\nb\nc\n"));
+    assert_eq!(accepted("x 1\n", "y 2\nz 3\n").unwrap(), "y 2\nz 3\n");
+    assert_eq!(
+        accepted("a 1\n[...]\nc 3 ms\n", "a 2\nb 9\nc 4 us\n").unwrap(),
+        "a 2\n[...]\nc 4 us\n"
+    );
+    assert_eq!(accepted("a 1\n[...]\nd\n", "a 2\nb 9\n"), None);
+}
