@@ -67,7 +67,7 @@ fn thinned(bounds: impl Iterator<Item = u64>) -> Vec<u64> {
     all.dedup();
     let step = all.len().div_ceil(MOST_POINTS).max(1);
     let last = all.len().saturating_sub(1);
-    let is_kept = |at: usize| at % step == 0 || at == last;
+    let is_kept = |at: usize| at.is_multiple_of(step) || at == last;
     let before = all.first().and_then(|first| first.checked_sub(first / 128 + 1));
     let kept = all.into_iter().enumerate().filter(|(at, _)| is_kept(*at));
     before.into_iter().chain(kept.map(|(_, bound)| bound)).collect()

@@ -139,7 +139,7 @@ fn figure(id: &str, title: &str, about: &str, y: Axis, choices: Vec<Choice>) -> 
     let choices: Vec<Choice> = choices.into_iter().filter(has_lines).collect();
     let [id, title, about] = [id, title, about].map(str::to_owned);
     let (x, over) = (Axis::new("virtual time", Unit::Seconds).times(1e-9), Some(OVER));
-    (!choices.is_empty()).then(|| Lines { id, title, about, x, y, over, choices })
+    (!choices.is_empty()).then_some(Lines { id, title, about, x, y, over, choices })
 }
 
 /// One choice: a panel for each variant.

@@ -10,6 +10,9 @@ const MOST_ZONES: usize = 16;
 /// All that is free at first would dwarf what reclaim goes by: so many high marks are shown.
 const MARKS_SHOWN: f64 = 3.0;
 
+/// Pages of a kind in a row.
+type PagesOf = fn(&Row) -> u64;
+
 fn bytes(all: &[Variant]) -> Axis {
     Axis::new("memory", Unit::Bytes).times(all[0].of.page_size as f64)
 }
@@ -69,52 +72,49 @@ fn lines(variant: &Variant, name: &(u32, String)) -> Vec<Line> {
     };
     let free = Line::new(0, "free", Shape::Line, level(|zone| zone.free_pages))
         .between(level(|zone| zone.free_min_pages), level(|zone| zone.free_max_pages));
-    let marks: [(&str, fn(&ZoneRow) -> u64); 3] = [
-        ("high", |zone| zone.high_pages),
-        ("low", |zone| zone.low_pages),
-        ("min", |zone| zone.min_pages),
-    ];
-    let marks = marks
-        .into_iter()
-        .zip([2, 3, 1])
-        .map(|((name, mark), number)| Line::new(number, name, Shape::Line, level(mark)));
-    std::iter::once(free).chain(marks).collect()
+    let mark = |number: usize, name: &str, pages: fn(&ZoneRow) -> u64| {
+        Line::new(number, name, Shape::Line, level(pages))
+    };
+    vec![
+        free,
+        mark(2, "high", |zone| zone.high_pages),
+        mark(3, "low", |zone| zone.low_pages),
+        mark(1, "min", |zone| zone.min_pages),
+    ]
 }
 
 /// How much memory groups have, and as what.
 pub fn groups(all: &[Variant]) -> Option<Lines> {
-    let kinds: [(&str, fn(&Row) -> u64); 4] = [
-        ("in use", |row| row.usage_pages),
-        ("anonymous", |row| row.anon_pages),
-        ("page cache", |row| row.file_pages),
-        ("in swap", |row| row.swap_pages),
-    ];
-    let of_kind = |(kind, (name, pages)): (usize, (&str, fn(&Row) -> u64))| {
+    let of_kind = |name: &str, pages: PagesOf, extremes: Option<[PagesOf; 2]>| {
         choice(name, all, |variant| {
-            let level = |group: usize, pages: fn(&Row) -> u64| {
+            let level = |group: usize, pages: PagesOf| {
                 variant.each(|sample| row(sample, group).map(|row| pages(row) as f64))
             };
             let line = |(number, group): (usize, usize)| {
                 let name = variant.timeline().groups[group].trim_start_matches('/');
                 let line = Line::new(number, name, Shape::Line, level(group, pages));
-                match kind {
-                    0 => line.between(
-                        level(group, |row| row.usage_min_pages),
-                        level(group, |row| row.usage_max_pages),
-                    ),
-                    _ => line,
+                match extremes {
+                    Some([least, most]) => line.between(level(group, least), level(group, most)),
+                    None => line,
                 }
             };
             largest_groups(variant).into_iter().enumerate().map(line).collect()
         })
     };
+    let extremes: Option<[PagesOf; 2]> =
+        Some([|row| row.usage_min_pages, |row| row.usage_max_pages]);
     figure(
         "time-groups",
         "Memory of groups",
         "With the groups below each. In use is memory.current; the ground is the least and the most between two \
          samples.",
         bytes(all),
-        kinds.into_iter().enumerate().map(of_kind).collect(),
+        vec![
+            of_kind("in use", |row| row.usage_pages, extremes),
+            of_kind("anonymous", |row| row.anon_pages, None),
+            of_kind("page cache", |row| row.file_pages, None),
+            of_kind("in swap", |row| row.swap_pages, None),
+        ],
     )
 }
 
@@ -130,19 +130,16 @@ pub fn largest_groups(variant: &Variant) -> Vec<usize> {
 pub fn holds(all: &[Variant]) -> Option<Lines> {
     let lines = |variant: &Variant| {
         let machine = variant.timeline().machine_pages;
-        let level = |pages: &dyn Fn(&Row) -> u64| {
-            variant.each(|sample: &Sample| row(sample, 0).map(|row| pages(row) as f64))
+        let line = |number: usize, name: &str, pages: &dyn Fn(&Row) -> u64| {
+            let level = |sample: &Sample| row(sample, 0).map(|row| pages(row) as f64);
+            Line::new(number, name, Shape::Line, variant.each(level))
         };
-        let kinds: [(&str, &dyn Fn(&Row) -> u64); 4] = [
-            ("anonymous", &|row| row.anon_pages),
-            ("page cache", &|row| row.file_pages),
-            ("free", &|row| machine.saturating_sub(row.usage_pages)),
-            ("in swap", &|row| row.swap_pages),
-        ];
-        let line = |(number, (name, pages)): (usize, (&str, &dyn Fn(&Row) -> u64))| {
-            Line::new(number, name, Shape::Line, level(pages))
-        };
-        kinds.into_iter().enumerate().map(line).collect()
+        vec![
+            line(0, "anonymous", &|row| row.anon_pages),
+            line(1, "page cache", &|row| row.file_pages),
+            line(2, "free", &|row| machine.saturating_sub(row.usage_pages)),
+            line(3, "in swap", &|row| row.swap_pages),
+        ]
     };
     figure(
         "time-machine",
