@@ -1,7 +1,7 @@
 // Charts, drawn with uPlot. Those over one axis are one: cursor and zoom go together, by pointer and by keyboard.
 //
-// Invariant: the cursor is at one place of an axis (`group.at`), whichever chart it was moved in; the range that is shown
-// is `group.now`, within `group.full`.
+// Invariant: the cursor is at one place of an axis (`group.at`), whichever chart it was moved in; the range that is
+// shown is `group.now`, within `group.full`.
 'use strict';
 const Charts = (() => {
   const { digits, shown, tick } = Numbers;
@@ -9,6 +9,7 @@ const Charts = (() => {
   const spoken = document.getElementById('spoken');
   const all = new Set(); // all that are on the page now
   const LEAST_WIDTH = 120;
+  const FONT = 'system-ui, sans-serif';
 
   // --- Looks ---------------------------------------------------------------------------------------------------
 
@@ -18,7 +19,11 @@ const Charts = (() => {
     return colours.get(name);
   };
   const DASHES = { solid: [], long: [9, 4], dots: [3, 3], 'long-dot': [10, 3, 3, 3] };
-  const FORMS = 4;
+  const CORNERS = [
+    [[-1, -1], [1, -1], [1, 1], [-1, 1]],
+    [[0, -1.2], [1.1, 0.9], [-1.1, 0.9]],
+    [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]],
+  ];
 
   // Markers: round, square, triangle, diamond.
   function marker(path, form, x, y, r) {
@@ -27,8 +32,7 @@ const Charts = (() => {
       path.arc(x, y, r, 0, 2 * Math.PI);
       return;
     }
-    const corners = [[[-1, -1], [1, -1], [1, 1], [-1, 1]], [[0, -1.2], [1.1, 0.9], [-1.1, 0.9]], [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]]][form - 1];
-    corners.forEach(([dx, dy], at) => path[at ? 'lineTo' : 'moveTo'](x + dx * r * 0.9, y + dy * r * 0.9));
+    CORNERS[form - 1].forEach(([dx, dy], at) => path[at ? 'lineTo' : 'moveTo'](x + dx * r * 0.9, y + dy * r * 0.9));
     path.closePath();
   }
 
@@ -38,7 +42,8 @@ const Charts = (() => {
       for (let at = first; at <= last; at++) {
         const value = u.data[series][at];
         if (value == null) continue;
-        marker(path, line.colour % FORMS, u.valToPos(u.data[0][at], 'x', true), u.valToPos(value, 'y', true), 4 * uPlot.pxRatio);
+        const [x, y] = [u.valToPos(u.data[0][at], 'x', true), u.valToPos(value, 'y', true)];
+        marker(path, line.colour % (1 + CORNERS.length), x, y, 4 * uPlot.pxRatio);
       }
       return { fill: path, stroke: path, clip: null, flags: 3 };
     };
@@ -47,7 +52,8 @@ const Charts = (() => {
   function seriesOf(line) {
     const stroke = () => colour('c' + line.colour);
     const { linear, stepped } = uPlot.paths;
-    const paths = { before: stepped({ align: -1 }), after: stepped({ align: 1 }), points: () => null }[line.shape] || linear();
+    const shapes = { before: stepped({ align: -1 }), after: stepped({ align: 1 }), points: () => null };
+    const paths = shapes[line.shape] || linear();
     const marked = line.shape === 'points' || line.shape === 'line-and-points';
     return {
       stroke, width: 1.75, dash: DASHES[line.dash], paths,
@@ -133,7 +139,8 @@ const Charts = (() => {
   const valueAt = (figure, line, at) => {
     const text = shown(figure.y, line.y[at]);
     if (!line.least || line.least[at] == null || line.least[at] === line.most[at]) return text;
-    return `${text} (${digits(line.least[at])} to ${digits(line.most[at])})`;
+    const [least, most] = [digits(line.least[at]), digits(line.most[at])];
+    return least === most ? text : `${text} (${least} to ${most})`;
   };
 
   function read(chart) {
@@ -159,7 +166,8 @@ const Charts = (() => {
     const [low, high] = [chart.u.valToIdx(group.now[0]), chart.u.valToIdx(group.now[1])];
     const at = placeOf(chart);
     const step = event.shiftKey ? 10 : 1;
-    const moves = { ArrowRight: at == null ? low : at + step, ArrowLeft: at == null ? high : at - step, Home: low, End: high };
+    const [right, left] = at == null ? [low, high] : [at + step, at - step];
+    const moves = { ArrowRight: right, ArrowLeft: left, Home: low, End: high };
     if (event.key in moves) {
       const to = Math.min(last, Math.max(0, moves[event.key]));
       pointAt(group, panel.x[to], null);
@@ -187,7 +195,8 @@ const Charts = (() => {
       const at = (place) => `${shown(figure.y, line.y[place])} at ${shown(figure.x, panel.x[place])}`;
       return `${line.name}: least ${at(low)}, most ${at(high)}`;
     });
-    return `Chart, ${[figure.title, panel.name].filter(Boolean).join(', ')}. ${lines.join('; ')}. Arrow keys read values.`;
+    const title = [figure.title, panel.name].filter(Boolean).join(', ');
+    return `Chart, ${title}. ${lines.join('; ')}. Arrow keys read values.`;
   }
 
   function tableOf(figure, panel) {
@@ -207,7 +216,7 @@ const Charts = (() => {
     const unit = axis.symbol ? `, ${axis.symbol}` : '';
     const ink = () => colour('soft');
     return {
-      label: axis.label + unit, labelSize: 18, labelGap: 0, labelFont: '12px system-ui, sans-serif', font: '11px system-ui, sans-serif',
+      label: axis.label + unit, labelSize: 18, labelGap: 0, labelFont: '12px ' + FONT, font: '11px ' + FONT,
       stroke: ink, size: isX ? 30 : 56, gap: 4, space: isX ? 60 : 28,
       grid: { stroke: () => colour('grid'), width: 1 }, ticks: { stroke: () => colour('grid'), width: 1, size: 4 },
       values: (u, splits, at, space, step) => splits.map((value) => tick(axis, value, step)),
@@ -218,7 +227,7 @@ const Charts = (() => {
     const { u, panel } = chart;
     const { ctx, bbox } = u;
     ctx.save();
-    ctx.font = `${11 * uPlot.pxRatio}px system-ui, sans-serif`;
+    ctx.font = `${11 * uPlot.pxRatio}px ${FONT}`;
     ctx.strokeStyle = ctx.fillStyle = colour('ink');
     ctx.lineWidth = uPlot.pxRatio;
     ctx.setLineDash([4 * uPlot.pxRatio, 3 * uPlot.pxRatio]);
@@ -247,7 +256,8 @@ const Charts = (() => {
   // The place of a chart in `view`, with its legend. It is drawn by `draw`, when the page knows its width.
   function prepare(figure, choice, panel, view) {
     const group = groupOf(figure);
-    const plot = element('div', { class: 'plot', tabindex: '0', role: 'group', 'aria-label': summary(figure, panel) });
+    const about = summary(figure, panel);
+    const plot = element('div', { class: 'plot', tabindex: '0', role: 'group', 'aria-label': about });
     const time = element('span', { class: 'time' });
     const legend = element('ul', { class: 'legend' });
     const outputs = panel.lines.map((line) => {
@@ -259,8 +269,8 @@ const Charts = (() => {
     details.addEventListener('toggle', () => {
       if (details.open && details.children.length === 1) details.append(tableOf(figure, panel));
     });
-    const box = element('div', { class: 'panel' }, element('h4', null, panel.name || '\u00a0', time), plot, legend, details);
-    view.append(box);
+    const head = element('h4', null, panel.name || '\u00a0', time);
+    view.append(element('div', { class: 'panel' }, head, plot, legend, details));
     const chart = { figure, choice, panel, group, plot, time, outputs, u: null };
     plot.addEventListener('keydown', (event) => onKey(chart, event));
     return chart;

@@ -1,7 +1,7 @@
-// Numbers of a page: the units they are shown in, and the data of charts (see src/html/data.rs) made ready to be drawn.
+// Numbers of a page: the units they are shown in, and the data of charts (src/html/data.rs) made ready to be drawn.
 //
-// Invariant: after `unpack` an axis has a unit (`symbol`, `size`), and its values are in that unit; values of a logarithmic
-// axis stay as they are, and each is shown in a unit of its own.
+// Invariant: after `unpack` an axis has a unit (`symbol`, `size`), and its values are in that unit; values of a
+// logarithmic axis stay as they are, and each is shown in a unit of its own.
 'use strict';
 const Numbers = (() => {
   // --- Numbers -------------------------------------------------------------------------------------------------
@@ -81,8 +81,8 @@ const Numbers = (() => {
 
   const panelsOf = (figure) => figure.choices.flatMap((choice) => choice.panels);
 
-  // Unpacks one of `figures`: columns of numbers for arrays' numbers, and one range a choice and axis. Figures over the
-  // same axis have the same unit on it.
+  // Unpacks one of `figures`: columns of numbers for arrays' numbers, and one range a choice and axis. Figures over
+  // the same axis have the same unit on it.
   function unpack(figure, arrays, figures) {
     const panels = panelsOf(figure);
     const others = figures.filter((other) => other === figure || (figure.over && other.over === figure.over));
@@ -133,7 +133,10 @@ const Numbers = (() => {
       const range = [round(low, Math.floor), round(high, Math.ceil)];
       return range[0] < range[1] ? range : [range[0], range[0] * 10];
     }
-    if (from == null) return low < high ? [Math.min(low, low > 0 && low < high / 4 ? 0 : low), high] : [low - 0.5, high + 0.5];
+    if (from == null) {
+      if (low === high) return [low - 0.5, high + 0.5];
+      return [low > 0 && low < high / 4 ? 0 : low, high];
+    }
     low = Math.min(low, from);
     return low < high ? [low, high + (high - low) * 0.04] : [low, low + 1];
   }

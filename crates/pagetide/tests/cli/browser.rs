@@ -6,6 +6,25 @@ use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+/// Looks at the page in the frame, then reads and zooms its first chart by keyboard.
+const FRAME: &str = r#"<!DOCTYPE html>
+<iframe src="NAME" width="WIDTH" height="900"></iframe>
+<pre id="seen"></pre>
+<script>
+onload = () => {
+  const { contentWindow: view, contentDocument: { documentElement: page } } = document.querySelector('iframe');
+  const wide = page.scrollWidth - page.clientWidth;
+  const seen = ['drawn', 'charts', 'ms', 'error'].map((key) => page.dataset[key] ?? '-');
+  const plot = page.querySelector('.plot');
+  const press = (key) => plot.dispatchEvent(new view.KeyboardEvent('keydown', { key, bubbles: true }));
+  if (plot) ['ArrowRight', 'ArrowRight', '+'].forEach(press);
+  const isRead = () => page.querySelector('#spoken').textContent.includes(': ') && page.querySelector('.read').textContent;
+  const works = !plot || (isRead() && !page.querySelector('.zoom button:last-child').disabled);
+  document.getElementById('seen').textContent = ['seen', ...seen, works ? 'works' : 'broken', wide].join(' ');
+};
+</script>
+"#;
+
 /// What a browser made of a page.
 #[derive(Debug)]
 pub struct Opened {
@@ -40,18 +59,7 @@ pub fn open(place: &Place, name: &str, width: u32) -> Option<Opened> {
     };
     // Windows are not as narrow as hands; frames are. A page cannot see what it is in.
     let frame = format!("frame-{width}-{name}");
-    place.write(
-        &frame,
-        format!(
-            "<!DOCTYPE html><iframe src=\"{name}\" width=\"{width}\" height=\"900\"></iframe><pre id=\"seen\"></pre>\
-             <script>onload = () => {{\n\
-             const page = document.querySelector('iframe').contentDocument.documentElement;\n\
-             const wide = page.scrollWidth - page.clientWidth;\n\
-             const of = ['drawn', 'charts', 'ms', 'error'].map((key) => page.dataset[key] ?? '-');\n\
-             document.getElementById('seen').textContent = ['seen', ...of, wide].join(' ');\n\
-             }};</script>"
-        ),
-    );
+    place.write(&frame, FRAME.replace("NAME", name).replace("WIDTH", &width.to_string()));
     let profile = place.directory.join(format!("profile-{width}-{name}"));
     let output = Command::new(chromium)
         .args([
@@ -76,8 +84,11 @@ pub fn open(place: &Place, name: &str, width: u32) -> Option<Opened> {
         .nth(1)
         .unwrap_or_else(|| panic!("{name}: {dom}\n{said}"));
     let seen: Vec<&str> = seen.split('<').next().unwrap_or_default().split(' ').collect();
-    let [drawn, charts, ms, rest @ .., wide] = seen.as_slice() else { panic!("{name}: {seen:?}") };
-    assert_eq!(rest, ["-"], "{name} has an error");
+    let [drawn, charts, ms, error, works, wide] = seen.as_slice() else {
+        panic!("{name}: {seen:?}")
+    };
+    assert_eq!(*error, "-", "{name} has an error");
+    assert_eq!(*works, "works", "{name}: keys in its first chart");
     assert_eq!(drawn, charts, "{name}: charts that were not drawn");
     assert_eq!(*wide, "0", "{name} is wider than {width} pixels");
     let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{name}: {seen:?}"));
