@@ -9,13 +9,17 @@ use crate::report::Report;
 use crate::table::{Row, Table, NOTHING};
 use maud::{html, Markup};
 
+/// More variants than this are printed on paper that lies on its side.
+const MANY: usize = 3;
+
 /// What stands in the section of the table.
 pub fn blocks(report: &Report, table: &Table, charts: &[&str]) -> Vec<Block> {
     if table.rows.is_empty() {
         return vec![html! { p { (NOTHING) } }.into()];
     }
     let markup = html! {
-        div.scroll tabindex="0" role="region" aria-label="Results by variant" {
+        div.scroll.many[report.columns.len() > MANY] tabindex="0" role="region"
+            aria-label="Results by variant" {
             table.result {
                 thead {
                     tr {
