@@ -296,8 +296,8 @@ const Charts = (() => {
     chart.u = new uPlot({
       width: Math.max(width, LEAST_WIDTH), height: heightOf(choice), legend: { show: false }, bands, series,
       scales: {
-        x: { time: false, distr: distr(figure.x), range: () => group.now },
-        y: { distr: distr(figure.y), range: () => rangeOfChoice(choice) },
+        x: { time: false, distr: distr(figure.x), log: Numbers.baseOf(figure.x), range: () => group.now },
+        y: { distr: distr(figure.y), log: Numbers.baseOf(figure.y), range: () => rangeOfChoice(choice) },
       },
       axes: [axisOf(figure.x, true), axisOf(figure.y, false)],
       padding: [8, 12, 0, 0],

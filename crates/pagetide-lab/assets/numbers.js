@@ -112,8 +112,12 @@ const Numbers = (() => {
     figure.range = rangeOf(panels.flatMap((panel) => panel.x), figure.x, null);
   }
 
-  // Down or up to 1, 2 or 5 times a power of ten.
-  function round(value, way) {
+  // Sizes of memory are told in powers of two.
+  const baseOf = (axis) => (axis.unit === 'bytes' ? 2 : 10);
+
+  // Down or up to 1, 2 or 5 times a power of ten, or to a power of two.
+  function round(value, way, base) {
+    if (base === 2) return 2 ** way(Math.log2(value) + (way === Math.floor ? 1e-9 : -1e-9));
     const ten = 10 ** Math.floor(Math.log10(value) + 1e-9);
     const steps = way === Math.floor ? [5, 2, 1] : [1, 2, 5, 10];
     const fits = (step) => (way === Math.floor ? step * ten <= value * 1.000001 : step * ten >= value * 0.999999);
@@ -130,8 +134,9 @@ const Numbers = (() => {
     }
     if (low > high) return axis.log ? [1, 10] : [0, 1];
     if (axis.log) {
-      const range = [round(low, Math.floor), round(high, Math.ceil)];
-      return range[0] < range[1] ? range : [range[0], range[0] * 10];
+      const base = baseOf(axis);
+      const range = [round(low, Math.floor, base), round(high, Math.ceil, base)];
+      return range[0] < range[1] ? range : [range[0], range[0] * base];
     }
     if (from == null) {
       if (low === high) return [low - 0.5, high + 0.5];
@@ -141,5 +146,5 @@ const Numbers = (() => {
     return low < high ? [low, high + (high - low) * 0.04] : [low, low + 1];
   }
 
-  return { digits, shown, tick, panelsOf, unpack };
+  return { digits, shown, tick, baseOf, panelsOf, unpack };
 })();

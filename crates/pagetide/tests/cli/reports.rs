@@ -26,7 +26,7 @@ name = "other"
 workload = "touch"
 size = "20MiB"
 [[variant]]
-name = "<i>a</i>"
+name = "a.+=:/%xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 [[variant]]
 name = "calm"
 sysctl.vm.swappiness = 10
@@ -40,7 +40,7 @@ fn page(place: &Place, args: &[&str], charts: u32) -> String {
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n"));
     assert!(text.len() < 2_000_000, "{} bytes", text.len());
-    assert!(!text.contains("<script>alert") && !text.contains("<i>a</i>") && !text.contains("<b>"));
+    assert!(!text.contains("<script>alert") && !text.contains("<b>"));
     browser::opens(place, "out.html", charts);
     let again = place.run(args.iter().chain(&["--html", "again.html"]));
     assert_eq!(again.code, ran.code);
@@ -78,11 +78,11 @@ fn sweep_draws_curves_and_grids() {
     let place = Place::with("tiny.toml", TINY);
     let sweep = ["sweep", "tiny.toml", "--repeats", "2", "--metric", "*.walltime", "--grid"];
     let text = page(&place, &[&sweep[..], &["vm.swappiness=10,60,100"]].concat(), 4);
-    assert!(text.contains("class=\"pick\"") && text.contains("&lt;i&gt;a&lt;/i&gt;"));
+    assert!(text.contains("class=\"pick\"") && text.contains("a.+=:/%"));
     let two = ["vm.swappiness=10,60", "--grid", "machine.memory=64M,96M", "--variant", "calm"];
     let text = page(&place, &[&sweep[..], &two].concat(), 0);
     assert!(text.contains("table class=\"heat\""), "a grid");
-    let ended = TINY.replace("64MiB", "24MiB").replace("swap = \"24MiB\"", "swap = \"0\"");
+    let ended = TINY.replace("swap = \"64MiB\"\n", "").replace("64MiB", "24MiB");
     place.write("tiny.toml", ended);
     let text = page(&place, &[&sweep[..], &["vm.swappiness=10,60"]].concat(), 4);
     assert!(text.contains('\u{2020}'), "what was killed is marked");
