@@ -40,7 +40,14 @@ impl CpuTrack {
     /// The CPU is idle. A reader takes whom the first switch is from as unknown, hence there is one at the beginning.
     pub fn new() -> CpuTrack {
         let switches = Switches::default();
-        let mut cpu = CpuTrack { switches, named: Vec::new(), last: 0, left: None, is_busy: false, left_out: None };
+        let mut cpu = CpuTrack {
+            switches,
+            named: Vec::new(),
+            last: 0,
+            left: None,
+            is_busy: false,
+            left_out: None,
+        };
         cpu.switch(0, RUNNABLE, 0, IDLE);
         cpu
     }
