@@ -29,6 +29,8 @@ use std::io::{self, Write};
 
 /// Numbers of the processes that stand for groups: the root's first.
 const ROOT_PID: u32 = 100;
+/// The root's name, as Perfetto's page shows of a path only what is behind its last slash.
+const ROOT_NAME: &str = "root group";
 /// The process of the kernel's threads (`kthreadd`).
 const KERNEL_PID: u32 = 2;
 
@@ -168,7 +170,7 @@ impl<W: Write> Perfetto<W> {
         let kernel = self.packets.process(KERNEL_PID, "kernel")?;
         let has_root = |thread: &ThreadInfo| matches!(thread.role, Role::Task { group: None, .. });
         let root = match cast.threads.iter().any(has_root) {
-            true => Some(self.packets.process(ROOT_PID, "/")?),
+            true => Some(self.packets.process(ROOT_PID, ROOT_NAME)?),
             false => None,
         };
         for (at, path) in cast.groups.iter().enumerate() {

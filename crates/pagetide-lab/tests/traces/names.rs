@@ -82,6 +82,17 @@ fn tell(mut observer: impl Observer) {
         observe(thread, What::SwitchOut(Cpu(1), Left::Throttled));
         observe(thread, What::Ended(slice));
     }
+    let active = TraceEvent::MmVmscanLruShrinkActive {
+        nid,
+        memcg,
+        nr_taken: 32,
+        nr_active: 1,
+        nr_deactivated: 31,
+        nr_referenced: 1,
+        priority: 12,
+        file: true,
+    };
+    observe(NAMES.len(), event(active, path()));
     observe(NAMES.len(), event(TraceEvent::MmVmscanKswapdSleep { nid }, Vec::new()));
     observe(0, event(throttled, Vec::new()));
     observer.end(1_000_000, true).unwrap();
@@ -124,9 +135,10 @@ fn ftrace_cuts_names_and_says_how_long_sleeps_were() {
         text.contains("usec_timeout=100000 usect_delayed=3 reason=VMSCAN_THROTTLE_WRITEBACK"),
         "{text}"
     );
+    assert_eq!(of("mm_vmscan_lru_shrink_active"), 1);
     // The last sleep ends with the run.
     assert!(
-        text.trim_end().ends_with("usect_delayed=956 reason=VMSCAN_THROTTLE_WRITEBACK"),
+        text.trim_end().ends_with("usect_delayed=955 reason=VMSCAN_THROTTLE_WRITEBACK"),
         "{text}"
     );
 }

@@ -157,8 +157,13 @@ impl World {
         // Who is woken in the piece that was going to put it to sleep is so before it has begun to sleep.
         let at = at.max(observing.last[thread]);
         observing.last[thread] = at;
-        let place = observing.waiting.partition_point(|waiting| waiting.at <= at);
-        observing.waiting.insert(place, Observation { at, thread, what });
+        let observation = Observation { at, thread, what };
+        if observing.waiting.back().is_none_or(|last| last.at <= at) {
+            observing.waiting.push_back(observation);
+        } else {
+            let place = observing.waiting.partition_point(|waiting| waiting.at <= at);
+            observing.waiting.insert(place, observation);
+        }
     }
 
     /// A slice begins now.

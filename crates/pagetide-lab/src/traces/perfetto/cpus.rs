@@ -26,6 +26,8 @@ const IDLE: &str = "swapper";
 #[derive(Debug)]
 pub struct CpuTrack {
     switches: Switches,
+    /// Threads whose names are in them.
+    named: Vec<u32>,
     last: u64,
     /// Somebody has left, and nobody has come yet.
     left: Option<(u64, u64)>,
@@ -38,7 +40,14 @@ impl CpuTrack {
     /// The CPU is idle. A reader takes whom the first switch is from as unknown, hence there is one at the beginning.
     pub fn new() -> CpuTrack {
         let switches = Switches::default();
-        let mut cpu = CpuTrack { switches, last: 0, left: None, is_busy: false, left_out: None };
+        let mut cpu = CpuTrack {
+            switches,
+            named: Vec::new(),
+            last: 0,
+            left: None,
+            is_busy: false,
+            left_out: None,
+        };
         cpu.switch(0, RUNNABLE, 0, IDLE);
         cpu
     }
@@ -88,7 +97,8 @@ impl CpuTrack {
     fn switch(&mut self, at: u64, prev_state: u64, pid: u32, comm: &str) {
         let since = if self.switches.times.is_empty() { 0 } else { self.last };
         let switches = &mut self.switches;
-        let place = switches.comms.iter().position(|known| known == comm).unwrap_or_else(|| {
+        let place = self.named.iter().position(|named| *named == pid).unwrap_or_else(|| {
+            self.named.push(pid);
             switches.comms.push(comm.to_owned());
             switches.comms.len() - 1
         });
@@ -101,6 +111,7 @@ impl CpuTrack {
 
     fn write<W: Write>(&mut self, cpu: u16, packets: &mut Packets<W>) -> io::Result<()> {
         let switches = std::mem::take(&mut self.switches);
+        self.named.clear();
         let Some(&first) = switches.times.first() else { return Ok(()) };
         if self.left_out.is_some() || packets.written() > SWITCHES_MAX {
             if self.left_out.replace(self.left_out.unwrap_or(first)).is_some() {

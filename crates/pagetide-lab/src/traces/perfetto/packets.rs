@@ -117,6 +117,7 @@ pub struct Switches {
 pub struct Packets<W> {
     out: W,
     written: u64,
+    framed: Message,
     packet: Message,
     event: Message,
     next_track: u64,
@@ -130,6 +131,7 @@ impl<W: Write> Packets<W> {
         Packets {
             out,
             written: 0,
+            framed: Message::default(),
             packet: Message::default(),
             event: Message::default(),
             next_track: 1,
@@ -157,10 +159,10 @@ impl<W: Write> Packets<W> {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        let mut framed = Message::default();
-        framed.message(packet::IN_TRACE, &self.packet);
-        self.written += framed.bytes().len() as u64;
-        self.out.write_all(framed.bytes())
+        self.framed.clear();
+        self.framed.message(packet::IN_TRACE, &self.packet);
+        self.written += self.framed.bytes().len() as u64;
+        self.out.write_all(self.framed.bytes())
     }
 
     fn describe(
