@@ -61,21 +61,33 @@ pub fn follow(path: &str) {
             }
             Step::Run(run) => run,
         };
-        let is_wanted = only.as_ref().is_none_or(|word| run.command.split(' ').any(|part| part == word));
+        let is_wanted =
+            only.as_ref().is_none_or(|word| run.command.split(' ').any(|part| part == word));
         if !is_wanted || run.is_slow && cfg!(debug_assertions) {
             continue;
         }
         let (code, printed) = printed(&place, &run);
-        assert_eq!(code, Some(run.exits), "{}: `{}` printed\n{printed}", path.display(), run.command);
+        assert_eq!(
+            code,
+            Some(run.exits),
+            "{}: `{}` printed\n{printed}",
+            path.display(),
+            run.command
+        );
         if align(run.shown, &printed, |shown, line| shown == line).is_some() {
             continue;
         }
         if !accepts {
-            write!(wrong, "\n`{}` prints\n\n{}", run.command, difference(run.shown, &printed)).unwrap();
+            write!(wrong, "\n`{}` prints\n\n{}", run.command, difference(run.shown, &printed))
+                .unwrap();
             continue;
         }
         let Some(accepted) = accepted(run.shown, &printed) else {
-            panic!("{}: `{}`: place its `{LEFT_OUT}` anew in\n{printed}", path.display(), run.command);
+            panic!(
+                "{}: `{}`: place its `{LEFT_OUT}` anew in\n{printed}",
+                path.display(),
+                run.command
+            );
         };
         new.push_str(&text[copied..run.place.start]);
         new.push_str(&accepted);
@@ -122,7 +134,9 @@ fn steps(text: &str) -> Result<Vec<Step<'_>>, String> {
         };
         let mut block = Vec::new();
         loop {
-            let Some((place, line)) = lines.next() else { return Err("a block without an end".into()) };
+            let Some((place, line)) = lines.next() else {
+                return Err("a block without an end".into());
+            };
             if line.trim_end() == "```" {
                 break;
             }
@@ -249,11 +263,16 @@ fn align(shown: &str, printed: &str, is_same: impl Fn(&str, &str) -> bool) -> Op
 /// The lines that differ: of what is shown, and of what is printed.
 fn difference(shown: &str, printed: &str) -> String {
     let without = |text: &str, other: &str, mark: char| -> String {
-        let lines = text.lines().filter(|line| *line != LEFT_OUT && !other.lines().any(|o| o == *line));
+        let lines =
+            text.lines().filter(|line| *line != LEFT_OUT && !other.lines().any(|o| o == *line));
         lines.map(|line| format!("{mark} {line}\n")).collect()
     };
     let lines = without(shown, printed, '-') + &without(printed, shown, '+');
-    if lines.is_empty() { format!("other lines:\n{printed}") } else { lines }
+    if lines.is_empty() {
+        format!("other lines:\n{printed}")
+    } else {
+        lines
+    }
 }
 
 #[test]

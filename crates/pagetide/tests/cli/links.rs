@@ -124,8 +124,10 @@ fn links_between_pages_lead_somewhere() {
 fn every_page_is_in_the_summary() {
     let docs = root().join("docs");
     let summary = docs.join("SUMMARY.md");
-    let listed: Vec<PathBuf> =
-        links(&fs::read_to_string(&summary).unwrap()).iter().map(|link| plain(&docs.join(link))).collect();
+    let listed: Vec<PathBuf> = links(&fs::read_to_string(&summary).unwrap())
+        .iter()
+        .map(|link| plain(&docs.join(link)))
+        .collect();
     for page in pages().iter().filter(|page| **page != summary) {
         assert!(listed.contains(page), "docs/SUMMARY.md has no line for {}", page.display());
     }
