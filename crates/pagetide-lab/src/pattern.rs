@@ -6,7 +6,7 @@
 use pagetide_scenario::near::matches;
 
 /// Those of `all` that the pattern means: the name itself or what a pattern with `*` fits; else what one of `ways`
-/// takes, the first that takes any; else the names with the pattern in them.
+/// takes, the first that takes any; else the names with the pattern in them. The empty pattern means nothing.
 pub fn meant<'a, T>(
     all: &'a [T],
     name: impl Fn(&T) -> &str,
@@ -14,7 +14,8 @@ pub fn meant<'a, T>(
     ways: &[&dyn Fn(&str) -> bool],
 ) -> Vec<&'a T> {
     let fits = |name: &str| matches(pattern, name);
-    let is_part = |name: &str| !pattern.contains('*') && name.contains(pattern);
+    let is_part =
+        |name: &str| !(pattern.is_empty() || pattern.contains('*')) && name.contains(pattern);
     let mut all_ways: Vec<&dyn Fn(&str) -> bool> = vec![&fits];
     all_ways.extend_from_slice(ways);
     all_ways.push(&is_part);

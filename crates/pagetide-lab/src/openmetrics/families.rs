@@ -202,12 +202,15 @@ pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut Stri
     counters(source, samples, &ids, out);
 }
 
+/// A type of failure, and what is counted.
+type Kind = (&'static str, fn(&Row) -> u64);
+
 fn counters(source: &Source<'_>, samples: &[At<'_>], ids: &[String], out: &mut String) {
     let help = "Page faults: all (pgfault), and those that had to read (pgmajfault).";
     let mut family =
         Family::new(out, source.start_s, "container_memory_failures", Type::Counter, help);
     for (group, id) in ids.iter().enumerate() {
-        let kinds: [(&str, fn(&Row) -> u64); 2] =
+        let kinds: [Kind; 2] =
             [("pgfault", |row| row.counts.pgfault), ("pgmajfault", |row| row.counts.pgmajfault)];
         for (kind, counted) in kinds {
             let labels = of_group(source, id, &[("failure_type", kind), ("scope", HIERARCHY)]);

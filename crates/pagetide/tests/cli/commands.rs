@@ -257,7 +257,7 @@ fn inspect_stops_at_a_time() {
     };
     let (none, early, late, end) =
         (faults(&["--at", "0"]), faults(&["--at", "2ms"]), faults(&["--at", "0.01s"]), faults(&[]));
-    assert!(none < early && early < late && late < end, "{none} {early} {late} {end}");
+    assert!(none <= early && early < late && late < end, "{none} {early} {late} {end}");
     let two = inspect(&["--at", "2ms", "zoneinfo", "buddyinfo"]);
     assert_eq!(two.stdout.matches("==>").count(), 2);
     two.says(&["after 0.002 s"]);
