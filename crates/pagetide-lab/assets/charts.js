@@ -300,7 +300,7 @@ const Charts = (() => {
         y: { distr: distr(figure.y), log: Numbers.baseOf(figure.y), range: () => rangeOfChoice(choice) },
       },
       axes: [axisOf(figure.x, true), axisOf(figure.y, false)],
-      padding: [8, 12, 0, 0],
+      padding: [8, 24, 0, 0],
       cursor: {
         y: false, drag: { x: true, y: false, setScale: false, dist: 4 }, points: { size: 6 },
         bind: { dblclick: () => () => { zoom(group, ...group.full); return null; } },

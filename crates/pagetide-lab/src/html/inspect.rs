@@ -137,7 +137,7 @@ impl State<'_> {
             format!("{order} ({})", size(memory))
         };
         let heat = Heat {
-            caption: "Free blocks by order, the darker the more memory they are together"
+            caption: "Free blocks by order; a cell stands out the more, the more memory they are together"
                 .to_owned(),
             axes: ["order".to_owned(), "zone".to_owned()],
             columns: (0..orders).map(of_order).collect(),

@@ -167,7 +167,7 @@ impl Sweep {
                 @if axes.len() == 1 {
                     "Means over the seeds; behind a line one standard deviation to each side. "
                 } @else {
-                    "Means over the seeds, the darker the larger. "
+                    "Means over the seeds; the larger, the more a cell stands out. "
                 }
                 @if self.metrics.len() > shown.len() {
                     "Of " (self.metrics.len()) " metrics the first " (shown.len()) " are drawn. "

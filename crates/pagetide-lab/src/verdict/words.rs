@@ -143,7 +143,7 @@ pub fn in_words(difference: &Difference, every_p: bool) -> String {
 /// `-94 %`, `17 times as much`; nothing from zero or to it, where the figures say it all.
 fn by_how_much(change: Change) -> Option<String> {
     match change {
-        Change::Percent(-100.0) => None,
+        Change::Percent(percent) if percent <= -100.0 => None,
         Change::Percent(percent) if percent >= 900.0 => {
             Some(format!("{:.0} times as much", percent / 100.0 + 1.0))
         }
