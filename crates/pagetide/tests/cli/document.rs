@@ -105,6 +105,7 @@ fn printed(place: &Place, run: &Run) -> (Option<i32>, String) {
         .env("PATH", std::env::join_paths(paths).unwrap())
         .env("PAGETIDE", root())
         .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("documents"))
+        .env("LC_ALL", "C")
         .env_remove("COLUMNS")
         .env_remove("PAGETIDE_ACCEPT")
         .output()
