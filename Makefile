@@ -5,7 +5,9 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 QEMU_TESTS := $(CARGO) test --locked --test qemu -- --nocapture
 
-.PHONY: demo kernel guest verify test test-qemu bench
+MDBOOK := $(TARGET)/tools/bin/mdbook
+
+.PHONY: demo kernel guest verify test test-docs test-qemu book bench
 
 # Two experiments and their comparisons: the watermark patch of 2011, and a real compiler's page
 # trace on a machine too small for eight of it.
@@ -39,6 +41,20 @@ test:
 	$(CARGO) build --locked -p pagetide-core --no-default-features
 	@$(MAKE) guest || echo "make: no static guest, so the tests of QEMU are skipped" >&2
 	$(QEMU_TESTS)
+
+# The commands that documents show, those that take minutes included: `make test` runs only quick ones.
+# PAGETIDE_ACCEPT=1 writes what they print into the documents, PAGETIDE_ONLY=WORD runs those with a word.
+test-docs:
+	$(CARGO) test --release --locked -p pagetide --test cli -- documents
+
+# The pages as a site, with reports of experiments: $(TARGET)/book/index.html.
+book: $(MDBOOK)
+	$(CARGO) build --release --locked -p pagetide
+	scripts/book.py $(TARGET)/release/pagetide $(MDBOOK) $(TARGET)
+
+# mdBook from its registry, once; that takes two minutes.
+$(MDBOOK):
+	$(CARGO) install mdbook --version 0.5.4 --locked --no-default-features --features search --root $(TARGET)/tools
 
 # Only those that boot a kernel.
 test-qemu: kernel guest

@@ -99,7 +99,7 @@ def main():
     parser.add_argument("pagetide", type=pathlib.Path)
     parser.add_argument("mdbook", type=pathlib.Path)
     parser.add_argument("target", type=pathlib.Path)
-    parser.add_argument("--no-gallery", action="store_true", help="leave out the reports, which take a minute")
+    parser.add_argument("--no-gallery", action="store_true", help="leave out the reports, which take two minutes")
     arguments = parser.parse_args()
     source, book = arguments.target / "book-source", arguments.target.resolve() / "book"
     shutil.rmtree(source, ignore_errors=True)

@@ -1,10 +1,10 @@
 //! A document with commands: what a reader saves, what he types, and what he then sees.
 //!
-//! A line `<!-- file: NAME -->` stands before a fenced block that the reader saves as NAME. A block of ` ```console `
-//! has lines `$ COMMAND` (a `\` at the end continues it) and what the command prints. A line `[...]` stands for any
+//! A line `<!-- file: NAME -->` stands before a fenced block that the reader saves as NAME, `<!-- copy: PATH -->` for a
+//! file of the repository that he copies. A block of ` ```console ` has lines `$ COMMAND` (a `\` at the end continues it) and what the command prints. A line `[...]` stands for any
 //! lines that were left out. A line `<!-- console: slow -->` before such a block leaves it to the release build,
-//! `<!-- console: exits 1 -->` says how its commands end; then what they say on stderr is shown, too. Other blocks
-//! are neither saved nor run. All of a document happens in one directory, which is empty at first.
+//! `<!-- console: exits 1 -->` says how its commands end; what they say on stderr is shown if that is all they say.
+//! Other blocks are neither saved nor run. All of a document happens in one directory, which is empty at first.
 
 use crate::common::Place;
 use std::fmt::Write;
@@ -20,6 +20,7 @@ const LEFT_OUT: &str = "[...]";
 #[derive(Debug, PartialEq)]
 enum Step<'a> {
     Save { name: &'a str, content: &'a str },
+    Copy { path: &'a str },
     Run(Run<'a>),
 }
 
@@ -57,6 +58,11 @@ pub fn follow(path: &str) {
                     fs::create_dir_all(place.directory.join(folder)).unwrap();
                 }
                 place.write(name, content);
+                continue;
+            }
+            Step::Copy { path } => {
+                let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap();
+                place.write(name, fs::read(root().join(path)).unwrap());
                 continue;
             }
             Step::Run(run) => run,
@@ -111,12 +117,13 @@ fn printed(place: &Place, run: &Run) -> (Option<i32>, String) {
         .env("PATH", std::env::join_paths(paths).unwrap())
         .env("PAGETIDE", root())
         .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("documents"))
+        .env("LC_ALL", "C")
         .env_remove("COLUMNS")
         .env_remove("PAGETIDE_ACCEPT")
         .output()
         .unwrap();
     let mut printed = String::from_utf8(output.stdout).unwrap();
-    if output.status.code() != Some(0) {
+    if printed.is_empty() && output.status.code() != Some(0) {
         printed.push_str(&String::from_utf8(output.stderr).unwrap());
     }
     (output.status.code(), printed)
@@ -129,6 +136,7 @@ fn steps(text: &str) -> Result<Vec<Step<'_>>, String> {
     let mut lines = lines(text);
     while let Some((_, line)) = lines.next() {
         let Some(kind) = line.trim_end().strip_prefix("```") else {
+            steps.extend(remark(line, "copy").map(|path| Step::Copy { path }));
             comment = line;
             continue;
         };
@@ -292,6 +300,7 @@ $ three
 ```
 $ not run
 ```
+<!-- copy: b/c.toml -->
 <!-- console: slow, exits 1 -->
 ```console
 $ four
@@ -299,11 +308,13 @@ $ four
 ";
     let steps = steps(text).unwrap();
     assert_eq!(steps[0], Step::Save { name: "a.toml", content: "x = 1\n" });
-    let runs: Vec<_> = steps[1..]
+    assert_eq!(steps[3], Step::Copy { path: "b/c.toml" });
+    let runs: Vec<_> = steps[1..3]
         .iter()
+        .chain(&steps[4..])
         .map(|step| match step {
             Step::Run(run) => (run.command.as_str(), run.shown, run.exits, run.is_slow),
-            Step::Save { .. } => panic!("{step:?}"),
+            Step::Save { .. } | Step::Copy { .. } => panic!("{step:?}"),
         })
         .collect();
     assert_eq!(

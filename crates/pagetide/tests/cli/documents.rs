@@ -24,3 +24,32 @@ fn mm_developer() {
 fn trace_study() {
     follow("docs/tutorials/trace-study.md");
 }
+
+/// Experiments of the README and of pages that take minutes.
+mod long {
+    use super::follow;
+
+    #[test]
+    #[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
+    fn readme() {
+        follow("README.md");
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
+    fn experiments() {
+        follow("docs/experiments.md");
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
+    fn find() {
+        follow("docs/find.md");
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
+    fn sweep() {
+        follow("docs/sweep.md");
+    }
+}
