@@ -19,8 +19,14 @@ use std::collections::BTreeMap;
 
 /// Renders `report` with its verdicts, indented, with a line end.
 pub fn render(report: &Report) -> String {
-    let verdicts = verdicts(report);
-    write(report, Some(verdicts.iter().map(verdict).collect()))
+    render_some(report, report)
+}
+
+/// Renders `some` metrics of a report with the verdicts of the `whole`: that a task was killed is so whichever metrics
+/// are wanted.
+pub fn render_some(some: &Report, whole: &Report) -> String {
+    let verdicts = verdicts(whole);
+    write(some, Some(verdicts.iter().map(verdict).collect()))
 }
 
 /// The same without verdicts: of points of a grid, the first is nothing to hold the others against.

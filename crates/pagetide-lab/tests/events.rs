@@ -397,3 +397,35 @@ fn the_killed_are_named() {
         assert_eq!(victim["oom_memcg"], "/");
     }
 }
+
+#[test]
+fn a_group_made_anew_counts_from_zero_whenever_it_was_removed() {
+    let scenario = r#"
+[machine]
+memory = "64MiB"
+swap = "64MiB"
+[[group]]
+name = "gg"
+at_start = false
+memory.max = "4M"
+[[task]]
+name = "x"
+phase = [
+  { workload = "create-group", target = "gg" },
+  { workload = "join-group", target = "gg" },
+  { name = "first", workload = "touch", size = "8MiB" },
+  { workload = "join-group" },
+  { workload = "remove-group", target = "gg" },
+  { workload = "create-group", target = "gg" },
+  { workload = "join-group", target = "gg" },
+  { name = "second", workload = "touch", size = "8MiB", passes = 3 },
+]
+"#;
+    let ran = recorded(&variants(scenario)[0]);
+    let timeline = ran.record.timeline.unwrap();
+    let rows = timeline.samples.iter().filter_map(|sample| sample.rows[1]);
+    let sum = rows.fold(Counts::default(), |sum, row| sum.plus(&row.counts));
+    // The second group's counts are all there; of the first those since its last sample are its parent's.
+    let second = ran.record.metrics["gg.pgfault"].value;
+    assert!(sum.pgfault as f64 >= second, "{} of {second}", sum.pgfault);
+}

@@ -20,6 +20,12 @@ impl OutputFile {
     /// Checks that `path` may be written; `inputs` may not be overwritten.
     pub fn check(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
         let shown = path.display();
+        if path.as_os_str() == "-" {
+            return Err(CliError::bad_input(
+                "a file cannot go to stdout, where the results go",
+                "name a file",
+            ));
+        }
         match fs::symlink_metadata(path) {
             Ok(there) if !there.is_file() => {
                 return Err(CliError::bad_input(
@@ -68,6 +74,16 @@ impl OutputFile {
     /// The same for OpenMetrics text.
     pub fn openmetrics(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
         OutputFile::of_kind(path, inputs, "OpenMetrics text", b"# TYPE ")
+    }
+
+    /// The same for a file of settings that `find` makes.
+    pub fn settings(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
+        OutputFile::of_kind(path, inputs, "a file that `find` made", b"# found by pagetide ")
+    }
+
+    /// The same for its JSON.
+    pub fn json(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
+        OutputFile::of_kind(path, inputs, "JSON", b"{")
     }
 
     fn of_kind(
@@ -122,6 +138,32 @@ impl OutputFile {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         directory_of(&self.path).join(format!(".{name}.pagetide-{}", std::process::id()))
     }
+}
+
+/// Refuses two outputs of a command in one file; each with its option.
+pub fn distinct(outputs: &[(&str, Option<&Path>)]) -> Result<(), CliError> {
+    let mut seen: Vec<(&str, PathBuf)> = Vec::new();
+    for (option, path) in outputs {
+        let Some(path) = path.filter(|path| !is_device(path)) else { continue };
+        let directory = fs::canonicalize(directory_of(path));
+        let place = directory.map_or_else(
+            |_| path.to_owned(),
+            |directory| directory.join(path.file_name().unwrap_or_default()),
+        );
+        if let Some((other, _)) = seen.iter().find(|(_, known)| *known == place) {
+            return Err(CliError::bad_input(
+                format!("{other} and {option} name the same file, {}", path.display()),
+                "nothing was written; give each a file of its own",
+            ));
+        }
+        seen.push((option, place));
+    }
+    Ok(())
+}
+
+/// Something that several may write to: a terminal, a pipe.
+fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
 fn directory_of(path: &Path) -> &Path {

@@ -27,6 +27,8 @@ pub struct ProgressLine {
 struct State {
     bar: ProgressBar,
     total: u64,
+    /// More runs may come: a search does not know yet how many.
+    grows: bool,
     done: u64,
     failed: u64,
     running: BTreeMap<Job, Arc<AtomicU64>>,
@@ -53,6 +55,7 @@ impl ProgressLine {
         let state = State {
             bar,
             total,
+            grows: false,
             done,
             failed: 0,
             running: BTreeMap::new(),
@@ -62,6 +65,20 @@ impl ProgressLine {
         let stop = Arc::new(AtomicBool::new(false));
         let ticker = tick(Arc::clone(&state), Arc::clone(&stop), visible);
         ProgressLine { state, stop, ticker: Some(ticker) }
+    }
+
+    /// A line for runs whose number is not known yet.
+    pub fn growing() -> ProgressLine {
+        let line = ProgressLine::of(0, 0);
+        lock(&line.state).grows = true;
+        line
+    }
+
+    /// So many runs more.
+    pub fn grow(&self, runs: usize) {
+        let mut state = lock(&self.state);
+        state.total += runs as u64;
+        state.bar.set_length(state.total * PARTS);
     }
 
     /// To be called by the execution, from any thread.
@@ -120,7 +137,8 @@ impl State {
     fn message(&self) -> String {
         let clocks = self.running.values().map(|clock| clock.load(Ordering::Relaxed));
         let simulated: u64 = clocks.sum();
-        let mut message = format!("{} of {} runs", self.done, self.total);
+        let so_far = if self.grows { " so far" } else { "" };
+        let mut message = format!("{} of {} runs{so_far}", self.done, self.total);
         if self.failed > 0 {
             message += &format!(", {} failed", self.failed);
         }

@@ -9,7 +9,7 @@ use crate::world::{Cause, Failure};
 use pagetide_scenario::model::Variant;
 use pagetide_sim::foresight;
 use std::sync::{Condvar, Mutex, PoisonError};
-use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+use sysinfo::{CGroupLimits, MemoryRefreshKind, RefreshKind, System};
 
 /// What a run has besides its tables, at most.
 const BESIDES: u64 = 64 << 20;
@@ -62,8 +62,8 @@ pub(crate) fn needed(variant: &Variant) -> u64 {
     foresight::tables(&variant.setup).saturating_add(BESIDES)
 }
 
-/// Bytes that this computer, or the group that this process is in, has for more runs. Everything, where the system
-/// does not say.
+/// Bytes that this computer, or the container that this process is in, has for more runs. Everything, where the system
+/// does not say. The page cache of a container is not in the way: the kernel gives it up.
 pub(super) fn available() -> u64 {
     let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
     let system = System::new_with_specifics(memory);
@@ -71,7 +71,8 @@ pub(super) fn available() -> u64 {
         0 => u64::MAX,
         _ => system.available_memory().saturating_add(system.free_swap()),
     };
-    system.cgroup_limits().map_or(machine, |limits| machine.min(limits.free_memory))
+    let of_container = |limits: CGroupLimits| limits.total_memory.saturating_sub(limits.rss);
+    system.cgroup_limits().map_or(machine, |limits| machine.min(of_container(limits)))
 }
 
 /// Refuses a variant whose runs this computer has no room for, one at a time.

@@ -70,12 +70,14 @@ pub fn run(
             outcomes.push((index, outcome));
         });
         let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let nr_done = outcomes.len();
+        let is_done = |(_, outcome): &(usize, Outcome)| !matches!(outcome, Outcome::Cancelled);
+        let nr_done = outcomes.iter().filter(|it| is_done(it)).count();
         for (index, outcome) in outcomes {
             let (job, place) = planned[index];
             let told = match outcome {
                 Outcome::Finished(record) => Told::Record(record),
-                Outcome::Cancelled => return Err(Stopped::Cancelled),
+                // What has finished is kept.
+                Outcome::Cancelled => continue,
                 Outcome::Failed(failure) if is_first => return Err(Stopped::Failed(failure)),
                 Outcome::Failed(failure) => Told::Failed(failure.message),
             };

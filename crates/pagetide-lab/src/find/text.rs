@@ -92,19 +92,37 @@ pub fn entries(find: &Find, answer: &Answer) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// What a search that was stopped has found out: a line for each value that it tried.
+pub fn tried(find: &Find) -> String {
+    let tried = find.search().looked_at().into_iter();
+    let tried: Vec<Tried> = tried.map(|(at, of)| (find.sets(Place::At(at)), of)).collect();
+    match tried.is_empty() {
+        true => String::new(),
+        false => lines(&tried, None, &[]),
+    }
+}
+
+type Tried = (Vec<(String, String)>, Count);
+
 /// A line a value.
 fn evidence(answer: &Answer) -> String {
+    let points: Vec<_> = answer.points.iter().map(|point| &point.sets).collect();
+    lines(&answer.looked_at, Some(answer.before), &points)
+}
+
+fn lines(tried: &[Tried], before: Option<Count>, points: &[&Vec<(String, String)>]) -> String {
     let shown = |sets: &[(String, String)]| -> String {
         sets.iter().map(|(_, value)| value.as_str()).collect::<Vec<&str>>().join(", ")
     };
-    let width = answer.looked_at.iter().map(|(sets, _)| shown(sets).chars().count()).max();
+    let width = tried.iter().map(|(sets, _)| shown(sets).chars().count()).max();
     let width = width.unwrap_or(0).max("before".len());
     let mut out = String::new();
     push(&mut out, &format!("{:>width$}  seeds in which it holds", "value"));
-    push(&mut out, &format!("{:>width$}  {}", "before", count(answer.before)));
-    for (sets, of) in &answer.looked_at {
-        let is_answer = answer.points.iter().any(|point| point.sets == *sets);
-        let mark = if is_answer { "  <--" } else { "" };
+    if let Some(before) = before {
+        push(&mut out, &format!("{:>width$}  {}", "before", count(before)));
+    }
+    for (sets, of) in tried {
+        let mark = if points.contains(&sets) { "  <--" } else { "" };
         push(&mut out, &format!("{:>width$}  {}{mark}", shown(sets), count(*of)));
     }
     out

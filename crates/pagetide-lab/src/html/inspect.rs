@@ -244,7 +244,9 @@ impl State<'_> {
     /// A file of a group that is one number.
     fn number(&self, group: &str, file: &str) -> Option<u64> {
         let text = self.file(&format!("{CGROUP}{group}/{file}")).trim();
-        let declared = || self.record.metrics.get(&format!("{group}.{file}"));
+        // A key has the group's own name.
+        let name = group.rsplit_once('/').map_or(group, |(_, name)| name);
+        let declared = || self.record.metrics.get(&format!("{name}.{file}"));
         text.parse().ok().or_else(|| declared().map(|metric| metric.value.max(0.0) as u64))
     }
 

@@ -98,6 +98,7 @@ impl World {
                 match removed {
                     Ok(()) => {
                         self.groups[group] = None;
+                        self.note_removed(group);
                         self.last_counts.extend(counts.map(|counts| (group, counts)));
                     }
                     Err(errno) => self.note_refusal(id, phase, errno),

@@ -108,6 +108,13 @@ impl World {
         }
     }
 
+    /// A group of the setup was removed: one that is made in its place counts from 0.
+    pub(super) fn note_removed(&mut self, group: usize) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.before[group + 1] = Happened::default();
+        }
+    }
+
     /// Looks at the machine as often as is due until `at`, of which nothing has happened yet.
     #[inline]
     pub(super) fn sample_until(&mut self, at: Nanos) {

@@ -2,11 +2,11 @@
 
 use crate::cli::{EmitForm, FindArgs};
 use crate::error::{CliError, ExitStatus};
-use crate::output_file::OutputFile;
+use crate::output_file::{self, OutputFile};
 use crate::policy::Plugins;
 use crate::printer::Printer;
+use crate::progress::ProgressLine;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use indicatif::{ProgressBar, ProgressStyle};
 use pagetide_lab::execute::Progress;
 use pagetide_lab::find::answer::{Answer, Kind};
 use pagetide_lab::find::criterion::{Criterion, Mistake};
@@ -22,15 +22,12 @@ use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::{Scenario, Variant};
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 /// Seeds that all values share, and as many fresh ones: 20 of 20 say at least 86 %.
 const SEEDS: u32 = 20;
 /// The same for the points of a grid.
 const SEEDS_OF_GRID: u32 = 8;
-const TICK: Duration = Duration::from_millis(200);
 
 /// Searches, and prints the answer or the file to deploy.
 pub fn find(
@@ -57,10 +54,16 @@ pub fn find(
     }
     scenario.variants.truncate(1);
     overrides.variants = vec![scenario.variants[0].name.clone()];
-    let output = match &args.output {
-        Some(path) => Some(OutputFile::check(path, &[&args.scenario.file, &loaded.file])?),
-        None => None,
+    output_file::distinct(&[
+        ("--output", args.output.as_deref()),
+        ("--html", args.html.as_deref()),
+    ])?;
+    let kind = match args.emit {
+        Some(EmitForm::Json) => OutputFile::json,
+        _ => OutputFile::settings,
     };
+    let output = args.output.as_deref();
+    let output = output.map(|path| kind(path, &[&args.scenario.file, &loaded.file])).transpose()?;
     let page = args
         .html
         .as_deref()
@@ -78,7 +81,7 @@ pub fn find(
         scenario.variants.into_iter().next().ok_or_else(|| "there is no variant".to_owned())
     };
     check_values(&find, &load)?;
-    let find = search(find, &args, &load, plugins)?;
+    let find = search(find, &args, &load, plugins, printer)?;
     let Some(answer) = Answer::of(&find) else { return Err(CliError::Interrupted) };
     print(&find, &answer, args.emit, output.as_ref(), printer)?;
     if let Some(file) = page {
@@ -138,30 +141,23 @@ fn search(
     args: &FindArgs,
     load: Load<'_>,
     plugins: &Plugins,
+    printer: &mut Printer,
 ) -> Result<Find, CliError> {
     let threads =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
-    let line = ProgressBar::new_spinner();
-    let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}");
-    line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    line.enable_steady_tick(TICK);
-    let (done, of) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let on_batch = |jobs: &[Job]| {
-        of.fetch_add(jobs.len(), Ordering::Relaxed);
-    };
-    let on_progress = |progress: Progress<'_>| {
-        if let Progress::Ended { .. } = progress {
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            line.set_message(format!("{done} of {} runs so far", of.load(Ordering::Relaxed)));
-        }
-    };
+    let line = ProgressLine::growing();
+    let on_batch = |jobs: &[Job]| line.grow(jobs.len());
+    let on_progress = |progress: Progress<'_>| line.on_progress(&progress);
     let result = run(&mut find, load, &simulator, threads, &cancel, &on_batch, &on_progress);
-    line.finish_and_clear();
+    drop(line);
     match result {
         Ok(()) => Ok(find),
-        Err(Stopped::Cancelled) => Err(CliError::Interrupted),
+        Err(Stopped::Cancelled) => {
+            printer.data(text::tried(&find))?;
+            Err(CliError::Interrupted)
+        }
         Err(Stopped::Mistake(mistake)) => Err(refused(mistake)),
         Err(Stopped::Failed(failure)) => {
             Err(CliError::of_run("the scenario as it stands: ", &failure))

@@ -3,7 +3,7 @@
 use crate::cli::{Format, RunArgs};
 use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
-use crate::output_file::OutputFile;
+use crate::output_file::{self, OutputFile};
 use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
@@ -40,6 +40,12 @@ pub fn run(
         plugins: names_of(plugins),
     };
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
+    output_file::distinct(&[
+        ("--html", args.html.as_deref()),
+        ("--openmetrics", args.openmetrics.as_deref()),
+        ("--events", args.traces.events.as_deref()),
+        ("--perfetto", args.traces.perfetto.as_deref()),
+    ])?;
     let page = args
         .html
         .as_deref()
@@ -73,11 +79,16 @@ pub fn run(
     drop(progress);
     let mut report = Report::new(plan, &runs);
 
+    // Whatever becomes of stdout, and of one of the files, the others are written: the runs may have taken hours.
+    let mut wrong: Vec<CliError> = Vec::new();
     if report.has_data() {
-        if !args.metrics.is_empty() {
-            report.plan.scenario.rows = select::keys(&report, &args.metrics).map_err(refused)?;
+        match select::keys(&report, &args.metrics) {
+            Ok(keys) if keys.is_empty() => {}
+            Ok(keys) => report.plan.scenario.rows = keys,
+            Err(mistake) => wrong.push(refused(mistake)),
         }
-        printer.data(match args.format {
+        let chosen: &[String] = if wrong.is_empty() { &args.metrics } else { &[] };
+        let text = match args.format {
             Format::Table => {
                 let width = printer::table_width();
                 let why = if args.no_why {
@@ -87,23 +98,29 @@ pub fn run(
                 };
                 table::render_within(&report, width) + &why
             }
-            Format::Json => json::render(&wanted(&report, &args.metrics)),
-            Format::Csv => csv::render(&wanted(&report, &args.metrics)),
-        })?;
+            Format::Json => json::render_some(&wanted(&report, chosen), &report),
+            Format::Csv => csv::render(&wanted(&report, chosen)),
+        };
+        wrong.extend(printer.data(text).err());
         tell(&report, args.format, printer);
     }
     if let Some(file) = page.filter(|_| report.has_data()) {
         let source = Source { scenario: loaded.text(), command: command_line() };
-        file.write(&html::run::page(&report, &source).render())?;
-        printer.note(&format!("a page about the runs is in {}", file.path().display()));
+        match file.write(&html::run::page(&report, &source).render()) {
+            Ok(()) => {
+                printer.note(&format!("a page about the runs is in {}", file.path().display()));
+            }
+            Err(error) => wrong.push(error),
+        }
     }
-    traces.finish(printer)?;
+    wrong.extend(traces.finish(printer).err());
     if let Some(file) = metrics {
         let first = runs.first().map(|run| &run.outcome);
         if let (Some(Outcome::Finished(record)), Some(first)) =
             (first, report.plan.scenario.variants.first())
         {
-            write_openmetrics(&file, record, &first.setup, args.openmetrics_start, printer)?;
+            let start_s = args.openmetrics_start;
+            wrong.extend(write_openmetrics(&file, record, &first.setup, start_s, printer).err());
         }
     }
     for same in report.failures.chunk_by(|a, b| a.variant == b.variant && a.failure == b.failure) {
@@ -114,6 +131,12 @@ pub fn run(
         };
         let place = format!("variant {}, {seeds}: ", run.variant);
         printer.error(&CliError::of_run(&place, &run.failure));
+    }
+    // The last one ends the command.
+    let last = wrong.pop();
+    wrong.iter().for_each(|error| printer.error(error));
+    if let Some(error) = last {
+        return Err(error);
     }
     if report.cancelled > 0 {
         printer.warning(&format!(

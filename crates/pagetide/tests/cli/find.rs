@@ -339,3 +339,25 @@ fn the_file_says_where_it_comes_from() {
         assert!(ran.stderr.contains("not a regular file"), "{}", ran.stderr);
     }
 }
+
+#[test]
+fn what_is_there_is_not_replaced_but_by_its_kind() {
+    let place = Place::with("tiny.toml", TINY);
+    let ask = ["--knob", "vm.swappiness=0,60", "--want", "allocstall >= 0", "--seeds", "2"];
+    let emit = |file: &str| {
+        let more = ["--emit", "sysctl.d", "-o", file];
+        find(&place, &[&ask[..], &more[..]].concat())
+    };
+    fs::write(place.directory.join("notes.txt"), "my notes\n").unwrap();
+    emit("notes.txt").fails(2, &["notes.txt is there, and is not a file that `find` made"]);
+    assert_eq!(fs::read_to_string(place.directory.join("notes.txt")).unwrap(), "my notes\n");
+    for _ in 0..2 {
+        assert_eq!(emit("90.conf").code, Some(0));
+        let text = fs::read_to_string(place.directory.join("90.conf")).unwrap();
+        assert!(text.starts_with("# found by pagetide ") && text.contains("vm.swappiness = 0"));
+    }
+    let both = ["--emit", "sysctl.d", "-o", "./one", "--html", "one"];
+    let refused = find(&place, &[&ask[..], &both[..]].concat());
+    refused.fails(2, &["--output and --html name the same file"]);
+    assert!(!place.directory.join("one").exists());
+}

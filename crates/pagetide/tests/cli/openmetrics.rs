@@ -102,3 +102,52 @@ fn a_run_that_is_short_cut_or_refused() {
     run(&place, &["--openmetrics", "x.txt", "--openmetrics-start", "x"])
         .fails(2, &["invalid value"]);
 }
+
+#[test]
+fn files_are_written_whatever_becomes_of_the_rest() {
+    let place = Place::with("s.toml", &scenario());
+    // Two outputs of one name are refused before any run.
+    let ran = run(&place, &["--html", "one", "--openmetrics", "./one"]);
+    ran.fails(2, &["--html and --openmetrics name the same file"]);
+    assert!(!place.directory.join("one").exists());
+    let ran = run(&place, &["--events", "one", "--perfetto", "one"]);
+    ran.fails(2, &["--events and --perfetto name the same file"]);
+    assert_eq!(fs::read_dir(&place.directory).unwrap().count(), 1);
+    // A pattern that no run has is a mistake, but not one that costs the files or the results.
+    let wanted =
+        ["--metrics", "service.request_rate", "--openmetrics", "om.txt", "--html", "p.html"];
+    let ran = run(&place, &wanted);
+    assert!(serde_json::from_str::<Value>(&ran.stdout).is_ok(), "{ran:?}");
+    ran.fails(2, &["no run has a metric `service.request_rate`"]);
+    assert!(place.directory.join("om.txt").exists() && place.directory.join("p.html").exists());
+    // Nor does a reader of stdout who goes away.
+    let mut command = place.command();
+    command.args(["run", "s.toml", "--format", "json", "--openmetrics", "om2.txt"]);
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    child.wait().unwrap();
+    assert!(place.directory.join("om2.txt").exists());
+}
+
+#[test]
+fn a_killed_task_is_told_whichever_metrics_are_wanted() {
+    let oom = r#"repeats = 2
+[machine]
+memory = "64MiB"
+[[task]]
+name = "eat"
+workload = "touch"
+size = "30MiB"
+[[variant]]
+name = "fits"
+[[variant]]
+name = "not"
+set."task.eat.size" = "90MiB"
+"#;
+    let place = Place::with("s.toml", oom);
+    let ran = run(&place, &["--metrics", "pgfault"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(report["variants"][0]["metrics"].as_object().unwrap().len(), 1);
+    let ended = report["verdict"][0]["ended"][0].as_str().unwrap();
+    assert!(ended.contains("the OOM killer ended eat in 2 of 2 runs"), "{ended}");
+}
