@@ -253,6 +253,15 @@ const Charts = (() => {
     ctx.restore();
   }
 
+  // What a legend says of a line that the scale ends below: all the time, or at times.
+  function beyondClip(figure, choice, line) {
+    const end = rangeOfChoice(choice)[1];
+    const values = line.y.filter((value) => value != null);
+    const nrBeyond = values.filter((value) => value > end).length;
+    if (!nrBeyond) return '';
+    return `(${nrBeyond < values.length ? 'at times ' : ''}above ${shown(figure.y, end)}, off the scale) `;
+  }
+
   // The place of a chart in `view`, with its legend. It is drawn by `draw`, when the page knows its width.
   function prepare(figure, choice, panel, view) {
     const group = groupOf(figure);
@@ -262,7 +271,8 @@ const Charts = (() => {
     const legend = element('ul', { class: 'legend' });
     const outputs = panel.lines.map((line) => {
       const output = element('span', { class: 'read' });
-      legend.append(element('li', null, swatch(line), line.name + ' ', output));
+      const beyond = beyondClip(figure, choice, line);
+      legend.append(element('li', null, swatch(line), line.name + ' ', beyond, output));
       return output;
     });
     const details = element('details', null, element('summary', null, 'Values as a table'));
