@@ -179,7 +179,7 @@ fn dots(report: &Report, row: &Row, about: String) -> Dots {
         id: anchor_of_dots(&row.key),
         title: html! { a href={ "#" (anchor_of_row(&row.key)) } { (row.key) } },
         about,
-        unit: row.scale.symbol.to_owned(),
+        scale: row.scale,
         lines: (0..report.columns.len()).map(line).collect(),
     }
 }
