@@ -43,8 +43,10 @@ impl Heat {
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {
                 table.heat {
                     caption {
-                        (self.caption)
-                        @if most > least { (key()) }
+                        span.hold {
+                            (self.caption)
+                            @if most > least { (key()) }
+                        }
                     }
                     thead {
                         tr {
