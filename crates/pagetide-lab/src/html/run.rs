@@ -186,7 +186,10 @@ fn dots(report: &Report, row: &Row, about: String) -> Dots {
 
 fn time(report: &Report, charts: Vec<Lines>) -> Vec<Block> {
     if charts.is_empty() {
-        return Vec::new();
+        if report.cancelled == 0 {
+            return Vec::new();
+        }
+        return vec![html! { p.note { "Interrupted before a run with the first seed had ended: there is nothing to draw." } }.into()];
     }
     let seeds = report.columns.iter().filter_map(|column| Some(column.timeline.as_ref()?.seed));
     let first = seeds.min().unwrap_or_default();
