@@ -95,6 +95,14 @@ const Charts = (() => {
     return group;
   }
 
+  // An axis that is of no other figure goes from the least to the most of what is chosen.
+  function across(figure, choice) {
+    if (figure.over) return;
+    const group = groupOf(figure);
+    group.full = group.now = choice.across;
+    for (const button of group.resets || []) button.disabled = true;
+  }
+
   function zoom(group, from, to) {
     const [low, high] = group.full;
     const span = Math.max(to - from, (high - low) * 1e-6);
@@ -220,6 +228,20 @@ const Charts = (() => {
       stroke: ink, size: isX ? 30 : 56, gap: 4, space: isX ? 60 : 28,
       grid: { stroke: () => colour('grid'), width: 1 }, ticks: { stroke: () => colour('grid'), width: 1, size: 4 },
       values: (u, splits, at, space, step) => splits.map((value) => tick(axis, value, step)),
+      ...(axis.names.length ? words(axis) : {}),
+    };
+  }
+
+  // Ticks of an axis of words: each below its place, or every so many if there is no room for all.
+  function words(axis) {
+    const longest = Math.max(...axis.names.map((name) => name.length));
+    const every = (u) => {
+      const room = (u.width - 80) / axis.names.length;
+      return Math.max(1, Math.ceil((longest * 6.5 + 10) / Math.max(room, 1)));
+    };
+    return {
+      splits: () => axis.names.map((name, at) => at + 1),
+      values: (u, splits) => splits.map((place) => ((place - 1) % every(u) ? '' : Numbers.nameAt(axis, place))),
     };
   }
 
@@ -240,17 +262,19 @@ const Charts = (() => {
       ctx.stroke();
       const isRight = x > bbox.left + bbox.width * 0.6;
       ctx.textAlign = isRight ? 'right' : 'left';
-      const place = [x + (isRight ? -4 : 4) * uPlot.pxRatio, bbox.top + 12 * uPlot.pxRatio];
-      // On a ground of its own, over lines.
-      ctx.save();
-      ctx.setLineDash([]);
-      ctx.strokeStyle = colour('ground');
-      ctx.lineWidth = 4 * uPlot.pxRatio;
-      ctx.strokeText(mark.text, ...place);
-      ctx.restore();
-      ctx.fillText(mark.text, ...place);
+      // Above the chart, where there is nothing that it could cover.
+      ctx.fillText(mark.text, x, bbox.top - 6 * uPlot.pxRatio);
     }
     ctx.restore();
+  }
+
+  // What a legend says of a line that the scale ends below: all the time, or at times.
+  function beyondClip(figure, choice, line) {
+    const end = rangeOfChoice(choice)[1];
+    const values = line.y.filter((value) => value != null);
+    const nrBeyond = values.filter((value) => value > end).length;
+    if (!nrBeyond) return '';
+    return `(${nrBeyond < values.length ? 'at times ' : ''}above ${shown(figure.y, end)}, off the scale) `;
   }
 
   // The place of a chart in `view`, with its legend. It is drawn by `draw`, when the page knows its width.
@@ -262,7 +286,8 @@ const Charts = (() => {
     const legend = element('ul', { class: 'legend' });
     const outputs = panel.lines.map((line) => {
       const output = element('span', { class: 'read' });
-      legend.append(element('li', null, swatch(line), line.name + ' ', output));
+      const beyond = beyondClip(figure, choice, line);
+      legend.append(element('li', null, swatch(line), line.name + ' ', beyond, output));
       return output;
     });
     const details = element('details', null, element('summary', null, 'Values as a table'));
@@ -300,7 +325,7 @@ const Charts = (() => {
         y: { distr: distr(figure.y), log: Numbers.baseOf(figure.y), range: () => rangeOfChoice(choice) },
       },
       axes: [axisOf(figure.x, true), axisOf(figure.y, false)],
-      padding: [8, 24, 0, 0],
+      padding: [panel.marks.length ? 22 : 8, 24, 0, 0],
       cursor: {
         y: false, drag: { x: true, y: false, setScale: false, dist: 4 }, points: { size: 6 },
         bind: { dblclick: () => () => { zoom(group, ...group.full); return null; } },
@@ -354,5 +379,5 @@ const Charts = (() => {
     }
   }
 
-  return { all, abreast, groupOf, zoom, zoomBy, element, prepare, draw, remove, redraw, fit };
+  return { all, abreast, across, groupOf, zoom, zoomBy, element, prepare, draw, remove, redraw, fit };
 })();

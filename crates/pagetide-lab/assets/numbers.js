@@ -34,9 +34,13 @@ const Numbers = (() => {
     return value.toFixed(size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3);
   }
 
+  // An axis of words has one at each whole number from 1 on.
+  const nameAt = (axis, value) => axis.names[value - 1] || '';
+
   // A value of an axis, in the unit of the axis or, if that is logarithmic, in one of its own.
   function shown(axis, value) {
     if (value == null) return '-';
+    if (axis.names.length) return nameAt(axis, value);
     const [symbol, size] = axis.log ? unitOf(axis.unit, Math.abs(value)) : [axis.symbol, 1];
     return digits(value / size) + (symbol ? '\u00a0' + symbol : '');
   }
@@ -108,6 +112,7 @@ const Numbers = (() => {
       if (choice.clip != null) choice.clip = choice.clip * figure.y.factor / figure.y.size;
       const all = choice.panels.flatMap((panel) => panel.lines.flatMap((line) => ends(line).flat()));
       choice.range = rangeOf(all, figure.y, 0);
+      choice.across = rangeOf(choice.panels.flatMap((panel) => panel.x), figure.x, null);
     }
     figure.range = rangeOf(panels.flatMap((panel) => panel.x), figure.x, null);
   }
@@ -124,7 +129,7 @@ const Numbers = (() => {
     return steps.find(fits) * ten;
   }
 
-  // From the least to the most; a linear axis of amounts begins at `from`.
+  // From the least to the most; a linear axis of amounts begins at `from`, a logarithmic one at a round number.
   function rangeOf(values, axis, from) {
     let [low, high] = [Infinity, -Infinity];
     for (const value of values) {
@@ -132,9 +137,11 @@ const Numbers = (() => {
       if (value < low) low = value;
       if (value > high) high = value;
     }
+    if (axis.names.length) return [0.5, axis.names.length + 0.5];
     if (low > high) return axis.log ? [1, 10] : [0, 1];
     if (axis.log) {
       const base = baseOf(axis);
+      if (from == null) return low < high ? [low, high] : [low / base, high * base];
       const range = [round(low, Math.floor, base), round(high, Math.ceil, base)];
       return range[0] < range[1] ? range : [range[0], range[0] * base];
     }
@@ -146,5 +153,5 @@ const Numbers = (() => {
     return low < high ? [low, high + (high - low) * 0.04] : [low, low + 1];
   }
 
-  return { digits, shown, tick, baseOf, panelsOf, unpack };
+  return { digits, shown, tick, nameAt, baseOf, panelsOf, unpack };
 })();

@@ -37,6 +37,7 @@
     }
     const put = (choice) => {
       Charts.remove(figure);
+      Charts.across(figure, choice);
       view.replaceChildren();
       view.classList.toggle('several', choice.panels.length > 1);
       view.style.setProperty('--n', Charts.abreast(choice));

@@ -100,6 +100,17 @@ impl Scale {
         }
     }
 
+    /// Prints the ends of an interval, with as many more digits as it takes to tell them apart.
+    pub fn print_apart(&self, ends: [f64; 2]) -> [String; 2] {
+        let [from, to] = ends.map(|end| self.print(end, 0.0).0);
+        if from != to || ends[0] == ends[1] {
+            return [from, to];
+        }
+        let with = |decimals: usize| ends.map(|end| fixed(end * self.factor, decimals));
+        let apart = (1..=6).map(with).find(|[from, to]| from != to);
+        apart.unwrap_or([from, to])
+    }
+
     /// Prints `value` and, with the same decimals, its spread.
     pub fn print(&self, value: f64, spread: f64) -> (String, String) {
         let (value, spread) = (value * self.factor, spread * self.factor);
@@ -181,6 +192,14 @@ mod tests {
         assert_eq!(small.print(5.0, 1.58), ("5.0".to_owned(), "1.6".to_owned()));
         let large = Scale::new(Unit::Count, &[(2000.0, 1.58)]);
         assert_eq!(large.print(2000.0, 1.58), ("2000".to_owned(), "2".to_owned()));
+    }
+
+    #[test]
+    fn ends_that_look_the_same_get_more_digits() {
+        let scale = Scale::new(Unit::Percent, &[(-1000.4, 0.0), (-1000.2, 0.0)]);
+        assert_eq!(scale.print_apart([-1000.4, -1000.2]), ["-1000.4", "-1000.2"]);
+        assert_eq!(scale.print_apart([3.0, 3.0])[0], scale.print_apart([3.0, 3.0])[1]);
+        assert_eq!(scale.print_apart([1.0, 2.0]), ["1.000", "2.000"]);
     }
 
     #[test]

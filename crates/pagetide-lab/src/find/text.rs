@@ -241,8 +241,10 @@ pub fn result(find: &Find, answer: &Answer) -> String {
         (Kind::Nothing | Kind::NotMonotone, []) => {
             let best = answer.best.and_then(|at| answer.looked_at.get(at));
             let best = best.or_else(|| answer.looked_at.iter().max_by_key(|(_, count)| count.held));
-            let nearest = best.map_or(String::new(), |(at, of)| {
-                format!("; the nearest is {}: {}", sets(at), count(*of))
+            // Of values that never meet it none is nearer than another.
+            let nearest = best.map_or(String::new(), |(at, of)| match of.held {
+                0 => "; it holds in no seed of any value".to_owned(),
+                _ => format!("; the nearest is {}: {}", sets(at), count(*of)),
             });
             let where_ = match question.knobs.len() {
                 1 => format!("{} from {first} to {last}", knob.path),

@@ -30,7 +30,7 @@ impl Bars {
         html! {
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {
                 table.bars {
-                    caption { (self.caption) }
+                    caption { span.hold { (self.caption) } }
                     thead { tr { th scope="col" { (self.head[0]) } th scope="col" { (self.head[1]) } th aria-hidden="true" {} } }
                     tbody {
                         @for bar in &self.bars {

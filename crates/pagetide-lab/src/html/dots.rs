@@ -4,6 +4,7 @@
 //! Invariant: every sample is a dot, or under one: dots of the same place are one on top of the other. The table
 //! below has the values of the first [`MOST_LISTED`] seeds.
 
+use crate::format::Scale;
 use maud::{html, Markup};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,6 +16,9 @@ const STACK: [u32; 3] = [10, 5, 15];
 /// Seeds whose values are listed.
 pub const MOST_LISTED: usize = 64;
 
+/// Narrowest axis, as a part of its values: what differs by less than this lies together.
+const LEAST_SPAN: f64 = 0.05;
+
 /// Dots of one metric.
 #[derive(Clone, Debug)]
 pub struct Dots {
@@ -24,8 +28,8 @@ pub struct Dots {
     pub title: Markup,
     /// What it is, in a sentence; may be empty.
     pub about: String,
-    /// Its unit, as it is printed.
-    pub unit: String,
+    /// How its values are printed, and in which unit.
+    pub scale: Scale,
     /// A line each, from top to bottom.
     pub lines: Vec<DotLine>,
 }
@@ -59,12 +63,8 @@ pub struct Dot {
 impl Dots {
     /// The figure.
     pub fn markup(&self) -> Markup {
-        let values = || {
-            let dots = self.lines.iter().flat_map(|line| &line.dots).map(|dot| dot.value);
-            dots.filter(|value| value.is_finite())
-        };
-        let least = values().fold(f64::INFINITY, f64::min);
-        let most = values().fold(f64::NEG_INFINITY, f64::max);
+        let (least, most) = self.range();
+        let ends = [least, most].map(|value| self.scale.print(value, 0.0).0);
         let place = |value: f64| match most > least {
             true => ((value - least) / (most - least)).clamp(0.0, 1.0) * WIDTH,
             false => WIDTH / 2.0,
@@ -72,7 +72,7 @@ impl Dots {
         html! {
             figure.dots id=(self.id) {
                 figcaption {
-                    h3 { (self.title) @if !self.unit.is_empty() { span.unit { ", " (self.unit) } } }
+                    h3 { (self.title) @if !self.scale.symbol.is_empty() { span.unit { ", " (self.scale.symbol) } } }
                     @if !self.about.is_empty() { p { (self.about) } }
                 }
                 @for (number, line) in self.lines.iter().enumerate() {
@@ -82,9 +82,41 @@ impl Dots {
                         span.value { (line.text) }
                     }
                 }
+                @if ends[0] != ends[1] {
+                    div.strip.ends aria-hidden="true" {
+                        span {}
+                        span { span { (ends[0]) } span { (ends[1]) } }
+                        // As wide as the widest above, so that the ends are those of the lines.
+                        span.value { (self.widest()) }
+                    }
+                }
                 (self.list())
             }
         }
+    }
+
+    /// Ends of the axis: least and most, but no closer than [`LEAST_SPAN`] of them, and not closer than they are told
+    /// apart in print; then it begins at 0.
+    fn range(&self) -> (f64, f64) {
+        let dots = self.lines.iter().flat_map(|line| &line.dots).map(|dot| dot.value);
+        let values: Vec<f64> = dots.filter(|value| value.is_finite()).collect();
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if values.is_empty() {
+            return (0.0, 0.0);
+        }
+        let missing = (least.abs().max(most.abs()) * LEAST_SPAN - (most - least)).max(0.0);
+        let (low, high) = (least - missing / 2.0, most + missing / 2.0);
+        let print = |value: f64| self.scale.print(value, 0.0).0;
+        match least >= 0.0 && print(low) == print(high) {
+            true => (0.0, high),
+            false => (low, high),
+        }
+    }
+
+    fn widest(&self) -> &str {
+        let texts = self.lines.iter().map(|line| line.text.as_str());
+        texts.max_by_key(|text| text.chars().count()).unwrap_or_default()
     }
 
     fn list(&self) -> Markup {
@@ -159,6 +191,7 @@ fn strip(number: usize, line: &DotLine, place: &dyn Fn(f64) -> f64) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagetide_scenario::record::Unit;
 
     fn dots(values: &[f64]) -> String {
         let dot = |(seed, &value): (usize, &f64)| Dot {
@@ -173,8 +206,10 @@ mod tests {
             mean: Some((2.0, 1.0)),
             dots: values.iter().enumerate().map(dot).collect(),
         };
-        let (id, about, unit) = ("d".to_owned(), String::new(), "ms".to_owned());
-        let dots = Dots { id, title: html! { "x" }, about, unit, lines: vec![line] };
+        let (id, about) = ("d".to_owned(), String::new());
+        let scale =
+            Scale::new(Unit::Count, &values.iter().map(|it| (*it, 0.0)).collect::<Vec<_>>());
+        let dots = Dots { id, title: html! { "x" }, about, scale, lines: vec![line] };
         dots.markup().into_string()
     }
 
@@ -188,10 +223,23 @@ mod tests {
     }
 
     #[test]
+    fn the_axis_says_where_it_ends_and_hardly_any_spread_does_not_fill_it() {
+        let ends = |from: &str, to: &str| format!("<span>{from}</span><span>{to}</span>");
+        assert!(dots(&[0.0, 4.0]).contains(&ends("0", "4")));
+        // A thousandth apart, on an axis of a twentieth.
+        let text = dots(&[1000.0, 1001.0]);
+        assert!(text.contains("M492 10h0M508 10h0"), "{text}");
+        assert!(text.contains(&ends("975", "1026")), "{text}");
+        // Of small counts a twentieth is nothing that could be printed.
+        assert!(dots(&[7.0]).contains(&ends("0", "7")), "{}", dots(&[7.0]));
+        assert!(!dots(&[0.0]).contains("strip ends"), "no width at all");
+    }
+
+    #[test]
     fn odd_values_and_many_of_them_are_drawn_too() {
         assert!(!dots(&[f64::NAN, f64::INFINITY]).contains("NaN 10"));
         assert!(dots(&[]).contains("svg"));
-        assert!(dots(&[7.0]).contains("M500 10h0"));
+        assert!(dots(&[0.0]).contains("M500 10h0"));
         let many: Vec<f64> = (0..10_000).map(f64::from).collect();
         let text = dots(&many);
         assert!(text.len() < 30_000, "{}", text.len());

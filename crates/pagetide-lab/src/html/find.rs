@@ -1,6 +1,7 @@
 //! The page of `pagetide find`: the answer, the evidence for it by value, what it costs, and the setting to copy.
 //!
-//! Invariant: the answer, what is remarked and the facts are the sentences of the text output.
+//! Invariant: what is remarked and the facts are the sentences of the text output, and so is the answer, where it is not
+//! one value; of one value it has the same figures in sentences of its own.
 
 use super::bars::{Bar, Bars};
 use super::heat::{Cell, Heat};
@@ -46,13 +47,75 @@ pub fn page(find: &Find, answer: &Answer, provenance: &[String], source: &Source
 }
 
 fn result(find: &Find, answer: &Answer) -> Markup {
-    let line = text::result(find, answer);
-    let line = line.strip_prefix("Result: ").unwrap_or(&line);
     html! {
-        p.answer { strong { (line) } }
+        p.answer.none[!answer.is_answer()] { (sentences(find, answer)) }
         @if !answer.is_answer() { p.warning { "There is nothing to deploy." } }
-        ul { @for remark in text::remarks(find, answer) { li { (remark) } } }
+        ul {
+            @for remark in text::remarks(find, answer) { li { (remark) } }
+            @if let Some(remark) = proof(find, answer) { li { (remark) } }
+        }
     }
+}
+
+/// The answer as people write it; what there is no answer to, and of a front, as the text output has it.
+fn sentences(find: &Find, answer: &Answer) -> Markup {
+    let question = find.question();
+    let ([point], Kind::Threshold | Kind::Everything) = (answer.points.as_slice(), answer.kind)
+    else {
+        let line = text::result(find, answer);
+        let line = line.strip_prefix("Result: ").unwrap_or(&line);
+        let mut letters = line.chars();
+        let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+        // A metric keeps its name.
+        let first =
+            if answer.points.is_empty() { first + letters.as_str() } else { line.to_owned() };
+        return html! { strong { (first) "." } };
+    };
+    let now = answer.now.first().cloned().flatten().map(|now| format!(" (now {now})"));
+    let sets = format!("{}{}", text::sets(&point.sets), now.unwrap_or_default());
+    let (fresh, bound) = (point.fresh, percent((point.bound * 100.0).floor() / 100.0));
+    html! {
+        strong {
+            @if point.is_confirmed { "Set " (sets) "." } @else { "Not confirmed: " (sets) "." }
+        }
+        " With it " (question.criterion) " holds in " (fresh.held) " of " (fresh.of) " fresh seeds, which is at least "
+        (bound) " of all seeds with " (percent(CONFIDENCE)) " confidence."
+        @match &point.failing {
+            Some((value, of)) => { " With the next value, " (value) ", it holds in " (of.held) " of " (of.of) "." }
+            None if answer.kind == Kind::Everything => { " Every value that was looked at meets it." }
+            None => {}
+        }
+        " " (answer.nr_values) " values were looked at, in " (answer.nr_runs) " runs."
+    }
+}
+
+/// How many seeds would prove the share that is wanted, if those of the confirmation cannot, whatever they say.
+fn proof(find: &Find, answer: &Answer) -> Option<String> {
+    let share = find.question().share;
+    let point = answer.to_deploy().filter(|point| point.bound < share)?;
+    let wanted = percent_of(share);
+    if share >= 1.0 {
+        return Some(format!("No number of seeds proves that it holds in {wanted} of all."));
+    }
+    let seeds = seeds_that_prove(share);
+    let of = point.fresh.of;
+    let cannot = match of < seeds {
+        true => format!("{of} fresh seeds cannot prove that it holds in {wanted} of all, even if it does in each"),
+        false => format!("That it holds in {wanted} of all seeds is not proven"),
+    };
+    Some(format!("{cannot}: with --seeds {seeds} they would, if it held in each of them."))
+}
+
+/// The fewest seeds whose lower bound is the share, if the criterion holds in each.
+fn seeds_that_prove(share: f64) -> u32 {
+    // The lower bound of n of n is the n-th root of what confidence leaves.
+    let seeds = ((1.0 - CONFIDENCE).ln() / share.ln() - 1e-9).ceil();
+    seeds.max(1.0) as u32
+}
+
+/// A share with its decimals.
+fn percent_of(share: f64) -> String {
+    format!("{} %", (share * 1e4).round() / 1e2)
 }
 
 // --- Seeds in which it holds -------------------------------------------------------------------------------------
@@ -81,8 +144,8 @@ fn values(find: &Find, answer: &Answer) -> Vec<Block> {
     let confidence = percent(CONFIDENCE);
     let note = html! {
         p.note {
-            "Every value sees the same seeds, and the answer fresh ones as well. Behind a share stands where that of all "
-            "seeds lies, with " (confidence) " confidence (Clopper and Pearson)."
+    "Values see the same seeds. One that the first of them rule out gets no more; the answer, and what was tried "
+            "before it, get fresh ones as well. Behind a share stands where that of all seeds lies, with " (confidence) " confidence (Clopper and Pearson)."
         }
     };
     let mut blocks: Vec<Block> = vec![note.into()];
@@ -328,4 +391,19 @@ fn deploy(find: &Find, answer: &Answer, provenance: &[String]) -> Vec<Block> {
             .into()
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_seeds_prove_a_share() {
+        for (share, seeds) in [(0.95, 59), (0.9, 29), (0.5, 5)] {
+            assert_eq!(seeds_that_prove(share), seeds);
+            assert!(lower_bound(seeds, seeds, CONFIDENCE) >= share - 1e-9);
+            assert!(lower_bound(seeds - 1, seeds - 1, CONFIDENCE) < share);
+        }
+        assert_eq!(percent_of(0.995), "99.5 %");
+    }
 }

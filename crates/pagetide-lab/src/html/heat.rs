@@ -1,4 +1,5 @@
-//! A grid of values as a table whose cells are the darker the larger the value; each cell has its value in words, too.
+//! A grid of values as a table whose cells stand out the more, the larger the value; each cell has its value in words,
+//! too, and a key says which ground is the least and which the most: on a dark page the most is light.
 
 use maud::{html, Markup};
 
@@ -41,7 +42,12 @@ impl Heat {
         html! {
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {
                 table.heat {
-                    caption { (self.caption) }
+                    caption {
+                        span.hold {
+                            (self.caption)
+                            @if most > least { (key()) }
+                        }
+                    }
                     thead {
                         tr {
                             th.axis { (self.axes[1]) " \u{2193} " (self.axes[0]) " \u{2192}" }
@@ -67,7 +73,18 @@ impl Heat {
     }
 }
 
-/// How dark a value is; of none, `x`.
+/// The grounds in their order.
+fn key() -> Markup {
+    html! {
+        span.steps aria-hidden="true" {
+            "least "
+            @for step in 0..STEPS { i.{ "h" (step) } {} }
+            " most"
+        }
+    }
+}
+
+/// How much a value stands out; of none, `x`.
 fn step(value: Option<f64>, least: f64, most: f64) -> String {
     match value.filter(|value| value.is_finite()) {
         None => "x".to_owned(),
@@ -99,8 +116,13 @@ mod tests {
             rows: vec![("2".to_owned(), vec![cell("9 ms", Some(9.0)), cell("-", None)])],
         };
         let text = grid.markup().into_string();
+        assert!(!text.contains("least"), "one value is neither: {text}");
         for wanted in ["&lt;1&gt;", "9 ms", "class=\"h0\"", "class=\"hx marked\"", "(marked)"] {
             assert!(text.contains(wanted), "{wanted}: {text}");
         }
+        let row = ("3".to_owned(), vec![cell("1 ms", Some(1.0)), cell("-", None)]);
+        let two = Heat { rows: [grid.rows, vec![row]].concat(), ..grid }.markup().into_string();
+        let [least, most] = ["least <i class=\"h0\">", "<i class=\"h7\"></i> most"];
+        assert!(two.contains(least) && two.contains(most), "{two}");
     }
 }

@@ -26,14 +26,26 @@ const CGROUP: &str = "/sys/fs/cgroup/";
 /// What a group's memory is, of memory.stat, the rest of memory.current being without a name.
 const OF_GROUPS: [&str; 3] = ["anon", "file", "kernel"];
 
-/// The page of a record with files. `heading`: which run it is, in a line.
-pub fn page(record: &RunRecord, setup: &Setup, heading: &str, source: &Source) -> Page {
+/// The page of a record with files. `heading`: which run it is, in a line. `is_end`: it was not stopped at a time.
+pub fn page(
+    record: &RunRecord,
+    setup: &Setup,
+    heading: &str,
+    is_end: bool,
+    source: &Source,
+) -> Page {
     let state = State { record };
     Page {
         title: format!("{}: memory after {} s", record.scenario, seconds(record)),
         kind: "pagetide inspect",
         lead: html! {
             p { (heading) }
+            @if is_end {
+                p.warning {
+                    "This is the end of the run: its tasks have exited, and their memory is free. For the machine at work "
+                    "give a time: " code { "--at " (half_time(record)) } "."
+                }
+            }
             @for note in &record.notes { p.warning { (note) } }
         },
         sections: vec![
@@ -46,6 +58,19 @@ pub fn page(record: &RunRecord, setup: &Setup, heading: &str, source: &Source) -
         ],
         foot: run::foot(&record.version, source),
     }
+}
+
+/// A time at which something runs, with few digits.
+fn half_time(record: &RunRecord) -> String {
+    let half = record.elapsed_ns as f64 / 2e9;
+    let decimals = if half >= 10.0 {
+        0
+    } else if half >= 0.1 {
+        2
+    } else {
+        6
+    };
+    format!("{half:.decimals$}s")
 }
 
 fn seconds(record: &RunRecord) -> String {
@@ -134,7 +159,7 @@ impl State<'_> {
         };
         let of_order = |order: usize| {
             let memory = self.record.page_size.checked_shl(order as u32).unwrap_or(u64::MAX);
-            format!("{order} ({})", size(memory))
+            format!("{order} ({})", size(memory).replace(' ', "\u{a0}"))
         };
         let heat = Heat {
             caption: "Free blocks by order; a cell stands out the more, the more memory they are together"
@@ -367,7 +392,7 @@ mod tests {
         let mut record = record("a", 1, &[]);
         record.files = files.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         let setup = scenario(&["a"]).variants[0].setup.clone();
-        page(&record, &setup, "a run", &Source::default()).render()
+        page(&record, &setup, "a run", true, &Source::default()).render()
     }
 
     #[test]
@@ -391,12 +416,13 @@ mod tests {
             (&format!("{group}memory.stat"), "anon 1048576\nfile 1048576\nkernel oops\n"),
         ]);
         for wanted in
-            ["2 (16 KiB)", "512 KiB", "3 MiB: anon 1 MiB, file 1 MiB, other 1 MiB", "a&lt;b"]
+            ["2 (16\u{a0}KiB)", "512 KiB", "3 MiB: anon 1 MiB, file 1 MiB, other 1 MiB", "a&lt;b"]
         {
             assert!(text.contains(wanted), "{wanted}");
         }
         let empty =
             with_files(&[("zoneinfo", "?"), ("buddyinfo", ""), ("meminfo", "MemTotal: 0 kB")]);
+        assert!(empty.contains("This is the end of the run"));
         assert!(!empty.contains("id=\"zones\"") && empty.contains("id=\"files\""));
     }
 }

@@ -1,7 +1,7 @@
 //! The values of a knob along the bottom of a chart.
 //!
 //! Invariant: places ascend. Values that are no numbers of one kind (words, `max`) have their place in the order as
-//! their number, and the axis says which is which.
+//! their number, and the axis has them as its ticks.
 
 use super::lines::Axis;
 use pagetide_scenario::model::PageSize;
@@ -35,9 +35,8 @@ pub(super) fn along(path: &str, values: &[&str], page_size: PageSize) -> KnobAxi
             return KnobAxis { axis: if is_wide { axis.log() } else { axis }, x };
         }
     }
-    let named: Vec<String> =
-        values.iter().zip(1..).map(|(value, number)| format!("{number} {value}")).collect();
-    let axis = Axis::new(format!("{path}: {}", named.join(", ")), Unit::Count);
+    let names = values.iter().map(|value| (*value).to_owned()).collect();
+    let axis = Axis::of_names(path, names);
     KnobAxis { axis, x: (1..=values.len()).map(|number| number as f64).collect() }
 }
 
@@ -64,10 +63,13 @@ mod tests {
         let sizes = of(&["64MiB", "1GiB"]);
         assert_eq!((sizes.axis.unit, sizes.x[0]), (Unit::Bytes, 67_108_864.0));
         assert_eq!(of(&["0", "1GiB"]).axis.unit, Unit::Bytes);
-        for words in [&["always", "never"][..], &["10", "max"], &["10", "5"], &["1GiB", "5 %"]] {
-            let axis = of(words);
+        for words in [["always", "never"], ["10", "max"], ["10", "5"], ["1GiB", "5 %"]] {
+            let axis = of(&words);
             assert_eq!(axis.x, [1.0, 2.0]);
-            assert_eq!(axis.axis.label, format!("k: 1 {}, 2 {}", words[0], words[1]));
+            assert_eq!(
+                (axis.axis.label.as_str(), axis.axis.names.as_slice()),
+                ("k", &words.map(str::to_owned)[..])
+            );
         }
         assert!(of(&[]).x.is_empty());
     }

@@ -43,12 +43,19 @@ pub struct Axis {
     pub factor: f64,
     /// Logarithmic. Values that are not positive are not drawn.
     pub log: bool,
+    /// Words instead of numbers: the first is at 1, the second at 2, and so on.
+    pub names: Vec<String>,
 }
 
 impl Axis {
     /// A linear axis of values in `unit`.
     pub fn new(label: impl Into<String>, unit: Unit) -> Axis {
-        Axis { label: label.into(), unit, factor: 1.0, log: false }
+        Axis { label: label.into(), unit, factor: 1.0, log: false, names: Vec::new() }
+    }
+
+    /// Of words, in their order.
+    pub fn of_names(label: impl Into<String>, names: Vec<String>) -> Axis {
+        Axis { names, ..Axis::new(label, Unit::Count) }
     }
 
     /// With values that are multiplied by `factor`.

@@ -179,14 +179,17 @@ fn dots(report: &Report, row: &Row, about: String) -> Dots {
         id: anchor_of_dots(&row.key),
         title: html! { a href={ "#" (anchor_of_row(&row.key)) } { (row.key) } },
         about,
-        unit: row.scale.symbol.to_owned(),
+        scale: row.scale,
         lines: (0..report.columns.len()).map(line).collect(),
     }
 }
 
 fn time(report: &Report, charts: Vec<Lines>) -> Vec<Block> {
     if charts.is_empty() {
-        return Vec::new();
+        if report.cancelled == 0 {
+            return Vec::new();
+        }
+        return vec![html! { p.note { "Interrupted before a run with the first seed had ended: there is nothing to draw." } }.into()];
     }
     let seeds = report.columns.iter().filter_map(|column| Some(column.timeline.as_ref()?.seed));
     let first = seeds.min().unwrap_or_default();

@@ -92,7 +92,7 @@ pub fn inspect(
     })?;
     if let Some(file) = page {
         let source = Source { scenario: loaded.text(), command: command_line() };
-        let page = html::inspect::page(&record, &setup, &heading, &source);
+        let page = html::inspect::page(&record, &setup, &heading, args.at.is_none(), &source);
         file.write_page(&page, printer)?;
     }
     Ok(ExitStatus::Success)

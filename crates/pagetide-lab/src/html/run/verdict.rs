@@ -18,6 +18,11 @@ pub fn blocks(report: &Report, table: &Table) -> Vec<Block> {
         return Vec::new();
     }
     let first = &report.columns[0].name;
+    let mut finished = report.columns.iter().filter(|column| column.finished > 0);
+    if let (Some(one), None) = (finished.next(), finished.next()) {
+        let note = html! { p.note { "Only " strong { (one.name) } " has runs that finished: there is nothing to compare." } };
+        return vec![note.into()];
+    }
     vec![html! {
         p.note { "Each variant against " strong { (first) } ", the first one." }
         div.verdicts {
@@ -91,6 +96,6 @@ fn difference(it: &Difference, table: &Table) -> Markup {
 fn between(it: &Difference, from: f64, to: f64) -> String {
     let (from, to) = if from <= to { (from, to) } else { (to, from) };
     let scale = Scale::new(it.unit, &[(from, 0.0), (to, 0.0)]);
-    let [from, to] = [from, to].map(|end| scale.print(end, 0.0).0);
+    let [from, to] = scale.print_apart([from, to]);
     format!("{from} to {to} {}", scale.symbol).trim_end().to_owned()
 }
