@@ -316,7 +316,9 @@ fn candidates(report: &Report) -> Vec<Candidate> {
         let is_background = is_of_background(report, &key);
         // A task in the background lives as long as the others: its time says nothing of its own.
         let says_nothing = is_background && key.name == "walltime";
-        if better != Better::Neither && !says_nothing {
+        // Of the others the time says it.
+        let is_said = !is_shown && !is_background && key.name == "throughput";
+        if better != Better::Neither && !says_nothing && !is_said {
             let time = time_of_total(metric, &key, is_background || better == Better::More);
             let family = (key.scope.clone(), family(&key.name).to_owned());
             let (metric, is_asked) = (metric.to_owned(), is_shown && better != Better::Work);
