@@ -6,6 +6,9 @@
 //! machine (scans, wakes, CPU time) that grows is a cost, that shrinks is told as work and never as a gain.
 //! [`words`] makes the sentences.
 //!
+//! What a task adds up while it runs (bytes, requests; of a background task also faults and waiting) grows with its time:
+//! it is compared per second of that.
+//!
 //! The tests are corrected for their number in two families, over all variants: rows of the table that are no work,
 //! which is what was asked; and everything else.
 //!
@@ -14,10 +17,11 @@
 
 pub mod words;
 
-use crate::report::{Column, Report};
+use crate::report::{Column, Report, Sample};
 use crate::rows;
 use crate::stats::{change, difference, holm, welch, Change, Summary, SIGNIFICANCE};
 use pagetide_scenario::metric::better::{self, Better};
+use pagetide_scenario::metric::declared;
 use pagetide_scenario::metric::{Key, Names, Owner, Scope};
 use pagetide_scenario::record::{Ended, Unit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +74,7 @@ const CAUSES: [&str; 10] = [
 ];
 
 /// Metrics that say nearly the same begin with these; of one owner only one of them is told.
-const FAMILIES: [(&str, &str); 22] = [
+const FAMILIES: [(&str, &str); 24] = [
     ("latency_", "latency"),
     ("alloc_latency_", "alloc_latency"),
     ("psi.memory.", "pressure"),
@@ -79,6 +83,8 @@ const FAMILIES: [(&str, &str); 22] = [
     ("walltime", "time"),
     ("elapsed", "time"),
     ("throughput", "time"),
+    ("bytes", "time"),
+    ("request", "requests"),
     ("pgmajfault", "refault"),
     ("workingset_re", "refault"),
     ("allocstall", "direct"),
@@ -125,6 +131,8 @@ pub struct Difference {
     pub metric: String,
     /// Unit of the values.
     pub unit: Unit,
+    /// Whether the values are the metric per second of its owner's time; of times, in per cent of it.
+    pub is_rate: bool,
     /// In the first variant.
     pub before: Summary,
     /// In this one.
@@ -261,7 +269,8 @@ impl Verdict {
 fn is_worth_telling(difference: &Difference, elapsed: f64) -> bool {
     let is_waiting = ["pressure", "stall"].contains(&difference.family.1.as_str());
     let by = (difference.after.mean - difference.before.mean).abs();
-    difference.size() >= LEAST && !(is_waiting && by < LITTLE * elapsed)
+    let whole = if difference.is_rate { 100.0 } else { elapsed };
+    difference.size() >= LEAST && !(is_waiting && by < LITTLE * whole)
 }
 
 /// The one that differs most of each family, in the order of telling.
@@ -286,6 +295,8 @@ fn first_of_families<'a>(told: impl Iterator<Item = &'a Difference>) -> Vec<Diff
 /// A metric that is looked at.
 struct Candidate {
     metric: String,
+    /// The time that it adds up over, if it is compared per second of that.
+    time: Option<String>,
     better: Better,
     rank: usize,
     is_asked: bool,
@@ -302,10 +313,16 @@ fn candidates(report: &Report) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     let mut push = |metric: &str, key: Key, rank: usize, is_shown: bool| {
         let better = better::of(&key);
-        if better != Better::Neither && !is_of_background(report, &key) {
+        let is_background = is_of_background(report, &key);
+        // A task in the background lives as long as the others: its time says nothing of its own.
+        let says_nothing = is_background && key.name == "walltime";
+        // Of the others the time says it.
+        let is_said = !is_shown && !is_background && key.name == "throughput";
+        if better != Better::Neither && !says_nothing && !is_said {
+            let time = time_of_total(metric, &key, is_background || better == Better::More);
             let family = (key.scope.clone(), family(&key.name).to_owned());
             let (metric, is_asked) = (metric.to_owned(), is_shown && better != Better::Work);
-            candidates.push(Candidate { metric, better, rank, is_asked, family });
+            candidates.push(Candidate { metric, time, better, rank, is_asked, family });
         }
     };
     for (at, metric) in shown.iter().enumerate() {
@@ -343,7 +360,7 @@ fn family(name: &str) -> &str {
     found.map_or(name, |(_, family)| family)
 }
 
-/// A task in the background lives as long as the others: its time says nothing of its own.
+/// Whether it is of a task that runs in the background, or of a phase of one.
 fn is_of_background(report: &Report, key: &Key) -> bool {
     let (Scope::Task(owner) | Scope::Phase { task: owner, .. }) = &key.scope else { return false };
     let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
@@ -351,17 +368,48 @@ fn is_of_background(report: &Report, key: &Key) -> bool {
         let task = Owner::new(&task.name);
         task == *owner || task.family() == *owner
     });
-    key.name == "walltime" && of_owner.any(|task| task.background)
+    of_owner.any(|task| task.background)
+}
+
+/// The time that a total of a task or a phase adds up over, if it `grows_with_time`.
+fn time_of_total(metric: &str, key: &Key, grows_with_time: bool) -> Option<String> {
+    let is_of_task = matches!(key.scope, Scope::Task(_) | Scope::Phase { .. });
+    let unit = declared::find(key.scope.kind(), &key.name).map_or(Unit::Count, |it| it.unit);
+    let is_total = match unit {
+        Unit::Count | Unit::Bytes => true,
+        Unit::Seconds => !key.name.contains("latency_"),
+        _ => false,
+    };
+    if !(is_of_task && is_total && grows_with_time && key.name != "walltime") {
+        return None;
+    }
+    metric.strip_suffix(&*key.name).map(|owner| format!("{owner}walltime"))
+}
+
+/// Unit and values of a candidate in a column; `None` if it is missing or no measurement.
+fn values(column: &Column, candidate: &Candidate) -> Option<(Unit, Summary)> {
+    let measured = |key: &str| column.series.get(key).filter(|series| series.ended().is_none());
+    let series = measured(&candidate.metric)?;
+    let Some(time) = &candidate.time else { return Some((series.unit, series.summary)) };
+    let (unit, factor) = match series.unit {
+        Unit::Bytes => (Unit::BytesPerSecond, 1.0),
+        Unit::Seconds => (Unit::Percent, 100.0),
+        _ => (Unit::PerSecond, 1.0),
+    };
+    let times: BTreeMap<u64, f64> =
+        measured(time)?.samples.iter().map(|sample| (sample.seed, sample.value)).collect();
+    let rate = |sample: &Sample| {
+        let time = times.get(&sample.seed).copied().filter(|time| *time > 0.0)?;
+        Some(sample.value * factor / time)
+    };
+    let rates: Vec<f64> = series.samples.iter().filter_map(rate).collect();
+    (!rates.is_empty()).then(|| (unit, Summary::of(&rates)))
 }
 
 /// The metric of a column against the first one's; `None` if either is missing or no measurement.
 fn compared(report: &Report, column: usize, candidate: &Candidate) -> Option<Difference> {
-    let series = |column: usize| {
-        let column: &Column = &report.columns[column];
-        column.series.get(&candidate.metric).filter(|series| series.ended().is_none())
-    };
-    let (first, other) = (series(0)?, series(column)?);
-    let (before, after) = (first.summary, other.summary);
+    let (unit, before) = values(&report.columns[0], candidate)?;
+    let (_, after) = values(&report.columns[column], candidate)?;
     let change = change(before.mean, after.mean);
     if change == Change::Unknown {
         return None;
@@ -370,7 +418,8 @@ fn compared(report: &Report, column: usize, candidate: &Candidate) -> Option<Dif
         [&before, &after].iter().all(|it| it.stddev == 0.0) && before.mean == after.mean;
     Some(Difference {
         metric: candidate.metric.clone(),
-        unit: first.unit,
+        unit,
+        is_rate: candidate.time.is_some(),
         before,
         after,
         change,

@@ -58,7 +58,14 @@ fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(Kind, 
         let distance = if wanted.len() > 3 && head.is_some_and(|head| head.ends_with('_')) {
             1
         } else {
-            strsim::osa_distance(&wanted, &other)
+            let whole = strsim::osa_distance(&wanted, &other);
+            // The same, misspelt: `swapiness`.
+            match candidate.rsplit_once('.') {
+                Some((_, last)) if wanted.len() > 3 => {
+                    whole.min(strsim::osa_distance(&wanted, &plain(last)) + 1)
+                }
+                _ => whole,
+            }
         };
         if distance <= wanted.chars().count() / 3 {
             found.push((Kind::Misspelt(distance), candidate));
@@ -101,6 +108,7 @@ mod tests {
         assert_eq!(nearest_few("web.latency_p9", known, 3)[0], "web.latency_p99");
         assert_eq!(nearest_few("latency_p99", known, 3), ["web.latency_p99", "web.latency_p999"]);
         assert!(nearest_few("banana", known, 3).is_empty());
+        assert_eq!(nearest_few("swapiness", ["vm.swappiness", "sda.reads"], 3), ["vm.swappiness"]);
         assert_eq!(nearest("latency_p99", known), Some("web.latency_p99"));
         assert_eq!(nearest("scan_dir", known), None, "a part of a name is no misspelling");
         assert_eq!(nearest(&"x".repeat(500), known), None);

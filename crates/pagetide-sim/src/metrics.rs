@@ -95,7 +95,9 @@ fn of_task(
     let ended = end_of(task, cut);
     let mut put = metrics.of(Scope::Task(owner.clone())).ended(ended);
     if let Some(began) = task.began {
-        put.put(declared::WALLTIME, seconds(task.ended.unwrap_or(world.now) - began));
+        let wall = task.ended.unwrap_or(world.now) - began;
+        put.put(declared::WALLTIME, seconds(wall));
+        put.put(declared::THROUGHPUT, throughput(task.usage.bytes, wall));
     }
     put_usage(&mut put, &task.usage);
     put.put(declared::TASK_PGFAULT, task.usage.pgfault as f64);
@@ -154,8 +156,7 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
     let mut put = metrics.of(scope.clone()).ended(run.cut_short);
     let wall = run.ended.map_or(0, |ended| ended - run.began);
     put.put(declared::WALLTIME, seconds(wall));
-    let rate = if wall == 0 { 0.0 } else { run.usage.bytes as f64 / seconds(wall) };
-    put.put(declared::THROUGHPUT, rate);
+    put.put(declared::THROUGHPUT, throughput(run.usage.bytes, wall));
     put_events(&mut put, &run.vmstat);
     for &(level, pages) in &run.levels {
         put.put_named(level, pages as f64, Unit::Pages);
@@ -279,6 +280,15 @@ fn asks_for_blocks(model: &model::Task, run: &PhaseRun) -> bool {
 /// Whole per cent of the blocks asked for, rounded down, as mmtests prints it; nothing of nothing.
 fn success(asked: u64, got: u64) -> Option<f64> {
     (got * 100).checked_div(asked).map(|percent| percent as f64)
+}
+
+/// Bytes a second; nothing of no time.
+fn throughput(bytes: u64, wall: Nanos) -> f64 {
+    if wall == 0 {
+        0.0
+    } else {
+        bytes as f64 / seconds(wall)
+    }
 }
 
 fn seconds(ns: Nanos) -> f64 {

@@ -68,6 +68,7 @@ fn a_killed_task_has_no_walltime_that_counts() {
             ("batch.large.limited.memory.current", killed),
             ("batch.small.walltime", None),
             ("batch.small.throughput", None),
+            ("batch.throughput", killed),
             ("limited.memory.events.oom_kill", None),
             ("pair.walltime", None),
             ("pair.0.walltime", None),
@@ -78,6 +79,30 @@ fn a_killed_task_has_no_walltime_that_counts() {
             ("psi.memory.some", None),
         ],
     );
+}
+
+#[test]
+fn a_task_in_the_background_has_a_rate() {
+    let record = run_text(
+        "rate",
+        r#"
+        machine = { memory = "64MiB" }
+        [[task]]
+        name = "scan"
+        background = true
+        workload = "touch"
+        size = "4MiB"
+        passes = 1000000
+        [[task]]
+        name = "main"
+        workload = "compute"
+        duration = "20ms"
+        "#,
+    );
+    let of = |key: &str| record.metrics[key].value;
+    assert!(of("scan.throughput") > 0.0);
+    assert_eq!(of("scan.throughput"), of("scan.bytes") / of("scan.walltime"));
+    check(&record, &[("scan.throughput", None)]);
 }
 
 #[test]

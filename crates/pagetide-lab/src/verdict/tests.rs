@@ -202,3 +202,46 @@ fn nothing_to_compare_gives_no_verdict() {
     report.columns[0].finished = 0;
     assert!(verdicts(&report).is_empty());
 }
+
+#[test]
+fn what_adds_up_over_time_is_compared_per_second() {
+    let a: Metrics<'_> = &[
+        ("noise.bytes", 100.0),
+        ("noise.stall_refault", 1.0),
+        ("noise.late", 50.0),
+        ("noise.walltime", 10.0),
+        ("web.pgmajfault", 10.0),
+        ("web.walltime", 5.0),
+    ];
+    // Twice the time, less than twice of all: what it got done a second is less, what it waited for as well.
+    let b: Metrics<'_> = &[
+        ("noise.bytes", 180.0),
+        ("noise.stall_refault", 1.5),
+        ("noise.late", 100.0),
+        ("noise.walltime", 20.0),
+        ("web.pgmajfault", 20.0),
+        ("web.walltime", 5.0),
+    ];
+    let mut report = five(&[("a", a), ("b", b)]);
+    for series in report.columns.iter_mut().flat_map(|column| column.series.iter_mut()) {
+        match series.0.as_str() {
+            "noise.bytes" => series.1.unit = Unit::Bytes,
+            "noise.stall_refault" => series.1.unit = Unit::Seconds,
+            _ => {}
+        }
+    }
+    report.plan.scenario.rows =
+        ["noise.bytes", "noise.stall_refault", "noise.late", "web.pgmajfault"]
+            .map(str::to_owned)
+            .to_vec();
+    let verdict = &verdicts(&report)[0];
+    assert_eq!(
+        verdict.sentence,
+        "b: noise.stall_refault 7.500 % instead of 10.00 % of its time (-25 %). It costs noise.bytes 9.000 B/s \
+         instead of 10.00 B/s (-10 %), web.pgmajfault 20.0 instead of 10.0 (+100 %). Sure: p < 0.001, corrected for 3 \
+         comparisons."
+    );
+    // Without its time a total is no measure.
+    report.columns[1].series.remove("noise.walltime");
+    assert_eq!(keys(&verdicts(&report)[0].costs), ["web.pgmajfault"]);
+}

@@ -6,7 +6,7 @@ use super::{ended_tasks, Difference, Verdict};
 use crate::format::Scale;
 use crate::report::Report;
 use crate::stats::Change;
-use pagetide_scenario::record::Ended;
+use pagetide_scenario::record::{Ended, Unit};
 
 /// Tasks that are named when something ended them.
 const MOST_TASKS: usize = 3;
@@ -137,7 +137,10 @@ pub fn in_words(difference: &Difference, every_p: bool) -> String {
     }
     let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
     let [before, after] = values.map(print);
-    format!("{} {after}{unit} instead of {before}{unit}{about}", difference.metric)
+    // Of a time, its share: "of its time" is what the unit does not say.
+    let of =
+        if difference.is_rate && difference.unit == Unit::Percent { " of its time" } else { "" };
+    format!("{} {after}{unit} instead of {before}{unit}{of}{about}", difference.metric)
 }
 
 /// `-94 %`, `17 times as much`; nothing from zero or to it, where the figures say it all.

@@ -100,9 +100,9 @@ metrics! {
     TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine] Work, "tracepoints":
         "from the start of kswapd's work to its full sleep, naps included, all nodes together";
     TIME_KSWAPD_THROTTLED = "time_kswapd_throttled", Seconds, [Machine] Work, "Pagetide":
-        "the part of it in which kswapd slept until pages under writeback were written, or for want of progress";
+        "the part of kswapd's time awake in which it slept until pages under writeback were written, or for want of progress";
     TIME_KSWAPD_DISK = "time_kswapd_disk", Seconds, [Machine] Work, "Pagetide":
-        "the part of it in which kswapd slept until a disk took more of its writes";
+        "the part of kswapd's time awake in which it slept until a disk took more of its writes";
     TIME_KCOMPACTD = "time_kcompactd_awake", Seconds, [Machine] Work, "tracepoints":
         "from kcompactd's waking to its sleep, all nodes together";
     TIME_DIRECT_COMPACTING = "time_direct_compacting", Seconds, [Machine], "tracepoints":
@@ -158,19 +158,25 @@ metrics! {
     LATENCY_MEAN = "latency_mean", Seconds, [Task Phase], "Pagetide":
         "time of a request, from its arrival to its end, the wait for a thread included; the mean";
     LATENCY_P50 = "latency_p50", Seconds, [Task Phase], "Pagetide":
-        "time that half of the requests took at most, the same way, to 0.1 %";
-    LATENCY_P90 = "latency_p90", Seconds, [Task Phase], "Pagetide": "the same, of 90 %";
-    LATENCY_P99 = "latency_p99", Seconds, [Task Phase], "Pagetide": "the same, of 99 %";
-    LATENCY_P999 = "latency_p999", Seconds, [Task Phase], "Pagetide": "the same, of 99.9 %";
+        "time that half of the requests took at most, from arrival to end, to 0.1 %";
+    LATENCY_P90 = "latency_p90", Seconds, [Task Phase], "Pagetide":
+        "time that 90 % of the requests took at most, from arrival to end, to 0.1 %";
+    LATENCY_P99 = "latency_p99", Seconds, [Task Phase], "Pagetide":
+        "time that 99 % of the requests took at most, from arrival to end, to 0.1 %";
+    LATENCY_P999 = "latency_p999", Seconds, [Task Phase], "Pagetide":
+        "time that 99.9 % of the requests took at most, from arrival to end, to 0.1 %";
     LATENCY_MAX = "latency_max", Seconds, [Task Phase], "Pagetide": "time of the slowest request";
     SUCCESS = "success", Percent, [Task Phase] More, "Pagetide, rounded down as in mmtests":
         "blocks that it got, of those that it asked for";
     ATTEMPTS = "attempts", Count, [Task] More, "Pagetide": "blocks that it asked for";
     ANON_HOT = "anon_hot_resident", Pages, [Phase] More, "mincore":
         "pages of the hot part of anonymous memory that are in memory when the phase ends";
-    ANON_COLD = "anon_cold_resident", Pages, [Phase] Neither, "mincore": "the same, of the cold part";
-    FILE_HOT = "file_hot_resident", Pages, [Phase] More, "mincore": "the same, of the hot part of the file";
-    FILE_COLD = "file_cold_resident", Pages, [Phase] Neither, "mincore": "the same, of the cold part of the file";
+    ANON_COLD = "anon_cold_resident", Pages, [Phase] Neither, "mincore":
+        "pages of the cold part of anonymous memory that are in memory when the phase ends";
+    FILE_HOT = "file_hot_resident", Pages, [Phase] More, "mincore":
+        "pages of the hot part of the file that are in memory when the phase ends";
+    FILE_COLD = "file_cold_resident", Pages, [Phase] Neither, "mincore":
+        "pages of the cold part of the file that are in memory when the phase ends";
     SLAB_UTILISATION = "slab_utilisation", Ratio, [Machine Idle Shrunk Phase] More, "/proc/slabinfo":
         "bytes of live objects / bytes of slabs; of the machine, the mean over looks every 5 s and at the end";
     MEMORY_CURRENT = "memory.current", Bytes, [Group PhaseGroup] Neither, "memory.current" v1 "memory.usage_in_bytes":
@@ -193,9 +199,9 @@ metrics! {
     SLAB = "slab", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither, "memory.stat; /proc/vmstat, nr_slab_*":
         "slabs; of a group its kernel objects, each with its size and the eight bytes that say whose it is";
     SLAB_RECLAIMABLE = "slab_reclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
-        "memory.stat; /proc/vmstat, nr_slab_reclaimable": "the part of it that a shrinker can free";
+        "memory.stat; /proc/vmstat, nr_slab_reclaimable": "slabs whose objects a shrinker can free";
     SLAB_UNRECLAIMABLE = "slab_unreclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
-        "memory.stat; /proc/vmstat, nr_slab_unreclaimable": "the other part of it";
+        "memory.stat; /proc/vmstat, nr_slab_unreclaimable": "slabs whose objects no shrinker can free";
     EVENTS_LOW = "memory.events.low", Count, [Group PhaseGroup], "memory.events":
         "times that it was reclaimed from although below `memory.low`";
     EVENTS_HIGH = "memory.events.high", Count, [Group PhaseGroup] Work, "memory.events":
@@ -215,11 +221,11 @@ metrics! {
     PEAK_USAGE = "peak.usage", Bytes, [Group] Work, "Pagetide":
         "the most memory that it was seen to have, looked at every 5 s and at the end";
     PEAK_KMEM = "peak.kmem_usage", Bytes, [Group], "Pagetide":
-        "the most kernel memory that it was seen to have, the same way";
+        "the most kernel memory that it was seen to have, looked at every 5 s and at the end";
     READS = "reads", Count, [Disk] Work, "/proc/diskstats": "its reads";
-    READ_TIME = "read_time", Seconds, [Disk] Work, "/proc/diskstats": "the time they took together";
+    READ_TIME = "read_time", Seconds, [Disk] Work, "/proc/diskstats": "the time that its reads took together";
     WRITES = "writes", Count, [Disk] Work, "/proc/diskstats": "its writes";
-    WRITE_TIME = "write_time", Seconds, [Disk] Work, "/proc/diskstats": "the time they took together";
+    WRITE_TIME = "write_time", Seconds, [Disk] Work, "/proc/diskstats": "the time that its writes took together";
 }
 
 #[cfg(test)]
@@ -238,6 +244,9 @@ mod tests {
             assert!(metric.name.chars().all(is_plain) && !metric.of.is_empty(), "{}", metric.name);
         }
         for metric in ALL {
+            // It is shown alone, by `explain` and on pages.
+            let leans = ["the same", "the part of it", "the other part", "the time they"];
+            assert!(!leans.iter().any(|it| metric.about.contains(it)), "{}", metric.name);
             // What comes a second, or in bytes a second, is work that was done.
             let is_rate = matches!(metric.unit, Unit::PerSecond | Unit::BytesPerSecond);
             assert!(!is_rate || metric.better == Better::More, "{}", metric.name);
