@@ -411,13 +411,13 @@ memory.max = "4M"
 [[task]]
 name = "x"
 phase = [
-  { workload = "create-group", target = "gg" },
-  { workload = "join-group", target = "gg" },
+  { name = "p01", workload = "create-group", target = "gg" },
+  { name = "p02", workload = "join-group", target = "gg" },
   { name = "first", workload = "touch", size = "8MiB" },
-  { workload = "join-group" },
-  { workload = "remove-group", target = "gg" },
-  { workload = "create-group", target = "gg" },
-  { workload = "join-group", target = "gg" },
+  { name = "p11", workload = "join-group" },
+  { name = "p21", workload = "remove-group", target = "gg" },
+  { name = "p31", workload = "create-group", target = "gg" },
+  { name = "p32", workload = "join-group", target = "gg" },
   { name = "second", workload = "touch", size = "8MiB", passes = 3 },
 ]
 "#;
