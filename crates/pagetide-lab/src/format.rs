@@ -45,6 +45,11 @@ const MOST: f64 = 1e6;
 /// Below this a value shows fewer than four digits; the row goes one step down.
 const LEAST: f64 = 0.1;
 
+/// `1 seed`, `5 seeds`.
+pub fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 impl Scale {
     /// The scale that suits all values of a row, each with its spread.
     pub fn new(unit: Unit, values: &[(f64, f64)]) -> Scale {

@@ -1,7 +1,7 @@
 //! Which variant is better at what than the first one, by how much, how sure, and what it costs.
 //!
 //! [`verdicts`] looks at the rows of the table, which are what the scenario asks about, and then at the metrics of
-//! [`OUTCOMES`] that the table does not show. It goes by the direction of each metric
+//! `candidates` that the table does not show. It goes by the direction of each metric
 //! ([`pagetide_scenario::metric::better`]): what somebody waits for or gets done is a gain or a cost; work of the
 //! machine (scans, wakes, CPU time) that grows is a cost, that shrinks is told as work and never as a gain.
 //! [`words`] makes the sentences.
@@ -13,16 +13,16 @@
 //! which is what was asked; and everything else.
 //!
 //! Invariant: a gain, a cost or less work is a difference of at least [`LEAST`] that is sure after that correction;
-//! with one run a side, where nothing is sure, it says so. What was not done to its end is not compared.
+//! with one run a side, where nothing is sure, it says so. What was not done to its end is not compared, and
+//! what the machine or a group had less of is no gain of a variant whose task was ended.
 
+mod candidates;
 pub mod words;
 
+use self::candidates::{candidates, Candidate};
 use crate::report::{Column, Report, Sample};
-use crate::rows;
 use crate::stats::{change, difference, holm, welch, Change, Summary, SIGNIFICANCE};
-use pagetide_scenario::metric::better::{self, Better};
-use pagetide_scenario::metric::declared;
-use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::metric::{Better, Names, Scope};
 use pagetide_scenario::record::{Ended, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,72 +34,10 @@ const MOST_WORK: usize = 2;
 pub const LEAST: f64 = 0.01;
 /// Waiting that differs by less of the run's time than this is not told.
 const LITTLE: f64 = 0.001;
+/// Seconds: what page allocations differ by less than is not told if nothing else shows it.
+const LONG_ALLOCATION: f64 = 0.001;
 /// Of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
-
-/// What matters to whoever runs the load: looked at of the machine, of tasks and of groups even if the table does not
-/// show it. What comes first is told first.
-const OUTCOMES: [&str; 16] = [
-    "oom_kill",
-    "memory.events.oom_kill",
-    "walltime",
-    "success",
-    "latency_p99",
-    "latency_p999",
-    "latency_p50",
-    "late",
-    "dropped",
-    "unfinished",
-    "request_rate",
-    "throughput",
-    "alloc_latency_p99",
-    "alloc_latency_p999",
-    "psi.memory.full",
-    "psi.memory.some",
-];
-
-/// Causes of those, told after them, and only if the table shows them: waiting is a part of a time, and may grow while
-/// the whole of it shrinks.
-const CAUSES: [&str; 10] = [
-    "memory.pressure.full",
-    "memory.pressure.some",
-    "stall_refault",
-    "stall_reclaim",
-    "stall_throttled",
-    "stall_dirty",
-    "pgmajfault",
-    "workingset_refault_anon",
-    "workingset_refault_file",
-    "allocstall",
-];
-
-/// Metrics that say nearly the same begin with these; of one owner only one of them is told.
-const FAMILIES: [(&str, &str); 24] = [
-    ("latency_", "latency"),
-    ("alloc_latency_", "alloc_latency"),
-    ("psi.memory.", "pressure"),
-    ("memory.pressure.", "pressure"),
-    ("stall_", "stall"),
-    ("walltime", "time"),
-    ("elapsed", "time"),
-    ("throughput", "time"),
-    ("bytes", "time"),
-    ("request", "requests"),
-    ("pgmajfault", "refault"),
-    ("workingset_re", "refault"),
-    ("allocstall", "direct"),
-    ("mm_vmscan_direct_reclaim_begin", "direct"),
-    ("mm_vmscan_throttled", "direct"),
-    ("pgscan_direct_throttle", "direct"),
-    ("pgscan", "scan"),
-    ("pgsteal", "scan"),
-    ("pgrefill", "scan"),
-    ("pswp", "swap"),
-    ("kswapd_", "kswapd"),
-    ("pageoutrun", "kswapd"),
-    ("mm_vmscan_kswapd_", "kswapd"),
-    ("mm_vmscan_wakeup_kswapd", "kswapd"),
-];
 
 /// What is to be said of one variant.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +50,7 @@ pub struct Verdict {
     pub ended: Vec<String>,
     /// What it is better at than the first variant; at most three.
     pub gains: Vec<Difference>,
-    /// What got worse, the work of the machine last; at most three.
+    /// What got worse: rows of the table, work of the machine that is a row, and what has no row; at most three.
     pub costs: Vec<Difference>,
     /// Work that the machine has less of; at most two.
     pub work: Vec<Difference>,
@@ -234,14 +172,20 @@ impl Verdict {
         comparisons: usize,
     ) -> Verdict {
         let elapsed = report.to_show(0, "elapsed").map_or(0.0, |summary| summary.mean);
-        let large = differences.into_iter().filter(|it| is_worth_telling(it, elapsed));
+        let large = differences
+            .into_iter()
+            .filter(|it| is_worth_telling(it, elapsed) && shows_in_walltime(report, column, it));
+        let large = large.filter(|it| !is_of_less_work(report, column, it));
         let (told, unsure): (Vec<Difference>, Vec<Difference>) =
             large.partition(|it| it.is_sure() != Some(false));
         let of = |kind: Told| first_of_families(told.iter().filter(|it| it.kind() == kind));
         let mut work = of(Told::LessWork);
         work.truncate(MOST_WORK);
-        let mut costs = of(Told::Cost);
+        // Whatever is a row of the table comes before what has none.
+        let (mut costs, beyond): (Vec<Difference>, Vec<Difference>) =
+            of(Told::Cost).into_iter().partition(|it| it.is_asked);
         costs.extend(of(Told::MoreWork));
+        costs.extend(beyond);
         costs.truncate(MOST);
         let is_effect = |it: &&Difference| matches!(it.kind(), Told::Gain | Told::Cost);
         let unsure = unsure.iter().filter(is_effect);
@@ -273,14 +217,52 @@ fn is_worth_telling(difference: &Difference, elapsed: f64) -> bool {
     difference.size() >= LEAST && !(is_waiting && by < LITTLE * whole)
 }
 
-/// The one that differs most of each family, in the order of telling.
+/// Whether it says of the machine or of a group no more than that one side did less: with a task gone nobody waits for
+/// its memory. Kills are told all the same.
+fn is_of_less_work(report: &Report, column: usize, difference: &Difference) -> bool {
+    let is_of_all = matches!(difference.family.0, Scope::Machine | Scope::Group(_));
+    if !is_of_all || difference.metric.ends_with("oom_kill") {
+        return false;
+    }
+    let is_short = |column: usize| {
+        let name = &report.columns[column].name;
+        report.ended_runs().iter().any(|ended| ended.variant == *name)
+    };
+    match difference.kind() {
+        Told::Gain | Told::LessWork => is_short(column),
+        Told::Cost | Told::MoreWork => is_short(0),
+        Told::Nothing => false,
+    }
+}
+
+/// A page allocation that takes some microseconds longer matters to nobody, unless somebody chose it as a row, or the
+/// task took longer as well.
+fn shows_in_walltime(report: &Report, column: usize, difference: &Difference) -> bool {
+    let by = (difference.after.mean - difference.before.mean).abs();
+    if difference.family.1 != "alloc_latency" || difference.is_asked || by >= LONG_ALLOCATION {
+        return true;
+    }
+    let Some((owner, _)) = difference.metric.rsplit_once('.') else { return true };
+    let walltime = format!("{owner}.walltime");
+    let measured = |column: usize| {
+        let series = report.columns[column].series.get(&walltime)?;
+        series.ended().is_none().then_some(series.summary)
+    };
+    let (Some(before), Some(after)) = (measured(0), measured(column)) else { return false };
+    let by = (after.mean - before.mean) / before.mean.max(after.mean).max(f64::MIN_POSITIVE);
+    let is_sure = welch(&before, &after).is_none_or(|test| test.p < SIGNIFICANCE);
+    is_sure && by.abs() >= LEAST && (by > 0.0) == difference.is_more()
+}
+
+/// One of each family, in the order of telling: of the rows of the table, or else of all, the one that differs most.
 fn first_of_families<'a>(told: impl Iterator<Item = &'a Difference>) -> Vec<Difference> {
     let mut families: BTreeMap<(Scope, String), (usize, &Difference)> = BTreeMap::new();
     for difference in told {
         let rank = difference.rank;
         let best = families.entry(difference.family.clone()).or_insert((rank, difference));
         best.0 = best.0.min(rank);
-        if difference.size() > best.1.size() {
+        let size = |it: &Difference| (it.is_asked, it.size());
+        if size(difference) > size(best.1) {
             best.1 = difference;
         }
     }
@@ -290,100 +272,6 @@ fn first_of_families<'a>(told: impl Iterator<Item = &'a Difference>) -> Vec<Diff
         a.0.cmp(&b.0).then(by_size).then_with(|| a.1.metric.cmp(&b.1.metric))
     });
     order.into_iter().take(MOST).map(|(_, difference)| difference.clone()).collect()
-}
-
-/// A metric that is looked at.
-struct Candidate {
-    metric: String,
-    /// The time that it adds up over, if it is compared per second of that.
-    time: Option<String>,
-    better: Better,
-    rank: usize,
-    is_asked: bool,
-    family: (Scope, String),
-}
-
-/// The rows of the table, then the important metrics that it does not show.
-fn candidates(report: &Report) -> Vec<Candidate> {
-    let shown = rows::rows(report);
-    let has_named = !report.plan.scenario.rows.is_empty();
-    let names: Vec<Names> =
-        report.plan.scenario.variants.iter().map(|variant| Names::of(&variant.setup)).collect();
-    let read = |metric: &str| names.iter().find_map(|names| names.read(metric));
-    let mut candidates = Vec::new();
-    let mut push = |metric: &str, key: Key, rank: usize, is_shown: bool| {
-        let better = better::of(&key);
-        let is_background = is_of_background(report, &key);
-        // A task in the background lives as long as the others: its time says nothing of its own.
-        let says_nothing = is_background && key.name == "walltime";
-        // Of the others the time says it.
-        let is_said = !is_shown && !is_background && key.name == "throughput";
-        if better != Better::Neither && !says_nothing && !is_said {
-            let time = time_of_total(metric, &key, is_background || better == Better::More);
-            let family = (key.scope.clone(), family(&key.name).to_owned());
-            let (metric, is_asked) = (metric.to_owned(), is_shown && better != Better::Work);
-            candidates.push(Candidate { metric, time, better, rank, is_asked, family });
-        }
-    };
-    for (at, metric) in shown.iter().enumerate() {
-        let Some(key) = read(metric) else { continue };
-        // Rows that nobody chose are in the alphabet's order.
-        let rank = if has_named { at } else { importance(&key.name) };
-        push(metric, key, rank, true);
-    }
-    let seen: BTreeSet<&str> = shown.iter().map(String::as_str).collect();
-    let keys: BTreeSet<&str> =
-        report.columns.iter().flat_map(|column| column.series.keys().map(String::as_str)).collect();
-    for metric in keys.into_iter().filter(|metric| !seen.contains(metric)) {
-        let name = metric.rsplit_once('.').map_or(metric, |(_, name)| name);
-        let is_named = |important: &&str| important.rsplit('.').next() == Some(name);
-        if !OUTCOMES.iter().any(is_named) {
-            continue;
-        }
-        let Some(key) = read(metric) else { continue };
-        let is_whole = matches!(key.scope, Scope::Machine | Scope::Task(_) | Scope::Group(_));
-        if is_whole && key.scope.family().is_none() && OUTCOMES.contains(&&*key.name) {
-            let rank = shown.len() + OUTCOMES.len() + CAUSES.len() + importance(&key.name);
-            push(metric, key, rank, false);
-        }
-    }
-    candidates
-}
-
-fn importance(name: &str) -> usize {
-    let mut all = OUTCOMES.iter().chain(&CAUSES);
-    all.position(|important| *important == name).unwrap_or(OUTCOMES.len() + CAUSES.len())
-}
-
-fn family(name: &str) -> &str {
-    let found = FAMILIES.iter().find(|(begin, _)| name.starts_with(begin));
-    found.map_or(name, |(_, family)| family)
-}
-
-/// Whether it is of a task that runs in the background, or of a phase of one.
-fn is_of_background(report: &Report, key: &Key) -> bool {
-    let (Scope::Task(owner) | Scope::Phase { task: owner, .. }) = &key.scope else { return false };
-    let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
-    let mut of_owner = tasks.filter(|task| {
-        let task = Owner::new(&task.name);
-        task == *owner || task.family() == *owner
-    });
-    of_owner.any(|task| task.background)
-}
-
-/// The time that a total of a task or a phase adds up over, if it `grows_with_time`.
-fn time_of_total(metric: &str, key: &Key, grows_with_time: bool) -> Option<String> {
-    let is_of_task = matches!(key.scope, Scope::Task(_) | Scope::Phase { .. });
-    let unit = declared::find(key.scope.kind(), &key.name).map_or(Unit::Count, |it| it.unit);
-    let is_total = match unit {
-        Unit::Count | Unit::Bytes => true,
-        Unit::Seconds => !key.name.contains("latency_"),
-        _ => false,
-    };
-    if !(is_of_task && is_total && grows_with_time && key.name != "walltime") {
-        return None;
-    }
-    metric.strip_suffix(&*key.name).map(|owner| format!("{owner}walltime"))
 }
 
 /// Unit and values of a candidate in a column; `None` if it is missing or no measurement.

@@ -163,7 +163,7 @@ impl Facts<'_> {
             text += if number > 0 { ";" } else { "" };
             text += &self.in_variant(column);
             if waited <= LITTLE * walltime {
-                text += " not at all";
+                text += if waited == 0.0 { " not at all" } else { " hardly at all" };
                 continue;
             }
             text += &format!(" {} of {}", seconds(waited), seconds(walltime));
@@ -304,5 +304,35 @@ fn percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent < 1.0 => "less than 1 %".to_owned(),
         percent => format!("{percent:.0} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{report, Metrics};
+    use pagetide_scenario::build::Builder;
+
+    #[test]
+    fn a_little_waiting_is_not_none() {
+        let of = |stall: f64| {
+            [("elapsed", 1.0), ("batch.walltime", 1.0), ("batch.stall_reclaim", stall)]
+        };
+        let said = |before: f64| {
+            let (before, after) = (of(before), of(0.5));
+            let sides: [(&str, Metrics<'_>); 2] = [("a", &before), ("b", &after)];
+            let mut report = report(&sides);
+            let task =
+                Builder::new().set("name", "batch").set("workload", "sleep").set("duration", "1ms");
+            let machine = Builder::new().set("machine.memory", "2GiB").push("task", task);
+            for variant in &mut report.plan.scenario.variants {
+                variant.setup = machine.setup().unwrap();
+            }
+            sentences(&report).remove(0)
+        };
+        assert!(said(0.0)
+            .starts_with("batch waited for memory in a not at all; in b 500.0 ms of 1.000 s"));
+        assert!(said(0.000_235)
+            .starts_with("batch waited for memory in a hardly at all; in b 500.0 ms"));
     }
 }

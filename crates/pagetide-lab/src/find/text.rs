@@ -3,7 +3,7 @@
 use super::answer::{wanted_word, Answer, Cost, Kind, Point, CONFIDENCE};
 use super::question::Find;
 use super::search::{Count, Place};
-use crate::format::Scale;
+use crate::format::{counted, Scale};
 use crate::heading::wrap;
 use crate::report::Report;
 use crate::stats::Change;
@@ -77,10 +77,10 @@ pub fn entries(find: &Find, answer: &Answer) -> Vec<(&'static str, String)> {
         false => format!(", {} for each value that was tried", find.search().task().seeds),
     };
     let seeds = format!(
-        "{} to {} for every value, {} to {last} fresh ones to confirm{each}",
-        shared.start(),
-        shared.end(),
-        fresh.start(),
+        "{} for every value, {} fresh {} to confirm{each}",
+        from_to(*shared.start(), *shared.end()),
+        from_to(*fresh.start(), last),
+        if *fresh.start() == last { "one" } else { "ones" },
     );
     vec![
         ("scenario", name),
@@ -90,6 +90,15 @@ pub fn entries(find: &Find, answer: &Answer) -> Vec<(&'static str, String)> {
         ("asked", asked),
         ("seeds", seeds),
     ]
+}
+
+/// `1 to 5`, or the only one.
+fn from_to(first: u64, last: u64) -> String {
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first} to {last}")
+    }
 }
 
 /// What a search that was stopped has found out: a line for each value that it tried.
@@ -296,17 +305,22 @@ pub fn sets(sets: &[(String, String)]) -> String {
 }
 
 fn count(count: Count) -> String {
-    format!("{} of {} seeds", count.held, count.of)
+    format!("{} of {}", count.held, counted(count.of as usize, "seed"))
 }
 
 fn fresh(count: Count) -> String {
-    format!("{} of {} fresh seeds", count.held, count.of)
+    format!("{} of {}", count.held, counted(count.of as usize, "fresh seed"))
 }
 
 /// `reader.walltime +7.3 %`.
 fn cost_words(cost: &Cost) -> String {
     let metric = &cost.metric;
-    let noise = if cost.differs { "" } else { " (within noise)" };
+    // Of one seed no noise is known.
+    let noise = match cost.differs {
+        true => "",
+        false if cost.before.n < 2 || cost.after.n < 2 => " (one seed: nobody knows how sure)",
+        false => " (within noise)",
+    };
     if let [Some(ended), _] | [None, Some(ended)] = cost.ended {
         return format!("{metric} not compared ({} in some runs)", ended.word());
     }

@@ -161,6 +161,9 @@ fn dots(report: &Report, row: &Row, about: String) -> Dots {
             true => cell.value.clone(),
             false => format!("{} \u{b1} {}", cell.value, cell.spread),
         };
+        // The mean of what was not done: of all of it, and none of it counts.
+        let is_none_done = !samples.is_empty() && samples.iter().all(|it| it.ended.is_some());
+        let text = if is_none_done { format!("{text} of all, none of them done") } else { text };
         let dots = samples.iter().map(|sample| Dot {
             seed: sample.seed,
             value: sample.value,

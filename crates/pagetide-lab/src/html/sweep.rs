@@ -9,7 +9,7 @@ use super::knob_axis::along;
 use super::lines::{Axis, Choice, Line, Lines, Panel, Shape, MOST_LINES};
 use super::page::{anchor, Block, Page, Section};
 use super::run::{self, Source};
-use crate::format::Scale;
+use crate::format::{counted, Scale};
 use crate::report::Report;
 use crate::rows;
 use crate::sweep::output::{points, report};
@@ -91,8 +91,10 @@ impl Sweep {
     fn facts(&self, axes: &[String]) -> Vec<(&'static str, String)> {
         let variants: BTreeSet<&str> = self.points.iter().map(|key| key.variant.as_str()).collect();
         let runs = self.report.columns.iter().map(|column| column.finished);
-        let (least, most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
-        let seeds = if least == most { most.to_string() } else { format!("{least} to {most}") };
+        let (least, runs_most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
+        let most = counted(runs_most, "seed");
+        let same = least == runs_most;
+        let seeds = if same { most } else { format!("{least} to {most}") };
         let knobs: Vec<String> =
             axes.iter().map(|knob| format!("{knob}: {}", self.values(knob).join(", "))).collect();
         let mut facts = vec![("scenario", self.report.plan.scenario.name.clone())];
@@ -102,7 +104,7 @@ impl Sweep {
         if variants.len() > 1 {
             facts.push(("variants", variants.into_iter().collect::<Vec<_>>().join(", ")));
         }
-        facts.push(("points", format!("{}, {seeds} seeds each", self.points.len())));
+        facts.push(("points", format!("{}, {seeds} each", self.points.len())));
         facts
     }
 

@@ -105,8 +105,12 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut out = layout::render(&names, &lines, WIDTH);
     let runs = report.columns.iter().map(|column| column.finished).max().unwrap_or(0);
-    writeln!(out, "\nmean \u{b1} sample standard deviation over {runs} seeds")
-        .expect("writing to a string");
+    // Of one seed there is no mean, and nobody knows a deviation.
+    let legend = match runs {
+        0 | 1 => "one seed each: no deviation is known".to_owned(),
+        runs => format!("mean \u{b1} sample standard deviation over {runs} seeds"),
+    };
+    writeln!(out, "\n{legend}").expect("writing to a string");
     if !reasons.is_empty() {
         for line in heading::wrap(&legend_of_ended(&reasons), TEXT_WIDTH) {
             writeln!(out, "{line}").expect("writing to a string");

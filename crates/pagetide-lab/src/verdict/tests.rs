@@ -245,3 +245,85 @@ fn what_adds_up_over_time_is_compared_per_second() {
     report.columns[1].series.remove("noise.walltime");
     assert_eq!(keys(&verdicts(&report)[0].costs), ["web.pgmajfault"]);
 }
+
+#[test]
+fn rows_of_the_table_are_told_before_what_has_no_row() {
+    let a: Metrics<'_> = &[
+        ("pswpout", 10.0),
+        ("web.latency_p99", 3.0),
+        ("web.latency_p999", 4.0),
+        ("web.late", 10.0),
+        ("web.dropped", 10.0),
+        ("batch.alloc_latency_p99", 3e-6),
+        ("batch.walltime", 5.0),
+    ];
+    let b: Metrics<'_> = &[
+        ("pswpout", 148.0),
+        ("web.latency_p99", 2.0),
+        ("web.latency_p999", 1.0),
+        ("web.late", 20.0),
+        ("web.dropped", 20.0),
+        ("batch.alloc_latency_p99", 9e-6),
+        ("batch.walltime", 5.0),
+    ];
+    let mut report = five(&[("a", a), ("b", b)]);
+    report.plan.scenario.rows =
+        ["web.latency_p99", "pswpout", "batch.walltime"].map(str::to_owned).to_vec();
+    let verdict = &verdicts(&report)[0];
+    assert_eq!(keys(&verdict.gains), ["web.latency_p99"], "it is a row, p999 is none");
+    assert_eq!(keys(&verdict.costs), ["pswpout", "web.late", "web.dropped"]);
+    // Microseconds of an allocation are told if the task shows them, or if they are a row.
+    report.plan.scenario.rows = vec!["batch.alloc_latency_p99".to_owned()];
+    let told =
+        |report: &Report| keys(&verdicts(report)[0].costs).contains(&"batch.alloc_latency_p99");
+    assert!(told(&report));
+    report.plan.scenario.rows = vec!["batch.walltime".to_owned()];
+    for key in ["web.late", "web.dropped"] {
+        report.columns[1].series.remove(key);
+    }
+    assert!(!told(&report));
+    let walltime = &mut report.columns[1].series.get_mut("batch.walltime").unwrap().summary;
+    walltime.mean *= 2.0;
+    assert!(told(&report));
+}
+
+#[test]
+fn less_waiting_of_a_machine_is_no_gain_if_a_task_was_killed() {
+    let a: Metrics<'_> = &[
+        ("batch.walltime", 9.0),
+        ("web.walltime", 5.0),
+        ("psi.memory.some", 3.0),
+        ("pswpout", 900.0),
+        ("oom_kill", 0.0),
+    ];
+    let b: Metrics<'_> = &[
+        ("batch.walltime", 1.0),
+        ("web.walltime", 4.0),
+        ("psi.memory.some", 0.1),
+        ("pswpout", 9.0),
+        ("oom_kill", 1.0),
+    ];
+    let mut report = five(&[("a", a), ("b", b)]);
+    let told = |report: &Report| {
+        let verdict = verdicts(report).pop().unwrap();
+        let all = verdict.gains.iter().chain(&verdict.costs).chain(&verdict.work);
+        let all: Vec<String> = all.map(|it| it.metric.clone()).collect();
+        (all.join(" "), verdict.sentence)
+    };
+    let all = "batch.walltime web.walltime psi.memory.some oom_kill pswpout";
+    assert_eq!(told(&report).0, all);
+    for sample in &mut report.columns[1].series.get_mut("batch.walltime").unwrap().samples {
+        sample.ended = Some(Ended::OomKilled);
+    }
+    let (metrics, sentence) = told(&report);
+    assert_eq!(metrics, "web.walltime oom_kill");
+    assert!(
+        sentence.starts_with("b: the OOM killer ended batch in 5 of 5 runs: not compared; web.")
+    );
+    report.columns[1].series.remove("oom_kill");
+    assert!(!told(&report).1.contains("got worse"));
+    // And the other way round: what waits more because the first variant's task was killed.
+    report.columns.swap(0, 1);
+    report.plan.scenario.variants.swap(0, 1);
+    assert_eq!(told(&report).0, "web.walltime");
+}

@@ -3,7 +3,7 @@
 //! Invariant: each sentence has the figures of both sides, in one unit, as the table prints them.
 
 use super::{ended_tasks, Difference, Verdict};
-use crate::format::Scale;
+use crate::format::{counted, Scale};
 use crate::report::Report;
 use crate::stats::Change;
 use pagetide_scenario::record::{Ended, Unit};
@@ -98,7 +98,7 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
     }
     if !verdict.costs.is_empty() {
         said.push(format!("It costs {}", list(&verdict.costs)));
-    } else if !verdict.gains.is_empty() {
+    } else if !verdict.gains.is_empty() && verdict.ended.is_empty() {
         said.push("Costs: nothing that was looked at got worse".to_owned());
     }
     if !verdict.work.is_empty() {
@@ -157,8 +157,4 @@ fn by_how_much(change: Change) -> Option<String> {
         Change::Percent(percent) => Some(format!("{percent:+.0} %")),
         Change::New | Change::Unknown => None,
     }
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

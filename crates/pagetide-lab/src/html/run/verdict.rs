@@ -51,7 +51,7 @@ fn of_variant(verdict: &Verdict, table: &Table) -> Markup {
                     }
                 }
                 @if verdict.gains.is_empty() { p.note { "Nothing is surely better." } }
-                @if verdict.costs.is_empty() { p.note { "Nothing that was looked at got worse." } }
+                @if verdict.costs.is_empty() && verdict.ended.is_empty() { p.note { "Nothing that was looked at got worse." } }
                 p.note {
                     @match verdict.comparisons {
                         0 => "One run: no statement how sure.",

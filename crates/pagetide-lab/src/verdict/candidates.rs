@@ -1,0 +1,169 @@
+//! What a verdict looks at: the rows of the table, then the metrics of [`OUTCOMES`] that it does not show.
+//!
+//! Invariant: a metric is a candidate once; levels, and times of tasks in the background, are none.
+
+use crate::report::Report;
+use crate::rows;
+use pagetide_scenario::metric::better::{self, Better};
+use pagetide_scenario::metric::declared;
+use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::record::Unit;
+use std::collections::BTreeSet;
+
+/// What matters to whoever runs the load: looked at of the machine, of tasks and of groups even if the table does not
+/// show it. What comes first is told first.
+const OUTCOMES: [&str; 16] = [
+    "oom_kill",
+    "memory.events.oom_kill",
+    "walltime",
+    "success",
+    "latency_p99",
+    "latency_p999",
+    "latency_p50",
+    "late",
+    "dropped",
+    "unfinished",
+    "request_rate",
+    "throughput",
+    "alloc_latency_p99",
+    "alloc_latency_p999",
+    "psi.memory.full",
+    "psi.memory.some",
+];
+
+/// Causes of those, told after them, and only if the table shows them: waiting is a part of a time, and may grow while
+/// the whole of it shrinks.
+const CAUSES: [&str; 10] = [
+    "memory.pressure.full",
+    "memory.pressure.some",
+    "stall_refault",
+    "stall_reclaim",
+    "stall_throttled",
+    "stall_dirty",
+    "pgmajfault",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "allocstall",
+];
+
+/// Metrics that say nearly the same begin with these; of one owner only one of them is told.
+const FAMILIES: [(&str, &str); 24] = [
+    ("latency_", "latency"),
+    ("alloc_latency_", "alloc_latency"),
+    ("psi.memory.", "pressure"),
+    ("memory.pressure.", "pressure"),
+    ("stall_", "stall"),
+    ("walltime", "time"),
+    ("elapsed", "time"),
+    ("throughput", "time"),
+    ("bytes", "time"),
+    ("request", "requests"),
+    ("pgmajfault", "refault"),
+    ("workingset_re", "refault"),
+    ("allocstall", "direct"),
+    ("mm_vmscan_direct_reclaim_begin", "direct"),
+    ("mm_vmscan_throttled", "direct"),
+    ("pgscan_direct_throttle", "direct"),
+    ("pgscan", "scan"),
+    ("pgsteal", "scan"),
+    ("pgrefill", "scan"),
+    ("pswp", "swap"),
+    ("kswapd_", "kswapd"),
+    ("pageoutrun", "kswapd"),
+    ("mm_vmscan_kswapd_", "kswapd"),
+    ("mm_vmscan_wakeup_kswapd", "kswapd"),
+];
+
+/// A metric that is looked at.
+pub(super) struct Candidate {
+    pub(super) metric: String,
+    /// The time that it adds up over, if it is compared per second of that.
+    pub(super) time: Option<String>,
+    pub(super) better: Better,
+    pub(super) rank: usize,
+    pub(super) is_asked: bool,
+    pub(super) family: (Scope, String),
+}
+
+/// The rows of the table, then the important metrics that it does not show.
+pub(super) fn candidates(report: &Report) -> Vec<Candidate> {
+    let shown = rows::rows(report);
+    let has_named = !report.plan.scenario.rows.is_empty();
+    let names: Vec<Names> =
+        report.plan.scenario.variants.iter().map(|variant| Names::of(&variant.setup)).collect();
+    let read = |metric: &str| names.iter().find_map(|names| names.read(metric));
+    let mut candidates = Vec::new();
+    let mut push = |metric: &str, key: Key, rank: usize, is_shown: bool| {
+        let better = better::of(&key);
+        let is_background = is_of_background(report, &key);
+        // A task in the background lives as long as the others: its time says nothing of its own.
+        let says_nothing = is_background && key.name == "walltime";
+        // Of the others the time says it.
+        let is_said = !is_shown && !is_background && key.name == "throughput";
+        if better != Better::Neither && !says_nothing && !is_said {
+            let time = time_of_total(metric, &key, is_background || better == Better::More);
+            let family = (key.scope.clone(), family(&key.name).to_owned());
+            let (metric, is_asked) = (metric.to_owned(), is_shown && better != Better::Work);
+            candidates.push(Candidate { metric, time, better, rank, is_asked, family });
+        }
+    };
+    for (at, metric) in shown.iter().enumerate() {
+        let Some(key) = read(metric) else { continue };
+        // Rows that nobody chose are in the alphabet's order.
+        let rank = if has_named { at } else { importance(&key.name) };
+        push(metric, key, rank, true);
+    }
+    let seen: BTreeSet<&str> = shown.iter().map(String::as_str).collect();
+    let keys: BTreeSet<&str> =
+        report.columns.iter().flat_map(|column| column.series.keys().map(String::as_str)).collect();
+    for metric in keys.into_iter().filter(|metric| !seen.contains(metric)) {
+        let name = metric.rsplit_once('.').map_or(metric, |(_, name)| name);
+        let is_named = |important: &&str| important.rsplit('.').next() == Some(name);
+        if !OUTCOMES.iter().any(is_named) {
+            continue;
+        }
+        let Some(key) = read(metric) else { continue };
+        let is_whole = matches!(key.scope, Scope::Machine | Scope::Task(_) | Scope::Group(_));
+        if is_whole && key.scope.family().is_none() && OUTCOMES.contains(&&*key.name) {
+            let rank = shown.len() + OUTCOMES.len() + CAUSES.len() + importance(&key.name);
+            push(metric, key, rank, false);
+        }
+    }
+    candidates
+}
+
+fn importance(name: &str) -> usize {
+    let mut all = OUTCOMES.iter().chain(&CAUSES);
+    all.position(|important| *important == name).unwrap_or(OUTCOMES.len() + CAUSES.len())
+}
+
+fn family(name: &str) -> &str {
+    let found = FAMILIES.iter().find(|(begin, _)| name.starts_with(begin));
+    found.map_or(name, |(_, family)| family)
+}
+
+/// Whether it is of a task that runs in the background, or of a phase of one.
+fn is_of_background(report: &Report, key: &Key) -> bool {
+    let (Scope::Task(owner) | Scope::Phase { task: owner, .. }) = &key.scope else { return false };
+    let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
+    let mut of_owner = tasks.filter(|task| {
+        let task = Owner::new(&task.name);
+        task == *owner || task.family() == *owner
+    });
+    of_owner.any(|task| task.background)
+}
+
+/// The time that a total of a task or a phase adds up over, if it `grows_with_time`.
+fn time_of_total(metric: &str, key: &Key, grows_with_time: bool) -> Option<String> {
+    let is_of_task = matches!(key.scope, Scope::Task(_) | Scope::Phase { .. });
+    let unit = declared::find(key.scope.kind(), &key.name).map_or(Unit::Count, |it| it.unit);
+    let is_total = match unit {
+        Unit::Count | Unit::Bytes => true,
+        Unit::Seconds => !key.name.contains("latency_"),
+        _ => false,
+    };
+    if !(is_of_task && is_total && grows_with_time && key.name != "walltime") {
+        return None;
+    }
+    metric.strip_suffix(&*key.name).map(|owner| format!("{owner}walltime"))
+}
