@@ -325,7 +325,7 @@ const Charts = (() => {
         y: { distr: distr(figure.y), log: Numbers.baseOf(figure.y), range: () => rangeOfChoice(choice) },
       },
       axes: [axisOf(figure.x, true), axisOf(figure.y, false)],
-      padding: [panel.marks.length ? 22 : 8, 24, 0, 0],
+      padding: [panel.marks.length ? 22 : 8, 30, 0, 0],
       cursor: {
         y: false, drag: { x: true, y: false, setScale: false, dist: 4 }, points: { size: 6 },
         bind: { dblclick: () => () => { zoom(group, ...group.full); return null; } },

@@ -129,7 +129,8 @@ const Numbers = (() => {
     return steps.find(fits) * ten;
   }
 
-  // From the least to the most; a linear axis of amounts begins at `from`, a logarithmic one at a round number.
+  // From the least to the most; a linear axis of amounts begins at `from`, a logarithmic one at a round number, from
+  // which its ticks are counted.
   function rangeOf(values, axis, from) {
     let [low, high] = [Infinity, -Infinity];
     for (const value of values) {
@@ -141,7 +142,6 @@ const Numbers = (() => {
     if (low > high) return axis.log ? [1, 10] : [0, 1];
     if (axis.log) {
       const base = baseOf(axis);
-      if (from == null) return low < high ? [low, high] : [low / base, high * base];
       const range = [round(low, Math.floor, base), round(high, Math.ceil, base)];
       return range[0] < range[1] ? range : [range[0], range[0] * base];
     }

@@ -61,7 +61,7 @@ pub enum Block {
     /// Markup, escaped where it was made.
     Markup(Markup),
     /// Charts that the script draws.
-    Lines(Lines),
+    Lines(Box<Lines>),
 }
 
 impl From<Markup> for Block {
@@ -72,7 +72,7 @@ impl From<Markup> for Block {
 
 impl From<Lines> for Block {
     fn from(lines: Lines) -> Block {
-        Block::Lines(lines)
+        Block::Lines(Box::new(lines))
     }
 }
 
@@ -91,7 +91,7 @@ impl Page {
         let blocks = sections.iter().flat_map(|section| &section.blocks);
         let charts: Vec<&Lines> = blocks
             .filter_map(|block| match block {
-                Block::Lines(lines) => Some(lines),
+                Block::Lines(lines) => Some(lines.as_ref()),
                 Block::Markup(_) => None,
             })
             .collect();
