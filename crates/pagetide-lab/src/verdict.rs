@@ -56,8 +56,11 @@ pub struct Verdict {
     pub work: Vec<Difference>,
     /// If nothing is told: what differs most without being sure.
     pub unsure: Option<Difference>,
-    /// Number of tests that were made, of all variants together; 0: one run.
+    /// Number of tests that were made, of all variants together; 0: one run
+    /// on a side.
     pub comparisons: usize,
+    /// Number of metrics that both sides have as measurements.
+    compared: usize,
     /// All of it in words, with the variant's name in front.
     pub sentence: String,
 }
@@ -154,8 +157,6 @@ pub fn verdicts(report: &Report) -> Vec<Verdict> {
         let len = p.len();
         family.into_iter().for_each(|it| it.comparisons = len);
     }
-    let is_one_run = report.columns.iter().all(|column| column.finished < 2);
-    let comparisons = if is_one_run { 0 } else { comparisons.max(1) };
     let mut verdicts = vec![Verdict::new(report, 0, Vec::new(), comparisons)];
     verdicts.retain(|verdict| !verdict.ended.is_empty());
     for (differences, column) in found.into_iter().zip(1..) {
@@ -171,13 +172,17 @@ impl Verdict {
         differences: Vec<Difference>,
         comparisons: usize,
     ) -> Verdict {
+        // With one run on a side nothing is sure, however many runs others have.
+        let is_one_run = [0, column].iter().any(|&column| report.columns[column].finished < 2);
+        let comparisons = if is_one_run { 0 } else { comparisons };
+        let compared = differences.len();
         let elapsed = report.to_show(0, "elapsed").map_or(0.0, |summary| summary.mean);
         let large = differences
             .into_iter()
             .filter(|it| is_worth_telling(it, elapsed) && shows_in_walltime(report, column, it));
         let large = large.filter(|it| !is_of_less_work(report, column, it));
         let (told, unsure): (Vec<Difference>, Vec<Difference>) =
-            large.partition(|it| it.is_sure() != Some(false));
+            large.partition(|it| it.is_sure().unwrap_or(is_one_run));
         let of = |kind: Told| first_of_families(told.iter().filter(|it| it.kind() == kind));
         let mut work = of(Told::LessWork);
         work.truncate(MOST_WORK);
@@ -199,6 +204,7 @@ impl Verdict {
             work,
             unsure: None,
             comparisons,
+            compared,
             sentence: String::new(),
         };
         if verdict.gains.is_empty() && verdict.costs.is_empty() {
@@ -206,6 +212,11 @@ impl Verdict {
         }
         verdict.sentence = words::sentence(report, &verdict);
         verdict
+    }
+
+    /// Whether a side has one run: nothing is sure then.
+    pub fn is_one_run(&self) -> bool {
+        self.comparisons == 0
     }
 }
 

@@ -186,9 +186,9 @@ fn what_was_ended_is_said_first_and_not_compared() {
     let names: Vec<&str> = verdicts.iter().map(|verdict| verdict.variant.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
     assert_eq!(verdicts[0].sentence, "a: the time limit cut 1 of 5 runs: not compared.");
-    let begin = "b: the OOM killer ended batch in 3 of 5 runs: not compared; nothing that";
+    let begin = "b: the OOM killer ended batch in 3 of 5 runs: not compared; of what could be compared, nothing that";
     assert!(verdicts[1].sentence.starts_with(begin), "{}", verdicts[1].sentence);
-    assert!(verdicts[2].sentence.starts_with("c: 1 of 5 runs failed; nothing that"));
+    assert!(verdicts[2].sentence.starts_with("c: 1 of 5 runs failed; of what could be"));
     assert!(verdicts.iter().all(|it| it.comparisons == 6), "batch.walltime is left out");
 }
 
@@ -326,4 +326,33 @@ fn less_waiting_of_a_machine_is_no_gain_if_a_task_was_killed() {
     report.columns.swap(0, 1);
     report.plan.scenario.variants.swap(0, 1);
     assert_eq!(told(&report).0, "web.walltime");
+}
+
+#[test]
+fn a_variant_with_one_run_is_not_sure_whatever_others_have() {
+    let runs = |walltime: f64| -> Vec<Vec<(&str, f64)>> {
+        SPREAD.iter().map(|by| vec![("web.walltime", walltime * (1.0 + by))]).collect()
+    };
+    let (first, second, third) = (runs(10.0), runs(5.0), runs(2.0));
+    let all = |runs: &'static str, of: &[Vec<(&'static str, f64)>], n: usize| {
+        (runs, of.iter().take(n).cloned().collect::<Vec<_>>())
+    };
+    let of = [all("a", &first, 5), all("b", &second, 1), all("c", &third, 5)];
+    let as_slices: Vec<(&str, Vec<Metrics<'_>>)> =
+        of.iter().map(|(name, runs)| (*name, runs.iter().map(Vec::as_slice).collect())).collect();
+    let verdicts = verdicts(&with_tasks(report_of(&as_slices)));
+    assert!(verdicts[0].sentence.ends_with("One run: no statement how sure."), "{verdicts:?}");
+    assert!(!verdicts[0].sentence.contains("Sure"), "{}", verdicts[0].sentence);
+    assert!(verdicts[1].sentence.contains("Sure: p < 0.001"), "{}", verdicts[1].sentence);
+}
+
+#[test]
+fn of_a_variant_that_has_nothing_to_compare_nothing_is_said_but_why() {
+    let mut report = five(&[("a", &[("web.walltime", 10.0)]), ("b", &[("web.walltime", 20.0)])]);
+    for sample in &mut report.columns[1].series.get_mut("web.walltime").unwrap().samples {
+        sample.ended = Some(Ended::Cut);
+    }
+    let verdicts = verdicts(&report);
+    assert!(verdicts[0].sentence.starts_with("b: the time limit cut"), "{verdicts:?}");
+    assert!(!verdicts[0].sentence.contains("differs"), "{}", verdicts[0].sentence);
 }

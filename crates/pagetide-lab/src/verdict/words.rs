@@ -74,7 +74,10 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
     if report.columns[0].finished == 0 {
         return vec![format!("nothing to compare with: no run of {first} was made")];
     }
-    let is_one_run = verdict.comparisons == 0;
+    if verdict.compared == 0 {
+        return Vec::new();
+    }
+    let is_one_run = verdict.is_one_run();
     let told = || verdict.gains.iter().chain(&verdict.costs).chain(&verdict.work);
     let list = |differences: &[Difference]| -> String {
         differences.iter().map(|it| in_words(it, false)).collect::<Vec<String>>().join(", ")
@@ -82,8 +85,9 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
     let mut said = Vec::new();
     if verdict.gains.is_empty() && verdict.costs.is_empty() {
         let surely = if is_one_run { "by 1 % or more" } else { "surely, by 1 % or more," };
+        let of_what = if verdict.ended.is_empty() { "" } else { "of what could be compared, " };
         said.push(format!(
-            "nothing that anybody waits for or gets done differs {surely} from {first}"
+            "{of_what}nothing that anybody waits for or gets done differs {surely} from {first}"
         ));
         if let Some(unsure) = &verdict.unsure {
             said.push(format!("Closest to it: {}, not sure", in_words(unsure, false)));

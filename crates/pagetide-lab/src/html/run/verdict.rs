@@ -50,7 +50,7 @@ fn of_variant(verdict: &Verdict, table: &Table) -> Markup {
                         ul.{ (class) } { @for it in differences { li { (difference(it, table)) } } }
                     }
                 }
-                @if verdict.gains.is_empty() { p.note { "Nothing is surely better." } }
+                @if verdict.gains.is_empty() { p.note { (if verdict.is_one_run() { "Nothing is better." } else { "Nothing is surely better." }) } }
                 @if verdict.costs.is_empty() && verdict.ended.is_empty() { p.note { "Nothing that was looked at got worse." } }
                 p.note {
                     @match verdict.comparisons {
