@@ -214,7 +214,7 @@ pub struct Task {
     pub readahead: Vec<ReadaheadState>,
     /// The call in progress, and what it serves.
     pub call: Option<(Call, Op)>,
-    /// What the last call that began serves, and what was shown of it.
+    /// What the call in progress serves, also while a step of it is done, and what was shown of it.
     pub(crate) call_of: Option<Op>,
     pub(crate) shown_call: ShownCall,
     /// When the call began, and how long it has waited for pages since.

@@ -55,6 +55,7 @@ impl World {
         }
         self.update_stall(id, None);
         let task = &mut self.tasks[id];
+        task.call_of = None;
         task.blocked = Blocked::Exited;
         task.ended = Some(self.now);
         self.show_exit(id);

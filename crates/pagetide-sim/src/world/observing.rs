@@ -4,7 +4,7 @@
 //! observations wait until the world's time has reached theirs, so that they are told in the order of time.
 //!
 //! Invariants: after every step the core's log is empty, so each event is of the thread that did it. The times
-//! of a thread's observations never fall. Without observers each place that notes something costs one branch.
+//! of a thread's observations never fall, nor those at which its slices begin. Without observers each place that notes something costs one branch.
 
 use super::{Blocked, Thread, World, WorldError};
 use crate::observe::{
@@ -32,6 +32,8 @@ pub(super) struct Observing {
     waiting: VecDeque<Observation>,
     /// Time of the last observation of each thread.
     last: Vec<Nanos>,
+    /// Time of the last one that is not about a CPU: a slice begins no earlier.
+    last_shown: Vec<Nanos>,
     /// Whom each CPU was shown to run.
     on_cpu: Vec<Option<Thread>>,
     /// Daemons that were shown to work, by number of the thread.
@@ -60,6 +62,7 @@ impl World {
         let observing = Observing {
             waiting: VecDeque::new(),
             last: vec![0; nr_threads],
+            last_shown: vec![0; nr_threads],
             on_cpu: vec![None; self.cpus.len()],
             at_work: vec![false; nr_threads],
             sinks,
@@ -151,12 +154,19 @@ impl World {
         }
     }
 
-    fn show_it(&mut self, thread: Thread, at: Nanos, what: What) {
+    fn show_it(&mut self, thread: Thread, at: Nanos, mut what: What) {
         let thread = self.thread_id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
         // Who is woken in the piece that was going to put it to sleep is so before it has begun to sleep.
         let at = at.max(observing.last[thread]);
         observing.last[thread] = at;
+        if !matches!(what, What::SwitchIn(..) | What::SwitchOut(..)) {
+            let before = std::mem::replace(&mut observing.last_shown[thread], at);
+            if let What::Began { since, .. } = &mut what {
+                // A call is shown only when it turns out to be long, and something else may have ended since.
+                *since = (*since).clamp(before, at);
+            }
+        }
         let observation = Observation { at, thread, what };
         if observing.waiting.back().is_none_or(|last| last.at <= at) {
             observing.waiting.push_back(observation);
@@ -203,7 +213,10 @@ impl World {
 
     /// The call in progress of a task is over.
     pub(super) fn show_call_over(&mut self, id: usize, op: Op, at: Nanos) {
-        let shown = std::mem::take(&mut self.tasks[id].shown_call);
+        let task = &mut self.tasks[id];
+        // What the task meets from here on, a full disk or a control file that shrinks, is in no call.
+        task.call_of = None;
+        let shown = std::mem::take(&mut task.shown_call);
         if shown.is_shown {
             let slice = Slice::Call(kind_of(op, shown.is_major));
             self.show_it(Thread::Task(id), at, What::Ended(slice));
