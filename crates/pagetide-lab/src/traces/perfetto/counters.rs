@@ -116,6 +116,15 @@ fn group<W: Write>(
         let samples = timeline.samples.iter();
         samples.filter_map(move |sample| Some((sample.end_ns, sample.rows.get(row)?.as_ref()?)))
     };
+    // A group may be made later, or removed: its share is of the sample, whatever there was of it before.
+    let lengths = || {
+        let ends = std::iter::once(0).chain(timeline.samples.iter().map(|sample| sample.end_ns));
+        let lengths = timeline.samples.iter().zip(ends);
+        lengths.filter_map(move |(sample, before)| {
+            let row = sample.rows.get(row)?.as_ref()?;
+            Some((sample.end_ns, row, sample.end_ns.saturating_sub(before).max(1)))
+        })
+    };
     for (name, of) in levels {
         let name = if row == 0 && name == "memory.current" { "used" } else { name };
         let track = packets.counter(parent, name, Unit::Bytes, None)?;
@@ -127,11 +136,8 @@ fn group<W: Write>(
         [("memory.pressure some", |row| row.some_ns), ("memory.pressure full", |row| row.full_ns)];
     for (name, of) in pressures {
         let share = packets.counter(parent, name, Unit::Percent, Some("pressure"))?;
-        let mut before = 0;
-        for (at, row) in rows() {
-            let length = at.saturating_sub(before).max(1);
+        for (at, row, length) in lengths() {
             packets.double_value(at, share, 100.0 * of(row) as f64 / length as f64)?;
-            before = at;
         }
         let total = packets.counter(parent, &format!("{name} total"), Unit::Nanos, None)?;
         let mut sum = 0u64;
