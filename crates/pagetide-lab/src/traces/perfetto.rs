@@ -48,6 +48,8 @@ pub struct Perfetto<W> {
     /// Wake-ups of each node's kswapd that it has not followed yet.
     wakeups: BTreeMap<u8, Vec<u64>>,
     nr_wakeups: u64,
+    /// When the file had become so large that it is not written any more whom CPUs run.
+    left_out: Option<u64>,
 }
 
 /// The first bytes of every such file: a file that has them may be replaced by another.
@@ -56,8 +58,14 @@ pub const MAGIC: [u8; 6] = [0x0a, 0x04, 0x50, 0x01, 0x68, 0x01];
 impl<W: Write> Perfetto<W> {
     /// To `out`, in many small writes: it should have a buffer.
     pub fn new(out: W) -> Perfetto<W> {
+        Perfetto::below(out, detail::SIZE)
+    }
+
+    /// The same, but the file is to stay below `size` bytes. What no run can do without, the names of its threads and
+    /// the counters of its groups, comes on top if it does not fit.
+    pub fn below(out: W, size: u64) -> Perfetto<W> {
         Perfetto {
-            packets: Packets::new(out),
+            packets: Packets::new(out, size),
             cast: None,
             machine: None,
             groups: Vec::new(),
@@ -65,12 +73,20 @@ impl<W: Write> Perfetto<W> {
             cpus: Vec::new(),
             wakeups: BTreeMap::new(),
             nr_wakeups: 0,
+            left_out: None,
         }
     }
 
-    fn instant(&mut self, at: u64, thread: usize, event: &Event, arrows: &[u64]) -> io::Result<()> {
-        let fields = fields_of(event);
-        self.threads[thread].instant(at, event.name(), fields, arrows, &mut self.packets)
+    /// Writes an instant of which there may be many. Returns whether it is written.
+    fn instant(
+        &mut self,
+        at: u64,
+        thread: usize,
+        event: &Event,
+        arrows: &[u64],
+    ) -> io::Result<bool> {
+        let (name, fields) = (event.name(), fields_of(event));
+        self.threads[thread].frequent_instant(at, name, fields, arrows, &mut self.packets)
     }
 
     fn end_reclaim(
@@ -88,9 +104,12 @@ impl<W: Write> Perfetto<W> {
         use TraceEvent as E;
         match *event.raw() {
             E::MmVmscanWakeupKswapd { nid, .. } => {
-                self.nr_wakeups += 1;
-                self.wakeups.entry(nid.0).or_default().push(self.nr_wakeups);
-                self.instant(at, thread, event, &[self.nr_wakeups])
+                let number = self.nr_wakeups + 1;
+                if self.instant(at, thread, event, &[number])? {
+                    self.nr_wakeups = number;
+                    self.wakeups.entry(nid.0).or_default().push(number);
+                }
+                Ok(())
             }
             E::MmVmscanKswapdWake { nid, .. } => {
                 let arrows = self.wakeups.remove(&nid.0).unwrap_or_default();
@@ -99,8 +118,10 @@ impl<W: Write> Perfetto<W> {
                 self.threads[thread].begin(at, stage, fields_of(event), arrows);
                 Ok(())
             }
-            E::MmVmscanKswapdSleep { .. } | E::MarkVictim { .. } => {
-                self.instant(at, thread, event, &[])
+            E::MmVmscanKswapdSleep { .. } => self.instant(at, thread, event, &[]).map(|_| ()),
+            E::MarkVictim { .. } => {
+                let fields = fields_of(event);
+                self.threads[thread].instant(at, event.name(), fields, &[], &mut self.packets)
             }
             E::MmVmscanDirectReclaimBegin { .. } => {
                 self.threads[thread].begin(at, Stage::DirectReclaim, fields_of(event), Vec::new());
@@ -264,27 +285,15 @@ impl<W: Write> Observer for Perfetto<W> {
         for thread in &mut self.threads {
             thread.end_all(at, why, &mut self.packets)?;
         }
-        let mut left_out = None;
         for (cpu, track) in self.cpus.iter_mut().enumerate() {
             let since = track.end(at, cpu as u16, &mut self.packets)?;
-            left_out = left_out.into_iter().chain(since).min();
-        }
-        if let (Some(since), Some(track)) = (left_out, self.machine) {
-            self.packets.event(TrackEvent {
-                at: since,
-                track,
-                kind: Kind::Instant,
-                name: "whom CPUs run is left out from here",
-                annotations: &[],
-                flows: &[],
-                terminating: &[],
-            })?;
+            self.left_out = self.left_out.into_iter().chain(since).min();
         }
         Ok(())
     }
 
     fn close(&mut self, record: Option<&RunRecord>) -> io::Result<()> {
-        if let (Some(machine), Some(record), Some(cast)) = (self.machine, record, &self.cast) {
+        if let (Some(machine), Some(record)) = (self.machine, record) {
             let (variant, scenario) = (record.variant.clone(), record.scenario.clone());
             self.packets.event(TrackEvent {
                 at: 0,
@@ -300,6 +309,20 @@ impl<W: Write> Observer for Perfetto<W> {
                 flows: &[],
                 terminating: &[],
             })?;
+        }
+        // On the track of the instant above, and later.
+        if let (Some(at), Some(track)) = (self.left_out, self.machine) {
+            self.packets.event(TrackEvent {
+                at,
+                track,
+                kind: Kind::Instant,
+                name: "whom CPUs run is left out from here",
+                annotations: &[],
+                flows: &[],
+                terminating: &[],
+            })?;
+        }
+        if let (Some(machine), Some(record), Some(cast)) = (self.machine, record, &self.cast) {
             if let Some(timeline) = &record.timeline {
                 let page_size = cast.page_size;
                 counters::write(timeline, page_size, machine, &self.groups, &mut self.packets)?;

@@ -9,6 +9,7 @@ mod trace_processor;
 
 use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto};
 use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::model::Scenario;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::Sink;
 use pagetide_sim::{run, RunOptions};
@@ -114,11 +115,16 @@ pub struct Ran {
     pub perfetto: Vec<u8>,
 }
 
-/// Runs a scenario's first variant.
-pub fn ran(text: &str) -> Ran {
+/// Reads a scenario.
+pub fn scenario(text: &str) -> Scenario {
     let base = Path::new(env!("CARGO_MANIFEST_DIR"));
     let loaded = load_str("traces.toml", text, base, &Overrides::default());
-    let scenario = loaded.unwrap_or_else(|errors| panic!("{errors}"));
+    loaded.unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// Runs a scenario's first variant.
+pub fn ran(text: &str) -> Ran {
+    let scenario = scenario(text);
     let [json, ftrace, perfetto] = [(); 3].map(|()| Collected::default());
     let options = RunOptions {
         observers: vec![

@@ -2,7 +2,10 @@
 //! arrive, names as they were.
 
 use crate::schema::{Trace, TrackEvent};
-use crate::{ran, SCENARIO};
+use crate::{ran, scenario, Collected, SCENARIO};
+use pagetide_lab::traces::Perfetto;
+use pagetide_sim::observe::Sink;
+use pagetide_sim::{run, RunOptions};
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +25,8 @@ struct Slice {
 struct Read {
     slices: Vec<Slice>,
     instants: Vec<(String, String, u64)>,
+    /// Instants that are only counted.
+    left_out: u64,
     /// Values by the name of the parent and their own.
     counters: BTreeMap<(String, String), Vec<f64>>,
     /// Arrows: when each begins, and when it ends.
@@ -72,7 +77,8 @@ fn read(bytes: &[u8]) -> Read {
                 }
                 now += since;
             }
-            assert!(now > 0);
+            // A CPU of which all is left out has its first switch, to the idle thread, and no more.
+            assert!(now > 0 || length == 1);
         }
         let Some(event) = packet.track_event else { continue };
         let TrackEvent { r#type, name_iid, track_uuid, debug_annotations, .. } = event;
@@ -87,6 +93,8 @@ fn read(bytes: &[u8]) -> Read {
             (keys[&it.name_iid.unwrap()].clone(), value.unwrap())
         });
         let annotations: BTreeMap<String, String> = annotations.collect();
+        let left_out = annotations.get("instants").map_or(0, |count| count.parse().unwrap());
+        out.left_out += left_out;
         let name = name_iid.map(|iid: u64| names[&iid].clone());
         out.begins.extend(event.flow_ids.iter().map(|&id| (id, now)));
         out.ends.extend(event.terminating_flow_ids.iter().map(|&id| (id, now)));
@@ -257,4 +265,152 @@ fn the_killed_are_shown_and_their_slices_end() {
 #[test]
 fn the_same_run_has_the_same_bytes() {
     assert!(ran(SCENARIO).perfetto == ran(SCENARIO).perfetto);
+}
+
+#[test]
+fn what_comes_after_a_call_is_in_none() {
+    // The disk is full, so that who has submitted its last read sleeps when the call is over already.
+    let mut text =
+        "name = \"full\"\ntime_limit = \"300ms\"\n[machine]\ncpus = 2\nmemory = \"512MiB\"\n\
+                    [[machine.disk]]\nname = \"sda\"\nmodel = \"ssd\"\n"
+            .to_owned();
+    for at in 0..120 {
+        text += &format!(
+            "[[file]]\nname = \"e{at}\"\nsize = \"64MiB\"\n\
+             [[task]]\nname = \"r{at}\"\nworkload = \"file-read\"\nfile = \"e{at}\"\n"
+        );
+    }
+    // Times in order, and ends of what has begun, are seen by the reader.
+    let read = read(&ran(&text).perfetto);
+    let after = |slice: &&Slice| slice.name == "wait for the disk" && slice.depth == 0;
+    assert!(read.slices.iter().any(|slice| after(&slice)), "the disk is never full after a call");
+}
+
+#[test]
+fn a_control_file_that_shrinks_is_in_no_call_that_is_over() {
+    let text = r#"
+name = "drop"
+[machine]
+cpus = 1
+memory = "256MiB"
+[[task]]
+name = "t"
+[[task.phase]]
+name = "touch"
+workload = "touch"
+size = "10MiB"
+[[task.phase]]
+name = "names"
+workload = "names"
+make = 5000
+kind = "missing"
+[[task.phase]]
+name = "wait"
+workload = "sleep"
+duration = "3s"
+[[task.phase]]
+name = "drop"
+workload = "write-control"
+control = "vm.drop_caches"
+text = 2
+[[task.phase]]
+name = "again"
+workload = "sleep"
+duration = "3s"
+"#;
+    let read = read(&ran(text).perfetto);
+    let long = |slice: &&Slice| slice.end - slice.begin >= 1_000_000_000;
+    assert_eq!(read.slices.iter().filter(long).map(|slice| &slice.name).next(), None);
+}
+
+/// One that thrashes, and wakes kswapd all the time.
+const THRASHING: &str = r#"
+name = "thrashing"
+[machine]
+cpus = 2
+memory = "64MiB"
+swap = "256MiB"
+[[task]]
+name = "eat"
+workload = "touch"
+size = "70MiB"
+passes = 30
+[[variant]]
+name = "b"
+sysctl."vm.swappiness" = 1
+"#;
+
+#[test]
+fn a_trace_stays_below_its_size_and_counts_what_it_leaves_out() {
+    let variant = &scenario(THRASHING).variants[0];
+    let traced = |size: u64| {
+        let out = Collected::default();
+        let options = RunOptions {
+            observers: vec![Sink::new(Perfetto::below(out.clone(), size))],
+            ..RunOptions::default()
+        };
+        run("thrashing", variant, 7, &options).unwrap();
+        out.bytes()
+    };
+    let whole = traced(u64::MAX);
+    assert!(whole.len() > 1_000_000, "{}", whole.len());
+    let (fine, wakes) = {
+        let fine = read(&whole);
+        let wakes =
+            fine.instants.iter().filter(|(_, name, _)| name.starts_with("mm_vmscan")).count();
+        (fine, wakes as u64)
+    };
+    assert_eq!(fine.left_out, 0);
+    for size in [50_000, 200_000, 800_000] {
+        let bytes = traced(size);
+        assert!((bytes.len() as u64) < size, "{} of {size}", bytes.len());
+        let coarse = read(&bytes);
+        let shown = coarse.instants.iter().filter(|(_, name, _)| name.starts_with("mm_vmscan"));
+        assert_eq!(shown.count() as u64 + coarse.left_out, wakes);
+        assert!(coarse.slices.iter().any(|slice| slice.annotations.contains_key("count")));
+    }
+}
+
+#[test]
+fn the_pressure_of_a_group_made_later_is_of_its_first_sample() {
+    let text = r#"
+name = "later"
+[machine]
+cpus = 1
+memory = "64MiB"
+swap = "256MiB"
+[[group]]
+name = "late"
+at_start = false
+memory.max = "8MiB"
+[[task]]
+name = "t"
+[[task.phase]]
+name = "alone"
+workload = "sleep"
+duration = "2s"
+[[task.phase]]
+name = "make"
+workload = "create-group"
+target = "late"
+[[task.phase]]
+name = "join"
+workload = "join-group"
+target = "late"
+[[task.phase]]
+name = "eat"
+workload = "touch"
+size = "16MiB"
+passes = 10
+"#;
+    let ran = ran(text);
+    let read = read(&ran.perfetto);
+    let samples = &ran.record.timeline.as_ref().unwrap().samples;
+    let first = samples.iter().position(|sample| sample.rows[1].is_some()).unwrap();
+    assert!(first > 0, "it is there from the beginning");
+    let length = samples[first].end_ns - samples[first - 1].end_ns;
+    let share = 100.0 * samples[first].rows[1].unwrap().some_ns as f64 / length as f64;
+    assert!(share > 0.0);
+    let shown = read.counters[&("/late".to_owned(), "memory.pressure some".to_owned())][0];
+    assert!((shown - share).abs() < 1e-9, "{shown} for {share}");
 }

@@ -5,7 +5,6 @@
 //!
 //! Invariant: the switches of a CPU are in the order of time, each from whom the one before was to.
 
-use super::detail::SWITCHES_MAX;
 use super::packets::{Packets, Switches};
 use pagetide_sim::observe::Left;
 use std::io::{self, Write};
@@ -113,7 +112,7 @@ impl CpuTrack {
         let switches = std::mem::take(&mut self.switches);
         self.named.clear();
         let Some(&first) = switches.times.first() else { return Ok(()) };
-        if self.left_out.is_some() || packets.written() > SWITCHES_MAX {
+        if self.left_out.is_some() || !packets.detail().has_switches {
             if self.left_out.replace(self.left_out.unwrap_or(first)).is_some() {
                 return Ok(());
             }

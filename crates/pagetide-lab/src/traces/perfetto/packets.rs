@@ -9,6 +9,7 @@
 //!
 //! Invariant: one sequence; a name is sent before, or with, the first packet that uses its number.
 
+use super::detail::Detail;
 use super::protobuf::Message;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -117,6 +118,8 @@ pub struct Switches {
 pub struct Packets<W> {
     out: W,
     written: u64,
+    /// What it is to stay below.
+    size: u64,
     framed: Message,
     packet: Message,
     event: Message,
@@ -126,11 +129,12 @@ pub struct Packets<W> {
 }
 
 impl<W: Write> Packets<W> {
-    /// To `out`, in many small writes: it should have a buffer.
-    pub fn new(out: W) -> Packets<W> {
+    /// To `out`, in many small writes: it should have a buffer. All is to stay below `size` bytes.
+    pub fn new(out: W, size: u64) -> Packets<W> {
         Packets {
             out,
             written: 0,
+            size,
             framed: Message::default(),
             packet: Message::default(),
             event: Message::default(),
@@ -140,9 +144,9 @@ impl<W: Write> Packets<W> {
         }
     }
 
-    /// Bytes so far.
-    pub fn written(&self) -> u64 {
-        self.written
+    /// How fine what comes now is to be.
+    pub fn detail(&self) -> Detail {
+        Detail::of(self.written, self.size)
     }
 
     /// The first packet: nothing before it counts.

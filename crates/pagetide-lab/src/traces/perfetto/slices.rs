@@ -5,7 +5,8 @@
 //!
 //! A slice is written when it is over, or when something in it is. The longer the file has become, the longer must be
 //! what gets a slice of its own (`detail`): neighbours that are shorter become one, which has their number and the
-//! time that they took together. So the size of a file is bounded, and what is long is never lost.
+//! time that they took together, and instants that are many become numbers at the next end of a slice. So the size of
+//! a file is bounded, and what is long is never lost.
 //!
 //! Invariant: slices of a thread nest, and every one that begins ends: with its own end, with the one around it, with
 //! its thread, or with the run. In the last two cases an annotation `ended` says so.
@@ -52,12 +53,14 @@ pub struct ThreadTrack {
     open: Vec<Open>,
     /// Short ones that are in none.
     fold: Option<Fold>,
+    /// Instants that were not written since the last end of a slice that was.
+    left_out: u64,
 }
 
 impl ThreadTrack {
     /// Nothing is open.
     pub fn new(track: Track) -> ThreadTrack {
-        ThreadTrack { track, open: Vec::new(), fold: None }
+        ThreadTrack { track, open: Vec::new(), fold: None, left_out: 0 }
     }
 
     /// A slice begins; `arrows` end at it.
@@ -112,6 +115,22 @@ impl ThreadTrack {
         })
     }
 
+    /// The same, but one of many, which is no more than counted when the file is large. Returns whether it is written.
+    pub fn frequent_instant<W: Write>(
+        &mut self,
+        at: u64,
+        name: &str,
+        annotations: Annotations,
+        arrows: &[u64],
+        packets: &mut Packets<W>,
+    ) -> io::Result<bool> {
+        if packets.detail().has_instants() {
+            return self.instant(at, name, annotations, arrows, packets).map(|()| true);
+        }
+        self.left_out += 1;
+        Ok(false)
+    }
+
     /// A slice ends, if it has begun, and all in it.
     pub fn end<W: Write>(
         &mut self,
@@ -143,7 +162,16 @@ impl ThreadTrack {
         while !self.open.is_empty() {
             self.close(at, vec![("ended", Value::Text(why.to_owned()))], packets)?;
         }
-        self.flush_last(packets)
+        self.flush_last(packets)?;
+        match self.count_left_out() {
+            Some(count) => self.instant(at, "instants left out", vec![count], &[], packets),
+            None => Ok(()),
+        }
+    }
+
+    fn count_left_out(&mut self) -> Option<(&'static str, Value)> {
+        let count = std::mem::take(&mut self.left_out);
+        (count > 0).then_some(("instants", Value::Number(count)))
     }
 
     fn close<W: Write>(
@@ -159,15 +187,13 @@ impl ThreadTrack {
                 annotations.push(("nr_reclaimed", Value::Number(open.reclaimed)));
             }
         }
-        let detail = Detail::of(packets.written());
-        if !open.is_written
-            && at.saturating_sub(open.since) < detail.least_ns
-            && open.arrows.is_empty()
-        {
+        let detail = packets.detail();
+        if !open.is_written && at.saturating_sub(open.since) < detail.least_ns {
             return self.fold(at, annotations, detail, packets);
         }
         self.write_open(packets)?;
         self.flush_last(packets)?;
+        annotations.extend(self.count_left_out());
         self.open.pop();
         packets.event(TrackEvent {
             at,
@@ -226,7 +252,7 @@ impl ThreadTrack {
             Some(around) => around.fold.take(),
             None => self.fold.take(),
         };
-        write_fold(self.track, fold, packets)
+        write_fold(self.track, fold, &mut self.left_out, packets)
     }
 
     /// Writes the beginnings of all open slices that are not written yet.
@@ -234,7 +260,7 @@ impl ThreadTrack {
         let mut before = &mut self.fold;
         for open in &mut self.open {
             if !open.is_written {
-                write_fold(self.track, before.take(), packets)?;
+                write_fold(self.track, before.take(), &mut self.left_out, packets)?;
                 open.is_written = true;
                 packets.event(TrackEvent {
                     at: open.since,
@@ -255,13 +281,17 @@ impl ThreadTrack {
 fn write_fold<W: Write>(
     track: Track,
     fold: Option<Fold>,
+    left_out: &mut u64,
     packets: &mut Packets<W>,
 ) -> io::Result<()> {
     let Some(fold) = fold else { return Ok(()) };
-    let annotations = match fold.count {
+    let mut annotations = match fold.count {
         1 => fold.annotations,
         count => vec![("count", Value::Number(count)), ("took_ns", Value::Number(fold.took))],
     };
+    if *left_out > 0 {
+        annotations.push(("instants", Value::Number(std::mem::take(left_out))));
+    }
     let begin = TrackEvent {
         at: fold.since,
         track,
