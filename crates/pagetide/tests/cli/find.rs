@@ -23,6 +23,9 @@ workload = "touch"
 size = "20MiB"
 "#;
 
+/// A file that an earlier search made.
+const OLD: &str = "# found by pagetide 0.0.9 in a simulation\n";
+
 fn find(place: &Place, more: &[&str]) -> crate::common::Ran {
     place.run(["find", "tiny.toml"].iter().chain(more))
 }
@@ -121,9 +124,8 @@ fn nothing_and_everything_are_said() {
     let none = find(&place, &[&knob[..], &["t.walltime <= 1us"]].concat());
     assert_eq!(none.code, Some(1));
     assert!(result(&none.stdout).contains("no value of vm.swappiness from 0 to 200 was found"));
-    assert!(
-        result(&none.stdout).contains("in 90 % of the seeds; it holds in no seed of any value;")
-    );
+    let text = result(&none.stdout);
+    assert!(text.contains(" of the seeds; it holds in no seed of any value;"), "{text}");
     let all = find(&place, &[&knob[..], &["t.walltime <= 1h"]].concat());
     assert_eq!(all.code, Some(0));
     assert!(result(&all.stdout).contains("every value looked at meets it"), "{}", all.stdout);
@@ -172,7 +174,7 @@ fn a_limit_that_kills_the_task_is_no_answer_to_a_criterion_of_the_machine() {
 #[test]
 fn what_comes_and_goes_is_not_deployed() {
     let place = Place::with("tiny.toml", TINY);
-    place.write("out.conf", "old");
+    place.write("out.conf", OLD);
     let args = [
         "--knob",
         "group.web.memory.high=4M..64M/7",
@@ -193,7 +195,7 @@ fn what_comes_and_goes_is_not_deployed() {
         "{}",
         ran.stderr
     );
-    assert_eq!(fs::read_to_string(place.directory.join("out.conf")).unwrap(), "old");
+    assert_eq!(fs::read_to_string(place.directory.join("out.conf")).unwrap(), OLD);
 }
 
 #[test]
@@ -304,7 +306,7 @@ fn mistakes_are_named_and_nothing_is_written() {
 #[test]
 fn the_file_says_where_it_comes_from() {
     let place = Place::with("tiny.toml", TINY);
-    place.write("out.conf", "old");
+    place.write("out.conf", OLD);
     let args = [
         "--knob",
         "group.web.memory.high",

@@ -118,7 +118,8 @@ fn files_are_written_whatever_becomes_of_the_rest() {
         ["--metrics", "service.request_rate", "--openmetrics", "om.txt", "--html", "p.html"];
     let ran = run(&place, &wanted);
     assert!(serde_json::from_str::<Value>(&ran.stdout).is_ok(), "{ran:?}");
-    ran.fails(2, &["no run has a metric `service.request_rate`"]);
+    assert_eq!(ran.code, Some(2));
+    ran.says(&["no run has a metric `service.request_rate`"]);
     assert!(place.directory.join("om.txt").exists() && place.directory.join("p.html").exists());
     // Nor does a reader of stdout who goes away.
     let mut command = place.command();
