@@ -691,3 +691,25 @@ proptest! {
         run_groups(ops, strange::chosen(kind, seed), 1_000_000);
     }
 }
+
+/// A fault on a page whose slot is paid for by a full group, in which nobody has begun: nobody can be killed, and the
+/// fault is tried again for ever, as in Linux.
+#[test]
+fn a_full_group_whose_only_task_has_not_begun_starves_others() {
+    use Op::{Create, Move, Spawn, Touch, Write};
+    let ops = vec![
+        Spawn(0),
+        Create(0),
+        Create(0),
+        Move(0, 1),
+        Touch(0, 6842, true),
+        Create(0),
+        Move(0, 2),
+        Write(1, 0, 0),
+        Spawn(0),
+        Spawn(3),
+        Spawn(1),
+        Touch(0, 15281, false),
+    ];
+    run_groups(ops, strange::chosen(4, 11050871016775908946), 1_000_000);
+}

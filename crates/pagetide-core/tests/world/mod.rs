@@ -7,7 +7,6 @@ pub mod contents;
 use contents::{Bytes, Contents, Transfer};
 use pagetide_core::daemon::{Daemon, Rest};
 use pagetide_core::effect::{Effect, Io, Sleep, Step, Token};
-use pagetide_core::memcg::Memcg;
 use pagetide_core::outcome::Contents as Held;
 use pagetide_core::outcome::Frame;
 use pagetide_core::outcome::Got;
@@ -324,17 +323,28 @@ impl World {
             }
         }
         if self.may_starve {
-            let is_stuck = |group: &Memcg| {
-                let full = group.memory.usage >= group.memory.max;
-                group.nr_tasks == 0 && group.swap.usage > 0 && full
-            };
-            assert!(self.machine.memcgs().iter().any(is_stuck), "a call does not end: livelock");
+            assert!(self.is_anybody_stuck(), "a call does not end: livelock");
             let mut effects = Vec::new();
             self.machine.cancel(call.clone(), CPU).drain_into(&mut effects);
             self.carry_out(effects);
             return Outcome::NoMemory;
         }
         panic!("a call does not end: livelock");
+    }
+
+    /// Whether a group is at its limit, pays for slots, and was out of memory with nobody to kill: it has no task,
+    /// or none that has begun.
+    fn is_anybody_stuck(&self) -> bool {
+        self.machine.memcg_ids().any(|id| {
+            let group = &self.machine.memcgs()[id.idx()];
+            let events = self.machine.read_group_control(id, "memory.events", self.now).unwrap();
+            let count = |name: &str| -> u64 {
+                let row = events.lines().find_map(|line| line.strip_prefix(name));
+                row.map_or(0, |value| value.trim().parse().unwrap())
+            };
+            let is_full = group.memory.usage >= group.memory.max;
+            is_full && group.swap.usage > 0 && count("oom ") > count("oom_kill ")
+        })
     }
 
     /// One step of a call, and what happens until the next one.
