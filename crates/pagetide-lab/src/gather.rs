@@ -24,7 +24,7 @@ pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report 
         seed,
         variants: columns
             .iter()
-            .map(|(name, _)| Variant { name: name.clone(), setup: setup.clone() })
+            .map(|(name, _)| Variant { name: name.clone(), sets: Vec::new(), setup: setup.clone() })
             .collect(),
         rows: Vec::new(),
         reference: None,

@@ -3,7 +3,7 @@
 use crate::format::size;
 use crate::report::Report;
 use pagetide_core::control::GroupControlWrite;
-use pagetide_scenario::model::{Machine, PageSize, Setup};
+use pagetide_scenario::model::{Machine, PageSize, Setup, Variant};
 use pagetide_scenario::names::Named;
 use std::fmt::Write;
 
@@ -154,12 +154,30 @@ fn differences(report: &Report) -> Vec<String> {
                 own.push(format!("machine: {}", machine(&setup.machine)));
             }
             if setup.tasks != first.tasks || setup.files != first.files {
-                own.push(format!("other tasks or files than {}", variants[0].name));
+                own.extend(load(variant, &variants[0].name));
             }
             let what = if own.is_empty() { "as described".to_owned() } else { own.join(", ") };
             format!("{}: {what}", variant.name)
         })
         .collect()
+}
+
+/// What a variant says of tasks and files that are not those of the variant `first`.
+fn load(variant: &Variant, first: &str) -> Vec<String> {
+    let is_load = |key: &str| key.starts_with("task.") || key.starts_with("file.");
+    let said = variant.sets.iter().filter(|(key, _)| is_load(key));
+    // As `--set` takes it: a name or a size without its quotes.
+    let plain = |value: &str| {
+        let inner = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        inner.filter(|inner| !inner.contains('"')).unwrap_or(value).to_owned()
+    };
+    let said: Vec<String> = said.map(|(key, value)| format!("{key}={}", plain(value))).collect();
+    // The tasks may differ for the machine's sake, or because `first` says something of them.
+    if said.is_empty() {
+        vec![format!("other tasks or files than {first}")]
+    } else {
+        said
+    }
 }
 
 fn settings(setup: &Setup) -> Vec<String> {
@@ -182,7 +200,7 @@ mod tests {
     use crate::testing::report_of;
     use pagetide_core::config::{Sysctl, Value};
     use pagetide_core::control::ControlWrite;
-    use pagetide_scenario::model::{Disk, DiskFaults, Reference, Swap};
+    use pagetide_scenario::model::{Disk, DiskFaults, File, Reference, Swap};
     use pagetide_scenario::names::DiskModel;
 
     #[test]
@@ -227,6 +245,26 @@ mod tests {
                  published  a mail of 2011\n"
             )
         );
+    }
+
+    #[test]
+    fn a_variant_with_another_load_says_which() {
+        let mut report =
+            report_of(&[("default", vec![&[]]), ("small", vec![&[]]), ("new", vec![&[]])]);
+        let variants = &mut report.plan.scenario.variants;
+        let said = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        variants[1].sets = vec![said("machine.memory", "1GiB"), said("task.x.size", "\"50MiB\"")];
+        for variant in &mut variants[1..] {
+            variant.setup.files.push(File {
+                name: "x".to_owned(),
+                disk: 0,
+                size: 1 << 20,
+                sparse: false,
+            });
+        }
+        let text = render(&report, 100);
+        assert!(text.contains("  small: task.x.size=50MiB\n"), "{text}");
+        assert!(text.contains("  new: other tasks or files than default\n"), "{text}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
         seed: 1,
         variants: variants
             .iter()
-            .map(|&name| Variant { name: name.to_owned(), setup: setup.clone() })
+            .map(|&name| Variant { name: name.to_owned(), sets: Vec::new(), setup: setup.clone() })
             .collect(),
         rows: vec![],
         reference: None,

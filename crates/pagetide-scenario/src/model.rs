@@ -52,6 +52,8 @@ pub struct Reference {
 pub struct Variant {
     /// Its name.
     pub name: String,
+    /// What its own `set` says, in file order: keys and values as they are written, each value one line.
+    pub sets: Vec<(String, String)>,
     /// The whole machine and what runs on it.
     pub setup: Setup,
 }

@@ -1,6 +1,7 @@
 //! ^C, or a request to terminate: the first asks the work to end, the second ends the process. The
 //! session that has started QEMU ends QEMU when the work ends.
 
+use crate::temporary;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ pub fn flag() -> Arc<AtomicBool> {
     // Without a handler ^C ends the process at once: less polite, not wrong.
     let _ = ctrlc::set_handler(move || {
         if handler.swap(true, Ordering::Relaxed) {
+            let _none_is_made = temporary::remove_all();
             std::process::exit(130);
         }
     });

@@ -32,6 +32,7 @@ mod progress;
 mod scenario_file;
 mod shipped;
 mod streamed_file;
+mod temporary;
 mod trace_files;
 
 pub use pagetide_sim::policy;

@@ -5,8 +5,9 @@
 
 use crate::error::CliError;
 use crate::printer::Printer;
+use crate::temporary::Temporary;
 use pagetide_lab::html::page::Page;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -54,15 +55,8 @@ impl OutputFile {
             ));
         }
         // Whether the directory may be written only a try can tell.
-        let output = OutputFile { path: path.to_owned() };
-        let probe = output.temporary();
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&probe)
-            .map_err(|error| cannot(path, &error))?;
-        let _ = fs::remove_file(probe);
-        Ok(output)
+        Temporary::create(path).map_err(|error| cannot(path, &error))?;
+        Ok(OutputFile { path: path.to_owned() })
     }
 
     /// Checks that a page may be written to `path`: as above, and what is there already must be a page or empty. A
@@ -113,17 +107,13 @@ impl OutputFile {
 
     /// Writes the file and puts it in its place.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
-        let temporary = self.temporary();
         let write = || {
-            let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+            let (temporary, mut file) = Temporary::create(&self.path)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            fs::rename(&temporary, &self.path)
+            temporary.commit()
         };
-        write().map_err(|error| {
-            let _ = fs::remove_file(&temporary);
-            cannot(&self.path, &error)
-        })
+        write().map_err(|error| cannot(&self.path, &error))
     }
 
     /// Writes a page, and says where it is.
@@ -131,12 +121,6 @@ impl OutputFile {
         self.write(&page.render())?;
         printer.note(&format!("a page about it is in {}", self.path.display()));
         Ok(())
-    }
-
-    /// A name beside the file.
-    fn temporary(&self) -> PathBuf {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        directory_of(&self.path).join(format!(".{name}.pagetide-{}", std::process::id()))
     }
 }
 

@@ -6,9 +6,10 @@
 //! Invariant: a regular file that is there already is replaced only if it is one that this command writes.
 
 use crate::error::CliError;
+use crate::temporary::Temporary;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What the file is to have.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +25,8 @@ pub struct Content {
 /// A file under way.
 #[derive(Debug)]
 pub struct StreamedFile {
-    /// Where it is written, and what it is to be called then; `None`: it is no regular file.
-    places: Option<(PathBuf, PathBuf)>,
+    /// Where it is written; `None`: it is no regular file.
+    temporary: Option<Temporary>,
 }
 
 impl StreamedFile {
@@ -47,7 +48,7 @@ impl StreamedFile {
         let metadata = fs::metadata(path);
         if metadata.as_ref().is_ok_and(|there| !there.is_file()) {
             let file = OpenOptions::new().write(true).open(path).map_err(cannot)?;
-            return Ok((StreamedFile { places: None }, file));
+            return Ok((StreamedFile { temporary: None }, file));
         }
         if metadata.is_ok() && !may_be_replaced(path, content) {
             return Err(CliError::bad_input(
@@ -55,31 +56,21 @@ impl StreamedFile {
                 "nothing was written; name a new file, or remove this one first",
             ));
         }
+        if metadata.is_err() && fs::symlink_metadata(path).is_ok() {
+            return Err(CliError::bad_input(
+                format!("{} is a link that leads nowhere", path.display()),
+                "nothing was written; name a new file, or remove the link first",
+            ));
+        }
         // The file that a link leads to is replaced, not the link.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let file_name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let hidden = format!(".{file_name}.pagetide-{}", std::process::id());
-        let temporary = place.with_file_name(hidden);
-        let file = File::create(&temporary).map_err(cannot)?;
-        Ok((StreamedFile { places: Some((temporary, place)) }, file))
+        let (temporary, file) = Temporary::create(&place).map_err(cannot)?;
+        Ok((StreamedFile { temporary: Some(temporary) }, file))
     }
 
     /// All is written: the file gets its name.
-    pub fn commit(mut self) -> io::Result<()> {
-        match self.places.take() {
-            Some((temporary, place)) => fs::rename(&temporary, place).inspect_err(|_| {
-                let _ = fs::remove_file(&temporary);
-            }),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for StreamedFile {
-    fn drop(&mut self) {
-        if let Some((temporary, _)) = &self.places {
-            let _ = fs::remove_file(temporary);
-        }
+    pub fn commit(self) -> io::Result<()> {
+        self.temporary.map_or(Ok(()), Temporary::commit)
     }
 }
 

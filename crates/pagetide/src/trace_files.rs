@@ -65,7 +65,8 @@ impl TraceFiles {
     }
 
     /// Gives the files that are complete their names, and says so. An incomplete one is no file: why, its run says.
-    pub fn finish(self, printer: &mut Printer) -> Result<(), CliError> {
+    /// `was_cut`: ^C ended the run that they are of.
+    pub fn finish(self, was_cut: bool, printer: &mut Printer) -> Result<(), CliError> {
         for TraceFile { what, path, file, sink } in self.files {
             if !sink.is_complete() {
                 continue;
@@ -76,7 +77,10 @@ impl TraceFiles {
             })?;
             let (variant, seed) = (&self.variant, self.seed);
             let are = if what == "events" { "are" } else { "is" };
-            printer.note(&format!("{what} of variant {variant}, seed {seed}, {are} in {shown}"));
+            let until = if was_cut { "up to the interruption, " } else { "" };
+            printer.note(&format!(
+                "{what} of variant {variant}, seed {seed}, {until}{are} in {shown}"
+            ));
         }
         Ok(())
     }

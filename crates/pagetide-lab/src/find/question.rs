@@ -323,7 +323,7 @@ impl Find {
         let scenario = Scenario {
             variants: places
                 .iter()
-                .map(|&place| Variant { name: name(place), setup: variant.setup.clone() })
+                .map(|&place| Variant { name: name(place), ..variant.clone() })
                 .collect(),
             ..self.question.scenario.clone()
         };

@@ -138,7 +138,7 @@ pub fn verify(
         tell(Asking::Simulating(&variant.name));
         let mut setup = variant.setup.clone();
         reference.apply(&mut setup);
-        let simulated = Variant { name: variant.name.clone(), setup };
+        let simulated = Variant { setup, ..variant.clone() };
         // ^C while the kernel ran: what it finished is simulated all the same, which is short, so
         // that there is something to show. A second ^C ends everything.
         let cancel = if verified.cancelled { &Arc::default() } else { cancel };

@@ -176,8 +176,9 @@ impl Loader {
             scenario.variants = chosen
                 .into_iter()
                 .filter_map(|index| {
-                    let name = plan.columns[index].name.clone();
-                    setups[index].take().map(|setup| Variant { name, setup })
+                    let column = &plan.columns[index];
+                    let (name, sets) = (column.name.clone(), column.sets(&self.sources));
+                    setups[index].take().map(|setup| Variant { name, sets, setup })
                 })
                 .collect();
         }

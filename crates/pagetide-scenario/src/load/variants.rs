@@ -8,6 +8,7 @@ use super::decode::{Decode, Label};
 use super::raw;
 use super::span::{clip, At, Problem, Sink, Span};
 use super::tree::{Entry, Node, Path, Table, Value};
+use crate::diagnostic::Source;
 
 /// Variants of a scenario.
 const VARIANTS_MAX: usize = 64;
@@ -140,6 +141,19 @@ impl Column {
     pub(super) fn contains(&self, span: Span) -> bool {
         let own = self.extent;
         own.source == span.source && own.start <= span.start && span.end <= own.end
+    }
+
+    /// What its `set` says: keys, and values as `sources` have them.
+    pub(super) fn sets(&self, sources: &[Source]) -> Vec<(String, String)> {
+        let own = self.node.as_ref().and_then(Node::as_table);
+        let set = own.and_then(|own| own.get("set")).and_then(Node::as_table);
+        let entries = set.map_or(&[][..], |set| &set.entries);
+        let written = |span: Span| {
+            let text = sources.get(usize::from(span.source)).map(|source| source.text.as_str());
+            let value = text.and_then(|text| text.get(span.start as usize..span.end as usize));
+            value.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        entries.iter().map(|entry| (entry.key.clone(), written(entry.node.extent()))).collect()
     }
 
     /// The scenario as this variant has it.

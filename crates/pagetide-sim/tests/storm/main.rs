@@ -27,7 +27,7 @@ const LONG: Duration = Duration::from_secs(2);
 
 /// Runs a storm to its end. Gives what it took, or says what was wrong.
 fn storm(seed: u64, audit_every: u64) -> Result<(RunRecord, Duration), String> {
-    let variant = Variant { name: "storm".into(), setup: weather::setup(seed) };
+    let variant = Variant { name: "storm".into(), sets: Vec::new(), setup: weather::setup(seed) };
     let fail_copies = if seed % 8 == 3 { 5 } else { 0 };
     let watched = watchdog::watch(seed);
     let options = RunOptions {

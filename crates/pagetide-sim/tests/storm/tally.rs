@@ -159,7 +159,7 @@ mod tests {
     use pagetide_sim::{run, RunOptions};
 
     fn record_of(setup: Setup) -> RunRecord {
-        let variant = Variant { name: "calm".into(), setup };
+        let variant = Variant { name: "calm".into(), sets: Vec::new(), setup };
         run("calm", &variant, 1, &RunOptions::default()).unwrap()
     }
 

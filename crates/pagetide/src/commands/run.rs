@@ -113,7 +113,8 @@ pub fn run(
             Err(error) => wrong.push(error),
         }
     }
-    wrong.extend(traces.finish(printer).err());
+    let was_cut = runs.first().is_some_and(|run| matches!(run.outcome, Outcome::Cancelled));
+    wrong.extend(traces.finish(was_cut, printer).err());
     if let Some(file) = metrics {
         let first = runs.first().map(|run| &run.outcome);
         if let (Some(Outcome::Finished(record)), Some(first)) =

@@ -3,6 +3,9 @@
 use crate::common::{Place, Ran, GROUPS, SMALL};
 use serde_json::Value;
 use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 fn place() -> Place {
     Place::with("groups.toml", GROUPS)
@@ -81,6 +84,38 @@ fn a_trace_and_ftraces_text_are_of_the_same_run() {
     assert!(read("out.pftrace") == first && first.len() > 10_000);
     assert_eq!(files(&place), ["groups.toml", "out.pftrace", "out.txt"]);
     run(&["--events-format", "ftrace"]).fails(2, &["--events"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn events_end_with_an_interruption_and_say_so() {
+    let place = Place::with("long.toml", &SMALL.replace("\"96MiB\"", "\"1TiB\""));
+    let args = ["run", "long.toml", "--jobs", "1", "--events", "out.jsonl"];
+    let child = place.command().args(args).spawn().unwrap();
+    sleep(Duration::from_millis(500));
+    let kill = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let note =
+        "note: events of variant default, seed 7, up to the interruption, are in out.jsonl\n";
+    assert!(stderr.contains(note), "{stderr}");
+    assert!(!lines(&place, "out.jsonl").is_empty());
+    assert_eq!(files(&place), ["long.toml", "out.jsonl"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_stays() {
+    let place = place();
+    std::os::unix::fs::symlink("absent", place.directory.join("out")).unwrap();
+    for option in ["--events", "--perfetto"] {
+        place
+            .run(["run", "groups.toml", option, "out"])
+            .fails(2, &["out is a link that leads nowhere", "hint: nothing was written"]);
+    }
+    assert_eq!(files(&place), ["groups.toml", "out"]);
 }
 
 #[test]

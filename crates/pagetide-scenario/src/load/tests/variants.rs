@@ -1,6 +1,7 @@
 //! Changes by variants and by the command line, and their mistakes.
 
 use super::*;
+use crate::model::Variant;
 use pagetide_core::control::ControlWrite;
 
 fn write((name, text): (&str, &str)) -> ControlWrite {
@@ -30,6 +31,12 @@ set.file.data.size = \"1MiB\"
     assert!(b.setup.sysctls == writes.map(write));
     assert_eq!(c.setup.machine.swap.as_ref().unwrap().size, 1 << 30);
     assert_eq!(c.setup.files[0].size, 1 << 20);
+    let sets = |variant: &Variant| -> Vec<String> {
+        variant.sets.iter().map(|(key, value)| format!("{key}={value}")).collect()
+    };
+    assert_eq!(sets(a), [""; 0]);
+    assert_eq!(sets(b), ["machine.memory=\"2GiB\"", "task.main.nice=3", "vm.dirty_ratio=7"]);
+    assert_eq!(sets(c), ["machine.swap.size=\"1GiB\"", "file.data.size=\"1MiB\""]);
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! A hidden file that is on its way to become one of the user's.
+//!
+//! Invariant: it gets its name complete, or is removed, however the command ends (a `kill -9` excepted).
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Those of this process, for one that ends without dropping anything.
+static UNDER_WAY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The hidden file.
+#[derive(Debug)]
+pub struct Temporary {
+    path: PathBuf,
+    /// What it is to be called.
+    place: PathBuf,
+}
+
+impl Temporary {
+    /// Makes a hidden file beside `place`, open for writing. What is there already is not touched.
+    pub fn create(place: &Path) -> io::Result<(Temporary, File)> {
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        let process = std::process::id();
+        let mut under_way = under_way();
+        // A process that was killed may have had the same number.
+        for attempt in 0..16 {
+            let path = place.with_file_name(format!(".{name}.pagetide-{process}-{attempt}"));
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    under_way.push(path.clone());
+                    return Ok((Temporary { path, place: place.to_owned() }, file));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// All is written: the file gets its name.
+    pub fn commit(self) -> io::Result<()> {
+        fs::rename(&self.path, &self.place)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let mut under_way = under_way();
+        // A file that got its name is no longer there, and another one may have taken the hidden name.
+        let _ = fs::remove_file(&self.path);
+        under_way.retain(|path| *path != self.path);
+    }
+}
+
+/// Removes all that is under way: the process ends now. No file is made after that.
+pub fn remove_all() -> impl Sized {
+    let under_way = under_way();
+    for path in under_way.iter() {
+        let _ = fs::remove_file(path);
+    }
+    under_way
+}
+
+fn under_way() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_is_complete_or_not_there() {
+        let directory =
+            std::env::temp_dir().join(format!("pagetide-under-way-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        let place = directory.join("out");
+        let names = || fs::read_dir(&directory).unwrap().count();
+        drop(Temporary::create(&place).unwrap());
+        assert_eq!(names(), 0);
+
+        // What is there of another process stays as it is.
+        let hidden = directory.join(format!(".out.pagetide-{}-0", std::process::id()));
+        fs::write(&hidden, "another's").unwrap();
+        let (temporary, mut file) = Temporary::create(&place).unwrap();
+        file.write_all(b"all").unwrap();
+        temporary.commit().unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), "all");
+        assert_eq!(fs::read_to_string(&hidden).unwrap(), "another's");
+        assert_eq!(names(), 2);
+
+        // A process that ends without dropping anything.
+        let half_done = Temporary::create(&place).unwrap();
+        assert_eq!(names(), 3);
+        drop(remove_all());
+        assert_eq!(names(), 2);
+        drop(half_done);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}
