@@ -1,0 +1,34 @@
+//! `pagetide._pagetide`: what `import pagetide` is made of, thin over the lab.
+//!
+//! A file each: [`scenario`] (a value that says what to run), [`run`] (runs without the interpreter's lock, which ^C
+//! ends), [`result`] (what came out), [`table`] (columns that other libraries take without a copy), [`rows`] (runs as
+//! bytes, for executors), [`errors`], [`values`] (Python's values as a scenario has them), [`command`].
+//!
+//! Invariant: no input ends in a panic; whoever waits for runs lets other threads of the program go on.
+
+mod command;
+mod errors;
+mod result;
+mod rows;
+mod run;
+mod scenario;
+mod source;
+mod table;
+mod values;
+
+use pyo3::prelude::*;
+
+/// The extension of the package `pagetide`.
+#[pymodule(gil_used = false)]
+fn _pagetide(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", pagetide_lab::VERSION)?;
+    module.add_class::<scenario::Scenario>()?;
+    module.add_class::<result::Result>()?;
+    module.add_class::<table::Table>()?;
+    module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::restore_scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::experiments, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::perform, module)?)?;
+    module.add_function(wrap_pyfunction!(command::main, module)?)?;
+    Ok(())
+}
