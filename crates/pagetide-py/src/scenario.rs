@@ -10,13 +10,14 @@ use crate::source::{Loaded, Place, Refused, Source};
 use crate::values;
 use pagetide::shipped;
 use pagetide_lab::sweep::grid;
-use pagetide_scenario::load::{AddedVariant, Overrides};
+use pagetide_scenario::load::{AddedVariant, NamedFiles, Overrides};
 use pagetide_scenario::model;
 use pagetide_scenario::near::nearest;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use serde_json::{json, Value};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -37,9 +38,34 @@ pub struct Inner {
     version: String,
     loaded: OnceLock<Loaded>,
     digest: OnceLock<String>,
+    /// The files that it names: their paths and the digests of their contents.
+    files: OnceLock<BTreeMap<PathBuf, String>>,
 }
 
 impl Inner {
+    fn new(source: Source, overrides: Overrides, version: String) -> Inner {
+        let (loaded, digest, files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Inner { source, overrides, version, loaded, digest, files }
+    }
+
+    /// The files that another computer may lack. Those of a shipped experiment are in the extension.
+    fn files(&self, py: Python<'_>) -> PyResult<&BTreeMap<PathBuf, String>> {
+        if let Some(files) = self.files.get() {
+            return Ok(files);
+        }
+        let mut files = BTreeMap::new();
+        if let Place::Directory(_) = self.source.place {
+            self.model(py)?;
+            for path in self.overrides.files.named() {
+                let digest = py.detach(|| grid::file_digest(&path)).map_err(|error| {
+                    errors::outside(py, format!("cannot read {}: {error}", path.display()))
+                })?;
+                files.insert(path, digest);
+            }
+        }
+        Ok(self.files.get_or_init(|| files))
+    }
+
     /// The checked scenario.
     pub fn model(&self, py: Python<'_>) -> PyResult<&model::Scenario> {
         if let Some(loaded) = self.loaded.get() {
@@ -82,7 +108,7 @@ impl Inner {
     }
 
     fn state(&self) -> Value {
-        let Overrides { sets, variants, repeats, seed, added, plugins: _ } = &self.overrides;
+        let Overrides { sets, variants, repeats, seed, added, plugins: _, files: _ } = &self.overrides;
         let added: Vec<Value> =
             added.iter().map(|it| json!({ "name": it.name, "sets": it.sets })).collect();
         let (directory, shipped) = match &self.source.place {
@@ -115,13 +141,7 @@ fn refused_by(py: Python<'_>, refused: &Refused) -> PyErr {
 impl Scenario {
     /// A checked scenario.
     fn checked(py: Python<'_>, source: Source, overrides: Overrides) -> PyResult<Scenario> {
-        let inner = Inner {
-            source,
-            overrides,
-            version: pagetide_lab::VERSION.to_owned(),
-            loaded: OnceLock::new(),
-            digest: OnceLock::new(),
-        };
+        let inner = Inner::new(source, overrides, pagetide_lab::VERSION.to_owned());
         inner.model(py)?;
         Ok(Scenario(Arc::new(inner)))
     }
@@ -242,6 +262,39 @@ impl Scenario {
     #[getter]
     fn digest(&self, py: Python<'_>) -> PyResult<&str> {
         self.0.digest(py)
+    }
+
+    /// The files that it names, traces and object mixes, and the digests of their contents: what a worker on another
+    /// computer may have to be given. A shipped experiment has none: the extension carries them.
+    #[getter]
+    fn traces(&self, py: Python<'_>) -> PyResult<BTreeMap<PathBuf, String>> {
+        Ok(self.0.files(py)?.clone())
+    }
+
+    /// The same scenario with its files elsewhere: digest of the content -> path on this computer. Digests that are
+    /// not the scenario's are left out. It is checked when it is first used.
+    ///
+    /// Raises `InputError` if a file has another content.
+    fn with_traces(&self, py: Python<'_>, paths: BTreeMap<String, PathBuf>) -> PyResult<Scenario> {
+        let files = self.0.files(py)?;
+        let mut elsewhere = BTreeMap::new();
+        for (named, digest) in files {
+            let Some(path) = paths.get(digest) else { continue };
+            let path = std::path::absolute(path)?;
+            let found = py.detach(|| grid::file_digest(&path)).map_err(|error| {
+                errors::outside(py, format!("cannot read {}: {error}", path.display()))
+            })?;
+            if found != *digest {
+                let message = format!("{} has the digest {found}, not {digest}", path.display());
+                return Err(errors::input(py, message, "is the copy complete?"));
+            }
+            elsewhere.insert(named.clone(), path);
+        }
+        let mut overrides = self.0.overrides.clone();
+        overrides.files = NamedFiles::elsewhere(elsewhere);
+        let inner = Inner::new(self.0.source.clone(), overrides, self.0.version.clone());
+        let _ = inner.files.set(files.clone());
+        Ok(Scenario(Arc::new(inner)))
     }
 
     /// The same scenario with these keys set, in every variant: `s.set({"vm.swappiness": 10})`, or
@@ -370,7 +423,9 @@ impl Scenario {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let restore = py.import("pagetide._pagetide")?.getattr("_scenario")?;
-        let state = PyBytes::new(py, self.0.state().to_string().as_bytes());
+        let mut state = self.0.state();
+        state["files"] = json!(self.0.files(py)?);
+        let state = PyBytes::new(py, state.to_string().as_bytes());
         (restore, (state,)).into_pyobject(py)
     }
 }
@@ -407,13 +462,10 @@ fn restored(state: &[u8]) -> Option<Scenario> {
         ..Overrides::default()
     };
     let source = Source { name: text("name")?, text: text("text")?, place };
-    Some(Scenario(Arc::new(Inner {
-        source,
-        overrides,
-        version: text("version")?,
-        loaded: OnceLock::new(),
-        digest: OnceLock::new(),
-    })))
+    let inner = Inner::new(source, overrides, text("version")?);
+    let files = serde_json::from_value(state.get("files")?.clone()).ok()?;
+    let _ = inner.files.set(files);
+    Some(Scenario(Arc::new(inner)))
 }
 
 /// A scenario of a text; its paths start at `base`, or at the working directory.
