@@ -2,16 +2,20 @@
 //!
 //! A file each: [`scenario`] (a value that says what to run), [`run`] (runs without the interpreter's lock, which ^C
 //! ends), [`result`] (what came out), [`table`] (columns that other libraries take without a copy), [`rows`] (runs as
-//! bytes, for executors), [`errors`], [`values`] (Python's values as a scenario has them), [`command`].
+//! bytes, for executors), [`errors`], [`values`] (Python's values as a scenario has them), [`command`];
+//! [`machine`] (the memory manager alone), [`simulation`] (a run that is stepped), [`buffer`] (arrays without a copy).
 //!
 //! Invariant: no input ends in a panic; whoever waits for runs lets other threads of the program go on.
 
+mod buffer;
 mod command;
 mod errors;
+mod machine;
 mod result;
 mod rows;
 mod run;
 mod scenario;
+mod simulation;
 mod source;
 mod table;
 mod values;
@@ -25,6 +29,10 @@ fn _pagetide(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scenario::Scenario>()?;
     module.add_class::<result::Result>()?;
     module.add_class::<table::Table>()?;
+    module.add_class::<machine::Machine>()?;
+    module.add_class::<machine::Mapping>()?;
+    module.add_class::<machine::Task>()?;
+    module.add_class::<simulation::Simulation>()?;
     module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::restore_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::experiments, module)?)?;

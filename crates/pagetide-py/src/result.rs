@@ -49,7 +49,8 @@ impl Result {
         let variants = 0..model.variants.len();
         // Seed by seed: whoever stops early has every variant about equally often.
         let jobs = asked.seeds.iter();
-        let jobs = jobs.flat_map(|&seed| variants.clone().map(move |variant| Job { variant, seed }));
+        let jobs =
+            jobs.flat_map(|&seed| variants.clone().map(move |variant| Job { variant, seed }));
         let jobs: Vec<Job> = jobs.collect();
         let want_latencies = asked.latencies;
         let simulator = Simulator { want_latencies, ..Simulator::default() };
@@ -168,32 +169,7 @@ impl Result {
     /// the unit: seconds, bytes, pages, a count ...), ended (text: why the work was not done to its end, else null).
     #[getter]
     fn metrics(&self, py: Python<'_>) -> PyResult<Table> {
-        py.detach(|| {
-            let number = self.finished().map(|record| record.metrics.len()).sum();
-            let mut seeds = Vec::with_capacity(number);
-            let mut values = Vec::with_capacity(number);
-            let (mut variants, mut names) = (Vec::with_capacity(number), Vec::with_capacity(number));
-            let (mut units, mut ended) = (Vec::with_capacity(number), Vec::with_capacity(number));
-            for record in self.finished() {
-                for (name, metric) in &record.metrics {
-                    variants.push(record.variant.as_str());
-                    seeds.push(record.seed);
-                    names.push(name.as_str());
-                    units.push(unit_word(metric.unit));
-                    values.push(metric.value);
-                    ended.push(metric.ended.map(|ended| ended.word()));
-                }
-            }
-            let columns: Vec<(&str, ArrayRef)> = vec![
-                ("variant", Arc::new(StringArray::from(variants))),
-                ("seed", Arc::new(UInt64Array::from(seeds))),
-                ("metric", Arc::new(StringArray::from(names))),
-                ("unit", Arc::new(StringArray::from(units))),
-                ("value", Arc::new(Float64Array::from(values))),
-                ("ended", Arc::new(StringArray::from(ended))),
-            ];
-            Table::new(columns)
-        })
+        py.detach(|| metrics_of(self.finished()))
     }
 
     /// Two variants held against each other, metric by metric: metric, unit, and of each side n, mean and sd (sample
@@ -375,4 +351,30 @@ pub fn unit_word(unit: Unit) -> &'static str {
         Unit::Percent => "percent",
         Unit::Ratio => "ratio",
     }
+}
+
+/// Every metric of records, a row each.
+pub fn metrics_of<'a>(records: impl Iterator<Item = &'a RunRecord>) -> PyResult<Table> {
+    let mut seeds = Vec::new();
+    let mut values = Vec::new();
+    let [mut variants, mut names, mut units] = [const { Vec::new() }; 3];
+    let mut ended = Vec::new();
+    for record in records {
+        for (name, metric) in &record.metrics {
+            variants.push(record.variant.as_str());
+            seeds.push(record.seed);
+            names.push(name.as_str());
+            units.push(unit_word(metric.unit));
+            values.push(metric.value);
+            ended.push(metric.ended.map(|ended| ended.word()));
+        }
+    }
+    Table::new(vec![
+        ("variant", Arc::new(StringArray::from(variants)) as ArrayRef),
+        ("seed", Arc::new(UInt64Array::from(seeds))),
+        ("metric", Arc::new(StringArray::from(names))),
+        ("unit", Arc::new(StringArray::from(units))),
+        ("value", Arc::new(Float64Array::from(values))),
+        ("ended", Arc::new(StringArray::from(ended))),
+    ])
 }

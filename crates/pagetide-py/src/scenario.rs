@@ -108,7 +108,8 @@ impl Inner {
     }
 
     fn state(&self) -> Value {
-        let Overrides { sets, variants, repeats, seed, added, plugins: _, files: _ } = &self.overrides;
+        let Overrides { sets, variants, repeats, seed, added, plugins: _, files: _ } =
+            &self.overrides;
         let added: Vec<Value> =
             added.iter().map(|it| json!({ "name": it.name, "sets": it.sets })).collect();
         let (directory, shipped) = match &self.source.place {
@@ -483,11 +484,7 @@ fn of_text(py: Python<'_>, text: String, base: Option<PathBuf>) -> PyResult<Scen
 /// Raises `ScenarioError` with all mistakes: `.diagnostics` has file, line, column, key, text, message and hint.
 #[pyfunction]
 #[pyo3(signature = (what, *, base = None))]
-pub fn load(
-    py: Python<'_>,
-    what: &Bound<'_, PyAny>,
-    base: Option<PathBuf>,
-) -> PyResult<Scenario> {
+pub fn load(py: Python<'_>, what: &Bound<'_, PyAny>, base: Option<PathBuf>) -> PyResult<Scenario> {
     if let Ok(scenario) = what.cast::<Scenario>() {
         return Ok(scenario.get().clone());
     }

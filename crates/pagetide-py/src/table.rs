@@ -29,9 +29,8 @@ pub struct Table {
 impl Table {
     /// A table of columns of one length.
     pub fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Table> {
-        let field = |(name, array): &(&str, ArrayRef)| {
-            Field::new(*name, array.data_type().clone(), true)
-        };
+        let field =
+            |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
         let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         let batch = RecordBatch::try_new(schema, arrays).map_err(errors::bug)?;

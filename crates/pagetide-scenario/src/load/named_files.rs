@@ -51,9 +51,11 @@ mod tests {
 
     #[test]
     fn a_file_may_lie_elsewhere() {
-        let text = "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"main\"\nworkload = \"trace\"\n\
+        let text =
+            "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"main\"\nworkload = \"trace\"\n\
                     path = \"there/t.ptt\"\n";
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/traces/cc1-zpipe.ptt");
+        let here =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/traces/cc1-zpipe.ptt");
         let named = PathBuf::from("/no/such/there/t.ptt");
         let base = Path::new("/no/such");
         assert!(load_str("s", text, base, &Overrides::default()).is_err());
