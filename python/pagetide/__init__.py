@@ -19,9 +19,24 @@ from ._errors import (
     ScenarioError,
     VersionError,
 )
-from ._pagetide import Result, Scenario, Table, __version__, experiments, load
+from ._pagetide import (
+    Answer,
+    Result,
+    Scenario,
+    SweepResult,
+    Table,
+    __version__,
+    experiments,
+    explain,
+    load,
+    metrics,
+    mrc,
+)
+from . import core
+from .study import find, sweep
 
 __all__ = [
+    "Answer",
     "Diagnostic",
     "Error",
     "Failure",
@@ -31,9 +46,16 @@ __all__ = [
     "RunError",
     "Scenario",
     "ScenarioError",
+    "SweepResult",
     "Table",
     "VersionError",
     "__version__",
+    "core",
     "experiments",
+    "explain",
+    "find",
     "load",
+    "metrics",
+    "mrc",
+    "sweep",
 ]

@@ -8,16 +8,22 @@
 //! Invariant: no input ends in a panic; whoever waits for runs lets other threads of the program go on.
 
 mod buffer;
+mod catalogue;
 mod command;
 mod errors;
+mod events;
+mod find;
 mod machine;
+mod mrc;
 mod result;
 mod rows;
 mod run;
 mod scenario;
 mod simulation;
 mod source;
+mod sweep;
 mod table;
+mod timeline;
 mod values;
 
 use pyo3::prelude::*;
@@ -29,6 +35,8 @@ fn _pagetide(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scenario::Scenario>()?;
     module.add_class::<result::Result>()?;
     module.add_class::<table::Table>()?;
+    module.add_class::<sweep::SweepResult>()?;
+    module.add_class::<find::Answer>()?;
     module.add_class::<machine::Machine>()?;
     module.add_class::<machine::Mapping>()?;
     module.add_class::<machine::Task>()?;
@@ -37,6 +45,11 @@ fn _pagetide(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::restore_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::experiments, module)?)?;
     module.add_function(wrap_pyfunction!(rows::perform, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::metrics, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::sweep, module)?)?;
+    module.add_function(wrap_pyfunction!(find::find, module)?)?;
+    module.add_function(wrap_pyfunction!(mrc::mrc, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
     Ok(())
 }

@@ -4,26 +4,29 @@
 //! whatever order the runs came.
 
 use crate::errors;
+use crate::events::Collector;
 use crate::rows;
 use crate::run::{self, Asked};
 use crate::scenario::Scenario;
 use crate::table::{escaped, Table};
+use crate::timeline;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
 use pagetide_lab::execute::{Outcome, Run};
 use pagetide_lab::html::run::Source;
 use pagetide_lab::plan::{Job, Plan};
-use pagetide_lab::report::Report;
+use pagetide_lab::report::{OverTime, Report};
 use pagetide_lab::select;
 use pagetide_lab::stats::{change, welch, Change};
-use pagetide_lab::world::Simulator;
+use pagetide_lab::world::{Observed, Simulator, Sink};
 use pagetide_lab::{csv, html, json, table, why};
 use pagetide_scenario::record::{RunRecord, Unit};
+use pagetide_scenario::timeline::Timeline;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Width of a table's text unless one is given.
 const WIDTH: usize = 100;
@@ -36,6 +39,8 @@ pub struct Result {
     /// By (variant, seed).
     runs: Vec<Run>,
     report: OnceLock<Arc<Report>>,
+    /// Runs that were made once more to be looked at, by job.
+    looked_at: Mutex<BTreeMap<Job, Arc<RunRecord>>>,
 }
 
 impl Result {
@@ -77,7 +82,7 @@ impl Result {
 
     fn new(scenario: Scenario, mut runs: Vec<Run>) -> Result {
         runs.sort_by_key(|run| run.job);
-        Result { scenario, runs, report: OnceLock::new() }
+        Result { scenario, runs, report: OnceLock::new(), looked_at: Mutex::default() }
     }
 
     fn report(&self, py: Python<'_>) -> PyResult<&Arc<Report>> {
@@ -93,6 +98,64 @@ impl Result {
             Arc::new(Report::new(Plan { scenario, overrides, added: Vec::new() }, &self.runs))
         });
         Ok(self.report.get_or_init(|| report))
+    }
+
+    /// The run of a variant (the first by default) with a seed (the least by default).
+    fn job(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<Job> {
+        let variant = match variant {
+            Some(name) => rows::place_of(py, &self.scenario, name)?,
+            None => self.runs.first().map_or(0, |run| run.job.variant),
+        };
+        let of_variant = || self.runs.iter().filter(|run| run.job.variant == variant);
+        let job = match seed {
+            Some(seed) => of_variant().find(|run| run.job.seed == seed),
+            None => of_variant().next(),
+        };
+        job.map(|run| run.job).ok_or_else(|| {
+            let message = match seed {
+                Some(seed) => format!("this variant was not run with seed {seed}"),
+                None => "there is no run of this variant".to_owned(),
+            };
+            errors::input(py, message, "Result.seeds has the seeds")
+        })
+    }
+
+    /// Makes runs once more, with their timelines: observing does not change a run.
+    fn with_timelines(&self, py: Python<'_>, jobs: &[Job]) -> PyResult<Vec<Arc<RunRecord>>> {
+        let known = |job: &Job| {
+            let looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+            looked_at.get(job).cloned()
+        };
+        let scenario = self.scenario.0.model(py)?;
+        let missing: Vec<Job> = jobs.iter().filter(|job| known(job).is_none()).copied().collect();
+        for seed in missing.iter().map(|job| job.seed).collect::<BTreeSet<u64>>() {
+            let of_seed: Vec<Job> =
+                missing.iter().filter(|job| job.seed == seed).copied().collect();
+            let simulator = Simulator { timeline_seed: Some(seed), ..Simulator::default() };
+            let threads = run::threads(None)?;
+            let asked = Asked { seeds: Vec::new(), threads, progress: None, latencies: false };
+            let performed = run::perform(py, scenario, &of_seed, &simulator, &asked);
+            if let Some(stopped) = performed.stopped {
+                return Err(stopped);
+            }
+            for run in performed.runs {
+                match run.outcome {
+                    Outcome::Finished(record) => {
+                        let mut all = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+                        all.insert(run.job, Arc::from(record));
+                    }
+                    Outcome::Failed(failure) => {
+                        let variant = &scenario.variants[run.job.variant].name;
+                        let failure = errors::failure(py, variant, seed, &failure)?;
+                        return Err(errors::run(py, vec![failure], None));
+                    }
+                    Outcome::Cancelled => {
+                        return Err(errors::bug("a run was cancelled by nobody"));
+                    }
+                }
+            }
+        }
+        jobs.iter().map(|job| known(job).ok_or_else(|| errors::bug("a run is gone"))).collect()
     }
 
     fn finished(&self) -> impl Iterator<Item = &RunRecord> {
@@ -224,6 +287,72 @@ impl Result {
         }))
     }
 
+    /// How one run went over time, by samples: `time_s` (seconds at the end of the sample), then whole numbers. Levels
+    /// (`*_pages`) are at its end, counts and times (`*_ns`) since the sample before.
+    ///
+    /// `of`: the machine (by default), the name of a group or a task (`"group web"`, `"task web"` where both have the
+    /// name), `"service web"`, `"node0"`, `"zone node0 Normal"`, `"vmstat"` or `"meminfo"` (kB). `variant`: the first by
+    /// default. `seed`: the least by default. The run is made once more for it, and kept.
+    ///
+    /// Raises `InputError` for a name, a variant or a seed that there is not.
+    #[pyo3(signature = (of = None, *, variant = None, seed = None))]
+    fn timeline(
+        &self,
+        py: Python<'_>,
+        of: Option<&str>,
+        variant: Option<&str>,
+        seed: Option<u64>,
+    ) -> PyResult<Table> {
+        let job = self.job(py, variant, seed)?;
+        let records = self.with_timelines(py, &[job])?;
+        let none = Timeline::default();
+        let timeline = records.first().and_then(|record| record.timeline.as_ref());
+        timeline::table(py, timeline.unwrap_or(&none), of)
+    }
+
+    /// The events of one run (docs/events.md): ns, cpu, comm, event, and a column for each field that any event has.
+    /// `variant`: the first by default. `seed`: the least by default. The run is made once more for it.
+    ///
+    /// Raises `InputError` for a variant or a seed that there is not.
+    #[pyo3(signature = (variant = None, seed = None))]
+    fn events(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<Table> {
+        let job = self.job(py, variant, seed)?;
+        let scenario = self.scenario.0.model(py)?;
+        let collector = Collector::default();
+        let variant = scenario.variants[job.variant].name.clone();
+        let sinks = vec![Sink::new(collector.clone())];
+        let observed = Some(Observed { variant, seed: job.seed, sinks });
+        let simulator = Simulator { observed, ..Simulator::default() };
+        let (threads, seeds) = (std::num::NonZeroUsize::MIN, Vec::new());
+        let asked = Asked { seeds, threads, progress: None, latencies: false };
+        let performed = run::perform(py, scenario, &[job], &simulator, &asked);
+        match performed.stopped {
+            Some(stopped) => Err(stopped),
+            None => py.detach(|| collector.table()),
+        }
+    }
+
+    /// How often something took how long, of all runs of a variant: of (the metric without its percentile:
+    /// `web.latency`), up_to_s (the most that a bucket holds, in seconds; buckets are about 1 % wide), count. Empty
+    /// unless `run` was asked for `latencies=True`.
+    #[pyo3(signature = (variant = None))]
+    fn latencies(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<Table> {
+        let report = self.report(py)?;
+        let place = variant.map_or(Ok(0), |name| rows::place_of(py, &self.scenario, name))?;
+        let all = || {
+            let of_variant = report.columns.get(place).into_iter().flat_map(|it| &it.latencies);
+            of_variant.flat_map(|one| one.buckets.iter().map(|bucket| (one.of.as_str(), bucket)))
+        };
+        let names: Vec<&str> = all().map(|(of, _)| of).collect();
+        let bounds: Vec<f64> = all().map(|(_, (ns, _))| *ns as f64 / 1e9).collect();
+        let counts: Vec<u64> = all().map(|(_, (_, count))| *count).collect();
+        Table::new(vec![
+            ("of", Arc::new(StringArray::from(names)) as ArrayRef),
+            ("up_to_s", Arc::new(Float64Array::from(bounds))),
+            ("count", Arc::new(UInt64Array::from(counts))),
+        ])
+    }
+
     /// Sentences that say why variants differ: who waited for memory, and for what.
     #[getter]
     fn why(&self, py: Python<'_>) -> PyResult<Vec<String>> {
@@ -243,11 +372,29 @@ impl Result {
         Ok(py.detach(|| csv::render(report)))
     }
 
-    /// The page of `pagetide run --html` as text, or, with `path`, written there. Charts over time are of runs that
-    /// have a timeline: see `timeline`.
-    #[pyo3(signature = (path = None))]
-    fn html(&self, py: Python<'_>, path: Option<PathBuf>) -> PyResult<Option<String>> {
-        let report = self.report(py)?;
+    /// The page of `pagetide run --html` as text, or, with `path`, written there. For the charts over time the first
+    /// run of each variant is made once more, unless `timeline` is false.
+    #[pyo3(signature = (path = None, *, timeline = true))]
+    fn html(
+        &self,
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        timeline: bool,
+    ) -> PyResult<Option<String>> {
+        let mut report = (**self.report(py)?).clone();
+        if timeline {
+            let mut firsts: BTreeMap<usize, Job> = BTreeMap::new();
+            for run in self.runs.iter().filter(|it| matches!(it.outcome, Outcome::Finished(_))) {
+                firsts.entry(run.job.variant).or_insert(run.job);
+            }
+            let jobs: Vec<Job> = firsts.into_values().collect();
+            for (job, record) in jobs.iter().zip(self.with_timelines(py, &jobs)?) {
+                let (seed, page_size) = (job.seed, record.page_size);
+                report.columns[job.variant].timeline =
+                    record.timeline.clone().map(|timeline| OverTime { seed, page_size, timeline });
+            }
+        }
+        let report = &report;
         let page = py.detach(|| {
             let source = Source {
                 scenario: self.scenario.0.text().to_owned(),

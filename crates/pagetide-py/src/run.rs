@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -144,30 +144,17 @@ pub fn perform(
     world: &dyn World,
     asked: &Asked,
 ) -> Performed {
-    let cancel: Arc<AtomicBool> = Arc::default();
     let slots: Vec<Mutex<Outcome>> = jobs.iter().map(|_| Mutex::new(Outcome::Cancelled)).collect();
-    let stopped = py.detach(|| {
-        thread::scope(|scope| {
-            let (done, ended) = channel();
-            let (slots, cancel) = (&slots, &cancel);
-            let keep = move |index: usize, mut outcome: Outcome| {
-                if let Outcome::Finished(record) = &mut outcome {
-                    record.metrics.retain(|_, metric| metric.value.is_finite());
-                }
-                *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
-                // Whoever listened has gone: nobody wants to know.
-                let _ = done.send(());
-            };
-            let work = move || {
-                execute::perform(scenario, jobs, world, asked.threads, cancel, &|_| {}, &keep);
-            };
-            match thread::Builder::new().name("runs".to_owned()).spawn_scoped(scope, work) {
-                Ok(_) => wait(jobs.len(), asked.progress.as_ref(), &ended, cancel),
-                Err(error) => {
-                    Some(PyRuntimeError::new_err(format!("no thread can be started: {error}")))
-                }
+    let (_, stopped) = watched(py, jobs.len(), asked.progress.as_ref(), |cancel, done| {
+        let keep = |index: usize, mut outcome: Outcome| {
+            if let Outcome::Finished(record) = &mut outcome {
+                record.metrics.retain(|_, metric| metric.value.is_finite());
             }
-        })
+            *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+            // Whoever listened has gone: nobody wants to know.
+            let _ = done.send(Told::Done);
+        };
+        execute::perform(scenario, jobs, world, asked.threads, cancel, &|_| {}, &keep);
     });
     let outcomes =
         slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -175,11 +162,53 @@ pub fn perform(
     Performed { runs, stopped }
 }
 
-/// Waits until the worker has let go of its end of the channel. Returns what has stopped it before.
-fn wait(
+/// What a worker says while it works.
+#[derive(Clone, Copy, Debug)]
+pub enum Told {
+    /// A run is done.
+    Done,
+    /// There are so many more to do.
+    More(usize),
+}
+
+/// Does work on another thread, without the interpreter's lock, while this one looks after signals and tells the
+/// watcher. `cancel` becomes true when the work is to end.
+pub fn watched<T: Send>(
+    py: Python<'_>,
     total: usize,
     progress: Option<&Py<PyAny>>,
-    ended: &Receiver<()>,
+    work: impl FnOnce(&Arc<AtomicBool>, &Sender<Told>) -> T + Send,
+) -> (Option<T>, Option<PyErr>) {
+    let cancel: Arc<AtomicBool> = Arc::default();
+    py.detach(|| {
+        thread::scope(|scope| {
+            let (done, ended) = channel();
+            let for_worker = Arc::clone(&cancel);
+            let work = move || work(&for_worker, &done);
+            let worker = thread::Builder::new().name("runs".to_owned()).spawn_scoped(scope, work);
+            match worker {
+                Ok(worker) => {
+                    let stopped = wait(total, progress, &ended, &cancel);
+                    match worker.join() {
+                        Ok(made) => (Some(made), stopped),
+                        // PyO3 makes an exception of it.
+                        Err(panic) => std::panic::resume_unwind(panic),
+                    }
+                }
+                Err(error) => {
+                    let message = format!("no thread can be started: {error}");
+                    (None, Some(PyRuntimeError::new_err(message)))
+                }
+            }
+        })
+    })
+}
+
+/// Waits until the worker has let go of its end of the channel. Returns what has stopped it before.
+fn wait(
+    mut total: usize,
+    progress: Option<&Py<PyAny>>,
+    ended: &Receiver<Told>,
     cancel: &AtomicBool,
 ) -> Option<PyErr> {
     let mut stopped = None;
@@ -187,8 +216,13 @@ fn wait(
     let mut last = Instant::now();
     loop {
         let is_over = match ended.recv_timeout(EVERY) {
-            Ok(()) => {
-                done += 1 + ended.try_iter().count();
+            Ok(first) => {
+                for told in std::iter::once(first).chain(ended.try_iter()) {
+                    match told {
+                        Told::Done => done += 1,
+                        Told::More(more) => total += more,
+                    }
+                }
                 false
             }
             Err(RecvTimeoutError::Timeout) => false,

@@ -97,6 +97,18 @@ impl Inner {
         Ok(self.digest.get_or_init(|| digest))
     }
 
+    /// The scenario with more keys set, or why there is none.
+    pub fn reload(&self, sets: &[(String, String)]) -> Result<model::Scenario, String> {
+        let mut overrides = self.overrides.clone();
+        overrides.sets.retain(|(key, _)| sets.iter().all(|(other, _)| other != key));
+        overrides.sets.extend_from_slice(sets);
+        match self.source.load(&overrides) {
+            Ok(loaded) => Ok(loaded.into_scenario()),
+            Err(Refused::Mistakes(mistakes)) => Err(mistakes.to_string()),
+            Err(Refused::Outside(error)) => Err(error.to_string()),
+        }
+    }
+
     /// The text that it was made from.
     pub fn text(&self) -> &str {
         &self.source.text
@@ -152,6 +164,14 @@ impl Scenario {
         let mut overrides = self.0.overrides.clone();
         change(&mut overrides);
         Scenario::checked(py, self.0.source.clone(), overrides)
+    }
+
+    /// The same with these variants alone.
+    pub fn with_variants(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Scenario> {
+        if names.is_empty() {
+            return Err(errors::input(py, "no variants at all", "name one or more"));
+        }
+        self.changed(py, |overrides| overrides.variants = names)
     }
 
     /// The same with these keys set; the last value of a key counts.
@@ -340,10 +360,7 @@ impl Scenario {
     /// Raises `ScenarioError` if there is no such variant.
     #[pyo3(signature = (*variants))]
     fn only(&self, py: Python<'_>, variants: Vec<String>) -> PyResult<Scenario> {
-        if variants.is_empty() {
-            return Err(errors::input(py, "no variants at all", "name one or more"));
-        }
-        self.changed(py, |overrides| overrides.variants = variants)
+        self.with_variants(py, variants)
     }
 
     /// Runs variants x seeds and returns what came out.
@@ -378,7 +395,7 @@ impl Scenario {
                 Ok(one) => vec![one],
                 Err(_) => variants.extract::<Vec<String>>()?,
             };
-            scenario = scenario.only(py, names)?;
+            scenario = scenario.with_variants(py, names)?;
         }
         let seeds = run::seeds(scenario.0.model(py)?, seeds, py)?;
         if let Some(executor) = executor {

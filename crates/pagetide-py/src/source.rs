@@ -36,6 +36,13 @@ pub struct Loaded {
     _traces: Option<Arc<Traces>>,
 }
 
+impl Loaded {
+    /// The scenario; whoever takes it has its traces as long as another of them lives.
+    pub fn into_scenario(self) -> Scenario {
+        self.scenario
+    }
+}
+
 /// Why there is no scenario.
 #[derive(Debug)]
 pub enum Refused {
