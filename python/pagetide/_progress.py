@@ -11,7 +11,7 @@ __all__ = ["bar"]
 def bar() -> Callable[[int, int], None]:
     """A function that is called with (done, total) and shows how many runs are left."""
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore]
     except ImportError:
         return _Line()
     return _Tqdm(tqdm)

@@ -210,8 +210,9 @@ impl Result {
 
     /// The seeds that were run, ascending.
     #[getter]
-    fn seeds(&self) -> BTreeSet<u64> {
-        self.runs.iter().map(|run| run.job.seed).collect()
+    fn seeds(&self) -> Vec<u64> {
+        let seeds: BTreeSet<u64> = self.runs.iter().map(|run| run.job.seed).collect();
+        seeds.into_iter().collect()
     }
 
     /// What the runs want the reader to know.
@@ -267,7 +268,7 @@ impl Result {
     /// The comparison as the command prints it: mean, deviation and change of each variant.
     ///
     /// `width`: characters. `metrics`: names or patterns with `*`, else the scenario's rows.
-    #[pyo3(signature = (*, width = WIDTH, metrics = None))]
+    #[pyo3(signature = (*, width = 100, metrics = None))]
     fn table(
         &self,
         py: Python<'_>,
