@@ -131,7 +131,8 @@ class Schema:
         lines = [f"class {name}(_Table):", *quoted(doc, 4), ""]
         if workload is not None:
             lines.append(f'    _workload: ClassVar[str | None] = "{workload}"')
-        renamed = {argument(key): key for key in order if argument(key) != key}
+        arguments = {key: argument(key, keys[key]) for key in order}
+        renamed = {own: key for key, own in arguments.items() if own != key}
         if renamed:
             lines.append("    _keys: ClassVar[Mapping[str, str]] = {")
             lines += [f'        "{own}": "{key}",' for own, key in renamed.items()]
@@ -149,23 +150,24 @@ class Schema:
                 continue
             of = self.type_of(keys[key], key)
             end = "," if key in required else " | None = None,"
-            lines.append(f"        {argument(key)}: {of}{end}")
+            lines.append(f"        {arguments[key]}: {of}{end}")
         lines.append("    ) -> None:")
         lines.append('        """')
         for key in order:
             text = " ".join(keys[key].get("description", "").split())
-            lines += wrapped(f"{argument(key)}: {text}".rstrip(": "), 8)
+            lines += wrapped(f"{arguments[key]}: {text}".rstrip(": "), 8)
         lines.append('        """')
         for key in order:
             of = "str" if key == "name" else self.type_of(keys[key], key)
             of = of if key in required else f"{of} | None"
-            lines.append(f"        self.{argument(key)}: {of} = {argument(key)}")
+            lines.append(f"        self.{arguments[key]}: {of} = {arguments[key]}")
         return "\n".join(lines)
 
 
-def argument(key: str) -> str:
-    """The argument that stands for a key."""
-    name = PLURALS.get(key, key).replace(".", "_").replace("-", "_")
+def argument(key: str, of: dict[str, Any]) -> str:
+    """The argument that stands for a key; a list of tables is named for what it is."""
+    name = PLURALS.get(key, key) if of.get("type") == "array" else key
+    name = name.replace(".", "_").replace("-", "_")
     return name + "_" if keyword.iskeyword(name) else name
 
 

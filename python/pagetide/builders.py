@@ -199,24 +199,20 @@ class DiskFaults(_Table):
 class Swap(_Table):
     """The swap area as a table."""
 
-    _keys: ClassVar[Mapping[str, str]] = {
-        "disks": "disk",
-    }
-
     def __init__(
         self,
         *,
         size: int | str,
-        disks: str | None = None,
+        disk: str | None = None,
         full_after: Size | None = None,
     ) -> None:
         """
         size: Its size.
-        disks: The disk it is on (default: the first).
+        disk: The disk it is on (default: the first).
         full_after: Pretend it is full once so much is used (fault injection).
         """
         self.size: int | str = size
-        self.disks: str | None = disks
+        self.disk: str | None = disk
         self.full_after: Size | None = full_after
 
 
@@ -373,28 +369,24 @@ class Group(_Table):
 class File(_Table):
     """A file on a disk."""
 
-    _keys: ClassVar[Mapping[str, str]] = {
-        "disks": "disk",
-    }
-
     def __init__(
         self,
         name: str,
         *,
-        disks: str | None = None,
+        disk: str | None = None,
         private: bool | None = None,
         size: Size | None = None,
         sparse: bool | None = None,
     ) -> None:
         """
         name: Its name.
-        disks: The disk it is on (default: the first).
+        disk: The disk it is on (default: the first).
         private: Every task that names it gets a file of its own (default false).
         size: Its size when the run starts (default 0).
         sparse: Nothing but holes: reading it needs no disk (default false).
         """
         self.name: str = name
-        self.disks: str | None = disks
+        self.disk: str | None = disk
         self.private: bool | None = private
         self.size: Size | None = size
         self.sparse: bool | None = sparse

@@ -10,7 +10,7 @@ import pytest
 
 import pagetide as pt
 
-from .conftest import SMALL
+from conftest import SMALL
 
 
 def test_text_file_and_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ impl Buffer {
                 "pages are whole numbers of 32 or 64 bits in one row: array('Q', ...), or numpy's uint64",
             ));
         }
-        if view.buf.addr() % view.itemsize.unsigned_abs() != 0 {
+        if view.len > 0 && view.buf.addr() % view.itemsize.unsigned_abs() != 0 {
             return Err(PyValueError::new_err("the numbers are not aligned: copy them before"));
         }
         buffer.is_signed = kind.is_ascii_lowercase();

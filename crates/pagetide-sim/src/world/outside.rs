@@ -2,7 +2,8 @@
 //! as an operator or an agent at a shell.
 //!
 //! Invariant: a world that nobody writes to is the same however often it is stopped. What a write does of its own
-//! accord takes no CPU of the machine; where a writer has to wait for reclaim, virtual time passes.
+//! accord takes no CPU of the machine, but where the kernel reclaims before a write returns, virtual time passes: as
+//! much as the work takes, and as the writer waits.
 
 use super::{drain, Thread, World, WorldError};
 use pagetide_core::control::{ControlError, Errno};
@@ -118,19 +119,17 @@ impl World {
             let mut effects = Vec::new();
             let (step, asked) = self.machine.step(call, Cpu(0), self.now);
             drain(asked, &mut effects, &mut self.late);
-            let _ = self.machine.take_work();
+            let worked = self.cost.cost(&self.machine.take_work());
             self.carry_out_outside(effects);
-            match step {
-                Step::Continue => {}
+            let passes = match step {
+                Step::Continue => worked.max(1),
                 Step::Done(outcome) => return Ok(outcome),
-                Step::Wait(sleep) => {
-                    let until = self.now.saturating_add(sleep.timeout.clamp(1, LOOK_EVERY));
-                    if self.is_finished() || cancelled(self.now) {
-                        return Ok(Outcome::Minor);
-                    }
-                    self.run(until, 0, &mut *cancelled)?;
-                }
+                Step::Wait(sleep) => sleep.timeout.clamp(1, LOOK_EVERY),
+            };
+            if self.is_finished() || cancelled(self.now) {
+                return Ok(Outcome::Minor);
             }
+            self.run(self.now.saturating_add(passes), 0, &mut *cancelled)?;
         }
     }
 
