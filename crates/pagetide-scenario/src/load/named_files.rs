@@ -63,7 +63,7 @@ mod tests {
         let overrides = Overrides { files, ..Overrides::default() };
         let scenario = load_str("s", text, base, &overrides).unwrap();
         let workload = &scenario.variants[0].setup.tasks[0].phases[0].workload;
-        assert_eq!(workload.trace(), Some(&*here));
+        assert_eq!(workload.trace(), Some(&here));
         assert_eq!(overrides.files.named(), BTreeSet::from([named]));
     }
 }

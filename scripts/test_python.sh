@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The Python package as a user has it: a wheel, a fresh virtual environment, the tests of python/tests.
+#
+# test_python.sh TARGET [PYTEST ARGUMENT]... PYTHON names the interpreter (python3). Without one of 3.10 or newer that
+# has venv, says so and passes. The wheel has the profile of `cargo test`, so that both share what is compiled.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+target=$(mkdir -p "$1" && cd "$1" && pwd)/python
+shift
+python=${PYTHON:-python3}
+
+if ! "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+    echo "make: no Python of 3.10 or newer with venv, so the tests of the package are skipped" >&2
+    exit 0
+fi
+if ! "$target/tools/bin/maturin" --version >/dev/null 2>&1; then
+    rm -rf "$target/tools"
+    "$python" -m venv "$target/tools"
+    "$target/tools/bin/pip" install --quiet 'maturin>=1.9,<2'
+fi
+rm -rf "$target/wheels" "$target/test"
+"$target/tools/bin/maturin" build --quiet --locked --profile test --interpreter "$python" --out "$target/wheels"
+"$python" -m venv "$target/test"
+wheels=("$target"/wheels/*.whl)
+"$target/test/bin/pip" install --quiet --disable-pip-version-check "${wheels[0]}[test]"
+exec "$target/test/bin/pytest" "$@"
