@@ -84,6 +84,19 @@ def test_odd_touches(what: object, error: type[Exception]) -> None:
         heap.touch(what)
 
 
+def test_what_has_no_room_is_refused() -> None:
+    machine = core.Machine.boot("16MiB")
+    task = machine.create_task()
+    for wrong in (lambda: task.map(2**63), lambda: machine.create_file(2**63), lambda: task.map("200TiB"),
+                  lambda: core.Machine.boot(2**40, swap=2**40, cpus=65535)):  # fmt: skip
+        with pytest.raises(pt.InputError):
+            wrong()
+    for wrong in (lambda: task.map(-1), lambda: task.map(2**70), lambda: core.Machine.boot("16MiB", cpus=-1)):
+        with pytest.raises((OverflowError, pt.InputError)):
+            wrong()
+    assert len(task.map(0)) == 0
+
+
 def test_refusals_have_the_numbers_of_the_kernel() -> None:
     machine = core.Machine.boot("16MiB")
     with pytest.raises(OSError, match="out of range") as told:

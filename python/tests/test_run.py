@@ -203,7 +203,7 @@ def test_failures_are_told_with_what_did_not_fail() -> None:
 
 
 def test_importing_is_quick() -> None:
-    code = "import time; t = time.perf_counter(); import pagetide; print(time.perf_counter() - t)"
+    code = "import time; t = time.process_time(); import pagetide; print(time.process_time() - t)"
     runs = [
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
         for _ in range(5)

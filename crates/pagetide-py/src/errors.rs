@@ -5,7 +5,7 @@
 use pagetide_lab::find::criterion::Mistake;
 use pagetide_lab::world::Failure;
 use pagetide_scenario::diagnostic::{Diagnostic, Diagnostics};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -95,8 +95,21 @@ pub fn run(
 }
 
 /// `Interrupted`, a `KeyboardInterrupt` that has what was finished.
-pub fn interrupted(py: Python<'_>, missing: usize, result: Option<Bound<'_, PyAny>>) -> PyErr {
+fn interrupted(py: Python<'_>, missing: usize, result: Option<Bound<'_, PyAny>>) -> PyErr {
     raise(py, "Interrupted", (missing, result))
+}
+
+/// What has stopped the work of [`crate::run::watched`]: ^C as `Interrupted`, whatever else as it is.
+pub fn stopped(
+    py: Python<'_>,
+    error: PyErr,
+    missing: usize,
+    result: Option<Bound<'_, PyAny>>,
+) -> PyErr {
+    match error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        true => interrupted(py, missing, result),
+        false => error,
+    }
 }
 
 /// Something that cannot be, unless this program is wrong.

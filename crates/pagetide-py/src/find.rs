@@ -15,7 +15,7 @@ use pagetide_lab::find::{json, plane, text};
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::model::{self, Variant};
 use pagetide_scenario::near::nearest;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -186,12 +186,8 @@ pub fn find<'py>(
         };
         search(&mut find, &load, &simulator, threads, cancel, &on_batch, &tell)
     });
-    match stopped {
-        Some(stopped) if stopped.is_instance_of::<PyKeyboardInterrupt>(py) => {
-            return Err(errors::interrupted(py, 0, None));
-        }
-        Some(stopped) => return Err(stopped),
-        None => {}
+    if let Some(stopped) = stopped {
+        return Err(errors::stopped(py, stopped, 0, None));
     }
     match searched {
         Some(Ok(())) => {}

@@ -19,6 +19,7 @@ use pagetide_core::page_size::PageSize;
 use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::{Call, MmId, Processes, Touch};
 use pagetide_core::units::{Asker, Cpu, FileId, MemcgId, Nanos, NodeId, VmaId};
+use pagetide_lab::execute::room::available;
 use pagetide_scenario::load;
 use pagetide_scenario::near::nearest;
 use pyo3::exceptions::{PyIndexError, PyOSError};
@@ -29,6 +30,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Touches between two looks at signals.
 const BATCH: usize = 1 << 18;
+/// Bytes of this computer for a page of a machine's memory, about; for one of a mapping, a file or swap.
+const FRAME: u64 = 64;
+const ENTRY: u64 = 16;
+/// Virtual time between two looks at daemons, and how many there are between two at signals.
+const STEP: Nanos = 10_000_000;
+const STEPS: usize = 1000;
 /// Where the calls run, and where daemons do.
 const CPU: Cpu = Cpu(0);
 
@@ -141,6 +148,20 @@ fn bytes(value: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
         .map_err(|(message, hint)| errors::input(value.py(), format!("{what}: {message}"), hint))
 }
 
+/// Refuses what this computer has not the memory for: the process would end.
+fn room(py: Python<'_>, needed: u64) -> PyResult<()> {
+    let there = available();
+    if needed <= there {
+        return Ok(());
+    }
+    let message = format!(
+        "its tables need {} MiB, and this computer has {} MiB free",
+        needed >> 20,
+        there >> 20
+    );
+    Err(errors::input(py, message, "give less"))
+}
+
 /// A refusal of the kernel, as Python has them: `OSError` with the number.
 fn refused(error: &ControlError) -> PyErr {
     PyOSError::new_err((error.errno.code(), error.to_string()))
@@ -175,6 +196,7 @@ impl Machine {
         if !(4 << 20..=MOST).contains(&memory) || swap > MOST {
             return Err(wrong(format!("no machine has {memory} bytes, and {swap} of swap")));
         }
+        room(py, memory / 4096 * FRAME + swap / 4096 * ENTRY)?;
         let writes = sysctl.map_or(Ok(Vec::new()), values::sets)?;
         let page_size = PageSize::default();
         let node = NodeSpec::x86_64(memory, 0, 0);
@@ -234,6 +256,7 @@ impl Machine {
     /// A file of so many bytes (or `"1GiB"`), to be mapped. Returns its number.
     fn create_file(&self, py: Python<'_>, size: &Bound<'_, PyAny>) -> PyResult<u32> {
         let size = bytes(size, "size")?;
+        room(py, (size / 4096).saturating_mul(ENTRY))?;
         let made = self
             .with(py, |state| state.executor.ask(|manager, _| manager.create_file(size, false)));
         let too_large = |_| errors::input(py, format!("no file has {size} bytes"), "give less");
@@ -297,18 +320,26 @@ impl Machine {
     }
 
     /// Lets `ns` nanoseconds pass: kswapd, the flushers and the other daemons do what is due.
-    fn step(&self, py: Python<'_>, ns: u64) {
-        self.with(py, |state| {
-            let until = state.executor.world.now.saturating_add(ns);
-            // Nobody wakes a token that no one sleeps on.
-            state.executor.run_daemons();
-            while state.executor.world.now < until {
-                let left = until - state.executor.world.now;
-                state.executor.world.now += left.min(10_000_000);
-                state.executor.run_daemons();
-                state.reap();
+    fn step(&self, py: Python<'_>, ns: u64) -> PyResult<()> {
+        let until = self.now().saturating_add(ns);
+        loop {
+            let is_there = self.with(py, |state| {
+                for _ in 0..STEPS {
+                    state.executor.run_daemons();
+                    state.reap();
+                    let left = until.saturating_sub(state.executor.world.now);
+                    if left == 0 {
+                        return true;
+                    }
+                    state.executor.world.now += left.min(STEP);
+                }
+                false
+            });
+            if is_there {
+                return Ok(());
             }
-        });
+            py.check_signals()?;
+        }
     }
 
     /// Checks every invariant of the manager. Raises `RuntimeError` if one is violated, which is a bug.
@@ -413,6 +444,7 @@ impl Task {
         random: bool,
     ) -> PyResult<Mapping> {
         let size = bytes(size, "size")?;
+        room(py, (size / 4096).saturating_mul(ENTRY))?;
         let mut state = lock(&self.state);
         let pages = size.div_ceil(state.page_size);
         let backing = file.map_or(Backing::Anon, |file| Backing::File(FileId(file)));

@@ -53,7 +53,7 @@ pub fn mrc<'py>(
     let simulator = Simulator::default();
     let performed = run::perform(py, &curve.plan.scenario, &jobs, &simulator, &asked);
     if let Some(stopped) = performed.stopped {
-        return Err(stopped);
+        return Err(errors::stopped(py, stopped, jobs.len(), None));
     }
     let points = curve.points(&performed.runs).map_err(refused)?;
     let whole = |of: &dyn Fn(&Point) -> u64| -> ArrayRef {

@@ -21,7 +21,6 @@ use pagetide_lab::world::{Observed, Simulator, Sink};
 use pagetide_lab::{csv, html, json, table, why};
 use pagetide_scenario::record::{RunRecord, Unit};
 use pagetide_scenario::timeline::Timeline;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,10 +70,7 @@ impl Result {
         }
         let result = Bound::new(py, Result::new(scenario.clone(), performed.runs))?;
         match performed.stopped {
-            Some(stopped) if stopped.is_instance_of::<PyKeyboardInterrupt>(py) => {
-                Err(errors::interrupted(py, missing, Some(result.into_any())))
-            }
-            Some(stopped) => Err(stopped),
+            Some(stopped) => Err(errors::stopped(py, stopped, missing, Some(result.into_any()))),
             None if failures.is_empty() => Ok(result),
             None => Err(errors::run(py, failures, Some(result.into_any()))),
         }
@@ -136,7 +132,7 @@ impl Result {
             let asked = Asked { seeds: Vec::new(), threads, progress: None, latencies: false };
             let performed = run::perform(py, scenario, &of_seed, &simulator, &asked);
             if let Some(stopped) = performed.stopped {
-                return Err(stopped);
+                return Err(errors::stopped(py, stopped, of_seed.len(), None));
             }
             for run in performed.runs {
                 match run.outcome {
@@ -328,7 +324,7 @@ impl Result {
         let asked = Asked { seeds, threads, progress: None, latencies: false };
         let performed = run::perform(py, scenario, &[job], &simulator, &asked);
         match performed.stopped {
-            Some(stopped) => Err(stopped),
+            Some(stopped) => Err(errors::stopped(py, stopped, 1, None)),
             None => py.detach(|| collector.table()),
         }
     }

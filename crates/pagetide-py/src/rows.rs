@@ -70,7 +70,7 @@ pub fn perform<'py>(
     let simulator = Simulator { want_latencies: latencies, ..Simulator::default() };
     let performed = run::perform(py, model, &planned, &simulator, &asked);
     if let Some(stopped) = performed.stopped {
-        return Err(stopped);
+        return Err(errors::stopped(py, stopped, planned.len(), None));
     }
     let mut rows = Vec::with_capacity(planned.len());
     let mut failures = Vec::new();

@@ -15,7 +15,6 @@ use pagetide_lab::sweep::run::{jobs, run as run_missing, Job};
 use pagetide_lab::sweep::store::{Origin, Row, Store, FILE};
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::model;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::path::PathBuf;
@@ -218,12 +217,8 @@ pub fn sweep<'py>(
         let message = format!("the store cannot be written: {error}; what was run before is kept");
         return Err(errors::outside(py, message));
     }
-    match stopped {
-        Some(stopped) if stopped.is_instance_of::<PyKeyboardInterrupt>(py) => {
-            return Err(errors::interrupted(py, ended.cancelled, None));
-        }
-        Some(stopped) => return Err(stopped),
-        None => {}
+    if let Some(stopped) = stopped {
+        return Err(errors::stopped(py, stopped, ended.cancelled, None));
     }
     if !ended.failed.is_empty() {
         let failures = ended.failed.iter().map(|(key, failure)| {
