@@ -2,7 +2,7 @@
 # The Python package as a user has it: a wheel, a fresh virtual environment, the tests of python/tests.
 #
 # test_python.sh TARGET [PYTEST ARGUMENT]... PYTHON names the interpreter (python3). Without one of 3.10 or newer that
-# has venv, says so and passes. The wheel has the profile of `cargo test`, so that both share what is compiled.
+# has venv, says so and passes. The wheel has the profile of development: a release would take minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(mkdir -p "$1" && cd "$1" && pwd)/python
@@ -22,7 +22,8 @@ if ! "$target/tools/bin/maturin" --version >/dev/null 2>&1; then
     }
 fi
 rm -rf "$target/wheels" "$target/test"
-"$target/tools/bin/maturin" build --quiet --locked --profile test --interpreter "$python" --out "$target/wheels"
+export CARGO_PROFILE_DEV_DEBUG=0
+"$target/tools/bin/maturin" build --quiet --locked --profile dev --interpreter "$python" --out "$target/wheels"
 "$python" -m venv "$target/test"
 wheels=("$target"/wheels/*.whl)
 "$target/test/bin/pip" install --quiet --disable-pip-version-check "${wheels[0]}"
