@@ -10,11 +10,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Diagnostic",
     "Error",
+    "ExecutorError",
     "Failure",
     "InputError",
     "Interrupted",
     "RunError",
     "ScenarioError",
+    "StoreError",
     "VersionError",
 ]
 
@@ -106,6 +108,14 @@ class RunError(Error, RuntimeError):
     def __reduce__(self) -> tuple[Any, ...]:
         # A result stays where it is.
         return (type(self), (self.failures, None))
+
+
+class ExecutorError(_Hinted):
+    """The executor cannot be used: it is closed, or has workers without pagetide or of another version."""
+
+
+class StoreError(_Hinted):
+    """A store of runs cannot be read or written, or has runs of another version."""
 
 
 class Interrupted(KeyboardInterrupt):
