@@ -1,8 +1,6 @@
-"""Sweeps, searches, curves, and what names mean."""
+"""Searches, curves, and what names mean."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,47 +8,6 @@ import pytest
 import pagetide as pt
 
 from conftest import SMALL
-
-
-def test_a_sweep_is_that_of_the_command(small: pt.Scenario, tmp_path: Path) -> None:
-    grid = {"vm.swappiness": [0, 60], "group.web.memory.low": (0, "32MiB", 2)}
-    swept = pt.sweep(small, grid, seeds=1, variants=["unprotected"], store=tmp_path / "store")
-    assert len(swept) == 4 and swept.knobs == list(grid)
-    assert swept.metrics.columns[:4] == [*grid, "variant", "seed"]
-    (tmp_path / "small.toml").write_text(SMALL)
-    again = [
-        sys.executable, "-m", "pagetide", "sweep", "small.toml", "--grid", "vm.swappiness=0,60", "--grid",
-        "group.web.memory.low=0..32MiB/2", "--variant", "unprotected", "--repeats", "1", "--store",
-    ]  # fmt: skip
-    ran = subprocess.run([*again, "other"], cwd=tmp_path, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert (tmp_path / "other/runs.jsonl").read_bytes() == (tmp_path / "store/runs.jsonl").read_bytes()
-    assert ran.stdout == swept.table() == str(swept)
-    # What is in a store is not run again.
-    told: list[tuple[int, int]] = []
-    kept = pt.sweep(
-        small, grid, seeds=1, variants=["unprotected"], store=tmp_path / "store",
-        progress=lambda *it: told.append(it),
-    )  # fmt: skip
-    assert told == [(0, 0)] and kept.csv() == swept.csv()
-
-
-@pytest.mark.parametrize(
-    ("grid", "error"),
-    [
-        ({"vm.swapiness": [1]}, pt.InputError),
-        ({"vm.swappiness": []}, pt.InputError),
-        ({"vm.swappiness": (100, 10, 3)}, pt.InputError),
-        ({"vm.swappiness": (1,)}, pt.InputError),
-        ({"vm.swappiness": "1..5"}, pt.InputError),
-        ({"vm.swappiness": [999]}, pt.InputError),
-        ({"machine.memory": ["much"]}, pt.ScenarioError),
-        ({"vm.swappiness": 3}, TypeError),
-    ],
-)
-def test_bad_grids(small: pt.Scenario, grid: dict[str, object], error: type[Exception]) -> None:
-    with pytest.raises(error):
-        pt.sweep(small, grid)  # type: ignore[arg-type]
 
 
 def test_a_search_finds_a_threshold(small: pt.Scenario) -> None:
