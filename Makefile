@@ -9,7 +9,7 @@ PYTHON ?= python3
 MDBOOK := $(TARGET)/tools/bin/mdbook
 MATURIN := $(TARGET)/python/tools/bin/maturin
 
-.PHONY: demo kernel guest verify test test-docs test-py test-qemu book bench wheel
+.PHONY: demo kernel guest verify test test-docs test-py test-ray test-qemu book bench wheel
 
 # Two experiments and their comparisons: the watermark patch of 2011, and a real compiler's page
 # trace on a machine too small for eight of it.
@@ -48,6 +48,10 @@ test:
 # The Python package in a fresh virtual environment. Without Python 3.10 or newer says so and passes.
 test-py:
 	PYTHON=$(PYTHON) scripts/test_python.sh $(TARGET)
+
+# The tests that start a Ray on this machine; it is large, so they are not part of `make test`.
+test-ray:
+	PAGETIDE_EXTRAS=test,ray PYTHON=$(PYTHON) scripts/test_python.sh $(TARGET) -m ray
 
 # The wheel to install elsewhere: $(TARGET)/wheels. It needs Python with venv, once, for maturin.
 wheel: $(MATURIN)

@@ -2,7 +2,8 @@
 # The Python package as a user has it: a wheel, a fresh virtual environment, the tests of python/tests.
 #
 # test_python.sh TARGET [PYTEST ARGUMENT]... PYTHON names the interpreter (python3). Without one of 3.10 or newer that
-# has venv, says so and passes. The wheel has the profile of development: a release would take minutes.
+# has venv, says so and passes. PAGETIDE_EXTRAS names the extras that are installed (test). The wheel has the profile of
+# development: a release would take minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(mkdir -p "$1" && cd "$1" && pwd)/python
@@ -27,7 +28,7 @@ export CARGO_PROFILE_DEV_DEBUG=0
 "$python" -m venv "$target/test"
 wheels=("$target"/wheels/*.whl)
 "$target/test/bin/pip" install --quiet --disable-pip-version-check "${wheels[0]}"
-"$target/test/bin/pip" install --quiet --disable-pip-version-check "${wheels[0]}[test]" || {
+"$target/test/bin/pip" install --quiet --disable-pip-version-check "${wheels[0]}[${PAGETIDE_EXTRAS:-test}]" || {
     echo "make: what the tests of the package need cannot be fetched, so they are skipped" >&2
     exit 0
 }

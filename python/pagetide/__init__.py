@@ -9,21 +9,24 @@
 A run is a pure function of the scenario, the seed and the version. docs/python.md has more.
 """
 
+from typing import TYPE_CHECKING
+
 from ._errors import (
     Diagnostic,
     Error,
+    ExecutorError,
     Failure,
     InputError,
     Interrupted,
     RunError,
     ScenarioError,
+    StoreError,
     VersionError,
 )
 from ._pagetide import (
     Answer,
     Result,
     Scenario,
-    SweepResult,
     Table,
     __version__,
     experiments,
@@ -69,12 +72,13 @@ from .builders import (
     WriteControl,
     Zone,
 )
-from .study import find, sweep
+from .study import find
 
 __all__ = [
     "Answer",
     "Build",
     "Cache",
+    "Calibration",
     "Compute",
     "CreateGroup",
     "Diagnostic",
@@ -82,6 +86,7 @@ __all__ = [
     "Disk",
     "DiskFaults",
     "Error",
+    "ExecutorError",
     "Failure",
     "File",
     "FileRead",
@@ -108,8 +113,9 @@ __all__ = [
     "ScenarioError",
     "Service",
     "Sleep",
+    "StoreError",
     "Swap",
-    "SweepResult",
+    "Sweep",
     "Table",
     "Task",
     "Touch",
@@ -121,6 +127,7 @@ __all__ = [
     "Zone",
     "__version__",
     "builders",
+    "calibrate",
     "core",
     "experiments",
     "explain",
@@ -128,5 +135,37 @@ __all__ = [
     "load",
     "metrics",
     "mrc",
+    "plots",
+    "read_rows",
     "sweep",
 ]
+
+if TYPE_CHECKING:
+    from . import plots
+    from .calibration import calibrate
+    from .fits import Calibration
+    from .jsonl import read_rows
+    from .sweeps import Sweep, sweep
+
+# What is imported when it is first asked for, so that `import pagetide` takes no longer for it.
+_LATER = {
+    "Calibration": "fits",
+    "Sweep": "sweeps",
+    "calibrate": "calibration",
+    "plots": "plots",
+    "read_rows": "jsonl",
+    "sweep": "sweeps",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _LATER:
+        raise AttributeError(f"module 'pagetide' has no attribute {name!r}")
+    module = import_module(f".{_LATER[name]}", __name__)
+    return module if _LATER[name] == name else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
