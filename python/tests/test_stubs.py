@@ -1,5 +1,6 @@
 """The types are those of the extension: mypy's stubtest, mypy and pyright."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,11 @@ pytest.importorskip("mypy")
 
 
 def run(*arguments: str, cwd: Path) -> None:
-    ran = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=cwd)
+    # pyright looks for packages where the first `python` of the path has them.
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    ran = subprocess.run(
+        [sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=cwd, env={**os.environ, "PATH": path}
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
