@@ -130,7 +130,8 @@ class _Pool(Crew):
         self.broken += 1
         if type(self.executor) is not futures.ProcessPoolExecutor or self.broken > 8:
             raise ExecutorError(
-                "the executor has lost a worker, and takes no work any more", "make another; a store keeps what was made"
+                "the executor has lost a worker, and takes no work any more",
+                "make another; a store keeps what was made",
             )
         if self.replacement is not None:
             self.replacement.shutdown(wait=False)

@@ -105,6 +105,8 @@ def _answer(crew: Crew, handle: Any, unit: Unit, attempts: int) -> Answer | Unit
         raise ExecutorError(f"a worker does not run this: {answer.refused}", "install the same pagetide there")
     if answer.lacking:
         if unit.contents:
-            raise ExecutorError("a worker cannot keep the traces that it was sent", "PAGETIDE_TRACES names a directory")
+            raise ExecutorError(
+                "a worker cannot keep the traces that it was sent", "PAGETIDE_TRACES names a directory"
+            )
         return unit.with_contents(traces.contents(unit.traces, answer.lacking))
     return answer

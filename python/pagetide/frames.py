@@ -1,7 +1,7 @@
 """Rows with named columns that other libraries read.
 
 A frame is made when it is asked for: from memory, or as a stream from a store. polars, pandas 3, duckdb and pyarrow
-take it as it is (Arrow PyCapsule interface, which needs pyarrow here); without any of them there is ``to_dicts()``.
+take it as it is (Arrow PyCapsule interface, made by pyarrow or else by polars); without them there is ``to_dicts()``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from .optional import need
@@ -61,6 +63,9 @@ class Frame:
         return self._schema().__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        if find_spec("pyarrow") is None and find_spec("polars") is not None:
+            columns = import_module("polars").DataFrame(self.to_dict())
+            return columns.__arrow_c_stream__(requested_schema)
         return self.reader().__arrow_c_stream__(requested_schema)
 
     def reader(self) -> Any:

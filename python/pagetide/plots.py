@@ -281,7 +281,9 @@ def timeline(
         return [math.nan if value is None else value * mib for value in columns[name]]
 
     if "free_pages" in columns:
-        ax.fill_between(time, pages("free_min_pages"), pages("free_max_pages"), color=COLOURS[0], alpha=0.2, linewidth=0)
+        ax.fill_between(
+            time, pages("free_min_pages"), pages("free_max_pages"), color=COLOURS[0], alpha=0.2, linewidth=0
+        )
         ax.plot(time, pages("free_pages"), color=COLOURS[0], linewidth=1.4, label="free")
         for name, colour in (("high", COLOURS[2]), ("low", COLOURS[4]), ("min", COLOURS[1])):
             ax.plot(time, pages(f"{name}_pages"), "--", color=colour, linewidth=1.0, label=name)
@@ -301,7 +303,9 @@ def timeline(
             ax.plot(time, swapped, color=COLOURS[1], linewidth=1.4, label="in swap")
     direct = [at for at, count in zip(time, columns.get("pgscan_direct", [])) if count]
     if direct:
-        ax.plot(direct, [0.0] * len(direct), "|", color=COLOURS[1], markersize=7, clip_on=False, label="direct reclaim")
+        ax.plot(
+            direct, [0.0] * len(direct), "|", color=COLOURS[1], markersize=7, clip_on=False, label="direct reclaim"
+        )
     ax.set_xlim(0, max(time, default=1.0))
     if "free_pages" not in columns:
         ax.set_ylim(0, None, auto=True)

@@ -145,7 +145,8 @@ class Store:
                 for batch in parquet.batches(path, ["version", "variant", "seed", "knobs"]):
                     for version in set(batch.column("version").to_pylist()) - {self.version}:
                         raise StoreError(
-                            f"{path} has runs of pagetide {version}, and this is {self.version}", "name another directory"
+                            f"{path} has runs of pagetide {version}, and this is {self.version}",
+                            "name another directory",
                         )
                     keys.update(parquet.keys(batch))
             except (OSError, KeyError, pa.ArrowException) as error:

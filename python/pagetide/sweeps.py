@@ -240,7 +240,10 @@ class Sweep:
         if first is None:
             return ()
         times = [name for name in first.metrics if name.endswith(".walltime") and name.count(".") == 1]
-        return (*times, *(name for name in ("pgmajfault", "allocstall", "pswpin", "pswpout") if name in first.metrics))
+        return (
+            *times,
+            *(name for name in ("pgmajfault", "allocstall", "pswpin", "pswpout") if name in first.metrics),
+        )
 
     def _repr_html_(self) -> str:
         head, *rows = self._cells(())

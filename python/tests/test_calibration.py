@@ -153,7 +153,12 @@ def test_a_deviation_off_is_one_and_ratios_count():
 
 def test_values_are_ones_that_can_be_typed():
     size, time, number, choice = parameters(
-        {"task.a.size": ("64KiB", "2MiB"), "machine.x": ("20us", "2ms"), "task.b.accesses": (10, 5000), "task.c": ["a", "b"]}
+        {
+            "task.a.size": ("64KiB", "2MiB"),
+            "machine.x": ("20us", "2ms"),
+            "task.b.accesses": (10, 5000),
+            "task.c": ["a", "b"],
+        }
     )
     assert size.at(0) == "64KiB" and size.at(1) == "2MiB" and size.is_log
     assert size.at(0.37).endswith("KiB")

@@ -6,7 +6,7 @@ from concurrent import futures
 import pytest
 
 import pagetide as pt
-from pagetide import _pagetide, quantities
+from pagetide import _pagetide, frames, quantities
 from pagetide.records import Measured, Run
 from pagetide.statistics import Mean
 
@@ -24,7 +24,9 @@ def test_a_grid_is_all_combinations_and_a_list_is_its_points(tiny):
     first = grid.metrics.to_dicts()[0]
     assert (first["vm.swappiness"], first["machine.memory"]) == (0, "64MiB")
     assert "batch.walltime" in str(grid) and "<table>" in grid._repr_html_()
-    twice = pt.sweep(tiny, [{"vm.swappiness": 0}, {"vm.swappiness": "0"}], seeds=[2, 2], variants=["before", "before"])
+    twice = pt.sweep(
+        tiny, [{"vm.swappiness": 0}, {"vm.swappiness": "0"}], seeds=[2, 2], variants=["before", "before"]
+    )
     assert len(twice) == 1
     alone = pt.sweep(tiny, [{}], seeds=2)
     assert alone.result().rows == tiny.run(seeds=2).rows
@@ -77,7 +79,11 @@ def test_runs_that_fail_are_said_and_the_others_are_there(tiny, tmp_path, monkey
     real = _pagetide.perform
 
     def perform(scenario, runs, **options):
-        bad = [{"variant": variant, "seed": seed, "message": "cursed", "hint": None} for variant, seed in runs if seed == 2]
+        bad = [
+            {"variant": variant, "seed": seed, "message": "cursed", "hint": None}
+            for variant, seed in runs
+            if seed == 2
+        ]
         if bad:
             raise pt.RunError(bad)
         return real(scenario, runs, **options)
@@ -99,9 +105,11 @@ def test_a_row_comes_through_to_the_last_bit(alone, tiny):
     for row in alone.rows:
         run = Run.of_row(row, {})
         assert Run.of_row(run.row(), {}) == run
-        assert pt.Result.from_rows(tiny.set(alone.points[0]), [run.row()]).rows == [row] if (
-            run.digest == tiny.set(alone.points[0]).digest
-        ) else True
+        assert (
+            pt.Result.from_rows(tiny.set(alone.points[0]), [run.row()]).rows == [row]
+            if (run.digest == tiny.set(alone.points[0]).digest)
+            else True
+        )
 
 
 def test_means_leave_out_what_is_no_measurement():
@@ -133,3 +141,14 @@ def test_quantities_are_read_and_written(text, value, kind):
 @pytest.mark.parametrize("text", ["", "max", "1x", "GiB", None, True, math.inf, "1 s/s"])
 def test_what_is_no_quantity(text):
     assert quantities.read(text) is None
+
+
+def test_polars_alone_reads_a_frame(alone, monkeypatch):
+    pl = pytest.importorskip("polars")
+    there = frames.find_spec
+    monkeypatch.setattr(frames, "find_spec", lambda name: None if name == "pyarrow" else there(name))
+    monkeypatch.setattr(frames.Frame, "reader", None)
+    made = pl.DataFrame(alone.select("batch.walltime"))
+    assert made.height == 48 and made["vm.swappiness"].sum() == sum(
+        row["vm.swappiness"] for row in alone.select("batch.walltime")
+    )
