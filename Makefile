@@ -5,9 +5,11 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 QEMU_TESTS := $(CARGO) test --locked --test qemu -- --nocapture
 
+PYTHON ?= python3
 MDBOOK := $(TARGET)/tools/bin/mdbook
+MATURIN := $(TARGET)/python/tools/bin/maturin
 
-.PHONY: demo kernel guest verify test test-docs test-qemu book bench
+.PHONY: demo kernel guest verify test test-docs test-py test-ray test-qemu book bench wheel
 
 # Two experiments and their comparisons: the watermark patch of 2011, and a real compiler's page
 # trace on a machine too small for eight of it.
@@ -41,6 +43,23 @@ test:
 	$(CARGO) build --locked -p pagetide-core --no-default-features
 	@$(MAKE) guest || echo "make: no static guest, so the tests of QEMU are skipped" >&2
 	$(QEMU_TESTS)
+	$(MAKE) test-py
+
+# The Python package in a fresh virtual environment. Without Python 3.10 or newer says so and passes.
+test-py:
+	PYTHON=$(PYTHON) scripts/test_python.sh $(TARGET)
+
+# The tests that start a Ray on this machine; it is large, so they are not part of `make test`.
+test-ray:
+	PAGETIDE_EXTRAS=test,ray PYTHON=$(PYTHON) scripts/test_python.sh $(TARGET) -m ray
+
+# The wheel to install elsewhere: $(TARGET)/wheels. It needs Python with venv, once, for maturin.
+wheel: $(MATURIN)
+	$(MATURIN) build --release --locked --out $(TARGET)/wheels
+
+$(MATURIN):
+	$(PYTHON) -m venv $(TARGET)/python/tools
+	$(TARGET)/python/tools/bin/pip install --quiet 'maturin>=1.9,<2'
 
 # The commands that documents show, those that take minutes included: `make test` runs only quick ones.
 # PAGETIDE_ACCEPT=1 writes what they print into the documents, PAGETIDE_ONLY=WORD runs those with a word.

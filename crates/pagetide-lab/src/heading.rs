@@ -5,6 +5,7 @@ use crate::report::Report;
 use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::model::{Machine, PageSize, Setup, Variant};
 use pagetide_scenario::names::Named;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The heading of `report`, lines of at most `width` characters where words allow.
@@ -83,10 +84,24 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Seeds that are named one by one where they are not in a row.
+const SEEDS_NAMED: usize = 12;
+
 fn seeds(report: &Report) -> String {
     let seeds = report.plan.seeds();
     let (first, last) = (seeds.start(), seeds.end());
+    let samples = report.columns.iter().flat_map(|column| column.series.values());
+    let seen: BTreeSet<u64> =
+        samples.flat_map(|series| &series.samples).map(|sample| sample.seed).collect();
     let mut text = match report.plan.scenario.repeats {
+        // Whoever runs it as a library may choose any.
+        repeats if seen.iter().any(|seed| !seeds.contains(seed)) => {
+            let mut some: Vec<String> = seen.iter().take(SEEDS_NAMED).map(u64::to_string).collect();
+            if seen.len() > SEEDS_NAMED {
+                some.push("...".to_owned());
+            }
+            format!("{} ({repeats} repeats)", some.join(", "))
+        }
         1 => format!("{first} (1 run a variant)"),
         repeats => format!("{first} to {last} ({repeats} repeats)"),
     };

@@ -18,8 +18,8 @@ pub struct Diagnostic {
     pub span: Range<usize>,
     /// The offending text, up to the end of its first line.
     pub text: String,
-    /// The key of the scenario that it is at, as `--set` names it: `task.main.size`. None of what is not in
-    /// the scenario itself.
+    /// The key of the scenario that it is at, as `--set` names it: `task.main.size`; of a mistake in `--set`
+    /// that one's. None of what is not in the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// What is wrong, in a sentence.

@@ -19,8 +19,8 @@ mod slab_tables;
 pub mod task;
 pub mod world;
 
-pub use run::{run, watermarks, RunOptions, SimError, CUT};
-pub use world::Decisions;
+pub use run::{record, run, watermarks, Of, RunOptions, SimError, CUT};
+pub use world::{outside, Decisions};
 
 /// What a policy from outside needs: the traits, the facts, the registry.
 pub mod policy {

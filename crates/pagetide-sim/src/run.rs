@@ -233,6 +233,25 @@ fn run_observed(
     if let (Some(decisions), Some(decided)) = (&options.decisions, world.decided()) {
         decisions.set(decided).expect("a run has decisions of its own");
     }
+    let of = Of { scenario, variant, seed };
+    Ok(record(&mut world, of, finished, options))
+}
+
+/// What a record is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Of<'a> {
+    /// The scenario's name.
+    pub scenario: &'a str,
+    /// What was run.
+    pub variant: &'a Variant,
+    /// With which seed.
+    pub seed: u64,
+}
+
+/// The record of a world as it is, which is not to go on after that. `finished`: not cut by a time limit.
+pub fn record(world: &mut World, of: Of<'_>, finished: bool, options: &RunOptions) -> RunRecord {
+    let Of { scenario, variant, seed } = of;
+    let setup = &variant.setup;
     world.machine.psi_flush(world.now);
     world.finish_slab_samples();
     world.note_shrunk_slabs();
@@ -271,20 +290,20 @@ fn run_observed(
             notes.push(format!("task `{}`: {} calls failed with EIO", task.name, task.io_errors));
         }
     }
-    Ok(RunRecord {
+    RunRecord {
         scenario: scenario.into(),
         variant: variant.name.clone(),
         seed,
         version: env!("CARGO_PKG_VERSION").into(),
         page_size: setup.machine.page_size.bytes(),
-        metrics: metrics(&world, setup, !finished),
+        metrics: metrics(world, setup, !finished),
         digest: world.machine.digest(),
         elapsed_ns: world.now,
         notes,
-        files: if options.want_files { files(&world, setup) } else { Vec::new() },
+        files: if options.want_files { files(world, setup) } else { Vec::new() },
         timeline: world.take_timeline(),
-        latencies: if options.want_latencies { latencies(&world, setup) } else { Vec::new() },
-    })
+        latencies: if options.want_latencies { latencies(world, setup) } else { Vec::new() },
+    }
 }
 
 /// Builds the world of a setup, ready to run; policies that are not built in come after that.

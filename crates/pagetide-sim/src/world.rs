@@ -19,6 +19,7 @@ pub(crate) mod groups;
 pub(crate) mod names;
 mod objects;
 mod observing;
+pub mod outside;
 pub(crate) mod service;
 pub(crate) mod slab_levels;
 mod slab_samples;
@@ -312,7 +313,8 @@ impl World {
         world
     }
 
-    /// Runs until all foreground tasks are over, `limit` is reached or `cancelled` says stop.
+    /// Runs until all foreground tasks are over, `limit` is reached or `cancelled` says stop. It may be run again,
+    /// with a later limit, and is the same as if it had not been stopped.
     /// Returns whether everything finished. Audits the world after every `audit_every` events and
     /// at the end; 0: never.
     pub fn run(
@@ -343,7 +345,7 @@ impl World {
             if audit_every > 0 && nr_events.is_multiple_of(audit_every) {
                 self.audit()?;
             }
-            let Some((at, event)) = self.queue.pop() else {
+            let Some(at) = self.queue.peek_time() else {
                 let task = self.tasks.iter().find(|task| !task.is_over() && !task.background);
                 let task = task.map_or_else(String::new, |task| task.name.clone());
                 return Err(WorldError::Stuck { at_ns: self.now, task });
@@ -352,6 +354,7 @@ impl World {
                 self.now = limit;
                 return Ok(false);
             }
+            let (_, event) = self.queue.pop().expect("there is an event at its time");
             debug_assert!(at >= self.now, "time runs forward");
             self.sample_until(at);
             self.slab_samples.until(at, &self.machine, &self.groups);

@@ -17,14 +17,21 @@ pub enum ExitStatus {
     Interrupted,
 }
 
-impl From<ExitStatus> for ExitCode {
-    fn from(status: ExitStatus) -> ExitCode {
-        ExitCode::from(match status {
+impl ExitStatus {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
             ExitStatus::Success => 0,
             ExitStatus::Failure => 1,
             ExitStatus::BadInput => 2,
             ExitStatus::Interrupted => 130,
-        })
+        }
+    }
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> ExitCode {
+        ExitCode::from(status.code())
     }
 }
 

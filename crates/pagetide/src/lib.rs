@@ -30,7 +30,7 @@ mod output_file;
 mod printer;
 mod progress;
 mod scenario_file;
-mod shipped;
+pub mod shipped;
 mod streamed_file;
 mod temporary;
 mod trace_files;
@@ -43,15 +43,31 @@ use error::{CliError, ExitStatus};
 use pagetide_scenario::load::PluginNames;
 use policy::Plugins;
 use printer::Printer;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 /// The command `pagetide`, with policies of yours: reads the arguments of the process, and does what they say.
 /// Scenarios choose among the policies by `[policy] groups = "NAME"` and `pages = "NAME"`.
 pub fn main_with(plugins: Plugins) -> ExitCode {
+    run_with(plugins, std::env::args_os().collect()).into()
+}
+
+/// The same for a program that has the arguments from elsewhere, as that of the Python package: the name of the
+/// command, then its arguments. Returns the exit code.
+pub fn main_of(arguments: Vec<OsString>) -> u8 {
+    run_with(Plugins::new(), arguments).code()
+}
+
+/// What the command was called with.
+static ARGUMENTS: Mutex<Vec<OsString>> = Mutex::new(Vec::new());
+
+fn run_with(plugins: Plugins, arguments: Vec<OsString>) -> ExitStatus {
+    *ARGUMENTS.lock().unwrap_or_else(PoisonError::into_inner) = arguments.clone();
     let mut printer = Printer::new();
     let status = match plugins.check() {
-        Ok(()) => match Cli::try_parse() {
+        Ok(()) => match Cli::try_parse_from(arguments) {
             Ok(cli) => dispatch(cli.command, &plugins, &mut printer),
             Err(told) => tell(&told, &mut printer),
         },
@@ -60,11 +76,10 @@ pub fn main_with(plugins: Plugins) -> ExitCode {
             "this is in the program, where it registers its policies; give each a name of its own",
         )),
     };
-    let status = status.unwrap_or_else(|error| {
+    status.unwrap_or_else(|error| {
         printer.error(&error);
         error.status()
-    });
-    status.into()
+    })
 }
 
 /// Prints what clap has to say instead of doing something: help and version are data, and fail where they cannot be
@@ -98,7 +113,9 @@ fn command_line() -> String {
             false => format!("'{}'", argument.replace('\'', "'\\''")),
         }
     };
-    let arguments = std::env::args_os().skip(1).map(|text| quoted(text.to_string_lossy().into()));
+    let arguments = ARGUMENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let arguments = arguments.iter().skip(1);
+    let arguments = arguments.map(|text| quoted(text.to_string_lossy().into()));
     ["pagetide".to_owned()].into_iter().chain(arguments).collect::<Vec<String>>().join(" ")
 }
 

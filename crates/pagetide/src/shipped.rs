@@ -28,6 +28,9 @@ pub fn find(text: &str) -> Option<&'static str> {
 }
 
 /// The scenario of the shipped experiment called `name`.
+///
+/// # Panics
+/// There is none: ask [`find`].
 pub fn text(name: &str) -> &'static str {
     let is_wanted = |path: &str| path.strip_suffix(".toml") == Some(name);
     let file = FILES.iter().find(|(path, _)| is_wanted(path));
@@ -39,12 +42,17 @@ pub fn text(name: &str) -> &'static str {
 #[derive(Debug)]
 pub struct Traces {
     root: PathBuf,
+    /// Who has made them: a process that was forked from it leaves them there.
+    owner: u32,
 }
 
 impl Traces {
     /// Writes them all below a new directory.
+    ///
+    /// # Errors
+    /// The system's temporary directory cannot be written.
     pub fn unpack() -> io::Result<Traces> {
-        let traces = Traces { root: fresh_directory()? };
+        let traces = Traces { root: fresh_directory()?, owner: process::id() };
         for (path, content) in FILES.iter().filter(|(path, _)| name_of(path).is_none()) {
             let path = traces.root.join(path);
             if let Some(parent) = path.parent() {
@@ -56,6 +64,9 @@ impl Traces {
     }
 
     /// Writes the scenario of the experiment called `name` to where its paths start.
+    ///
+    /// # Errors
+    /// As [`Traces::unpack`].
     pub fn add_scenario(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.root.join(format!("{name}.toml"));
         fs::create_dir_all(self.directory_of(name))?;
@@ -72,6 +83,9 @@ impl Traces {
 
 impl Drop for Traces {
     fn drop(&mut self) {
+        if self.owner != process::id() {
+            return;
+        }
         // What is left behind lies in the system's temporary directory; nothing depends on it.
         let _ = fs::remove_dir_all(&self.root);
     }

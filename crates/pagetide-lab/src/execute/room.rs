@@ -64,7 +64,7 @@ pub(crate) fn needed(variant: &Variant) -> u64 {
 
 /// Bytes that this computer, or the container that this process is in, has for more runs. Everything, where the system
 /// does not say. The page cache of a container is not in the way: the kernel gives it up.
-pub(super) fn available() -> u64 {
+pub fn available() -> u64 {
     let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
     let system = System::new_with_specifics(memory);
     let machine = match system.total_memory() {

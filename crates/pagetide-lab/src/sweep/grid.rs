@@ -104,14 +104,27 @@ pub fn digest(scenario: &str, variants: &[(&str, &Setup)]) -> io::Result<String>
         let mut setup = (*setup).clone();
         let phases = setup.tasks.iter_mut().flat_map(|task| &mut task.phases);
         for phase in phases {
-            if let Workload::Trace(trace) = &mut phase.workload {
-                content(&trace.path, &mut digest)?;
-                trace.path = Path::new("trace").to_owned();
-            }
+            let path = match &mut phase.workload {
+                Workload::Trace(trace) => &mut trace.path,
+                Workload::Build(build) => &mut build.trace,
+                _ => continue,
+            };
+            content(path, &mut digest)?;
+            *path = Path::new("trace").to_owned();
         }
         text(name, &mut digest);
         text(&format!("{setup:?}"), &mut digest);
     }
+    Ok(format!("{:016x}", digest.finish()))
+}
+
+/// What tells the content of a file from others.
+///
+/// # Errors
+/// It cannot be read.
+pub fn file_digest(path: &Path) -> io::Result<String> {
+    let mut digest = Digest::new();
+    content(path, &mut digest)?;
     Ok(format!("{:016x}", digest.finish()))
 }
 

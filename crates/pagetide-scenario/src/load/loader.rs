@@ -51,7 +51,10 @@ impl Loader {
         let source = &self.sources[usize::from(problem.span.source)];
         let (message, hint) = (problem.message.clone(), problem.hint.clone());
         let mut diagnostic = Diagnostic::new(source, range(problem.span), message, hint);
-        diagnostic.key = root.map(|root| root.key_of(problem.span)).filter(|key| !key.is_empty());
+        diagnostic.key = match source.text.split_once('=') {
+            Some((key, _)) if source.path == "--set" => Some(key.to_owned()),
+            _ => root.map(|root| root.key_of(problem.span)).filter(|key| !key.is_empty()),
+        };
         match &problem.also {
             // Only a place in the same source can be shown beside it.
             Some((span, label)) if span.source == problem.span.source => {

@@ -11,6 +11,7 @@ mod added;
 pub(crate) mod check;
 pub(crate) mod decode;
 mod loader;
+mod named_files;
 pub(crate) mod raw;
 pub(crate) mod span;
 pub(crate) mod table;
@@ -26,6 +27,7 @@ pub use added::AddedVariant;
 pub use check::object_mix;
 use loader::Loader;
 pub use loader::SCENARIO_BYTES_MAX;
+pub use named_files::NamedFiles;
 use span::{Problem, Sink, Span};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -54,6 +56,8 @@ pub struct Overrides {
     pub added: Vec<AddedVariant>,
     /// Not from the command line: the policies that the program registers.
     pub plugins: PluginNames,
+    /// Not from the command line: files that lie elsewhere than the scenario says.
+    pub files: NamedFiles,
 }
 
 /// The name of having no other policy than the built-in ones.
@@ -148,7 +152,7 @@ impl Loader {
             let span = self.option("--repeats", "0");
             sink.hinted(span, "no runs at all", "give 1 or more");
         }
-        let mut columns = self.check_columns(&plan, base_dir, &overrides.plugins, &mut sink);
+        let mut columns = self.check_columns(&plan, base_dir, overrides, &mut sink);
         let scenario = columns.first().map(|first| {
             let raw = &first.raw;
             let names: Vec<&str> = plan.columns.iter().map(|c| c.name.as_str()).collect();
@@ -234,7 +238,7 @@ impl Loader {
         &mut self,
         plan: &Plan,
         base_dir: &Path,
-        plugins: &PluginNames,
+        overrides: &Overrides,
         sink: &mut Sink,
     ) -> Vec<Checked> {
         let mut found: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
@@ -243,7 +247,8 @@ impl Loader {
             let mut own = Sink::default();
             let root = column.tree(plan, &mut own);
             own.page_size = raw::page_size(&root);
-            own.plugins = plugins.clone();
+            own.plugins = overrides.plugins.clone();
+            own.files = overrides.files.clone();
             if let Some(raw) = raw::decode(&root, &mut own) {
                 let setup = check::setup(&raw, root.span, base_dir, &mut own);
                 columns.push(Checked { raw, setup });

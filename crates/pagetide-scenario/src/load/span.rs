@@ -1,6 +1,6 @@
 //! Places in texts: the scenario file, and the arguments of the command line.
 
-use super::PluginNames;
+use super::{NamedFiles, PluginNames};
 use pagetide_core::page_size::PageSize;
 use std::collections::BTreeSet;
 
@@ -54,6 +54,8 @@ pub(crate) struct Sink {
     pub(crate) page_size: PageSize,
     /// Policies that there are besides the built-in ones.
     pub(crate) plugins: PluginNames,
+    /// Where files lie.
+    pub(crate) files: NamedFiles,
     problems: Vec<Problem>,
     omitted: usize,
 }

@@ -43,6 +43,7 @@ pub fn find(
         seed: args.seed,
         plugins: names_of(plugins),
         added: args.scenario.add_variant.clone(),
+        ..Overrides::default()
     };
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     let mut scenario = loaded.scenario.clone();

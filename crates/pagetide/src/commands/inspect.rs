@@ -37,6 +37,7 @@ pub fn inspect(
         seed: args.seed,
         added: args.scenario.add_variant,
         plugins: names_of(plugins),
+        ..Overrides::default()
     };
     let mut loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     loaded.scenario.variants.truncate(1);

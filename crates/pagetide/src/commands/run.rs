@@ -38,6 +38,7 @@ pub fn run(
         seed: args.seed,
         added: args.scenario.add_variant,
         plugins: names_of(plugins),
+        ..Overrides::default()
     };
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
     output_file::distinct(&[

@@ -55,6 +55,7 @@ pub fn sweep(
         seed: args.seed,
         plugins: names_of(plugins),
         added: args.add_variant.clone(),
+        ..Overrides::default()
     };
     let loaded = scenario_file::load(&file, &overrides)?;
     let plan = loaded.plan(overrides.sets.clone())?;

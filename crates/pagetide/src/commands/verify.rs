@@ -38,6 +38,7 @@ pub fn verify(
         seed: args.seed,
         added: args.scenario.add_variant,
         plugins: names_of(plugins),
+        ..Overrides::default()
     };
     if args.scenario.file.as_os_str() == "-" {
         return Err(CliError::bad_input(

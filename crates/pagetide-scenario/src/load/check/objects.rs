@@ -42,7 +42,7 @@ impl Mixes {
         base: &Path,
         sink: &mut Sink,
     ) -> Option<Arc<ObjectMix>> {
-        let full = base.join(&path.value);
+        let full = sink.files.find(base, &path.value);
         let index = self.read.iter().position(|(known, _)| *known == full);
         let index = index.unwrap_or_else(|| {
             let mix = read(&full).and_then(|mix| self.join(mix, &path.value));

@@ -161,7 +161,7 @@ impl<'c, 'a> Phases<'c, 'a> {
 
     /// The path of a trace that can be replayed.
     pub(crate) fn trace(&self, path: &At<String>, sink: &mut Sink) -> Option<PathBuf> {
-        let full = self.scene.base_dir.join(&path.value);
+        let full = sink.files.find(self.scene.base_dir, &path.value);
         if let Err((problem, hint)) = trace_file::check(&full) {
             let message = format!("trace `{}`: {problem}", clip(&path.value));
             sink.push(Problem { span: path.span, message, hint, also: None });

@@ -1,0 +1,62 @@
+//! What names mean: `pagetide.metrics` and `pagetide.explain`.
+
+use crate::errors;
+use crate::result::unit_word;
+use crate::table::Table;
+use arrow_array::{ArrayRef, StringArray};
+use pagetide_lab::{explain as lab, metrics as words};
+use pagetide_scenario::load::PluginNames;
+use pagetide_scenario::metric::catalogue;
+use pagetide_scenario::near::nearest;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// Characters of a line.
+const WIDTH: usize = 100;
+
+/// Every metric, or those of a name or a pattern with `*`: name, unit, of (what it can be of), source (where Linux
+/// says it), about.
+///
+/// Raises `InputError` if there is none, with the nearest name.
+#[pyfunction]
+#[pyo3(signature = (pattern = None))]
+pub fn metrics(py: Python<'_>, pattern: Option<&str>) -> PyResult<Table> {
+    let all = catalogue::all();
+    let found = words::find(&all, pattern);
+    if let (true, Some(pattern)) = (found.is_empty(), pattern) {
+        let hint = match nearest(pattern, all.iter().map(|entry| &*entry.name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`*` stands for any characters".to_owned(),
+        };
+        return Err(errors::input(py, format!("there is no metric `{pattern}`"), hint));
+    }
+    let text = |of: &dyn Fn(&catalogue::Entry) -> String| -> ArrayRef {
+        let texts: Vec<String> = found.iter().map(|entry| of(entry)).collect();
+        Arc::new(StringArray::from(texts))
+    };
+    let kinds = |entry: &catalogue::Entry| {
+        entry.of.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(", ")
+    };
+    Table::new(vec![
+        ("name", text(&|entry| entry.name.to_string())),
+        ("unit", text(&|entry| unit_word(entry.unit).to_owned())),
+        ("of", text(&kinds)),
+        ("source", text(&|entry| entry.source.to_owned())),
+        ("about", text(&|entry| entry.about.to_string())),
+    ])
+}
+
+/// What a metric, a knob, a key of scenarios, a workload or a function of Linux is, as `pagetide explain` prints it.
+///
+/// Raises `InputError` if there is no such thing, with the nearest name.
+#[pyfunction]
+pub fn explain(py: Python<'_>, name: &str) -> PyResult<String> {
+    let all = lab::all(&PluginNames::default());
+    let found = lab::find(&all, name);
+    if found.is_empty() {
+        let message =
+            format!("there is no metric, knob, key or workload `{}`", name.escape_debug());
+        return Err(errors::input(py, message, lab::hint(&all, name)));
+    }
+    Ok(lab::text(&found, name, WIDTH))
+}

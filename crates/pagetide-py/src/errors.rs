@@ -1,0 +1,118 @@
+//! What is wrong, as exceptions of `pagetide._errors`: they are classes of Python, so that they can be pickled.
+//!
+//! Invariant: a mistake of a scenario has all of the loader's diagnostics, and reads as the command prints it.
+
+use pagetide_lab::find::criterion::Mistake;
+use pagetide_lab::world::Failure;
+use pagetide_scenario::diagnostic::{Diagnostic, Diagnostics};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+/// An exception of the class called `class`.
+fn raise<'py>(
+    py: Python<'py>,
+    class: &str,
+    arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+) -> PyErr {
+    let made = || -> PyResult<PyErr> {
+        let class = py.import("pagetide._errors")?.getattr(class)?;
+        let arguments = arguments.into_pyobject(py)?;
+        Ok(PyErr::from_value(class.call1(arguments)?))
+    };
+    made().unwrap_or_else(|error| error)
+}
+
+/// `ScenarioError`: the scenario has mistakes.
+pub fn scenario(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
+    let list = PyList::empty(py);
+    for diagnostic in diagnostics.iter() {
+        if let Err(error) = one(py, diagnostic).and_then(|one| list.append(one)) {
+            return error;
+        }
+    }
+    raise(py, "ScenarioError", (diagnostics.to_string(), list))
+}
+
+fn one<'py>(py: Python<'py>, diagnostic: &Diagnostic) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("file", &diagnostic.path)?;
+    dict.set_item("line", diagnostic.line)?;
+    dict.set_item("column", diagnostic.column)?;
+    dict.set_item("key", &diagnostic.key)?;
+    dict.set_item("text", &diagnostic.text)?;
+    dict.set_item("message", &diagnostic.message)?;
+    dict.set_item("hint", &diagnostic.hint)?;
+    Ok(dict)
+}
+
+/// `InputError`: an argument is not one that can be taken.
+pub fn input(py: Python<'_>, message: impl Into<String>, hint: impl Into<String>) -> PyErr {
+    raise(py, "InputError", (message.into(), hint.into()))
+}
+
+/// The same of a mistake that the lab has found.
+pub fn mistake(py: Python<'_>, mistake: Mistake) -> PyErr {
+    input(py, mistake.message, mistake.hint)
+}
+
+/// `VersionError`: something is of another version, or of another scenario.
+pub fn version(py: Python<'_>, message: impl Into<String>, hint: impl Into<String>) -> PyErr {
+    raise(py, "VersionError", (message.into(), hint.into()))
+}
+
+/// `Error` of something outside: a file that cannot be read or written.
+pub fn outside(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    raise(py, "Error", (message.into(),))
+}
+
+/// A run that failed, as `RunError.failures` has it.
+pub fn failure<'py>(
+    py: Python<'py>,
+    variant: &str,
+    seed: u64,
+    failure: &Failure,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("variant", variant)?;
+    dict.set_item("seed", seed)?;
+    dict.set_item("message", &failure.message)?;
+    dict.set_item("hint", &failure.hint)?;
+    Ok(dict)
+}
+
+/// `RunError`: runs failed. `result` has those that did not.
+pub fn run(
+    py: Python<'_>,
+    failures: Vec<Bound<'_, PyDict>>,
+    result: Option<Bound<'_, PyAny>>,
+) -> PyErr {
+    let made = PyList::new(py, failures);
+    match made {
+        Ok(failures) => raise(py, "RunError", (failures, result)),
+        Err(error) => error,
+    }
+}
+
+/// `Interrupted`, a `KeyboardInterrupt` that has what was finished.
+fn interrupted(py: Python<'_>, missing: usize, result: Option<Bound<'_, PyAny>>) -> PyErr {
+    raise(py, "Interrupted", (missing, result))
+}
+
+/// What has stopped the work of [`crate::run::watched`]: ^C as `Interrupted`, whatever else as it is.
+pub fn stopped(
+    py: Python<'_>,
+    error: PyErr,
+    missing: usize,
+    result: Option<Bound<'_, PyAny>>,
+) -> PyErr {
+    match error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        true => interrupted(py, missing, result),
+        false => error,
+    }
+}
+
+/// Something that cannot be, unless this program is wrong.
+pub fn bug(what: impl std::fmt::Display) -> PyErr {
+    PyRuntimeError::new_err(format!("this is a bug in Pagetide: {what}"))
+}

@@ -1,0 +1,130 @@
+//! The events of a run as a table (docs/events.md): a row each, a column for each field that any of them has.
+
+use crate::table::Table;
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt64Array};
+use pagetide_scenario::record::RunRecord;
+use pagetide_sim::observe::{Cast, Observation, Observer, Value, What};
+use pyo3::prelude::*;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The values of a field, by event; shorter than the others where the last events do not have it.
+enum Column {
+    Numbers(Vec<Option<u64>>),
+    Signed(Vec<Option<i64>>),
+    Flags(Vec<Option<bool>>),
+    Words(Vec<Option<String>>),
+}
+
+/// The events so far.
+#[derive(Default)]
+struct Kept {
+    comms: Vec<String>,
+    ns: Vec<u64>,
+    cpu: Vec<u64>,
+    comm: Vec<usize>,
+    event: Vec<&'static str>,
+    fields: Vec<(&'static str, Column)>,
+}
+
+/// Keeps the events of a run.
+#[derive(Clone, Default)]
+pub struct Collector(Arc<Mutex<Kept>>);
+
+impl Collector {
+    /// What was kept.
+    pub fn table(&self) -> PyResult<Table> {
+        let kept = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let rows = kept.ns.len();
+        let comms: Vec<&str> = kept.comm.iter().map(|&at| kept.comms[at].as_str()).collect();
+        let mut columns: Vec<(&str, ArrayRef)> = vec![
+            ("ns", Arc::new(UInt64Array::from(kept.ns))),
+            ("cpu", Arc::new(UInt64Array::from(kept.cpu))),
+            ("comm", Arc::new(StringArray::from(comms))),
+            ("event", Arc::new(StringArray::from(kept.event))),
+        ];
+        for (name, column) in kept.fields {
+            let array: ArrayRef = match column {
+                Column::Numbers(values) => Arc::new(UInt64Array::from(filled(values, rows))),
+                Column::Signed(values) => Arc::new(Int64Array::from(filled(values, rows))),
+                Column::Flags(values) => Arc::new(BooleanArray::from(filled(values, rows))),
+                Column::Words(values) => Arc::new(StringArray::from(filled(values, rows))),
+            };
+            columns.push((name, array));
+        }
+        Table::new(columns)
+    }
+}
+
+fn filled<T: Clone>(mut values: Vec<Option<T>>, rows: usize) -> Vec<Option<T>> {
+    values.resize(rows, None);
+    values
+}
+
+/// Puts a value in the place of the event that is being kept.
+fn put<T: Clone>(values: &mut Vec<Option<T>>, row: usize, value: Option<T>) {
+    values.resize(row, None);
+    values.push(value);
+}
+
+impl Observer for Collector {
+    fn what(&self) -> &'static str {
+        "the events"
+    }
+
+    fn begin(&mut self, cast: &Cast) -> io::Result<()> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.comms = cast.threads.iter().map(|thread| thread.comm.clone()).collect();
+        Ok(())
+    }
+
+    fn observe(&mut self, observation: &Observation) -> io::Result<()> {
+        let What::Event(cpu, event) = &observation.what else { return Ok(()) };
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = &mut *kept;
+        let row = kept.ns.len();
+        kept.ns.push(observation.at);
+        kept.cpu.push(cpu.0.into());
+        kept.comm.push(observation.thread);
+        kept.event.push(event.name());
+        event.each_field(|name, value| {
+            let found = kept.fields.iter().position(|(known, _)| *known == name);
+            let at = found.unwrap_or_else(|| {
+                let column = match value {
+                    Value::Number(_) => Column::Numbers(Vec::new()),
+                    Value::Priority(_) => Column::Signed(Vec::new()),
+                    Value::Flag(_) => Column::Flags(Vec::new()),
+                    Value::Word(_) | Value::Gfp(_) | Value::Name(_) => Column::Words(Vec::new()),
+                };
+                kept.fields.push((name, column));
+                kept.fields.len() - 1
+            });
+            let column = &mut kept.fields[at].1;
+            match (column, value) {
+                (Column::Numbers(values), Value::Number(number)) => put(values, row, Some(number)),
+                (Column::Signed(values), Value::Priority(number)) => {
+                    put(values, row, Some(number.into()));
+                }
+                (Column::Flags(values), Value::Flag(flag)) => put(values, row, Some(flag)),
+                (Column::Words(values), Value::Word(word)) => {
+                    put(values, row, Some(word.to_owned()));
+                }
+                (Column::Words(values), Value::Gfp(gfp)) => put(values, row, Some(gfp.to_string())),
+                (Column::Words(values), Value::Name(name)) => {
+                    put(values, row, name.map(str::to_owned));
+                }
+                // A field is of one kind in all events.
+                _ => {}
+            }
+        });
+        Ok(())
+    }
+
+    fn end(&mut self, _at: u64, _is_cut: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _record: Option<&RunRecord>) -> io::Result<()> {
+        Ok(())
+    }
+}

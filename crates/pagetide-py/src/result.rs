@@ -1,0 +1,524 @@
+//! What came out of runs: tables, text, pages.
+//!
+//! Invariant: a result is a pure function of its scenario and its runs: the same from one process and from many, in
+//! whatever order the runs came.
+
+use crate::errors;
+use crate::events::Collector;
+use crate::rows;
+use crate::run::{self, Asked};
+use crate::scenario::Scenario;
+use crate::table::{escaped, Table};
+use crate::timeline;
+use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
+use pagetide_lab::execute::{Outcome, Run};
+use pagetide_lab::html::run::Source;
+use pagetide_lab::plan::{Job, Plan};
+use pagetide_lab::report::{OverTime, Report};
+use pagetide_lab::select;
+use pagetide_lab::stats::{change, welch, Change};
+use pagetide_lab::world::{Observed, Simulator, Sink};
+use pagetide_lab::{csv, html, json, table, why};
+use pagetide_scenario::record::{RunRecord, Unit};
+use pagetide_scenario::timeline::Timeline;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Width of a table's text unless one is given.
+const WIDTH: usize = 100;
+
+/// What came out of `Scenario.run`: `metrics` for other libraries, `compare` for statistics, `table()`, `why`,
+/// `json()`, `csv()` and `html()` as the command prints them. `len(r)` is the number of finished runs.
+#[pyclass(frozen, module = "pagetide")]
+pub struct Result {
+    scenario: Scenario,
+    /// By (variant, seed).
+    runs: Vec<Run>,
+    report: OnceLock<Arc<Report>>,
+    /// Runs that were made once more to be looked at, by job.
+    looked_at: Mutex<BTreeMap<Job, Arc<RunRecord>>>,
+}
+
+impl Result {
+    /// Runs variants x seeds of a scenario.
+    pub fn of_runs(
+        py: Python<'_>,
+        scenario: Scenario,
+        asked: Asked,
+    ) -> PyResult<Bound<'_, Result>> {
+        let model = scenario.0.model(py)?;
+        let variants = 0..model.variants.len();
+        // Seed by seed: whoever stops early has every variant about equally often.
+        let jobs = asked.seeds.iter();
+        let jobs =
+            jobs.flat_map(|&seed| variants.clone().map(move |variant| Job { variant, seed }));
+        let jobs: Vec<Job> = jobs.collect();
+        let want_latencies = asked.latencies;
+        let simulator = Simulator { want_latencies, ..Simulator::default() };
+        let performed = run::perform(py, model, &jobs, &simulator, &asked);
+        let missing = performed.runs.iter();
+        let missing = missing.filter(|run| matches!(run.outcome, Outcome::Cancelled)).count();
+        let mut failures = Vec::new();
+        for run in &performed.runs {
+            if let Outcome::Failed(failure) = &run.outcome {
+                let variant = &model.variants[run.job.variant].name;
+                failures.push(errors::failure(py, variant, run.job.seed, failure)?);
+            }
+        }
+        let result = Bound::new(py, Result::new(scenario.clone(), performed.runs))?;
+        match performed.stopped {
+            Some(stopped) => Err(errors::stopped(py, stopped, missing, Some(result.into_any()))),
+            None if failures.is_empty() => Ok(result),
+            None => Err(errors::run(py, failures, Some(result.into_any()))),
+        }
+    }
+
+    fn new(scenario: Scenario, mut runs: Vec<Run>) -> Result {
+        runs.sort_by_key(|run| run.job);
+        Result { scenario, runs, report: OnceLock::new(), looked_at: Mutex::default() }
+    }
+
+    fn report(&self, py: Python<'_>) -> PyResult<&Arc<Report>> {
+        if let Some(report) = self.report.get() {
+            return Ok(report);
+        }
+        let mut scenario = self.scenario.0.model(py)?.clone();
+        let seeds: BTreeSet<u64> = self.runs.iter().map(|run| run.job.seed).collect();
+        scenario.seed = seeds.first().copied().unwrap_or(scenario.seed);
+        scenario.repeats = u32::try_from(seeds.len().max(1)).unwrap_or(u32::MAX);
+        let overrides = self.scenario.0.sets().to_vec();
+        let report = py.detach(|| {
+            Arc::new(Report::new(Plan { scenario, overrides, added: Vec::new() }, &self.runs))
+        });
+        Ok(self.report.get_or_init(|| report))
+    }
+
+    /// The run of a variant (the first by default) with a seed (the least by default).
+    fn job(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<Job> {
+        let variant = match variant {
+            Some(name) => rows::place_of(py, &self.scenario, name)?,
+            None => self.runs.first().map_or(0, |run| run.job.variant),
+        };
+        let of_variant = || self.runs.iter().filter(|run| run.job.variant == variant);
+        let job = match seed {
+            Some(seed) => of_variant().find(|run| run.job.seed == seed),
+            None => of_variant().next(),
+        };
+        job.map(|run| run.job).ok_or_else(|| {
+            let message = match seed {
+                Some(seed) => format!("this variant was not run with seed {seed}"),
+                None => "there is no run of this variant".to_owned(),
+            };
+            errors::input(py, message, "Result.seeds has the seeds")
+        })
+    }
+
+    /// Makes runs once more, with their timelines: observing does not change a run.
+    fn with_timelines(&self, py: Python<'_>, jobs: &[Job]) -> PyResult<Vec<Arc<RunRecord>>> {
+        let known = |job: &Job| {
+            let looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+            looked_at.get(job).cloned()
+        };
+        let scenario = self.scenario.0.model(py)?;
+        let missing: Vec<Job> = jobs.iter().filter(|job| known(job).is_none()).copied().collect();
+        for seed in missing.iter().map(|job| job.seed).collect::<BTreeSet<u64>>() {
+            let of_seed: Vec<Job> =
+                missing.iter().filter(|job| job.seed == seed).copied().collect();
+            let simulator = Simulator { timeline_seed: Some(seed), ..Simulator::default() };
+            let threads = run::threads(None)?;
+            let asked = Asked { seeds: Vec::new(), threads, progress: None, latencies: false };
+            let performed = run::perform(py, scenario, &of_seed, &simulator, &asked);
+            if let Some(stopped) = performed.stopped {
+                return Err(errors::stopped(py, stopped, of_seed.len(), None));
+            }
+            for run in performed.runs {
+                match run.outcome {
+                    Outcome::Finished(record) => {
+                        let mut all = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+                        all.insert(run.job, Arc::from(record));
+                    }
+                    Outcome::Failed(failure) => {
+                        let variant = &scenario.variants[run.job.variant].name;
+                        let failure = errors::failure(py, variant, seed, &failure)?;
+                        return Err(errors::run(py, vec![failure], None));
+                    }
+                    Outcome::Cancelled => {
+                        return Err(errors::bug("a run was cancelled by nobody"));
+                    }
+                }
+            }
+        }
+        jobs.iter().map(|job| known(job).ok_or_else(|| errors::bug("a run is gone"))).collect()
+    }
+
+    fn finished(&self) -> impl Iterator<Item = &RunRecord> {
+        self.runs.iter().filter_map(|run| match &run.outcome {
+            Outcome::Finished(record) => Some(&**record),
+            Outcome::Failed(_) | Outcome::Cancelled => None,
+        })
+    }
+}
+
+#[pymethods]
+impl Result {
+    /// Puts runs together that were made elsewhere, in any order: the same result as `Scenario.run` gives for these
+    /// variants and seeds. `rows`: bytes, as `Result.rows` and executors have them.
+    ///
+    /// Raises `VersionError` for runs of another version or scenario, `InputError` for what is no run.
+    #[classmethod]
+    fn from_rows(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        scenario: &Scenario,
+        rows: &Bound<'_, PyAny>,
+    ) -> PyResult<Result> {
+        let digest = scenario.0.digest(py)?;
+        let mut runs: BTreeMap<Job, Run> = BTreeMap::new();
+        for row in rows.try_iter()? {
+            let row = row?;
+            let record = rows::of_bytes(py, row.extract()?, digest)?;
+            let variant = rows::place_of(py, scenario, &record.variant)?;
+            let job = Job { variant, seed: record.seed };
+            let known = runs.insert(job, Run { job, outcome: Outcome::Finished(record.into()) });
+            if known.is_some() {
+                let name = &scenario.0.model(py)?.variants[variant].name;
+                let message = format!("there are two runs of variant {name}, seed {}", job.seed);
+                return Err(errors::input(py, message, "give each run once"));
+            }
+        }
+        Ok(Result::new(scenario.clone(), runs.into_values().collect()))
+    }
+
+    /// What was run, with its changes.
+    #[getter]
+    fn scenario(&self) -> Scenario {
+        self.scenario.clone()
+    }
+
+    /// Names of the variants, in the order of the columns.
+    #[getter]
+    fn variants(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.report(py)?.columns.iter().map(|it| it.name.clone()).collect())
+    }
+
+    /// The seeds that were run, ascending.
+    #[getter]
+    fn seeds(&self) -> Vec<u64> {
+        let seeds: BTreeSet<u64> = self.runs.iter().map(|run| run.job.seed).collect();
+        seeds.into_iter().collect()
+    }
+
+    /// What the runs want the reader to know.
+    #[getter]
+    fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.report(py)?.notes.clone())
+    }
+
+    /// The finished runs as bytes, by (variant, seed): for files, and for other processes.
+    #[getter]
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let digest = self.scenario.0.digest(py)?;
+        let bytes = self.finished().map(|record| rows::to_bytes(digest, record.clone()));
+        bytes.map(|bytes| Ok(PyBytes::new(py, &bytes?))).collect()
+    }
+
+    /// Every metric of every run: variant (text), seed (whole number), metric (text), unit (text), value (float; in
+    /// the unit: seconds, bytes, pages, a count ...), ended (text: why the work was not done to its end, else null).
+    #[getter]
+    fn metrics(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| metrics_of(self.finished()))
+    }
+
+    /// Two variants held against each other, metric by metric: metric, unit, and of each side n, mean and sd (sample
+    /// standard deviation; null of one run), change_percent (of the mean, null if the first is 0), p (Welch's t-test,
+    /// null of one run a side), differs (p < 0.05), ended (why it is not compared, else null).
+    ///
+    /// `a` is the first variant by default, `b` the second. `metrics`: names or patterns with `*`; those of the table
+    /// by default, `"*"` for all.
+    #[pyo3(signature = (a = None, b = None, metrics = None))]
+    fn compare(
+        &self,
+        py: Python<'_>,
+        a: Option<&str>,
+        b: Option<&str>,
+        metrics: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Table> {
+        let report = self.report(py)?;
+        let place = |name: Option<&str>, default: usize| match name {
+            Some(name) => rows::place_of(py, &self.scenario, name),
+            None if default < report.columns.len() => Ok(default),
+            None => Err(errors::input(
+                py,
+                "there is one variant: nothing to compare it with",
+                "add one: scenario.with_variant(\"other\", {...})",
+            )),
+        };
+        let (a, b) = (place(a, 0)?, place(b, 1)?);
+        let keys = self.keys(py, metrics)?;
+        comparison(report, a, b, &keys)
+    }
+
+    /// The comparison as the command prints it: mean, deviation and change of each variant.
+    ///
+    /// `width`: characters. `metrics`: names or patterns with `*`, else the scenario's rows.
+    #[pyo3(signature = (*, width = 100, metrics = None))]
+    fn table(
+        &self,
+        py: Python<'_>,
+        width: usize,
+        metrics: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let report = self.report(py)?;
+        let width = width.clamp(40, 10_000);
+        if metrics.is_none() {
+            return Ok(py.detach(|| table::render_within(report, width)));
+        }
+        let keys = self.keys(py, metrics)?;
+        Ok(py.detach(|| {
+            let mut report = (**report).clone();
+            report.plan.scenario.rows = keys;
+            table::render_within(&report, width)
+        }))
+    }
+
+    /// How one run went over time, by samples: `time_s` (seconds at the end of the sample), then whole numbers. Levels
+    /// (`*_pages`) are at its end, counts and times (`*_ns`) since the sample before.
+    ///
+    /// `of`: the machine (by default), the name of a group or a task (`"group web"`, `"task web"` where both have the
+    /// name), `"service web"`, `"node0"`, `"zone node0 Normal"`, `"vmstat"` or `"meminfo"` (kB). `variant`: the first by
+    /// default. `seed`: the least by default. The run is made once more for it, and kept.
+    ///
+    /// Raises `InputError` for a name, a variant or a seed that there is not.
+    #[pyo3(signature = (of = None, *, variant = None, seed = None))]
+    fn timeline(
+        &self,
+        py: Python<'_>,
+        of: Option<&str>,
+        variant: Option<&str>,
+        seed: Option<u64>,
+    ) -> PyResult<Table> {
+        let job = self.job(py, variant, seed)?;
+        let records = self.with_timelines(py, &[job])?;
+        let none = Timeline::default();
+        let timeline = records.first().and_then(|record| record.timeline.as_ref());
+        timeline::table(py, timeline.unwrap_or(&none), of)
+    }
+
+    /// The events of one run (docs/events.md): ns, cpu, comm, event, and a column for each field that any event has.
+    /// `variant`: the first by default. `seed`: the least by default. The run is made once more for it.
+    ///
+    /// Raises `InputError` for a variant or a seed that there is not.
+    #[pyo3(signature = (variant = None, seed = None))]
+    fn events(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<Table> {
+        let job = self.job(py, variant, seed)?;
+        let scenario = self.scenario.0.model(py)?;
+        let collector = Collector::default();
+        let variant = scenario.variants[job.variant].name.clone();
+        let sinks = vec![Sink::new(collector.clone())];
+        let observed = Some(Observed { variant, seed: job.seed, sinks });
+        let simulator = Simulator { observed, ..Simulator::default() };
+        let (threads, seeds) = (std::num::NonZeroUsize::MIN, Vec::new());
+        let asked = Asked { seeds, threads, progress: None, latencies: false };
+        let performed = run::perform(py, scenario, &[job], &simulator, &asked);
+        match performed.stopped {
+            Some(stopped) => Err(errors::stopped(py, stopped, 1, None)),
+            None => py.detach(|| collector.table()),
+        }
+    }
+
+    /// How often something took how long, of all runs of a variant: of (the metric without its percentile:
+    /// `web.latency`), up_to_s (the most that a bucket holds, in seconds; buckets are about 1 % wide), count. Empty
+    /// unless `run` was asked for `latencies=True`.
+    #[pyo3(signature = (variant = None))]
+    fn latencies(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<Table> {
+        let report = self.report(py)?;
+        let place = variant.map_or(Ok(0), |name| rows::place_of(py, &self.scenario, name))?;
+        let all = || {
+            let of_variant = report.columns.get(place).into_iter().flat_map(|it| &it.latencies);
+            of_variant.flat_map(|one| one.buckets.iter().map(|bucket| (one.of.as_str(), bucket)))
+        };
+        let names: Vec<&str> = all().map(|(of, _)| of).collect();
+        let bounds: Vec<f64> = all().map(|(_, (ns, _))| *ns as f64 / 1e9).collect();
+        let counts: Vec<u64> = all().map(|(_, (_, count))| *count).collect();
+        Table::new(vec![
+            ("of", Arc::new(StringArray::from(names)) as ArrayRef),
+            ("up_to_s", Arc::new(Float64Array::from(bounds))),
+            ("count", Arc::new(UInt64Array::from(counts))),
+        ])
+    }
+
+    /// Sentences that say why variants differ: who waited for memory, and for what.
+    #[getter]
+    fn why(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let report = self.report(py)?;
+        Ok(py.detach(|| why::sentences(report)))
+    }
+
+    /// As `pagetide run --format json` prints it.
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        let report = self.report(py)?;
+        Ok(py.detach(|| json::render(report)))
+    }
+
+    /// As `pagetide run --format csv` prints it.
+    fn csv(&self, py: Python<'_>) -> PyResult<String> {
+        let report = self.report(py)?;
+        Ok(py.detach(|| csv::render(report)))
+    }
+
+    /// The page of `pagetide run --html` as text, or, with `path`, written there. For the charts over time the first
+    /// run of each variant is made once more, unless `timeline` is false.
+    #[pyo3(signature = (path = None, *, timeline = true))]
+    fn html(
+        &self,
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        timeline: bool,
+    ) -> PyResult<Option<String>> {
+        let mut report = (**self.report(py)?).clone();
+        if timeline {
+            let mut firsts: BTreeMap<usize, Job> = BTreeMap::new();
+            for run in self.runs.iter().filter(|it| matches!(it.outcome, Outcome::Finished(_))) {
+                firsts.entry(run.job.variant).or_insert(run.job);
+            }
+            let jobs: Vec<Job> = firsts.into_values().collect();
+            for (job, record) in jobs.iter().zip(self.with_timelines(py, &jobs)?) {
+                let (seed, page_size) = (job.seed, record.page_size);
+                report.columns[job.variant].timeline =
+                    record.timeline.clone().map(|timeline| OverTime { seed, page_size, timeline });
+            }
+        }
+        let report = &report;
+        let page = py.detach(|| {
+            let source = Source {
+                scenario: self.scenario.0.text().to_owned(),
+                command: "pagetide.Scenario.run".to_owned(),
+            };
+            html::run::page(report, &source).render()
+        });
+        let Some(path) = path else { return Ok(Some(page)) };
+        py.detach(|| std::fs::write(&path, page))?;
+        Ok(None)
+    }
+
+    fn __len__(&self) -> usize {
+        self.finished().count()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let report = self.report(py)?;
+        let (name, variants) = (&report.plan.scenario.name, report.columns.len());
+        let (s, runs) = (if variants == 1 { "" } else { "s" }, self.finished().count());
+        Ok(format!("<pagetide.Result {name}: {variants} variant{s}, {runs} runs>"))
+    }
+
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        self.table(py, WIDTH, None)
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<pre>{}</pre>", escaped(&self.table(py, WIDTH, None)?)))
+    }
+}
+
+impl Result {
+    /// The keys of metrics that names and patterns mean; without any those of the table.
+    fn keys(&self, py: Python<'_>, metrics: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+        let report = self.report(py)?;
+        let Some(metrics) = metrics else { return Ok(pagetide_lab::rows::rows(report)) };
+        let patterns = match metrics.extract::<String>() {
+            Ok(one) => vec![one],
+            Err(_) => metrics.extract::<Vec<String>>()?,
+        };
+        select::keys(report, &patterns).map_err(|mistake| errors::mistake(py, mistake))
+    }
+}
+
+fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<Table> {
+    let mut units = Vec::new();
+    let [mut n_a, mut n_b] = [Vec::new(), Vec::new()];
+    let [mut mean_a, mut mean_b, mut sd_a, mut sd_b] = [const { Vec::new() }; 4];
+    let (mut changes, mut ps) = (Vec::new(), Vec::new());
+    let (mut differ, mut ended) = (Vec::new(), Vec::new());
+    for key in keys {
+        units.push(report.unit(key).map(unit_word));
+        let (one, other) = (report.summary(a, key), report.summary(b, key));
+        let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+        for (summary, n, mean, sd) in
+            [(one, &mut n_a, &mut mean_a, &mut sd_a), (other, &mut n_b, &mut mean_b, &mut sd_b)]
+        {
+            n.push(summary.map_or(0, |it| it.n as u64));
+            mean.push(summary.and_then(|it| finite(it.mean)));
+            sd.push(summary.filter(|it| it.n > 1).and_then(|it| finite(it.stddev)));
+        }
+        let why = report.ended(a, key).or(report.ended(b, key));
+        ended.push(why.map(|ended| ended.word()));
+        let both = one.zip(other).filter(|_| why.is_none());
+        changes.push(both.and_then(|(one, other)| match change(one.mean, other.mean) {
+            Change::Percent(percent) => Some(percent),
+            Change::New | Change::Unknown => None,
+        }));
+        let p = both.and_then(|(one, other)| welch(one, other)).map(|test| test.p);
+        ps.push(p);
+        differ.push(p.map(|p| p < pagetide_lab::stats::SIGNIFICANCE));
+    }
+    let names: Vec<&str> = keys.iter().map(String::as_str).collect();
+    Table::new(vec![
+        ("metric", Arc::new(StringArray::from(names))),
+        ("unit", Arc::new(StringArray::from(units))),
+        ("n_a", Arc::new(UInt64Array::from(n_a))),
+        ("mean_a", Arc::new(Float64Array::from(mean_a))),
+        ("sd_a", Arc::new(Float64Array::from(sd_a))),
+        ("n_b", Arc::new(UInt64Array::from(n_b))),
+        ("mean_b", Arc::new(Float64Array::from(mean_b))),
+        ("sd_b", Arc::new(Float64Array::from(sd_b))),
+        ("change_percent", Arc::new(Float64Array::from(changes))),
+        ("p", Arc::new(Float64Array::from(ps))),
+        ("differs", Arc::new(arrow_array::BooleanArray::from(differ))),
+        ("ended", Arc::new(StringArray::from(ended))),
+    ])
+}
+
+/// The word of a unit, as JSON has it.
+pub fn unit_word(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "count",
+        Unit::Pages => "pages",
+        Unit::Bytes => "bytes",
+        Unit::Kilobytes => "kilobytes",
+        Unit::Seconds => "seconds",
+        Unit::BytesPerSecond => "bytes-per-second",
+        Unit::PerSecond => "per-second",
+        Unit::Percent => "percent",
+        Unit::Ratio => "ratio",
+    }
+}
+
+/// Every metric of records, a row each.
+pub fn metrics_of<'a>(records: impl Iterator<Item = &'a RunRecord>) -> PyResult<Table> {
+    let mut seeds = Vec::new();
+    let mut values = Vec::new();
+    let [mut variants, mut names, mut units] = [const { Vec::new() }; 3];
+    let mut ended = Vec::new();
+    for record in records {
+        for (name, metric) in &record.metrics {
+            variants.push(record.variant.as_str());
+            seeds.push(record.seed);
+            names.push(name.as_str());
+            units.push(unit_word(metric.unit));
+            values.push(metric.value);
+            ended.push(metric.ended.map(|ended| ended.word()));
+        }
+    }
+    Table::new(vec![
+        ("variant", Arc::new(StringArray::from(variants)) as ArrayRef),
+        ("seed", Arc::new(UInt64Array::from(seeds))),
+        ("metric", Arc::new(StringArray::from(names))),
+        ("unit", Arc::new(StringArray::from(units))),
+        ("value", Arc::new(Float64Array::from(values))),
+        ("ended", Arc::new(StringArray::from(ended))),
+    ])
+}

@@ -1,0 +1,105 @@
+//! Runs as bytes, for whoever spreads them over processes: [`perform`] makes them anywhere, and
+//! `Result.from_rows` puts them together.
+//!
+//! Invariant: a run is the same bytes whoever made it: the row of a sweep's store.
+
+use crate::errors;
+use crate::run::{self, Asked};
+use crate::scenario::Scenario;
+use pagetide_lab::execute::Outcome;
+use pagetide_lab::plan::Job;
+use pagetide_lab::sweep::store::Row;
+use pagetide_lab::world::Simulator;
+use pagetide_scenario::near::nearest;
+use pagetide_scenario::record::RunRecord;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::collections::BTreeMap;
+
+/// A finished run as bytes.
+pub fn to_bytes(digest: &str, record: RunRecord) -> PyResult<Vec<u8>> {
+    let row = Row { scenario_digest: digest.to_owned(), knobs: BTreeMap::new(), record };
+    serde_json::to_vec(&row).map_err(errors::bug)
+}
+
+/// A run of these bytes, which must be of the scenario with the digest.
+pub fn of_bytes(py: Python<'_>, bytes: &[u8], digest: &str) -> PyResult<RunRecord> {
+    let row: Row = serde_json::from_slice(bytes).map_err(|error| {
+        let hint = "rows come from Result.rows and from pagetide.executors";
+        errors::input(py, format!("these bytes are no run: {error}"), hint)
+    })?;
+    let (theirs, ours) = (&row.record.version, pagetide_lab::VERSION);
+    if theirs != ours {
+        let message = format!("the run is of pagetide {theirs}, this is {ours}");
+        let hint = "install the same version everywhere: results of two versions may differ";
+        return Err(errors::version(py, message, hint));
+    }
+    if row.scenario_digest != digest {
+        let message =
+            format!("the run is of the scenario {}, this is {digest}", row.scenario_digest);
+        let hint = "runs of one result are of one scenario, with the same changes";
+        return Err(errors::version(py, message, hint));
+    }
+    Ok(row.record)
+}
+
+/// Runs (variant, seed) pairs of a scenario in this process, on `jobs` threads, without the interpreter's lock, and
+/// returns each as bytes, in the order of `runs`. With `latencies`, runs carry the distributions of latencies.
+///
+/// Raises `InputError` for a variant that there is not, `RunError` if runs failed, `Interrupted` upon ^C.
+#[pyfunction]
+#[pyo3(signature = (scenario, runs, *, jobs = None, latencies = false))]
+pub fn perform<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    runs: Vec<(String, u64)>,
+    jobs: Option<&Bound<'py, PyAny>>,
+    latencies: bool,
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let model = scenario.0.model(py)?;
+    let digest = scenario.0.digest(py)?;
+    let mut planned = Vec::with_capacity(runs.len());
+    for (name, seed) in &runs {
+        planned.push(Job { variant: place_of(py, scenario, name)?, seed: *seed });
+    }
+    let threads = match jobs {
+        Some(_) => run::threads(jobs)?,
+        None => std::num::NonZeroUsize::MIN,
+    };
+    let asked = Asked { seeds: Vec::new(), threads, progress: None, latencies };
+    let simulator = Simulator { want_latencies: latencies, ..Simulator::default() };
+    let performed = run::perform(py, model, &planned, &simulator, &asked);
+    if let Some(stopped) = performed.stopped {
+        return Err(errors::stopped(py, stopped, planned.len(), None));
+    }
+    let mut rows = Vec::with_capacity(planned.len());
+    let mut failures = Vec::new();
+    for run in performed.runs {
+        let variant = &model.variants[run.job.variant].name;
+        match run.outcome {
+            Outcome::Finished(record) => rows.push(PyBytes::new(py, &to_bytes(digest, *record)?)),
+            Outcome::Failed(failure) => {
+                failures.push(errors::failure(py, variant, run.job.seed, &failure)?);
+            }
+            Outcome::Cancelled => return Err(errors::bug("a run was cancelled by nobody")),
+        }
+    }
+    if failures.is_empty() {
+        Ok(rows)
+    } else {
+        Err(errors::run(py, failures, None))
+    }
+}
+
+/// The index of the variant of a name.
+pub fn place_of(py: Python<'_>, scenario: &Scenario, name: &str) -> PyResult<usize> {
+    let variants = &scenario.0.model(py)?.variants;
+    variants.iter().position(|it| it.name == name).ok_or_else(|| {
+        let names = || variants.iter().map(|it| it.name.as_str());
+        let hint = match nearest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there is {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        errors::input(py, format!("there is no variant `{name}`"), hint)
+    })
+}

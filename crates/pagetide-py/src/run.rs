@@ -1,0 +1,252 @@
+//! Performs runs on threads without the interpreter's lock, while the caller's thread looks after signals and
+//! progress.
+//!
+//! Invariant: when [`perform`] returns no thread of it is left, whether the runs ended, ^C was pressed or a function
+//! of the caller raised an exception.
+
+use crate::errors;
+use pagetide_lab::execute::{self, Outcome, Run};
+use pagetide_lab::plan::{Job, MAX_REPEATS};
+use pagetide_lab::world::World;
+use pagetide_scenario::model::Scenario;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often signals are looked after, and a watcher is told.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// What a caller wants.
+pub struct Asked {
+    /// The seeds of each variant.
+    pub seeds: Vec<u64>,
+    /// On so many threads.
+    pub threads: NonZeroUsize,
+    /// Called with (done, total) now and then.
+    pub progress: Option<Py<PyAny>>,
+    /// Whether runs carry the distributions of latencies.
+    pub latencies: bool,
+}
+
+/// What came of it.
+pub struct Performed {
+    /// In the order of the jobs.
+    pub runs: Vec<Run>,
+    /// What ended it early: ^C, or an exception of the watcher.
+    pub stopped: Option<PyErr>,
+}
+
+/// The number of threads: that of the CPUs by default.
+pub fn threads(jobs: Option<&Bound<'_, PyAny>>) -> PyResult<NonZeroUsize> {
+    let Some(jobs) = jobs else {
+        return Ok(thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    };
+    let number: i64 = jobs.extract()?;
+    usize::try_from(number)
+        .ok()
+        .and_then(NonZeroUsize::new)
+        .ok_or_else(|| PyValueError::new_err(format!("jobs is a number from 1 on, not {number}")))
+}
+
+/// Who is told how far the runs are.
+pub fn watcher(progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
+    let Some(progress) = progress else { return Ok(None) };
+    if progress.is_instance_of::<PyBool>() {
+        if !progress.extract::<bool>()? {
+            return Ok(None);
+        }
+        let bar = progress.py().import("pagetide._progress")?.call_method0("bar")?;
+        return Ok(Some(bar.unbind()));
+    }
+    if !progress.is_callable() {
+        return Err(PyTypeError::new_err(
+            "progress is True, or a function that is called with (done, total)",
+        ));
+    }
+    Ok(Some(progress.clone().unbind()))
+}
+
+/// The seeds that `seeds=` means: so many from the scenario's first, or these.
+pub fn seeds(
+    scenario: &Scenario,
+    given: Option<&Bound<'_, PyAny>>,
+    py: Python<'_>,
+) -> PyResult<Vec<u64>> {
+    let wrong = |message: String, hint: &str| Err(errors::input(py, message, hint));
+    let count = match given {
+        None => u64::from(scenario.repeats),
+        Some(given) if given.is_instance_of::<PyBool>() => {
+            return Err(PyTypeError::new_err("seeds is a number or a list of numbers"));
+        }
+        Some(given) => match given.extract::<i128>() {
+            Ok(count) if count >= 1 && count <= i128::from(MAX_REPEATS) => count as u64,
+            Ok(count) => {
+                let hint = format!("give a number from 1 to {MAX_REPEATS}, or a list of seeds");
+                return wrong(format!("cannot run with {count} seeds"), &hint);
+            }
+            Err(_) => return seeds_of(given, py),
+        },
+    };
+    match scenario.seed.checked_add(count - 1) {
+        Some(last) => Ok((scenario.seed..=last).collect()),
+        None => wrong("the seeds end beyond 2^64 - 1".to_owned(), "choose a smaller first seed"),
+    }
+}
+
+/// The seeds of a list.
+fn seeds_of(given: &Bound<'_, PyAny>, py: Python<'_>) -> PyResult<Vec<u64>> {
+    let mut seeds: Vec<u64> = Vec::new();
+    let items = given
+        .try_iter()
+        .map_err(|_| PyTypeError::new_err("seeds is a number, or a list or range of numbers"))?;
+    for item in items {
+        let item = item?;
+        let seed: u64 = item.extract().map_err(|_| {
+            errors::input(
+                py,
+                format!("{} is no seed", shown(&item)),
+                "a seed is a whole number from 0 to 2^64 - 1",
+            )
+        })?;
+        seeds.push(seed);
+        if seeds.len() > MAX_REPEATS as usize {
+            let message = format!("more than {MAX_REPEATS} seeds");
+            return Err(errors::input(py, message, "share them among several calls"));
+        }
+    }
+    if seeds.is_empty() {
+        return Err(errors::input(py, "no seeds at all", "give one or more"));
+    }
+    let mut sorted = seeds.clone();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        let message = format!("the seed {} is given twice", twice[0]);
+        return Err(errors::input(py, message, "a run with the same seed is the same run"));
+    }
+    Ok(seeds)
+}
+
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string())
+}
+
+/// Runs jobs of a scenario. Only finite values are kept, as in a store.
+pub fn perform(
+    py: Python<'_>,
+    scenario: &Scenario,
+    jobs: &[Job],
+    world: &dyn World,
+    asked: &Asked,
+) -> Performed {
+    let slots: Vec<Mutex<Outcome>> = jobs.iter().map(|_| Mutex::new(Outcome::Cancelled)).collect();
+    let (_, stopped) = watched(py, jobs.len(), asked.progress.as_ref(), |cancel, done| {
+        let keep = |index: usize, mut outcome: Outcome| {
+            if let Outcome::Finished(record) = &mut outcome {
+                record.metrics.retain(|_, metric| metric.value.is_finite());
+            }
+            *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+            // Whoever listened has gone: nobody wants to know.
+            let _ = done.send(Told::Done);
+        };
+        execute::perform(scenario, jobs, world, asked.threads, cancel, &|_| {}, &keep);
+    });
+    let outcomes =
+        slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let runs = jobs.iter().zip(outcomes).map(|(job, outcome)| Run { job: *job, outcome }).collect();
+    Performed { runs, stopped }
+}
+
+/// What a worker says while it works.
+#[derive(Clone, Copy, Debug)]
+pub enum Told {
+    /// A run is done.
+    Done,
+    /// There are so many more to do.
+    More(usize),
+}
+
+/// Does work on another thread, without the interpreter's lock, while this one looks after signals and tells the
+/// watcher. `cancel` becomes true when the work is to end.
+pub fn watched<T: Send>(
+    py: Python<'_>,
+    total: usize,
+    progress: Option<&Py<PyAny>>,
+    work: impl FnOnce(&Arc<AtomicBool>, &Sender<Told>) -> T + Send,
+) -> (Option<T>, Option<PyErr>) {
+    let cancel: Arc<AtomicBool> = Arc::default();
+    py.detach(|| {
+        thread::scope(|scope| {
+            let (done, ended) = channel();
+            let for_worker = Arc::clone(&cancel);
+            let work = move || work(&for_worker, &done);
+            let worker = thread::Builder::new().name("runs".to_owned()).spawn_scoped(scope, work);
+            match worker {
+                Ok(worker) => {
+                    let stopped = wait(total, progress, &ended, &cancel);
+                    match worker.join() {
+                        Ok(made) => (Some(made), stopped),
+                        // PyO3 makes an exception of it.
+                        Err(panic) => std::panic::resume_unwind(panic),
+                    }
+                }
+                Err(error) => {
+                    let message = format!("no thread can be started: {error}");
+                    (None, Some(PyRuntimeError::new_err(message)))
+                }
+            }
+        })
+    })
+}
+
+/// Waits until the worker has let go of its end of the channel. Returns what has stopped it before.
+fn wait(
+    mut total: usize,
+    progress: Option<&Py<PyAny>>,
+    ended: &Receiver<Told>,
+    cancel: &AtomicBool,
+) -> Option<PyErr> {
+    let mut stopped = None;
+    let (mut done, mut told) = (0, None);
+    let mut last = Instant::now();
+    loop {
+        let is_over = match ended.recv_timeout(EVERY) {
+            Ok(first) => {
+                for told in std::iter::once(first).chain(ended.try_iter()) {
+                    match told {
+                        Told::Done => done += 1,
+                        Told::More(more) => total += more,
+                    }
+                }
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => true,
+        };
+        if stopped.is_none() && (is_over || last.elapsed() >= EVERY) {
+            last = Instant::now();
+            let looked = Python::attach(|py| {
+                py.check_signals()?;
+                match progress {
+                    Some(progress) if told != Some(done) => {
+                        told = Some(done);
+                        progress.call1(py, (done, total)).map(|_| ())
+                    }
+                    _ => Ok(()),
+                }
+            });
+            if let Err(error) = looked {
+                cancel.store(true, Ordering::Relaxed);
+                stopped = Some(error);
+            }
+        }
+        if is_over {
+            return stopped;
+        }
+    }
+}

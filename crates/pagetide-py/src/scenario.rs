@@ -1,0 +1,542 @@
+//! A scenario as a value: a text, where its paths start, and changes. It can be pickled, compared and hashed.
+//!
+//! Invariant: a [`Scenario`] that was made here is sound; one that was unpickled is checked when it is first used, as
+//! the worker may have to be given its traces before that.
+
+use crate::errors;
+use crate::result::Result as RunResult;
+use crate::run::{self, Asked};
+use crate::source::{Loaded, Place, Refused, Source};
+use crate::values;
+use pagetide::shipped;
+use pagetide_lab::sweep::grid;
+use pagetide_scenario::load::{AddedVariant, NamedFiles, Overrides};
+use pagetide_scenario::model;
+use pagetide_scenario::near::nearest;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use serde_json::{json, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// What a scenario that is given as text, or built, is called unless it says so itself.
+const NAME: &str = "scenario";
+
+/// What to run: a machine, its load, and the variants to compare. Immutable; `set`, `with_variant` and `only` return
+/// new ones. Can be pickled, compared and hashed.
+#[pyclass(frozen, module = "pagetide", from_py_object)]
+#[derive(Clone)]
+pub struct Scenario(pub Arc<Inner>);
+
+/// What a scenario is made of.
+pub struct Inner {
+    source: Source,
+    overrides: Overrides,
+    /// The version that has made it.
+    version: String,
+    loaded: OnceLock<Loaded>,
+    digest: OnceLock<String>,
+    /// The files that it names: their paths and the digests of their contents.
+    files: OnceLock<BTreeMap<PathBuf, String>>,
+}
+
+impl Inner {
+    fn new(source: Source, overrides: Overrides, version: String) -> Inner {
+        let (loaded, digest, files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Inner { source, overrides, version, loaded, digest, files }
+    }
+
+    /// The files that another computer may lack. Those of a shipped experiment are in the extension.
+    fn files(&self, py: Python<'_>) -> PyResult<&BTreeMap<PathBuf, String>> {
+        if let Some(files) = self.files.get() {
+            return Ok(files);
+        }
+        let mut files = BTreeMap::new();
+        if let Place::Directory(_) = self.source.place {
+            self.model(py)?;
+            for path in self.overrides.files.named() {
+                let digest = py.detach(|| grid::file_digest(&path)).map_err(|error| {
+                    errors::outside(py, format!("cannot read {}: {error}", path.display()))
+                })?;
+                files.insert(path, digest);
+            }
+        }
+        Ok(self.files.get_or_init(|| files))
+    }
+
+    /// The checked scenario.
+    pub fn model(&self, py: Python<'_>) -> PyResult<&model::Scenario> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(&loaded.scenario);
+        }
+        if self.version != pagetide_lab::VERSION {
+            let (theirs, ours) = (&self.version, pagetide_lab::VERSION);
+            let message = format!("the scenario is of pagetide {theirs}, this is {ours}");
+            let hint = "install the same version everywhere: results of two versions may differ";
+            return Err(errors::version(py, message, hint));
+        }
+        let loaded = py.detach(|| self.source.load(&self.overrides));
+        let loaded = loaded.map_err(|refused| refused_by(py, &refused))?;
+        Ok(&self.loaded.get_or_init(|| loaded).scenario)
+    }
+
+    /// The digest that tells it from others, as that of a sweep's store.
+    pub fn digest(&self, py: Python<'_>) -> PyResult<&str> {
+        if let Some(digest) = self.digest.get() {
+            return Ok(digest);
+        }
+        let scenario = self.model(py)?;
+        let digest = py.detach(|| {
+            let variants = scenario.variants.iter().map(|it| (it.name.as_str(), &it.setup));
+            grid::digest(&scenario.name, &variants.collect::<Vec<_>>())
+        });
+        let digest =
+            digest.map_err(|error| errors::outside(py, format!("cannot read a trace: {error}")))?;
+        Ok(self.digest.get_or_init(|| digest))
+    }
+
+    /// The scenario with more keys set, or why there is none.
+    pub fn reload(&self, sets: &[(String, String)]) -> Result<model::Scenario, String> {
+        let mut overrides = self.overrides.clone();
+        overrides.sets.retain(|(key, _)| sets.iter().all(|(other, _)| other != key));
+        overrides.sets.extend_from_slice(sets);
+        match self.source.load(&overrides) {
+            Ok(loaded) => Ok(loaded.into_scenario()),
+            Err(Refused::Mistakes(mistakes)) => Err(mistakes.to_string()),
+            Err(Refused::Outside(error)) => Err(error.to_string()),
+        }
+    }
+
+    /// The text that it was made from.
+    pub fn text(&self) -> &str {
+        &self.source.text
+    }
+
+    /// The changes that were made to it.
+    pub fn sets(&self) -> &[(String, String)] {
+        &self.overrides.sets
+    }
+
+    fn state(&self) -> Value {
+        let Overrides { sets, variants, repeats, seed, added, plugins: _, files: _ } =
+            &self.overrides;
+        let added: Vec<Value> =
+            added.iter().map(|it| json!({ "name": it.name, "sets": it.sets })).collect();
+        let (directory, shipped) = match &self.source.place {
+            Place::Directory(directory) => (Some(directory), None),
+            Place::Shipped(name) => (None, Some(name)),
+        };
+        json!({
+            "version": self.version,
+            "name": self.source.name,
+            "text": self.source.text,
+            "directory": directory,
+            "shipped": shipped,
+            "sets": sets,
+            "variants": variants,
+            "repeats": repeats,
+            "seed": seed,
+            "added": added,
+        })
+    }
+}
+
+/// What [`Source::load`] refuses, as an exception.
+fn refused_by(py: Python<'_>, refused: &Refused) -> PyErr {
+    match refused {
+        Refused::Mistakes(diagnostics) => errors::scenario(py, diagnostics),
+        Refused::Outside(error) => errors::outside(py, format!("the scenario: {error}")),
+    }
+}
+
+impl Scenario {
+    /// A checked scenario.
+    fn checked(py: Python<'_>, source: Source, overrides: Overrides) -> PyResult<Scenario> {
+        let inner = Inner::new(source, overrides, pagetide_lab::VERSION.to_owned());
+        inner.model(py)?;
+        Ok(Scenario(Arc::new(inner)))
+    }
+
+    /// The same with other changes.
+    fn changed(&self, py: Python<'_>, change: impl FnOnce(&mut Overrides)) -> PyResult<Scenario> {
+        let mut overrides = self.0.overrides.clone();
+        change(&mut overrides);
+        Scenario::checked(py, self.0.source.clone(), overrides)
+    }
+
+    /// The same with these variants alone.
+    pub fn with_variants(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Scenario> {
+        if names.is_empty() {
+            return Err(errors::input(py, "no variants at all", "name one or more"));
+        }
+        self.changed(py, |overrides| overrides.variants = names)
+    }
+
+    /// The same with these keys set; the last value of a key counts.
+    pub fn with_sets(&self, py: Python<'_>, sets: Vec<(String, String)>) -> PyResult<Scenario> {
+        self.changed(py, |overrides| {
+            overrides.sets.retain(|(key, _)| sets.iter().all(|(other, _)| other != key));
+            overrides.sets.extend(sets);
+        })
+    }
+}
+
+#[pymethods]
+impl Scenario {
+    /// Builds a scenario from tables: `machine=`, `sysctl=`, `groups=[...]`, `files=[...]`, `tasks=[...]`,
+    /// `variants=[...]`, and every other key of a scenario file. `base` is the directory where paths start (the
+    /// working directory).
+    ///
+    /// Raises `ScenarioError` with all mistakes, each with its key.
+    #[new]
+    #[pyo3(signature = (*, base = None, **tables))]
+    fn new(
+        py: Python<'_>,
+        base: Option<PathBuf>,
+        tables: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Scenario> {
+        let mut table = match tables {
+            Some(tables) => values::to_table(tables, "")?,
+            None => toml::Table::new(),
+        };
+        // Lists are named for what they are; in a file each entry has a header of its own.
+        for (many, one) in
+            [("groups", "group"), ("files", "file"), ("tasks", "task"), ("variants", "variant")]
+        {
+            if let Some(list) = table.remove(many) {
+                if table.insert(one.to_owned(), list).is_some() {
+                    let message = format!("`{many}` and `{one}` are the same");
+                    return Err(errors::input(py, message, "give one of them"));
+                }
+            }
+        }
+        let text = toml::to_string(&table)
+            .map_err(|error| errors::input(py, error.to_string(), "see docs/scenario.md"))?;
+        of_text(py, text, base)
+    }
+
+    /// The name of the scenario.
+    #[getter]
+    fn name(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.0.model(py)?.name.clone())
+    }
+
+    /// One line that says what it is about.
+    #[getter]
+    fn title(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.0.model(py)?.title.clone())
+    }
+
+    /// What it is about; may be empty.
+    #[getter]
+    fn description(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.0.model(py)?.description.clone())
+    }
+
+    /// Names of the variants, in the order of the columns.
+    #[getter]
+    fn variants(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.0.model(py)?.variants.iter().map(|it| it.name.clone()).collect())
+    }
+
+    /// Names of the groups of the first variant.
+    #[getter]
+    fn groups(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let first = self.0.model(py)?.variants.first();
+        Ok(first.into_iter().flat_map(|it| &it.setup.groups).map(|it| it.name.clone()).collect())
+    }
+
+    /// Names of the tasks of the first variant.
+    #[getter]
+    fn tasks(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let first = self.0.model(py)?.variants.first();
+        Ok(first.into_iter().flat_map(|it| &it.setup.tasks).map(|it| it.name.clone()).collect())
+    }
+
+    /// The seeds that `run` uses by default.
+    #[getter]
+    fn seeds(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        let scenario = self.0.model(py)?;
+        Ok((scenario.seed..).take(scenario.repeats as usize).collect())
+    }
+
+    /// The text that it was made from, as TOML, without the changes of `set`.
+    #[getter]
+    fn text(&self) -> &str {
+        self.0.text()
+    }
+
+    /// What was changed by `set`: key -> value as text.
+    #[getter]
+    fn overrides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (key, value) in self.0.sets() {
+            dict.set_item(key, value)?;
+        }
+        Ok(dict)
+    }
+
+    /// 16 hexadecimal digits that tell this scenario from others: of the machine, the load and the contents of
+    /// traces, not of comments, paths or seeds. That of a sweep's store.
+    #[getter]
+    fn digest(&self, py: Python<'_>) -> PyResult<&str> {
+        self.0.digest(py)
+    }
+
+    /// The files that it names, traces and object mixes, and the digests of their contents: what a worker on another
+    /// computer may have to be given. A shipped experiment has none: the extension carries them.
+    #[getter]
+    fn traces(&self, py: Python<'_>) -> PyResult<BTreeMap<PathBuf, String>> {
+        Ok(self.0.files(py)?.clone())
+    }
+
+    /// The same scenario with its files elsewhere: digest of the content -> path on this computer. Digests that are
+    /// not the scenario's are left out. It is checked when it is first used.
+    ///
+    /// Raises `InputError` if a file has another content.
+    fn with_traces(&self, py: Python<'_>, paths: BTreeMap<String, PathBuf>) -> PyResult<Scenario> {
+        let files = self.0.files(py)?;
+        let mut elsewhere = BTreeMap::new();
+        for (named, digest) in files {
+            let Some(path) = paths.get(digest) else { continue };
+            let path = std::path::absolute(path)?;
+            let found = py.detach(|| grid::file_digest(&path)).map_err(|error| {
+                errors::outside(py, format!("cannot read {}: {error}", path.display()))
+            })?;
+            if found != *digest {
+                let message = format!("{} has the digest {found}, not {digest}", path.display());
+                return Err(errors::input(py, message, "is the copy complete?"));
+            }
+            elsewhere.insert(named.clone(), path);
+        }
+        let mut overrides = self.0.overrides.clone();
+        overrides.files = NamedFiles::elsewhere(elsewhere);
+        let inner = Inner::new(self.0.source.clone(), overrides, self.0.version.clone());
+        let _ = inner.files.set(files.clone());
+        Ok(Scenario(Arc::new(inner)))
+    }
+
+    /// The same scenario with these keys set, in every variant: `s.set({"vm.swappiness": 10})`, or
+    /// `s.set(seed=3)` for keys that are words of Python. Paths are those of `pagetide run --set`.
+    ///
+    /// Raises `ScenarioError` if the scenario does not take them.
+    #[pyo3(signature = (changes = None, **keys))]
+    fn set(
+        &self,
+        py: Python<'_>,
+        changes: Option<&Bound<'_, PyDict>>,
+        keys: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Scenario> {
+        let mut sets = Vec::new();
+        for changes in [changes, keys].into_iter().flatten() {
+            sets.extend(values::sets(changes)?);
+        }
+        self.with_sets(py, sets)
+    }
+
+    /// The same scenario with one more variant, which sets these keys.
+    ///
+    /// Raises `ScenarioError` if the name is taken, or the scenario does not take the keys.
+    fn with_variant(
+        &self,
+        py: Python<'_>,
+        name: String,
+        changes: &Bound<'_, PyDict>,
+    ) -> PyResult<Scenario> {
+        let added = AddedVariant { name, sets: values::sets(changes)? };
+        self.changed(py, |overrides| {
+            // Who has chosen among the variants wants this one, too.
+            if !overrides.variants.is_empty() {
+                overrides.variants.push(added.name.clone());
+            }
+            overrides.added.push(added);
+        })
+    }
+
+    /// The same scenario with these variants alone, in this order.
+    ///
+    /// Raises `ScenarioError` if there is no such variant.
+    #[pyo3(signature = (*variants))]
+    fn only(&self, py: Python<'_>, variants: Vec<String>) -> PyResult<Scenario> {
+        self.with_variants(py, variants)
+    }
+
+    /// Runs variants x seeds and returns what came out.
+    ///
+    /// `set`: keys to set before. `seeds`: how many (from the scenario's first), or which. `variants`: names; all by
+    /// default. `jobs`: threads; the number of CPUs by default. `progress`: `True` for a bar, or a function that is
+    /// called with (done, total). `latencies`: keep the distributions of latencies (for `html` and `latencies`).
+    /// `executor`: who runs instead of threads of this process (see `pagetide.executors`).
+    ///
+    /// The interpreter is free while it runs. ^C raises `Interrupted`, a `KeyboardInterrupt` whose `result` has the
+    /// runs that were finished. Raises `RunError` if runs failed; its `result` has the others.
+    #[pyo3(signature = (*, set = None, seeds = None, variants = None, jobs = None, progress = None, latencies = false, executor = None, **options))]
+    #[allow(clippy::too_many_arguments)] // they are arguments of Python, by name
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        set: Option<&Bound<'py, PyDict>>,
+        seeds: Option<&Bound<'py, PyAny>>,
+        variants: Option<&Bound<'py, PyAny>>,
+        jobs: Option<&Bound<'py, PyAny>>,
+        progress: Option<&Bound<'py, PyAny>>,
+        latencies: bool,
+        executor: Option<&Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut scenario = self.clone();
+        if let Some(set) = set {
+            scenario = scenario.with_sets(py, values::sets(set)?)?;
+        }
+        if let Some(variants) = variants {
+            let names = match variants.extract::<String>() {
+                Ok(one) => vec![one],
+                Err(_) => variants.extract::<Vec<String>>()?,
+            };
+            scenario = scenario.with_variants(py, names)?;
+        }
+        let seeds = run::seeds(scenario.0.model(py)?, seeds, py)?;
+        if let Some(executor) = executor {
+            let keywords = PyDict::new(py);
+            keywords.set_item("executor", executor)?;
+            keywords.set_item("progress", progress)?;
+            keywords.set_item("latencies", latencies)?;
+            if let Some(options) = options {
+                keywords.update(options.as_mapping())?;
+            }
+            let executors = py.import("pagetide.executors")?;
+            return executors.call_method("run", (scenario, seeds), Some(&keywords));
+        }
+        if let Some(unknown) = options.and_then(|options| options.keys().iter().next()) {
+            let message = format!("run() has no argument {unknown}");
+            return Err(PyTypeError::new_err(message));
+        }
+        let (threads, progress) = (run::threads(jobs)?, run::watcher(progress)?);
+        let asked = Asked { seeds, threads, progress, latencies };
+        RunResult::of_runs(py, scenario, asked).map(Bound::into_any)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let scenario = self.0.model(py)?;
+        let names = scenario.variants.iter().map(|it| it.name.as_str()).collect::<Vec<_>>();
+        let mut text = format!("<pagetide.Scenario {}: {}", scenario.name, names.join(", "));
+        for (key, value) in self.0.sets() {
+            text += &format!("; {key}={value}");
+        }
+        Ok(text + ">")
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Scenario>().is_ok_and(|other| other.get().0.state() == self.0.state())
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.0.state().to_string().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let restore = py.import("pagetide._pagetide")?.getattr("_scenario")?;
+        let mut state = self.0.state();
+        state["files"] = json!(self.0.files(py)?);
+        let state = PyBytes::new(py, state.to_string().as_bytes());
+        (restore, (state,)).into_pyobject(py)
+    }
+}
+
+/// What pickle has of a scenario, as one that is checked when it is first used.
+#[pyfunction(name = "_scenario")]
+pub fn restore_scenario(state: &[u8]) -> PyResult<Scenario> {
+    restored(state).ok_or_else(|| {
+        pyo3::exceptions::PyValueError::new_err("this is no pickled scenario of pagetide")
+    })
+}
+
+fn restored(state: &[u8]) -> Option<Scenario> {
+    let state: Value = serde_json::from_slice(state).ok()?;
+    let text = |key: &str| state.get(key).and_then(Value::as_str).map(str::to_owned);
+    let list = |value: Option<&Value>| -> Option<Vec<(String, String)>> {
+        serde_json::from_value(value?.clone()).ok()
+    };
+    let place = match text("shipped") {
+        Some(name) => Place::Shipped(name),
+        None => Place::Directory(PathBuf::from(text("directory")?)),
+    };
+    let added = state.get("added")?.as_array()?.iter();
+    let added = added.map(|it| {
+        let name = it.get("name")?.as_str()?.to_owned();
+        Some(AddedVariant { name, sets: list(it.get("sets"))? })
+    });
+    let overrides = Overrides {
+        sets: list(state.get("sets"))?,
+        variants: serde_json::from_value(state.get("variants")?.clone()).ok()?,
+        repeats: serde_json::from_value(state.get("repeats")?.clone()).ok()?,
+        seed: serde_json::from_value(state.get("seed")?.clone()).ok()?,
+        added: added.collect::<Option<_>>()?,
+        ..Overrides::default()
+    };
+    let source = Source { name: text("name")?, text: text("text")?, place };
+    let inner = Inner::new(source, overrides, text("version")?);
+    let files = serde_json::from_value(state.get("files")?.clone()).ok()?;
+    let _ = inner.files.set(files);
+    Some(Scenario(Arc::new(inner)))
+}
+
+/// A scenario of a text; its paths start at `base`, or at the working directory.
+fn of_text(py: Python<'_>, text: String, base: Option<PathBuf>) -> PyResult<Scenario> {
+    let base = std::path::absolute(base.as_deref().unwrap_or(Path::new(".")))
+        .map_err(|error| errors::outside(py, format!("the working directory: {error}")))?;
+    let source = Source { name: NAME.to_owned(), text, place: Place::Directory(base) };
+    Scenario::checked(py, source, Overrides::default())
+}
+
+/// Loads a scenario: the text of one (what has a line end or a `=`), a file, or a shipped experiment. A file goes
+/// before a shipped experiment of the same name, as with the command; a `pathlib.Path` is always a file. `base` is
+/// where the paths in a text start (the working directory); those of a file start at its directory.
+///
+/// Raises `ScenarioError` with all mistakes: `.diagnostics` has file, line, column, key, text, message and hint.
+#[pyfunction]
+#[pyo3(signature = (what, *, base = None))]
+pub fn load(py: Python<'_>, what: &Bound<'_, PyAny>, base: Option<PathBuf>) -> PyResult<Scenario> {
+    if let Ok(scenario) = what.cast::<Scenario>() {
+        return Ok(scenario.get().clone());
+    }
+    let is_text = what.is_instance_of::<PyString>();
+    if is_text {
+        let text: String = what.extract()?;
+        if text.contains(['\n', '=']) {
+            return of_text(py, text, base);
+        }
+    }
+    if base.is_some() {
+        let hint = "paths in a file start at its directory";
+        return Err(errors::input(py, "`base` is for scenarios that are text", hint));
+    }
+    let path: PathBuf = what.extract()?;
+    if is_text && !path.exists() {
+        let shown = path.display().to_string();
+        if let Some(name) = shipped::find(&shown) {
+            return Scenario::checked(py, Source::of_shipped(name), Overrides::default());
+        }
+        if path.extension().is_none() {
+            let hint = match nearest(&shown, shipped::names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "pagetide.experiments() names the shipped ones".to_owned(),
+            };
+            let message = format!("there is no file and no shipped experiment `{shown}`");
+            return Err(errors::input(py, message, hint));
+        }
+    }
+    let source = Source::of_file(&path).map_err(|refused| refused_by(py, &refused))?;
+    Scenario::checked(py, source, Overrides::default())
+}
+
+/// Names of the shipped experiments.
+#[pyfunction]
+pub fn experiments() -> Vec<&'static str> {
+    shipped::names().collect()
+}

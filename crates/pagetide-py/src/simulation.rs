@@ -1,0 +1,210 @@
+//! `pagetide.core.Simulation`: one run of a scenario that is stepped from outside.
+//!
+//! Invariant: who only steps and reads gets the run that `Scenario.run` gives, whatever the steps.
+
+use crate::errors;
+use crate::machine::{proc_file, vmstat};
+use crate::rows;
+use crate::scenario::Scenario;
+use crate::table::Table;
+use crate::{result, values};
+use pagetide_core::units::Nanos;
+use pagetide_scenario::model::Variant;
+use pagetide_sim::outside::WriteError;
+use pagetide_sim::run::{build, record};
+use pagetide_sim::world::World;
+use pagetide_sim::{Of, RunOptions};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time of this computer between two looks at signals.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// One run of a scenario, to be stepped: `run_until(t)`, read counters, write a control file, go on.
+#[pyclass(frozen, module = "pagetide.core")]
+pub struct Simulation {
+    scenario: String,
+    variant: Variant,
+    seed: u64,
+    /// `None`: it has ended, and its record was taken.
+    world: Mutex<Option<World>>,
+}
+
+impl Simulation {
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut World) -> PyResult<T> + Send,
+    ) -> PyResult<T>
+    where
+        T: Send,
+    {
+        py.detach(|| {
+            let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+            match world.as_mut() {
+                Some(world) => ask(world),
+                None => Err(PyValueError::new_err("the simulation was ended by metrics()")),
+            }
+        })
+    }
+
+    fn failed(error: WriteError) -> PyErr {
+        match error {
+            WriteError::Group(_) => {
+                Python::attach(|py| errors::input(py, error.to_string(), "see Scenario.groups"))
+            }
+            WriteError::Control(error) => {
+                PyOSError::new_err((error.errno.code(), error.to_string()))
+            }
+            WriteError::Refused { errno, .. } => {
+                PyOSError::new_err((errno.code(), error.to_string()))
+            }
+            WriteError::World(error) => errors::bug(error),
+        }
+    }
+}
+
+/// Looks at signals now and then.
+struct Looker {
+    last: Instant,
+    stopped: Option<PyErr>,
+}
+
+impl Looker {
+    fn new() -> Looker {
+        Looker { last: Instant::now(), stopped: None }
+    }
+
+    /// Whether to stop.
+    fn look(&mut self) -> bool {
+        if self.stopped.is_none() && self.last.elapsed() >= EVERY {
+            self.last = Instant::now();
+            self.stopped = Python::attach(|py| py.check_signals()).err();
+        }
+        self.stopped.is_some()
+    }
+}
+
+#[pymethods]
+impl Simulation {
+    /// `variant`: the first by default. `seed`: the scenario's first by default.
+    #[new]
+    #[pyo3(signature = (scenario, variant = None, *, seed = None))]
+    fn new(
+        py: Python<'_>,
+        scenario: &Scenario,
+        variant: Option<&str>,
+        seed: Option<u64>,
+    ) -> PyResult<Simulation> {
+        let model = scenario.0.model(py)?;
+        let place = variant.map_or(Ok(0), |name| rows::place_of(py, scenario, name))?;
+        let (variant, seed) = (model.variants[place].clone(), seed.unwrap_or(model.seed));
+        let world = py.detach(|| build(&variant.setup, seed));
+        let world = world.map_err(|error| {
+            errors::input(py, error.to_string(), error.hint().unwrap_or_default())
+        })?;
+        let world = Mutex::new(Some(world));
+        Ok(Simulation { scenario: model.name.clone(), variant, seed, world })
+    }
+
+    /// Virtual time, in seconds.
+    #[getter]
+    fn now(&self, py: Python<'_>) -> PyResult<f64> {
+        self.with(py, |world| Ok(world.now as f64 / 1e9))
+    }
+
+    /// Whether all foreground tasks are over.
+    #[getter]
+    fn is_over(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |world| Ok(world.is_over()))
+    }
+
+    /// The rows of /proc/vmstat, and the events that Linux has as tracepoints, by their names: counts since boot and
+    /// levels in pages.
+    #[getter]
+    fn vmstat(&self, py: Python<'_>) -> PyResult<BTreeMap<&'static str, u64>> {
+        self.with(py, |world| Ok(vmstat(&world.machine)))
+    }
+
+    /// Runs until so many seconds of virtual time, or until all is over. Returns whether it is over. A time that is
+    /// past does nothing; the scenario's time limit counts.
+    fn run_until(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
+        let until = seconds * 1e9;
+        if until.is_nan() {
+            return Err(PyValueError::new_err("the time is no number"));
+        }
+        let until = (until.round() as Nanos).min(self.variant.setup.time_limit_ns);
+        self.with(py, |world| {
+            if until <= world.now {
+                return Ok(world.is_over());
+            }
+            let mut looker = Looker::new();
+            let ran = world.run(until, 0, |_| looker.look());
+            match looker.stopped {
+                Some(stopped) => Err(stopped),
+                None => ran.map_err(errors::bug),
+            }
+        })
+    }
+
+    /// Writes a control file of the machine (`"vm.swappiness"`), or of a group (`"memory.high"`, `group="web"`). Where
+    /// the kernel reclaims before such a write returns, virtual time passes.
+    ///
+    /// Raises `OSError` with the kernel's errno if it refuses the text.
+    #[pyo3(signature = (file, value, *, group = None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        file: &str,
+        value: &Bound<'_, PyAny>,
+        group: Option<&str>,
+    ) -> PyResult<()> {
+        let text = values::to_text(value, file)?;
+        self.with(py, |world| {
+            let mut looker = Looker::new();
+            let written = match group.filter(|group| !group.is_empty()) {
+                None => world.write_file(file, &text),
+                Some(group) => world.write_group_file(group, file, &text, |_| looker.look()),
+            };
+            match looker.stopped {
+                Some(stopped) => Err(stopped),
+                None => written.map_err(Simulation::failed),
+            }
+        })
+    }
+
+    /// Reads a control file, or one that can only be read (`"memory.stat"` of a group; `/proc/vmstat` ...), as
+    /// read(2) would.
+    #[pyo3(signature = (file, *, group = None))]
+    fn read(&self, py: Python<'_>, file: &str, group: Option<&str>) -> PyResult<String> {
+        self.with(py, |world| match group {
+            Some(group) => world.read_group_file(group, file).map_err(Simulation::failed),
+            None => match proc_file(&world.machine, file, world.now) {
+                Some(text) => Ok(text),
+                None => world
+                    .machine
+                    .read_control(file)
+                    .map_err(|error| Simulation::failed(WriteError::Control(error))),
+            },
+        })
+    }
+
+    /// Ends the simulation and returns its metrics, as `Result.metrics` has them. What was not over is marked in the
+    /// column `ended`.
+    fn metrics(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let world = self.world.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let Some(mut world) = world else {
+                return Err(PyValueError::new_err("the simulation was ended by metrics()"));
+            };
+            let of = Of { scenario: &self.scenario, variant: &self.variant, seed: self.seed };
+            let is_over = world.is_over();
+            let mut record = record(&mut world, of, is_over, &RunOptions::default());
+            record.metrics.retain(|_, metric| metric.value.is_finite());
+            result::metrics_of(std::iter::once(&record))
+        })
+    }
+}

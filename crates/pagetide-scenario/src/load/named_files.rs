@@ -1,0 +1,69 @@
+//! The files that a scenario names by path: traces and object mixes.
+//!
+//! Invariant: a file is looked for where the scenario says, unless somebody has said that it lies elsewhere, as a
+//! worker on another computer does who was given a copy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where files lie, and which were looked for.
+#[derive(Clone, Debug, Default)]
+pub struct NamedFiles {
+    elsewhere: BTreeMap<PathBuf, PathBuf>,
+    named: Arc<Mutex<BTreeSet<PathBuf>>>,
+}
+
+impl NamedFiles {
+    /// Files that lie elsewhere: the path that the scenario gives, with the directory where its paths start, and
+    /// where the file is.
+    pub fn elsewhere(files: BTreeMap<PathBuf, PathBuf>) -> NamedFiles {
+        NamedFiles { elsewhere: files, named: Arc::default() }
+    }
+
+    /// The paths that scenarios have named since this was made, wherever the files lie.
+    pub fn named(&self) -> BTreeSet<PathBuf> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where the file of a path is.
+    pub(crate) fn find(&self, base: &Path, path: &str) -> PathBuf {
+        let full = base.join(path);
+        let there = self.elsewhere.get(&full).unwrap_or(&full).clone();
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(full);
+        there
+    }
+}
+
+/// What was looked for is no part of it.
+impl PartialEq for NamedFiles {
+    fn eq(&self, other: &NamedFiles) -> bool {
+        self.elsewhere == other.elsewhere
+    }
+}
+
+impl Eq for NamedFiles {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{load_str, Overrides};
+
+    #[test]
+    fn a_file_may_lie_elsewhere() {
+        let text =
+            "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"main\"\nworkload = \"trace\"\n\
+                    path = \"there/t.ptt\"\n";
+        let here =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/traces/cc1-zpipe.ptt");
+        let named = PathBuf::from("/no/such/there/t.ptt");
+        let base = Path::new("/no/such");
+        assert!(load_str("s", text, base, &Overrides::default()).is_err());
+        let files = NamedFiles::elsewhere(BTreeMap::from([(named.clone(), here.clone())]));
+        let overrides = Overrides { files, ..Overrides::default() };
+        let scenario = load_str("s", text, base, &overrides).unwrap();
+        let workload = &scenario.variants[0].setup.tasks[0].phases[0].workload;
+        assert_eq!(workload.trace(), Some(&here));
+        assert_eq!(overrides.files.named(), BTreeSet::from([named]));
+    }
+}

@@ -1,0 +1,206 @@
+//! Whoever steps a world from outside: runs it up to a time, reads its files, and writes its control files in between,
+//! as an operator or an agent at a shell.
+//!
+//! Invariant: a world that nobody writes to is the same however often it is stopped. What a write does of its own
+//! accord takes no CPU of the machine, but where the kernel reclaims before a write returns, virtual time passes: as
+//! much as the work takes, and as the writer waits.
+
+use super::{drain, Thread, World, WorldError};
+use pagetide_core::control::{ControlError, Errno};
+use pagetide_core::effect::{Effect, Io, Step};
+use pagetide_core::memcg::ROOT;
+use pagetide_core::outcome::Outcome;
+use pagetide_core::process::Call;
+use pagetide_core::units::{Cpu, MemcgId, Nanos, NodeId};
+
+/// A writer looks this often whether it may go on: an effect may wake it earlier than its sleep is long.
+const LOOK_EVERY: Nanos = 1_000_000;
+
+/// Why a file was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// There is no group of the name, or not any more.
+    #[error("there is no group `{0}`")]
+    Group(String),
+    /// The file refuses the text.
+    #[error("{0}")]
+    Control(ControlError),
+    /// The kernel tried, and gave up.
+    #[error("writing to {name} was refused with {errno}")]
+    Refused {
+        /// The file.
+        name: String,
+        /// Why.
+        errno: Errno,
+    },
+    /// The world cannot go on while the writer waits.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+impl World {
+    /// Whether all foreground tasks are over.
+    pub fn is_over(&self) -> bool {
+        self.is_finished()
+    }
+
+    /// The machine's group of a name of the setup; `""` is the root.
+    fn group_of(&self, name: &str) -> Result<MemcgId, WriteError> {
+        if name.is_empty() {
+            return Ok(ROOT);
+        }
+        let place = self.setup.groups.iter().position(|group| group.name == name);
+        let there = place.and_then(|place| self.groups[place]);
+        there.ok_or_else(|| WriteError::Group(name.to_owned()))
+    }
+
+    /// Reads a control file of a group, or one that can only be read (`memory.stat`); `""` is the root.
+    ///
+    /// # Errors
+    /// There is no such group or file.
+    pub fn read_group_file(&self, group: &str, file: &str) -> Result<String, WriteError> {
+        let memcg = self.group_of(group)?;
+        self.machine.read_group_control(memcg, file, self.now).map_err(WriteError::Control)
+    }
+
+    /// Writes a control file of the machine (`vm.swappiness`).
+    ///
+    /// # Errors
+    /// It refuses the text.
+    pub fn write_file(&mut self, file: &str, text: &str) -> Result<(), WriteError> {
+        let mut effects = Vec::new();
+        let written = self.machine.write_control(file, text);
+        let written = written.map(|asked| drain(asked, &mut effects, &mut self.late));
+        self.carry_out_outside(effects);
+        written.map_err(WriteError::Control)
+    }
+
+    /// Writes a control file of a group. If the kernel reclaims before the write returns, virtual time passes.
+    ///
+    /// # Errors
+    /// There is no such group, the file refuses the text, or the kernel gives up.
+    pub fn write_group_file(
+        &mut self,
+        group: &str,
+        file: &str,
+        text: &str,
+        mut cancelled: impl FnMut(Nanos) -> bool,
+    ) -> Result<(), WriteError> {
+        let memcg = self.group_of(group)?;
+        let mut effects = Vec::new();
+        let written = self.machine.write_group_control(memcg, file, text);
+        let begun = written.map(|(begun, asked)| {
+            drain(asked, &mut effects, &mut self.late);
+            begun
+        });
+        self.carry_out_outside(effects);
+        let Some(begun) = begun.map_err(WriteError::Control)? else { return Ok(()) };
+        let writer = self.machine.create_mm(ROOT).expect("the root is always there");
+        let mut call = Call::group_write(writer, NodeId(0), begun);
+        let done = self.perform(&mut call, &mut cancelled);
+        let mut effects = Vec::new();
+        if let Ok(asked) = self.machine.exit_mm(writer, Cpu(0)) {
+            drain(asked, &mut effects, &mut self.late);
+        }
+        self.carry_out_outside(effects);
+        match done? {
+            Outcome::Refused(errno) => Err(WriteError::Refused { name: file.to_owned(), errno }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Steps a call to its end; others go on while it sleeps.
+    fn perform(
+        &mut self,
+        call: &mut Call,
+        cancelled: &mut impl FnMut(Nanos) -> bool,
+    ) -> Result<Outcome, WorldError> {
+        loop {
+            let mut effects = Vec::new();
+            let (step, asked) = self.machine.step(call, Cpu(0), self.now);
+            drain(asked, &mut effects, &mut self.late);
+            let worked = self.cost.cost(&self.machine.take_work());
+            self.carry_out_outside(effects);
+            let passes = match step {
+                Step::Continue => worked.max(1),
+                Step::Done(outcome) => return Ok(outcome),
+                Step::Wait(sleep) => sleep.timeout.clamp(1, LOOK_EVERY),
+            };
+            if self.is_finished() || cancelled(self.now) {
+                return Ok(Outcome::Minor);
+            }
+            self.run(self.now.saturating_add(passes), 0, &mut *cancelled)?;
+        }
+    }
+
+    /// Carries out what was asked for outside of any thread's piece.
+    fn carry_out_outside(&mut self, effects: Vec<Effect>) {
+        let of_disks = effects.iter().filter_map(|effect| match effect {
+            Effect::Submit(io) => Some(*io),
+            _ => None,
+        });
+        let ios: Vec<Io> = of_disks.collect();
+        if !ios.is_empty() {
+            // As a task would: the writer is none of the setup's.
+            self.submit_all(&ios, Thread::Task(0), Cpu(0));
+        }
+        for effect in effects {
+            self.apply(effect, Cpu(0));
+        }
+        for (object, cpu) in std::mem::take(&mut self.late) {
+            self.give_back_late(object, cpu);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::build;
+    use pagetide_scenario::build::Builder;
+    use pagetide_scenario::model::Setup;
+
+    fn setup() -> Setup {
+        let task = Builder::new()
+            .set("name", "main")
+            .set("group", "g")
+            .set("workload", "touch")
+            .set("size", "96MiB")
+            .set("passes", 100);
+        let builder = Builder::new().set("machine.memory", "128MiB").set("machine.swap", "256MiB");
+        let builder = builder.push("group", Builder::new().set("name", "g"));
+        builder.push("task", task).setup().unwrap()
+    }
+
+    #[test]
+    fn stopping_changes_nothing() {
+        let end = |step: u64| {
+            let mut world = build(&setup(), 1).unwrap();
+            let mut until = step;
+            while !world.run(until, 0, |_| false).unwrap() {
+                until = until.saturating_add(step);
+            }
+            assert!(world.is_over());
+            (world.now, world.machine.digest())
+        };
+        let whole = end(u64::MAX);
+        assert_eq!(end(1_000_000), whole);
+        assert_eq!(end(77_777), whole);
+    }
+
+    #[test]
+    fn a_group_is_cut_down_while_it_runs() {
+        let mut world = build(&setup(), 1).unwrap();
+        assert!(!world.run(40_000_000, 0, |_| false).unwrap());
+        let usage = |world: &crate::world::World| {
+            world.read_group_file("g", "memory.current").unwrap().trim().parse::<u64>().unwrap()
+        };
+        assert!(usage(&world) > 32 << 20, "{}", usage(&world));
+        world.write_group_file("g", "memory.high", "16M", |_| false).unwrap();
+        assert!(usage(&world) < 32 << 20, "{}", usage(&world));
+        world.write_file("vm.swappiness", "10").unwrap();
+        assert_eq!(world.machine.read_control("vm.swappiness").unwrap(), "10\n");
+        assert!(world.write_file("vm.swappiness", "many").is_err());
+        assert!(world.write_group_file("h", "memory.high", "1M", |_| false).is_err());
+        assert!(world.run(u64::MAX, 1000, |_| false).unwrap());
+    }
+}

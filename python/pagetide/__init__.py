@@ -1,0 +1,171 @@
+"""Pagetide: what does a Linux machine do when memory runs short?
+
+>>> import pagetide as pt
+>>> s = pt.load("batch-beside-service")       # a shipped experiment, a file, or TOML text
+>>> r = s.run(seeds=4)                        # on all CPUs; ^C works
+>>> r.metrics                                 # tidy, for polars, pandas, pyarrow, duckdb
+>>> print(r)                                  # the table of the command
+
+A run is a pure function of the scenario, the seed and the version. docs/python.md has more.
+"""
+
+from typing import TYPE_CHECKING
+
+from ._errors import (
+    Diagnostic,
+    Error,
+    ExecutorError,
+    Failure,
+    InputError,
+    Interrupted,
+    RunError,
+    ScenarioError,
+    StoreError,
+    VersionError,
+)
+from ._pagetide import (
+    Answer,
+    Result,
+    Scenario,
+    Table,
+    __version__,
+    experiments,
+    explain,
+    load,
+    metrics,
+    mrc,
+)
+from . import builders, core
+from .builders import (
+    Build,
+    Cache,
+    Compute,
+    CreateGroup,
+    Discard,
+    Disk,
+    DiskFaults,
+    File,
+    FileRead,
+    FileWrite,
+    Group,
+    HighOrder,
+    Interleave,
+    JoinGroup,
+    KernelMemory,
+    KernelObjects,
+    Machine,
+    MappedRead,
+    Names,
+    Node,
+    Pipes,
+    Policy,
+    RemoveGroup,
+    Report,
+    Service,
+    Sleep,
+    Swap,
+    Task,
+    Touch,
+    Trace,
+    Variant,
+    WorkingSet,
+    WriteControl,
+    Zone,
+)
+from .study import find
+
+__all__ = [
+    "Answer",
+    "Build",
+    "Cache",
+    "Calibration",
+    "Compute",
+    "CreateGroup",
+    "Diagnostic",
+    "Discard",
+    "Disk",
+    "DiskFaults",
+    "Error",
+    "ExecutorError",
+    "Failure",
+    "File",
+    "FileRead",
+    "FileWrite",
+    "Group",
+    "HighOrder",
+    "InputError",
+    "Interleave",
+    "Interrupted",
+    "JoinGroup",
+    "KernelMemory",
+    "KernelObjects",
+    "Machine",
+    "MappedRead",
+    "Names",
+    "Node",
+    "Pipes",
+    "Policy",
+    "RemoveGroup",
+    "Report",
+    "Result",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Service",
+    "Sleep",
+    "StoreError",
+    "Swap",
+    "Sweep",
+    "Table",
+    "Task",
+    "Touch",
+    "Trace",
+    "Variant",
+    "VersionError",
+    "WorkingSet",
+    "WriteControl",
+    "Zone",
+    "__version__",
+    "builders",
+    "calibrate",
+    "core",
+    "experiments",
+    "explain",
+    "find",
+    "load",
+    "metrics",
+    "mrc",
+    "plots",
+    "read_rows",
+    "sweep",
+]
+
+if TYPE_CHECKING:
+    from . import plots
+    from .calibration import calibrate
+    from .fits import Calibration
+    from .jsonl import read_rows
+    from .sweeps import Sweep, sweep
+
+# What is imported when it is first asked for, so that `import pagetide` takes no longer for it.
+_LATER = {
+    "Calibration": "fits",
+    "Sweep": "sweeps",
+    "calibrate": "calibration",
+    "plots": "plots",
+    "read_rows": "jsonl",
+    "sweep": "sweeps",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _LATER:
+        raise AttributeError(f"module 'pagetide' has no attribute {name!r}")
+    module = import_module(f".{_LATER[name]}", __name__)
+    return module if _LATER[name] == name else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,211 @@
+"""Calibration: fit what is not known of workload and hardware to figures that were seen in one variant, then predict
+the other variants.
+
+Optuna proposes (ask and tell), the runs are made as those of a sweep, by any executor. Proposals come in batches of a
+fixed size, and each batch has a seed of its own: so the trials depend on the arguments only, not on who ran what when.
+That is also how a calibration is resumed: the same call with the same store proposes the same trials, whose runs are
+there.
+
+Invariant: the trials that are reported, and all that is predicted, are measured with seeds that have not chosen them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from . import _pagetide
+from ._errors import Error, InputError
+from .fits import Calibration, Trial
+from .optional import need
+from .parameters import Choice, Free, Parameter, parameters
+from .progress import Progress, bar
+from .sweeps import Sweep, sweep
+from .targets import Target, Targets, loss, targets
+
+__all__ = ["Calibration", "calibrate"]
+
+#: Trials that are proposed at once.
+BATCH = 8
+#: How many of the best trials are measured anew.
+KEPT = 12
+
+
+def calibrate(
+    scenario: _pagetide.Scenario,
+    free: Free,
+    targets: Targets,
+    *,
+    variant: str | None = None,
+    trials: int = 200,
+    seeds: int = 2,
+    predict: Sequence[str] = (),
+    executor: Any = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: Progress = None,
+    seed: int = 1,
+) -> Calibration:
+    """Fits a scenario to figures of one variant, and predicts the others.
+
+    :param free: keys of the workload or the hardware, each with a range ``(low, high)`` or a list of choices. A tuple
+        of keys is one parameter: all of them have its value.
+    :param targets: metrics, each with the figure that was seen, in the metric's unit (seconds, bytes, a count) or as
+        text (``"12.5s"``), alone or with its deviation: ``("12.5s", "0.3s")``, ``(3730, "20 %")``. Ten per cent, if
+        none is said.
+    :param variant: where the figures were seen; the first by default.
+    :param trials: points that are tried.
+    :param seeds: runs of each; the best ones get as many fresh ones again, three times as many at least.
+    :param predict: further metrics to predict.
+    :param store: a directory that keeps the runs: the same call goes on there, also with more trials.
+    :param seed: of the proposals.
+    :raises InputError: a key may not be free, a range or a figure is none.
+    :raises ScenarioError: the scenario does not take a key.
+    """
+    optuna = need("calibrate", "calibrate()", "optuna")
+    wanted = _targets(targets)
+    space = parameters(free)
+    variants = list(scenario.variants)
+    fitted = variants[0] if variant is None else variant
+    if fitted not in variants:
+        raise InputError(f"there is no variant {fitted!r}", f"there is {', '.join(map(repr, variants))}")
+    if trials < 1 or seeds < 1:
+        raise InputError(f"{trials} trials with {seeds} seeds", "one of each at least")
+    _check_range(scenario, space)
+    options: dict[str, Any] = {"executor": executor, "store": store, "progress": progress}
+    first = scenario.seeds[0]
+    chosen = list(range(first, first + seeds))
+    fresh = list(range(first + seeds, first + seeds + max(3, seeds)))
+
+    tried: dict[tuple[tuple[str, str], ...], Trial] = {}
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    shown = bar(progress, trials * seeds)
+    try:
+        study = optuna.create_study(direction="minimize")
+        number = 0
+        while number < trials:
+            study.sampler = _sampler(optuna, seed + number, trials)
+            asked = [study.ask() for _ in range(min(BATCH, trials - number))]
+            points = [_point(trial, space) for trial in asked]
+            before = shown.done
+            made = sweep(
+                scenario,
+                points,
+                seeds=chosen,
+                variants=[fitted],
+                executor=executor,
+                store=store,
+                progress=lambda done, _: shown.add(before + done - shown.done),
+            )
+            # Also runs that were there, and points that were proposed twice.
+            shown.add(before + len(asked) * seeds - shown.done)
+            losses = _losses(made, wanted, fitted)
+            for trial, point in zip(asked, points):
+                value = losses[_key(point)]
+                study.tell(trial, value)
+                tried.setdefault(_key(point), Trial(point, value))
+            number += len(asked)
+    finally:
+        shown.close()
+        optuna.logging.set_verbosity(verbosity)
+
+    best = sorted(tried.values(), key=lambda trial: (trial.loss, _key(trial.point)))[:KEPT]
+    if not math.isfinite(best[0].loss):
+        raise Error("no trial ran to its end: look at one with scenario.set(...).run()")
+    points = [trial.point for trial in best]
+    measured = sweep(scenario, points, seeds=fresh, variants=[fitted], **options)
+    losses = _losses(measured, wanted, fitted)
+    kept = _good([Trial(point, losses[_key(point)]) for point in points], len(space), len(wanted))
+    metrics = list(dict.fromkeys([*(target.metric for target in wanted), *predict]))
+    points = [trial.point for trial in kept]
+    # The fitted variant is in the store already; without one, its runs are made again, with the others.
+    all_runs = sweep(scenario, points, seeds=fresh, variants=variants, **options)
+    known = [name for name in metrics if any(name in run.metrics for run in all_runs.runs())]
+    for name in metrics:
+        if name not in known:
+            raise InputError(f"no run has the metric {name!r}", "`pagetide.metrics()` lists them")
+    means = all_runs.means(*known)
+    return Calibration(
+        scenario=scenario,
+        variant=fitted,
+        parameters=space,
+        targets=wanted,
+        trials=sorted(tried.values(), key=lambda trial: trial.loss),
+        good=kept,
+        metrics=metrics,
+        means=[{name: means[_key(trial.point), name] for name in variants} for trial in kept],
+        seeds=fresh,
+    )
+
+
+_targets = targets
+
+
+def _sampler(optuna: Any, seed: int, trials: int) -> Any:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        startup = min(max(10, trials // 8), 40)
+        return optuna.samplers.TPESampler(n_startup_trials=startup, multivariate=True, constant_liar=True, seed=seed)
+
+
+def _point(trial: Any, space: list[Parameter]) -> dict[str, str]:
+    """What a trial of Optuna proposes, as values of the scenario."""
+    point: dict[str, str] = {}
+    for parameter in space:
+        if isinstance(parameter, Choice):
+            value = trial.suggest_categorical(parameter.key, parameter.values)
+        else:
+            value = parameter.at(trial.suggest_float(parameter.key, 0.0, 1.0))
+        point |= dict.fromkeys(parameter.keys, value)
+    return point
+
+
+def _key(point: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(point.items()))
+
+
+def _check_range(scenario: _pagetide.Scenario, space: list[Parameter]) -> None:
+    """The ends of each range, before anything runs."""
+    for parameter in space:
+        if isinstance(parameter, Choice):
+            ends = list(parameter.values)
+        else:
+            ends = [parameter.at(0.0), parameter.at(1.0)]
+        for end in ends:
+            scenario.set(dict.fromkeys(parameter.keys, end))
+
+
+def _losses(made: Sweep, wanted: list[Target], variant: str) -> dict[tuple[tuple[str, str], ...], float]:
+    """The loss of each point; infinite where a run failed."""
+    failed = {_key(dict(failure.knobs)) for failure in made.failed}
+    first = next(made.runs(), None)
+    names = [target.metric for target in wanted]
+    if first is not None:
+        for name in names:
+            if name not in first.metrics:
+                made.means(name)  # raises, if no run has it
+    means = made.means(*names) if first is not None else {}
+    return {
+        _key(point): math.inf if _key(point) in failed else loss(wanted, means[_key(point), variant])
+        for point in made.points
+    }
+
+
+def _good(measured: list[Trial], free: int, nr_targets: int) -> list[Trial]:
+    """The trials that the data do not tell from the best: by the likelihood ratio (95 %), widened if even the best
+    misses the targets by more than their deviations."""
+    measured = sorted(measured, key=lambda trial: (trial.loss, _key(trial.point)))
+    best = measured[0].loss
+    misfit = max(1.0, best / max(1, nr_targets - free))
+    limit = best + _chi_squared_95(free) * misfit
+    good = [trial for trial in measured if trial.loss <= limit and math.isfinite(trial.loss)]
+    return good or measured[:1]
+
+
+def _chi_squared_95(freedom: int) -> float:
+    """The 95 % quantile (Wilson and Hilferty)."""
+    return freedom * (1 - 2 / (9 * freedom) + 1.6449 * math.sqrt(2 / (9 * freedom))) ** 3

@@ -1,0 +1,245 @@
+"""Who makes the runs: threads of this process, or an executor that the caller has.
+
+``executor=`` takes nothing (a thread for each CPU), any ``concurrent.futures.Executor``, a
+``dask.distributed.Client``, or the module ``ray``. Nothing here starts workers, but for the threads: clusters are
+started, sized and ended by those who have them.
+
+Each kind is a *crew*: it takes units of work (:mod:`pagetide.work`) and gives answers in any order.
+
+Invariant: a unit that is lost with its worker is asked again, and an answer counts once. What is not answered is said.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from importlib import import_module
+from concurrent import futures
+from typing import Any
+
+from ._errors import ExecutorError
+from .work import Answer, Unit, perform_unit
+
+__all__ = ["Crew", "Lost", "crew"]
+
+
+_INSTALL = "install the same version of pagetide there"
+
+
+class Lost(Exception):
+    """A worker was lost with the unit that it had."""
+
+
+class Crew(ABC):
+    """Takes units and gives answers. A handle stands for a unit that was given to it."""
+
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """How many units it works on at once, as far as is known; it may change."""
+
+    @abstractmethod
+    def give(self, unit: Unit) -> Any:
+        """Gives it a unit; the handle."""
+
+    @abstractmethod
+    def wait(self, handles: Iterable[Any]) -> set[Any]:
+        """Waits until some of these are answered."""
+
+    @abstractmethod
+    def answer(self, handle: Any) -> Answer:
+        """The answer. Raises `Lost` if its worker was lost."""
+
+    @abstractmethod
+    def cancel(self, handles: Iterable[Any]) -> None:
+        """Nobody wants these any more."""
+
+    def close(self) -> None:
+        """Nothing more will be given."""
+
+
+def crew(executor: Any = None) -> Crew:
+    """The crew of an executor.
+
+    Raises ``ExecutorError`` if it is closed, and ``TypeError`` if it is none.
+    """
+    if executor is None:
+        return _Threads()
+    if isinstance(executor, futures.Executor):
+        return _Pool(executor)
+    module = type(executor).__module__.partition(".")[0]
+    if module == "distributed" and hasattr(executor, "scheduler_info"):
+        return _Dask(executor)
+    if getattr(executor, "__name__", None) == "ray" and hasattr(executor, "remote"):
+        return _Ray(executor)
+    raise TypeError(
+        f"executor= takes None, a concurrent.futures.Executor, a dask.distributed.Client or the module ray, "
+        f"not {type(executor).__module__}.{type(executor).__qualname__}"
+    )
+
+
+def cpus() -> int:
+    """CPUs that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+class _Pool(Crew):
+    """Any ``concurrent.futures.Executor``."""
+
+    def __init__(self, executor: futures.Executor) -> None:
+        self.executor = executor
+        #: Ours, in place of one that broke.
+        self.replacement: futures.Executor | None = None
+        self.broken = 0
+
+    @property
+    def slots(self) -> int:
+        return getattr(self.executor, "_max_workers", None) or cpus()
+
+    def give(self, unit: Unit) -> Any:
+        try:
+            return (self.replacement or self.executor).submit(perform_unit, unit)
+        except futures.BrokenExecutor:
+            self._replace()
+            return (self.replacement or self.executor).submit(perform_unit, unit)
+        except RuntimeError as error:
+            raise ExecutorError(f"the executor takes no work: {error}") from error
+
+    def wait(self, handles: Iterable[Any]) -> set[Any]:
+        return futures.wait(handles, return_when=futures.FIRST_COMPLETED).done
+
+    def answer(self, handle: Any) -> Answer:
+        try:
+            answer: Answer = handle.result()
+            return answer
+        except (futures.BrokenExecutor, futures.CancelledError) as error:
+            raise Lost(str(error) or "its worker was lost") from error
+        except (AttributeError, ModuleNotFoundError, TypeError) as error:
+            raise ExecutorError(f"a worker cannot run this: {error}", _INSTALL) from error
+
+    def cancel(self, handles: Iterable[Any]) -> None:
+        for handle in handles:
+            handle.cancel()
+
+    def _replace(self) -> None:
+        """A pool of processes that lost one of them takes no work any more: another of the same kind."""
+        self.broken += 1
+        if type(self.executor) is not futures.ProcessPoolExecutor or self.broken > 8:
+            raise ExecutorError(
+                "the executor has lost a worker, and takes no work any more",
+                "make another; a store keeps what was made",
+            )
+        if self.replacement is not None:
+            self.replacement.shutdown(wait=False)
+        pool: Any = self.executor
+        self.replacement = futures.ProcessPoolExecutor(
+            pool._max_workers, pool._mp_context, pool._initializer, pool._initargs
+        )
+
+    def close(self) -> None:
+        if self.replacement is not None:
+            self.replacement.shutdown()
+
+
+class _Threads(_Pool):
+    """A thread for each CPU: runs release the GIL."""
+
+    def __init__(self) -> None:
+        super().__init__(futures.ThreadPoolExecutor(cpus(), thread_name_prefix="pagetide"))
+
+    def close(self) -> None:
+        self.executor.shutdown(wait=True, cancel_futures=True)
+
+
+class _Dask(Crew):
+    """A ``dask.distributed.Client``. Its scheduler gives the runs of a lost worker to another one."""
+
+    def __init__(self, client: Any) -> None:
+        self.module: Any = import_module("distributed")
+        self.client = client
+        if client.asynchronous:
+            raise ExecutorError("the Dask client is asynchronous", "make it with Client(..., asynchronous=False)")
+        self._check()
+
+    def _check(self) -> None:
+        if self.client.status != "running":
+            raise ExecutorError(f"the Dask client is {self.client.status}")
+
+    @property
+    def slots(self) -> int:
+        self._check()
+        return sum(self.client.nthreads().values())
+
+    def give(self, unit: Unit) -> Any:
+        self._check()
+        return self.client.submit(perform_unit, unit, pure=False)
+
+    def wait(self, handles: Iterable[Any]) -> set[Any]:
+        while True:
+            self._check()
+            try:
+                done = self.module.wait(list(handles), timeout=2, return_when="FIRST_COMPLETED").done
+            except (TimeoutError, self.module.TimeoutError):
+                continue
+            except futures.CancelledError:
+                self._check()
+                done = {handle for handle in handles if handle.status != "pending"}
+            if done:
+                return set(done)
+
+    def answer(self, handle: Any) -> Answer:
+        try:
+            answer: Answer = handle.result()
+            return answer
+        except self.module.KilledWorker as error:
+            raise Lost(str(error)) from error
+        except futures.CancelledError as error:
+            self._check()
+            raise Lost("it was cancelled in the cluster") from error
+        except (AttributeError, ModuleNotFoundError, TypeError) as error:
+            raise ExecutorError(f"a worker cannot run this: {error}", _INSTALL) from error
+
+    def cancel(self, handles: Iterable[Any]) -> None:
+        if self.client.status == "running":
+            self.client.cancel(list(handles))
+
+
+class _Ray(Crew):
+    """Ray: a task for each unit, which Ray tries again if its worker is lost."""
+
+    def __init__(self, ray: Any) -> None:
+        self.ray = ray
+        if not ray.is_initialized():
+            raise ExecutorError("Ray is not there", "call ray.init() first")
+        self.perform = ray.remote(perform_unit).options(max_retries=3)
+
+    @property
+    def slots(self) -> int:
+        return int(self.ray.cluster_resources().get("CPU", 1))
+
+    def give(self, unit: Unit) -> Any:
+        return self.perform.remote(unit)
+
+    def wait(self, handles: Iterable[Any]) -> set[Any]:
+        handles = list(handles)
+        done, _ = self.ray.wait(handles, num_returns=1)
+        more, _ = self.ray.wait(handles, num_returns=len(handles), timeout=0)
+        return set(done) | set(more)
+
+    def answer(self, handle: Any) -> Answer:
+        errors = self.ray.exceptions
+        try:
+            answer: Answer = self.ray.get(handle)
+            return answer
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
+            raise Lost(str(error)) from error
+        except errors.RayError as error:
+            raise ExecutorError(f"a worker cannot run this: {error}", _INSTALL) from error
+
+    def cancel(self, handles: Iterable[Any]) -> None:
+        for handle in handles:
+            self.ray.cancel(handle, force=False)

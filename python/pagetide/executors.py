@@ -1,0 +1,56 @@
+"""``scenario.run(executor=...)``: the runs of one scenario, made by an executor.
+
+``executor=`` takes any ``concurrent.futures.Executor``, a ``dask.distributed.Client``, or the module ``ray``
+(:mod:`pagetide.crews`). The result is the same bytes as without one.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from . import _pagetide, traces
+from ._errors import Failure, RunError
+from .crews import crew
+from .dispatch import dispatch
+from .progress import Progress, bar
+from .work import Part
+
+__all__ = ["run"]
+
+
+def run(
+    scenario: _pagetide.Scenario,
+    seeds: Sequence[int],
+    *,
+    executor: Any = None,
+    progress: Progress = None,
+    latencies: bool = False,
+) -> _pagetide.Result:
+    """Runs all variants of a scenario with these seeds.
+
+    :raises ExecutorError: the executor is closed, or its workers have another version of pagetide.
+    :raises RunError: runs failed; its ``result`` has the others.
+    """
+    pairs = tuple((variant, seed) for variant in scenario.variants for seed in seeds)
+    part = Part(0, pickle.dumps(scenario), scenario.digest, pairs, traces.of(scenario))
+    rows: list[bytes] = []
+    failed: list[Failure] = []
+    with ExitStack() as open_things:
+        workers = crew(executor)
+        open_things.callback(workers.close)
+        shown = bar(progress, len(pairs))
+        open_things.callback(shown.close)
+        answers = dispatch(workers, [part], len(pairs), latencies)
+        open_things.callback(answers.close)
+        for answer in answers:
+            rows += [row for *_, row in answer.rows]
+            for _, variant, seed, why in answer.failed:
+                failed.append({"variant": variant, "seed": seed, "message": why, "hint": ""})
+            shown.add(len(answer.rows) + len(answer.failed))
+    if failed:
+        failed.sort(key=lambda it: pairs.index((it["variant"], it["seed"])))
+        raise RunError(failed, _pagetide.Result.from_rows(scenario, rows) if rows else None)
+    return _pagetide.Result.from_rows(scenario, rows)

@@ -1,0 +1,128 @@
+"""What a calibration may change: parameters with a range each.
+
+Only the workload and the hardware may be free: ``task.*``, ``file.*``, ``machine.*`` and the kernel objects that tasks
+make (``cache.*``, ``call.*``). What the kernel does, its costs, policies, sysctls and the limits of groups, is what the
+fitted scenario is to predict.
+
+Invariant: a value of a parameter is a text that the scenario takes, with three digits, so that a trial can be repeated
+by hand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from . import quantities
+from ._errors import InputError
+
+__all__ = ["Choice", "Free", "Parameter", "Range", "parameters"]
+
+Number = Union[str, int, float]
+#: What ``free=`` takes: (low, high) or a list of choices, for each key, or for several keys that have one value.
+Free = Mapping[Union[str, tuple[str, ...]], Union[tuple[Number, Number], Sequence[Number]]]
+_ALLOWED = ("task.", "file.", "machine.", "cache.", "call.")
+_PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number between two others. One that spans a factor of ten or more is searched by its order of magnitude."""
+
+    #: The keys that have this value.
+    keys: tuple[str, ...]
+    low: float
+    high: float
+    kind: str
+    whole: bool
+
+    @property
+    def key(self) -> str:
+        """The first key."""
+        return self.keys[0]
+
+    @property
+    def is_log(self) -> bool:
+        """Whether equal ratios count, and not equal distances."""
+        return self.low > 0 and self.high >= 10 * self.low
+
+    def share(self, text: str) -> float:
+        """Where a value is in the range: from 0 to 1."""
+        found = quantities.read(text)
+        value = self.low if found is None else found.value
+        low, high = self.low, self.high
+        if self.is_log:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, low))
+        return (value - low) / (high - low)
+
+    def at(self, share: float) -> str:
+        """The value at a place of the range, as text."""
+        share = min(1.0, max(0.0, share))
+        if self.is_log:
+            value = self.low * (self.high / self.low) ** share
+        else:
+            value = self.low + share * (self.high - self.low)
+        value = min(self.high, max(self.low, _rounded(value)))
+        if self.kind == "bytes" and self.low >= _PAGE:
+            value = max(_PAGE, _PAGE * round(value / _PAGE))
+        if self.whole:
+            value = round(value)
+        return quantities.write(value, self.kind)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some values."""
+
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """The first key."""
+        return self.keys[0]
+
+
+Parameter = Union[Range, Choice]
+
+
+def parameters(free: Free) -> list[Parameter]:
+    """The parameters of ``free=``. Raises ``InputError`` for what may not be free, and for what is no range."""
+    if not isinstance(free, Mapping) or not free:
+        raise InputError("nothing is free", 'free={"task.web.accesses": (1000, 100_000)}')
+    made = [_parameter((key,) if isinstance(key, str) else tuple(key), given) for key, given in free.items()]
+    keys = [key for parameter in made for key in parameter.keys]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InputError(f"{key} is free twice", "give it one range")
+    return made
+
+
+def _parameter(keys: tuple[str, ...], given: Any) -> Parameter:
+    for key in keys:
+        if not key.startswith(_ALLOWED):
+            raise InputError(
+                f"{key} may not be free: only the workload and the hardware may be fitted, not what the kernel does",
+                f"keys that begin with {', '.join(_ALLOWED)}",
+            )
+    key = ", ".join(keys)
+    if isinstance(given, list):
+        if len(given) < 2:
+            raise InputError(f"{key}: {given!r} is no choice", "a list has two values at least; a range is a tuple")
+        return Choice(keys, tuple(str(value) for value in given))
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise InputError(f"{key}: {given!r} is no range", "a range is (low, high), choices are a list")
+    low, high = (quantities.read(end) for end in given)
+    if low is None or high is None or low.kind != high.kind:
+        raise InputError(f"{key}: {given!r} is no range", 'both ends are numbers of one kind, as ("64KiB", "2MiB")')
+    if not low.value < high.value:
+        raise InputError(f"{key}: the range {given!r} is upside down or empty", "the lower end comes first")
+    whole = all(isinstance(end, int) for end in given)
+    return Range(keys, low.value, high.value, low.kind, whole)
+
+
+def _rounded(value: float) -> float:
+    """Three digits."""
+    return float(f"{value:.3g}")

@@ -1,0 +1,117 @@
+"""How many runs are left, while they are made.
+
+``progress=None`` shows a bar where somebody looks: on a terminal or in a notebook, if tqdm or rich is installed.
+``True`` shows one in any case, in plain lines if neither is. ``False`` shows nothing. A function is called with (done, total)
+after every answer.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Union
+
+__all__ = ["Bar", "Progress", "bar"]
+
+#: What ``progress=`` takes.
+Progress = Union[bool, None, Callable[[int, int], object]]
+
+
+class Bar:
+    """Shows nothing; the base of those that do."""
+
+    def __init__(self, total: int, done: int = 0) -> None:
+        self.total: int = total
+        self.done: int = done
+
+    def add(self, count: int) -> None:
+        """So many runs more have ended."""
+        self.done += count
+        self.show()
+
+    def show(self) -> None:
+        """Draws it."""
+
+    def close(self) -> None:
+        """Nothing more will come."""
+
+
+class _Told(Bar):
+    def __init__(self, total: int, done: int, tell: Callable[[int, int], object]) -> None:
+        super().__init__(total, done)
+        self.tell = tell
+
+    def show(self) -> None:
+        self.tell(self.done, self.total)
+
+
+class _Tqdm(Bar):
+    def __init__(self, total: int, done: int, tqdm: Any) -> None:
+        super().__init__(total, done)
+        self.inner = tqdm(total=total, initial=done, unit="run", leave=False)
+
+    def show(self) -> None:
+        self.inner.update(self.done - self.inner.n)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+class _Rich(Bar):
+    def __init__(self, total: int, done: int, progress: Any) -> None:
+        super().__init__(total, done)
+        self.inner = progress
+        self.task = progress.add_task("runs", total=total, completed=done)
+        progress.start()
+
+    def show(self) -> None:
+        self.inner.update(self.task, completed=self.done)
+
+    def close(self) -> None:
+        self.inner.stop()
+
+
+class _Lines(Bar):
+    """A line every ten seconds, and one at the end."""
+
+    def __init__(self, total: int, done: int) -> None:
+        super().__init__(total, done)
+        self.began = self.last = time.monotonic()
+
+    def show(self) -> None:
+        now = time.monotonic()
+        if now - self.last >= 10 or self.done == self.total:
+            self.last = now
+            print(f"{self.done} of {self.total} runs, {now - self.began:.0f} s", file=sys.stderr)
+
+
+def _is_looked_at() -> bool:
+    try:
+        shell = sys.modules["IPython"].get_ipython()
+    except (KeyError, AttributeError):
+        shell = None
+    is_notebook = shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+    return is_notebook or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def bar(progress: Progress, total: int, done: int = 0) -> Bar:
+    """The bar that ``progress=`` asks for; `done` of `total` runs are there already."""
+    if callable(progress):
+        return _Told(total, done, progress)
+    if progress is not None and not isinstance(progress, bool):
+        raise TypeError(f"progress is True, False, None or a function of (done, total), not {progress!r}")
+    if progress is False or total == done or (progress is None and not _is_looked_at()):
+        return Bar(total, done)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a notebook has no widgets
+            return _Tqdm(total, done, import_module("tqdm.auto").tqdm)
+    except ImportError:
+        pass
+    try:
+        return _Rich(total, done, import_module("rich.progress").Progress())
+    except ImportError:
+        return _Lines(total, done) if progress else Bar(total, done)

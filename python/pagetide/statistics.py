@@ -1,0 +1,94 @@
+"""Mean and deviation of a metric over seeds.
+
+Values of work that was not done to its end (a killed task, a cut run) are no measurements: they are counted, and the
+mean is of the others. The mean of a metric that has only such values is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .records import Measured
+
+__all__ = ["Mean", "scale", "show"]
+
+
+class Mean:
+    """Mean and sample standard deviation, value by value (Welford)."""
+
+    __slots__ = ("_sum", "_sum_squares", "count", "ended", "unit")
+
+    def __init__(self, unit: str) -> None:
+        self.unit: str = unit
+        #: Runs with a measurement.
+        self.count: int = 0
+        #: Runs without.
+        self.ended: int = 0
+        self._sum = 0.0
+        self._sum_squares = 0.0
+
+    def add(self, measured: Measured) -> None:
+        """One run more."""
+        if measured.ended is not None or not math.isfinite(measured.value):
+            self.ended += 1
+            return
+        self.count += 1
+        before = measured.value - self._sum
+        self._sum += before / self.count
+        self._sum_squares += before * (measured.value - self._sum)
+
+    @property
+    def mean(self) -> float:
+        """NaN without a measurement."""
+        return self._sum if self.count else math.nan
+
+    @property
+    def deviation(self) -> float:
+        """Of the sample; NaN with less than two measurements."""
+        return math.sqrt(self._sum_squares / (self.count - 1)) if self.count > 1 else math.nan
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean; NaN with less than two measurements."""
+        return self.deviation / math.sqrt(self.count) if self.count else math.nan
+
+    def __str__(self) -> str:
+        mark = "†" if self.ended else ""
+        return show(self.mean, self.deviation, self.unit) + mark if self.count else mark or "-"
+
+
+def show(value: float, deviation: float, unit: str) -> str:
+    """A value and its deviation (NaN: none) for people, in a fitting unit."""
+    by, name = scale(value, unit)
+    word = f" {name}" if name else ""
+    if not math.isfinite(deviation):
+        return _digits(value / by) + word
+    if not deviation:
+        return f"{_digits(value / by)} ± 0{word}"
+    # As many places as two digits of the deviation have, and not more than the value needs.
+    places = max(0, 1 - math.floor(math.log10(deviation / by)))
+    if value:
+        places = max(0, min(places, 5 - math.floor(math.log10(abs(value) / by))))
+    return f"{value / by:.{places}f} ± {deviation / by:.{places}f}{word}"
+
+
+def _digits(value: float) -> str:
+    text = f"{value:.4g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < 1e15 else text
+
+
+def scale(value: float, unit: str) -> tuple[float, str]:
+    """What to divide by, and what it is called then."""
+    size = abs(value)
+    if unit == "seconds":
+        for by, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+            if size >= by:
+                return by, name
+        return (1e-9, "ns") if size else (1.0, "s")
+    if unit in ("bytes", "bytes-per-second"):
+        rate = "/s" if unit.endswith("second") else ""
+        for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+            if size >= 1 << power:
+                return float(1 << power), name + rate
+        return 1.0, "B" + rate
+    return 1.0, {"percent": "%", "kilobytes": "kB", "per-second": "/s"}.get(unit, "")

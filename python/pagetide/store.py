@@ -1,0 +1,174 @@
+"""A Parquet data set with a row for every run that was made.
+
+``DIR/scenario=DIGEST/*.parquet``, by the digest of the scenario that is swept. A row has the version, the variant,
+the seed, the knobs, the metrics as a list of (metric, value, unit, ended), and the rest of the run as JSON. polars,
+duckdb, pandas and Spark read it as it is. It needs pyarrow: ``pip install 'pagetide[store]'``.
+
+Runs are appended in parts, every few seconds. When a sweep is complete, the parts are merged into one file in the
+order of runs, a few parts at a time, so that nothing has to be held in memory.
+
+Invariant: whenever the process is killed the directory can be read, and has all runs but those of the last seconds:
+a file is there whole or not at all. The file of a complete sweep has the same bytes, whoever made the runs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from . import parquet
+from ._errors import StoreError
+from .records import Key, Run
+
+__all__ = ["Store"]
+
+#: The file of a complete sweep.
+WHOLE = "runs.parquet"
+#: A part is written after so many runs, bytes or seconds.
+PART_RUNS, PART_BYTES, PART_SECONDS = 1024, 32 << 20, 5.0
+#: Files that are merged at once.
+FAN_IN = 16
+
+
+class Store:
+    """The runs of one scenario in a directory. Use it in ``with``: leaving it writes what is left."""
+
+    def __init__(self, directory: str | os.PathLike[str], digest: str, version: str) -> None:
+        """Opens or makes it. Raises ``StoreError`` if it cannot be written, has runs of another version, or another
+        process writes to it."""
+        parquet.arrow()
+        self.directory: Path = Path(directory) / f"scenario={digest}"
+        self.version = version
+        self.waiting: list[Run] = []
+        self.waiting_bytes: int = 0
+        self.since: float = time.monotonic()
+        self._lock: Any = None
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+            for left in self.directory.glob(".writing-*"):
+                left.unlink()
+        except OSError as error:
+            raise StoreError(f"cannot keep runs in {self.directory}: {error}") from error
+        try:
+            self.keys: set[Key] = self._read_keys()
+        except BaseException:
+            self._drop_lock()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.flush()
+        finally:
+            self._drop_lock()
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.keys
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def append(self, run: Run) -> bool:
+        """Keeps a run; false if it is there already. Raises ``StoreError`` if it cannot be written."""
+        if run.version != self.version:
+            raise StoreError(f"a run of version {run.version} among those of {self.version}")
+        if run.key in self.keys:
+            return False
+        self.keys.add(run.key)
+        if not self.waiting:
+            self.since = time.monotonic()
+        self.waiting.append(run)
+        self.waiting_bytes += 64 * len(run.metrics) + len(run.rest)
+        is_old = time.monotonic() - self.since >= PART_SECONDS
+        if is_old or len(self.waiting) >= PART_RUNS or self.waiting_bytes >= PART_BYTES:
+            self.flush()
+        return True
+
+    def flush(self) -> None:
+        """Writes the runs that wait, as a part."""
+        if not self.waiting:
+            return
+        runs = sorted(self.waiting, key=lambda run: run.key.order)
+        try:
+            parquet.write(self._new_part(), runs)
+        except OSError as error:
+            raise StoreError(
+                f"cannot write runs to {self.directory}: {error}", "the same call goes on where this one stopped"
+            ) from error
+        self.waiting.clear()
+        self.waiting_bytes = 0
+
+    def finish(self) -> None:
+        """Merges all parts into one file, in the order of runs."""
+        self.flush()
+        try:
+            while (files := self.files()) and [file.name for file in files] != [WHOLE]:
+                for at in range(0, len(files), FAN_IN):
+                    group = files[at : at + FAN_IN]
+                    into = self.directory / WHOLE if len(files) <= FAN_IN else self._new_part()
+                    parquet.merge(group, into)
+                    for file in group:
+                        if file != into:
+                            file.unlink()
+        except OSError as error:
+            raise StoreError(f"cannot merge the parts in {self.directory}: {error}") from error
+
+    def files(self) -> list[Path]:
+        """The files there are, each in the order of runs; those that are merged first come first."""
+        return sorted(self.directory.glob("*.parquet"))
+
+    def batches(self) -> Iterator[Any]:
+        """All runs that were written, as record batches; in order, once the store is finished."""
+        for file in self.files():
+            yield from parquet.batches(file)
+
+    def runs(self) -> Iterator[Run]:
+        """The same, as Python has them."""
+        for file in self.files():
+            yield from parquet.runs(file)
+
+    def _new_part(self) -> Path:
+        return self.directory / f"part-{uuid.uuid4().hex}.parquet"
+
+    def _read_keys(self) -> set[Key]:
+        pa = parquet.arrow()
+        keys: set[Key] = set()
+        for path in self.files():
+            try:
+                for batch in parquet.batches(path, ["version", "variant", "seed", "knobs"]):
+                    for version in set(batch.column("version").to_pylist()) - {self.version}:
+                        raise StoreError(
+                            f"{path} has runs of pagetide {version}, and this is {self.version}",
+                            "name another directory",
+                        )
+                    keys.update(parquet.keys(batch))
+            except (OSError, KeyError, pa.ArrowException) as error:
+                raise StoreError(f"cannot read {path}: {error}") from error
+        return keys
+
+    def _take_lock(self) -> None:
+        try:
+            import fcntl
+        except ImportError:  # Windows: nobody is refused
+            return
+        file = open(self.directory / ".lock", "ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise StoreError(f"another process writes to {self.directory}", "wait for it, or name another") from None
+        except OSError:
+            pass  # a file system without locks: nobody is refused
+        self._lock = file
+
+    def _drop_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None

@@ -1,0 +1,91 @@
+"""What a calibration aims at: figures that were seen, each with its deviation, and how far a simulation is from them.
+
+Distances are on the scale of logarithms, since ten times too much and a tenth are as wrong: z = ln((x + d) / (t + d)) /
+ln((t + 2 d) / (t + d)) for a target t with the deviation d. So z is 1 one deviation above the target, and 0 counts
+are no trouble. The uncertainty of the simulated mean counts as well: a point of which two seeds say little is neither
+good nor bad.
+
+Invariant: a loss is -2 ln of a likelihood (but for a constant): losses of one set of targets can be subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+from . import quantities
+from ._errors import InputError
+from .statistics import Mean
+
+__all__ = ["Target", "Targets", "loss", "targets"]
+
+Figure = Union[str, int, float]
+#: What ``targets=`` takes: a figure, or (figure, deviation), for each metric.
+Targets = Mapping[str, Union[Figure, tuple[Figure, Figure]]]
+#: The deviation of a figure of which none is said, as a share of it.
+DEVIATION = 0.1
+#: The loss of a metric that a simulation does not have: ten deviations.
+MISSING = 100.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure that was seen."""
+
+    metric: str
+    value: float
+    deviation: float
+
+    def distance(self, value: float) -> float:
+        """How many deviations a value is above the figure."""
+        floor = self.deviation
+        one = math.log((self.value + 2 * floor) / (self.value + floor))
+        return math.log((max(value, 0.0) + floor) / (self.value + floor)) / one
+
+    def noise(self, mean: Mean) -> float:
+        """The standard error of a simulated mean, in deviations."""
+        error = mean.error
+        if not math.isfinite(error):
+            return 0.0
+        floor = self.deviation
+        one = math.log((self.value + 2 * floor) / (self.value + floor))
+        return error / (max(mean.mean, 0.0) + floor) / one
+
+
+def targets(given: Targets) -> list[Target]:
+    """The targets of ``targets=``. Raises ``InputError`` for what is no figure."""
+    if not isinstance(given, Mapping) or not given:
+        raise InputError("there are no targets", 'targets={"web.walltime": ("12.5s", "0.3s"), "pgmajfault": 3730}')
+    return [_target(metric, figure) for metric, figure in given.items()]
+
+
+def _target(metric: str, given: Any) -> Target:
+    pair = given if isinstance(given, tuple) else (given, None)
+    if len(pair) != 2:
+        raise InputError(f"{metric}: {given!r} is no figure", "a target is a figure, or (figure, deviation)")
+    value = quantities.read(pair[0])
+    if value is None or value.value < 0:
+        raise InputError(f"{metric}: {pair[0]!r} is no figure", 'a number in the metric\'s unit, or as "12.5s"')
+    if pair[1] is None:
+        return Target(metric, value.value, DEVIATION * value.value or 1.0)
+    deviation = quantities.read(pair[1])
+    if deviation is not None and deviation.kind == "percent":
+        deviation = quantities.Quantity(value.value * deviation.value / 100, value.kind)
+    if deviation is None or not deviation.value > 0:
+        raise InputError(f"{metric}: {pair[1]!r} is no deviation", 'a number above 0, or a share as "5 %"')
+    return Target(metric, value.value, deviation.value)
+
+
+def loss(wanted: list[Target], found: Mapping[str, Mean]) -> float:
+    """How far a point is from the targets: 0 at best, 1 for each target that it misses by a deviation."""
+    total = 0.0
+    for target in wanted:
+        mean = found.get(target.metric)
+        if mean is None or not mean.count:
+            total += MISSING
+            continue
+        spread = 1.0 + target.noise(mean) ** 2
+        total += target.distance(mean.mean) ** 2 / spread + math.log(spread)
+    return total

@@ -1,0 +1,167 @@
+"""A calibration finds what was hidden, says what it cannot know, and is the same whoever makes the runs."""
+
+import json
+
+import pytest
+
+import pagetide as pt
+from pagetide.parameters import parameters
+from pagetide.records import Measured
+from pagetide.statistics import Mean
+from pagetide.targets import loss, targets
+
+pytest.importorskip("optuna")
+
+HIDDEN = {"task.reader.size": "64MiB", "machine.disk.disk.read_bandwidth": "100MiB/s"}
+FREE = {"task.reader.size": ("48MiB", "128MiB"), "machine.disk.disk.read_bandwidth": ("30MiB/s", "500MiB/s")}
+LOAD = """
+name = "two-passes"
+[machine]
+memory = "48MiB"
+swap = "256MiB"
+[[machine.disk]]
+name = "disk"
+model = "ssd"
+[[task]]
+name = "reader"
+workload = "touch"
+size = "64MiB"
+passes = 2
+[[task]]
+name = "idler"
+workload = "touch"
+size = "2MiB"
+[[variant]]
+name = "before"
+[[variant]]
+name = "after"
+set = { "machine.memory" = "40MiB" }
+"""
+
+
+@pytest.fixture(scope="module")
+def load():
+    return pt.load(LOAD)
+
+
+@pytest.fixture(scope="module")
+def seen(load):
+    """What a machine with hidden parameters shows, by variant and metric."""
+    found = {}
+    for row in load.set(HIDDEN).run(seeds=6).metrics.to_dicts():
+        found.setdefault(row["variant"], {}).setdefault(row["metric"], []).append(row["value"])
+    return {variant: {name: sum(of) / len(of) for name, of in metrics.items()} for variant, metrics in found.items()}
+
+
+TARGETS = ["reader.walltime", "pswpin", "reader.pgmajfault"]
+
+
+@pytest.fixture(scope="module")
+def fitted(load, seen):
+    wanted = {name: (seen["before"][name], "10 %") for name in TARGETS}
+    return pt.calibrate(load, FREE, wanted, variant="before", trials=64, seeds=3)
+
+
+def test_what_was_hidden_is_found_and_the_other_variant_predicted(fitted, seen):
+    for parameter in fitted.parameters:
+        off = parameter.share(fitted.best.point[parameter.key]) - parameter.share(HIDDEN[parameter.key])
+        assert abs(off) < 0.15, str(fitted)
+    predicted = {(it.variant, it.metric): it for it in fitted.predictions}
+    for name in TARGETS:
+        it = predicted["after", name]
+        assert it.low <= it.value <= it.high
+        assert abs(it.value / seen["after"][name] - 1) < 0.2, str(fitted)
+    assert fitted.fitted.overrides == fitted.best.point
+    assert "reader.walltime" in fitted.against({"after": seen["after"]})
+    assert "two-passes" in str(fitted) and "<pre>" in fitted._repr_html_()
+    assert fitted.to_frame().to_dicts()[0]["variant"] == "before"
+
+
+def test_what_the_data_do_not_determine_is_said(load, seen):
+    free = {**FREE, "task.idler.size": ("256KiB", "2MiB")}
+    wanted = {name: (seen["before"][name], "20 %") for name in TARGETS}
+    found = pt.calibrate(load, free, wanted, variant="before", trials=40, seeds=1)
+    by_key = {it.key: it for it in found.determined}
+    assert not by_key["task.idler.size"].is_determined, str(found)
+    assert "not determined" in str(found)
+
+
+def test_anybody_makes_the_same_calibration_and_it_is_resumed(load, seen, tmp_path, processes):
+    wanted = {name: seen["before"][name] for name in TARGETS}
+    options = {"variant": "before", "seeds": 1}
+    alone = pt.calibrate(load, FREE, wanted, trials=12, **options)
+    elsewhere = pt.calibrate(load, FREE, wanted, trials=12, executor=processes, **options)
+    pt.calibrate(load, FREE, wanted, trials=8, store=tmp_path, **options)
+    told: list[tuple[int, int]] = []
+    resumed = pt.calibrate(
+        load, FREE, wanted, trials=12, store=tmp_path, progress=lambda *it: told.append(it), **options
+    )
+    assert (12, 12) in told
+    for other in (elsewhere, resumed):
+        assert other.trials == alone.trials and other.good == alone.good and str(other) == str(alone)
+    before = [file.stat().st_mtime_ns for file in tmp_path.glob("*/*.parquet")]
+    again = pt.calibrate(load, FREE, wanted, trials=12, store=tmp_path, **options)
+    assert str(again) == str(alone)
+    assert before == [file.stat().st_mtime_ns for file in tmp_path.glob("*/*.parquet")], "nothing was run"
+
+
+def test_only_workload_and_hardware_are_free(load):
+    for key in ("vm.swappiness", "policy.lru", "group.web.memory.high", "cost.fault", "sysctl.vm.swappiness"):
+        with pytest.raises(pt.InputError, match="may not be free"):
+            pt.calibrate(load, {key: (1, 2)}, {"pswpin": 3})
+    with pytest.raises(pt.ScenarioError):
+        pt.calibrate(load, {"task.redaer.size": ("1MiB", "2MiB")}, {"pswpin": 3})
+
+
+@pytest.mark.parametrize(
+    ("free", "wanted", "message"),
+    [
+        ({}, {"pswpin": 1}, "nothing is free"),
+        ({"task.reader.size": ("2MiB", "1MiB")}, {"pswpin": 1}, "upside down"),
+        ({"task.reader.size": ("2MiB", "1s")}, {"pswpin": 1}, "no range"),
+        ({"task.reader.size": "2MiB"}, {"pswpin": 1}, "no range"),
+        ({"task.reader.size": ["2MiB"]}, {"pswpin": 1}, "no choice"),
+        (FREE, {}, "no targets"),
+        (FREE, {"pswpin": "many"}, "no figure"),
+        (FREE, {"pswpin": (3, 0)}, "no deviation"),
+        (FREE, {"pswpinn": 3}, "did you mean 'pswpin'"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(load, free, wanted, message):
+    with pytest.raises(pt.InputError, match=message):
+        pt.calibrate(load, free, wanted, trials=2, seeds=1)
+
+
+def mean(*values):
+    made = Mean("count")
+    for value in values:
+        made.add(Measured(value, "count", None))
+    return made
+
+
+def test_a_deviation_off_is_one_and_ratios_count():
+    [target] = targets({"m": (100, 10)})
+    assert target.distance(100) == 0 and abs(target.distance(110) - 1) < 1e-9
+    assert abs(target.distance(1000) + target.distance(10)) < 8
+    assert loss([target], {"m": mean(110)}) == pytest.approx(1)
+    # What two seeds do not say for sure counts less.
+    assert loss([target], {"m": mean(100, 200)}) < loss([target], {"m": mean(150, 150)})
+    assert loss([target], {}) == 100
+    [zero] = targets({"m": (0, 5)})
+    assert zero.distance(5) == pytest.approx(1)
+
+
+def test_values_are_ones_that_can_be_typed():
+    size, time, number, choice = parameters(
+        {
+            "task.a.size": ("64KiB", "2MiB"),
+            "machine.x": ("20us", "2ms"),
+            "task.b.accesses": (10, 5000),
+            "task.c": ["a", "b"],
+        }
+    )
+    assert size.at(0) == "64KiB" and size.at(1) == "2MiB" and size.is_log
+    assert size.at(0.37).endswith("KiB")
+    assert time.at(0.5) == "200us" and time.share("200us") == pytest.approx(0.5)
+    assert number.at(0.5).isdigit()
+    assert json.dumps(choice.values) == '["a", "b"]'
