@@ -24,4 +24,4 @@ def test_mypy(tmp_path: Path) -> None:
 
 def test_pyright_knows_every_type(tmp_path: Path) -> None:
     pytest.importorskip("pyright")
-    run("pyright", "--ignoreexternal", "--verifytypes", "pagetide", cwd=tmp_path)
+    run("pyright", "--pythonpath", sys.executable, "--ignoreexternal", "--verifytypes", "pagetide", cwd=tmp_path)
