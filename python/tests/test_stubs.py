@@ -1,5 +1,6 @@
 """The types are those of the extension: mypy's stubtest, mypy and pyright."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ pytest.importorskip("mypy")
 
 
 def run(*arguments: str, cwd: Path) -> None:
-    ran = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=cwd)
+    # pyright looks for the package where the first Python of the path has its own.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path, "VIRTUAL_ENV": sys.prefix}
+    ran = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=cwd, env=env)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -24,4 +28,4 @@ def test_mypy(tmp_path: Path) -> None:
 
 def test_pyright_knows_every_type(tmp_path: Path) -> None:
     pytest.importorskip("pyright")
-    run("pyright", "--pythonpath", sys.executable, "--ignoreexternal", "--verifytypes", "pagetide", cwd=tmp_path)
+    run("pyright", "--ignoreexternal", "--verifytypes", "pagetide", cwd=tmp_path)
