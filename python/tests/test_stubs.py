@@ -11,11 +11,10 @@ pytest.importorskip("mypy")
 
 
 def run(*arguments: str, cwd: Path) -> None:
-    # pyright looks for packages where the first `python` of the path has them.
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    ran = subprocess.run(
-        [sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=cwd, env={**os.environ, "PATH": path}
-    )
+    # pyright looks for the package where the first Python of the path has its own.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path, "VIRTUAL_ENV": sys.prefix}
+    ran = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=cwd, env=env)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
