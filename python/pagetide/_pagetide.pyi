@@ -12,8 +12,9 @@ __all__ = [
     "Scenario",
     "Result",
     "Table",
-    "SweepResult",
     "Answer",
+    "Search",
+    "Cancel",
     "Machine",
     "Mapping",
     "Task",
@@ -22,10 +23,9 @@ __all__ = [
     "_scenario",
     "experiments",
     "perform",
+    "knob_values",
     "metrics",
     "explain",
-    "sweep",
-    "find",
     "mrc",
     "main",
 ]
@@ -154,18 +154,6 @@ class Result:
     def _repr_html_(self) -> str: ...
 
 @final
-class SweepResult:
-    @property
-    def knobs(self) -> list[str]: ...
-    @property
-    def metrics(self) -> Table: ...
-    def table(self, metrics: Sequence[str] | None = None) -> str: ...
-    def csv(self) -> str: ...
-    def json(self) -> str: ...
-    def __len__(self) -> int: ...
-    def _repr_html_(self) -> str: ...
-
-@final
 class Answer:
     @property
     def found(self) -> bool: ...
@@ -176,6 +164,32 @@ class Answer:
     def json(self) -> str: ...
     def to_dict(self) -> dict[str, Any]: ...
     def emit(self, form: Literal["sysctl.d", "systemd", "kubelet", "tuned", "json"]) -> str: ...
+
+@final
+class Search:
+    def __new__(
+        cls,
+        scenario: Scenario,
+        knobs: dict[str, Any],
+        want: str,
+        *,
+        largest: bool,
+        price: Sequence[str],
+        share: float,
+        seeds: int | None,
+        variant: str | None,
+    ) -> Search: ...
+    @property
+    def scenario(self) -> Scenario: ...
+    def ask(self) -> list[tuple[list[tuple[str, str]], int]]: ...
+    def tell(self, index: int, row: bytes) -> None: ...
+    def fail(self, index: int, message: str) -> None: ...
+    def answer(self) -> Answer: ...
+
+@final
+class Cancel:
+    def __new__(cls) -> Cancel: ...
+    def set(self) -> None: ...
 
 @final
 class Machine:
@@ -230,31 +244,14 @@ class Simulation:
 def load(what: str | os.PathLike[str] | Scenario, *, base: _Path | None = None) -> Scenario: ...
 def experiments() -> list[str]: ...
 def perform(
-    scenario: Scenario, runs: Sequence[tuple[str, int]], *, jobs: int | None = None, latencies: bool = False
+    scenario: Scenario,
+    runs: Sequence[tuple[str, int]],
+    *,
+    jobs: int | None = None,
+    latencies: bool = False,
+    cancel: Cancel | None = None,
 ) -> list[bytes]: ...
-def sweep(
-    scenario: Scenario,
-    grid: dict[str, Any],
-    *,
-    seeds: int | Iterable[int] | None = None,
-    variants: Sequence[str] | None = None,
-    jobs: int | None = None,
-    progress: _Progress = None,
-    store: _Path | None = None,
-) -> SweepResult: ...
-def find(
-    scenario: Scenario,
-    knobs: dict[str, Any],
-    want: str,
-    *,
-    largest: bool = False,
-    price: Sequence[str] = ...,
-    share: float = 0.95,
-    seeds: int | None = None,
-    variant: str | None = None,
-    jobs: int | None = None,
-    progress: _Progress = None,
-) -> Answer: ...
+def knob_values(scenario: Scenario, grid: dict[str, Any]) -> list[tuple[str, list[str]]]: ...
 def mrc(
     trace: _Path,
     sizes: str | Sequence[int | str],

@@ -19,6 +19,7 @@ from concurrent import futures
 from typing import Any
 
 from ._errors import ExecutorError
+from ._pagetide import Cancel
 from .work import Answer, Unit, perform_unit
 
 __all__ = ["Crew", "Lost", "crew"]
@@ -59,13 +60,13 @@ class Crew(ABC):
         """Nothing more will be given."""
 
 
-def crew(executor: Any = None) -> Crew:
-    """The crew of an executor.
+def crew(executor: Any = None, jobs: int | None = None) -> Crew:
+    """The crew of an executor; without one `jobs` threads, or one for each CPU.
 
     Raises ``ExecutorError`` if it is closed, and ``TypeError`` if it is none.
     """
     if executor is None:
-        return _Threads()
+        return _Threads(jobs)
     if isinstance(executor, futures.Executor):
         return _Pool(executor)
     module = type(executor).__module__.partition(".")[0]
@@ -146,10 +147,22 @@ class _Pool(Crew):
 
 
 class _Threads(_Pool):
-    """A thread for each CPU: runs release the GIL."""
+    """Threads of this process: runs release the GIL, and end within a moment when nobody wants them any more."""
 
-    def __init__(self) -> None:
-        super().__init__(futures.ThreadPoolExecutor(cpus(), thread_name_prefix="pagetide"))
+    def __init__(self, jobs: int | None) -> None:
+        if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int)):
+            raise TypeError(f"jobs is a number of threads, not {jobs!r}")
+        if jobs is not None and jobs < 1:
+            raise ValueError(f"jobs is a number from 1 on, not {jobs}")
+        super().__init__(futures.ThreadPoolExecutor(jobs or cpus(), thread_name_prefix="pagetide"))
+        self.stop = Cancel()
+
+    def give(self, unit: Unit) -> Any:
+        return self.executor.submit(perform_unit, unit, self.stop)
+
+    def cancel(self, handles: Iterable[Any]) -> None:
+        super().cancel(handles)
+        self.stop.set()
 
     def close(self) -> None:
         self.executor.shutdown(wait=True, cancel_futures=True)

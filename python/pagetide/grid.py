@@ -17,20 +17,14 @@ from .records import Key
 __all__ = ["Grid", "Value", "check", "column_kind", "points_of", "seeds_of", "texts_of", "typed", "variants_of"]
 
 Value = Union[str, int, float, bool]
-#: What ``grid=`` takes: the values of each knob, or the points themselves.
-Grid = Union[Mapping[str, Sequence[Value]], Sequence[Mapping[str, Value]]]
+#: What ``grid=`` takes: the values of each knob (a list, ``"LOW..HIGH/N"``, ``(LOW, HIGH, N)``), or the points themselves.
+Grid = Union[Mapping[str, Union[str, Sequence[Value]]], Sequence[Mapping[str, Value]]]
 
 
-def points_of(grid: Grid) -> list[dict[str, str]]:
+def points_of(scenario: _pagetide.Scenario, grid: Grid) -> list[dict[str, str]]:
     """The points of a grid, each once, with values as text."""
     if isinstance(grid, Mapping):
-        for knob, values in grid.items():
-            if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-                raise TypeError(f"{knob}: a grid has a list of values for each knob, not {values!r}")
-        lists = {knob: list(values) for knob, values in grid.items()}
-        for knob, values in lists.items():
-            if not values:
-                raise InputError(f"{knob} has no values", "give one at least")
+        lists = {knob: _values_of(scenario, knob, values) for knob, values in grid.items()}
         made = [dict(zip(lists, values)) for values in itertools.product(*lists.values())]
     elif isinstance(grid, Iterable) and not isinstance(grid, (str, bytes)):
         made = [dict(point) for point in grid]
@@ -39,8 +33,20 @@ def points_of(grid: Grid) -> list[dict[str, str]]:
     else:
         raise TypeError(f"a grid is a dict of lists, or a list of dicts, not {grid!r}")
     points = [texts_of(point) for point in made]
-    unique = list({Key.of("", point, 0): point for point in points}.values())
-    return unique
+    return list({Key.of("", point, 0): point for point in points}.values())
+
+
+def _values_of(scenario: _pagetide.Scenario, knob: str, values: str | Sequence[Value]) -> Sequence[Value]:
+    """The values of a knob: a list as it is, or those of a range."""
+    if isinstance(values, (str, tuple)):
+        ((_, texts),) = _pagetide.knob_values(scenario, {knob: values})
+        return texts
+    if isinstance(values, bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{knob}: a grid has a list of values for each knob, or a range, not {values!r}")
+    listed = list(values)
+    if not listed:
+        raise InputError(f"{knob} has no values", "give one at least")
+    return listed
 
 
 def check(scenario: _pagetide.Scenario, points: list[dict[str, str]]) -> None:

@@ -32,6 +32,11 @@ class Bar:
         self.done += count
         self.show()
 
+    def grow(self, count: int) -> None:
+        """So many runs more are wanted."""
+        self.total += count
+        self.show()
+
     def show(self) -> None:
         """Draws it."""
 
@@ -54,6 +59,7 @@ class _Tqdm(Bar):
         self.inner = tqdm(total=total, initial=done, unit="run", leave=False)
 
     def show(self) -> None:
+        self.inner.total = self.total
         self.inner.update(self.done - self.inner.n)
 
     def close(self) -> None:
@@ -68,7 +74,7 @@ class _Rich(Bar):
         progress.start()
 
     def show(self) -> None:
-        self.inner.update(self.task, completed=self.done)
+        self.inner.update(self.task, total=self.total, completed=self.done)
 
     def close(self) -> None:
         self.inner.stop()
@@ -83,9 +89,13 @@ class _Lines(Bar):
 
     def show(self) -> None:
         now = time.monotonic()
-        if now - self.last >= 10 or self.done == self.total:
+        if now - self.last >= 10:
             self.last = now
             print(f"{self.done} of {self.total} runs, {now - self.began:.0f} s", file=sys.stderr)
+
+    def close(self) -> None:
+        self.last = float("-inf")
+        self.show()
 
 
 def _is_looked_at() -> bool:

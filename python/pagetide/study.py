@@ -1,11 +1,22 @@
-"""What should a knob be set to? `find`, as the command has it."""
+"""What should a knob be set to? `find`, as the command has it.
+
+The search asks for runs and is told their rows (`_pagetide.Search`), so any executor may make them
+(:mod:`pagetide.crews`). Invariant: the answer does not depend on who made the runs.
+"""
 
 from __future__ import annotations
 
-from typing import Callable, Mapping, Sequence, TypeAlias, Union
+import pickle
+from contextlib import ExitStack
+from typing import Any, Callable, Mapping, Sequence, TypeAlias, Union
 
+from . import _pagetide, traces
+from ._errors import Failure, Interrupted, RunError, ScenarioError
 from ._pagetide import Answer, Scenario
-from ._pagetide import find as _find
+from .crews import Crew, crew
+from .dispatch import dispatch
+from .progress import Bar, bar
+from .work import Part
 
 __all__ = ["find"]
 
@@ -29,28 +40,77 @@ def find(
     seeds: int | None = None,
     variant: str | None = None,
     jobs: int | None = None,
+    executor: Any = None,
     progress: Progress = None,
 ) -> Answer:
     """The smallest value of a knob with which a criterion holds (or the largest), as `pagetide find`.
 
     `knob`: a knob, with its `range`; or one or two knobs -> their ranges (`None`: the kernel's own). `want`: the
     criterion, like `"allocstall == 0"`. `share`: of the seeds in which it must hold. `price`: metrics whose change is
-    asked for. `seeds`: how many all values share; as many fresh ones confirm the answer.
+    asked for. `seeds`: how many all values share; as many fresh ones confirm the answer. `executor`: who makes the
+    runs, else `jobs` threads of this process.
 
     Raises `InputError` for a knob, a range or a criterion that is none, `ScenarioError` for a value that the scenario
-    does not take, `RunError` if the scenario as it stands cannot be run, `Interrupted` upon ^C.
+    does not take, `RunError` if the scenario as it stands cannot be run, `ExecutorError` if the executor cannot be
+    used, `Interrupted` upon ^C.
     """
-    knobs = {knob: range} if isinstance(knob, str) else dict(knob)
-    price = [price] if isinstance(price, str) else list(price)
-    return _find(
+    search = _pagetide.Search(
         scenario,
-        knobs,
+        {knob: range} if isinstance(knob, str) else dict(knob),
         want,
         largest=largest,
-        price=price,
+        price=[price] if isinstance(price, str) else list(price),
         share=share,
         seeds=seeds,
         variant=variant,
-        jobs=jobs,
-        progress=progress,
     )
+    with ExitStack() as open_things:
+        workers = crew(executor, jobs)
+        open_things.callback(workers.close)
+        asked = search.ask()
+        shown = bar(progress, len(asked))
+        open_things.callback(shown.close)
+        try:
+            while asked:
+                _perform(search, asked, workers, shown)
+                asked = search.ask()
+                shown.grow(len(asked))
+        except KeyboardInterrupt:
+            raise Interrupted(shown.total - shown.done) from None
+    return search.answer()
+
+
+def _perform(
+    search: _pagetide.Search, asked: list[tuple[list[tuple[str, str]], int]], workers: Crew, shown: Bar
+) -> None:
+    """Has the runs made that the search asks for, and tells it of each."""
+    scenario = search.scenario
+    (variant,) = scenario.variants
+    points: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for index, (sets, _) in enumerate(asked):
+        points.setdefault(tuple(sets), []).append(index)
+    parts, index_of = [], {}
+    for point, (pairs, indices) in enumerate(points.items()):
+        try:
+            at = scenario.set(dict(pairs)) if pairs else scenario
+        except ScenarioError as refused:
+            for index in indices:
+                search.fail(index, str(refused))
+            shown.add(len(indices))
+            continue
+        runs = tuple((variant, asked[index][1]) for index in indices)
+        parts.append(Part(point, pickle.dumps(at), at.digest, runs, traces.of(at)))
+        index_of.update({(point, asked[index][1]): index for index in indices})
+    answers = dispatch(workers, parts, len(index_of))
+    try:
+        for answer in answers:
+            for point, _, seed, row in answer.rows:
+                search.tell(index_of[point, seed], row)
+            for point, _, seed, why in answer.failed:
+                if not asked[index_of[point, seed]][0] and len(asked) == 1:
+                    failure: Failure = {"variant": variant, "seed": seed, "message": why, "hint": None}
+                    raise RunError([failure])
+                search.fail(index_of[point, seed], why)
+            shown.add(len(answer.rows) + len(answer.failed))
+    finally:
+        answers.close()

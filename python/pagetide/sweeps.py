@@ -278,7 +278,7 @@ def sweep(
     :raises Interrupted: by ^C; its ``result`` has the runs that were made.
     :raises StoreError: the store cannot be written; runs that were made are kept.
     """
-    points = points_of(grid)
+    points = points_of(scenario, grid)
     seeds = seeds_of(seeds, scenario)
     chosen = variants_of(variants, scenario)
     check(scenario, points)

@@ -80,8 +80,8 @@ class Answer:
     refused: str | None = None
 
 
-def perform_unit(unit: Unit) -> Answer:
-    """Performs a unit in this process, on one thread, with the GIL released."""
+def perform_unit(unit: Unit, cancel: _pagetide.Cancel | None = None) -> Answer:
+    """Performs a unit in this process, on one thread, with the GIL released. `cancel` may end it."""
     if unit.version != _pagetide.__version__:
         return Answer(refused=f"it has pagetide {_pagetide.__version__}, not {unit.version}")
     began = time.perf_counter()
@@ -95,7 +95,7 @@ def perform_unit(unit: Unit) -> Answer:
             scenario = scenario.with_traces(local)
         if scenario.digest != part.digest:
             return Answer(refused=f"there the scenario's digest is {scenario.digest}, not {part.digest}")
-        _perform_part(part, scenario, unit.latencies, answer)
+        _perform_part(part, scenario, unit.latencies, cancel, answer)
     answer.seconds = time.perf_counter() - began
     return answer
 
@@ -108,14 +108,19 @@ def _is(scenario: _pagetide.Scenario, digest: str) -> bool:
         return False
 
 
-def _perform_part(part: Part, scenario: _pagetide.Scenario, latencies: bool, answer: Answer) -> None:
+def _perform_part(
+    part: Part, scenario: _pagetide.Scenario, latencies: bool, cancel: _pagetide.Cancel | None, answer: Answer
+) -> None:
+    def perform(runs: list[tuple[str, int]]) -> list[bytes]:
+        return _pagetide.perform(scenario, runs, jobs=1, latencies=latencies, cancel=cancel)
+
     runs = list(part.runs)
     try:
-        rows = _pagetide.perform(scenario, runs, jobs=1, latencies=latencies)
+        rows = perform(runs)
     except RunError as error:
         failed = {(it["variant"], it["seed"]): it["message"] for it in error.failures}
         answer.failed.extend((part.point, *run, failed[run]) for run in runs if run in failed)
         # The others once more: what is said of runs that failed has no rows.
         runs = [run for run in runs if run not in failed]
-        rows = _pagetide.perform(scenario, runs, jobs=1, latencies=latencies) if runs else []
+        rows = perform(runs) if runs else []
     answer.rows.extend((part.point, *run, row) for run, row in zip(runs, rows))

@@ -43,6 +43,22 @@ def test_dask_gives_the_same_bytes(tiny, grid, alone, client):
         assert list(pt.sweep(tiny, grid, seeds=4, executor=executor).rows) == list(alone.rows)
 
 
+def test_a_search_has_the_same_answer_whoever_makes_its_runs(tiny, processes, client):
+    told = []
+
+    def search(**options):
+        return pt.find(
+            tiny, "machine.memory", "pswpout == 0", range=("52MiB", "160MiB", 9), seeds=2, **options
+        ).json()
+
+    alone = search(progress=lambda done, total: told.append((done, total)))
+    assert '"verdict":"threshold"' in alone.replace(" ", "").replace("\n", "")
+    assert told[-1][0] == told[-1][1] > 10
+    assert search(jobs=1) == search(executor=processes) == search(executor=client) == alone
+    with pytest.raises(ValueError):
+        search(jobs=0)
+
+
 def test_a_dask_worker_that_is_killed_costs_its_runs_only(tiny, grid, client):
     before = client.run(os.getpid)
     told = []
@@ -222,6 +238,36 @@ def test_an_interrupt_keeps_what_was_made_and_leaves_no_thread(tmp_path):
     here = os.path.dirname(__file__)
     done = subprocess.run([sys.executable, "-c", script, here], capture_output=True, text=True, timeout=120)
     assert done.returncode == 7, done.stderr
+
+
+def test_an_interrupt_ends_runs_under_way(tmp_path):
+    script = textwrap.dedent(
+        """
+        import signal, sys, threading, time
+        sys.path.insert(0, sys.argv[1])
+        from conftest import TINY
+        import pagetide as pt
+
+        long = pt.load(TINY).set({"task.service.accesses": 1_000_000_000})
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        for ask in (
+            lambda: long.run(seeds=2),
+            lambda: pt.sweep(long, {"vm.swappiness": [1, 2]}),
+            lambda: pt.find(long, "vm.swappiness", "pswpout == 0"),
+        ):
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            began = time.monotonic()
+            try:
+                ask()
+            except pt.Interrupted as interrupted:
+                assert interrupted.missing > 0
+                assert time.monotonic() - began < 20 and threading.active_count() == 1
+                print("interrupted")
+        """
+    )
+    here = os.path.dirname(__file__)
+    done = subprocess.run([sys.executable, "-c", script, here], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "interrupted\n" * 3, done.stderr
 
 
 def test_progress_is_told_and_refused(tiny, grid, capsys):

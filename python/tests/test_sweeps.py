@@ -28,6 +28,9 @@ def test_a_grid_is_all_combinations_and_a_list_is_its_points(tiny):
         tiny, [{"vm.swappiness": 0}, {"vm.swappiness": "0"}], seeds=[2, 2], variants=["before", "before"]
     )
     assert len(twice) == 1
+    ranges = pt.sweep(tiny, {"vm.swappiness": (0, 100, 3)}, seeds=1, variants="before")
+    assert ranges.points == pt.sweep(tiny, {"vm.swappiness": "0..100/3"}, seeds=1, variants="before").points
+    assert [point["vm.swappiness"] for point in ranges.points] == ["0", "50", "100"]
     alone = pt.sweep(tiny, [{}], seeds=2)
     assert alone.result().rows == tiny.run(seeds=2).rows
 
@@ -38,7 +41,8 @@ def test_a_grid_is_all_combinations_and_a_list_is_its_points(tiny):
         ({"vm.swapiness": [1]}, pt.ScenarioError, "did you mean `vm.swappiness`"),
         ({"vm.swappiness": [60, 999]}, pt.ScenarioError, "it takes 0 to 200"),
         ({"vm.swappiness": []}, pt.InputError, "has no values"),
-        ({"vm.swappiness": "1..5"}, TypeError, "a list of values"),
+        ({"vm.swappiness": "5..1"}, pt.InputError, "vm.swappiness"),
+        ({"vm.swappiness": (1, 2, 3, 4)}, pt.InputError, "two ends"),
         ({"vm.swappiness": 3}, TypeError, "a list of values"),
         ([], pt.InputError, "no point"),
         ("vm.swappiness", TypeError, "a grid is"),

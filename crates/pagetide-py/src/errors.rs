@@ -95,7 +95,7 @@ pub fn run(
 }
 
 /// `Interrupted`, a `KeyboardInterrupt` that has what was finished.
-fn interrupted(py: Python<'_>, missing: usize, result: Option<Bound<'_, PyAny>>) -> PyErr {
+pub fn interrupted(py: Python<'_>, missing: usize, result: Option<Bound<'_, PyAny>>) -> PyErr {
     raise(py, "Interrupted", (missing, result))
 }
 

@@ -1,23 +1,22 @@
-//! `pagetide.find` in this process: the value of a knob with which a criterion holds (docs/find.md).
+//! What `pagetide.find` is made of: the value of a knob with which a criterion holds (docs/find.md). Who makes the runs
+//! is the caller's business.
 
 use crate::errors;
-use crate::run::{self, Told};
+use crate::knobs::{knobs, range_text};
+use crate::rows;
 use crate::scenario::Scenario;
-use crate::sweep::knobs;
-use pagetide_lab::execute::Progress;
 use pagetide_lab::find::answer::Answer as LabAnswer;
 use pagetide_lab::find::criterion::Criterion;
 use pagetide_lab::find::emit::{self, Form};
-use pagetide_lab::find::question::{Find, Job, Question};
-use pagetide_lab::find::run::{run as search, Stopped};
+use pagetide_lab::find::question::{Find, Job, Question, Told};
 use pagetide_lab::find::search::Wanted;
 use pagetide_lab::find::{json, plane, text};
-use pagetide_lab::world::Simulator;
-use pagetide_scenario::model::{self, Variant};
+use pagetide_scenario::model;
 use pagetide_scenario::near::nearest;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Seeds that all values share, and as many fresh ones.
 const SEEDS: u32 = 20;
@@ -113,92 +112,127 @@ impl Answer {
     }
 }
 
-/// Searches, in this process, the smallest value of a knob with which a criterion holds, or the largest.
+/// A search that is asked and told: [`ask`](Search::ask) says which runs are wanted, [`tell`](Search::tell) and
+/// [`fail`](Search::fail) say what became of each, until nothing more is asked.
 ///
 /// `knobs`: one or two knobs -> `None` (the kernel's range), `(LOW, HIGH)`, a list, or a range as text. `want`: the
 /// criterion, like `"allocstall == 0"`. `share`: of the seeds, in which it must hold. `price`: metrics whose change is
 /// asked for.
-#[pyfunction]
-#[pyo3(signature = (
-    scenario, knobs, want, *, largest = false, price = Vec::new(), share = 0.95, seeds = None, variant = None,
-    jobs = None, progress = None
-))]
-#[allow(clippy::too_many_arguments)] // they are arguments of Python, by name
-pub fn find<'py>(
-    py: Python<'py>,
-    scenario: &Scenario,
-    knobs: &Bound<'py, PyDict>,
-    want: &str,
-    largest: bool,
-    price: Vec<String>,
-    share: f64,
-    seeds: Option<u32>,
-    variant: Option<String>,
-    jobs: Option<&Bound<'py, PyAny>>,
-    progress: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Answer> {
-    if !(share > 0.0 && share <= 1.0) {
-        return Err(PyValueError::new_err(format!("share is above 0 and at most 1, not {share}")));
-    }
-    let model = scenario.0.model(py)?;
-    let first = model.variants.first().map(|it| it.name.clone()).unwrap_or_default();
-    let scenario = scenario.with_variants(py, vec![variant.unwrap_or(first)])?;
-    let (threads, progress) = (run::threads(jobs)?, run::watcher(progress)?);
-    let default = if knobs.len() > 1 { SEEDS_OF_GRID } else { SEEDS };
-    let repeats = seeds.unwrap_or(default);
-    let base = model::Scenario { repeats, ..scenario.0.model(py)?.clone() };
-    let mistake = |it| errors::mistake(py, it);
-    let setup = &base.variants[0].setup;
-    let mut given = self::knobs(py, knobs, setup, false)?;
-    if let [_, _] = given.as_slice() {
-        for (knob, (_, range)) in given.iter_mut().zip(knobs.iter()) {
-            let counts = crate::sweep::range_text(&range, "")?.is_some_and(|it| it.contains('/'));
-            if knob.values.len() > plane::VALUES && !counts {
-                *knob = knob.thinned(plane::VALUES);
+#[pyclass(frozen, module = "pagetide._pagetide")]
+pub struct Search {
+    /// With the one variant that is searched in.
+    scenario: Scenario,
+    state: Mutex<State>,
+}
+
+struct State {
+    find: Find,
+    /// What was asked for and not told yet, by its place in the list.
+    asked: Vec<Option<Job>>,
+}
+
+#[pymethods]
+impl Search {
+    #[new]
+    #[pyo3(signature = (scenario, knobs, want, *, largest, price, share, seeds, variant))]
+    #[allow(clippy::too_many_arguments)] // they are arguments of Python, by name
+    fn new<'py>(
+        py: Python<'py>,
+        scenario: &Scenario,
+        knobs: &Bound<'py, PyDict>,
+        want: &str,
+        largest: bool,
+        price: Vec<String>,
+        share: f64,
+        seeds: Option<u32>,
+        variant: Option<String>,
+    ) -> PyResult<Search> {
+        if !(share > 0.0 && share <= 1.0) {
+            let message = format!("share is above 0 and at most 1, not {share}");
+            return Err(PyValueError::new_err(message));
+        }
+        let model = scenario.0.model(py)?;
+        let first = model.variants.first().map(|it| it.name.clone()).unwrap_or_default();
+        let scenario = scenario.with_variants(py, vec![variant.unwrap_or(first)])?;
+        let default = if knobs.len() > 1 { SEEDS_OF_GRID } else { SEEDS };
+        let repeats = seeds.unwrap_or(default);
+        let base = model::Scenario { repeats, ..scenario.0.model(py)?.clone() };
+        let mistake = |it| errors::mistake(py, it);
+        let setup = &base.variants[0].setup;
+        let mut given = self::knobs(py, knobs, setup, false)?;
+        if let [_, _] = given.as_slice() {
+            for (knob, (_, range)) in given.iter_mut().zip(knobs.iter()) {
+                let counts = range_text(&range, "")?.is_some_and(|it| it.contains('/'));
+                if knob.values.len() > plane::VALUES && !counts {
+                    *knob = knob.thinned(plane::VALUES);
+                }
             }
         }
-    }
-    let criterion = Criterion::parse(want, setup.machine.page_size).map_err(mistake)?;
-    let wanted = if largest { Wanted::Largest } else { Wanted::Smallest };
-    let question =
-        Question { scenario: base, knobs: given, criterion, wanted, share, prices: price };
-    let mut find = Find::new(question).map_err(mistake)?;
-    for knob in &find.question().knobs {
-        let last = knob.values.len().saturating_sub(1);
-        let checked = knob.values.iter().enumerate();
-        for (_, value) in checked.filter(|(at, _)| knob.is_list || [0, last].contains(at)) {
-            scenario.with_sets(py, vec![(knob.path.clone(), value.text.clone())])?;
-        }
-    }
-    let load = |sets: &[(String, String)]| -> Result<Variant, String> {
-        let scenario = scenario.0.reload(sets)?;
-        scenario.variants.into_iter().next().ok_or_else(|| "there is no variant".to_owned())
-    };
-    let simulator = Simulator::default();
-    let (searched, stopped) = run::watched(py, 0, progress.as_ref(), |cancel, done| {
-        let on_batch = |jobs: &[Job]| {
-            let _ = done.send(Told::More(jobs.len()));
-        };
-        let tell = |progress: Progress<'_>| {
-            if let Progress::Ended { .. } = progress {
-                let _ = done.send(Told::Done);
+        let criterion = Criterion::parse(want, setup.machine.page_size).map_err(mistake)?;
+        let wanted = if largest { Wanted::Largest } else { Wanted::Smallest };
+        let question =
+            Question { scenario: base, knobs: given, criterion, wanted, share, prices: price };
+        let find = Find::new(question).map_err(mistake)?;
+        for knob in &find.question().knobs {
+            let last = knob.values.len().saturating_sub(1);
+            let checked = knob.values.iter().enumerate();
+            for (_, value) in checked.filter(|(at, _)| knob.is_list || [0, last].contains(at)) {
+                scenario.with_sets(py, vec![(knob.path.clone(), value.text.clone())])?;
             }
-        };
-        search(&mut find, &load, &simulator, threads, cancel, &on_batch, &tell)
-    });
-    if let Some(stopped) = stopped {
-        return Err(errors::stopped(py, stopped, 0, None));
-    }
-    match searched {
-        Some(Ok(())) => {}
-        Some(Err(Stopped::Mistake(it))) => return Err(mistake(it)),
-        Some(Err(Stopped::Failed(failure))) => {
-            let variant = "the scenario as it stands";
-            let failure = errors::failure(py, variant, find.question().scenario.seed, &failure)?;
-            return Err(errors::run(py, vec![failure], None));
         }
-        Some(Err(Stopped::Cancelled)) | None => return Err(errors::bug("a search was cancelled")),
+        Ok(Search { scenario, state: Mutex::new(State { find, asked: Vec::new() }) })
     }
-    let answer = LabAnswer::of(&find).ok_or_else(|| errors::bug("a search has no answer"))?;
-    Ok(Answer { find, answer })
+
+    /// The scenario, with the one variant that is searched in.
+    #[getter]
+    fn scenario(&self) -> Scenario {
+        self.scenario.clone()
+    }
+
+    /// The runs that are wanted next, each with what is set for it and its seed; none when the answer is there.
+    ///
+    /// Raises `InputError` if the first run has no such metric.
+    fn ask(&self, py: Python<'_>) -> PyResult<Vec<(Vec<(String, String)>, u64)>> {
+        let mut state = self.state();
+        state.find.check().map_err(|it| errors::mistake(py, it))?;
+        let jobs = py.detach(|| state.find.ask());
+        let asked = jobs.iter().map(|job| (job.sets.clone(), job.seed)).collect();
+        state.asked = jobs.into_iter().map(Some).collect();
+        Ok(asked)
+    }
+
+    /// The row of a run, by its place in what was asked.
+    fn tell(&self, py: Python<'_>, index: usize, row: &[u8]) -> PyResult<()> {
+        let job = self.take(index)?;
+        let digest = self.scenario.with_sets(py, job.sets.clone())?.0.digest(py)?.to_owned();
+        let record = rows::of_bytes(py, row, &digest)?;
+        self.state().find.tell(job.place, job.seed, Told::Record(Box::new(record)));
+        Ok(())
+    }
+
+    /// A run has failed, or the scenario does not take what was to be set.
+    fn fail(&self, index: usize, message: String) -> PyResult<()> {
+        let job = self.take(index)?;
+        self.state().find.tell(job.place, job.seed, Told::Failed(message));
+        Ok(())
+    }
+
+    /// The answer, once nothing more is asked.
+    fn answer(&self) -> PyResult<Answer> {
+        let find = self.state().find.clone();
+        let answer = LabAnswer::of(&find)
+            .ok_or_else(|| PyRuntimeError::new_err("the search is not over: ask() has more"))?;
+        Ok(Answer { find, answer })
+    }
+}
+
+impl Search {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, index: usize) -> PyResult<Job> {
+        let job = self.state().asked.get_mut(index).and_then(Option::take);
+        job.ok_or_else(|| PyIndexError::new_err("nothing was asked there, or it was told before"))
+    }
 }

@@ -13,6 +13,7 @@ mod command;
 mod errors;
 mod events;
 mod find;
+mod knobs;
 mod machine;
 mod mrc;
 mod result;
@@ -21,7 +22,6 @@ mod run;
 mod scenario;
 mod simulation;
 mod source;
-mod sweep;
 mod table;
 mod timeline;
 mod values;
@@ -35,8 +35,9 @@ fn _pagetide(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scenario::Scenario>()?;
     module.add_class::<result::Result>()?;
     module.add_class::<table::Table>()?;
-    module.add_class::<sweep::SweepResult>()?;
     module.add_class::<find::Answer>()?;
+    module.add_class::<find::Search>()?;
+    module.add_class::<run::Cancel>()?;
     module.add_class::<machine::Machine>()?;
     module.add_class::<machine::Mapping>()?;
     module.add_class::<machine::Task>()?;
@@ -47,8 +48,7 @@ fn _pagetide(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rows::perform, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::explain, module)?)?;
-    module.add_function(wrap_pyfunction!(sweep::sweep, module)?)?;
-    module.add_function(wrap_pyfunction!(find::find, module)?)?;
+    module.add_function(wrap_pyfunction!(knobs::knob_values, module)?)?;
     module.add_function(wrap_pyfunction!(mrc::mrc, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
     Ok(())

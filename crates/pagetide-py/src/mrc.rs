@@ -49,7 +49,8 @@ pub fn mrc<'py>(
     let curve = py.detach(|| Curve::new(&trace, &sizes, seed)).map_err(refused)?;
     let mut jobs = curve.plan.jobs();
     jobs.sort();
-    let asked = Asked { seeds: Vec::new(), threads, progress, latencies: false };
+    let asked =
+        Asked { seeds: Vec::new(), threads, progress, latencies: false, cancel: Arc::default() };
     let simulator = Simulator::default();
     let performed = run::perform(py, &curve.plan.scenario, &jobs, &simulator, &asked);
     if let Some(stopped) = performed.stopped {

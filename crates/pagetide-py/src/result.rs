@@ -129,7 +129,13 @@ impl Result {
                 missing.iter().filter(|job| job.seed == seed).copied().collect();
             let simulator = Simulator { timeline_seed: Some(seed), ..Simulator::default() };
             let threads = run::threads(None)?;
-            let asked = Asked { seeds: Vec::new(), threads, progress: None, latencies: false };
+            let asked = Asked {
+                seeds: Vec::new(),
+                threads,
+                progress: None,
+                latencies: false,
+                cancel: Arc::default(),
+            };
             let performed = run::perform(py, scenario, &of_seed, &simulator, &asked);
             if let Some(stopped) = performed.stopped {
                 return Err(errors::stopped(py, stopped, of_seed.len(), None));
@@ -321,7 +327,8 @@ impl Result {
         let observed = Some(Observed { variant, seed: job.seed, sinks });
         let simulator = Simulator { observed, ..Simulator::default() };
         let (threads, seeds) = (std::num::NonZeroUsize::MIN, Vec::new());
-        let asked = Asked { seeds, threads, progress: None, latencies: false };
+        let asked =
+            Asked { seeds, threads, progress: None, latencies: false, cancel: Arc::default() };
         let performed = run::perform(py, scenario, &[job], &simulator, &asked);
         match performed.stopped {
             Some(stopped) => Err(errors::stopped(py, stopped, 1, None)),

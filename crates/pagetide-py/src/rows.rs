@@ -4,7 +4,7 @@
 //! Invariant: a run is the same bytes whoever made it: the row of a sweep's store.
 
 use crate::errors;
-use crate::run::{self, Asked};
+use crate::run::{self, Asked, Cancel};
 use crate::scenario::Scenario;
 use pagetide_lab::execute::Outcome;
 use pagetide_lab::plan::Job;
@@ -15,6 +15,7 @@ use pagetide_scenario::record::RunRecord;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A finished run as bytes.
 pub fn to_bytes(digest: &str, record: RunRecord) -> PyResult<Vec<u8>> {
@@ -44,17 +45,19 @@ pub fn of_bytes(py: Python<'_>, bytes: &[u8], digest: &str) -> PyResult<RunRecor
 }
 
 /// Runs (variant, seed) pairs of a scenario in this process, on `jobs` threads, without the interpreter's lock, and
-/// returns each as bytes, in the order of `runs`. With `latencies`, runs carry the distributions of latencies.
+/// returns each as bytes, in the order of `runs`. With `latencies`, runs carry the distributions of latencies. Another
+/// thread may end them by `cancel`.
 ///
-/// Raises `InputError` for a variant that there is not, `RunError` if runs failed, `Interrupted` upon ^C.
+/// Raises `InputError` for a variant that there is not, `RunError` if runs failed, `Interrupted` upon ^C or `cancel`.
 #[pyfunction]
-#[pyo3(signature = (scenario, runs, *, jobs = None, latencies = false))]
+#[pyo3(signature = (scenario, runs, *, jobs = None, latencies = false, cancel = None))]
 pub fn perform<'py>(
     py: Python<'py>,
     scenario: &Scenario,
     runs: Vec<(String, u64)>,
     jobs: Option<&Bound<'py, PyAny>>,
     latencies: bool,
+    cancel: Option<&Bound<'py, Cancel>>,
 ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let model = scenario.0.model(py)?;
     let digest = scenario.0.digest(py)?;
@@ -66,7 +69,8 @@ pub fn perform<'py>(
         Some(_) => run::threads(jobs)?,
         None => std::num::NonZeroUsize::MIN,
     };
-    let asked = Asked { seeds: Vec::new(), threads, progress: None, latencies };
+    let cancel = cancel.map_or_else(Arc::default, |cancel| Arc::clone(&cancel.get().0));
+    let asked = Asked { seeds: Vec::new(), threads, progress: None, latencies, cancel };
     let simulator = Simulator { want_latencies: latencies, ..Simulator::default() };
     let performed = run::perform(py, model, &planned, &simulator, &asked);
     if let Some(stopped) = performed.stopped {
@@ -81,7 +85,7 @@ pub fn perform<'py>(
             Outcome::Failed(failure) => {
                 failures.push(errors::failure(py, variant, run.job.seed, &failure)?);
             }
-            Outcome::Cancelled => return Err(errors::bug("a run was cancelled by nobody")),
+            Outcome::Cancelled => return Err(errors::interrupted(py, runs.len(), None)),
         }
     }
     if failures.is_empty() {

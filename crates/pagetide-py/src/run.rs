@@ -32,6 +32,26 @@ pub struct Asked {
     pub progress: Option<Py<PyAny>>,
     /// Whether runs carry the distributions of latencies.
     pub latencies: bool,
+    /// Ends the runs from another thread.
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// Ends runs from another thread: what `perform(cancel=)` takes.
+#[pyclass(frozen, module = "pagetide._pagetide")]
+#[derive(Default)]
+pub struct Cancel(pub Arc<AtomicBool>);
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// The runs end within a moment, and so do those that begin later.
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What came of it.
@@ -145,14 +165,14 @@ pub fn perform(
     asked: &Asked,
 ) -> Performed {
     let slots: Vec<Mutex<Outcome>> = jobs.iter().map(|_| Mutex::new(Outcome::Cancelled)).collect();
-    let (_, stopped) = watched(py, jobs.len(), asked.progress.as_ref(), |cancel, done| {
+    let stopped = watched(py, jobs.len(), asked, |cancel, done| {
         let keep = |index: usize, mut outcome: Outcome| {
             if let Outcome::Finished(record) = &mut outcome {
                 record.metrics.retain(|_, metric| metric.value.is_finite());
             }
             *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
             // Whoever listened has gone: nobody wants to know.
-            let _ = done.send(Told::Done);
+            let _ = done.send(());
         };
         execute::perform(scenario, jobs, world, asked.threads, cancel, &|_| {}, &keep);
     });
@@ -162,42 +182,31 @@ pub fn perform(
     Performed { runs, stopped }
 }
 
-/// What a worker says while it works.
-#[derive(Clone, Copy, Debug)]
-pub enum Told {
-    /// A run is done.
-    Done,
-    /// There are so many more to do.
-    More(usize),
-}
-
 /// Does work on another thread, without the interpreter's lock, while this one looks after signals and tells the
 /// watcher. `cancel` becomes true when the work is to end.
-pub fn watched<T: Send>(
+fn watched(
     py: Python<'_>,
     total: usize,
-    progress: Option<&Py<PyAny>>,
-    work: impl FnOnce(&Arc<AtomicBool>, &Sender<Told>) -> T + Send,
-) -> (Option<T>, Option<PyErr>) {
-    let cancel: Arc<AtomicBool> = Arc::default();
+    asked: &Asked,
+    work: impl FnOnce(&Arc<AtomicBool>, &Sender<()>) + Send,
+) -> Option<PyErr> {
+    let (cancel, progress) = (&asked.cancel, asked.progress.as_ref());
     py.detach(|| {
         thread::scope(|scope| {
             let (done, ended) = channel();
-            let for_worker = Arc::clone(&cancel);
-            let work = move || work(&for_worker, &done);
+            let work = move || work(cancel, &done);
             let worker = thread::Builder::new().name("runs".to_owned()).spawn_scoped(scope, work);
             match worker {
                 Ok(worker) => {
-                    let stopped = wait(total, progress, &ended, &cancel);
+                    let stopped = wait(total, progress, &ended, cancel);
                     match worker.join() {
-                        Ok(made) => (Some(made), stopped),
+                        Ok(()) => stopped,
                         // PyO3 makes an exception of it.
                         Err(panic) => std::panic::resume_unwind(panic),
                     }
                 }
                 Err(error) => {
-                    let message = format!("no thread can be started: {error}");
-                    (None, Some(PyRuntimeError::new_err(message)))
+                    Some(PyRuntimeError::new_err(format!("no thread can be started: {error}")))
                 }
             }
         })
@@ -206,9 +215,9 @@ pub fn watched<T: Send>(
 
 /// Waits until the worker has let go of its end of the channel. Returns what has stopped it before.
 fn wait(
-    mut total: usize,
+    total: usize,
     progress: Option<&Py<PyAny>>,
-    ended: &Receiver<Told>,
+    ended: &Receiver<()>,
     cancel: &AtomicBool,
 ) -> Option<PyErr> {
     let mut stopped = None;
@@ -216,13 +225,8 @@ fn wait(
     let mut last = Instant::now();
     loop {
         let is_over = match ended.recv_timeout(EVERY) {
-            Ok(first) => {
-                for told in std::iter::once(first).chain(ended.try_iter()) {
-                    match told {
-                        Told::Done => done += 1,
-                        Told::More(more) => total += more,
-                    }
-                }
+            Ok(()) => {
+                done += 1 + ended.try_iter().count();
                 false
             }
             Err(RecvTimeoutError::Timeout) => false,

@@ -414,7 +414,7 @@ impl Scenario {
             return Err(PyTypeError::new_err(message));
         }
         let (threads, progress) = (run::threads(jobs)?, run::watcher(progress)?);
-        let asked = Asked { seeds, threads, progress, latencies };
+        let asked = Asked { seeds, threads, progress, latencies, cancel: Arc::default() };
         RunResult::of_runs(py, scenario, asked).map(Bound::into_any)
     }
 
