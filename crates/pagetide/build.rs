@@ -1,14 +1,15 @@
 //! Lists the shipped experiments for `src/shipped.rs`, so that the binary carries them.
 //!
-//! Every `.toml` and `.ptt` file below `experiments/` goes in, under its path relative to there.
+//! Every `.toml` and `.ptt` file below `experiments/` goes in, under its path relative to there. The directory is a
+//! link to that of the tree, so that a package of this crate has the files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
-        .join("../../experiments");
+    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let root = fs::canonicalize(manifest.join("experiments"))?;
     println!("cargo:rerun-if-changed={}", root.display());
     let mut files = Vec::new();
     collect(&root, &mut files)?;

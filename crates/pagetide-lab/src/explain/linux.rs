@@ -5,8 +5,7 @@
 
 use super::{Choice, Kind, Topic};
 
-const INDEX: &str =
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/linux-functions.md"));
+const INDEX: &str = include_str!("../../assets/linux-functions.md");
 /// Where the files are.
 const ROOT: &str = "crates/pagetide-core/src/";
 /// Shorter names of knobs are in the names of too many functions.
