@@ -162,3 +162,63 @@ def test_an_operator_writes_while_it_runs(small: pt.Scenario) -> None:
     with pytest.raises(pt.InputError):
         run.write("memory.high", 1, group="nobody")
     assert run.run_until(1000)
+
+
+def test_threads_that_make_mistakes_do_not_stop_each_other() -> None:
+
+    machine = core.Machine.boot("16MiB")
+    heap = machine.create_task().map("8MiB")
+    made = []
+
+    def ask(one):
+        for _ in range(300):
+            try:
+                one()
+            except pt.InputError:
+                made.append(1)
+
+    asks = [lambda: machine.read("memory.stat", group="nope"), lambda: machine.now, lambda: machine.create_task("no")]
+    asks += [lambda: heap.touch(3), lambda: heap.resident]
+    threads = [threading.Thread(target=ask, args=(one,), daemon=True) for one in asks + asks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert len(made) == 4 * 300
+
+
+def test_a_page_beyond_a_file_is_refused_and_nothing_breaks() -> None:
+    machine = core.Machine.boot("16MiB")
+    task = machine.create_task()
+    with pytest.raises(pt.InputError, match="the file has 2 pages"):
+        task.map("1MiB", file=machine.create_file(8192))
+    with pytest.raises(pt.InputError):
+        task.map("4KiB", file=machine.create_file(0))
+    with pytest.raises(pt.InputError):
+        task.map("4KiB", file=77)
+    machine.audit()
+
+
+def test_an_id_that_is_used_again_is_not_the_old_task() -> None:
+    machine = core.Machine.boot("16MiB")
+    old = machine.create_task()
+    pages = old.map("4MiB")
+    assert pages.touch(0, write=True) == (0, 1, 0)
+    old.exit()
+    new = machine.create_task()
+    fresh = new.map("4MiB")
+    assert old.is_over and not new.is_over
+    assert pages.touch(0) == (0, 0, 0) and pages.resident == 0 and fresh.resident == 0
+    old.exit()
+    assert not new.is_over and fresh.touch(0, write=True) == (0, 1, 0)
+    with pytest.raises(pt.InputError):
+        old.map("4KiB")
+
+
+def test_a_group_whose_files_refuse_is_not_there() -> None:
+    machine = core.Machine.boot("16MiB")
+    for controls in ({"memory.mx": "1"}, {"memory.max": "lots"}):
+        with pytest.raises(OSError):
+            machine.create_group("web", controls=controls)
+    machine.create_group("web", controls={"memory.max": "8M"})

@@ -222,3 +222,9 @@ def test_perform_refuses_what_there_is_not(small: pt.Scenario) -> None:
     assert perform(small, []) == []
     with pytest.raises(pt.InputError, match="there is no variant `x`"):
         perform(small, [("x", 1)])
+
+
+def test_a_result_travels(small: pt.Scenario) -> None:
+    made = small.run(seeds=2)
+    there = pickle.loads(pickle.dumps(made))
+    assert there.rows == made.rows and str(there) == str(made)

@@ -1,5 +1,6 @@
 """Scenarios: where they come from, that they are values, what is wrong with them."""
 
+import os
 import pickle
 import shutil
 import subprocess
@@ -126,3 +127,13 @@ def test_another_version_is_refused(small: pt.Scenario) -> None:
         other.digest
     with pytest.raises(ValueError):
         restore(b"no scenario")
+
+
+def test_a_directory_must_have_a_name_of_text(tmp_path: Path) -> None:
+    odd = os.fsencode(tmp_path) + b"/\xff"
+    try:
+        os.mkdir(odd)
+    except OSError:
+        pytest.skip("no such names on this file system")
+    with pytest.raises(pt.Error, match="UTF-8"):
+        pt.load("name = 'x'\n", base=os.fsdecode(odd))

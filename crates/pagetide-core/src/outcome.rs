@@ -49,7 +49,7 @@ pub enum Outcome {
     Minor,
     /// Done, and something had to be read from a disk.
     Major,
-    /// A read failed; the task gets SIGBUS or EIO.
+    /// A read failed, or a mapped page is beyond the end of its file; the task gets SIGBUS or EIO.
     IoError,
     /// No memory. A process has been or will be killed, unless its owner has it fail; a tenant goes on.
     NoMemory,

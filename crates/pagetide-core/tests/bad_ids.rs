@@ -299,3 +299,26 @@ proptest! {
         }
     }
 }
+
+/// A mapping may be longer than its file. Linux: `filemap_fault`, VM_FAULT_SIGBUS.
+#[test]
+fn a_page_beyond_the_end_of_its_file_is_sigbus() {
+    let mut world = small(Config::default());
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    for pages in [0, 2] {
+        let file = world.create_file(pages * PAGE_SIZE, false);
+        assert_eq!(world.machine.nr_pages_of_file(file), Ok(pages));
+        let backing = Backing::File(file);
+        let vma = world.machine.mmap(mm, backing, 10, Advice::Normal, false).unwrap();
+        for (page, write) in [(pages, false), (pages, true), (9, false)] {
+            let outcome = world.drive(&mut Call::fault(mm, NODE, vma, page, write));
+            assert_eq!(outcome, Outcome::IoError);
+            world.machine.audit().unwrap();
+        }
+        if pages > 0 {
+            let outcome = world.drive(&mut Call::fault(mm, NODE, vma, pages - 1, true));
+            assert!(matches!(outcome, Outcome::Got(_)));
+        }
+    }
+    world.machine.audit().unwrap();
+}

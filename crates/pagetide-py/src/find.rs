@@ -13,7 +13,7 @@ use pagetide_lab::find::search::Wanted;
 use pagetide_lab::find::{json, plane, text};
 use pagetide_scenario::model;
 use pagetide_scenario::near::nearest;
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -148,8 +148,8 @@ impl Search {
         variant: Option<String>,
     ) -> PyResult<Search> {
         if !(share > 0.0 && share <= 1.0) {
-            let message = format!("share is above 0 and at most 1, not {share}");
-            return Err(PyValueError::new_err(message));
+            let message = format!("{share} is no share of the seeds");
+            return Err(errors::input(py, message, "share is above 0 and at most 1"));
         }
         let model = scenario.0.model(py)?;
         let first = model.variants.first().map(|it| it.name.clone()).unwrap_or_default();
@@ -193,33 +193,38 @@ impl Search {
     ///
     /// Raises `InputError` if the first run has no such metric.
     fn ask(&self, py: Python<'_>) -> PyResult<Vec<(Vec<(String, String)>, u64)>> {
-        let mut state = self.state();
-        state.find.check().map_err(|it| errors::mistake(py, it))?;
-        let jobs = py.detach(|| state.find.ask());
-        let asked = jobs.iter().map(|job| (job.sets.clone(), job.seed)).collect();
-        state.asked = jobs.into_iter().map(Some).collect();
-        Ok(asked)
+        let asked = py.detach(|| {
+            let mut state = self.state();
+            state.find.check()?;
+            let jobs = state.find.ask();
+            let asked = jobs.iter().map(|job| (job.sets.clone(), job.seed)).collect();
+            state.asked = jobs.into_iter().map(Some).collect();
+            Ok(asked)
+        });
+        asked.map_err(|it| errors::mistake(py, it))
     }
 
     /// The row of a run, by its place in what was asked.
     fn tell(&self, py: Python<'_>, index: usize, row: &[u8]) -> PyResult<()> {
-        let job = self.take(index)?;
+        let job = self.take(py, index)?;
         let digest = self.scenario.with_sets(py, job.sets.clone())?.0.digest(py)?.to_owned();
         let record = rows::of_bytes(py, row, &digest)?;
-        self.state().find.tell(job.place, job.seed, Told::Record(Box::new(record)));
+        py.detach(|| {
+            self.state().find.tell(job.place, job.seed, Told::Record(Box::new(record)));
+        });
         Ok(())
     }
 
     /// A run has failed, or the scenario does not take what was to be set.
-    fn fail(&self, index: usize, message: String) -> PyResult<()> {
-        let job = self.take(index)?;
-        self.state().find.tell(job.place, job.seed, Told::Failed(message));
+    fn fail(&self, py: Python<'_>, index: usize, message: String) -> PyResult<()> {
+        let job = self.take(py, index)?;
+        py.detach(|| self.state().find.tell(job.place, job.seed, Told::Failed(message)));
         Ok(())
     }
 
     /// The answer, once nothing more is asked.
-    fn answer(&self) -> PyResult<Answer> {
-        let find = self.state().find.clone();
+    fn answer(&self, py: Python<'_>) -> PyResult<Answer> {
+        let find = py.detach(|| self.state().find.clone());
         let answer = LabAnswer::of(&find)
             .ok_or_else(|| PyRuntimeError::new_err("the search is not over: ask() has more"))?;
         Ok(Answer { find, answer })
@@ -227,12 +232,13 @@ impl Search {
 }
 
 impl Search {
+    /// Only without the interpreter's lock: who waits here with it stops whoever has this one and wants that.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, index: usize) -> PyResult<Job> {
-        let job = self.state().asked.get_mut(index).and_then(Option::take);
+    fn take(&self, py: Python<'_>, index: usize) -> PyResult<Job> {
+        let job = py.detach(|| self.state().asked.get_mut(index).and_then(Option::take));
         job.ok_or_else(|| PyIndexError::new_err("nothing was asked there, or it was told before"))
     }
 }

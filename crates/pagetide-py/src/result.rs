@@ -22,7 +22,7 @@ use pagetide_lab::{csv, html, json, table, why};
 use pagetide_scenario::record::{RunRecord, Unit};
 use pagetide_scenario::timeline::Timeline;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -231,6 +231,11 @@ impl Result {
         bytes.map(|bytes| Ok(PyBytes::new(py, &bytes?))).collect()
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let restore = py.get_type::<Result>().getattr("from_rows")?;
+        (restore, (self.scenario.clone(), self.rows(py)?)).into_pyobject(py)
+    }
+
     /// Every metric of every run: variant (text), seed (whole number), metric (text), unit (text), value (float; in
     /// the unit: seconds, bytes, pages, a count ...), ended (text: why the work was not done to its end, else null).
     #[getter]
@@ -330,10 +335,17 @@ impl Result {
         let asked =
             Asked { seeds, threads, progress: None, latencies: false, cancel: Arc::default() };
         let performed = run::perform(py, scenario, &[job], &simulator, &asked);
-        match performed.stopped {
-            Some(stopped) => Err(errors::stopped(py, stopped, 1, None)),
-            None => py.detach(|| collector.table()),
+        if let Some(stopped) = performed.stopped {
+            return Err(errors::stopped(py, stopped, 1, None));
         }
+        for run in &performed.runs {
+            if let Outcome::Failed(failure) = &run.outcome {
+                let name = &scenario.variants[run.job.variant].name;
+                let failure = errors::failure(py, name, run.job.seed, failure)?;
+                return Err(errors::run(py, vec![failure], None));
+            }
+        }
+        py.detach(|| collector.table())
     }
 
     /// How often something took how long, of all runs of a variant: of (the metric without its percentile:

@@ -9,7 +9,7 @@ use pagetide_lab::execute::{self, Outcome, Run};
 use pagetide_lab::plan::{Job, MAX_REPEATS};
 use pagetide_lab::world::World;
 use pagetide_scenario::model::Scenario;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::num::NonZeroUsize;
@@ -68,10 +68,10 @@ pub fn threads(jobs: Option<&Bound<'_, PyAny>>) -> PyResult<NonZeroUsize> {
         return Ok(thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     };
     let number: i64 = jobs.extract()?;
-    usize::try_from(number)
-        .ok()
-        .and_then(NonZeroUsize::new)
-        .ok_or_else(|| PyValueError::new_err(format!("jobs is a number from 1 on, not {number}")))
+    usize::try_from(number).ok().and_then(NonZeroUsize::new).ok_or_else(|| {
+        let message = format!("cannot run on {number} threads");
+        errors::input(jobs.py(), message, "jobs is a number from 1 on")
+    })
 }
 
 /// Who is told how far the runs are.

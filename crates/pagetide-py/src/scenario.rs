@@ -490,7 +490,8 @@ fn restored(state: &[u8]) -> Option<Scenario> {
 fn of_text(py: Python<'_>, text: String, base: Option<PathBuf>) -> PyResult<Scenario> {
     let base = std::path::absolute(base.as_deref().unwrap_or(Path::new(".")))
         .map_err(|error| errors::outside(py, format!("the working directory: {error}")))?;
-    let source = Source { name: NAME.to_owned(), text, place: Place::Directory(base) };
+    let place = Place::of(base).map_err(|refused| refused_by(py, &refused))?;
+    let source = Source { name: NAME.to_owned(), text, place };
     Scenario::checked(py, source, Overrides::default())
 }
 

@@ -28,6 +28,20 @@ pub enum Place {
     Shipped(String),
 }
 
+impl Place {
+    /// At a directory, whose name must be text: a scenario is handed to other processes as text.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn of(directory: PathBuf) -> Result<Place, Refused> {
+        if directory.to_str().is_some() {
+            return Ok(Place::Directory(directory));
+        }
+        let message = format!("the name of {} is not UTF-8", directory.display());
+        Err(Refused::Outside(io::Error::new(io::ErrorKind::InvalidInput, message)))
+    }
+}
+
 /// A scenario, and the shipped traces for as long as it is used.
 #[derive(Debug)]
 pub struct Loaded {
@@ -77,7 +91,7 @@ impl Source {
         } else {
             directory
         });
-        let place = Place::Directory(directory.map_err(Refused::Outside)?);
+        let place = Place::of(directory.map_err(Refused::Outside)?)?;
         Ok(Source { name, text, place })
     }
 

@@ -48,10 +48,11 @@ fn names(timeline: &Timeline) -> Vec<(String, Of)> {
     names
 }
 
-/// The samples of what `of` names: the machine (nothing), a group, a task, `service NAME`, `node0`,
+/// The samples of what `of` names: the machine (nothing, or `machine`), a group, a task, `service NAME`, `node0`,
 /// `zone node0 Normal`, `vmstat`, `meminfo`.
 pub fn table(py: Python<'_>, timeline: &Timeline, of: Option<&str>) -> PyResult<Table> {
-    let of = match of.filter(|of| !of.is_empty()) {
+    let is_machine = |of: &&str| of.is_empty() || *of == "machine";
+    let of = match of.filter(|of| !is_machine(of)) {
         None => Of::Group(0),
         Some(wanted) => {
             let all = names(timeline);

@@ -374,6 +374,10 @@ impl Machine {
             },
         };
         let index = fault.page as u32;
+        if fault.page >= self.owners.files[file.idx()].nr_file_pages() {
+            // Beyond the end of the file: SIGBUS, as by `filemap_fault`.
+            return Some(Step::Done(Outcome::IoError));
+        }
         if !fault.write
             && !fault.dropped_lock
             && self.config.fault_around_pages > 1

@@ -157,6 +157,15 @@ impl Machine {
         self.owners.mms.get(mm.idx()).filter(|mm| !mm.exited).ok_or(BadId::Mm(mm))
     }
 
+    /// Pages of a file, the last perhaps partial. A mapping may have more: a touch beyond is SIGBUS.
+    ///
+    /// # Errors
+    /// [`BadId::File`].
+    pub fn nr_pages_of_file(&self, file: FileId) -> Result<u64, BadId> {
+        self.owners.born_of_file(file)?;
+        Ok(self.owners.files[file.idx()].nr_file_pages())
+    }
+
     /// Maps something into an address space; nothing is populated.
     ///
     /// # Errors

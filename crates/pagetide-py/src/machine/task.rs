@@ -1,0 +1,185 @@
+//! `pagetide.core.Task` and `Mapping`: an address space, its mappings, and touches.
+
+use super::state::{Shared, Wrong};
+use super::{bytes, room, ENTRY};
+use crate::buffer::Buffer;
+use pagetide_core::outcome::Outcome;
+use pagetide_core::page_size::PageSize;
+use pagetide_core::process::page_table::{Advice, Backing};
+use pagetide_core::process::{Call, MmId, Touch};
+use pagetide_core::units::{FileId, NodeId, VmaId};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+
+/// Touches between two looks at signals.
+const BATCH: usize = 1 << 18;
+
+/// An address space. Make mappings with `map`.
+#[pyclass(frozen, module = "pagetide.core")]
+pub struct Task {
+    state: Shared,
+    mm: MmId,
+    /// Its number: ids of the manager are used again.
+    number: u64,
+}
+
+impl Task {
+    /// A new one.
+    pub fn new(state: Shared, (mm, number): (MmId, u64)) -> Task {
+        Task { state, mm, number }
+    }
+}
+
+#[pymethods]
+impl Task {
+    /// Maps so many bytes (or `"64MiB"`): anonymous memory, or a file (the number that `create_file` gave), whose
+    /// pages are shared with others that map it. `random`: without read-ahead.
+    #[pyo3(signature = (size, *, file = None, random = false))]
+    fn map(
+        &self,
+        py: Python<'_>,
+        size: &Bound<'_, PyAny>,
+        file: Option<u32>,
+        random: bool,
+    ) -> PyResult<Mapping> {
+        let size = bytes(size, "size")?;
+        room(py, (size / 4096).saturating_mul(ENTRY))?;
+        let backing = file.map_or(Backing::Anon, |file| Backing::File(FileId(file)));
+        let advice = if random { Advice::Random } else { Advice::Normal };
+        let (mm, number) = (self.mm, self.number);
+        let (vma, pages) = self.state.ask(py, |state| {
+            let pages = size.div_ceil(PageSize::default().bytes());
+            if state.is_over(mm, number) {
+                return Err(Wrong::Input("the task is over".into(), "make another".into()));
+            }
+            if let Backing::File(file) = backing {
+                let there = state.executor.manager.nr_pages_of_file(file).unwrap_or(0);
+                if pages > there {
+                    let message = format!("the file has {there} pages, not {pages}");
+                    return Err(Wrong::Input(message, "create_file makes larger ones".into()));
+                }
+            }
+            let made = state.executor.ask(|it, _| it.mmap(mm, backing, pages, advice, false));
+            let refused =
+                |error| Wrong::Input(format!("cannot be mapped: {error}"), "map less".into());
+            Ok((made.map_err(refused)?, pages))
+        })?;
+        Ok(Mapping { state: self.state.clone(), mm, number, vma, pages })
+    }
+
+    /// Whether it has ended: by `exit`, or by the OOM killer.
+    #[getter]
+    fn is_over(&self, py: Python<'_>) -> bool {
+        self.state.with(py, |state| state.is_over(self.mm, self.number))
+    }
+
+    /// Ends it, and frees what only it used.
+    fn exit(&self, py: Python<'_>) {
+        self.state.with(py, |state| state.end(self.mm, self.number));
+    }
+}
+
+/// A stretch of pages of a task.
+#[pyclass(frozen, module = "pagetide.core")]
+pub struct Mapping {
+    state: Shared,
+    mm: MmId,
+    number: u64,
+    vma: VmaId,
+    pages: u64,
+}
+
+#[pymethods]
+impl Mapping {
+    /// Touches pages, one after the other: `pages` is a buffer of whole numbers (`array('Q', ...)`, numpy's uint64 or
+    /// uint32), which is not copied, or one number. Returns (hits, minor faults, major faults); fewer in all than were
+    /// asked for if the task was killed, which `Task.is_over` says.
+    ///
+    /// Raises `IndexError` for a page that the mapping does not have (those before it are touched), `TypeError` for
+    /// another kind of buffer.
+    #[pyo3(signature = (pages, *, write = false))]
+    fn touch(
+        &self,
+        py: Python<'_>,
+        pages: &Bound<'_, PyAny>,
+        write: bool,
+    ) -> PyResult<(u64, u64, u64)> {
+        let mut counts = [0; 3];
+        if pages.is_instance_of::<PyInt>() {
+            let page: u64 = pages
+                .extract()
+                .map_err(|_| PyIndexError::new_err(format!("the mapping has no page {pages}")))?;
+            self.touch_all(py, 1, |_| page, write, &mut counts)?;
+        } else {
+            let buffer = Buffer::of(pages)?;
+            let mut done = 0;
+            while done < buffer.len() {
+                let nr = (buffer.len() - done).min(BATCH);
+                let goes_on =
+                    self.touch_all(py, nr, |at| buffer.at(done + at), write, &mut counts)?;
+                py.check_signals()?;
+                if !goes_on {
+                    break;
+                }
+                done += nr;
+            }
+        }
+        let [hits, minor, major] = counts;
+        Ok((hits, minor, major))
+    }
+
+    /// How many of its pages are in memory.
+    #[getter]
+    fn resident(&self, py: Python<'_>) -> u64 {
+        self.state.with(py, |state| {
+            if state.is_over(self.mm, self.number) {
+                return 0;
+            }
+            let manager = &state.executor.manager;
+            (0..self.pages).filter(|page| manager.is_resident(self.vma, *page)).count() as u64
+        })
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.pages).unwrap_or(usize::MAX)
+    }
+}
+
+impl Mapping {
+    /// Whether the task is still there.
+    fn touch_all(
+        &self,
+        py: Python<'_>,
+        nr: usize,
+        page_at: impl Fn(usize) -> u64 + Send + Sync,
+        write: bool,
+        counts: &mut [u64; 3],
+    ) -> PyResult<bool> {
+        let wrong = self.state.with(py, |state| {
+            if state.is_over(self.mm, self.number) {
+                return Ok(false);
+            }
+            for at in 0..nr {
+                let page = page_at(at);
+                if page >= self.pages {
+                    return Err(page);
+                }
+                match state.executor.manager.touch(self.vma, page, write) {
+                    Touch::Hit => counts[0] += 1,
+                    Touch::Fault => {
+                        let mut call = Call::fault(self.mm, NodeId(0), self.vma, page, write);
+                        match state.run(&mut call) {
+                            Outcome::Got(got) => counts[1 + usize::from(got.major)] += 1,
+                            _ => return Ok(false),
+                        }
+                    }
+                }
+            }
+            Ok(true)
+        });
+        wrong.map_err(|page| {
+            PyIndexError::new_err(format!("the mapping has {} pages, none {page}", self.pages))
+        })
+    }
+}
