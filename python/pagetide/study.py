@@ -47,7 +47,8 @@ def find(
 
     `knob`: a knob, with its `range`; or one or two knobs -> their ranges (`None`: the kernel's own). `want`: the
     criterion, like `"allocstall == 0"`. `share`: of the seeds in which it must hold. `price`: metrics whose change is
-    asked for. `seeds`: how many all values share; as many fresh ones confirm the answer. `executor`: who makes the
+    asked for. `seeds`: how many all values share; as many fresh ones confirm the answer. `variant`: where to search,
+    else in the first; a value of the search goes before what the variant sets. `executor`: who makes the
     runs, else `jobs` threads of this process.
 
     Raises `InputError` for a knob, a range or a criterion that is none, `ScenarioError` for a value that the scenario

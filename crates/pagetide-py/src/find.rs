@@ -5,6 +5,7 @@ use crate::errors;
 use crate::knobs::{knobs, range_text};
 use crate::rows;
 use crate::scenario::Scenario;
+use crate::table::preformatted;
 use pagetide_lab::find::answer::Answer as LabAnswer;
 use pagetide_lab::find::criterion::Criterion;
 use pagetide_lab::find::emit::{self, Form};
@@ -109,6 +110,10 @@ impl Answer {
 
     fn __repr__(&self) -> String {
         format!("<pagetide.Answer {}>", self.result())
+    }
+
+    fn _repr_html_(&self) -> String {
+        preformatted(&text::render(&self.find, &self.answer))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::events::Collector;
 use crate::rows;
 use crate::run::{self, Asked};
 use crate::scenario::Scenario;
-use crate::table::{escaped, Table};
+use crate::table::{preformatted, Table};
 use crate::timeline;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
 use pagetide_lab::execute::{Outcome, Run};
@@ -439,7 +439,7 @@ impl Result {
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<pre>{}</pre>", escaped(&self.table(py, WIDTH, None)?)))
+        Ok(preformatted(&self.table(py, WIDTH, None)?))
     }
 }
 

@@ -173,8 +173,13 @@ impl Table {
 }
 
 /// The text as HTML has it.
-pub fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A text of aligned columns as HTML, also where a page gives `pre` another font.
+pub fn preformatted(text: &str) -> String {
+    format!("<pre style=\"font-family: monospace\">{}</pre>", escaped(text))
 }
 
 fn column<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
