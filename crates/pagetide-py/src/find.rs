@@ -130,6 +130,9 @@ pub struct Search {
     state: Mutex<State>,
 }
 
+/// A run that is wanted: what is set for it, and its seed.
+type Wish = (Vec<(String, String)>, u64);
+
 struct State {
     find: Find,
     /// What was asked for and not told yet, by its place in the list.
@@ -197,7 +200,7 @@ impl Search {
     /// The runs that are wanted next, each with what is set for it and its seed; none when the answer is there.
     ///
     /// Raises `InputError` if the first run has no such metric.
-    fn ask(&self, py: Python<'_>) -> PyResult<Vec<(Vec<(String, String)>, u64)>> {
+    fn ask(&self, py: Python<'_>) -> PyResult<Vec<Wish>> {
         let asked = py.detach(|| {
             let mut state = self.state();
             state.find.check()?;
