@@ -13,9 +13,11 @@ a file is there whole or not at all. The file of a complete sweep has the same b
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import uuid
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,22 @@ from ._errors import StoreError
 from .records import Key, Run
 
 __all__ = ["Store"]
+
+#: The stores of this process that hold a lock.
+_locked: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def _leave_locks() -> None:
+    """A forked child has the lock of its parent by inheritance, and would keep it longer than the parent does."""
+    for store in list(_locked):
+        if store._lock is not None:
+            os.close(store._lock)
+            store._lock = None
+    _locked.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_locks)
 
 #: The file of a complete sweep.
 WHOLE = "runs.parquet"
@@ -46,7 +64,7 @@ class Store:
         self.waiting: list[Run] = []
         self.waiting_bytes: int = 0
         self.since: float = time.monotonic()
-        self._lock: Any = None
+        self._lock: int | None = None
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._take_lock()
@@ -55,7 +73,10 @@ class Store:
         except OSError as error:
             raise StoreError(f"cannot keep runs in {self.directory}: {error}") from error
         try:
-            self.keys: set[Key] = self._read_keys()
+            self.keys: set[Key] = set()
+            if self._read_keys():
+                # A merge was killed before it had removed what it had merged.
+                self.finish()
         except BaseException:
             self._drop_lock()
             raise
@@ -137,9 +158,10 @@ class Store:
     def _new_part(self) -> Path:
         return self.directory / f"part-{uuid.uuid4().hex}.parquet"
 
-    def _read_keys(self) -> set[Key]:
+    def _read_keys(self) -> bool:
+        """Reads what there is; whether runs are there twice."""
         pa = parquet.arrow()
-        keys: set[Key] = set()
+        count = 0
         for path in self.files():
             try:
                 for batch in parquet.batches(path, ["version", "variant", "seed", "knobs"]):
@@ -148,27 +170,36 @@ class Store:
                             f"{path} has runs of pagetide {version}, and this is {self.version}",
                             "name another directory",
                         )
-                    keys.update(parquet.keys(batch))
+                    self.keys.update(parquet.keys(batch))
+                    count += batch.num_rows
             except (OSError, KeyError, pa.ArrowException) as error:
                 raise StoreError(f"cannot read {path}: {error}") from error
-        return keys
+        return count > len(self.keys)
 
     def _take_lock(self) -> None:
         try:
             import fcntl
         except ImportError:  # Windows: nobody is refused
             return
-        file = open(self.directory / ".lock", "ab")
+        lock = os.open(self.directory / ".lock", os.O_WRONLY | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            file.close()
+            os.close(lock)
             raise StoreError(f"another process writes to {self.directory}", "wait for it, or name another") from None
         except OSError:
             pass  # a file system without locks: nobody is refused
-        self._lock = file
+        self._lock = lock
+        _locked.add(self)
 
     def _drop_lock(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        if self._lock is None:
+            return
+        import fcntl
+
+        lock, self._lock = self._lock, None
+        _locked.discard(self)
+        with contextlib.suppress(OSError):
+            # Closing is not enough while a child that was forked meanwhile has it open, too.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        os.close(lock)

@@ -1,6 +1,7 @@
 """A store of runs: resumed, merged, and the same bytes however it came about."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent import futures
 
 import pytest
 
@@ -91,6 +93,61 @@ def test_a_driver_that_is_killed_loses_seconds_at_most(tiny, tmp_path, when):
     shutil.rmtree(tmp_path / "whole")
     assert bytes_of(tmp_path) == whole
     assert not list(tmp_path.glob("*/.writing-*"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_workers_that_were_forked_do_not_keep_the_lock(tiny, tmp_path):
+    with futures.ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+        pt.sweep(tiny, {"vm.swappiness": [60]}, seeds=2, store=tmp_path, executor=pool)
+        made = pt.sweep(tiny, {"vm.swappiness": [60, 70]}, seeds=2, store=tmp_path, executor=pool)
+    assert len(made) == 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_outlives_a_driver_that_is_killed_and_its_lock(tmp_path):
+    script = textwrap.dedent(
+        """
+        import os, signal, sys, time
+        from pagetide import store
+
+        with store.Store(sys.argv[1], "0", "1"):
+            child = os.fork()
+            if child == 0:
+                print("there", flush=True)
+                time.sleep(60)
+                os._exit(0)
+            print(child, flush=True)
+            time.sleep(60)
+        """
+    )
+    driver = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    told = {driver.stdout.readline().strip() for _ in range(2)}
+    driver.kill()
+    driver.wait()
+    try:
+        with store.Store(tmp_path, "0", "1"):
+            pass
+    finally:
+        os.kill(int((told - {"there"}).pop()), signal.SIGKILL)
+        driver.stdout.close()
+
+
+def test_a_merge_that_was_killed_counts_no_run_twice(tiny, tmp_path):
+    pt.sweep(tiny, {"vm.swappiness": [60]}, seeds=4, store=tmp_path)
+    (whole,) = tmp_path.glob("*/runs.parquet")
+    # Killed after the merged file was there, and before the parts were gone.
+    shutil.copy(whole, whole.with_name("part-aa.parquet"))
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(pt.Interrupted) as told:
+        pt.sweep(tiny, {"vm.swappiness": [60, 70]}, seeds=4, store=tmp_path, progress=stop)
+    made = told.value.result
+    counted = made.summary("batch.walltime").to_dicts()
+    assert {row["runs"] for row in counted if row["vm.swappiness"] == 60} == {4}
+    assert len(made.result({"vm.swappiness": 60})) == 8
+    assert len(list(made.runs())) == len(made)
 
 
 def test_a_full_disk_is_said_and_the_same_call_goes_on(tiny, grid, tmp_path, monkeypatch):
