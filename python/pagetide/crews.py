@@ -6,7 +6,7 @@ started, sized and ended by those who have them.
 
 Each kind is a *crew*: it takes units of work (:mod:`pagetide.work`) and gives answers in any order.
 
-Invariant: a unit that is lost with its worker is asked again, and an answer counts once. What is not answered is said.
+Invariant: each unit has an answer, or is said to be lost; a lost one may be given again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ __all__ = ["Crew", "Lost", "crew"]
 
 
 _INSTALL = "install the same version of pagetide there"
+
+
+#: A pool that broke so often, with no answer meanwhile, does not work at all.
+BREAKS = 16
 
 
 class Lost(Exception):
@@ -63,10 +67,12 @@ class Crew(ABC):
 def crew(executor: Any = None, jobs: int | None = None) -> Crew:
     """The crew of an executor; without one `jobs` threads, or one for each CPU.
 
-    Raises ``ExecutorError`` if it is closed, and ``TypeError`` if it is none.
+    Raises ``ExecutorError`` if it is closed, and ``TypeError`` if it is none or there are `jobs` as well.
     """
     if executor is None:
         return _Threads(jobs)
+    if jobs is not None:
+        raise TypeError("jobs= is of threads of this process, and an executor has workers of its own: give one of them")
     if isinstance(executor, futures.Executor):
         return _Pool(executor)
     module = type(executor).__module__.partition(".")[0]
@@ -95,6 +101,7 @@ class _Pool(Crew):
         self.executor = executor
         #: Ours, in place of one that broke.
         self.replacement: futures.Executor | None = None
+        #: How often it broke since the last answer.
         self.broken = 0
 
     @property
@@ -116,6 +123,7 @@ class _Pool(Crew):
     def answer(self, handle: Any) -> Answer:
         try:
             answer: Answer = handle.result()
+            self.broken = 0
             return answer
         except (futures.BrokenExecutor, futures.CancelledError) as error:
             raise Lost(str(error) or "its worker was lost") from error
@@ -129,7 +137,7 @@ class _Pool(Crew):
     def _replace(self) -> None:
         """A pool of processes that lost one of them takes no work any more: another of the same kind."""
         self.broken += 1
-        if type(self.executor) is not futures.ProcessPoolExecutor or self.broken > 8:
+        if type(self.executor) is not futures.ProcessPoolExecutor or self.broken > BREAKS:
             raise ExecutorError(
                 "the executor has lost a worker, and takes no work any more",
                 "make another; a store keeps what was made",

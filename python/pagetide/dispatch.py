@@ -4,12 +4,18 @@ Short runs are put together, so that a unit takes about half a second: an execut
 milliseconds. At most two units for each worker are out, so that an interrupt has little to take back, and a hundred
 thousand runs need no memory on a scheduler.
 
-Invariant: each run is answered once, as a row or as a failure, whoever was lost meanwhile.
+What is lost with a worker is split into single runs, and each of these is asked for again while nothing else is out:
+a pool that broke, or a worker of Dask, takes with it whatever it was given, and only a run that was alone has shown
+that it was to blame.
+
+Invariant: each run is answered once, as a row or as a failure, whoever was lost meanwhile. A run is given up only
+after it was lost alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +30,7 @@ __all__ = ["dispatch"]
 UNIT_SECONDS = 0.5
 #: The most runs in a unit.
 UNIT_RUNS = 64
-#: How often a unit is asked for before its runs count as failed.
+#: How often a run is lost alone before it counts as failed.
 ATTEMPTS = 3
 
 
@@ -59,31 +65,50 @@ def dispatch(crew: Crew, parts: Iterable[Part], total: int, latencies: bool = Fa
     Raises ``ExecutorError`` if the crew cannot work, or has another version of pagetide.
     """
     queue = _Queue(parts, total)
-    out: dict[Any, tuple[Unit, int]] = {}
+    out: dict[Any, Unit] = {}
+    suspects: deque[Unit] = deque()
+    #: How often each suspect was lost alone.
+    losses: dict[Any, int] = {}
+    is_alone = False
     seconds: float | None = None
     try:
         while True:
+            if suspects and not out:
+                is_alone = True
+                suspect = suspects.popleft()
+                out[crew.give(suspect)] = suspect
             slots = max(1, crew.slots)
-            while len(out) < 2 * slots:
+            while not suspects and not is_alone and len(out) < 2 * slots:
                 fair = -(-queue.left // (2 * slots))
                 wanted = 1 if seconds is None else int(UNIT_SECONDS / max(seconds, 1e-6))
                 some = queue.take(max(1, min(wanted, fair, UNIT_RUNS)))
                 if not some:
                     break
                 made = Unit(_pagetide.__version__, some, latencies=latencies)
-                out[crew.give(made)] = (made, 1)
+                out[crew.give(made)] = made
             if not out:
                 return
             for handle in crew.wait(list(out)):
-                unit, attempts = out.pop(handle)
-                answer = _answer(crew, handle, unit, attempts)
-                if isinstance(answer, Unit):
-                    # Contents are sent for the asking, and are no attempt.
-                    again = attempts if answer.contents else attempts + 1
-                    out[crew.give(answer)] = (answer, again)
+                unit = out.pop(handle)
+                try:
+                    answer = _answer(crew, handle, unit)
+                except Lost as lost:
+                    if is_alone:
+                        is_alone = False
+                        (part,) = unit.parts
+                        key = (part.point, part.runs)
+                        losses[key] = losses.get(key, 0) + 1
+                        if losses[key] == ATTEMPTS:
+                            yield _given_up(part, lost)
+                            continue
+                    suspects.extend(_single(unit))
                     continue
-                ran = unit.count
-                measured = answer.seconds / ran
+                if isinstance(answer, Unit):
+                    # Contents are sent for the asking; whoever was alone still is.
+                    out[crew.give(answer)] = answer
+                    continue
+                is_alone = False
+                measured = answer.seconds / unit.count
                 seconds = measured if seconds is None else 0.8 * seconds + 0.2 * measured
                 yield answer
     finally:
@@ -91,16 +116,21 @@ def dispatch(crew: Crew, parts: Iterable[Part], total: int, latencies: bool = Fa
             crew.cancel(list(out))
 
 
-def _answer(crew: Crew, handle: Any, unit: Unit, attempts: int) -> Answer | Unit:
-    """What came of a unit, or the unit to ask for now."""
-    try:
-        answer = crew.answer(handle)
-    except Lost as lost:
-        if attempts < ATTEMPTS:
-            return replace(unit, contents={})
-        why = f"lost {attempts} times with its worker ({lost}); perhaps it needs more memory than a worker has"
-        failed = [(part.point, *run, why) for part in unit.parts for run in part.runs]
-        return Answer(failed=failed)
+def _single(unit: Unit) -> Iterator[Unit]:
+    """Its runs, each as a unit."""
+    for part in unit.parts:
+        for run in part.runs:
+            yield replace(unit, parts=(replace(part, runs=(run,)),), contents={})
+
+
+def _given_up(part: Part, lost: Lost) -> Answer:
+    why = f"lost {ATTEMPTS} times with its worker ({lost}); perhaps it needs more memory than a worker has"
+    return Answer(failed=[(part.point, *run, why) for run in part.runs])
+
+
+def _answer(crew: Crew, handle: Any, unit: Unit) -> Answer | Unit:
+    """What came of a unit, or the unit with what its worker lacks. Raises `Lost` if the worker was lost."""
+    answer = crew.answer(handle)
     if answer.refused is not None:
         raise ExecutorError(f"a worker does not run this: {answer.refused}", "install the same pagetide there")
     if answer.lacking:

@@ -14,8 +14,8 @@ from concurrent import futures
 import pytest
 
 import pagetide as pt
-from pagetide import _pagetide
-from pagetide.crews import Crew, Lost
+from pagetide import _pagetide, executors, work
+from pagetide.crews import Crew, Lost, _Dask
 from pagetide.dispatch import dispatch
 from pagetide.work import Answer, Part, Unit, perform_unit
 
@@ -90,6 +90,63 @@ def test_a_process_of_a_pool_that_is_killed_costs_its_runs_only(tiny, grid, proc
     assert told[-1] == 48 and not made.failed
     assert list(made.rows) == list(pt.sweep(slow, grid, seeds=4).rows)
     assert set(multiprocessing.active_children()) <= before, "the pool in its place is gone"
+
+
+def _poison(doomed):
+    """Makes this process one that some seeds kill."""
+    perform = work._perform_part
+
+    def killed(part, *rest):
+        if any(seed in doomed for _, seed in part.runs):
+            os._exit(1)
+        return perform(part, *rest)
+
+    work._perform_part = killed
+
+
+@pytest.mark.parametrize("doomed", [(3,), (1, 2, 19), (20,)])
+def test_runs_that_kill_their_worker_cost_themselves_only(tiny, doomed):
+    context = multiprocessing.get_context("fork")
+    with futures.ProcessPoolExecutor(2, context, initializer=_poison, initargs=(doomed,)) as pool:
+        with pytest.warns(RuntimeWarning, match="lost 3 times with its worker"):
+            made = pt.sweep(tiny, {"vm.swappiness": [60]}, seeds=20, variants="before", executor=pool)
+    assert tuple(failure.seed for failure in made.failed) == doomed
+    assert len(made) == 20 - len(doomed)
+
+
+def test_runs_that_kill_a_worker_of_dask_cost_themselves_only(tiny, cluster, monkeypatch):
+    import distributed
+
+    # Dask's own patience of four workers takes a while.
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        # Units of many runs before the one that kills.
+        runs = tuple(("before", seed) for seed in range(1, 41))
+        part = Part(0, pickle.dumps(tiny), tiny.digest, runs)
+        told = {"rows": 0, "failed": []}
+        for answer in dispatch(_Poisoned(client), [part], len(runs)):
+            told["rows"] += len(answer.rows)
+            told["failed"] += [seed for _, _, seed, _ in answer.failed]
+    assert told == {"rows": 39, "failed": [33]}
+
+
+def _killed_by_33(unit):
+    """In the worker."""
+    import os
+
+    if any(seed == 33 for part in unit.parts for _, seed in part.runs):
+        os._exit(1)
+    from pagetide.work import perform_unit
+
+    return perform_unit(unit)
+
+
+class _Poisoned(_Dask):
+    """Its workers are killed by seed 33."""
+
+    def give(self, unit):
+        return self.client.submit(_killed_by_33, unit, pure=False)
 
 
 class _Unlucky(Crew):
@@ -238,6 +295,38 @@ def test_an_interrupt_keeps_what_was_made_and_leaves_no_thread(tmp_path):
     here = os.path.dirname(__file__)
     done = subprocess.run([sys.executable, "-c", script, here], capture_output=True, text=True, timeout=120)
     assert done.returncode == 7, done.stderr
+
+
+def test_an_interrupt_of_a_run_by_an_executor_keeps_what_was_made(tiny):
+    def stop(done, total):
+        if done >= 4:
+            raise KeyboardInterrupt
+
+    with futures.ThreadPoolExecutor(2) as pool:
+        with pytest.raises(pt.Interrupted) as told:
+            tiny.run(seeds=20, executor=pool, progress=stop)
+        made = told.value.result
+        assert 4 <= len(made) < 40 and told.value.missing == 40 - len(made)
+        whole = set(tiny.run(seeds=20).rows)
+        assert set(made.rows) <= whole
+        with pytest.raises(pt.Interrupted) as told:
+            tiny.run(seeds=1, executor=_Interrupting())
+        assert len(told.value.result) == 0 and told.value.missing == 2
+
+
+class _Interrupting(futures.Executor):
+    """^C before anything ends."""
+
+    def submit(self, perform, unit):
+        raise KeyboardInterrupt
+
+
+def test_threads_and_an_executor_are_not_both_taken(tiny):
+    with futures.ThreadPoolExecutor(1) as pool:
+        with pytest.raises(TypeError, match="jobs= is of threads of this process"):
+            pt.find(tiny, "vm.swappiness", "pswpout == 0", executor=pool, jobs=1)
+        with pytest.raises(TypeError, match="jobs= is of threads of this process"):
+            executors.run(tiny, [1], executor=pool, jobs=1)
 
 
 def test_an_interrupt_ends_runs_under_way(tmp_path):
