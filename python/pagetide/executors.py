@@ -52,7 +52,7 @@ def run(
             for answer in answers:
                 rows += [row for *_, row in answer.rows]
                 for _, variant, seed, why in answer.failed:
-                    failed.append({"variant": variant, "seed": seed, "message": why, "hint": ""})
+                    failed.append({"variant": variant, "seed": seed, "message": why, "hint": None})
                 shown.add(len(answer.rows) + len(answer.failed))
         except KeyboardInterrupt:
             answers.close()

@@ -22,7 +22,7 @@ BATCH_ROWS = 1 << 16
 
 
 class Frame:
-    """Rows, with the kind of each column: ``text``, ``whole`` or ``number``."""
+    """Rows, with the kind of each column: ``text``, ``whole`` (64 bits), ``seed`` (64 bits without a sign), ``number``."""
 
     def __init__(
         self,
@@ -64,7 +64,9 @@ class Frame:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         if find_spec("pyarrow") is None and find_spec("polars") is not None:
-            columns = import_module("polars").DataFrame(self.to_dict())
+            pl = import_module("polars")
+            types = {"text": pl.String, "whole": pl.Int64, "seed": pl.UInt64, "number": pl.Float64}
+            columns = pl.DataFrame(self.to_dict(), {name: types[kind] for name, kind in self._columns.items()})
             return columns.__arrow_c_stream__(requested_schema)
         return self.reader().__arrow_c_stream__(requested_schema)
 
@@ -87,7 +89,7 @@ class Frame:
 
     def _schema(self) -> Any:
         pa = _arrow()
-        types = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64()}
+        types = {"text": pa.string(), "whole": pa.int64(), "seed": pa.uint64(), "number": pa.float64()}
         return pa.schema([(name, types[kind]) for name, kind in self._columns.items()])
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
@@ -15,6 +16,9 @@ from ._errors import InputError, ScenarioError
 from .records import Key
 
 __all__ = ["Grid", "Value", "check", "column_kind", "points_of", "seeds_of", "texts_of", "typed", "variants_of"]
+
+#: The most seeds of a call, as the command has it.
+MAX_SEEDS = 10_000
 
 Value = Union[str, int, float, bool]
 #: What ``grid=`` takes: the values of each knob (a list, ``"LOW..HIGH/N"``, ``(LOW, HIGH, N)``), or the points themselves.
@@ -87,20 +91,47 @@ def texts_of(point: Mapping[str, Value]) -> dict[str, str]:
 
 
 def seeds_of(seeds: int | Iterable[int] | None, scenario: _pagetide.Scenario) -> list[int]:
-    """The seeds that ``seeds=`` means: so many from the scenario's first, or these."""
+    """The seeds that ``seeds=`` means: so many from the scenario's first, or these. As ``Scenario.run`` takes them.
+
+    :raises InputError: there are none or too many, one is none, or is given twice.
+    """
     known = list(scenario.seeds)
     if seeds is None:
         return known
-    if isinstance(seeds, bool) or isinstance(seeds, (str, float)):
-        raise TypeError("seeds= takes a number or a list of numbers")
-    if isinstance(seeds, int):
-        if seeds < 1:
-            raise InputError(f"{seeds} seeds", "one at least")
-        return list(range(known[0], known[0] + seeds))
-    chosen = list(dict.fromkeys(int(seed) for seed in seeds))
+    if isinstance(seeds, bool):
+        raise TypeError("seeds is a number or a list of numbers")
+    try:
+        count = operator.index(seeds)  # type: ignore[arg-type]
+    except TypeError:
+        return _listed_seeds(seeds)  # type: ignore[arg-type]
+    if not 1 <= count <= MAX_SEEDS:
+        raise InputError(
+            f"cannot run with {count} seeds", f"give a number from 1 to {MAX_SEEDS}, or a list of seeds"
+        )
+    if known[0] + count > 2**64:
+        raise InputError("the seeds end beyond 2^64 - 1", "choose a smaller first seed")
+    return list(range(known[0], known[0] + count))
+
+
+def _listed_seeds(seeds: Iterable[int]) -> list[int]:
+    if not isinstance(seeds, Iterable):
+        raise TypeError("seeds is a number, or a list or range of numbers")
+    chosen: dict[int, None] = {}
+    for given in seeds:
+        try:
+            seed = -1 if isinstance(given, bool) else operator.index(given)
+        except TypeError:
+            seed = -1
+        if not 0 <= seed < 2**64:
+            raise InputError(f"{given!r} is no seed", "a seed is a whole number from 0 to 2^64 - 1")
+        if seed in chosen:
+            raise InputError(f"the seed {seed} is given twice", "a run with the same seed is the same run")
+        chosen[seed] = None
+        if len(chosen) > MAX_SEEDS:
+            raise InputError(f"more than {MAX_SEEDS} seeds", "share them among several calls")
     if not chosen:
-        raise InputError("no seeds", "give one at least")
-    return chosen
+        raise InputError("no seeds at all", "give one or more")
+    return list(chosen)
 
 
 def variants_of(variants: Sequence[str] | None, scenario: _pagetide.Scenario) -> list[str]:
@@ -116,11 +147,12 @@ def variants_of(variants: Sequence[str] | None, scenario: _pagetide.Scenario) ->
 
 
 def column_kind(texts: list[str | None]) -> str:
-    """What a column of knobs is: ``whole``, ``number`` or ``text``."""
+    """What a column of knobs is: ``whole``, ``number`` or ``text``. Whole numbers beyond 64 bits stay text."""
     kinds = set()
     for text in texts:
         try:
-            kinds.add("whole" if text is None or str(int(text)) == text else "text")
+            is_whole = text is None or (str(int(text)) == text and -(2**63) <= int(text) < 2**63)
+            kinds.add("whole" if is_whole else "text")
         except ValueError:
             try:
                 kinds.add("number" if math.isfinite(float(text)) else "text")  # type: ignore[arg-type]

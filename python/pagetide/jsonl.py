@@ -48,7 +48,7 @@ def read_rows(directory: str | os.PathLike[str]) -> Frame:
     ordered = [runs[key] for key in sorted(runs, key=lambda key: key.order)]
     names = dict.fromkeys(name for run in ordered for name, _ in run.key.knobs)
     kinds = {name: column_kind([dict(run.key.knobs).get(name) for run in ordered]) for name in names}
-    columns = {"variant": "text", **kinds, "seed": "whole", "metric": "text", "unit": "text"}
+    columns = {"variant": "text", **kinds, "seed": "seed", "metric": "text", "unit": "text"}
     columns |= {"value": "number", "ended": "text"}
 
     def rows() -> Iterator[tuple[Any, ...]]:

@@ -113,7 +113,7 @@ class Sweep:
     def select(self, *names: str) -> Frame:
         """`metrics` with these metrics only; all of them without a name."""
         kinds = self._kinds()
-        columns = {"variant": "text", **kinds, "seed": "whole", "metric": "text", "unit": "text"}
+        columns = {"variant": "text", **kinds, "seed": "seed", "metric": "text", "unit": "text"}
         columns |= {"value": "number", "ended": "text"}
         wanted = set(names)
         if isinstance(self._runs, Store):
@@ -146,7 +146,7 @@ class Sweep:
             of = {"metric": metric.filter(mask), "value": value.filter(mask), "unit": unit.filter(mask)}
             of["ended"] = ended.filter(mask)
             of["variant"] = batch.column("variant").take(parents)
-            of["seed"] = pa.array([key.seed for key in keys], pa.int64()).take(parents)
+            of["seed"] = pa.array([key.seed for key in keys], pa.uint64()).take(parents)
             texts = [dict(key.knobs) for key in keys]
             for knob, kind in kinds.items():
                 column = [typed(text.get(knob), kind) for text in texts]

@@ -1,5 +1,6 @@
 """What a sweep goes over, and what it says of grids that are none."""
 
+import importlib.util
 import math
 from concurrent import futures
 
@@ -7,6 +8,7 @@ import pytest
 
 import pagetide as pt
 from pagetide import _pagetide, frames, quantities
+from pagetide.grid import column_kind
 from pagetide.records import Measured, Run
 from pagetide.statistics import Mean
 
@@ -25,7 +27,7 @@ def test_a_grid_is_all_combinations_and_a_list_is_its_points(tiny):
     assert (first["vm.swappiness"], first["machine.memory"]) == (0, "64MiB")
     assert "batch.walltime" in str(grid) and "<table>" in grid._repr_html_()
     twice = pt.sweep(
-        tiny, [{"vm.swappiness": 0}, {"vm.swappiness": "0"}], seeds=[2, 2], variants=["before", "before"]
+        tiny, [{"vm.swappiness": 0}, {"vm.swappiness": "0"}], seeds=[2], variants=["before", "before"]
     )
     assert len(twice) == 1
     ranges = pt.sweep(tiny, {"vm.swappiness": (0, 100, 3)}, seeds=1, variants="before")
@@ -61,10 +63,53 @@ def test_all_mistakes_are_said_at_once(tiny):
     assert {it["key"] for it in caught.value.diagnostics} >= {"vm.swapiness"}
 
 
-@pytest.mark.parametrize("seeds", [0, -1, [], True, 1.5, "3"])
-def test_seeds_that_are_none(tiny, seeds):
-    with pytest.raises((pt.InputError, TypeError)):
+@pytest.mark.parametrize(
+    ("seeds", "error"),
+    [
+        *((wrong, pt.InputError) for wrong in (0, -1, 10**9, [], [-1], [2**64], [1.7], [True], [2, 2], "a", range(20_000))),
+        *((wrong, TypeError) for wrong in (True, 1.5)),
+    ],
+)  # fmt: skip
+def test_seeds_that_are_none(tiny, seeds, error):
+    with pytest.raises(error):
         pt.sweep(tiny, {"vm.swappiness": [1]}, seeds=seeds)
+    # `Scenario.run` has the same rule.
+    if seeds != [True]:
+        with pytest.raises(error):
+            tiny.run(seeds=seeds)
+
+
+def test_seeds_of_other_kinds_of_whole_numbers(tiny):
+    class Whole:
+        def __index__(self):
+            return 2
+
+    def seeds(given):
+        return pt.sweep(tiny, [{}], seeds=given, variants="before").seeds
+
+    assert seeds(Whole()) == [1, 2] and seeds([Whole(), 5]) == [2, 5]
+
+
+def test_numbers_of_64_bits_come_through(tiny, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pl = pytest.importorskip("polars")
+    large = 2**63
+    options = {"seeds": [large, 2**64 - 1], "variants": "before"}
+    for made in (pt.sweep(tiny, [{}], **options), pt.sweep(tiny, [{}], store=tmp_path, **options)):
+        table = pa.table(made.select("batch.walltime"))
+        assert table["seed"].to_pylist() == [large, 2**64 - 1] and table["seed"].type == pa.uint64()
+        assert pl.DataFrame(made.select("batch.walltime"))["seed"].to_list() == [large, 2**64 - 1]
+    # A knob that no column of whole numbers has a place for stays as it was said.
+    assert column_kind([str(large)]) == column_kind([str(large), "1"]) == "text"
+    assert column_kind([str(large - 1), "1", str(-large)]) == "whole"
+
+
+def test_an_arrow_stream_by_polars_alone(tiny, monkeypatch):
+    pl = pytest.importorskip("polars")
+    made = pt.sweep(tiny, [{}], seeds=[2**63, 1], variants="before").select("batch.walltime")
+    by_arrow = pl.DataFrame(made)
+    monkeypatch.setattr(frames, "find_spec", lambda name: None if name == "pyarrow" else importlib.util.find_spec(name))
+    assert pl.DataFrame(made).equals(by_arrow) and pl.DataFrame(made).schema == by_arrow.schema
 
 
 def test_variants_that_are_none(tiny):
