@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Sequence, TypedDict
 
 if TYPE_CHECKING:
     from ._pagetide import Result
+    from .sweeps import Sweep
 
 __all__ = [
     "Diagnostic",
@@ -121,12 +122,12 @@ class StoreError(_Hinted):
 class Interrupted(KeyboardInterrupt):
     """^C: a `KeyboardInterrupt` that keeps what was finished."""
 
-    def __init__(self, missing: int = 0, result: Result | None = None) -> None:
+    def __init__(self, missing: int = 0, result: Result | Sweep | None = None) -> None:
         super().__init__(missing, result)
         self.missing: int = missing
         """How many runs were not made."""
-        self.result: Result | None = result
-        """The finished runs."""
+        self.result: Result | Sweep | None = result
+        """The finished runs: a `Result`, or the `Sweep` of what was to be one."""
 
     def __str__(self) -> str:
         return f"interrupted: {self.missing} runs are missing"

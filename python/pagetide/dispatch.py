@@ -132,7 +132,7 @@ def _answer(crew: Crew, handle: Any, unit: Unit) -> Answer | Unit:
     """What came of a unit, or the unit with what its worker lacks. Raises `Lost` if the worker was lost."""
     answer = crew.answer(handle)
     if answer.refused is not None:
-        raise ExecutorError(f"a worker does not run this: {answer.refused}", "install the same pagetide there")
+        raise ExecutorError(f"a worker does not run this: {answer.refused}", answer.hint)
     if answer.lacking:
         if unit.contents:
             raise ExecutorError(

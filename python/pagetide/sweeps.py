@@ -9,7 +9,6 @@ sweep was stopped.
 
 from __future__ import annotations
 
-import itertools
 import os
 import pickle
 import warnings
@@ -93,7 +92,11 @@ class Sweep:
 
     @property
     def rows(self) -> Iterator[bytes]:
-        """The row of each run as JSON, in order."""
+        """The row of each run as JSON, in order.
+
+        From memory they are the bytes that the run gave. From a store, which keeps the metrics in a column of their
+        own, they say the same, with keys in another order.
+        """
         if isinstance(self._runs, Store):
             yield from (run.row() for run in self.runs())
         else:
@@ -322,8 +325,7 @@ def sweep(
                 answers.close()
                 if kept is not None:
                     kept.flush()
-                made: Any = done
-                raise Interrupted(total - len(done) - len(failed), made) from None
+                raise Interrupted(total - len(done) - len(failed), done) from None
         if kept is not None:
             kept.finish()
     failed.sort(key=lambda it: Key.of(it.variant, it.knobs, it.seed).order)

@@ -10,8 +10,11 @@ Invariant: a file of the directory of traces is named after its contents, and is
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -54,16 +57,30 @@ def directory() -> Path:
     return Path(named) if named else Path(tempfile.gettempdir()) / f"pagetide-traces-{os.getuid()}"
 
 
+def _ours() -> Path:
+    """The directory of traces, if nobody else can put there what this user runs."""
+    kept = directory()
+    if not os.environ.get("PAGETIDE_TRACES"):
+        with contextlib.suppress(FileNotFoundError):
+            status = kept.lstat()
+            if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
+                raise PermissionError(errno.EPERM, "is not a directory of this user", str(kept))
+    return kept
+
+
 def find(traces: Iterable[Trace], sent: Mapping[str, bytes]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Where the traces are on this machine, by digest, and the SHA-256 of those that are nowhere. What was sent is
-    kept in the directory of traces."""
+    kept in the directory of traces.
+
+    Raises ``OSError`` if it cannot be kept, or the directory in the temporary one is another user's.
+    """
     here: dict[str, str] = {}
     lacking: list[str] = []
     for trace in traces:
-        kept = directory() / (trace.sha256 + Path(trace.path).suffix)
         if _is(trace.path, trace.sha256):
             here[trace.digest] = trace.path
             continue
+        kept = _ours() / (trace.sha256 + Path(trace.path).suffix)
         if not _is(str(kept), trace.sha256):
             if trace.sha256 not in sent:
                 lacking.append(trace.sha256)
@@ -97,6 +114,7 @@ def _sha256(path: str, _size: int, _mtime_ns: int) -> str:
 
 def _keep(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _ours()
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -78,6 +78,8 @@ class Answer:
     lacking: tuple[str, ...] = ()
     #: Why it does not run this at all.
     refused: str | None = None
+    #: What to do about that.
+    hint: str = "install the same pagetide there"
 
 
 def perform_unit(unit: Unit, cancel: _pagetide.Cancel | None = None) -> Answer:
@@ -89,7 +91,11 @@ def perform_unit(unit: Unit, cancel: _pagetide.Cancel | None = None) -> Answer:
     for part in unit.parts:
         scenario = pickle.loads(part.scenario)
         if not _is(scenario, part.digest) and part.traces:
-            local, lacking = find(part.traces, unit.contents)
+            try:
+                local, lacking = find(part.traces, unit.contents)
+            except OSError as error:
+                why = f"it cannot keep the traces that it was sent: {error}"
+                return Answer(refused=why, hint="PAGETIDE_TRACES names a directory for them on that machine")
             if lacking:
                 return Answer(lacking=lacking)
             scenario = scenario.with_traces(local)
