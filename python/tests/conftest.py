@@ -1,10 +1,8 @@
 """What the tests share: scenarios of which a run takes milliseconds, the tree, and executors of processes."""
 
 import multiprocessing
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 

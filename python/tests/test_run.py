@@ -174,7 +174,8 @@ def test_an_interrupt_ends_it_and_keeps_what_was_done() -> None:
             scenario.run(seeds=2)
     finally:
         signal.signal(signal.SIGALRM, handler)
-    assert time.monotonic() - began < 5
+    # The runs would take minutes.
+    assert time.monotonic() - began < 30
     assert isinstance(told.value, pt.Interrupted)
     assert told.value.missing == 4 and len(told.value.result) == 0
     assert none_is_left()

@@ -7,8 +7,6 @@ import pytest
 
 import pagetide as pt
 
-from conftest import SMALL
-
 
 def test_a_search_finds_a_threshold(small: pt.Scenario) -> None:
     found = pt.find(
