@@ -72,7 +72,7 @@ def crew(executor: Any = None, jobs: int | None = None) -> Crew:
     if executor is None:
         return _Threads(jobs)
     if jobs is not None:
-        raise TypeError("jobs= is of threads of this process, and an executor has workers of its own: give one of them")
+        raise TypeError("jobs= is of threads of this process, and executor= has workers of its own: give one of them")
     if isinstance(executor, futures.Executor):
         return _Pool(executor)
     module = type(executor).__module__.partition(".")[0]

@@ -22,7 +22,7 @@ BATCH_ROWS = 1 << 16
 
 
 class Frame:
-    """Rows, with the kind of each column: ``text``, ``whole`` (64 bits), ``seed`` (64 bits without a sign), ``number``."""
+    """Rows, with the kind of each column: ``text``, ``whole``, ``number``, or ``seed`` (64 bits without a sign)."""
 
     def __init__(
         self,

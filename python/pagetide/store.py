@@ -8,7 +8,8 @@ Runs are appended in parts, every few seconds. When a sweep is complete, the par
 order of runs, a few parts at a time, so that nothing has to be held in memory.
 
 Invariant: whenever the process is killed the directory can be read, and has all runs but those of the last seconds:
-a file is there whole or not at all. The file of a complete sweep has the same bytes, whoever made the runs.
+a file is there whole or not at all. (A merge that is killed may leave runs in two files; whoever opens the store next
+finishes it.) The file of a complete sweep has the same bytes, whoever made the runs.
 """
 
 from __future__ import annotations

@@ -66,10 +66,11 @@ def test_all_mistakes_are_said_at_once(tiny):
 @pytest.mark.parametrize(
     ("seeds", "error"),
     [
-        *((wrong, pt.InputError) for wrong in (0, -1, 10**9, [], [-1], [2**64], [1.7], [True], [2, 2], "a", range(20_000))),
+        *((wrong, pt.InputError) for wrong in (0, -1, 10**9, [], "a", range(20_000))),
+        *((wrong, pt.InputError) for wrong in ([-1], [2**64], [1.7], [True], [2, 2])),
         *((wrong, TypeError) for wrong in (True, 1.5)),
     ],
-)  # fmt: skip
+)
 def test_seeds_that_are_none(tiny, seeds, error):
     with pytest.raises(error):
         pt.sweep(tiny, {"vm.swappiness": [1]}, seeds=seeds)
@@ -108,7 +109,8 @@ def test_an_arrow_stream_by_polars_alone(tiny, monkeypatch):
     pl = pytest.importorskip("polars")
     made = pt.sweep(tiny, [{}], seeds=[2**63, 1], variants="before").select("batch.walltime")
     by_arrow = pl.DataFrame(made)
-    monkeypatch.setattr(frames, "find_spec", lambda name: None if name == "pyarrow" else importlib.util.find_spec(name))
+    real = importlib.util.find_spec
+    monkeypatch.setattr(frames, "find_spec", lambda name: None if name == "pyarrow" else real(name))
     assert pl.DataFrame(made).equals(by_arrow) and pl.DataFrame(made).schema == by_arrow.schema
 
 
