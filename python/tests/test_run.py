@@ -229,3 +229,10 @@ def test_a_result_travels(small: pt.Scenario) -> None:
     made = small.run(seeds=2)
     there = pickle.loads(pickle.dumps(made))
     assert there.rows == made.rows and str(there) == str(made)
+
+
+def test_jobs_beside_an_executor_are_refused(small: pt.Scenario) -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.raises(pt.InputError, match="jobs"):
+        small.run(seeds=1, jobs=2, executor=pool)
+    with pytest.raises(pt.InputError):
+        small.run(seeds=[True])

@@ -127,7 +127,8 @@ fn seeds_of(given: &Bound<'_, PyAny>, py: Python<'_>) -> PyResult<Vec<u64>> {
         .map_err(|_| PyTypeError::new_err("seeds is a number, or a list or range of numbers"))?;
     for item in items {
         let item = item?;
-        let seed: u64 = item.extract().map_err(|_| {
+        let seed = if item.is_instance_of::<PyBool>() { None } else { item.extract().ok() };
+        let seed: u64 = seed.ok_or_else(|| {
             errors::input(
                 py,
                 format!("{} is no seed", shown(&item)),

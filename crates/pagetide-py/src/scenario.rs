@@ -401,6 +401,7 @@ impl Scenario {
         if let Some(executor) = executor {
             let keywords = PyDict::new(py);
             keywords.set_item("executor", executor)?;
+            keywords.set_item("jobs", jobs)?;
             keywords.set_item("progress", progress)?;
             keywords.set_item("latencies", latencies)?;
             if let Some(options) = options {
