@@ -5,7 +5,8 @@ ln((t + 2 d) / (t + d)) for a target t with the deviation d. So z is 1 one devia
 are no trouble. The uncertainty of the simulated mean counts as well: a point of which two seeds say little is neither
 good nor bad.
 
-Invariant: a loss is -2 ln of a likelihood (but for a constant): losses of one set of targets can be subtracted.
+Invariants: a loss is -2 ln of a likelihood (but for a constant) while no target costs more than `LINEAR`: losses of one
+set of targets can be subtracted. And whatever was measured costs less than what could not be.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ Figure = Union[str, int, float]
 Targets = Mapping[str, Union[Figure, tuple[Figure, Figure]]]
 #: The deviation of a figure of which none is said, as a share of it.
 DEVIATION = 0.1
-#: The loss of a metric that a simulation does not have: ten deviations.
-MISSING = 100.0
+#: What a target costs at most as its distance has it: ten deviations. Beyond that costs grow ever more slowly.
+LINEAR = 100.0
+#: What a target costs of which a run has no measurement: more than any that has one, so that no search is drawn to
+#: runs that are killed.
+MISSING = 2 * LINEAR
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,16 @@ def _target(metric: str, given: Any) -> Target:
 
 def loss(wanted: list[Target], found: Mapping[str, Mean]) -> float:
     """How far a point is from the targets: 0 at best, 1 for each target that it misses by a deviation."""
-    total = 0.0
-    for target in wanted:
-        mean = found.get(target.metric)
-        if mean is None or not mean.count:
-            total += MISSING
-            continue
-        spread = 1.0 + target.noise(mean) ** 2
-        total += target.distance(mean.mean) ** 2 / spread + math.log(spread)
-    return total
+    return sum(_cost(target, found.get(target.metric)) for target in wanted)
+
+
+def _cost(target: Target, mean: Mean | None) -> float:
+    """What a target adds to the loss. Each run without a measurement adds its share of `MISSING`."""
+    if mean is None or not mean.count:
+        return MISSING
+    spread = 1.0 + target.noise(mean) ** 2
+    cost = target.distance(mean.mean) ** 2 / spread + math.log(spread)
+    if cost > LINEAR:
+        cost = MISSING - LINEAR**2 / cost
+    share = mean.ended / (mean.count + mean.ended)
+    return (1 - share) * cost + share * MISSING

@@ -132,10 +132,12 @@ def test_what_cannot_be_fitted_is_refused(load, free, wanted, message):
         pt.calibrate(load, free, wanted, trials=2, seeds=1)
 
 
-def mean(*values):
+def mean(*values, killed=0):
     made = Mean("count")
     for value in values:
         made.add(Measured(value, "count", None))
+    for _ in range(killed):
+        made.add(Measured(1.0, "count", "oom-killed"))
     return made
 
 
@@ -146,9 +148,19 @@ def test_a_deviation_off_is_one_and_ratios_count():
     assert loss([target], {"m": mean(110)}) == pytest.approx(1)
     # What two seeds do not say for sure counts less.
     assert loss([target], {"m": mean(100, 200)}) < loss([target], {"m": mean(150, 150)})
-    assert loss([target], {}) == 100
     [zero] = targets({"m": (0, 5)})
     assert zero.distance(5) == pytest.approx(1)
+
+
+def test_what_was_not_measured_costs_more_than_what_was():
+    [target] = targets({"m": ("12.5s", "0.3s")})
+    measured = [loss([target], {"m": mean(12.5 * times, 12.5 * times)}) for times in (1, 1.1, 1.5, 2, 10, 1e6)]
+    measured.append(loss([target], {"m": mean(0, 1e9)}))
+    killed = loss([target], {"m": mean(killed=2)})
+    assert measured[:6] == sorted(measured[:6]) and max(measured) < killed == loss([target], {})
+    # Each killed run has its share.
+    losses = [loss([target], {"m": mean(*[13.0] * (4 - nr), killed=nr)}) for nr in range(5)]
+    assert losses == sorted(set(losses)) and losses[2] - losses[1] == pytest.approx(losses[1] - losses[0], rel=0.1)
 
 
 def test_values_are_ones_that_can_be_typed():
