@@ -180,7 +180,8 @@ def _check_range(scenario: _pagetide.Scenario, space: list[Parameter]) -> None:
 
 
 def _losses(made: Sweep, wanted: list[Target], variant: str) -> dict[tuple[tuple[str, str], ...], float]:
-    """The loss of each point; infinite where a run failed."""
+    """The loss of each point; infinite where a run failed. Raises ``InputError`` for a target that the runs do not
+    have, or have in another unit."""
     failed = {_key(dict(failure.knobs)) for failure in made.failed}
     first = next(made.runs(), None)
     names = [target.metric for target in wanted]
@@ -189,6 +190,10 @@ def _losses(made: Sweep, wanted: list[Target], variant: str) -> dict[tuple[tuple
             if name not in first.metrics:
                 made.means(name)  # raises, if no run has it
     means = made.means(*names) if first is not None else {}
+    units = {name: mean.unit for of in means.values() for name, mean in of.items()}
+    for target in wanted:
+        if target.metric in units:
+            target.check(units[target.metric])
     return {
         _key(point): math.inf if _key(point) in failed else loss(wanted, means[_key(point), variant])
         for point in made.points

@@ -16,7 +16,7 @@ from . import _pagetide, quantities
 from .frames import Frame
 from .parameters import Choice, Parameter, Range
 from .statistics import Mean, show
-from .targets import Target
+from .targets import Target, check_unit
 
 __all__ = ["Calibration", "Determined", "Prediction", "Trial"]
 
@@ -168,7 +168,8 @@ class Calibration:
         return Frame(columns, rows)
 
     def against(self, seen: Mapping[str, Mapping[str, Union[str, float]]]) -> str:
-        """A table of the predictions beside figures that were seen: variant -> metric -> figure."""
+        """A table of the predictions beside figures that were seen: variant -> metric -> figure. Raises ``InputError``
+        for a figure in another unit than the metric's."""
         return "\n".join(self._predicted(seen))
 
     def __str__(self) -> str:
@@ -211,9 +212,11 @@ class Calibration:
             spread = f"{show(it.low, math.nan, it.unit)} to {show(it.high, math.nan, it.unit)}"
             row = [it.variant, it.metric, best + mark, spread]
             if seen:
-                figure = quantities.read(seen.get(it.variant, {}).get(it.metric))
-                if figure is None:
+                said = seen.get(it.variant, {}).get(it.metric)
+                figure = quantities.read(said)
+                if said is None or figure is None:
                     continue
+                check_unit(it.metric, said, it.unit)
                 ratio = f"{it.value / figure.value:.2f}" if figure.value else ""
                 row += [show(figure.value, math.nan, it.unit), ratio]
             rows.append(row)

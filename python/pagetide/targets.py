@@ -20,7 +20,7 @@ from . import quantities
 from ._errors import InputError
 from .statistics import Mean
 
-__all__ = ["Target", "Targets", "loss", "targets"]
+__all__ = ["Target", "Targets", "check_unit", "loss", "targets"]
 
 Figure = Union[str, int, float]
 #: What ``targets=`` takes: a figure, or (figure, deviation), for each metric.
@@ -41,6 +41,13 @@ class Target:
     metric: str
     value: float
     deviation: float
+    #: Both as they were said, but for a deviation that is a share.
+    said: tuple[Figure, ...] = ()
+
+    def check(self, unit: str) -> None:
+        """Raises ``InputError`` for a figure that was said in another unit than the metric's."""
+        for figure in self.said:
+            check_unit(self.metric, figure, unit)
 
     def distance(self, value: float) -> float:
         """How many deviations a value is above the figure."""
@@ -73,13 +80,23 @@ def _target(metric: str, given: Any) -> Target:
     if value is None or value.value < 0:
         raise InputError(f"{metric}: {pair[0]!r} is no figure", 'a number in the metric\'s unit, or as "12.5s"')
     if pair[1] is None:
-        return Target(metric, value.value, DEVIATION * value.value or 1.0)
-    deviation = quantities.read(pair[1])
+        return Target(metric, value.value, DEVIATION * value.value or 1.0, (pair[0],))
+    deviation, said = quantities.read(pair[1]), pair
     if deviation is not None and deviation.kind == "percent":
-        deviation = quantities.Quantity(value.value * deviation.value / 100, value.kind)
+        deviation, said = quantities.Quantity(value.value * deviation.value / 100, value.kind), (pair[0],)
     if deviation is None or not deviation.value > 0:
         raise InputError(f"{metric}: {pair[1]!r} is no deviation", 'a number above 0, or a share as "5 %"')
-    return Target(metric, value.value, deviation.value)
+    return Target(metric, value.value, deviation.value, said)
+
+
+def check_unit(metric: str, figure: Figure, unit: str) -> None:
+    """Raises ``InputError`` for a figure with a unit that is not the metric's. A plain number is in the metric's."""
+    said = quantities.read(figure)
+    if said is not None and said.kind not in ("number", unit):
+        raise InputError(
+            f"{metric}: {figure!r} is in {said.kind}, the unit of the metric is {unit}",
+            "a plain number is in the metric's unit",
+        )
 
 
 def loss(wanted: list[Target], found: Mapping[str, Mean]) -> float:

@@ -73,6 +73,8 @@ def test_what_was_hidden_is_found_and_the_other_variant_predicted(fitted, seen):
         assert abs(it.value / seen["after"][name] - 1) < 0.2, str(fitted)
     assert fitted.fitted.overrides == fitted.best.point
     assert "reader.walltime" in fitted.against({"after": seen["after"]})
+    with pytest.raises(pt.InputError, match="'30MiB' is in bytes"):
+        fitted.against({"after": {"reader.walltime": "30MiB"}})
     assert "two-passes" in str(fitted) and "<pre>" in fitted._repr_html_()
     assert fitted.to_frame().to_dicts()[0]["variant"] == "before"
 
@@ -125,6 +127,10 @@ def test_only_workload_and_hardware_are_free(load):
         (FREE, {"pswpin": "many"}, "no figure"),
         (FREE, {"pswpin": (3, 0)}, "no deviation"),
         (FREE, {"pswpinn": 3}, "did you mean 'pswpin'"),
+        (FREE, {"reader.walltime": "30MiB"}, "reader.walltime: '30MiB' is in bytes, the unit of the metric is seconds"),
+        (FREE, {"reader.walltime": ("30ms", "1MiB")}, "'1MiB' is in bytes"),
+        (FREE, {"reader.walltime": "3 %"}, "is in percent"),
+        (FREE, {"pswpin": ("64KiB", "5 %")}, "'64KiB' is in bytes, the unit of the metric is count"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(load, free, wanted, message):
