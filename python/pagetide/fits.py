@@ -1,7 +1,7 @@
 """What came of a calibration: the fit, how near it came, what the data do not determine, and predictions.
 
-A parameter is determined as far as the good fits agree on it: those that the targets do not tell from the best one. A
-prediction is the middle of what the good fits say, with their spread.
+The good fits are those that the targets do not tell from the best one (:mod:`pagetide.likelihood`). A parameter is
+determined as far as they agree on it. A prediction is what the best fit says, with the spread of the good ones.
 """
 
 from __future__ import annotations
@@ -86,13 +86,14 @@ class Calibration:
     targets: list[Target]
     #: All that were tried, the best first, with the losses of the search.
     trials: list[Trial]
-    #: The good fits, the best first, with losses of fresh seeds.
+    #: The good fits, with the losses of the seeds that have judged them. The best one is first; where another has a
+    #: smaller loss, it is the best one with one parameter moved, to say how far it is determined.
     good: list[Trial]
     #: What is predicted.
     metrics: list[str]
     #: Of each good fit: variant -> metric -> mean.
     means: list[dict[str, dict[str, Mean]]]
-    #: The fresh seeds.
+    #: The seeds of which these means are. They have chosen nothing.
     seeds: Sequence[int]
 
     @property
@@ -173,8 +174,8 @@ class Calibration:
         return "\n".join(self._predicted(seen))
 
     def __str__(self) -> str:
-        lines = [f"calibrated {self.scenario.name} to {self.variant}: {len(self.trials)} trials, of which the data"]
-        lines[0] += f" do not tell {len(self.good)} from the best"
+        lines = [f"calibrated {self.scenario.name} to {self.variant}: {len(self.trials)} trials"]
+        lines[0] += f", {len(self.good)} fits that the data do not tell apart" if len(self.good) > 1 else ", one good fit"
         lines += ["", *self._found(), "", *self._near(), "", *self._predicted({})]
         return "\n".join(lines)
 

@@ -20,7 +20,7 @@ from . import quantities
 from ._errors import InputError
 from .statistics import Mean
 
-__all__ = ["Target", "Targets", "check_unit", "loss", "targets"]
+__all__ = ["Target", "Targets", "check_unit", "loss", "missed", "targets"]
 
 Figure = Union[str, int, float]
 #: What ``targets=`` takes: a figure, or (figure, deviation), for each metric.
@@ -81,7 +81,7 @@ def _target(metric: str, given: Any) -> Target:
         raise InputError(f"{metric}: {pair[0]!r} is no figure", 'a number in the metric\'s unit, or as "12.5s"')
     if pair[1] is None:
         return Target(metric, value.value, DEVIATION * value.value or 1.0, (pair[0],))
-    deviation, said = quantities.read(pair[1]), pair
+    deviation, said = quantities.read(pair[1]), tuple(pair)
     if deviation is not None and deviation.kind == "percent":
         deviation, said = quantities.Quantity(value.value * deviation.value / 100, value.kind), (pair[0],)
     if deviation is None or not deviation.value > 0:
@@ -104,12 +104,27 @@ def loss(wanted: list[Target], found: Mapping[str, Mean]) -> float:
     return sum(_cost(target, found.get(target.metric)) for target in wanted)
 
 
+def missed(wanted: list[Target], found: Mapping[str, Mean]) -> float:
+    """By how many deviations a point misses the targets, the sum of their squares: a loss without what noise adds."""
+    return sum(_missed(target, found.get(target.metric)) for target in wanted)
+
+
+def _missed(target: Target, mean: Mean | None) -> float:
+    if mean is None or not mean.count:
+        return MISSING
+    return target.distance(mean.mean) ** 2 / _spread(target, mean)
+
+
+def _spread(target: Target, mean: Mean) -> float:
+    """The variance of a simulated mean about the figure: that of the figure, which is 1, and that of the mean."""
+    return 1.0 + target.noise(mean) ** 2
+
+
 def _cost(target: Target, mean: Mean | None) -> float:
     """What a target adds to the loss. Each run without a measurement adds its share of `MISSING`."""
     if mean is None or not mean.count:
         return MISSING
-    spread = 1.0 + target.noise(mean) ** 2
-    cost = target.distance(mean.mean) ** 2 / spread + math.log(spread)
+    cost = _missed(target, mean) + math.log(_spread(target, mean))
     if cost > LINEAR:
         cost = MISSING - LINEAR**2 / cost
     share = mean.ended / (mean.count + mean.ended)
