@@ -33,6 +33,8 @@ __all__ = ["Calibration", "calibrate"]
 BATCH = 8
 #: How many of the best trials are judged with fresh seeds.
 KEPT = 12
+#: The greatest seed that the sampler takes.
+SEED_MAX = 2**32 - 1
 
 
 def calibrate(
@@ -73,8 +75,13 @@ def calibrate(
     fitted = variants[0] if variant is None else variant
     if fitted not in variants:
         raise InputError(f"there is no variant {fitted!r}", f"there is {', '.join(map(repr, variants))}")
+    for name, number in (("trials", trials), ("seeds", seeds), ("seed", seed)):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise TypeError(f"{name}= takes a whole number, not {number!r}")
     if trials < 1 or seeds < 1:
         raise InputError(f"{trials} trials with {seeds} seeds", "one of each at least")
+    if not 0 <= seed <= SEED_MAX - trials:
+        raise InputError(f"the seed {seed} of the proposals", f"from 0 to {SEED_MAX - trials}")
     _check_range(scenario, space)
     options: dict[str, Any] = {"executor": executor, "store": store, "progress": progress}
     first = scenario.seeds[0]

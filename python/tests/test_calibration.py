@@ -172,6 +172,9 @@ def test_only_workload_and_hardware_are_free(load):
         ({"task.reader.size": ("2MiB", "1s")}, {"pswpin": 1}, "no range"),
         ({"task.reader.size": "2MiB"}, {"pswpin": 1}, "no range"),
         ({"task.reader.size": ["2MiB"]}, {"pswpin": 1}, "no choice"),
+        ({(): (1, 2)}, {"pswpin": 1}, "without a key"),
+        ({"task.reader.size": ["32MiB", "32MiB"]}, {"pswpin": 1}, "32MiB is there twice"),
+        ({"task.reader.size": ["32MiB", "32768KiB"]}, {"pswpin": 1}, "is there twice"),
         (FREE, {}, "no targets"),
         (FREE, {"pswpin": "many"}, "no figure"),
         (FREE, {"pswpin": (3, 0)}, "no deviation"),
@@ -185,6 +188,21 @@ def test_only_workload_and_hardware_are_free(load):
 def test_what_cannot_be_fitted_is_refused(load, free, wanted, message):
     with pytest.raises(pt.InputError, match=message):
         pt.calibrate(load, free, wanted, trials=2, seeds=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"seed": -5}, pt.InputError),
+        ({"seed": 2**40}, pt.InputError),
+        ({"trials": 0}, pt.InputError),
+        ({"trials": 2.5}, TypeError),
+        ({"seeds": True}, TypeError),
+    ],
+)
+def test_numbers_that_are_none_are_refused(load, options, error):
+    with pytest.raises(error):
+        pt.calibrate(load, FREE, {"pswpin": 1}, **{"trials": 2, "seeds": 1, **options})
 
 
 def mean(*values, killed=0):
@@ -232,3 +250,7 @@ def test_values_are_ones_that_can_be_typed():
     assert time.at(0.5) == "200us" and time.share("200us") == pytest.approx(0.5)
     assert number.at(0.5).isdigit()
     assert json.dumps(choice.values) == '["a", "b"]'
+    [switch] = parameters({"task.a.random": [True, False]})
+    assert switch.values == ("true", "false"), "as TOML has them"
+    with pytest.raises(TypeError, match="a key, or a tuple of keys"):
+        parameters({5: (1, 2)})
