@@ -174,8 +174,7 @@ class Calibration:
         return "\n".join(self._predicted(seen))
 
     def __str__(self) -> str:
-        lines = [f"calibrated {self.scenario.name} to {self.variant}: {len(self.trials)} trials"]
-        lines[0] += f", {len(self.good)} fits that the data do not tell apart" if len(self.good) > 1 else ", one good fit"
+        lines = [f"calibrated {self.scenario.name} to {self.variant}: {len(self.trials)} trials, good fits: {len(self.good)}"]
         lines += ["", *self._found(), "", *self._near(), "", *self._predicted({})]
         return "\n".join(lines)
 

@@ -276,10 +276,9 @@ def timeline(
     """
     columns = result.timeline(of, variant=variant, seed=seed).to_dict()
     if not ({"free_min_pages", "anon_pages"} & set(columns)):
-        raise InputError(
-            f"there is no plot of {of!r}",
-            f"the machine, a group or a zone; `timeline({of!r})` of the result is a table of {', '.join(list(columns)[:4])}",
-        )
+        has = ", ".join(list(columns)[1:4])
+        hint = f"there are plots of the machine, of groups and of zones; `result.timeline({of!r})` has {has} ..."
+        raise InputError(f"there is no plot of {of!r}", hint)
     mib = _page_size(result) / (1 << 20)
     ax = _axes(ax)
     time = columns["time_s"]
