@@ -6,7 +6,8 @@ fixed size, and each batch has a seed of its own: so the trials depend on the ar
 That is also how a calibration is resumed: the same call with the same store proposes the same trials, whose runs are
 there.
 
-Invariant: the trials that are reported, and all that is predicted, are measured with seeds that have not chosen them.
+There are three sets of seeds: those of the search, those that judge its best trials, and those of which all figures
+are that are reported. Invariant: a reported figure is of seeds that have not chosen the fit.
 """
 
 from __future__ import annotations
@@ -17,20 +18,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _pagetide
-from ._errors import Error, InputError
+from ._errors import Error, InputError, ScenarioError
 from .fits import Calibration, Trial
+from .likelihood import limit, moved, outermost
 from .optional import need
 from .parameters import Choice, Free, Parameter, parameters
 from .progress import Progress, bar
 from .sweeps import Sweep, sweep
-from .targets import Target, Targets, loss, targets
+from .targets import Target, Targets, loss, missed, targets
 
 __all__ = ["Calibration", "calibrate"]
 
 #: Trials that are proposed at once.
 BATCH = 8
-#: How many of the best trials are measured anew.
+#: How many of the best trials are judged with fresh seeds.
 KEPT = 12
+#: The greatest seed that the sampler takes.
+SEED_MAX = 2**32 - 1
 
 
 def calibrate(
@@ -56,7 +60,8 @@ def calibrate(
         none is said.
     :param variant: where the figures were seen; the first by default.
     :param trials: points that are tried.
-    :param seeds: runs of each; the best ones get as many fresh ones again, three times as many at least.
+    :param seeds: runs of each. The best ones are judged with as many fresh ones, three at least, and what is reported
+        of the good ones is measured with as many fresh ones again.
     :param predict: further metrics to predict.
     :param store: a directory that keeps the runs: the same call goes on there, also with more trials.
     :param seed: of the proposals.
@@ -70,13 +75,20 @@ def calibrate(
     fitted = variants[0] if variant is None else variant
     if fitted not in variants:
         raise InputError(f"there is no variant {fitted!r}", f"there is {', '.join(map(repr, variants))}")
+    for name, number in (("trials", trials), ("seeds", seeds), ("seed", seed)):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise TypeError(f"{name}= takes a whole number, not {number!r}")
     if trials < 1 or seeds < 1:
         raise InputError(f"{trials} trials with {seeds} seeds", "one of each at least")
+    if not 0 <= seed <= SEED_MAX - trials:
+        raise InputError(f"the seed {seed} of the proposals", f"from 0 to {SEED_MAX - trials}")
     _check_range(scenario, space)
     options: dict[str, Any] = {"executor": executor, "store": store, "progress": progress}
     first = scenario.seeds[0]
     chosen = list(range(first, first + seeds))
-    fresh = list(range(first + seeds, first + seeds + max(3, seeds)))
+    more = max(3, seeds)
+    judging = list(range(first + seeds, first + seeds + more))
+    reported = list(range(first + seeds + more, first + seeds + 2 * more))
 
     tried: dict[tuple[tuple[str, str], ...], Trial] = {}
     verbosity = optuna.logging.get_verbosity()
@@ -111,17 +123,13 @@ def calibrate(
         shown.close()
         optuna.logging.set_verbosity(verbosity)
 
-    best = sorted(tried.values(), key=lambda trial: (trial.loss, _key(trial.point)))[:KEPT]
+    best = sorted(tried.values(), key=_rank)[:KEPT]
     if not math.isfinite(best[0].loss):
         raise Error("no trial ran to its end: look at one with scenario.set(...).run()")
-    points = [trial.point for trial in best]
-    measured = sweep(scenario, points, seeds=fresh, variants=[fitted], **options)
-    losses = _losses(measured, wanted, fitted)
-    kept = _good([Trial(point, losses[_key(point)]) for point in points], len(space), len(wanted))
+    kept = _good(scenario, [trial.point for trial in best], space, wanted, fitted, judging, options)
     metrics = list(dict.fromkeys([*(target.metric for target in wanted), *predict]))
     points = [trial.point for trial in kept]
-    # The fitted variant is in the store already; without one, its runs are made again, with the others.
-    all_runs = sweep(scenario, points, seeds=fresh, variants=variants, **options)
+    all_runs = sweep(scenario, points, seeds=reported, variants=variants, **options)
     known = [name for name in metrics if any(name in run.metrics for run in all_runs.runs())]
     for name in metrics:
         if name not in known:
@@ -136,7 +144,7 @@ def calibrate(
         good=kept,
         metrics=metrics,
         means=[{name: means[_key(trial.point), name] for name in variants} for trial in kept],
-        seeds=fresh,
+        seeds=reported,
     )
 
 
@@ -180,7 +188,8 @@ def _check_range(scenario: _pagetide.Scenario, space: list[Parameter]) -> None:
 
 
 def _losses(made: Sweep, wanted: list[Target], variant: str) -> dict[tuple[tuple[str, str], ...], float]:
-    """The loss of each point; infinite where a run failed."""
+    """The loss of each point; infinite where a run failed. Raises ``InputError`` for a target that the runs do not
+    have, or have in another unit."""
     failed = {_key(dict(failure.knobs)) for failure in made.failed}
     first = next(made.runs(), None)
     names = [target.metric for target in wanted]
@@ -189,23 +198,60 @@ def _losses(made: Sweep, wanted: list[Target], variant: str) -> dict[tuple[tuple
             if name not in first.metrics:
                 made.means(name)  # raises, if no run has it
     means = made.means(*names) if first is not None else {}
+    units = {name: mean.unit for of in means.values() for name, mean in of.items()}
+    for target in wanted:
+        if target.metric in units:
+            target.check(units[target.metric])
     return {
         _key(point): math.inf if _key(point) in failed else loss(wanted, means[_key(point), variant])
         for point in made.points
     }
 
 
-def _good(measured: list[Trial], free: int, nr_targets: int) -> list[Trial]:
-    """The trials that the data do not tell from the best: by the likelihood ratio (95 %), widened if even the best
-    misses the targets by more than their deviations."""
-    measured = sorted(measured, key=lambda trial: (trial.loss, _key(trial.point)))
-    best = measured[0].loss
-    misfit = max(1.0, best / max(1, nr_targets - free))
-    limit = best + _chi_squared_95(free) * misfit
-    good = [trial for trial in measured if trial.loss <= limit and math.isfinite(trial.loss)]
-    return good or measured[:1]
+def _good(
+    scenario: _pagetide.Scenario,
+    points: list[dict[str, str]],
+    space: list[Parameter],
+    wanted: list[Target],
+    variant: str,
+    seeds: list[int],
+    options: dict[str, Any],
+) -> list[Trial]:
+    """The best of the points, then the fits that the data do not tell from it: others of the points, and the best one
+    with one parameter moved as far as that."""
+    measured = sweep(scenario, points, seeds=seeds, variants=[variant], **options)
+    judged = _judged(measured, points, wanted, variant)
+    best = judged[0]
+    if not math.isfinite(best.loss):
+        return [best]
+    found = measured.means(*(target.metric for target in wanted))[_key(best.point), variant]
+    highest = limit(best.loss, missed(wanted, found), len(space), len(wanted))
+    places = [[point for point in moved(best.point, it) if _is_taken(scenario, point)] for it in space]
+    # With the best one there is a point in any case, and a run that has the metrics.
+    points = [best.point, *(point for of in places for point in of)]
+    measured = sweep(scenario, points, seeds=seeds, variants=[variant], **options)
+    good = {_key(trial.point): trial for trial in judged if trial.loss <= highest}
+    for parameter, of in zip(space, places):
+        fits = [trial for trial in _judged(measured, of, wanted, variant) if trial.loss <= highest]
+        for trial in outermost(parameter, fits):
+            good.setdefault(_key(trial.point), trial)
+    return [best, *sorted((it for it in good.values() if it.point != best.point), key=_rank)]
 
 
-def _chi_squared_95(freedom: int) -> float:
-    """The 95 % quantile (Wilson and Hilferty)."""
-    return freedom * (1 - 2 / (9 * freedom) + 1.6449 * math.sqrt(2 / (9 * freedom))) ** 3
+def _judged(measured: Sweep, points: list[dict[str, str]], wanted: list[Target], variant: str) -> list[Trial]:
+    """Points with their losses, the best first."""
+    losses = _losses(measured, wanted, variant)
+    return sorted((Trial(point, losses[_key(point)]) for point in points), key=_rank)
+
+
+def _rank(trial: Trial) -> tuple[float, tuple[tuple[str, str], ...]]:
+    return trial.loss, _key(trial.point)
+
+
+def _is_taken(scenario: _pagetide.Scenario, point: dict[str, str]) -> bool:
+    """Whether the scenario takes the values of a point together."""
+    try:
+        scenario.set(point)
+    except ScenarioError:
+        return False
+    return True

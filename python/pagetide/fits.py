@@ -1,7 +1,7 @@
 """What came of a calibration: the fit, how near it came, what the data do not determine, and predictions.
 
-A parameter is determined as far as the good fits agree on it: those that the targets do not tell from the best one. A
-prediction is the middle of what the good fits say, with their spread.
+The good fits are those that the targets do not tell from the best one (:mod:`pagetide.likelihood`). A parameter is
+determined as far as they agree on it. A prediction is what the best fit says, with the spread of the good ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from . import _pagetide, quantities
 from .frames import Frame
 from .parameters import Choice, Parameter, Range
 from .statistics import Mean, show
-from .targets import Target
+from .targets import Target, check_unit
 
 __all__ = ["Calibration", "Determined", "Prediction", "Trial"]
 
@@ -86,13 +86,14 @@ class Calibration:
     targets: list[Target]
     #: All that were tried, the best first, with the losses of the search.
     trials: list[Trial]
-    #: The good fits, the best first, with losses of fresh seeds.
+    #: The good fits, with the losses of the seeds that have judged them. The best one is first; where another has a
+    #: smaller loss, it is the best one with one parameter moved, to say how far it is determined.
     good: list[Trial]
     #: What is predicted.
     metrics: list[str]
     #: Of each good fit: variant -> metric -> mean.
     means: list[dict[str, dict[str, Mean]]]
-    #: The fresh seeds.
+    #: The seeds of which these means are. They have chosen nothing.
     seeds: Sequence[int]
 
     @property
@@ -168,12 +169,12 @@ class Calibration:
         return Frame(columns, rows)
 
     def against(self, seen: Mapping[str, Mapping[str, Union[str, float]]]) -> str:
-        """A table of the predictions beside figures that were seen: variant -> metric -> figure."""
+        """A table of the predictions beside figures that were seen: variant -> metric -> figure. Raises ``InputError``
+        for a figure in another unit than the metric's."""
         return "\n".join(self._predicted(seen))
 
     def __str__(self) -> str:
-        lines = [f"calibrated {self.scenario.name} to {self.variant}: {len(self.trials)} trials, of which the data"]
-        lines[0] += f" do not tell {len(self.good)} from the best"
+        lines = [f"calibrated {self.scenario.name} to {self.variant}: {len(self.trials)} trials, good fits: {len(self.good)}"]
         lines += ["", *self._found(), "", *self._near(), "", *self._predicted({})]
         return "\n".join(lines)
 
@@ -211,9 +212,11 @@ class Calibration:
             spread = f"{show(it.low, math.nan, it.unit)} to {show(it.high, math.nan, it.unit)}"
             row = [it.variant, it.metric, best + mark, spread]
             if seen:
-                figure = quantities.read(seen.get(it.variant, {}).get(it.metric))
-                if figure is None:
+                said = seen.get(it.variant, {}).get(it.metric)
+                figure = quantities.read(said)
+                if said is None or figure is None:
                     continue
+                check_unit(it.metric, said, it.unit)
                 ratio = f"{it.value / figure.value:.2f}" if figure.value else ""
                 row += [show(figure.value, math.nan, it.unit), ratio]
             rows.append(row)

@@ -17,12 +17,13 @@ from typing import Any, Union
 
 from . import quantities
 from ._errors import InputError
+from .grid import texts_of
 
 __all__ = ["Choice", "Free", "Parameter", "Range", "parameters"]
 
 Number = Union[str, int, float]
 #: What ``free=`` takes: (low, high) or a list of choices, for each key, or for several keys that have one value.
-Free = Mapping[Union[str, tuple[str, ...]], Union[tuple[Number, Number], Sequence[Number]]]
+Free = Mapping[Union[str, tuple[str, ...]], Union[tuple[Number, Number], Sequence[Union[Number, bool]]]]
 _ALLOWED = ("task.", "file.", "machine.", "cache.", "call.")
 _PAGE = 4096
 
@@ -92,12 +93,21 @@ def parameters(free: Free) -> list[Parameter]:
     """The parameters of ``free=``. Raises ``InputError`` for what may not be free, and for what is no range."""
     if not isinstance(free, Mapping) or not free:
         raise InputError("nothing is free", 'free={"task.web.accesses": (1000, 100_000)}')
-    made = [_parameter((key,) if isinstance(key, str) else tuple(key), given) for key, given in free.items()]
+    made = [_parameter(_keys(key), given) for key, given in free.items()]
     keys = [key for parameter in made for key in parameter.keys]
     for key in keys:
         if keys.count(key) > 1:
             raise InputError(f"{key} is free twice", "give it one range")
     return made
+
+
+def _keys(given: Any) -> tuple[str, ...]:
+    keys = (given,) if isinstance(given, str) else given
+    if not isinstance(keys, tuple) or not all(isinstance(key, str) for key in keys):
+        raise TypeError(f"free= has a key, or a tuple of keys, for each parameter, not {given!r}")
+    if not keys:
+        raise InputError("a parameter without a key", 'a tuple of keys has one at least: ("task.a.size", "task.b.size")')
+    return keys
 
 
 def _parameter(keys: tuple[str, ...], given: Any) -> Parameter:
@@ -111,7 +121,11 @@ def _parameter(keys: tuple[str, ...], given: Any) -> Parameter:
     if isinstance(given, list):
         if len(given) < 2:
             raise InputError(f"{key}: {given!r} is no choice", "a list has two values at least; a range is a tuple")
-        return Choice(keys, tuple(str(value) for value in given))
+        values = tuple(text for value in given for text in texts_of({key: value}).values())
+        for at, value in enumerate(values):
+            if any(_is_same(value, other) for other in values[:at]):
+                raise InputError(f"{key}: the choice {value} is there twice", "give each value once")
+        return Choice(keys, values)
     if not isinstance(given, tuple) or len(given) != 2:
         raise InputError(f"{key}: {given!r} is no range", "a range is (low, high), choices are a list")
     low, high = (quantities.read(end) for end in given)
@@ -121,6 +135,11 @@ def _parameter(keys: tuple[str, ...], given: Any) -> Parameter:
         raise InputError(f"{key}: the range {given!r} is upside down or empty", "the lower end comes first")
     whole = all(isinstance(end, int) for end in given)
     return Range(keys, low.value, high.value, low.kind, whole)
+
+
+def _is_same(one: str, other: str) -> bool:
+    quantity = quantities.read(one)
+    return one == other or (quantity is not None and quantity == quantities.read(other))
 
 
 def _rounded(value: float) -> float:

@@ -147,6 +147,8 @@ def compare(result: Result, metrics: str | Sequence[str], *, ax: Any = None) -> 
     """Variants beside each other: the mean over the seeds, with its 95 % confidence interval (Student's t). Several
     metrics are shown as shares of the first variant's, since their units differ."""
     names = [metrics] if isinstance(metrics, str) else list(metrics)
+    if not names:
+        raise InputError("there are no metrics to compare", "give one at least; `metrics` of the result has them all")
     found: dict[tuple[str, str], Mean] = {}
     for row in result.metrics.to_dicts():
         if row["metric"] in names:
@@ -273,6 +275,10 @@ def timeline(
     `of`, `variant` and `seed` are as of ``Result.timeline``.
     """
     columns = result.timeline(of, variant=variant, seed=seed).to_dict()
+    if not ({"free_min_pages", "anon_pages"} & set(columns)):
+        has = ", ".join(list(columns)[1:4])
+        hint = f"there are plots of the machine, of groups and of zones; `result.timeline({of!r})` has {has} ..."
+        raise InputError(f"there is no plot of {of!r}", hint)
     mib = _page_size(result) / (1 << 20)
     ax = _axes(ax)
     time = columns["time_s"]

@@ -65,6 +65,8 @@ def test_bars_of_variants_with_confidence(tiny):
     assert all(math.isclose(height, 1.0) for height in firsts)
     with pytest.raises(pt.InputError, match="no run has the metric 'nothing'"):
         plots.compare(result, "nothing")
+    with pytest.raises(pt.InputError, match="no metrics"):
+        plots.compare(result, [])
 
 
 def test_latencies_fall_from_one(tiny):
@@ -95,6 +97,9 @@ def test_a_timeline_shows_the_machine_a_group_and_a_zone(tiny):
     assert labels(ax)[:4] == ["free", "high", "low", "min"] and ax.get_yscale() == "log"
     with pytest.raises(pt.InputError, match="no group"):
         plots.timeline(result, "nobody")
+    for of in ("batch", "node0", "vmstat", "meminfo"):
+        with pytest.raises(pt.InputError, match=f"no plot of '{of}'"):
+            plots.timeline(result, of)
 
 
 def test_miss_ratios_of_a_trace(request):
