@@ -223,7 +223,7 @@ class Calibration:
         return _aligned(rows)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return f"<pre style=\"font-family: monospace\">{escape(str(self))}</pre>"
 
     def __repr__(self) -> str:
         best = ", ".join(f"{key}={value}" for key, value in self.best.point.items())

@@ -77,7 +77,7 @@ def test_what_was_hidden_is_found_and_the_other_variant_predicted(fitted, seen):
     assert "reader.walltime" in fitted.against({"after": seen["after"]})
     with pytest.raises(pt.InputError, match="'30MiB' is in bytes"):
         fitted.against({"after": {"reader.walltime": "30MiB"}})
-    assert "two-passes" in str(fitted) and "<pre>" in fitted._repr_html_()
+    assert "two-passes" in str(fitted) and "<pre style" in fitted._repr_html_()
     assert fitted.to_frame().to_dicts()[0]["variant"] == "before"
 
 
