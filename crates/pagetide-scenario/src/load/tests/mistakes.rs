@@ -210,5 +210,6 @@ fn mistakes_say_their_keys() {
     let overrides =
         Overrides { sets: vec![("machine.cpus".into(), "0".into())], ..Default::default() };
     let errors = load_text(SOUND, &overrides).unwrap_err();
-    assert_eq!(errors.iter().next().unwrap().key, None, "it is the option that is wrong");
+    let key = errors.iter().next().unwrap().key.as_deref();
+    assert_eq!(key, Some("machine.cpus"), "that of the option");
 }
