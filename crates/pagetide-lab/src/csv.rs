@@ -32,7 +32,7 @@ pub fn render(report: &Report) -> String {
 }
 
 /// The name that records and JSON use.
-pub(crate) fn unit_name(unit: Unit) -> &'static str {
+pub fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Count => "count",
         Unit::Pages => "pages",

@@ -1,9 +1,9 @@
 //! What names mean: `pagetide.metrics` and `pagetide.explain`.
 
 use crate::errors;
-use crate::result::unit_word;
 use crate::table::Table;
 use arrow_array::{ArrayRef, StringArray};
+use pagetide_lab::csv::unit_name;
 use pagetide_lab::{explain as lab, metrics as words};
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::metric::catalogue;
@@ -39,7 +39,7 @@ pub fn metrics(py: Python<'_>, pattern: Option<&str>) -> PyResult<Table> {
     };
     Table::new(vec![
         ("name", text(&|entry| entry.name.to_string())),
-        ("unit", text(&|entry| unit_word(entry.unit).to_owned())),
+        ("unit", text(&|entry| unit_name(entry.unit).to_owned())),
         ("of", text(&kinds)),
         ("source", text(&|entry| entry.source.to_owned())),
         ("about", text(&|entry| entry.about.to_string())),

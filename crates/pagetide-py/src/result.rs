@@ -11,6 +11,7 @@ use crate::scenario::Scenario;
 use crate::table::{preformatted, Table};
 use crate::timeline;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
+use pagetide_lab::csv::unit_name;
 use pagetide_lab::execute::{Outcome, Run};
 use pagetide_lab::html::run::Source;
 use pagetide_lab::plan::{Job, Plan};
@@ -19,7 +20,7 @@ use pagetide_lab::select;
 use pagetide_lab::stats::{change, welch, Change};
 use pagetide_lab::world::{Observed, Simulator, Sink};
 use pagetide_lab::{csv, html, json, table, why};
-use pagetide_scenario::record::{RunRecord, Unit};
+use pagetide_scenario::record::RunRecord;
 use pagetide_scenario::timeline::Timeline;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
@@ -463,7 +464,7 @@ fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<
     let (mut changes, mut ps) = (Vec::new(), Vec::new());
     let (mut differ, mut ended) = (Vec::new(), Vec::new());
     for key in keys {
-        units.push(report.unit(key).map(unit_word));
+        units.push(report.unit(key).map(unit_name));
         let (one, other) = (report.summary(a, key), report.summary(b, key));
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         for (summary, n, mean, sd) in
@@ -501,21 +502,6 @@ fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<
     ])
 }
 
-/// The word of a unit, as JSON has it.
-pub fn unit_word(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Count => "count",
-        Unit::Pages => "pages",
-        Unit::Bytes => "bytes",
-        Unit::Kilobytes => "kilobytes",
-        Unit::Seconds => "seconds",
-        Unit::BytesPerSecond => "bytes-per-second",
-        Unit::PerSecond => "per-second",
-        Unit::Percent => "percent",
-        Unit::Ratio => "ratio",
-    }
-}
-
 /// Every metric of records, a row each.
 pub fn metrics_of<'a>(records: impl Iterator<Item = &'a RunRecord>) -> PyResult<Table> {
     let mut seeds = Vec::new();
@@ -527,7 +513,7 @@ pub fn metrics_of<'a>(records: impl Iterator<Item = &'a RunRecord>) -> PyResult<
             variants.push(record.variant.as_str());
             seeds.push(record.seed);
             names.push(name.as_str());
-            units.push(unit_word(metric.unit));
+            units.push(unit_name(metric.unit));
             values.push(metric.value);
             ended.push(metric.ended.map(|ended| ended.word()));
         }
