@@ -18,7 +18,7 @@ use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::node::{Node, ZoneRef, Zonelists};
 use crate::page::{PageArray, Place};
 use crate::page_size::PageSize;
-use crate::pcp::{Pcp, PcpRequest, PCP_MAX_ORDER};
+use crate::pcp::{Pcp, PcpRequest};
 use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER};
 use crate::vmstat::{Event, Vmstat};
 use crate::watermark::{self, zone_watermark_fast, WatermarkInputs};
@@ -212,8 +212,8 @@ impl Memory {
         let Memory { pages, nodes, vmstat, work, .. } = self;
         let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
         let mut taken = None;
-        if order <= PCP_MAX_ORDER {
-            let pcp = &mut zone.pcps[attempt.cpu.idx()];
+        let pcp = &mut zone.pcps[attempt.cpu.idx()];
+        if pcp.keeps(order) {
             pcp.free_factor >>= 1;
             let request = PcpRequest { order, mt: attempt.mt, flags: attempt.flags };
             let (pfn, buddy_ops) = zone.pcp_take(pages, vmstat, attempt.cpu, request);
@@ -247,7 +247,7 @@ impl Memory {
         }
     }
 
-    /// Gives a block back: orders 0 to 3 to the CPU's list, larger ones to the buddy lists
+    /// Gives a block back: orders 0 to 3 and huge pages to the CPU's list, others to the buddy lists
     /// (Linux `free_the_page`). `order` must be that of the allocation.
     #[inline]
     pub fn free_page(&mut self, cpu: Cpu, pfn: Pfn, order: Order) {
@@ -293,7 +293,7 @@ impl Memory {
         let zone = &mut nodes[at.node.idx()].zones[page.zone()];
         let mt = zone.block_type(pfn);
         vmstat.add(Event::Pgfree, 1 << order);
-        if order <= PCP_MAX_ORDER && mt != MigrateType::Isolate {
+        if zone.pcps[cpu.idx()].keeps(order) && mt != MigrateType::Isolate {
             work.pages_freed += 1 << order;
             work.buddy_ops += zone.pcp_give(pages, cpu, pfn, order, mt);
             self.last_freed = LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 };

@@ -2,11 +2,10 @@
 //!
 //! Linux: `struct per_cpu_pages`, `rmqueue_pcplist`, `free_unref_page_commit`,
 //! `free_pcppages_bulk`, `zone_batchsize`, `zone_highsize` (mm/page_alloc.c, 6.1). Each CPU keeps
-//! freed pages of orders 0 to 3 in lists by order and migrate type: the last one freed is handed
-//! out first, an empty list is refilled with a batch from the buddy lists, and a set that has
-//! grown to `high` pages gives the oldest ones back. Frees without allocations between them give
-//! back ever more at a time. Linux also keeps pages of pageblock order when it is built with
-//! transparent huge pages; we do not.
+//! freed pages of orders 0 to 3 in lists by order and migrate type, and blocks of pageblock order in
+//! one list (`NR_PCP_THP`): the last one freed is handed out first, an empty list is refilled with a
+//! batch from the buddy lists, and a set that has grown to `high` pages gives the oldest ones back.
+//! Frees without allocations between them give back ever more at a time.
 //!
 //! A list is an array of frame numbers and not threaded through the page array: taking or giving
 //! a page then touches no other page's descriptor, which halves the cost of the pair. Giving back
@@ -28,10 +27,11 @@ use crate::vmstat::Vmstat;
 use crate::zone::Zone;
 use alloc::vec::Vec;
 
-/// Largest order kept on per-CPU lists.
-pub const PCP_MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
-/// Lists of one set: orders 0 to 3 by migrate type.
-pub const NR_PCP_LISTS: usize = (PCP_MAX_ORDER as usize + 1) * MigrateType::PCP_COUNT;
+/// Lists of orders 0 to 3, by migrate type (Linux `NR_LOWORDER_PCP_LISTS`).
+const NR_LOWORDER_PCP_LISTS: usize =
+    (PAGE_ALLOC_COSTLY_ORDER as usize + 1) * MigrateType::PCP_COUNT;
+/// Lists of one set: those, and that of huge pages, of whatever type.
+pub const NR_PCP_LISTS: usize = NR_LOWORDER_PCP_LISTS + 1;
 
 /// One CPU's free pages of one zone.
 #[derive(Clone, Debug, State)]
@@ -67,6 +67,9 @@ impl Pcp {
     /// own share the movable one.
     #[inline]
     pub(crate) const fn list_index(order: Order, mt: MigrateType) -> usize {
+        if order > PAGE_ALLOC_COSTLY_ORDER {
+            return NR_LOWORDER_PCP_LISTS;
+        }
         let mt = if mt.is_mergeable() { mt } else { MigrateType::Movable };
         order as usize * MigrateType::PCP_COUNT + mt as usize
     }
@@ -74,7 +77,19 @@ impl Pcp {
     /// Order of the blocks on a list.
     #[inline]
     pub(crate) const fn list_order(index: usize) -> Order {
-        (index / MigrateType::PCP_COUNT) as Order
+        if index == NR_LOWORDER_PCP_LISTS {
+            PAGEBLOCK_ORDER
+        } else {
+            (index / MigrateType::PCP_COUNT) as Order
+        }
+    }
+
+    /// Whether blocks of `order` are kept (Linux `pcp_allowed_order`, of a kernel that is built with
+    /// transparent huge pages).
+    #[inline]
+    pub(crate) const fn keeps(&self, order: Order) -> bool {
+        order <= PAGE_ALLOC_COSTLY_ORDER
+            || order == PAGEBLOCK_ORDER && matches!(self.policy, PcpPolicy::Linux61)
     }
 
     /// Largest `count` for now; nothing is kept when `free_high` (Linux `nr_pcp_high`).
@@ -261,8 +276,8 @@ impl Zone {
         let pcp = &mut self.pcps[cpu.idx()];
         pcp.lists[index].push(pfn);
         pcp.count += 1 << order;
-        // Larger blocks held back are fragmentation: under a burst of frees, keep none.
-        let free_high = order > 0 && pcp.free_factor > 0;
+        // Larger blocks held back are fragmentation, whole pageblocks are not: under a burst of frees, keep none.
+        let free_high = order > 0 && order <= PAGE_ALLOC_COSTLY_ORDER && pcp.free_factor > 0;
         let high = pcp.high_now(self.reclaim_active, free_high);
         if pcp.count < high {
             return 0;
@@ -355,7 +370,7 @@ fn whole_run(pages: &PageArray, blocks: &[Pfn], order: Order) -> Order {
 /// What to take from a per-CPU set.
 #[derive(Clone, Copy)]
 pub(crate) struct PcpRequest {
-    /// Order of the block, at most [`PCP_MAX_ORDER`].
+    /// Order of the block, one that the set keeps.
     pub order: Order,
     /// One of the three ordinary types.
     pub mt: MigrateType,
