@@ -8,6 +8,9 @@
 //! leaves the page to the shrinker of deferred splits; here the page is split at once, so that the
 //! discarded part is free at once.
 //!
+//! As in Linux (`mmu_gather`) huge pages are freed when all of a range is unmapped, after their tables: which pages
+//! the per-CPU lists keep depends on the order of frees. Small pages are freed one by one; their tables go later.
+//!
 //! Invariant: a table outlives its entries, except that of a huge page, which goes with it if all
 //! entries of the table are the huge page's (pages of 4 KiB).
 
@@ -19,6 +22,7 @@ use crate::process::page_table::{Advice, Backing, Pte, VmaId};
 use crate::process::Machine;
 use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
 use crate::vmstat::NodeStat;
+use alloc::vec::Vec;
 
 impl Machine {
     /// Forgets what `nr` pages of a mapping from `first` on hold (MADV_DONTNEED): anonymous memory is
@@ -47,6 +51,7 @@ impl Machine {
     fn zap_range(&mut self, vma: VmaId, first: u64, end: u64, cpu: Cpu) {
         let sequential = self.owners.vmas[vma.idx()].advice == Advice::Sequential;
         let mut nr_zapped = 0;
+        let mut gathered = Vec::new();
         let mut at = first;
         while at < end {
             if at == first || at.is_multiple_of(HPAGE_PMD_NR) {
@@ -55,6 +60,7 @@ impl Machine {
                     let whole = at == region_of(at) && next <= end;
                     if whole {
                         self.zap_huge(vma, at, head, cpu);
+                        gathered.push(head);
                         nr_zapped += 1;
                     }
                     if whole || !self.split_huge_page(head) {
@@ -71,11 +77,12 @@ impl Machine {
             self.zap_pte(pte, sequential, cpu);
             at += 1;
         }
+        gathered.into_iter().for_each(|head| self.free_anon_page(head, cpu));
         self.mem.work.ptes_set += nr_zapped;
         self.mem.work.tlb_flushes += u32::from(nr_zapped > 0);
     }
 
-    /// A huge page is no longer mapped, and its table of entries no longer needed.
+    /// A huge page is no longer mapped, and its table of entries no longer needed. The caller frees the page.
     fn zap_huge(&mut self, vma: VmaId, start: u64, head: Pfn, cpu: Cpu) {
         let mapping = &mut self.owners.vmas[vma.idx()];
         mapping.ptes[start as usize..(start + HPAGE_PMD_NR) as usize].fill(Pte::EMPTY);
@@ -87,7 +94,7 @@ impl Machine {
             false => Pfn::NONE,
         };
         self.page_remove_rmap(head);
-        self.free_anon_page(head, cpu);
+        self.munlock_if_unlocked(head);
         if table.is_some() {
             self.free_table(table, cpu);
         }
@@ -121,22 +128,34 @@ impl Machine {
             return;
         }
         let sequential = self.owners.vmas[vma.idx()].advice == Advice::Sequential;
-        let ptes = core::mem::take(&mut self.owners.vmas[vma.idx()].ptes);
+        // It locks nothing any more.
+        self.owners.vmas[vma.idx()].locked = Default::default();
+        let mut gathered = Vec::new();
         let mut at = 0;
-        while let Some(&pte) = ptes.get(at) {
+        while let Some(&pte) = self.owners.vmas[vma.idx()].ptes.get(at) {
             // The first entry of a huge page speaks for all of them.
-            let huge = pte.is_present()
-                && !pte.is_zero_page()
-                && self.mem.pages[pte.pfn().idx()].has(PageFlags::HEAD);
-            self.zap_pte(pte, sequential, cpu);
-            at += if huge { HPAGE_PMD_NR as usize } else { 1 };
+            let huge = if at.is_multiple_of(HPAGE_PMD_NR as usize) {
+                self.huge_page_at(vma, at as u64)
+            } else {
+                None
+            };
+            if let Some(head) = huge {
+                self.zap_huge(vma, at as u64, head, cpu);
+                gathered.push(head);
+                at += HPAGE_PMD_NR as usize;
+            } else {
+                self.zap_pte(pte, sequential, cpu);
+                at += 1;
+            }
         }
-        let tables = core::mem::take(&mut self.owners.vmas[vma.idx()].tables);
+        gathered.into_iter().for_each(|head| self.free_anon_page(head, cpu));
+        let mapping = &mut self.owners.vmas[vma.idx()];
+        mapping.ptes = Vec::new();
+        let tables = core::mem::take(&mut mapping.tables);
         for table in tables.into_iter().filter(|table| table.is_some()) {
             self.free_table(table, cpu);
         }
         let dead = &mut self.owners.vmas[vma.idx()];
-        dead.locked = Default::default();
         dead.alive = false;
         dead.nr_present = 0;
         dead.nr_swapped = 0;
