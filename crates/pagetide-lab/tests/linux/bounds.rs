@@ -205,6 +205,7 @@ pub const CASES: &[Case] = &[
         &[
             off("always-2cpus", "t.compact", PER_CPU_NEIGHBOURS, &[("nr_free_blocks_0", 1.59)]),
             off("always-2cpus", "t.second", PER_CPU_NEIGHBOURS, &[("compact_free_scanned", INF)]),
+            off("always", "t.second", LAST_BLOCK, &[("compact_free_scanned", INF)]),
             off("full", "t.second", LAST_BLOCK, &[("compact_free_scanned", INF)]),
         ],
     ),
