@@ -71,6 +71,24 @@ fn the_kernel_takes_the_low_end_of_a_zone() {
     assert_eq!(held, 32 + 8372);
 }
 
+/// Two huge pages a refill; orders between 3 and 9 have no list.
+#[test]
+fn per_cpu_lists_keep_huge_pages() {
+    let mut memory = normal(1 << 20);
+    let pfn = memory.alloc_fast(CPU, NODE, 9, USER).unwrap();
+    let free = zone(&mut memory).free_pages();
+    assert_eq!(zone(&mut memory).pcp_pages(), 512);
+    memory.free_page(CPU, pfn, 9);
+    assert_eq!((zone(&mut memory).pcp_pages(), zone(&mut memory).free_pages()), (1024, free));
+    assert_eq!(memory.alloc_fast(CPU, NODE, 9, USER), Some(pfn), "the last one freed comes first");
+    let smaller = memory.alloc_fast(CPU, NODE, 8, USER).unwrap();
+    memory.free_page(CPU, smaller, 8);
+    assert_eq!((zone(&mut memory).pcp_pages(), zone(&mut memory).free_pages()), (512, free));
+    memory.drain_all();
+    assert_eq!(zone(&mut memory).pcp_pages(), 0);
+    memory.audit().unwrap();
+}
+
 #[test]
 fn a_zone_at_its_mark_gives_way_to_the_next() {
     let mut spec = NodeSpec::default();
