@@ -9,7 +9,7 @@ PYTHON ?= python3
 MDBOOK := $(TARGET)/tools/bin/mdbook
 MATURIN := $(TARGET)/python/tools/bin/maturin
 
-.PHONY: demo kernel guest verify test test-docs test-py test-ray test-qemu book bench wheel
+.PHONY: demo kernel guest verify selftests test test-docs test-py test-ray test-qemu book bench wheel
 
 # Two experiments and their comparisons: the watermark patch of 2011, and a real compiler's page
 # trace on a machine too small for eight of it.
@@ -31,6 +31,13 @@ guest:
 verify: kernel guest
 	$(CARGO) build --release --locked -p pagetide
 	scripts/verify.sh $(TARGET)/release/pagetide experiments/verify/*.toml
+
+# The kernel's own selftests, as scenarios, on the real kernel and in the simulator; the simulator's also on 1, 2 and 8
+# CPUs with 5 seeds each.
+selftests: kernel guest
+	PAGETIDE_SELFTESTS=long $(CARGO) test --locked -p pagetide-lab --test selftests
+	$(CARGO) build --release --locked -p pagetide
+	scripts/verify.sh $(TARGET)/release/pagetide experiments/selftests/*.toml
 
 # The benches are compiled by clippy but neither built nor run: that would cost more than all tests.
 # Without QEMU, a kernel or a static guest, the tests of QEMU say so and pass.

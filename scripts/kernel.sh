@@ -4,6 +4,7 @@
 #
 #   scripts/kernel.sh          newest cloud kernel that the package sources offer
 #   scripts/kernel.sh PACKAGE  another one, such as linux-image-6.1.0-1-cloud-amd64
+#   scripts/kernel.sh 6.12     the newest cloud kernel of that version that they offer
 #
 # Wants apt-get; installing QEMU wants root, or sudo.
 set -euo pipefail
@@ -51,6 +52,20 @@ if [ -z "$package" ]; then
     # The meta package depends on the newest.
     package="$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -n 1)"
     [ -n "$package" ] || fail "the package sources have no linux-image-cloud-amd64"
+fi
+if [[ "$package" =~ ^[0-9]+\.[0-9]+$ ]]; then
+    update
+    version="$package"
+    # Images that are not signed are smaller and as good; either will do.
+    package="$(apt-cache search --names-only "^linux-image-${version//./\\.}\..*cloud-amd64" |
+        sed 's/ .*//' | grep -v -e -dbg | sort -V | tail -n 1)"
+    [ -n "$package" ] || fail "the package sources have no cloud kernel $version. Kernels newer than a release's \
+own are in its backports; where you get packages from, add a source like
+
+  deb MIRROR $(. /etc/os-release; echo "${VERSION_CODENAME:-RELEASE}")-backports main
+
+in /etc/apt/sources.list.d/backports.list, with the mirror of your other sources, and run this again. A source of \
+backports alone upgrades nothing."
 fi
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT

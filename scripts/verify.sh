@@ -17,6 +17,8 @@ for file in "$@"; do
     if "$pagetide" verify "$file" | tee "$output"; then
         # The one line that every table ends with.
         line="$(grep -E '^[0-9]+ counters? that repeats?' "$output")"
+        # What the scenario expects, of each variant.
+        line+="$(sed -n 's/^expected  */; /p' "$output" | tr -d '\n')"
     else
         status=$?
         [ "$status" != 130 ] || exit 130

@@ -11,22 +11,27 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, Mapping, Sequence, TypeAlias, Union
 
 __all__ = [
+    "Advise",
     "Build",
     "Cache",
     "Compute",
+    "Costs",
     "CreateGroup",
     "Discard",
     "Disk",
     "DiskFaults",
+    "Expect",
     "File",
     "FileRead",
     "FileWrite",
+    "FreeArea",
     "Group",
     "HighOrder",
     "Interleave",
     "JoinGroup",
     "KernelMemory",
     "KernelObjects",
+    "Lock",
     "Machine",
     "MappedRead",
     "Names",
@@ -97,10 +102,12 @@ class Machine(_Table):
         self,
         *,
         caches: Sequence[Cache] | None = None,
+        costs: Costs | None = None,
         cpus: int | None = None,
         disks: Sequence[Disk] | None = None,
         kmem_accounting: bool | None = None,
         memory: Size | None = None,
+        memory_recursiveprot: bool | None = None,
         movable: Size | None = None,
         nodes: Sequence[Node] | None = None,
         page_size: int | str | None = None,
@@ -110,11 +117,14 @@ class Machine(_Table):
     ) -> None:
         """
         caches: Caches of kernel objects that are not as the kernel makes them.
+        costs: What operations cost on this machine; the simulator's own prices for those that are left out.
         cpus: Number of CPUs (default 1).
         disks: Disks; one SSD called `disk` if there is none.
         kmem_accounting: Kernel objects are charged to groups; false: as if booted with cgroup.memory=nokmem
             (default true).
         memory: Memory present.
+        memory_recursiveprot: What a group's children do not claim of its memory.min and memory.low is shared
+            among them: the mount option memory_recursiveprot (default false).
         movable: Memory at the top given to zone Movable (default 0).
         nodes: NUMA nodes.
         page_size: Size of a page (default 4KiB).
@@ -123,10 +133,12 @@ class Machine(_Table):
         zones: Zones to the page, instead of `memory`.
         """
         self.caches: Sequence[Cache] | None = caches
+        self.costs: Costs | None = costs
         self.cpus: int | None = cpus
         self.disks: Sequence[Disk] | None = disks
         self.kmem_accounting: bool | None = kmem_accounting
         self.memory: Size | None = memory
+        self.memory_recursiveprot: bool | None = memory_recursiveprot
         self.movable: Size | None = movable
         self.nodes: Sequence[Node] | None = nodes
         self.page_size: int | str | None = page_size
@@ -254,6 +266,9 @@ class Zone(_Table):
         free: Size | None = None,
         late: Size | None = None,
         managed: Size | None = None,
+        movable: FreeArea | None = None,
+        reclaimable: FreeArea | None = None,
+        unmovable: FreeArea | None = None,
     ) -> None:
         """
         name: Which zone.
@@ -262,12 +277,36 @@ class Zone(_Table):
         late: Memory of `managed` that boot freed only after it had computed the watermarks: initial RAM disk
             and init sections (default: none). The kernel's own marks are a little smaller with it.
         managed: Memory that the allocator manages (default: all present).
+        movable: Free lists of movable pages.
+        reclaimable: Free lists of reclaimable pages.
+        unmovable: Free lists of unmovable pages when the run starts, as /proc/pagetypeinfo shows them. With
+            it, or with those of the other two types, `free` is what the lists hold.
         """
         self.name: str = name
         self.present: int | str = present
         self.free: Size | None = free
         self.late: Size | None = late
         self.managed: Size | None = managed
+        self.movable: FreeArea | None = movable
+        self.reclaimable: FreeArea | None = reclaimable
+        self.unmovable: FreeArea | None = unmovable
+
+
+class FreeArea(_Table):
+    """Free blocks of one migrate type in a zone."""
+
+    def __init__(
+        self,
+        *,
+        blocks: Sequence[int] | None = None,
+        pageblocks: int | None = None,
+    ) -> None:
+        """
+        blocks: Free blocks of order 0, 1, 2 and so on, 11 numbers at most (default: none).
+        pageblocks: Pageblocks of this type (default: as many as its free blocks need).
+        """
+        self.blocks: Sequence[int] | None = blocks
+        self.pageblocks: int | None = pageblocks
 
 
 class Cache(_Table):
@@ -293,10 +332,119 @@ class Cache(_Table):
         self.order: int | None = order
 
 
+class Costs(_Table):
+    """What operations cost on this machine; those that are left out have the simulator's own prices."""
+
+    def __init__(
+        self,
+        *,
+        bio: Time | None = None,
+        buddy_op: Time | None = None,
+        cache_create: Time | None = None,
+        cache_op: Time | None = None,
+        compact_scan: Time | None = None,
+        context_switch: Time | None = None,
+        fault: Time | None = None,
+        fs_request: Time | None = None,
+        hit: Time | None = None,
+        idle_exit: Time | None = None,
+        io_completion: Time | None = None,
+        lru_move: Time | None = None,
+        lruvec_visit: Time | None = None,
+        objcg_drain: Time | None = None,
+        object: Time | None = None,
+        object_charge: Time | None = None,
+        object_prune: Time | None = None,
+        object_scan: Time | None = None,
+        page_alloc: Time | None = None,
+        page_copy: Time | None = None,
+        page_free: Time | None = None,
+        page_migrate: Time | None = None,
+        page_scan: Time | None = None,
+        page_zero: Time | None = None,
+        pte: Time | None = None,
+        rmap_walk: Time | None = None,
+        slab_refill: Time | None = None,
+        syscall: Time | None = None,
+        tlb_flush: Time | None = None,
+        tlb_shootdown: Time | None = None,
+        user_access: Time | None = None,
+        wakeup: Time | None = None,
+    ) -> None:
+        """
+        bio: A request put to a disk: block layer and driver.
+        buddy_op: A block moved between the buddy lists and a per-CPU list.
+        cache_create: A cache made for a group.
+        cache_op: A look-up in, an insertion into or a removal from the page cache or the swap cache.
+        compact_scan: A page looked at by a scanner of compaction.
+        context_switch: Switching a CPU from one process to another.
+        fault: A page fault entered and left: exception, look-up of the mapping, walk of the page table.
+        fs_request: The file system's share of a read request, a run of holes, or a page newly written.
+        hit: Touching a page that is mapped, as one of many independent touches.
+        idle_exit: From the wake-up to the first instruction on an idle CPU.
+        io_completion: Interrupt and completion of a request.
+        lru_move: A page moved between LRU lists, as a part of a batch.
+        lruvec_visit: The lists of a group visited by reclaim.
+        objcg_drain: A stock of bytes given up for another owner.
+        object: An object of the kernel allocated or freed on the CPU's own slab.
+        object_charge: Charging an object to a group.
+        object_prune: A kept object freed by a shrinker, besides its slab.
+        object_scan: A kept object looked at by a shrinker.
+        page_alloc: A page taken from a per-CPU list, charge included.
+        page_copy: Copying 4 KiB between page cache and user memory.
+        page_free: A page given back to a per-CPU list.
+        page_migrate: A page moved by compaction, besides its entries and its bytes.
+        page_scan: A page looked at by reclaim.
+        page_zero: Clearing 4 KiB.
+        pte: A page-table entry written, with the page's map count.
+        rmap_walk: A walk of the reverse map to one page-table entry.
+        slab_refill: A slab taken to allocate from, besides its pages.
+        syscall: A system call entered, dispatched and left.
+        tlb_flush: A batch of page-table entries flushed on the CPU that took them away.
+        tlb_shootdown: What other CPUs add to such a flush; nothing on a machine with one CPU.
+        user_access: The user's instructions around one access.
+        wakeup: The waker's share of a wake-up.
+        """
+        self.bio: Time | None = bio
+        self.buddy_op: Time | None = buddy_op
+        self.cache_create: Time | None = cache_create
+        self.cache_op: Time | None = cache_op
+        self.compact_scan: Time | None = compact_scan
+        self.context_switch: Time | None = context_switch
+        self.fault: Time | None = fault
+        self.fs_request: Time | None = fs_request
+        self.hit: Time | None = hit
+        self.idle_exit: Time | None = idle_exit
+        self.io_completion: Time | None = io_completion
+        self.lru_move: Time | None = lru_move
+        self.lruvec_visit: Time | None = lruvec_visit
+        self.objcg_drain: Time | None = objcg_drain
+        self.object: Time | None = object
+        self.object_charge: Time | None = object_charge
+        self.object_prune: Time | None = object_prune
+        self.object_scan: Time | None = object_scan
+        self.page_alloc: Time | None = page_alloc
+        self.page_copy: Time | None = page_copy
+        self.page_free: Time | None = page_free
+        self.page_migrate: Time | None = page_migrate
+        self.page_scan: Time | None = page_scan
+        self.page_zero: Time | None = page_zero
+        self.pte: Time | None = pte
+        self.rmap_walk: Time | None = rmap_walk
+        self.slab_refill: Time | None = slab_refill
+        self.syscall: Time | None = syscall
+        self.tlb_flush: Time | None = tlb_flush
+        self.tlb_shootdown: Time | None = tlb_shootdown
+        self.user_access: Time | None = user_access
+        self.wakeup: Time | None = wakeup
+
+
 class Group(_Table):
     """A memory group."""
 
     _keys: ClassVar[Mapping[str, str]] = {
+        "cpu_max": "cpu.max",
+        "cpu_weight": "cpu.weight",
         "memory_global_shrink_priority": "memory.global_shrink_priority",
         "memory_high": "memory.high",
         "memory_kmem_limit_in_bytes": "memory.kmem.limit_in_bytes",
@@ -304,6 +452,7 @@ class Group(_Table):
         "memory_low": "memory.low",
         "memory_max": "memory.max",
         "memory_min": "memory.min",
+        "memory_oom_group": "memory.oom.group",
         "memory_soft_limit_in_bytes": "memory.soft_limit_in_bytes",
         "memory_swap_max": "memory.swap.max",
         "memory_swappiness": "memory.swappiness",
@@ -315,6 +464,8 @@ class Group(_Table):
         *,
         at_start: bool | None = None,
         copies: int | None = None,
+        cpu_max: int | str | None = None,
+        cpu_weight: int | str | None = None,
         memory_global_shrink_priority: int | str | None = None,
         memory_high: int | str | None = None,
         memory_kmem_limit_in_bytes: int | str | None = None,
@@ -322,6 +473,7 @@ class Group(_Table):
         memory_low: int | str | None = None,
         memory_max: int | str | None = None,
         memory_min: int | str | None = None,
+        memory_oom_group: int | str | None = None,
         memory_soft_limit_in_bytes: int | str | None = None,
         memory_swap_max: int | str | None = None,
         memory_swappiness: int | str | None = None,
@@ -332,6 +484,9 @@ class Group(_Table):
         at_start: It is there when the run begins; otherwise a task makes it with workload create-group
             (default true).
         copies: Several groups NAME.0, NAME.1 ...; copies of a task go to them in turn (default 1).
+        cpu_max: CPU time that the group may use in each period, and the period. Default: max 100000, us.
+            Since: Linux 4.15.
+        cpu_weight: The group's share of CPU time beside its siblings. Default: 100. Since: Linux 4.15.
         memory_global_shrink_priority: Global reclaim leaves the group alone at priorities above it. Below 0
             with policy shrink_priority = posted only. Default: 12, reclaim priority. Since: patch of December
             2019.
@@ -344,6 +499,8 @@ class Group(_Table):
             4.5.
         memory_max: The limit. Default: max, bytes. Since: Linux 4.5.
         memory_min: Memory that is never reclaimed from the group. Default: 0, bytes. Since: Linux 4.18.
+        memory_oom_group: Whether the OOM killer kills the tasks of the group, and of those in it, all
+            together. A task with `oom_score_adj = -1000` is spared. Default: 0. Since: Linux 4.19.
         memory_soft_limit_in_bytes: Groups above their soft limit are reclaimed from first (version 1).
             Default: -1, bytes. Since: Linux 2.6.31.
         memory_swap_max: The limit of swap. Default: max, bytes. Since: Linux 4.5.
@@ -353,6 +510,8 @@ class Group(_Table):
         self.name: str = name
         self.at_start: bool | None = at_start
         self.copies: int | None = copies
+        self.cpu_max: int | str | None = cpu_max
+        self.cpu_weight: int | str | None = cpu_weight
         self.memory_global_shrink_priority: int | str | None = memory_global_shrink_priority
         self.memory_high: int | str | None = memory_high
         self.memory_kmem_limit_in_bytes: int | str | None = memory_kmem_limit_in_bytes
@@ -360,6 +519,7 @@ class Group(_Table):
         self.memory_low: int | str | None = memory_low
         self.memory_max: int | str | None = memory_max
         self.memory_min: int | str | None = memory_min
+        self.memory_oom_group: int | str | None = memory_oom_group
         self.memory_soft_limit_in_bytes: int | str | None = memory_soft_limit_in_bytes
         self.memory_swap_max: int | str | None = memory_swap_max
         self.memory_swappiness: int | str | None = memory_swappiness
@@ -402,10 +562,13 @@ class Policy(_Table):
         compaction: Literal["linux-6.1", "linux-4.5"] | None = None,
         compaction_capture: Literal["on", "off"] | None = None,
         direct_reclaim: Literal["linux-6.1", "linux-2.6.37", "linux-2.6.35"] | None = None,
+        fallback: Literal["linux-6.1", "linux-6.12"] | None = None,
+        faults: Literal["linux-6.1", "linux-6.12"] | None = None,
         group_walk: Literal["whole", "shared"] | None = None,
         groups: Literal["linux"] | None = None,
+        kernel: Literal["linux-6.1", "linux-6.12"] | None = None,
         kswapd: Literal["linux-6.1", "linux-4.5", "linux-2.6.37"] | None = None,
-        lru: Literal["linux-6.1", "linux-5.4", "linux-3.3"] | None = None,
+        lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = None,
         objcg_stock: Literal["1", "4", "8", "16", "64"] | None = None,
         pages: Literal["linux"] | None = None,
         per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None,
@@ -428,8 +591,12 @@ class Policy(_Table):
         compaction_capture: Whether a task that compacts for itself takes the block it has made before it is
             free. Default: on.
         direct_reclaim: How an allocating task reclaims for itself. Default: linux-6.1.
+        fallback: What a request takes of a pageblock of another migrate type that it does not claim. Default:
+            linux-6.1.
+        faults: What counts as a page fault. Default: linux-6.1.
         group_walk: How a reclaimer walks the groups. Default: whole.
         groups: Which groups are reclaimed from: a policy that the program registers.
+        kernel: The kernel whose variants take the place of the defaults. Default: linux-6.1.
         kswapd: How kswapd balances a node. Default: linux-6.1.
         lru: How pages age, and how page cache and anonymous memory share the pressure. Default: linux-6.1.
         objcg_stock: Owners for which a CPU has bytes in advance. Default: 1.
@@ -455,10 +622,13 @@ class Policy(_Table):
         self.compaction: Literal["linux-6.1", "linux-4.5"] | None = compaction
         self.compaction_capture: Literal["on", "off"] | None = compaction_capture
         self.direct_reclaim: Literal["linux-6.1", "linux-2.6.37", "linux-2.6.35"] | None = direct_reclaim
+        self.fallback: Literal["linux-6.1", "linux-6.12"] | None = fallback
+        self.faults: Literal["linux-6.1", "linux-6.12"] | None = faults
         self.group_walk: Literal["whole", "shared"] | None = group_walk
         self.groups: Literal["linux"] | None = groups
+        self.kernel: Literal["linux-6.1", "linux-6.12"] | None = kernel
         self.kswapd: Literal["linux-6.1", "linux-4.5", "linux-2.6.37"] | None = kswapd
-        self.lru: Literal["linux-6.1", "linux-5.4", "linux-3.3"] | None = lru
+        self.lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = lru
         self.objcg_stock: Literal["1", "4", "8", "16", "64"] | None = objcg_stock
         self.pages: Literal["linux"] | None = pages
         self.per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = per_cpu_lists
@@ -515,6 +685,26 @@ class Report(_Table):
         self.rows: Sequence[str] | None = rows
 
 
+class Expect(_Table):
+    """Something that holds in every run."""
+
+    def __init__(
+        self,
+        *,
+        text: str,
+        that: str,
+        variants: Sequence[str] | None = None,
+    ) -> None:
+        """
+        text: What it is, in words.
+        that: The criterion, as `pagetide find` takes one: METRIC OP VALUE, several joined by `and`.
+        variants: The variants of which it is expected (default: all).
+        """
+        self.text: str = text
+        self.that: str = that
+        self.variants: Sequence[str] | None = variants
+
+
 class Task(_Table):
     """A task with several phases, one after the other. A task with one is made by the class of its
     workload."""
@@ -535,6 +725,7 @@ class Task(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
     ) -> None:
@@ -548,6 +739,8 @@ class Task(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         """
@@ -560,6 +753,7 @@ class Task(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
 
@@ -584,6 +778,7 @@ class FileWrite(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -600,6 +795,8 @@ class FileWrite(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -615,6 +812,7 @@ class FileWrite(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -640,6 +838,7 @@ class FileRead(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -656,6 +855,8 @@ class FileRead(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -671,6 +872,7 @@ class FileRead(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -700,6 +902,7 @@ class MappedRead(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -720,6 +923,8 @@ class MappedRead(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -739,6 +944,7 @@ class MappedRead(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -770,6 +976,7 @@ class Touch(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -792,6 +999,8 @@ class Touch(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -813,6 +1022,7 @@ class Touch(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -838,6 +1048,7 @@ class Interleave(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -854,6 +1065,8 @@ class Interleave(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -869,6 +1082,7 @@ class Interleave(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -894,6 +1108,7 @@ class Discard(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -910,6 +1125,8 @@ class Discard(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -925,6 +1142,146 @@ class Discard(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
+        self.start: Time | None = start
+        self.until: str | None = until
+        self.repeat: int | None = repeat
+
+
+class Lock(_Table):
+    """A task, or a phase of one, with the workload `lock`. Locks a part of a region into memory (mlock), or
+    unlocks it."""
+
+    _workload: ClassVar[str | None] = "lock"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        file: str | None = None,
+        first: int | None = None,
+        how: Literal["lock", "on-fault", "unlock"] | None = None,
+        pages: int | None = None,
+        region: str | None = None,
+        size: Size | None = None,
+        after: str | None = None,
+        background: bool | None = None,
+        copies: int | None = None,
+        delay: Time | None = None,
+        group: str | None = None,
+        loops: int | None = None,
+        nice: int | None = None,
+        oom_score_adj: int | None = None,
+        start: Time | None = None,
+        until: str | None = None,
+        repeat: int | None = None,
+    ) -> None:
+        """
+        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
+        file: Maps this file, if no earlier phase has mapped the region.
+        first: The first page (default 0).
+        how: What is done (default lock).
+        pages: How many pages (default: up to the region's end).
+        region: The region (default anon, or the file).
+        size: Maps so much anonymous memory, or so much of the file, if no earlier phase has mapped the
+            region.
+        after: The task whose end it waits for.
+        background: It does not keep the run alive: it is stopped when all others ended (default false).
+        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
+        delay: How long it waits from then (default 0).
+        group: The group it runs in (default: the root).
+        loops: How often it goes through its phases (default 1).
+        nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
+        start: When it starts, counted from the start of the run (default 0).
+        until: The task whose end stops this one; it does not keep the run alive then.
+        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        """
+        self.name: str = name
+        self.file: str | None = file
+        self.first: int | None = first
+        self.how: Literal["lock", "on-fault", "unlock"] | None = how
+        self.pages: int | None = pages
+        self.region: str | None = region
+        self.size: Size | None = size
+        self.after: str | None = after
+        self.background: bool | None = background
+        self.copies: int | None = copies
+        self.delay: Time | None = delay
+        self.group: str | None = group
+        self.loops: int | None = loops
+        self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
+        self.start: Time | None = start
+        self.until: str | None = until
+        self.repeat: int | None = repeat
+
+
+class Advise(_Table):
+    """A task, or a phase of one, with the workload `advise`. Gives advice on a part of a region (madvise)."""
+
+    _workload: ClassVar[str | None] = "advise"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        advice: Literal["normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write", "will-need", "cold", "page-out"],
+        file: str | None = None,
+        first: int | None = None,
+        pages: int | None = None,
+        region: str | None = None,
+        size: Size | None = None,
+        after: str | None = None,
+        background: bool | None = None,
+        copies: int | None = None,
+        delay: Time | None = None,
+        group: str | None = None,
+        loops: int | None = None,
+        nice: int | None = None,
+        oom_score_adj: int | None = None,
+        start: Time | None = None,
+        until: str | None = None,
+        repeat: int | None = None,
+    ) -> None:
+        """
+        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
+        advice: The advice.
+        file: Maps this file, if no earlier phase has mapped the region.
+        first: The first page (default 0).
+        pages: How many pages (default: up to the region's end).
+        region: The region (default anon, or the file).
+        size: Maps so much anonymous memory, or so much of the file, if no earlier phase has mapped the
+            region.
+        after: The task whose end it waits for.
+        background: It does not keep the run alive: it is stopped when all others ended (default false).
+        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
+        delay: How long it waits from then (default 0).
+        group: The group it runs in (default: the root).
+        loops: How often it goes through its phases (default 1).
+        nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
+        start: When it starts, counted from the start of the run (default 0).
+        until: The task whose end stops this one; it does not keep the run alive then.
+        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        """
+        self.name: str = name
+        self.advice: Literal["normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write", "will-need", "cold", "page-out"] = advice
+        self.file: str | None = file
+        self.first: int | None = first
+        self.pages: int | None = pages
+        self.region: str | None = region
+        self.size: Size | None = size
+        self.after: str | None = after
+        self.background: bool | None = background
+        self.copies: int | None = copies
+        self.delay: Time | None = delay
+        self.group: str | None = group
+        self.loops: int | None = loops
+        self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -953,6 +1310,7 @@ class HighOrder(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -972,6 +1330,8 @@ class HighOrder(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -990,6 +1350,7 @@ class HighOrder(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1017,6 +1378,7 @@ class KernelMemory(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1035,6 +1397,8 @@ class KernelMemory(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1052,6 +1416,7 @@ class KernelMemory(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1079,6 +1444,7 @@ class KernelObjects(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1097,6 +1463,8 @@ class KernelObjects(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1114,6 +1482,7 @@ class KernelObjects(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1139,6 +1508,7 @@ class Names(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1155,6 +1525,8 @@ class Names(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1170,6 +1542,7 @@ class Names(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1193,6 +1566,7 @@ class Pipes(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1208,6 +1582,8 @@ class Pipes(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1222,6 +1598,7 @@ class Pipes(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1259,6 +1636,7 @@ class WorkingSet(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1287,6 +1665,8 @@ class WorkingSet(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1314,6 +1694,7 @@ class WorkingSet(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1358,6 +1739,7 @@ class Service(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1393,6 +1775,8 @@ class Service(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1427,6 +1811,7 @@ class Service(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1451,6 +1836,7 @@ class Trace(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1467,6 +1853,8 @@ class Trace(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1482,6 +1870,7 @@ class Trace(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1515,6 +1904,7 @@ class Build(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1539,6 +1929,8 @@ class Build(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1562,6 +1954,7 @@ class Build(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1577,7 +1970,7 @@ class WriteControl(_Table):
         self,
         name: str,
         *,
-        control: Literal["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.watermark_boost_factor", "vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes", "vm.extra_free_kbytes", "vm.lowmem_reserve_ratio", "vm.drop_caches", "vm.compact_memory", "vm.stat_refresh", "transparent_hugepage.enabled", "transparent_hugepage.defrag", "vm.swappiness", "vm.page-cluster", "vm.fault_around_bytes", "block.read_ahead_kb", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes", "vm.dirty_writeback_centisecs", "vm.dirty_expire_centisecs", "vm.laptop_mode", "vm.vfs_cache_pressure", "vm.extfrag_threshold", "vm.compact_unevictable_allowed", "vm.compaction_proactiveness", "vm.defrag_mode", "transparent_hugepage.khugepaged.defrag", "transparent_hugepage.khugepaged.pages_to_scan", "transparent_hugepage.khugepaged.scan_sleep_millisecs", "transparent_hugepage.khugepaged.alloc_sleep_millisecs", "transparent_hugepage.khugepaged.max_ptes_none", "transparent_hugepage.khugepaged.max_ptes_swap", "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.limit_in_bytes", "memory.kmem.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.swappiness", "memory.global_shrink_priority", "memory.reclaim", "memory.force_empty"] | Value,
+        control: Literal["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.watermark_boost_factor", "vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes", "vm.extra_free_kbytes", "vm.lowmem_reserve_ratio", "vm.drop_caches", "vm.compact_memory", "vm.stat_refresh", "transparent_hugepage.enabled", "transparent_hugepage.defrag", "vm.swappiness", "vm.page-cluster", "vm.fault_around_bytes", "block.read_ahead_kb", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes", "vm.dirty_writeback_centisecs", "vm.dirty_expire_centisecs", "vm.laptop_mode", "vm.vfs_cache_pressure", "vm.extfrag_threshold", "vm.compact_unevictable_allowed", "vm.compaction_proactiveness", "vm.defrag_mode", "transparent_hugepage.khugepaged.defrag", "transparent_hugepage.khugepaged.pages_to_scan", "transparent_hugepage.khugepaged.scan_sleep_millisecs", "transparent_hugepage.khugepaged.alloc_sleep_millisecs", "transparent_hugepage.khugepaged.max_ptes_none", "transparent_hugepage.khugepaged.max_ptes_swap", "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.oom.group", "memory.limit_in_bytes", "memory.kmem.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.swappiness", "memory.global_shrink_priority", "cpu.weight", "cpu.max", "memory.reclaim", "memory.force_empty"] | Value,
         text: Sequence[int] | int | str,
         target: str | None = None,
         after: str | None = None,
@@ -1587,6 +1980,7 @@ class WriteControl(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1603,12 +1997,14 @@ class WriteControl(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
         """
         self.name: str = name
-        self.control: Literal["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.watermark_boost_factor", "vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes", "vm.extra_free_kbytes", "vm.lowmem_reserve_ratio", "vm.drop_caches", "vm.compact_memory", "vm.stat_refresh", "transparent_hugepage.enabled", "transparent_hugepage.defrag", "vm.swappiness", "vm.page-cluster", "vm.fault_around_bytes", "block.read_ahead_kb", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes", "vm.dirty_writeback_centisecs", "vm.dirty_expire_centisecs", "vm.laptop_mode", "vm.vfs_cache_pressure", "vm.extfrag_threshold", "vm.compact_unevictable_allowed", "vm.compaction_proactiveness", "vm.defrag_mode", "transparent_hugepage.khugepaged.defrag", "transparent_hugepage.khugepaged.pages_to_scan", "transparent_hugepage.khugepaged.scan_sleep_millisecs", "transparent_hugepage.khugepaged.alloc_sleep_millisecs", "transparent_hugepage.khugepaged.max_ptes_none", "transparent_hugepage.khugepaged.max_ptes_swap", "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.limit_in_bytes", "memory.kmem.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.swappiness", "memory.global_shrink_priority", "memory.reclaim", "memory.force_empty"] | Value = control
+        self.control: Literal["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.watermark_boost_factor", "vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes", "vm.extra_free_kbytes", "vm.lowmem_reserve_ratio", "vm.drop_caches", "vm.compact_memory", "vm.stat_refresh", "transparent_hugepage.enabled", "transparent_hugepage.defrag", "vm.swappiness", "vm.page-cluster", "vm.fault_around_bytes", "block.read_ahead_kb", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes", "vm.dirty_writeback_centisecs", "vm.dirty_expire_centisecs", "vm.laptop_mode", "vm.vfs_cache_pressure", "vm.extfrag_threshold", "vm.compact_unevictable_allowed", "vm.compaction_proactiveness", "vm.defrag_mode", "transparent_hugepage.khugepaged.defrag", "transparent_hugepage.khugepaged.pages_to_scan", "transparent_hugepage.khugepaged.scan_sleep_millisecs", "transparent_hugepage.khugepaged.alloc_sleep_millisecs", "transparent_hugepage.khugepaged.max_ptes_none", "transparent_hugepage.khugepaged.max_ptes_swap", "memory.min", "memory.low", "memory.high", "memory.max", "memory.swap.max", "memory.oom.group", "memory.limit_in_bytes", "memory.kmem.limit_in_bytes", "memory.soft_limit_in_bytes", "memory.swappiness", "memory.global_shrink_priority", "cpu.weight", "cpu.max", "memory.reclaim", "memory.force_empty"] | Value = control
         self.text: Sequence[int] | int | str = text
         self.target: str | None = target
         self.after: str | None = after
@@ -1618,6 +2014,7 @@ class WriteControl(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1641,6 +2038,7 @@ class CreateGroup(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1655,6 +2053,8 @@ class CreateGroup(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1668,6 +2068,7 @@ class CreateGroup(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1690,6 +2091,7 @@ class RemoveGroup(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1704,6 +2106,8 @@ class RemoveGroup(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1717,6 +2121,7 @@ class RemoveGroup(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1739,6 +2144,7 @@ class JoinGroup(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1753,6 +2159,8 @@ class JoinGroup(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1766,6 +2174,7 @@ class JoinGroup(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1788,6 +2197,7 @@ class Compute(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1802,6 +2212,8 @@ class Compute(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1815,6 +2227,7 @@ class Compute(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat
@@ -1837,6 +2250,7 @@ class Sleep(_Table):
         group: str | None = None,
         loops: int | None = None,
         nice: int | None = None,
+        oom_score_adj: int | None = None,
         start: Time | None = None,
         until: str | None = None,
         repeat: int | None = None,
@@ -1851,6 +2265,8 @@ class Sleep(_Table):
         group: The group it runs in (default: the root).
         loops: How often it goes through its phases (default 1).
         nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
         start: When it starts, counted from the start of the run (default 0).
         until: The task whose end stops this one; it does not keep the run alive then.
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
@@ -1864,6 +2280,7 @@ class Sleep(_Table):
         self.group: str | None = group
         self.loops: int | None = loops
         self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
         self.start: Time | None = start
         self.until: str | None = until
         self.repeat: int | None = repeat

@@ -216,7 +216,7 @@ def test_importing_is_quick() -> None:
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
         for _ in range(5)
     ]
-    assert min(runs) < 0.05
+    assert min(runs) < 0.1
 
 
 def test_perform_refuses_what_there_is_not(small: pt.Scenario) -> None:

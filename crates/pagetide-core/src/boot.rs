@@ -11,6 +11,7 @@
 pub mod free_lists;
 
 use crate::buddy::{mark_allocated, Placement};
+use crate::event::EventLog;
 use crate::gfp::MigrateType;
 use crate::node::{
     build_zonelists, dma32_end_pfn, dma32_pages_max, dma_end_pfn, Node, NodeSpec, ZoneSpec,
@@ -28,6 +29,7 @@ use crate::work::Work;
 use crate::zone::{Zone, MAX_NR_ZONES, ZONE_DMA, ZONE_DMA32, ZONE_NAMES};
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 
 /// Why a machine cannot be built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +47,8 @@ pub enum SetupError {
     /// Of zone `zone`, more is managed than present, more free than managed, more arrives late than
     /// is managed, or the free lists hold another number of pages than are free.
     ZoneCounts(NodeId, usize),
+    /// The free blocks of zone `zone` do not fit into its pageblocks.
+    FreeLists(NodeId, usize),
     /// More frames, holes included, than a frame number can say.
     TooManyPages(u64),
     /// The host has no memory for the page array of so many frames.
@@ -66,6 +70,13 @@ impl fmt::Display for SetupError {
             }
             SetupError::ZoneCounts(node, zone) => {
                 write!(f, "{node:?}: zone {}: must be free, late <= managed <= present", name(zone))
+            }
+            SetupError::FreeLists(node, zone) => {
+                write!(
+                    f,
+                    "{node:?}: zone {}: the free blocks do not fit into its pageblocks",
+                    name(zone)
+                )
             }
             SetupError::TooManyPages(nr) => write!(f, "{nr} frames: at most {MAX_PAGES} fit"),
             SetupError::PageArray(nr) => write!(f, "no memory for {nr} page descriptors"),
@@ -108,22 +119,31 @@ impl Memory {
         let mut nodes: Vec<Node> = Vec::with_capacity(specs.len());
         for (i, (spec, spans)) in specs.iter().zip(&spans).enumerate() {
             let id = NodeId(i as u8);
+            let zones: [Option<Zone>; MAX_NR_ZONES] = core::array::from_fn(|z| {
+                boot_zone(&mut pages, id, z, &spec.zones[z], spans[z], nr_cpus)
+            });
+            if let Some(z) = zones.iter().position(Option::is_none) {
+                return Err(SetupError::FreeLists(id, z));
+            }
             nodes.push(Node {
                 id,
-                zones: core::array::from_fn(|z| {
-                    boot_zone(&mut pages, id, z, &spec.zones[z], spans[z], nr_cpus)
-                }),
+                zones: zones.map(|zone| zone.expect("each was looked at")),
                 nr_cpus: nr_local_cpus(i, specs.len(), nr_cpus),
                 totalreserve_pages: 0,
             });
         }
         watermark::boot(&mut nodes, &mut WatermarkInputs::default(), page_size);
+        for zone in nodes.iter_mut().flat_map(|node| &mut node.zones) {
+            let marks = zone.stat_marks();
+            zone.stat.set_thresholds(marks, stat_unit(page_size));
+        }
         Ok(Memory {
             page_size,
             pages,
             zonelists: build_zonelists(&nodes),
             nodes,
             vmstat: Vmstat::new(),
+            events: EventLog::default(),
             work: Work::default(),
             nr_cpus,
             wakeups: Vec::new(),
@@ -203,6 +223,18 @@ fn lay_out(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[Span; MAX_NR_ZONES]
     (spans, at)
 }
 
+/// The frames that each zone of a node manages, as a machine of this node alone has them. In any machine they lie as
+/// here within their pageblocks and pairs of pageblocks. `None` if no machine can have such a node.
+pub fn managed_frames(spec: &NodeSpec, page_size: PageSize) -> Option<[Range<u32>; MAX_NR_ZONES]> {
+    let specs = [*spec];
+    check(&specs, 1, page_size).ok()?;
+    let (spans, nr_pages) = lay_out(&specs, page_size);
+    let spans = spans.first().filter(|_| nr_pages <= MAX_PAGES)?;
+    let frames =
+        |span: &Span, zone: &ZoneSpec| span.managed as u32..(span.managed + zone.managed) as u32;
+    Some(core::array::from_fn(|z| frames(&spans[z], &spec.zones[z])))
+}
+
 fn page_array(spans: &[[Span; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageArray, SetupError> {
     let mut pages = PageArray::new();
     let room = usize::try_from(nr_pages).map_err(|_| SetupError::PageArray(nr_pages))?;
@@ -217,6 +249,19 @@ fn page_array(spans: &[[Span; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageArray
     Ok(pages)
 }
 
+/// Pages in 128 MiB, by which the thresholds of the zones' counters grow.
+const fn stat_unit(page_size: PageSize) -> u64 {
+    page_size.pages_in(128 << 20)
+}
+
+impl Memory {
+    /// As above, of this machine.
+    pub(crate) const fn stat_unit(&self) -> u64 {
+        stat_unit(self.page_size)
+    }
+}
+
+/// `None` if its free blocks do not fit into its pageblocks.
 fn boot_zone(
     pages: &mut PageArray,
     node: NodeId,
@@ -224,18 +269,18 @@ fn boot_zone(
     spec: &ZoneSpec,
     span: Span,
     nr_cpus: u16,
-) -> Zone {
+) -> Option<Zone> {
     let mut zone = Zone::new(index, node, Pfn(span.start as u32), span.len, nr_cpus);
     zone.present = spec.present;
     zone.managed = spec.managed;
     zone.late = spec.late;
     let (start, end) = (span.managed as u32, (span.managed + spec.managed) as u32);
-    if spec.free_lists.is_some_and(|lists| lists.build(&mut zone, pages, start, end)) {
-        return zone;
+    if let Some(lists) = spec.free_lists {
+        return lists.build(&mut zone, pages, start, end).then_some(zone);
     }
     let held_end = hold(&mut zone, pages, start, end, spec.managed - spec.free);
     free_range(&mut zone, pages, held_end, end);
-    zone
+    Some(zone)
 }
 
 /// Frees frames `at..end` in the largest blocks that fit, each to the tail of its list.

@@ -117,8 +117,36 @@ impl Zone {
         debug_assert!(pfn.0 & ((1 << order) - 1) == 0, "{pfn:?} is not aligned to order {order}");
         debug_assert!(self.spans(pfn.0));
         if mt != MigrateType::Isolate {
-            self.nr_free_pages += 1 << order;
+            self.add_free(1 << order);
         }
+        self.merge_block(pages, pfn, order, mt, placement);
+    }
+
+    /// Frees, as [`Self::free_block`], a block of `parts` equal parts that were freed one after the other.
+    pub(crate) fn free_parts(
+        &mut self,
+        pages: &mut PageArray,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+        parts: u32,
+    ) {
+        if mt != MigrateType::Isolate {
+            let nr = 1 << order;
+            self.nr_free_pages += nr;
+            self.stat.add_each((nr / u64::from(parts)) as i64, parts);
+        }
+        self.merge_block(pages, pfn, order, mt, Placement::Likely);
+    }
+
+    fn merge_block(
+        &mut self,
+        pages: &mut PageArray,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+        placement: Placement,
+    ) {
         let (mut pfn, mut order) = (pfn.0, order);
         while order < MAX_PAGE_ORDER {
             let buddy = pfn ^ (1 << order);
@@ -224,6 +252,21 @@ impl Zone {
         let from = self.smallest_block(order, mt)?;
         let pfn = self.pop_block(pages, from, mt)?;
         self.put_back(pages, pfn, 1 << order, from, mt);
+        self.remove_free(1 << order);
+        Some(pfn)
+    }
+
+    /// Takes a block of `order` of the first free block of order `from`, the rest of which stays on the lists of
+    /// its type (Linux `del_page_from_free_list`, `expand`).
+    pub(crate) fn take_of_block(
+        &mut self,
+        pages: &mut PageArray,
+        from: Order,
+        mt: MigrateType,
+        order: Order,
+    ) -> Option<Pfn> {
+        let pfn = self.pop_block(pages, from, mt)?;
+        self.put_back(pages, pfn, 1 << order, from, mt);
         self.nr_free_pages -= 1 << order;
         Some(pfn)
     }
@@ -244,6 +287,7 @@ impl Zone {
         let pfn = self.pop_block(pages, from, mt)?;
         let nr = count.min(1 << (from - order));
         self.put_back(pages, pfn, nr << order, from, mt);
+        // The caller counts the whole batch at once.
         self.nr_free_pages -= u64::from(nr) << order;
         Some((pfn, nr))
     }
@@ -260,9 +304,9 @@ impl Zone {
         let old = self.del_block(pages, pfn, order);
         self.add_block_tail(pages, pfn, order, mt);
         if old == MigrateType::Isolate && mt != MigrateType::Isolate {
-            self.nr_free_pages += 1 << order;
+            self.add_free(1 << order);
         } else if old != MigrateType::Isolate && mt == MigrateType::Isolate {
-            self.nr_free_pages -= 1 << order;
+            self.remove_free(1 << order);
         }
     }
 
@@ -280,7 +324,7 @@ impl Zone {
     pub(crate) fn merge_again(&mut self, pages: &mut PageArray, pfn: Pfn) {
         let order = pages[pfn.idx()].private as Order;
         let mt = self.del_block(pages, pfn, order);
-        self.nr_free_pages -= 1 << order;
+        self.remove_free(1 << order);
         self.free_block(pages, pfn, order, mt, Placement::Likely);
     }
 
@@ -312,6 +356,25 @@ impl Zone {
             }
         }
         moved
+    }
+
+    /// What [`Self::move_pageblock`] would find.
+    pub(crate) fn count_pageblock(&self, pages: &PageArray, pfn: Pfn) -> MovedBlock {
+        let mut found = MovedBlock::default();
+        let Some(first) = self.whole_block(pfn) else {
+            return found;
+        };
+        let mut at = first.0;
+        while at < first.0 + PAGEBLOCK_NR_PAGES {
+            let page = &pages[at as usize];
+            let nr = if page.place == Place::Buddy { 1 << page.private } else { 1 };
+            match page.place {
+                Place::Buddy => found.free += nr,
+                place => found.movable += u32::from(place.is_lru()),
+            }
+            at += nr;
+        }
+        found
     }
 
     /// Whether a free block of exactly `order` suits a request of type `mt`, its own or to be stolen
@@ -391,7 +454,7 @@ impl Zone {
                 self.add_block(pages, Pfn(upper), half, mt);
             }
         }
-        self.nr_free_pages -= 1 << order;
+        self.remove_free(1 << order);
         let page = &mut pages[pfn.idx()];
         clear_page(page, Place::Isolated);
         page.order = order;
@@ -415,7 +478,7 @@ impl Zone {
             }
         }
         if self.del_block(pages, pfn, order) != MigrateType::Isolate {
-            self.nr_free_pages -= 1 << order;
+            self.remove_free(1 << order);
         }
         for page in &mut pages[pfn.idx()..pfn.idx() + (1 << order)] {
             clear_page(page, Place::Isolated);

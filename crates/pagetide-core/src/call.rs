@@ -50,6 +50,8 @@ pub struct Call<R> {
     pub(crate) slow: Option<SlowRequest>,
     /// The call itself is done; its task pays for being above `memory.high` before it goes on.
     over_high: Option<(Outcome, OverHigh)>,
+    /// Pages charged above `memory.high` that are not paid for yet.
+    nr_over_high: u64,
     /// The queue that it is counted in while it sleeps.
     counted: CountedIn,
     asker: Asker,
@@ -106,7 +108,16 @@ impl<R> Call<R> {
     }
 
     fn new(kind: Kind<R>, asker: Asker, node: NodeId) -> Call<R> {
-        Call { kind, slow: None, over_high: None, counted: None, asker, tenure: NOT_BEGUN, node }
+        Call {
+            kind,
+            slow: None,
+            over_high: None,
+            nr_over_high: 0,
+            counted: None,
+            asker,
+            tenure: NOT_BEGUN,
+            node,
+        }
     }
 
     /// How a call ends whose asker has ended before it: what it had is given back or, if the asker held it,
@@ -180,7 +191,9 @@ impl<O: Asks> Manager<O> {
         now: Nanos,
     ) -> Step<Outcome> {
         self.leave_queue(call.counted.take());
+        self.nr_over_high = call.nr_over_high;
         let step = self.call_work(call, cpu, now);
+        call.nr_over_high = core::mem::take(&mut self.nr_over_high);
         if let Step::Wait(sleep) = step {
             call.counted = self.enter_queue(sleep);
         }
@@ -242,7 +255,7 @@ impl<O: Asks> Manager<O> {
 
     /// What [`Manager::cancel`] does, without its effects.
     pub(crate) fn call_given_up(&mut self, call: Call<O::Request>, cpu: Cpu) {
-        let Call { kind, slow, over_high, counted, asker, tenure, node: _ } = call;
+        let Call { kind, slow, over_high, nr_over_high, counted, asker, tenure, node: _ } = call;
         self.leave_queue(counted);
         // Freed pages go to some CPU's lists.
         let cpu = if self.has_cpu(cpu) { cpu } else { Cpu(0) };
@@ -259,13 +272,14 @@ impl<O: Asks> Manager<O> {
         if let Some(slow) = slow {
             self.slow_given_up(&slow, asker, cpu);
         }
+        // The task pays another time.
+        self.owners.note_over_high(asker, nr_over_high);
         match kind {
             Kind::CompactMemory(state) => self.compact_memory_given_up(&state, asker, cpu),
             // These hold nothing of their own between two steps.
             Kind::Owner(_) | Kind::GroupWrite(_) | Kind::KmemAlloc(_) => {}
         }
         let Some((outcome, paying)) = over_high else { return };
-        // The task pays another time.
         self.owners.note_over_high(asker, paying.nr_pages());
         match outcome {
             Outcome::Object(object) => self.free_known(object, cpu),

@@ -22,7 +22,7 @@ use crate::owners::Owners;
 use crate::planted::Defect;
 use crate::reclaim::direct::DirectReclaim;
 use crate::reclaim::shrink_node::TICK;
-use crate::units::{Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER};
+use crate::units::{Asker, Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER};
 
 /// Fruitless reclaims before the group is out of memory.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
@@ -39,6 +39,15 @@ pub struct ChargePath {
     drained: bool,
     reclaim: DirectReclaim,
     oom_wait: bool,
+}
+
+/// What is in the way of a charge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Uncharged {
+    /// The limit of this group.
+    Limit(MemcgId),
+    /// What the task owes for being above `memory.high`: it pays, and charges again.
+    Owing,
 }
 
 impl<O: Owners> Manager<O> {
@@ -107,9 +116,15 @@ impl<O: Owners> Manager<O> {
     /// Charges `nr` pages, from the CPU's stock if it can. The root's pages are charged to nobody.
     ///
     /// # Errors
-    /// The group whose limit is in the way.
+    /// What is in the way. Nobody has to pay first who may not wait (`gfp`).
     #[inline]
-    pub(crate) fn try_charge(&mut self, ctx: &Ctx, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
+    pub(crate) fn try_charge(
+        &mut self,
+        ctx: &Ctx,
+        memcg: MemcgId,
+        nr: u64,
+        gfp: Gfp,
+    ) -> Result<(), Uncharged> {
         if memcg == ROOT {
             return Ok(());
         }
@@ -118,23 +133,51 @@ impl<O: Owners> Manager<O> {
             stock.nr_pages -= nr;
             return Ok(());
         }
-        self.try_charge_counters(ctx, memcg, nr)
+        self.try_charge_counters(ctx, memcg, nr, gfp)
     }
 
-    fn try_charge_counters(&mut self, ctx: &Ctx, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
+    fn try_charge_counters(
+        &mut self,
+        ctx: &Ctx,
+        memcg: MemcgId,
+        nr: u64,
+        gfp: Gfp,
+    ) -> Result<(), Uncharged> {
         let mut batch = nr.max(MEMCG_CHARGE_BATCH);
         if let Err(over) = self.counter_try_charge(memcg, batch) {
             if batch == nr {
-                return Err(over);
+                return Err(Uncharged::Limit(over));
             }
             batch = nr;
-            self.counter_try_charge(memcg, batch)?;
+            self.counter_try_charge(memcg, batch).map_err(Uncharged::Limit)?;
         }
+        self.note_over_high(memcg, batch);
+        self.pay_first(ctx, memcg, batch, gfp)?;
         if batch > nr {
             self.refill_stock(ctx.cpu, memcg, batch - nr);
         }
-        self.note_over_high(ctx, memcg, batch);
         Ok(())
+    }
+
+    /// Whether a task that has just charged `batch` pages may go on with `nr` of them. If it owes too much
+    /// for being above `memory.high` all of them go into the stock, and it takes them from there when it
+    /// has paid (Linux: the end of `try_charge_memcg`, with the charge in its hands).
+    pub(crate) fn pay_first(
+        &mut self,
+        ctx: &Ctx,
+        memcg: MemcgId,
+        batch: u64,
+        gfp: Gfp,
+    ) -> Result<(), Uncharged> {
+        // What no stock holds is paid for when the call returns: a huge page is all of a call.
+        // A daemon pays for nobody.
+        let may_pay =
+            gfp.has(Gfp::DIRECT_RECLAIM) && batch <= MEMCG_CHARGE_BATCH && ctx.asker != Asker::NONE;
+        if !may_pay || !self.owes_too_much() {
+            return Ok(());
+        }
+        self.refill_stock(ctx.cpu, memcg, batch);
+        Err(Uncharged::Owing)
     }
 
     /// Charges a group's counter and those above (Linux `page_counter_try_charge`). The root's own

@@ -20,6 +20,7 @@ mod declare;
 mod form;
 mod marks;
 mod policy;
+mod policy_set;
 
 pub(crate) use form::INT_MAX;
 pub use form::{ControlFile, Form, Origin, Value};
@@ -28,6 +29,7 @@ pub use marks::{
     MIN_FREE_KBYTES_MAX_OLD, MIN_FREE_KBYTES_MIN,
 };
 pub use policy::PolicyVariant;
+pub use policy_set::PolicySet;
 
 use crate::digest::{Digest, State};
 use crate::page_size::PageSize;
@@ -107,6 +109,14 @@ tunables! {
             Linux61 = 0, "linux-6.1", linux;
             /// Before 5.14: six batches of at most 31 pages, drained a batch at a time.
             Linux2637 = 1, "linux-2.6.37";
+        }
+        /// What a request takes of a pageblock of another migrate type that it does not claim.
+        Fallback = "fallback" => fallback: FallbackPolicy = Linux61 {
+            /// The whole free block: the rest of it goes to the lists of the request's type.
+            Linux61 = 0, "linux-6.1", linux;
+            /// Since Linux 6.10: what it needs. The rest stays on the lists of the pageblock's type, and the next
+            /// request falls back again.
+            Linux612 = 1, "linux-6.12";
         }
     }
 
@@ -198,6 +208,8 @@ tunables! {
                 Linux54 = 1, "linux-5.4";
                 /// Before: no refaults, no preference for cold page cache.
                 Linux33 = 2, "linux-3.3";
+                /// Linux 6.12 (since 6.3): as 6.1, but references of mappings with advice random do not count.
+                Linux612 = 3, "linux-6.12";
             }
             /// How global reclaim heeds soft limits (memory.soft_limit_in_bytes).
             SoftLimit = "soft_limit" => soft_limit: SoftLimitPolicy = Tree {
@@ -258,6 +270,13 @@ tunables! {
                 /// Since 6.8: tasks that reclaim for themselves share a remembered position and stop when
                 /// they have enough; kswapd visits every group.
                 Shared = 1, "shared";
+            }
+            /// What counts as a page fault.
+            Faults = "faults" => faults: FaultPolicy = Linux61 {
+                /// Every attempt: a fault that reads a page drops its lock and is tried again.
+                Linux61 = 0, "linux-6.1", linux;
+                /// Linux 6.12 (since 6.4): a fault, however often it is tried.
+                Linux612 = 1, "linux-6.12";
             }
             /// Version of the cgroup interface, which decides a few things that reclaim does.
             Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {
@@ -371,6 +390,13 @@ tunables! {
                 On = 1, "on", linux;
                 /// They do not.
                 Off = 0, "off", linux;
+            }
+            /// What of a parent's protection its children have (mount option memory_recursiveprot).
+            MemoryProtection = "memory_protection", boot, implied => memory_protection: MemoryProtection = OwnOnly {
+                /// What they claim themselves.
+                OwnOnly = 0, "own", linux;
+                /// What they claim, and a share of what nobody claims.
+                Recursive = 1, "recursive", linux;
             }
             /// Who pays for small objects of the kernel.
             SlabAccounting = "slab_accounting", boot => slab_accounting: SlabAccounting = PerObject {

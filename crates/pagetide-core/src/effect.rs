@@ -101,10 +101,10 @@ pub enum Effect {
     },
     /// Wake everybody who sleeps on this.
     Wake(Token),
-    /// A shrinker has given this object up: free it, with
+    /// An object that RCU frees has been given up: free it, with
     /// [`Manager::kmem_cache_free`](crate::process::Machine::kmem_cache_free), once no CPU can be looking at it
     /// (Linux `call_rcu`). Asked only of a world that wants it
-    /// ([`Manager::free_shrunk_late`](crate::process::Machine::free_shrunk_late)).
+    /// ([`Manager::free_late`](crate::process::Machine::free_late)).
     FreeLate {
         /// The object; it stays allocated, and charged, until then.
         object: Object,

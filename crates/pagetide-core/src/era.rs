@@ -14,7 +14,8 @@
 
 use crate::config::{
     BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, Config,
-    DirectReclaimPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy, ShrinkPriorityPolicy,
+    DirectReclaimPolicy, FaultPolicy, GroupWalkPolicy, KswapdPolicy, LruPolicy,
+    ShrinkPriorityPolicy,
 };
 
 /// When a task that reclaims with little success sleeps until a disk has less to do.
@@ -93,6 +94,11 @@ pub(crate) struct Era {
     pub forgets_anon: bool,
     /// Evicted pages of files leave no shadow (up to 3.14). Linux 6.1: they do.
     pub forgets_files: bool,
+    /// References of mappings with advice random do not count (since 6.3). Linux 6.1: only those of mappings
+    /// with advice sequential do not.
+    pub forgets_random: bool,
+    /// A fault that has dropped the lock and is tried again counts once (since 6.4). Linux 6.1: each attempt.
+    pub counts_faults_once: bool,
 
     // ---- blocks of high order ----
     /// A light compaction precedes every reclaim (4.5). Linux 6.1: for costly orders and for the
@@ -140,7 +146,10 @@ impl Era {
     pub(crate) fn of(config: &Config) -> Era {
         let kswapd_2_6_37 = config.kswapd == KswapdPolicy::Linux2637;
         let old_direct = config.direct_reclaim != DirectReclaimPolicy::Linux61;
-        let old_lru = config.lru != LruPolicy::Linux61;
+        let old_lru = match config.lru {
+            LruPolicy::Linux61 | LruPolicy::Linux612 => false,
+            LruPolicy::Linux54 | LruPolicy::Linux33 => true,
+        };
         let compaction_4_5 = config.compaction == CompactionPolicy::Linux45;
         let background = config.background_compaction;
         Era {
@@ -174,6 +183,8 @@ impl Era {
             balances_by_rotation: old_lru,
             forgets_anon: old_lru,
             forgets_files: config.lru == LruPolicy::Linux33,
+            forgets_random: config.lru == LruPolicy::Linux612,
+            counts_faults_once: config.faults == FaultPolicy::Linux612,
 
             compacts_before_every_reclaim: compaction_4_5,
             starts_over_after_reclaim: compaction_4_5,
@@ -215,6 +226,8 @@ mod tests {
             ("direct_reclaim", "linux-2.6.35"),
             ("lru", "linux-5.4"),
             ("lru", "linux-3.3"),
+            ("lru", "linux-6.12"),
+            ("faults", "linux-6.12"),
             ("background_compaction", "kcompactd"),
             ("background_compaction", "kswapd"),
             ("compaction_capture", "off"),

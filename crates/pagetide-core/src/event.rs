@@ -12,7 +12,7 @@
 //! it is off, an event costs one branch.
 
 use crate::effect::Throttle;
-use crate::gfp::Gfp;
+use crate::gfp::{Gfp, MigrateType};
 use crate::units::{Asker, MemcgId, NodeId, Order};
 use alloc::vec::Vec;
 
@@ -55,6 +55,8 @@ fields_from! {
     Gfp => |gfp| Field::Gfp(gfp);
     MemcgId => |memcg| Field::Group(memcg);
     Asker => |mm| Field::Mm(mm);
+    &'static str => |name| Field::Name(name);
+    MigrateType => |mt| Field::Number(mt as u64);
     Throttle => |reason| Field::Name(reason_name(reason));
 }
 
@@ -226,6 +228,79 @@ trace_events! {
         priority: i8,
         /// Page cache, or else anonymous memory.
         file: bool,
+    }
+    /// A request takes pages of a pageblock of another migrate type (0 unmovable, 1 movable, 2 reclaimable).
+    MmPageAllocExtfrag = "mm_page_alloc_extfrag" {
+        /// First frame of the free block.
+        pfn: u64,
+        /// Order wanted.
+        alloc_order: Order,
+        /// Order of the free block.
+        fallback_order: Order,
+        /// Order of a pageblock.
+        pageblock_order: Order,
+        /// Type wanted.
+        alloc_migratetype: MigrateType,
+        /// Type of the free block.
+        fallback_migratetype: MigrateType,
+        /// The block is smaller than a pageblock, so that kinds mix in it.
+        fragmenting: bool,
+        /// The pageblock is of the type wanted now.
+        change_ownership: bool,
+    }
+    /// Such a mix raises the watermarks of its zone for a while.
+    BoostWatermark = "boost_watermark" {
+        /// The node.
+        nid: NodeId,
+        /// The zone.
+        zid: u8,
+        /// Pages by which they are raised now.
+        watermark_boost: u64,
+    }
+    /// Compaction of a zone begins.
+    MmCompactionBegin = "mm_compaction_begin" {
+        /// First frame of the zone.
+        zone_start: u64,
+        /// Where the scanner for pages to move begins.
+        migrate_pfn: u64,
+        /// Where the scanner for free pages begins.
+        free_pfn: u64,
+        /// One past the last frame of the zone.
+        zone_end: u64,
+        /// It waits for pages that are locked.
+        sync: bool,
+    }
+    /// ... and ends.
+    MmCompactionEnd = "mm_compaction_end" {
+        /// First frame of the zone.
+        zone_start: u64,
+        /// Where the scanner for pages to move has come to.
+        migrate_pfn: u64,
+        /// Where the scanner for free pages has come to.
+        free_pfn: u64,
+        /// One past the last frame of the zone.
+        zone_end: u64,
+        /// It waits for pages that are locked.
+        sync: bool,
+        /// What has come of it.
+        status: &'static str,
+    }
+    /// A task that writes has dirtied more than its share, and pauses.
+    BalanceDirtyPages = "balance_dirty_pages" {
+        /// Pages that may be dirty or under writeback before every writer stops.
+        limit: u64,
+        /// Pages around which writers are held.
+        setpoint: u64,
+        /// Pages that are dirty or under writeback.
+        dirty: u64,
+        /// What one writer may dirty at the setpoint, in kB a second.
+        dirty_ratelimit: u64,
+        /// What it may dirty now.
+        task_ratelimit: u64,
+        /// Pages dirtied since the last pause.
+        dirtied: u64,
+        /// Length of the pause in milliseconds.
+        pause: u64,
     }
     /// The shrinker of kept objects begins with a group, which has some.
     MmShrinkSlabStart = "mm_shrink_slab_start" {

@@ -7,10 +7,16 @@
 //! is free or of a compatible kind. Each such mix of kinds in one pageblock raises the zone's
 //! watermarks for a while (the boost), so that kswapd makes room and the next mix is avoided.
 //!
+//! Since 6.10 (policy `fallback`) a free list holds only blocks of pageblocks of its type. A request that does
+//! not claim the pageblock takes what it needs of the block and leaves the rest on its list: each page is a
+//! fallback of its own, and boosts.
+//!
 //! Invariant: only blocks of the three ordinary types are taken by fallback, so the high-atomic
 //! reserve shrinks by `unreserve` alone and `nr_reserved_highatomic` stays exact.
 
 use crate::buddy::MovedBlock;
+use crate::config::FallbackPolicy;
+use crate::event::{EventLog, TraceEvent};
 use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::PageArray;
 use crate::units::{Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
@@ -27,6 +33,20 @@ struct Candidate {
     whole_block: bool,
 }
 
+/// What a fallback has come to.
+pub(crate) enum Fallen {
+    /// Free blocks are on the request's own lists now.
+    OnLists,
+    /// This block is the request's.
+    Taken(Pfn),
+}
+
+/// Who counts and notes fallbacks.
+pub(crate) struct Notes<'a> {
+    pub(crate) vmstat: &'a mut Vmstat,
+    pub(crate) events: &'a mut EventLog,
+}
+
 /// Whether a request of type `mt` that falls back to a block of `order` may claim the whole
 /// pageblock. Movable requests claim only for large blocks: they leave nothing permanent behind,
 /// while unmovable pages spread over many pageblocks spoil all of them.
@@ -40,7 +60,7 @@ impl Zone {
     pub(crate) fn take_block(
         &mut self,
         pages: &mut PageArray,
-        vmstat: &mut Vmstat,
+        notes: &mut Notes<'_>,
         order: Order,
         mt: MigrateType,
         flags: AllocFlags,
@@ -49,25 +69,91 @@ impl Zone {
             if let Some(pfn) = self.take_smallest(pages, order, mt) {
                 return Some(pfn);
             }
-            self.steal(pages, vmstat, order, mt, flags)?;
+            if let Fallen::Taken(pfn) = self.steal(pages, notes, order, mt, flags)? {
+                self.stat.add(-(1i64 << order));
+                return Some(pfn);
+            }
         }
     }
 
-    /// Moves a free block of a foreign type of at least `order` to the lists of `mt`
-    /// (Linux `__rmqueue_fallback`). `None` if there is none.
+    /// Moves a free block of a foreign type of at least `order` to the lists of `mt`, or takes what is wanted
+    /// of it (Linux `__rmqueue_fallback`). `None` if there is none.
     pub(crate) fn steal(
         &mut self,
         pages: &mut PageArray,
-        vmstat: &mut Vmstat,
+        notes: &mut Notes<'_>,
         order: Order,
         mt: MigrateType,
         flags: AllocFlags,
-    ) -> Option<()> {
+    ) -> Option<Fallen> {
         let candidate = self.find_fallback(order, mt, flags)?;
         let pfn = self.first_block(candidate.order, candidate.mt)?;
-        self.steal_block(pages, pfn, mt, &candidate, flags);
-        vmstat.count(Event::MmPageAllocExtfrag);
-        Some(())
+        let boost = self.watermark_boost;
+        let fallen = match self.fallback {
+            FallbackPolicy::Linux61 => {
+                self.steal_block(pages, pfn, mt, &candidate, flags);
+                Fallen::OnLists
+            }
+            FallbackPolicy::Linux612 => {
+                self.claim_or_take(pages, pfn, order, mt, &candidate, flags)?
+            }
+        };
+        notes.vmstat.count(Event::MmPageAllocExtfrag);
+        notes.events.record(TraceEvent::MmPageAllocExtfrag {
+            pfn: u64::from(pfn.0),
+            alloc_order: order,
+            fallback_order: candidate.order,
+            pageblock_order: PAGEBLOCK_ORDER,
+            alloc_migratetype: mt,
+            fallback_migratetype: candidate.mt,
+            fragmenting: candidate.order < PAGEBLOCK_ORDER,
+            change_ownership: self.block_type(pfn) == mt,
+        });
+        if self.watermark_boost != boost {
+            let watermark_boost = self.watermark_boost;
+            notes.events.record(TraceEvent::BoostWatermark {
+                nid: self.node,
+                zid: self.index as u8,
+                watermark_boost,
+            });
+        }
+        Some(fallen)
+    }
+
+    /// Claims the pageblock of the candidate for `mt`, or takes a block of `order` of the candidate and leaves
+    /// the rest where it was (Linux `steal_suitable_fallback` since 6.10).
+    fn claim_or_take(
+        &mut self,
+        pages: &mut PageArray,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+        candidate: &Candidate,
+        flags: AllocFlags,
+    ) -> Option<Fallen> {
+        let old_mt = self.block_type(pfn);
+        if old_mt.is_mergeable() {
+            if candidate.order >= PAGEBLOCK_ORDER {
+                for at in (0..1u32 << candidate.order).step_by(PAGEBLOCK_NR_PAGES as usize) {
+                    self.set_block_type(Pfn(pfn.0 + at), mt);
+                }
+                self.move_block(pages, pfn, mt);
+                return Some(Fallen::OnLists);
+            }
+            if self.boost_watermark() && flags.kswapd {
+                self.boosted = true;
+            }
+            if candidate.whole_block {
+                let found = self.count_pageblock(pages, pfn);
+                let alike = found.free + compatible_pages(found, mt, old_mt);
+                if found.free > 0 && alike >= PAGEBLOCK_NR_PAGES / 2 {
+                    self.move_pageblock(pages, pfn, mt);
+                    self.set_block_type(pfn, mt);
+                    return Some(Fallen::OnLists);
+                }
+            }
+        }
+        self.take_of_block(pages, candidate.order, candidate.mt, order).map(Fallen::Taken)
     }
 
     /// The block to take: from the largest order down. A movable request that may not claim the

@@ -106,3 +106,4 @@ pub mod watermark;
 pub mod work;
 pub mod workingset;
 pub mod zone;
+mod zone_stat;

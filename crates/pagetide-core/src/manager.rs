@@ -29,7 +29,7 @@ use crate::plugin::{Chosen, InForce, Wrong};
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
 use crate::swap::SwapArea;
-use crate::units::{MemcgId, NodeId, Pfn, MAX_PAGES};
+use crate::units::{Cpu, MemcgId, NodeId, Pfn, MAX_PAGES};
 use crate::vmstat::NodeStat;
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -61,6 +61,8 @@ pub struct Manager<O> {
     pub(crate) pins: Pins,
     /// Policies from outside.
     pub(crate) plugins: InForce,
+    /// What whoever steps owes for being above `memory.high`. Between two steps its call has that.
+    pub(crate) nr_over_high: u64,
     /// Somebody else wants the CPU that steps next.
     pub(crate) need_resched: bool,
     /// The queues that daemons are counted in, by place among the daemons.
@@ -69,7 +71,6 @@ pub struct Manager<O> {
     #[cfg(feature = "planted-defects")]
     pub planted: Option<crate::planted::Planted>,
     pub(crate) effects: EffectQueue,
-    pub(crate) events: EventLog,
     /// Buffers reused between steps, so that none allocates.
     pub(crate) scratch: Vec<Pfn>,
     pub(crate) scratch_free: Vec<Pfn>,
@@ -118,12 +119,12 @@ impl<O: Owners> Manager<O> {
             compactions: Compactions::default(),
             pins: Pins::default(),
             plugins: InForce::default(),
+            nr_over_high: 0,
             need_resched: false,
             daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
             #[cfg(feature = "planted-defects")]
             planted: None,
             effects: EffectQueue::with_capacity(64),
-            events: EventLog::default(),
             scratch: Vec::with_capacity(64),
             scratch_free: Vec::with_capacity(64),
         })
@@ -189,6 +190,22 @@ impl<O: Owners> Manager<O> {
         self.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
     }
 
+    /// `cpu` adds to the zones' counters what it has kept to itself: it goes idle, or a second has passed
+    /// (Linux `quiet_vmstat`, `vmstat_update`). Watermarks are tested against these counters. A CPU that there is
+    /// not adds nothing.
+    pub fn refresh_cpu_vm_stats(&mut self, cpu: Cpu) {
+        if self.has_cpu(cpu) {
+            let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
+            zones.for_each(|zone| zone.stat.refresh(cpu));
+        }
+    }
+
+    /// All CPUs do (`vm.stat_refresh`).
+    pub(crate) fn refresh_vm_stats(&mut self) {
+        let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
+        zones.for_each(|zone| zone.stat.refresh_all());
+    }
+
     /// Says whether somebody else wants the CPU that steps next: asynchronous compaction gives up then.
     /// Nothing else heeds it.
     pub fn set_need_resched(&mut self, wanted: bool) {
@@ -244,12 +261,12 @@ impl<O: Owners> Manager<O> {
 
     /// Turns the log of events on, or off and empty.
     pub fn record_events(&mut self, enabled: bool) {
-        self.events = EventLog::new(enabled);
+        self.mem.events = EventLog::new(enabled);
     }
 
     /// Moves what was recorded since the last call to the end of `events`.
     #[inline]
     pub fn take_events(&mut self, events: &mut Vec<TraceEvent>) {
-        self.events.take(events);
+        self.mem.events.take(events);
     }
 }

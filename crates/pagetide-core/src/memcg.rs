@@ -42,14 +42,16 @@ pub enum MemoryEvent {
     Oom = 3,
     /// A task of the group was killed for it.
     OomKill = 4,
+    /// All its tasks were killed together (`memory.oom.group`).
+    OomGroupKill = 5,
     /// A page was not swapped out, for a limit of swap (memory.swap.events).
-    SwapMax = 5,
+    SwapMax = 6,
     /// A page was not swapped out, for a limit or for lack of slots (memory.swap.events).
-    SwapFail = 6,
+    SwapFail = 7,
 }
 
 /// Number of [`MemoryEvent`]s.
-pub const NR_MEMORY_EVENTS: usize = 7;
+pub const NR_MEMORY_EVENTS: usize = 8;
 
 /// One group.
 #[derive(Clone, Debug, State)]
@@ -93,6 +95,10 @@ pub struct Memcg {
     pub(crate) removed_events: MemcgEvents,
     /// `memory.events`, with those of the groups below, by [`MemoryEvent`].
     pub memory_events: [u64; NR_MEMORY_EVENTS],
+    /// `memory.events.local`: those of the group itself.
+    pub memory_events_local: [u64; NR_MEMORY_EVENTS],
+    /// `memory.oom.group`: its tasks, and those of the groups below, are killed all or none.
+    pub oom_group: bool,
     /// Pressure stall information of the group's tasks and those below.
     pub psi: Psi,
     /// Kernel memory in use here and below: slabs and page tables.
@@ -140,6 +146,8 @@ impl Memcg {
             events: MemcgEvents::default(),
             removed_events: MemcgEvents::default(),
             memory_events: [0; NR_MEMORY_EVENTS],
+            memory_events_local: [0; NR_MEMORY_EVENTS],
+            oom_group: false,
             psi: Psi::default(),
             kmem: PageCounter::default(),
             kernel_pages: 0,
@@ -170,11 +178,23 @@ pub(crate) struct Position {
 pub struct Within<'m> {
     memcgs: &'m [Memcg],
     target: Option<MemcgId>,
+    heeds_random: bool,
 }
 
 impl<'m> Within<'m> {
     pub(crate) fn new(memcgs: &'m [Memcg], target: Option<MemcgId>) -> Within<'m> {
-        Within { memcgs, target }
+        Within { memcgs, target, heeds_random: true }
+    }
+
+    /// The same, where references of mappings with advice random do not count, as those with advice sequential
+    /// never do.
+    pub(crate) fn without_random(self) -> Within<'m> {
+        Within { heeds_random: false, ..self }
+    }
+
+    /// Whether references of a mapping with this advice count (Linux 6.3 `vma_has_recency`).
+    pub(crate) fn heeds(&self, is_sequential: bool, is_random: bool) -> bool {
+        !is_sequential && (self.heeds_random || !is_random)
     }
 
     /// Whether a group is one of them; it is asked for only if that makes a difference.

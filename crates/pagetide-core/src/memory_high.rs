@@ -2,13 +2,19 @@
 //!
 //! Linux: mm/memcontrol.c `mem_cgroup_handle_over_high`, `reclaim_high`, `calculate_high_delay` (6.1).
 //! The task remembers how much it charges while its group or a group above that is over its `high`.
-//! Before the task goes on it reclaims that much from every such group. If that is not enough it
-//! sleeps, for a time that grows with the square of the excess and is 2 s at most.
+//! Before the task goes on it reclaims that much from every such group: when its call returns, or at a
+//! charge that may wait once it owes more than a batch, in the middle of a long call (`page_request`). If that is
+//! not enough it sleeps, for a time that grows with the square of the excess and is 2 s at most.
 //!
-//! Invariant: a task owes at most the pages that it charged since it last reclaimed for them.
+//! Charges of daemons owe nothing. Linux hands the debt of an interrupt to a worker (`high_work`); no
+//! charge of ours comes from one.
+//!
+//! Invariant: a task owes at most the pages that it charged since it last reclaimed for them. Each thread
+//! has the debt of its own calls.
 
 use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::ctx::Ctx;
+use crate::digest::State;
 use crate::effect::{Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
@@ -29,8 +35,8 @@ const PRECISION_SHIFT: u32 = 20;
 const SCALING_SHIFT: u32 = 14;
 
 /// A task's debt being paid.
-#[derive(Clone, Debug)]
-pub(crate) struct OverHigh {
+#[derive(Clone, Debug, State)]
+pub struct OverHigh {
     memcg: Position,
     nr_pages: u64,
     /// Group on the path to the root that is looked at next.
@@ -44,7 +50,7 @@ pub(crate) struct OverHigh {
 
 impl OverHigh {
     /// Pages that are not paid for yet.
-    pub fn nr_pages(&self) -> u64 {
+    pub(crate) fn nr_pages(&self) -> u64 {
         if self.slept {
             0
         } else {
@@ -54,22 +60,28 @@ impl OverHigh {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Notes what a task has charged while a group on its path was above `memory.high`.
-    pub(crate) fn note_over_high(&mut self, ctx: &Ctx, memcg: MemcgId, nr: u64) {
+    /// Notes what is charged while a group on the path to the root is above `memory.high`.
+    pub(crate) fn note_over_high(&mut self, memcg: MemcgId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
             let counter = &self.memcgs[at.idx()].memory;
             if counter.usage > counter.high {
-                self.owners.note_over_high(ctx.asker, nr);
+                self.nr_over_high += nr;
                 return;
             }
             at = self.memcgs[at.idx()].parent;
         }
     }
 
+    /// Whether whoever steps owes so much that it pays before its call goes on.
+    pub(crate) fn owes_too_much(&self) -> bool {
+        self.nr_over_high > MEMCG_CHARGE_BATCH
+    }
+
     /// What the task of `ctx` has to pay before it goes on, if anything.
     pub(crate) fn begin_over_high(&mut self, ctx: &Ctx) -> Option<OverHigh> {
-        let nr_pages = self.owners.take_over_high(ctx.asker);
+        let nr_pages =
+            core::mem::take(&mut self.nr_over_high) + self.owners.take_over_high(ctx.asker);
         if nr_pages == 0 || self.owners.is_dying(ctx.asker) {
             return None;
         }

@@ -89,8 +89,6 @@ pub struct Unmapped {
 /// What the owners add to the files of /proc.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnersReport {
-    /// Shadows of evicted pages that they keep (`workingset_nodes`).
-    pub nr_shadows: u64,
     /// Pages of swap-backed memory that were promised, there or not (`Committed_AS`).
     pub nr_committed: u64,
     /// Pages that may be dirty before they are written in the background, and before writers wait
@@ -165,10 +163,10 @@ pub trait Owners: State + Sized {
         false
     }
 
-    /// Somebody charged `nr` pages to a group above its `memory.high`.
+    /// Somebody has given up a call before it paid for `nr` pages above `memory.high`.
     fn note_over_high(&mut self, _asker: Asker, _nr: u64) {}
 
-    /// What somebody owes for that; it is paid now.
+    /// What somebody owes for such calls; it is paid now.
     fn take_over_high(&mut self, _asker: Asker) -> u64 {
         0
     }
@@ -205,7 +203,7 @@ pub trait Owners: State + Sized {
         false
     }
 
-    // The next five are asked of owners that have stores of their own.
+    // The next six are asked of owners that have stores of their own.
 
     /// A page of an own store has been written to.
     fn dirtied(_manager: &mut Manager<Self>, _pfn: Pfn) {}
@@ -215,6 +213,10 @@ pub trait Owners: State + Sized {
 
     /// A clean page of an own store goes; its place keeps the shadow.
     fn evict(_manager: &mut Manager<Self>, _pfn: Pfn, _shadow: Shadow, _cpu: Cpu) {}
+
+    /// Forget the shadows of a tree node that has nothing else, and give the node up. `owner` and `index` are what
+    /// the node was listed with.
+    fn forget_shadows(_manager: &mut Manager<Self>, _owner: u32, _index: u32, _cpu: Cpu) {}
 
     /// Nobody but its owner holds a page of an own store any more: neither a pin nor a move.
     fn file_page_idle(_manager: &mut Manager<Self>, _pfn: Pfn, _cpu: Cpu) {}

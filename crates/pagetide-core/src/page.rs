@@ -118,6 +118,8 @@ page_flags! {
     MIGRATING = 17;
     /// First page of a slab; `mapping` is its cache (`PG_slab`).
     SLAB = 18;
+    /// Has a buffer head, which `private` names (`PG_private`).
+    PRIVATE = 19;
 }
 
 impl PageFlags {
@@ -155,7 +157,8 @@ pub struct Page {
     pub mapping: u32,
     /// Page offset inside the owner.
     pub index: u32,
-    /// Order of a free block, migrate type on a per-CPU list, swap slot in the swap cache.
+    /// Order of a free block, migrate type on a per-CPU list, swap slot in the swap cache, buffer head of a page of a
+    /// file.
     pub private: u32,
     /// Number of page-table entries that map the frame.
     pub mapcount: u16,

@@ -13,7 +13,8 @@
 use crate::boot::cpu_node;
 use crate::buddy::{clear_page, mark_allocated};
 use crate::digest::State;
-use crate::fallback::Force;
+use crate::event::EventLog;
+use crate::fallback::{Force, Notes};
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::node::{Node, ZoneRef, Zonelists};
 use crate::page::{PageArray, Place};
@@ -38,6 +39,9 @@ pub struct Memory {
     pub nodes: Vec<Node>,
     /// Events counted since boot.
     pub vmstat: Vmstat,
+    /// The events that somebody wants to know.
+    #[state(skip)] // for observation only
+    pub(crate) events: EventLog,
     /// Work done since the world last took it.
     pub work: Work,
     /// Number of CPUs; a [`Cpu`] argument is below it.
@@ -118,7 +122,7 @@ impl Memory {
         let highest_zoneidx = gfp.highest_zone();
         let at = self.zonelists[node.idx()][highest_zoneidx].preferred?;
         let zone = &mut self.nodes[at.node.idx()].zones[usize::from(at.zone)];
-        let usable = zone.free_pages().saturating_sub(zone.nr_reserved_highatomic);
+        let usable = zone.free_pages_counted().saturating_sub(zone.nr_reserved_highatomic);
         let mark = zone.watermark_low + zone.watermark_boost;
         if usable <= mark + zone.lowmem_reserve[highest_zoneidx] || zone.boosted {
             return None;
@@ -209,21 +213,22 @@ impl Memory {
     /// a boost that the taking, or an earlier one, caused.
     fn rmqueue(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
         let order = attempt.order;
-        let Memory { pages, nodes, vmstat, work, .. } = self;
+        let Memory { pages, nodes, vmstat, events, work, .. } = self;
         let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let notes = &mut Notes { vmstat, events };
         let mut taken = None;
         let pcp = &mut zone.pcps[attempt.cpu.idx()];
         if pcp.keeps(order) {
             pcp.free_factor >>= 1;
             let request = PcpRequest { order, mt: attempt.mt, flags: attempt.flags };
-            let (pfn, buddy_ops) = zone.pcp_take(pages, vmstat, attempt.cpu, request);
+            let (pfn, buddy_ops) = zone.pcp_take(pages, notes, attempt.cpu, request);
             work.buddy_ops += buddy_ops;
             taken = pfn;
         }
         if taken.is_some() {
             work.pages_allocated += 1 << order;
         } else {
-            taken = rmqueue_buddy(zone, pages, vmstat, work, attempt);
+            taken = rmqueue_buddy(zone, pages, notes, work, attempt);
         }
         let boosted = core::mem::take(&mut zone.boosted);
         if let Some(pfn) = taken {
@@ -301,6 +306,7 @@ impl Memory {
             work.buddy_ops += 1;
             clear_page(&mut pages[pfn.idx()], Place::Allocated);
             debug_assert!(order == 0 || pages[pfn.idx() + 1].place == Place::BuddyTail);
+            zone.stat.this_cpu = cpu;
             zone.free_direct(pages, pfn, order);
         }
     }
@@ -394,7 +400,7 @@ const fn is_unused(place: Place) -> bool {
 fn rmqueue_buddy(
     zone: &mut Zone,
     pages: &mut PageArray,
-    vmstat: &mut Vmstat,
+    notes: &mut Notes<'_>,
     work: &mut Work,
     attempt: &Attempt,
 ) -> Option<Pfn> {
@@ -402,11 +408,12 @@ fn rmqueue_buddy(
     let highatomic = MigrateType::HighAtomic;
     let reserved_first = order > 0 && flags.harder;
     let mut taken = None;
+    zone.stat.this_cpu = attempt.cpu;
     if reserved_first {
         taken = zone.take_smallest(pages, order, highatomic);
     }
     if taken.is_none() {
-        taken = zone.take_block(pages, vmstat, order, mt, flags);
+        taken = zone.take_block(pages, notes, order, mt, flags);
     }
     if taken.is_none() && flags.may_use_highatomic() && !reserved_first {
         taken = zone.take_smallest(pages, order, highatomic);

@@ -123,6 +123,13 @@ impl Walk<'_> {
         if free != zone.free_pages() {
             return Err(AuditError::FreeCount(zone.start_pfn, zone.free_pages(), free));
         }
+        if zone.stat.sum() != free as i64 {
+            return Err(AuditError::FreeCount(
+                zone.start_pfn,
+                zone.stat.sum().unsigned_abs(),
+                free,
+            ));
+        }
         Ok(())
     }
 

@@ -79,7 +79,7 @@ impl PageCounter {
 }
 
 /// What a group's setting protects under a parent that grants `parent_effective` pages in all
-/// (Linux `effective_protection`, without the recursive form that is a mount option).
+/// (Linux `effective_protection`).
 ///
 /// `siblings_protected` is the protected usage of all children together, this one included.
 pub(crate) const fn effective_protection(
@@ -96,6 +96,28 @@ pub(crate) const fn effective_protection(
     protected
 }
 
+/// The same with the cgroup file system mounted with `memory_recursiveprot`: what the children do not claim
+/// of the parent's protection goes to them in proportion to their unprotected pages.
+pub(crate) const fn recursive_protection(
+    usage: u64,
+    setting: u64,
+    parent_effective: u64,
+    siblings_protected: u64,
+    parent_usage: u64,
+) -> u64 {
+    let own = effective_protection(usage, setting, parent_effective, siblings_protected);
+    let protected = if usage < setting { usage } else { setting };
+    if parent_effective <= siblings_protected
+        || parent_usage <= siblings_protected
+        || usage <= protected
+    {
+        return own;
+    }
+    let unclaimed = (parent_effective - siblings_protected) as u128;
+    let share = unclaimed * (usage - protected) as u128;
+    own + (share / (parent_usage - siblings_protected) as u128) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +130,15 @@ mod tests {
         assert_eq!(effective_protection(100, 100, 200, 400), 50);
         assert_eq!(effective_protection(400, 300, 200, 400), 150);
         assert_eq!(effective_protection(100, 100, 0, 400), 0, "the parent grants nothing");
+    }
+
+    #[test]
+    fn with_recursion_what_nobody_claims_is_shared_by_use() {
+        // A parent with 300 pages grants 200, of which one child claims 50; the rest is 150 of 250.
+        assert_eq!(recursive_protection(200, 50, 200, 50, 300), 50 + 90);
+        assert_eq!(recursive_protection(100, 0, 200, 50, 300), 60);
+        assert_eq!(recursive_protection(50, 50, 200, 50, 300), 50, "all of it is claimed");
+        assert_eq!(recursive_protection(100, 100, 200, 400, 500), 50, "nothing is left over");
+        assert_eq!(effective_protection(100, 0, 200, 50), 0, "without recursion");
     }
 }

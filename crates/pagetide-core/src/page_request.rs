@@ -13,13 +13,14 @@
 //! Invariant: between two steps a request holds neither pages nor a charge, and a failed attempt has
 //! given back all that it took.
 
-use crate::charge::ChargePath;
+use crate::charge::{ChargePath, Uncharged};
 use crate::ctx::Ctx;
 use crate::digest::State;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
+use crate::memory_high::OverHigh;
 use crate::owners::Owners;
 use crate::slowpath::SlowPath;
 use crate::units::{Asker, Cpu, MemcgId, Order, Pfn, HPAGE_PMD_ORDER};
@@ -77,6 +78,8 @@ pub enum SlowRequest {
     Pages(SlowPath),
     /// Room under a group's limit.
     Room(ChargePath),
+    /// Going on: it owes too much for being above `memory.high`.
+    Owing(OverHigh),
 }
 
 impl SlowRequest {
@@ -84,7 +87,7 @@ impl SlowRequest {
     pub fn is_compacting(&self) -> bool {
         match self {
             SlowRequest::Pages(path) => path.is_compacting(),
-            SlowRequest::Room(_) => false,
+            SlowRequest::Room(_) | SlowRequest::Owing(_) => false,
         }
     }
 
@@ -92,7 +95,7 @@ impl SlowRequest {
     pub fn is_reclaiming(&self) -> bool {
         match self {
             SlowRequest::Pages(path) => path.is_reclaiming(),
-            SlowRequest::Room(_) => true,
+            SlowRequest::Room(_) | SlowRequest::Owing(_) => true,
         }
     }
 }
@@ -104,6 +107,8 @@ pub(crate) enum Lack {
     Pages(Order, Gfp),
     /// Room for so many pages under the limit of a group.
     Room(MemcgId, u64, Gfp),
+    /// That it pays what it owes for being above `memory.high`. Its charge waits in the stock.
+    Owing,
     /// Room that nobody may wait for, or that reclaim could not provide.
     Denied,
 }
@@ -141,7 +146,7 @@ impl<O: Owners> Manager<O> {
         if slow.is_none() && request.first == First::Charge {
             match self.attempt_charge_first(ctx, request) {
                 Ok(pfn) => return Step::Done(Ok(pfn)),
-                Err(lack) => self.work_for(slow, lack),
+                Err(lack) => self.work_for(ctx, slow, lack),
             }
         }
         self.request_page_slow(ctx, slow, request)
@@ -201,6 +206,11 @@ impl<O: Owners> Manager<O> {
                         return Step::Done(Err(Lack::Denied));
                     }
                 },
+                Some(SlowRequest::Owing(paying)) => match self.over_high_step(paying, ctx) {
+                    Step::Continue => return Step::Continue,
+                    Step::Wait(wait) => return Step::Wait(wait),
+                    Step::Done(()) => Given::Nothing,
+                },
             };
             match (attempt(self, given), &mut *slow) {
                 (Ok(got), _) => {
@@ -218,7 +228,7 @@ impl<O: Owners> Manager<O> {
                         return Step::Continue;
                     }
                 }
-                (Err(lack), _) => self.work_for(slow, lack),
+                (Err(lack), _) => self.work_for(ctx, slow, lack),
             }
         }
     }
@@ -229,6 +239,8 @@ impl<O: Owners> Manager<O> {
             SlowRequest::Pages(path) => self.slowpath_given_up(path, asker, cpu),
             // Reclaim at a group's limit holds nothing: it has no stage for soft limits.
             SlowRequest::Room(_) => {}
+            // The task pays another time.
+            SlowRequest::Owing(paying) => self.owners.note_over_high(asker, paying.nr_pages()),
         }
     }
 
@@ -236,16 +248,17 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn slow_orphaned(&mut self, slow: &SlowRequest) {
         match slow {
             SlowRequest::Pages(path) => self.slowpath_orphaned(path),
-            SlowRequest::Room(_) => {}
+            SlowRequest::Room(_) | SlowRequest::Owing(_) => {}
         }
     }
 
     /// Begins to work for what an attempt lacks.
     #[cold]
-    fn work_for(&mut self, slow: &mut Option<SlowRequest>, lack: Lack) {
+    fn work_for(&mut self, ctx: &Ctx, slow: &mut Option<SlowRequest>, lack: Lack) {
         *slow = match lack {
             Lack::Pages(order, gfp) => Some(SlowRequest::Pages(SlowPath::new(order, gfp))),
             Lack::Room(over, nr, gfp) => Some(SlowRequest::Room(self.charge_path(over, nr, gfp))),
+            Lack::Owing => self.begin_over_high(ctx).map(SlowRequest::Owing),
             Lack::Denied => None,
         };
     }
@@ -254,13 +267,22 @@ impl<O: Owners> Manager<O> {
     fn attempt_page(&mut self, ctx: &Ctx, request: PageRequest, given: Given) -> Result<Pfn, Lack> {
         let PageRequest { order, gfp, payer, first } = request;
         let nr = request.nr_pages();
+        let given = match given {
+            // A block sought for something else, which somebody else has provided meanwhile.
+            Given::Pages(pfn) if self.mem.pages[pfn.idx()].order != order => {
+                self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);
+                Given::Nothing
+            }
+            given => given,
+        };
         let near = match (given, first) {
             (Given::Pages(pfn), _) => return self.charge_for(ctx, request, pfn),
             (Given::Room, _) => {
                 // The room is for this page alone: no batch is charged for the stock.
                 let charged = self.counter_try_charge(payer, nr);
                 charged.map_err(|over| Lack::Room(over, nr, gfp))?;
-                self.note_over_high(ctx, payer, nr);
+                self.note_over_high(payer, nr);
+                self.pay_first(ctx, payer, nr, gfp).map_err(|_| Lack::Owing)?;
                 return self.page_for_charge(ctx, request);
             }
             (Given::Nothing, First::Charge) => return self.attempt_charge_first(ctx, request),
@@ -275,9 +297,10 @@ impl<O: Owners> Manager<O> {
     #[inline(always)]
     fn attempt_charge_first(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Lack> {
         let nr = request.nr_pages();
-        match self.try_charge(ctx, request.payer, nr) {
+        match self.try_charge(ctx, request.payer, nr, request.gfp) {
             Ok(()) => self.page_for_charge(ctx, request),
-            Err(over) => Err(Lack::Room(over, nr, request.gfp)),
+            Err(Uncharged::Limit(over)) => Err(Lack::Room(over, nr, request.gfp)),
+            Err(Uncharged::Owing) => Err(Lack::Owing),
         }
     }
 
@@ -298,11 +321,14 @@ impl<O: Owners> Manager<O> {
     fn charge_for(&mut self, ctx: &Ctx, request: PageRequest, pfn: Pfn) -> Result<Pfn, Lack> {
         let PageRequest { order, gfp, payer, first: _ } = request;
         let nr = request.nr_pages();
-        let Err(over) = self.try_charge(ctx, payer, nr) else { return Ok(pfn) };
+        // It has the page by now: it pays later.
+        let Err(lack) = self.try_charge(ctx, payer, nr, Gfp::NOWAIT) else { return Ok(pfn) };
         self.mem.free_page(ctx.cpu, pfn, order);
-        match gfp.has(Gfp::DIRECT_RECLAIM) {
-            true => Err(Lack::Room(over, nr, gfp)),
-            false => Err(Lack::Denied),
+        match lack {
+            Uncharged::Limit(over) if gfp.has(Gfp::DIRECT_RECLAIM) => {
+                Err(Lack::Room(over, nr, gfp))
+            }
+            Uncharged::Limit(_) | Uncharged::Owing => Err(Lack::Denied),
         }
     }
 

@@ -15,15 +15,16 @@
 //! [`Place::Pcp`], empty links and in `private` the migrate type it goes back to; the other frames
 //! of a larger block have [`Place::BuddyTail`].
 
+use crate::config::FallbackPolicy;
 pub use crate::config::PcpPolicy;
 
-use crate::buddy::{clear_page, Placement};
+use crate::buddy::clear_page;
 use crate::digest::State;
+use crate::fallback::{Fallen, Notes};
 use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::{PageArray, Place};
 use crate::page_size::PageSize;
 use crate::units::{Cpu, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
-use crate::vmstat::Vmstat;
 use crate::zone::Zone;
 use alloc::vec::Vec;
 
@@ -205,14 +206,14 @@ impl Zone {
     pub(crate) fn pcp_take(
         &mut self,
         pages: &mut PageArray,
-        vmstat: &mut Vmstat,
+        notes: &mut Notes<'_>,
         cpu: Cpu,
         request: PcpRequest,
     ) -> (Option<Pfn>, u32) {
         let index = Pcp::list_index(request.order, request.mt);
         let mut buddy_ops = 0;
         if self.pcps[cpu.idx()].lists[index].is_empty() {
-            buddy_ops = self.pcp_refill(pages, vmstat, cpu, request);
+            buddy_ops = self.pcp_refill(pages, notes, cpu, request);
         }
         let pcp = &mut self.pcps[cpu.idx()];
         let pfn = pcp.lists[index].pop();
@@ -227,13 +228,14 @@ impl Zone {
     fn pcp_refill(
         &mut self,
         pages: &mut PageArray,
-        vmstat: &mut Vmstat,
+        notes: &mut Notes<'_>,
         cpu: Cpu,
         request: PcpRequest,
     ) -> u32 {
         let PcpRequest { order, mt, flags } = request;
         let want = self.pcps[cpu.idx()].refill_blocks(order);
         let mut got = 0;
+        self.stat.this_cpu = cpu;
         let mut list = core::mem::take(&mut self.pcps[cpu.idx()].lists[Pcp::list_index(order, mt)]);
         while got < want {
             if let Some((first, nr)) = self.take_run(pages, order, mt, want - got) {
@@ -246,10 +248,22 @@ impl Zone {
                     list.push(pfn);
                 }
                 got += nr;
-            } else if self.steal(pages, vmstat, order, mt, flags).is_none() {
-                break;
+            } else {
+                match self.steal(pages, notes, order, mt, flags) {
+                    Some(Fallen::OnLists) => {}
+                    Some(Fallen::Taken(pfn)) => {
+                        let page = &mut pages[pfn.idx()];
+                        page.place = Place::Pcp;
+                        page.private = mt as u32;
+                        page.index = 0;
+                        list.push(pfn);
+                        got += 1;
+                    }
+                    None => break,
+                }
             }
         }
+        self.stat.add(-(i64::from(got) << order));
         // The first block fetched is the first to go.
         list.reverse();
         let pcp = &mut self.pcps[cpu.idx()];
@@ -293,6 +307,7 @@ impl Zone {
     fn pcp_shrink(&mut self, pages: &mut PageArray, cpu: Cpu, nr: u32, index: usize) -> u32 {
         let mut left = nr.min(self.pcps[cpu.idx()].count);
         let mut blocks = 0;
+        self.stat.this_cpu = cpu;
         for step in 0..NR_PCP_LISTS {
             if left == 0 {
                 break;
@@ -329,18 +344,20 @@ impl Zone {
             }
             let mt = MigrateType::from_raw(pages[first.idx()].private);
             let mt = self.pcp_return_type(mt, first);
-            self.free_block(pages, first, larger, mt, Placement::Likely);
+            self.free_parts(pages, first, larger, mt, nr as u32);
             rest = &rest[nr..];
         }
     }
 
     /// Type of the lists a block goes back to: the one it was freed or fetched as. A pageblock
     /// that has since been reserved, isolated or released has the last word; Linux looks at it
-    /// again only while some pageblock is isolated, and can so lose track of its reserve.
+    /// again only while some pageblock is isolated, and can so lose track of its reserve. Since 6.10 it is the
+    /// pageblock's in any case.
     #[inline]
     fn pcp_return_type(&self, mt: MigrateType, pfn: Pfn) -> MigrateType {
         let block_mt = self.block_type(pfn);
-        if mt.is_mergeable() && block_mt.is_mergeable() {
+        let keeps = self.fallback == FallbackPolicy::Linux61;
+        if keeps && mt.is_mergeable() && block_mt.is_mergeable() {
             mt
         } else {
             block_mt

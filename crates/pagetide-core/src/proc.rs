@@ -6,9 +6,9 @@
 //! pagetypeinfo; `extfrag` has the two indices of debugfs; `meminfo` and `memory_stat` have the files
 //! of the same names.
 //!
-//! Differences from Linux: counters of mechanisms that are not modelled are left out of vmstat,
-//! zoneinfo and memory.stat, and stand as 0 in meminfo, where parsers expect a fixed set. Counters of
-//! our own follow the kernel's in vmstat. Pressure averages are always 0.00; the totals are exact.
+//! Differences from Linux: counters of mechanisms that are not modelled are left out of vmstat and zoneinfo, and
+//! stand as 0 in meminfo, where parsers expect a fixed set (memory.stat has both kinds). Counters of our own follow
+//! the kernel's in vmstat. Pressure averages are always 0.00; the totals are exact.
 //!
 //! Every file costs time in proportion to its length, except that zoneinfo (while pages are dirty) and
 //! memory.stat (of other groups than the root) walk all frames.
@@ -21,7 +21,7 @@ mod zones;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::{Owners, OwnersReport};
-use crate::units::{MemcgId, Nanos, NR_PAGE_ORDERS};
+use crate::units::{MemcgId, Nanos, NodeId, NR_PAGE_ORDERS};
 use crate::vmstat::{Event, NodeStat};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -189,6 +189,9 @@ const VMSTAT_ORDER: &[&str] = &[
     "thp_split_page_failed",
     "thp_deferred_split_page",
     "thp_split_pmd",
+    "thp_scan_exceed_none_pte",
+    "thp_scan_exceed_swap_pte",
+    "thp_scan_exceed_share_pte",
     "thp_zero_page_alloc",
     "thp_zero_page_alloc_failed",
     "thp_swpout",
@@ -243,7 +246,7 @@ impl<O: Owners> Manager<O> {
             ("nr_zone_active_file", NodeStat::NrActiveFile),
             ("nr_zone_unevictable", NodeStat::NrUnevictable),
         ];
-        let OwnersReport { nr_shadows, dirty_limits, .. } = O::report(self);
+        let OwnersReport { dirty_limits, .. } = O::report(self);
         let (background, threshold) = dirty_limits;
         let mut rows: Vec<Row> = Vec::with_capacity(VMSTAT_ORDER.len());
         rows.push(("nr_free_pages", self.nr_free_pages()));
@@ -251,8 +254,9 @@ impl<O: Owners> Manager<O> {
         rows.push(("nr_zone_write_pending", self.write_pending()));
         rows.push(("nr_mlock", self.nr_mlock()));
         rows.extend(NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat))));
-        // Linux counts tree nodes that hold shadows; we count the shadows.
-        rows.push(("workingset_nodes", nr_shadows));
+        let nodes = (0..self.nr_nodes()).map(|node| NodeId(node as u8));
+        let shadow_nodes = nodes.map(|node| self.nr_shadow_nodes(node)).sum();
+        rows.push(("workingset_nodes", shadow_nodes));
         rows.push(("nr_dirty_threshold", threshold));
         rows.push(("nr_dirty_background_threshold", background));
         rows.extend(Event::ALL.map(|event| (event.name(), self.mem.vmstat.get(event))));

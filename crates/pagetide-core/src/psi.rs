@@ -4,7 +4,9 @@
 //! other task ran. The world reports state changes with their time; integration is exact. Every group
 //! has its own totals, over its tasks and those of the groups below; the root's are the machine's.
 //!
-//! Difference from Linux: no per-CPU weighting, and no running averages; totals only.
+//! Differences from Linux: no weighting by CPU (there kswapd on one of two CPUs beside a task that runs on the
+//! other makes both half of the time; here *some* is all of it and *full* nothing), and no running averages; totals only. Of the daemons only kswapd
+//! counts as stalled while it works; kcompactd does not.
 
 use crate::digest::State;
 use crate::units::Nanos;

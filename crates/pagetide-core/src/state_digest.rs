@@ -37,9 +37,10 @@ impl<O: Owners> Manager<O> {
             #[cfg(feature = "planted-defects")]
                 planted: _,
             effects,
-            events: _,
             scratch: _,
             scratch_free: _,
+            // Nothing between two steps.
+            nr_over_high: _,
         } = self;
         let mut digest = Digest::new();
         let parts: [&dyn State; 16] = [

@@ -105,5 +105,9 @@ impl<O: Owners> Manager<O> {
         if self.era.activates_new_anon && !self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE) {
             self.activate_page(ctx.cpu, pfn);
         }
+        // Its owner may have locked it while it was in swap.
+        if self.is_page_locked(&self.mem.pages[pfn.idx()]) {
+            self.mlock_page(pfn);
+        }
     }
 }

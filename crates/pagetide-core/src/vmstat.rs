@@ -2,8 +2,8 @@
 //!
 //! Linux: mm/vmstat.c. Three tables: [`Event`] counts events, [`NodeStat`] has the levels of a node,
 //! and zones keep `nr_free_pages` themselves. One macro keeps the enum, the names and
-//! docs/metrics.md together. Linux keeps per-CPU deltas and folds them later; here counters are exact at all times, as
-//! after a write to /proc/sys/vm/stat_refresh.
+//! docs/metrics.md together. Linux keeps per-CPU deltas and folds them later; here counters are exact at all times,
+//! as after a write to /proc/sys/vm/stat_refresh.
 
 use crate::digest::State;
 
@@ -154,6 +154,10 @@ counters! {
         ThpSplitPage = "thp_split_page",
         /// Huge mappings split into entries of small pages.
         ThpSplitPmd = "thp_split_pmd",
+        /// Regions that khugepaged let be, as too many of their pages were missing.
+        ThpScanExceedNonePte = "thp_scan_exceed_none_pte",
+        /// Regions that khugepaged let be, as too many of their pages were in swap.
+        ThpScanExceedSwapPte = "thp_scan_exceed_swap_pte",
         /// Huge pages that reclaim split, as swap had no room for one in a piece.
         ThpSwpoutFallback = "thp_swpout_fallback",
         /// Pages of a swap read-ahead that were then used.
@@ -180,6 +184,8 @@ counters! {
         WorkingsetRestoreAnon = "workingset_restore_anon",
         /// Refaulted file pages that had been in the working set.
         WorkingsetRestoreFile = "workingset_restore_file",
+        /// Nodes of the page cache that a shrinker freed with their shadows.
+        WorkingsetNodereclaim = "workingset_nodereclaim",
         /// kswapd began to balance (tracepoint).
         MmVmscanKswapdWake = "mm_vmscan_kswapd_wake",
         /// kswapd went to sleep for good (tracepoint).

@@ -126,6 +126,7 @@ fn setup_marks(
             (zone.watermark_min, zone.watermark_low, zone.watermark_high) = marks;
             zone.watermark_boost = 0;
             zone.watermark_boost_factor = inputs.watermark_boost_factor;
+            zone.fallback = inputs.fallback;
             zone.size_pcps(managed.of(zone), nr_cpus, inputs.pcp, page_size);
         }
     }
@@ -204,7 +205,7 @@ pub fn zone_watermark_ok(
     highest_zoneidx: usize,
     flags: AllocFlags,
 ) -> bool {
-    zone_watermark_ok_free(zone, order, mark, highest_zoneidx, flags, zone.free_pages())
+    zone_watermark_ok_free(zone, order, mark, highest_zoneidx, flags, zone.free_pages_counted())
 }
 
 /// [`zone_watermark_ok`] for an assumed number of free pages: reclaim asks what would be if it
@@ -253,7 +254,7 @@ pub fn zone_watermark_fast(
 ) -> bool {
     if order == 0 {
         let reserved = if flags.may_use_highatomic() { 0 } else { zone.nr_reserved_highatomic };
-        let usable = zone.free_pages().saturating_sub(reserved);
+        let usable = zone.free_pages_counted().saturating_sub(reserved);
         if usable > mark + zone.lowmem_reserve[highest_zoneidx] {
             return true;
         }

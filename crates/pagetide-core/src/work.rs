@@ -77,6 +77,8 @@ work! {
     caches_created,
     /// Kept objects that a shrinker looked at.
     objects_scanned,
+    /// Kept objects that were freed for somebody else's sake.
+    objects_pruned,
     /// Requests a file system built: reads, holes filled, pages newly written.
     fs_requests,
 }

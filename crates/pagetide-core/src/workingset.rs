@@ -4,8 +4,8 @@
 //! evictions and activations. When it comes back, the clock has advanced by the refault distance;
 //! if that many pages could have fitted beside the active ones, the page is activated at once.
 //!
-//! Difference from Linux: shadows are kept without the bound on tree nodes that Linux's shrinker
-//! enforces; the clock has 39 bits instead of the free bits of a word.
+//! Difference from Linux: the clock has 39 bits instead of the free bits of a word. Shadows of swap slots are
+//! kept without bound.
 
 use crate::manager::Manager;
 use crate::memcg::ROOT;
@@ -52,26 +52,26 @@ impl<O: Owners> Manager<O> {
         let kind = usize::from(file);
         let memcg = self.mem.pages[pfn.idx()].memcg;
         let page_node = self.mem.pages[pfn.idx()].node();
-        let event = pick(file, Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile);
-        self.mem.vmstat.count(event);
-        self.memcgs[memcg.idx()].events.count(event);
-
-        // Its group is gone: nothing is known about the distance. (As in Linux, the id may be that of a
-        // younger group by now; the distance is meaningless then, and the page judged by chance.)
+        // Its group is gone: nothing is known about the distance, and it does not count as a refault. (As in
+        // Linux, the id may be that of a younger group by now; the distance is meaningless then, and the page
+        // judged by chance.)
         if !self.memcg_is_online(evicted_memcg) {
             return self.place_new_page(pfn);
         }
+        let event = pick(file, Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile);
+        self.mem.vmstat.count(event);
+        self.memcgs[memcg.idx()].events.count(event);
         let age = self.memcgs[evicted_memcg.idx()].lruvecs[node.idx()].nonresident_age;
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
-        // The space the page competes for: everything except its own kind's inactive list. A
-        // file page may push out anonymous memory only if that can be swapped.
+        // The space the page competes for: everything except its own kind's inactive list. Anonymous memory
+        // counts only if the page's own group can swap.
         let size =
             |machine: &Manager<O>, stat| machine.lruvec_page_state(evicted_memcg, node, stat);
         let mut workingset_size = size(self, NodeStat::NrActiveFile);
         if !file {
             workingset_size += size(self, NodeStat::NrInactiveFile);
         }
-        if self.memcg_swap_left(evicted_memcg) > 0 {
+        if self.memcg_swap_left(memcg) > 0 {
             workingset_size += size(self, NodeStat::NrActiveAnon);
             if file {
                 workingset_size += size(self, NodeStat::NrInactiveAnon);
@@ -82,13 +82,13 @@ impl<O: Owners> Manager<O> {
             return;
         }
         self.mem.pages[pfn.idx()].set(PageFlags::ACTIVE);
-        self.workingset_age_nonresident(memcg, page_node, 1);
+        self.workingset_age_nonresident(memcg, node, 1);
         let event = pick(file, Event::WorkingsetActivateAnon, Event::WorkingsetActivateFile);
         self.mem.vmstat.count(event);
         self.memcgs[memcg.idx()].events.count(event);
         let mut at = memcg;
         while at.is_some() {
-            self.memcgs[at.idx()].lruvecs[page_node.idx()].workingset_activate[kind] += 1;
+            self.memcgs[at.idx()].lruvecs[node.idx()].workingset_activate[kind] += 1;
             at = self.memcgs[at.idx()].parent;
         }
         if workingset {

@@ -12,11 +12,13 @@
 pub use crate::units::MAX_NR_ZONES;
 
 use crate::compaction::ZoneCompaction;
+use crate::config::FallbackPolicy;
 use crate::digest::State;
 use crate::gfp::{MigrateType, Watermark};
 use crate::list::List;
 use crate::pcp::Pcp;
 use crate::units::{NodeId, Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::zone_stat::{Marks, ZoneStat};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -61,6 +63,8 @@ pub struct Zone {
     /// Free blocks by order.
     pub free_area: [FreeArea; NR_PAGE_ORDERS],
     pub(crate) nr_free_pages: u64,
+    /// The counter of free pages that watermarks are tested against.
+    pub(crate) stat: ZoneStat,
     /// Reserve mark in pages, boost not included.
     pub watermark_min: u64,
     /// Wake mark in pages, boost not included.
@@ -71,6 +75,8 @@ pub struct Zone {
     pub watermark_boost: u64,
     /// Largest boost in 1/10000 of the high mark; 0 turns boosting off.
     pub watermark_boost_factor: u32,
+    /// What a request takes of a pageblock of another type.
+    pub fallback: FallbackPolicy,
     /// Pages kept from requests whose highest zone is the index.
     pub lowmem_reserve: [u64; MAX_NR_ZONES],
     /// Pages in pageblocks reserved for atomic requests of order > 0.
@@ -110,11 +116,13 @@ impl Zone {
             late: 0,
             free_area: Default::default(),
             nr_free_pages: 0,
+            stat: ZoneStat::new(nr_cpus),
             watermark_min: 0,
             watermark_low: 0,
             watermark_high: 0,
             watermark_boost: 0,
             watermark_boost_factor: 0,
+            fallback: FallbackPolicy::default(),
             lowmem_reserve: [0; MAX_NR_ZONES],
             nr_reserved_highatomic: 0,
             pageblocks: vec![MigrateType::Movable; nr_blocks],
@@ -130,10 +138,41 @@ impl Zone {
         ZONE_NAMES.get(self.index).copied().unwrap_or("?")
     }
 
-    /// Pages on the buddy lists (Linux `nr_free_pages`). Per-CPU lists are not counted.
+    /// Pages on the buddy lists (Linux `zone_page_state_snapshot` of `NR_FREE_PAGES`). Per-CPU lists are
+    /// not counted.
     #[inline]
     pub const fn free_pages(&self) -> u64 {
         self.nr_free_pages
+    }
+
+    /// [`Self::free_pages`] as the zone's counter has it, which lags (Linux `zone_page_state`).
+    #[inline]
+    pub const fn free_pages_counted(&self) -> u64 {
+        self.stat.counted()
+    }
+
+    /// `nr` pages more on the buddy lists.
+    #[inline]
+    pub(crate) fn add_free(&mut self, nr: u64) {
+        self.nr_free_pages += nr;
+        self.stat.add(nr as i64);
+    }
+
+    /// `nr` pages fewer on the buddy lists.
+    #[inline]
+    pub(crate) fn remove_free(&mut self, nr: u64) {
+        self.nr_free_pages -= nr;
+        self.stat.add(-(nr as i64));
+    }
+
+    /// What the thresholds of the counter depend on; boosts are left out.
+    pub(crate) const fn stat_marks(&self) -> Marks {
+        Marks {
+            managed: self.managed,
+            min: self.watermark_min,
+            low: self.watermark_low,
+            high: self.watermark_high,
+        }
     }
 
     /// Pages on per-CPU lists.

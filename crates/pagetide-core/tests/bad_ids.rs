@@ -111,7 +111,7 @@ fn call_function(
         3 => ignore(machine.create_file(modest(n[0]), ok)),
         4 => ignore(machine.extend_file(file, modest(n[1]))),
         5 => ignore(machine.file(file).is_ok()),
-        6 => ignore(machine.remove_file(file, cpu)),
+        6 => drain(machine.remove_file(file, cpu), &mut effects),
         7 => ignore(machine.mmap(mm, Backing::Anon, modest(n[1]), advice, ok)),
         8 => {
             let backing = Backing::File(FileId(n[1] as u32));

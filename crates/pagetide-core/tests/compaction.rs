@@ -387,6 +387,10 @@ fn khugepaged_that_is_switched_off_in_the_middle_gives_everything_back() {
         .write_control("transparent_hugepage.enabled", "always")
         .unwrap()
         .discard();
+    // khugepaged looks at who has faulted in a region large enough since.
+    let more =
+        machine.world.machine.mmap(machine.mm, Backing::Anon, 1024, Advice::Normal, false).unwrap();
+    machine.world.access(machine.mm, more, 0, true);
     machine.world.fail_copies = 3;
     machine.world.holds_copies = true;
     let free = machine.free_pages();

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files that one concept may take to need each other.
-const LARGEST_CIRCLE: usize = 12;
+const LARGEST_CIRCLE: usize = 13;
 
 /// Source texts by module path (`reclaim::kswapd`), without comments and tests.
 fn sources() -> BTreeMap<String, String> {

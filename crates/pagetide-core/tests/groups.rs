@@ -131,6 +131,93 @@ fn above_memory_high_tasks_reclaim_and_then_sleep() {
 }
 
 #[test]
+fn memory_high_is_enforced_inside_a_long_call() {
+    let mut world = world(128);
+    let memcg = group(&mut world, ROOT, &[("memory.high", "4M"), ("memory.max", "24M")]);
+    let mm = world.machine.create_mm(memcg).unwrap();
+    let size = 32 * MIB * PAGE_SIZE;
+    let file = world.create_file(size, false);
+    let mut read = Call::read(mm, NodeId(0), file, 0, size, Default::default());
+    let mut most = 0;
+    loop {
+        let outcome = world.drive_once(&mut read);
+        most = most.max(world.machine.memcgs()[memcg.idx()].memory.usage);
+        if outcome.is_some() {
+            break;
+        }
+    }
+    assert_eq!(event(&world, memcg, MemoryEvent::Max), 0);
+    // It pays once it owes two batches, of 64 pages each.
+    let high = event(&world, memcg, MemoryEvent::High);
+    assert!((28 * MIB / 512..28 * MIB / 64).contains(&high), "{high} times");
+    assert!(most < 6 * MIB, "{most} pages");
+    let usage = world.machine.memcgs()[memcg.idx()].memory.usage;
+    assert!(usage > 3 * MIB, "and it keeps what it may have: {usage} pages");
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn an_oom_group_dies_together_and_spares_who_is_to_be_spared() {
+    let mut world = world(64);
+    let parent = group(&mut world, ROOT, &[("memory.max", "8M"), ("memory.swap.max", "0")]);
+    let pod = group(&mut world, parent, &[("memory.oom.group", "1")]);
+    let beside = group(&mut world, parent, &[]);
+    let tasks: Vec<_> = [pod, pod, pod, beside, beside]
+        .into_iter()
+        .map(|memcg| {
+            let task = task(&mut world, memcg, 16 * MIB);
+            fill(&mut world, task, MIB / 2);
+            task
+        })
+        .collect();
+    world.machine.set_oom_score_adj(tasks[2].0, -1000).unwrap();
+    world.machine.set_oom_score_adj(tasks[3].0, -1000).unwrap();
+    // The largest of all, but spared; so the largest of the pod, which takes the other along.
+    fill(&mut world, tasks[3], 3 * MIB);
+    fill(&mut world, tasks[1], MIB);
+    let mut page = 0;
+    while !world.machine.is_exited(tasks[0].0) {
+        world.access(tasks[0].0, tasks[0].1, page, true);
+        page += 1;
+        assert!(page < 16 * MIB, "nobody was killed");
+    }
+    world.settle();
+    let exited: Vec<bool> = tasks.iter().map(|task| world.machine.is_exited(task.0)).collect();
+    assert_eq!(exited, [true, true, false, false, false]);
+    assert_eq!(event(&world, pod, MemoryEvent::OomGroupKill), 1);
+    // Two, and the first of them once more: Linux counts it with the others of its group.
+    assert_eq!(event(&world, pod, MemoryEvent::OomKill), 3);
+    assert_eq!(event(&world, beside, MemoryEvent::OomKill), 0);
+    // The limit was the parent's, and so is the event; the kills were in the pod.
+    let text = |memcg, name| world.machine.read_group_control(memcg, name, 0).unwrap();
+    assert!(text(parent, "memory.events").ends_with("oom_kill 3\noom_group_kill 1\n"));
+    assert!(text(parent, "memory.events.local").ends_with("oom_kill 0\noom_group_kill 0\n"));
+    assert!(!text(parent, "memory.events.local").contains("oom 0\n"));
+    assert!(text(pod, "memory.events.local").contains("oom 0\n"));
+    assert!(text(pod, "memory.events.local").ends_with("oom_kill 3\noom_group_kill 1\n"));
+    assert_eq!(text(ROOT, "cgroup.stat"), "nr_descendants 3\nnr_dying_descendants 0\n");
+    assert_eq!(text(pod, "cgroup.stat"), "nr_descendants 0\nnr_dying_descendants 0\n");
+}
+
+#[test]
+fn a_badness_can_be_added_to() {
+    let mut world = world(64);
+    let memcg = group(&mut world, ROOT, &[("memory.max", "8M"), ("memory.swap.max", "0")]);
+    let (large, small) = (task(&mut world, memcg, 16 * MIB), task(&mut world, memcg, 16 * MIB));
+    fill(&mut world, large, 4 * MIB);
+    // Nine tenths of the limit: more than the other is larger by.
+    world.machine.set_oom_score_adj(small.0, 900).unwrap();
+    fill(&mut world, small, MIB);
+    let mut page = 0;
+    while !world.machine.is_exited(small.0) {
+        assert_ne!(world.access(large.0, large.1, page, true), Some(Outcome::NoMemory));
+        page += 1;
+        assert!(page < 16 * MIB, "nobody was killed");
+    }
+    assert!(!world.machine.is_exited(large.0));
+}
+
+#[test]
 fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     let mut world = world(64);
     world.machine.set_policy("cgroup", "v1").unwrap().discard();
@@ -547,7 +634,7 @@ const CONTROLS: [&str; 10] = [
     "memory.limit_in_bytes",
 ];
 const SIZES: [&str; 8] = ["0", "1", "64k", "512K", "1M", "2M", "4M", "12"];
-const POLICIES: [(&str, &str); 14] = [
+const POLICIES: [(&str, &str); 17] = [
     ("soft_limit", "tree"),
     ("soft_limit", "hierarchical"),
     ("soft_limit", "two-pass"),
@@ -562,6 +649,9 @@ const POLICIES: [(&str, &str); 14] = [
     ("group_walk", "whole"),
     ("kswapd", "linux-2.6.37"),
     ("cgroup", "v1"),
+    ("lru", "linux-6.12"),
+    ("faults", "linux-6.12"),
+    ("fallback", "linux-6.12"),
 ];
 
 /// Whatever is done with groups, everything adds up, nothing is charged to the dead, and every

@@ -504,6 +504,83 @@ fn khugepaged_passes_over_what_is_in_swap() {
     }
 }
 
+/// Four regions of small pages, touched in another order than they lie in, with so many of the pages in swap.
+fn partly_swapped(config: Config, nr_swapped: u64) -> (World, VmaId) {
+    let mut world = world(64, config);
+    world.disk_works = true;
+    world.disk_speed = 1000;
+    let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
+    for region in 0..4 {
+        world.access(mm, vma, region * HUGE, false);
+    }
+    // Twice: what reclaim meets first is what nobody has used again, and the marks are gone by then.
+    for pass in 0..2 {
+        for at in 0..4 * HUGE {
+            let page = at * 1237 % (4 * HUGE);
+            if pass == 0 || at >= nr_swapped {
+                world.access(mm, vma, page, true);
+            }
+        }
+        world.machine.mem.drain_all();
+    }
+    let text = bytes_of(nr_swapped);
+    let (write, effects) =
+        world.machine.write_group_control(Machine::ROOT, "memory.reclaim", &text).unwrap();
+    effects.discard();
+    world.drive(&mut Call::group_write(mm, NodeId(0), write.unwrap()));
+    world.settle();
+    for page in 0..4 * HUGE {
+        world.touch(vma, page, false);
+    }
+    (world, vma)
+}
+
+fn bytes_of(pages: u64) -> String {
+    (pages * PAGE_SIZE).to_string()
+}
+
+#[test]
+fn khugepaged_reads_a_few_pages_back_from_swap() {
+    // Each page alone: while it waits for a window khugepaged lets go of the address space.
+    let config = Config { thp: Thp::Madvise, page_cluster: 0, ..Config::default() };
+    let (mut world, vma) = partly_swapped(config.clone(), 128);
+    let swapped = world.machine.vma(vma).unwrap().nr_swapped;
+    assert!((64..224).contains(&swapped), "{swapped} of four regions");
+    for _ in 0..4 {
+        world.khugepaged_round();
+    }
+    world.machine.audit().unwrap();
+    assert!(count(&world, Event::ThpCollapseAlloc) >= 3);
+    assert!(count(&world, Event::Pswpin) >= swapped * 3 / 4);
+    assert!(nr_huge(&world) >= 3);
+
+    // None may be in swap.
+    let config = Config { khugepaged_max_ptes_swap: 0, ..config };
+    let (mut world, vma) = partly_swapped(config, 128);
+    let swapped = world.machine.vma(vma).unwrap().nr_swapped;
+    world.khugepaged_round();
+    assert_eq!(count(&world, Event::ThpScanExceedSwapPte), 4);
+    assert_eq!((count(&world, Event::Pswpin), nr_huge(&world)), (0, 0));
+    assert_eq!(world.machine.vma(vma).unwrap().nr_swapped, swapped);
+}
+
+#[test]
+fn khugepaged_looks_at_those_that_might_have_huge_pages() {
+    let config = Config { thp: Thp::Madvise, ..Config::default() };
+    let mut world = world(64, config);
+    let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
+    world.access(mm, vma, 0, true);
+    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "nobody has asked for huge pages");
+    let (mm, vma) = heap(&mut world, HUGE, Advice::Huge);
+    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "a mapping alone has no pages");
+    world.access(mm, vma, 0, false);
+    world.access(mm, vma, 0, true);
+    world.khugepaged_round();
+    assert_eq!(count(&world, Event::ThpCollapseAlloc), 1);
+    world.exit(mm);
+    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "it has ended");
+}
+
 #[derive(Clone, Debug)]
 enum Operation {
     Write { vma: usize, page: u64, nr: u64 },

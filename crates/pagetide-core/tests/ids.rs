@@ -64,7 +64,7 @@ fn tables_do_not_grow_with_what_has_been() {
             world.access(mm, shared, page, page % 2 == 0);
         }
         world.exit(mm);
-        world.machine.remove_file(file, CPU).unwrap();
+        world.machine.remove_file(file, CPU).unwrap().discard();
         world.machine.audit().unwrap();
         assert_eq!(world.machine.global_node_stat(NodeStat::NrFilePages), 0);
         assert_eq!(world.machine.global_node_stat(NodeStat::NrDirty), 0);
@@ -125,9 +125,10 @@ fn a_file_is_gone_when_its_io_its_pins_and_its_mappings_are() {
     world.machine.step(&mut other, CPU, 0).1.drain_into(&mut effects);
     world.carry_out(effects);
 
-    world.machine.remove_file(file, CPU).unwrap();
+    world.machine.remove_file(file, CPU).unwrap().discard();
     world.machine.audit().unwrap();
-    assert_eq!(world.machine.remove_file(file, CPU), Err(BadId::File(file)));
+    let again = world.machine.remove_file(file, CPU).map(|effects| effects.discard());
+    assert_eq!(again, Err(BadId::File(file)));
     assert_eq!(world.machine.file(file).err(), Some(BadId::File(file)));
     let again = world.machine.mmap(mm, Backing::File(file), 8, Advice::Normal, false);
     assert_eq!(again, Err(MapError::BadId(BadId::File(file))));
@@ -161,7 +162,7 @@ fn a_removed_file_leaves_no_shadow_and_no_node_of_its_tree() {
     let mut read = Call::read(mm, NODE, file, 0, pages * PAGE_SIZE, Default::default());
     world.drive(&mut read);
     assert!(world.machine.file(file).unwrap().nr_shadows > 0);
-    world.machine.remove_file(file, CPU).unwrap();
+    world.machine.remove_file(file, CPU).unwrap().discard();
     world.machine.audit().unwrap();
     let metrics: Vec<_> = world.machine.metrics().collect();
     assert!(metrics.contains(&("workingset_nodes", 0)), "shadows are left");

@@ -21,6 +21,10 @@ pub struct Counters {
     vmstat: File,
     buddyinfo: File,
     slabinfo: Option<File>,
+    /// /proc/pressure/memory, if the kernel accounts for pressure.
+    pressure: Option<File>,
+    /// /proc/PID/schedstat of each kswapd.
+    kswapds: Vec<File>,
     tracepoints: Vec<(&'static str, Vec<Counter>)>,
     /// Tracepoints that this kernel does not offer.
     pub missing: Vec<&'static str>,
@@ -53,7 +57,23 @@ impl Counters {
             // The kernel charges the buffer of such a file to whoever reads it first.
             Some(file) => drop(file.read_at(&mut [0; 64], 0)),
         }
-        Ok(Counters { refresh, vmstat, buddyinfo, slabinfo, tracepoints, missing })
+        let pressure = File::open("/proc/pressure/memory").ok();
+        // Off unless the kernel was booted with it: then reading says so.
+        let pressure = pressure.filter(|file| file.read_at(&mut [0; 64], 0).is_ok());
+        let kswapds = kswapds();
+        if kswapds.is_empty() {
+            missing.push("kswapd's CPU time (no /proc/PID/schedstat of it)");
+        }
+        Ok(Counters {
+            refresh,
+            vmstat,
+            buddyinfo,
+            slabinfo,
+            pressure,
+            kswapds,
+            tracepoints,
+            missing,
+        })
     }
 
     /// Makes the counters exact. It counts what it does itself, a few events.
@@ -89,6 +109,24 @@ impl Counters {
         self.slabinfo.as_ref().map(|file| read_all(file, buffer))
     }
 
+    /// Reads /proc/pressure/memory into `buffer`, if the kernel accounts for pressure.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn pressure<'a>(&self, buffer: &'a mut [u8]) -> Option<io::Result<&'a [u8]>> {
+        self.pressure.as_ref().map(|file| read_all(file, buffer))
+    }
+
+    /// CPU time of all kswapds so far, in nanoseconds; what one has used since it was last given a CPU is not in it.
+    pub fn kswapd_ns(&self) -> u64 {
+        let mut buffer = [0; 64];
+        let of = |file: &File, buffer: &mut [u8]| -> Option<u64> {
+            let text = std::str::from_utf8(read_all(file, buffer).ok()?).ok()?;
+            text.split(' ').next()?.parse().ok()
+        };
+        self.kswapds.iter().filter_map(|file| of(file, &mut buffer)).sum()
+    }
+
     /// Events of each tracepoint so far.
     pub fn tracepoints(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.tracepoints
@@ -110,6 +148,17 @@ pub fn read_all<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         }
     }
     Ok(&buffer[..len])
+}
+
+/// Files that say how long each kswapd has run. Linux: the first number of /proc/PID/schedstat, nanoseconds.
+fn kswapds() -> Vec<File> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let is_kswapd = |dir: &std::path::Path| {
+        let name = std::fs::read_to_string(dir.join("comm"));
+        name.is_ok_and(|name| name.starts_with("kswapd"))
+    };
+    let dirs = processes.flatten().map(|entry| entry.path()).filter(|dir| is_kswapd(dir));
+    dirs.filter_map(|dir| File::open(dir.join("schedstat")).ok()).collect()
 }
 
 fn open_tracepoint(system: &str, name: &str, cpus: u16) -> io::Result<Vec<Counter>> {

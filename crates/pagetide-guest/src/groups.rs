@@ -21,7 +21,24 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// it reports of.
 const REPORTED: usize = 16;
 /// What is reported of a group, in version 2.
-const FILES: [&str; 4] = ["memory.stat", "memory.current", "memory.swap.current", "memory.events"];
+const FILES: [&str; 6] = [
+    "memory.stat",
+    "memory.current",
+    "memory.swap.current",
+    "memory.events",
+    "memory.events.local",
+    "memory.pressure",
+];
+/// Those, and what the CPU controller says, if it is on.
+const FILES_CPU: [&str; 7] = [
+    "memory.stat",
+    "memory.current",
+    "memory.swap.current",
+    "memory.events",
+    "memory.events.local",
+    "memory.pressure",
+    "cpu.stat",
+];
 /// And in version 1, which has swap in memory.stat and no events.
 const FILES_1: [&str; 3] = ["memory.stat", "memory.usage_in_bytes", "memory.kmem.usage_in_bytes"];
 /// A file of version 2 that folds what the CPUs have counted apart into the group's counters when
@@ -63,8 +80,11 @@ impl<'a> Groups<'a> {
             mount("cgroup", ROOT, "cgroup", "memory").map_err(failed)?;
             let _ = fs::write(format!("{ROOT}/memory.use_hierarchy"), "1");
         } else {
-            mount("cgroup2", ROOT, "cgroup2", "").map_err(failed)?;
-            fs::write(format!("{ROOT}/cgroup.subtree_control"), "+memory").map_err(failed)?;
+            let options =
+                if setup.machine.memory_recursiveprot { "memory_recursiveprot" } else { "" };
+            mount("cgroup2", ROOT, "cgroup2", options).map_err(failed)?;
+            let controllers = groups.controllers();
+            fs::write(format!("{ROOT}/cgroup.subtree_control"), controllers).map_err(failed)?;
         }
         for (id, group) in setup.groups.iter().enumerate().filter(|(_, group)| group.at_start) {
             let refused = |write: GroupControlWrite, error: io::Error| {
@@ -82,6 +102,8 @@ impl<'a> Groups<'a> {
     fn names(&self) -> &'static [&'static str] {
         if self.first {
             &FILES_1
+        } else if self.setup.has_cpu_controller() {
+            &FILES_CPU
         } else {
             &FILES
         }
@@ -102,6 +124,14 @@ impl<'a> Groups<'a> {
             self.folds.push(if self.first { None } else { open(&FOLDS) });
         }
         self.read(&mut [0; 16 << 10], |_, _, _| {});
+    }
+
+    /// What groups are made for: memory, and CPUs if a file of theirs is written.
+    fn controllers(&self) -> &'static str {
+        match self.setup.has_cpu_controller() {
+            true => "+memory +cpu",
+            false => "+memory",
+        }
     }
 
     /// Whether the group has groups within it, now or later.
@@ -131,7 +161,7 @@ impl<'a> Groups<'a> {
         let path = &self.paths[id];
         fs::create_dir(path)?;
         if !self.first && self.has_children(id) {
-            fs::write(path.join("cgroup.subtree_control"), "+memory")?;
+            fs::write(path.join("cgroup.subtree_control"), self.controllers())?;
             fs::create_dir(self.of_tasks(Some(id)))?;
         }
         for &write in &self.setup.groups[id].controls {

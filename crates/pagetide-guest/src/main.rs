@@ -25,6 +25,8 @@ mod prepare;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod report;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod residency;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod service;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod shared;

@@ -7,6 +7,7 @@ use crate::groups::Groups;
 use crate::objects::Objects;
 use crate::prepare::write_knob;
 use crate::report::{line, line_between, Moment, Reporter};
+use crate::residency::{report_residency, report_resident};
 use crate::service::{self, in_pieces, Served};
 use crate::shared::Shared;
 use crate::sys::memory::{Mapping, PAGE_SIZE};
@@ -14,10 +15,11 @@ use crate::sys::process::{self, Usage};
 use pagetide_core::config::{PolicyVariant, Sysctl, Thp, Value};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{Advice, Setup, Task, Write};
+use pagetide_scenario::names::MadviseKind;
 use pagetide_scenario::op::{Backing, Op};
-use pagetide_scenario::workload::{scatter, Program};
+use pagetide_scenario::workload::Program;
 use pagetide_scenario::workload::{
-    CreateGroup, JoinGroup, RemoveGroup, WorkingSet, Workload, WriteControl,
+    Advise, CreateGroup, JoinGroup, Lock, RemoveGroup, Workload, WriteControl,
 };
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -52,6 +54,8 @@ pub struct Performer<'a> {
     buffers: Vec<Mapping>,
     /// Huge pages for all anonymous memory, from the start.
     is_always_huge: bool,
+    /// It will ask for huge pages, or for none, in memory that it has mapped by then.
+    advises_huge: bool,
     regions: Vec<Option<Mapping>>,
     objects: Objects,
     bytes: u64,
@@ -105,6 +109,7 @@ impl<'a> Performer<'a> {
             files,
             buffers,
             is_always_huge: is_always_huge(setup),
+            advises_huge: advises_huge(task),
             regions,
             objects: Objects::new(setup, id)?,
             bytes: 0,
@@ -189,6 +194,19 @@ impl<'a> Performer<'a> {
                 let mapping = self.regions.get(region as usize).and_then(Option::as_ref);
                 if mapping.is_none_or(|mapping| mapping.discard(page, pages).is_err()) {
                     self.errors += 1;
+                }
+            }
+            Op::Lock { region, page, pages, how } => {
+                let mapping = self.regions.get(region as usize).and_then(Option::as_ref);
+                if mapping.is_none_or(|mapping| mapping.lock(page, pages, how).is_err()) {
+                    self.errors += 1;
+                }
+            }
+            Op::Advise { region, page, pages, advice } => {
+                let mapping = self.regions.get(region as usize).and_then(Option::as_ref);
+                let done = mapping.map(|mapping| mapping.advise_part(page, pages, advice));
+                if let Some(Err(error)) = &done {
+                    self.note(format_args!("advice refused: {error}"));
                 }
             }
             // The runner refuses scenarios with them; no program can ask the kernel for its pages.
@@ -281,7 +299,9 @@ impl<'a> Performer<'a> {
         advice: Advice,
         executable: bool,
     ) -> Option<Mapping> {
-        let may_be_huge = self.is_always_huge || matches!(advice, Advice::Huge | Advice::NoHuge);
+        let may_be_huge = self.is_always_huge
+            || self.advises_huge
+            || matches!(advice, Advice::Huge | Advice::NoHuge);
         let made = match backing {
             Backing::Anon if may_be_huge => Mapping::anonymous_aligned(pages),
             Backing::Anon | Backing::Heap => Mapping::anonymous(pages),
@@ -355,11 +375,23 @@ impl<'a> Performer<'a> {
         self.reporter.snapshot(moment, |buffer| {
             report_usage(usage, bytes);
             served.iter().for_each(Served::report);
-            if let Workload::WorkingSet(set) = workload {
-                report_residency(set, program, regions, buffer);
+            match workload {
+                Workload::WorkingSet(set) => report_residency(set, program, regions, buffer),
+                Workload::Lock(Lock { part, .. }) | Workload::Advise(Advise { part, .. }) => {
+                    report_resident(&part.region, program, regions, buffer);
+                }
+                _ => {}
             }
         });
     }
+}
+
+/// Whether a phase of the task gives advice about huge pages on a region that is mapped already.
+fn advises_huge(task: &Task) -> bool {
+    task.phases.iter().any(|phase| match &phase.workload {
+        Workload::Advise(of) => matches!(of.advice, MadviseKind::Huge | MadviseKind::NoHuge),
+        _ => false,
+    })
 }
 
 fn is_always_huge(setup: &Setup) -> bool {
@@ -373,80 +405,4 @@ fn is_always_huge(setup: &Setup) -> bool {
 fn report_usage(usage: Usage, bytes: u64) {
     let Usage { user_us, system_us, minor_faults, major_faults } = usage;
     line(format_args!("@usage {user_us} {system_us} {minor_faults} {major_faults} {bytes}"));
-}
-
-/// Pages of the hot and of the cold part of each region that are in memory.
-fn report_residency(
-    set: &WorkingSet,
-    program: &Program,
-    regions: &[Option<Mapping>],
-    buffer: &mut [u8],
-) {
-    let mut count = |what: &str, region: &str, pages: u64| {
-        let number = program.region_number(region).map(|number| number as usize);
-        let Some(mapping) = number.and_then(|number| regions.get(number)?.as_ref()) else { return };
-        let hot = pages * u64::from(set.hot_page_percent) / 100;
-        // The permutation has no cheap inverse, so the pages are marked first.
-        let mut resident = [0u64; 2];
-        let inverse = Inverse::of_scatter(pages);
-        let result = mapping.in_core(buffer, |page, present| {
-            if present && page < pages {
-                resident[usize::from(inverse.index(page) >= hot)] += 1;
-            }
-        });
-        if result.is_ok() {
-            line(format_args!("@resident {what}_hot_resident {}", resident[0]));
-            line(format_args!("@resident {what}_cold_resident {}", resident[1]));
-        }
-    };
-    if let Some((region, pages)) = &set.anon {
-        count("anon", region, *pages);
-    }
-    if let Some((_, region, pages, _)) = &set.file {
-        count("file", region, *pages);
-    }
-}
-
-/// The inverse of [`scatter`], which is multiplication by a number modulo `pages`.
-struct Inverse {
-    pages: u64,
-    factor: u64,
-}
-
-impl Inverse {
-    fn of_scatter(pages: u64) -> Inverse {
-        let forward = if pages > 1 { scatter(1, pages) } else { 0 };
-        Inverse { pages, factor: inverse_modulo(forward, pages) }
-    }
-
-    fn index(&self, page: u64) -> u64 {
-        (u128::from(page) * u128::from(self.factor) % u128::from(self.pages.max(1))) as u64
-    }
-}
-
-/// The x with `a * x = 1` modulo `m`, by Euclid's algorithm; `a` and `m` have no common factor.
-fn inverse_modulo(a: u64, m: u64) -> u64 {
-    let (mut r0, mut r1) = (i128::from(m), i128::from(a));
-    let (mut t0, mut t1) = (0i128, 1i128);
-    while r1 != 0 {
-        let quotient = r0 / r1;
-        (r0, r1) = (r1, r0 - quotient * r1);
-        (t0, t1) = (t1, t0 - quotient * t1);
-    }
-    t0.rem_euclid(i128::from(m.max(1))) as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_inverse_undoes_scatter() {
-        for pages in [1, 2, 7, 36864, 98304, 7_368_787, 7_368_788] {
-            let inverse = Inverse::of_scatter(pages);
-            for index in (0..pages).step_by((pages / 1000).max(1) as usize) {
-                assert_eq!(inverse.index(scatter(index, pages)), index, "{pages} pages");
-            }
-        }
-    }
 }

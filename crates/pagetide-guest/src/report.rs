@@ -2,8 +2,8 @@
 //!
 //! A line begins with `@` and a word. `@text NAME LENGTH` is followed by that many bytes and a line
 //! end. `crates/pagetide-linux/src/console.rs` reads this; the first line, `@pagetide 1`, has the
-//! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, `slabinfo` where the setup has
-//! names or pipes, and `group NUMBER FILE` of a group of the setup.
+//! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, `pressure` where the kernel has it,
+//! `slabinfo` where the setup has names or pipes, and `group NUMBER FILE` of a group of the setup.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -16,6 +16,8 @@
 //! | `@snap KIND TASK PHASE NS` | what follows until `@snapped` was read at this moment |
 //! | `@trace NAME COUNT` | events of a tracepoint so far |
 //! | `@usage USER_US SYSTEM_US MINOR MAJOR BYTES` | of the task so far |
+//! | `@cpu BEFORE AFTER KSWAPD NOW` | ns: CPU time of the task before and after reporting, of all kswapds, and the time after it |
+//! | `@program TASK PHASE NS OPS` | after the run: what making the operations of a phase takes, without performing them |
 //! | `@resident WHAT PAGES` | pages of a region in memory |
 //! | `@served REQUESTS LATE DROPPED SUM P50 P90 P99 P999 MAX` | of a service: counts, and latencies in ns |
 //! | `@snapped` | the end of a snapshot |
@@ -114,6 +116,8 @@ impl<'a> Reporter<'a> {
         let _console = self.shared.lock_console();
         self.counters.refresh();
         line(format_args!("@snap {kind} {task} {phase} {}", process::now_ns()));
+        let before = process::cpu_ns();
+        let kswapd = self.counters.kswapd_ns();
         if let Ok(vmstat) = self.counters.vmstat(self.buffer.bytes()) {
             text(format_args!("vmstat"), vmstat);
         }
@@ -122,6 +126,9 @@ impl<'a> Reporter<'a> {
         }
         for (name, count) in self.counters.tracepoints() {
             line(format_args!("@trace {name} {count}"));
+        }
+        if let Some(Ok(pressure)) = self.counters.pressure(self.buffer.bytes()) {
+            text(format_args!("pressure"), pressure);
         }
         // Of a task's whole life nothing is said of groups and caches.
         if !kind.starts_with("task-") {
@@ -135,6 +142,8 @@ impl<'a> Reporter<'a> {
             });
         }
         more(self.buffer.bytes());
+        let (after, now) = (process::cpu_ns(), process::now_ns());
+        line(format_args!("@cpu {before} {after} {kswapd} {now}"));
         line(format_args!("@snapped"));
     }
 

@@ -12,6 +12,8 @@ use crate::sys::process::{self, Ended, Forked};
 use crate::sys::{memory, port};
 use pagetide_scenario::load::{load, Overrides, PluginNames};
 use pagetide_scenario::model::Setup;
+use pagetide_scenario::op::Op;
+use pagetide_scenario::workload::Program;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -90,7 +92,7 @@ fn supervise() -> Result<(), String> {
         match process::fork().map_err(|error| format!("fork: {error}"))? {
             Forked::Parent(pid) => pids.push(pid),
             Forked::Child => {
-                process::offer_to_oom();
+                process::offer_to_oom(setup.tasks[id].oom_score_adj);
                 live(setup, id, &groups, shared, &counters);
             }
         }
@@ -134,6 +136,7 @@ fn supervise() -> Result<(), String> {
         reporter.snapshot(begin("shrunk"), |_| {});
     }
     TEXTS.iter().for_each(|path| reporter.file(path));
+    setup.tasks.iter().enumerate().for_each(|(id, _)| report_programs(setup, id, seed));
     line(format_args!("@done"));
     Ok(())
 }
@@ -163,6 +166,40 @@ fn live(setup: &Setup, id: usize, groups: &Groups<'_>, shared: Shared, counters:
     shared.task_is_ready();
     performer.run(shared.wait_for_seed());
     process::exit_now(0)
+}
+
+/// CPU time that a task's operations may take to be made once more.
+const PROGRAM_LIMIT_NS: u64 = 2_000_000_000;
+
+/// Makes the operations of a task once more, without performing them, and reports how long that takes: this
+/// program's own part of a phase's CPU time, which the kernel has nothing to do with. It is cut after
+/// [`PROGRAM_LIMIT_NS`]: what a time limit has cut may have no end.
+fn report_programs(setup: &Setup, id: usize, seed: u64) {
+    if setup.tasks[id].background {
+        return; // it may have no end
+    }
+    let Ok(mut program) = Program::new(setup, id, seed) else { return };
+    let start = process::cpu_ns();
+    let (mut began, mut ops) = (start, 0u64);
+    loop {
+        match program.next_op() {
+            Ok(Some(Op::PhaseBegin { .. })) => (began, ops) = (process::cpu_ns(), 0),
+            Ok(Some(Op::PhaseEnd { phase })) => {
+                let ns = process::cpu_ns().saturating_sub(began);
+                line(format_args!("@program {id} {phase} {ns} {ops}"));
+            }
+            // What a service does depends on when it does it.
+            Ok(Some(Op::Serve { .. }) | None) | Err(_) => return,
+            Ok(Some(op)) => {
+                std::hint::black_box(op);
+                ops += 1;
+                let looks = ops.is_multiple_of(1 << 16);
+                if looks && process::cpu_ns().saturating_sub(start) > PROGRAM_LIMIT_NS {
+                    return;
+                }
+            }
+        }
+    }
 }
 
 fn wait_for_seed() -> u64 {

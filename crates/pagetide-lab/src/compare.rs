@@ -3,10 +3,10 @@
 //! Variants of the same name are held against each other, in the order of the first file. If no name is in both,
 //! all variants stand side by side, against the first one.
 
-use crate::find::criterion::Mistake;
 use crate::gather;
 use crate::report::Report;
 use crate::table;
+use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde::Deserialize;
 use std::collections::BTreeMap;

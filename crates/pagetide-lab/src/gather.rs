@@ -28,6 +28,7 @@ pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report 
             .collect(),
         rows: Vec::new(),
         reference: None,
+        expectations: Vec::new(),
     };
     let mut runs = Vec::new();
     for (variant, (_, mut records)) in columns.into_iter().enumerate() {

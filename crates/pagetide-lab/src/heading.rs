@@ -3,6 +3,7 @@
 use crate::format::size;
 use crate::report::Report;
 use pagetide_core::control::GroupControlWrite;
+use pagetide_scenario::costs::{Costs, Price};
 use pagetide_scenario::model::{Machine, PageSize, Setup, Variant};
 use pagetide_scenario::names::Named;
 use std::collections::BTreeSet;
@@ -32,6 +33,8 @@ pub fn entries(report: &Report) -> Vec<(&'static str, Vec<String>)> {
     if let Some(first) = scenario.variants.first() {
         entries.push(("machine", vec![machine(&first.setup.machine)]));
     }
+    let stated = scenario.variants.first().and_then(|first| costs(&first.setup.machine.costs));
+    entries.extend(stated.map(|stated| ("costs", vec![stated])));
     if !report.plan.overrides.is_empty() {
         let set: Vec<String> =
             report.plan.overrides.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -153,6 +156,22 @@ pub fn machine(machine: &Machine) -> String {
     parts.join(", ")
 }
 
+/// Which prices are not those of the simulator's own table, if any: by name, or how many.
+pub fn costs(costs: &Costs) -> Option<String> {
+    /// More would be no line to read.
+    const NAMED: usize = 4;
+    let stated: Vec<String> =
+        costs.iter().map(|(price, ns)| format!("{} {ns} ns", price.name())).collect();
+    match stated.len() {
+        0 => None,
+        1..=NAMED => Some(format!("{}; all others from the sourced table", stated.join(", "))),
+        n => Some(format!(
+            "{n} of {} prices stated, the others from the sourced table",
+            Price::COUNT
+        )),
+    }
+}
+
 /// A line a variant: the settings that not all variants share.
 fn differences(report: &Report) -> Vec<String> {
     let variants = &report.plan.scenario.variants;
@@ -165,7 +184,9 @@ fn differences(report: &Report) -> Vec<String> {
         .map(|(variant, own)| {
             let mut own: Vec<String> = own.iter().filter(|s| !shared(s)).cloned().collect();
             let setup = &variant.setup;
-            if setup.machine != first.machine {
+            let same_costs =
+                Machine { costs: first.machine.costs.clone(), ..setup.machine.clone() };
+            if same_costs != first.machine {
                 own.push(format!("machine: {}", machine(&setup.machine)));
             }
             if setup.tasks != first.tasks || setup.files != first.files {
@@ -201,6 +222,8 @@ fn settings(setup: &Setup) -> Vec<String> {
     let policies = setup.policies.iter();
     all.extend(policies.map(|choice| format!("policy.{}={choice}", choice.policy().name())));
     all.extend(setup.plugins.iter().map(|(kind, name)| format!("policy.{kind}={name}")));
+    let costs = setup.machine.costs.iter();
+    all.extend(costs.map(|(price, ns)| format!("machine.costs.{}={ns}ns", price.name())));
     for group in &setup.groups {
         let controls = group.controls.iter();
         let name = |write: &GroupControlWrite| write.control.name();
@@ -280,6 +303,27 @@ mod tests {
         let text = render(&report, 100);
         assert!(text.contains("  small: task.x.size=50MiB\n"), "{text}");
         assert!(text.contains("  new: other tasks or files than default\n"), "{text}");
+    }
+
+    #[test]
+    fn prices_that_are_stated_are_said() {
+        let mut report = report_of(&[("default", vec![&[]]), ("dear", vec![&[]])]);
+        assert!(!render(&report, 100).contains("costs"), "the table needs no line");
+        for variant in &mut report.plan.scenario.variants {
+            variant.setup.machine.costs.set(Price::Pte, 40);
+        }
+        report.plan.scenario.variants[1].setup.machine.costs.set(Price::Fault, 9000);
+        let text = render(&report, 100);
+        assert!(
+            text.contains("costs      pte 40 ns; all others from the sourced table\n"),
+            "{text}"
+        );
+        assert!(text.contains("dear: machine.costs.fault=9000ns\n"), "{text}");
+        for price in Price::ALL {
+            report.plan.scenario.variants[0].setup.machine.costs.set(price, 1);
+        }
+        let all = format!("costs      {0} of {0} prices stated", Price::COUNT);
+        assert!(render(&report, 100).contains(&all));
     }
 
     #[test]

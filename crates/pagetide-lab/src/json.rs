@@ -1,20 +1,26 @@
 //! The report as JSON, for programs.
 //!
 //! Exactly `{"scenario","version","seed","repeats","variants":[{"name","metrics":{KEY:{"mean",
-//! "stddev","unit","samples":[...]}}}],"notes":[...],"verdict":[...]}` with all metrics, not only the table's rows. Times are
-//! in seconds. `samples` is in seed order; a run that failed has none. `stddev` is the sample
-//! standard deviation, 0 for a single sample. A value that is not a number is `null`.
+//! "stddev","unit","samples":[...]}}}],"notes":[...],"verdict":[...]}` with all metrics, not only the table's rows.
+//! Times are in seconds. `samples` is in seed order; a run that failed has none. `stddev` is the sample standard
+//! deviation, 0 for a single sample. A value that is not a number is `null`.
 //!
 //! A metric with samples of work that was not done to its end has `"ended":[...]` beside its samples: `null`,
 //! or `"oom-killed"`, `"io-error"`, `"cut"`. `mean` and `stddev` leave those samples out, and are `null` if
-//! none is left. `verdict` has, for each variant but the first, what [`crate::verdict`] says of it. `pagetide schema
+//! none is left. A variant that states prices (`[machine.costs]`) has them in `costs_ns`; without it, the run
+//! used the sourced table. (That of a sweep does not say them.) `verdict` has, for each variant but the first, what
+//! [`crate::verdict`] says of it. A scenario with `[[expect]]` adds
+//! `"expectations":[{"text","that","holds","variants":[{"variant","runs","failed":[SEED...]}]}]`. `pagetide schema
 //! --of run` prints the schema.
 
+use crate::expect;
 use crate::report::{Report, Series};
 use crate::stats::Change;
 use crate::verdict::{verdicts, Difference, Verdict};
+use pagetide_scenario::costs::Costs;
 use pagetide_scenario::record::{Ended, Unit};
 use serde::{Serialize, Serializer};
+use serde_json::{json, Value};
 use std::collections::BTreeMap;
 
 /// Renders `report` with its verdicts, indented, with a line end.
@@ -22,19 +28,19 @@ pub fn render(report: &Report) -> String {
     render_some(report, report)
 }
 
-/// Renders `some` metrics of a report with the verdicts of the `whole`: that a task was killed is so whichever metrics
-/// are wanted.
+/// Renders `some` metrics of a report with the verdicts of the `whole`: that a task was killed is so whichever
+/// metrics are wanted.
 pub fn render_some(some: &Report, whole: &Report) -> String {
     let verdicts = verdicts(whole);
-    write(some, Some(verdicts.iter().map(verdict).collect()))
+    write(some, whole, Some(verdicts.iter().map(verdict).collect()))
 }
 
 /// The same without verdicts: of points of a grid, the first is nothing to hold the others against.
 pub fn render_values(report: &Report) -> String {
-    write(report, None)
+    write(report, report, None)
 }
 
-fn write(report: &Report, verdict: Option<Vec<Judged<'_>>>) -> String {
+fn write(report: &Report, whole: &Report, verdict: Option<Vec<Judged<'_>>>) -> String {
     let scenario = &report.plan.scenario;
     let document = Document {
         scenario: &scenario.name,
@@ -46,16 +52,42 @@ fn write(report: &Report, verdict: Option<Vec<Judged<'_>>>) -> String {
             .iter()
             .map(|column| Variant {
                 name: &column.name,
+                costs_ns: stated(report, &column.name),
                 metrics: column.series.iter().map(|(key, s)| (key.as_str(), metric(s))).collect(),
             })
             .collect(),
         notes: &report.notes,
         verdict,
+        expectations: expect::of_report(whole).iter().map(expected).collect(),
     };
     let mut text =
         serde_json::to_string_pretty(&document).expect("strings and numbers always serialise");
     text.push('\n');
     text
+}
+
+/// An expectation, and the runs of each variant that do not meet it.
+pub(crate) fn expected(judged: &expect::Judged<'_>) -> Value {
+    let of = |of: &expect::OfVariant| {
+        json!({
+            "variant": of.variant,
+            "runs": of.runs,
+            "failed": of.failed.iter().map(|failed| failed.seed).collect::<Vec<u64>>(),
+        })
+    };
+    json!({
+        "text": judged.expectation.text,
+        "that": judged.expectation.that.to_string(),
+        "holds": judged.holds(),
+        "variants": judged.variants.iter().map(of).collect::<Vec<Value>>(),
+    })
+}
+
+/// The prices that the variant of this name states.
+fn stated(report: &Report, name: &str) -> BTreeMap<&'static str, u64> {
+    let variants = &report.plan.scenario.variants;
+    let costs = variants.iter().find(|it| it.name == name).map(|it| &it.setup.machine.costs);
+    costs.into_iter().flat_map(Costs::iter).map(|(price, ns)| (price.name(), ns)).collect()
 }
 
 fn metric(series: &Series) -> Metric {
@@ -107,6 +139,8 @@ struct Document<'a> {
     notes: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<Vec<Judged<'a>>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    expectations: Vec<Value>,
 }
 
 #[derive(Serialize)]
@@ -134,6 +168,8 @@ struct Compared {
 #[derive(Serialize)]
 struct Variant<'a> {
     name: &'a str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    costs_ns: BTreeMap<&'static str, u64>,
     metrics: BTreeMap<&'a str, Metric>,
 }
 
@@ -169,6 +205,7 @@ pub(crate) fn as_integer(value: f64) -> Option<i64> {
 mod tests {
     use super::*;
     use crate::testing::report_of;
+    use pagetide_scenario::costs::Price;
 
     #[test]
     fn the_promised_shape() {
@@ -198,6 +235,14 @@ mod tests {
         assert_eq!(x["samples"], serde_json::json!([2, 8]));
         assert_eq!(x["ended"], serde_json::json!([null, "oom-killed"]));
         assert_eq!(value["notes"], serde_json::json!(["a, seed 2: task `x` was killed"]));
+    }
+
+    #[test]
+    fn stated_prices_are_said() {
+        let mut report = report_of(&[("a", vec![&[("x", 2.0)]])]);
+        report.plan.scenario.variants[0].setup.machine.costs.set(Price::Fault, 900);
+        let value: serde_json::Value = serde_json::from_str(&render(&report)).unwrap();
+        assert_eq!(value["variants"][0]["costs_ns"], serde_json::json!({ "fault": 900 }));
     }
 
     #[test]

@@ -13,8 +13,8 @@ mod path;
 
 pub(crate) use path::group_and_file;
 
-use crate::find::criterion::Mistake;
 use pagetide_core::config::{ControlFile, Form};
+use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::quantity::Quantity;
 use path::{file, now};

@@ -6,7 +6,8 @@
 //! [`traces`] writes it down step by step. [`world`] is the door to whatever performs a run.
 //! [`find`] searches the value of a knob, [`sweep`] runs grids of knobs and keeps them, [`compare`] holds two
 //! results against each other. [`explain`] says what a name means, [`select`] which metrics a pattern means,
-//! [`openmetrics`] writes a timeline for Prometheus. [`verify`] holds the records of a simulated and of a real kernel against each other.
+//! [`openmetrics`] writes a timeline for Prometheus. [`verify`] holds the records of a simulated and of a real
+//! kernel against each other.
 //!
 //! A report is a pure function of the records: the same scenario, seeds and version give the same
 //! bytes, whatever the number of threads.
@@ -14,6 +15,7 @@
 pub mod compare;
 pub mod csv;
 pub mod execute;
+pub mod expect;
 pub mod explain;
 pub mod find;
 pub mod gather;

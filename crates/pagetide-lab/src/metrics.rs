@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(find(&all, None).len(), all.len());
         let text = text(&find(&all, Some("psi.memory.some")), 60);
         assert!(
-            text.starts_with("psi.memory.some (seconds; of machine)\n    time in which"),
+            text.starts_with("psi.memory.some (seconds; of machine, phase)\n    time in which"),
             "{text}"
         );
         assert!(text.lines().all(|line| line.chars().count() <= 60));

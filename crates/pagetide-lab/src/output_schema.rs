@@ -85,9 +85,15 @@ fn run() -> Value {
     let variant = object(
         json!({
             "name": { "type": "string" },
+            "costs_ns": {
+                "type": "object",
+                "additionalProperties": { "type": "integer" },
+                "description": "Prices of operations that the scenario states. Missing if it states none, and the \
+                                run used the sourced table.",
+            },
             "metrics": { "type": "object", "additionalProperties": metric },
         }),
-        &[],
+        &["costs_ns"],
     );
     object(
         json!({
@@ -98,6 +104,32 @@ fn run() -> Value {
             "variants": { "type": "array", "items": variant },
             "notes": { "type": "array", "items": { "type": "string" } },
             "verdict": { "type": "array", "items": verdict() },
+            "expectations": { "type": "array", "items": expectation() },
+        }),
+        &["expectations"],
+    )
+}
+
+/// What the scenario expects of its runs, if it expects something.
+fn expectation() -> Value {
+    let variant = object(
+        json!({
+            "variant": { "type": "string" },
+            "runs": { "type": "integer" },
+            "failed": {
+                "type": "array",
+                "items": { "type": "integer" },
+                "description": "Seeds of the runs that do not meet it.",
+            },
+        }),
+        &[],
+    );
+    object(
+        json!({
+            "text": { "type": "string" },
+            "that": { "type": "string" },
+            "holds": { "type": "boolean", "description": "In every run of every variant that it is of." },
+            "variants": { "type": "array", "items": variant },
         }),
         &[],
     )

@@ -6,8 +6,8 @@ use pagetide_scenario::model::{Phase, Workload};
 use pagetide_scenario::near::matches;
 use std::collections::BTreeSet;
 
-/// Rows when the scenario names none, besides every `*.walltime` and what services are judged by: what reclaim mails quote.
-/// A name stands for the machine's counter; `*` for anything.
+/// Rows when the scenario names none, besides every `*.walltime` and what services are judged by: what reclaim
+/// mails quote. A name stands for the machine's counter; `*` for anything.
 const DEFAULT: &[&str] = &[
     "pgmajfault",
     "allocstall",
@@ -150,6 +150,7 @@ mod tests {
             background: false,
             until: None,
             nice: 0,
+            oom_score_adj: 0,
             loops: 1,
             phases: phases.iter().map(phase).collect(),
         }

@@ -3,9 +3,9 @@
 //! Invariant: a pattern that means no metric is a mistake; before anything runs, if it has a word that neither a
 //! metric nor the scenario has.
 
-use crate::find::criterion::Mistake;
 use crate::pattern::meant;
 use crate::report::Report;
+use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::metric::catalogue::{self, Entry};
 use pagetide_scenario::metric::declared::SLABINFO;
 use pagetide_scenario::metric::{Kind, Owner};

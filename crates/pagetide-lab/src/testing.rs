@@ -30,6 +30,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
             .collect(),
         rows: vec![],
         reference: None,
+        expectations: Vec::new(),
     }
 }
 

@@ -42,7 +42,7 @@ pub fn impossible(setup: &Setup) -> Option<String> {
 /// Sentences, one for each part that only the simulator has.
 pub fn not_comparable(setup: &Setup) -> Vec<String> {
     let mut found = Vec::new();
-    for choice in setup.policies.iter().filter(|choice| !choice.is_linux()) {
+    for choice in setup.policies.iter().filter(|choice| !setup.policies.is_linux(*choice)) {
         let name = choice.policy().name();
         found.push(format!("policy {name} = {choice}: the kernel has its own"));
     }

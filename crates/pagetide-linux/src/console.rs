@@ -27,6 +27,9 @@ pub struct Report {
     pub texts: BTreeMap<String, String>,
     /// Snapshots.
     pub snapshots: Vec<Snapshot>,
+    /// Of a task's phase (numbers of both): what its program takes to make its operations, in nanoseconds, and how
+    /// many there are. Of several rounds the last.
+    pub programs: BTreeMap<(usize, usize), (u64, u64)>,
     /// Tasks that did not end well: number and how.
     pub ended: Vec<(usize, String)>,
     /// Whether the run is over.
@@ -50,6 +53,8 @@ pub struct Snapshot {
     pub usage: Usage,
     /// Pages of its regions in memory.
     pub resident: Vec<(String, u64)>,
+    /// CPU times, if the guest says them.
+    pub cpu: Option<CpuTimes>,
     /// What became of the requests of a service.
     pub served: Option<Served>,
     /// /proc/slabinfo, if the setup has names or pipes.
@@ -57,6 +62,19 @@ pub struct Snapshot {
     /// Of each group that was there, by its number: what its files say. The lines of memory.stat
     /// have their own names, others the file's before them (`memory.events.low`).
     pub groups: BTreeMap<usize, Vec<(String, u64)>>,
+}
+
+/// CPU times at a snapshot, in nanoseconds; reporting itself takes time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// Of the task, before it reported.
+    pub before: u64,
+    /// And after.
+    pub after: u64,
+    /// Of all kswapds.
+    pub kswapd: u64,
+    /// When the report ended, since boot.
+    pub ended: u64,
 }
 
 /// Requests of a service in a phase; latencies in nanoseconds.
@@ -150,6 +168,9 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                     Some(snapshot) if name == "buddyinfo" => {
                         snapshot.counts.extend(free_blocks(&text).map_err(garbage)?);
                     }
+                    Some(snapshot) if name == "pressure" => {
+                        snapshot.counts.extend(pressure("psi.memory", &text).map_err(garbage)?);
+                    }
                     Some(snapshot) if name == "slabinfo" => {
                         let (slabs, notes) = slabinfo::parse(&text);
                         if let Some(note) = notes.first() {
@@ -176,7 +197,11 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                     ..Snapshot::default()
                 });
             }
-            "@trace" | "@resident" | "@usage" | "@served" | "@snapped" => {
+            "@program" => {
+                let [task, phase, ns, operations] = numbers(rest).map_err(garbage)?;
+                report.programs.insert((task as usize, phase as usize), (ns, operations));
+            }
+            "@trace" | "@cpu" | "@resident" | "@usage" | "@served" | "@snapped" => {
                 let Some(mut snapshot) = open.take() else {
                     return Err(garbage(format!("{word} outside of a snapshot")));
                 };
@@ -217,6 +242,11 @@ fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
         snapshot.served = Some(Served { requests, late, dropped, sum_ns, latencies_ns });
         return Ok(());
     }
+    if word == "@cpu" {
+        let [before, after, kswapd, ended] = numbers(rest)?;
+        snapshot.cpu = Some(CpuTimes { before, after, kswapd, ended });
+        return Ok(());
+    }
     if word == "@usage" {
         let [user_us, system_us, minor_faults, major_faults, bytes] = numbers(rest)?;
         snapshot.usage = Usage { user_us, system_us, minor_faults, major_faults, bytes };
@@ -236,6 +266,10 @@ fn add_group(snapshot: &mut Snapshot, name: &str, text: &str) -> Result<(), Stri
     let mut words = name.split(' ').skip(1);
     let (group, file) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let of_group = snapshot.groups.entry(number(group)?).or_default();
+    if file == "memory.pressure" {
+        of_group.extend(pressure(file, text)?);
+        return Ok(());
+    }
     for line in text.lines() {
         let (name, value) = match line.split_once(' ') {
             Some((name, value)) if file == "memory.stat" => (name.to_owned(), value),
@@ -256,6 +290,16 @@ fn vmstat(text: &str) -> Result<Vec<(String, u64)>, String> {
             Ok((name.to_owned(), value))
         })
         .collect()
+}
+
+/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`: the totals, microseconds, as `FILE.some` and `FILE.full`.
+fn pressure(file: &str, text: &str) -> Result<Vec<(String, u64)>, String> {
+    let line = |line: &str| {
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let total = rest.rsplit_once("total=").map_or("", |(_, total)| total);
+        Ok((format!("{file}.{name}"), number(total)?))
+    };
+    text.lines().map(line).collect()
 }
 
 /// Free blocks of each order, all zones together: `nr_free_blocks_ORDER`.
@@ -285,10 +329,12 @@ mod tests {
 
     const SAMPLE: &str = "@pagetide 1\n@doing mounting disks\n@lacks vm.extra_free_kbytes\n\
         @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 27\n\
-        nr_free_pages 10\npgfault 3\n\n@trace mm_vmscan_kswapd_wake 4\n@usage 1 2 3 4 5\n\
+        nr_free_pages 10\npgfault 3\n\n@text pressure 61\n\
+        some avg10=0.00 avg60=0.00 total=70\nfull avg10=0.00 total=60\n\n\
+        @trace mm_vmscan_kswapd_wake 4\n@cpu 5 6 7 80\n@usage 1 2 3 4 5\n\
         @resident anon_hot_resident 9\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
         @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
-        @ended 2 signal 9\n@done\n";
+        @ended 2 signal 9\n@program 2 1 900 30\n@done\n";
 
     #[test]
     fn free_blocks_are_those_of_all_zones() {
@@ -315,9 +361,14 @@ mod tests {
             [
                 ("nr_free_pages".to_owned(), 10),
                 ("pgfault".to_owned(), 3),
+                ("psi.memory.some".to_owned(), 70),
+                ("psi.memory.full".to_owned(), 60),
                 ("mm_vmscan_kswapd_wake".to_owned(), 4)
             ]
         );
+        let cpu = CpuTimes { before: 5, after: 6, kswapd: 7, ended: 80 };
+        assert_eq!(snapshot.cpu, Some(cpu));
+        assert_eq!(report.programs[&(2, 1)], (900, 30));
         assert_eq!(snapshot.usage.bytes, 5);
         let of_group: Vec<(&str, u64)> =
             snapshot.groups[&1].iter().map(|(name, value)| (name.as_str(), *value)).collect();

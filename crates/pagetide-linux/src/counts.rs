@@ -97,6 +97,9 @@ fn of_machine(
     if let Some((from, to)) = setup.measure.and_then(of_task) {
         put_counts(&mut machine, from, to);
     }
+    if let (Some(from), Some(to)) = (begin.cpu, end.cpu) {
+        machine.put(declared::CPU_KSWAPD, to.kswapd.saturating_sub(from.kswapd) as f64 / 1e9);
+    }
     machine.put(declared::ELAPSED, end.ns.saturating_sub(begin.ns) as f64 / 1e9);
     if let Some(shrunk) = find(report, "shrunk", 0) {
         put_slabs(&mut metrics.of(Scope::Shrunk), setup, shrunk);
@@ -113,6 +116,9 @@ fn of_task(metrics: &mut Metrics, report: &Report, (id, task): (usize, &Task), e
     let mut put = metrics.of(Scope::Task(Owner::new(&task.name)));
     if let Some(ended) = find(report, "task-end", id) {
         put_usage(&mut put, began, ended);
+        if let (Some(from), Some(to)) = (began.cpu, ended.cpu) {
+            put.put(declared::CPU, to.before.saturating_sub(from.after) as f64 / 1e9);
+        }
         let usage = ended.usage;
         let faults = usage.minor_faults.saturating_add(usage.major_faults);
         put.put(declared::TASK_PGFAULT, faults as f64);
@@ -146,6 +152,11 @@ fn of_phases(
                 put_counts(&mut put, from, snapshot);
                 put_slabs(&mut put, setup, snapshot);
                 put_usage(&mut put, from, snapshot);
+                put_times(&mut put, setup, from, snapshot);
+                if let Some(&(ns, operations)) = report.programs.get(&(id, snapshot.phase)) {
+                    put.put(declared::PROGRAM_TIME, ns as f64 / 1e9);
+                    put.put(declared::OPERATIONS, operations as f64);
+                }
                 for (name, pages) in &snapshot.resident {
                     put.put_named(name.clone(), *pages as f64, Unit::Pages);
                 }
@@ -198,12 +209,28 @@ fn put_counts(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
             continue;
         }
         let count = value.saturating_sub(earlier.get(name.as_str()).copied().unwrap_or(0));
+        if name.starts_with("psi.memory.") {
+            put.put_named(name.clone(), count as f64 / 1e6, Unit::Seconds);
+            continue;
+        }
         if name.starts_with("allocstall_") {
             stalls = count.saturating_add(stalls);
         }
         put.put_named(name.clone(), count as f64, Unit::Count);
     }
     put.put_named(declared::ALLOCSTALL.name, stalls as f64, Unit::Count);
+}
+
+/// CPU times of a phase without those of the reports at its ends, and its length without that of the first.
+fn put_times(put: &mut Writer<'_>, setup: &Setup, begin: &Snapshot, end: &Snapshot) {
+    let (Some(from), Some(to)) = (begin.cpu, end.cpu) else { return };
+    let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
+    put.put(declared::CPU, seconds(from.after, to.before));
+    put.put(declared::CPU_KSWAPD, seconds(from.kswapd, to.kswapd));
+    // What reports take between phases that make objects is told from the difference of the two lengths.
+    if !setup.has_objects() {
+        put.put(declared::WALLTIME, seconds(from.ended, end.ns));
+    }
 }
 
 fn put_walltime(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
@@ -281,6 +308,7 @@ size = "1MiB"
                 bytes: ms * 4096,
             },
             resident: Vec::new(),
+            cpu: None,
             served: None,
             slabs: Vec::new(),
             groups: BTreeMap::new(),

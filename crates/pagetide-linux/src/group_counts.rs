@@ -28,6 +28,12 @@ pub fn put_groups(
                 put.put(level, value as f64);
             }
         }
+        for metric in [declared::PRESSURE_SOME, declared::PRESSURE_FULL] {
+            if let Some(total) = find(ended, metric.name, metric.name) {
+                let before = find(began, metric.name, metric.name).unwrap_or(0);
+                put.put(metric, total.saturating_sub(before) as f64 / 1e6);
+            }
+        }
         let counted = COUNTED.iter().map(|event| event.name());
         for name in counted.chain(declared::events_of_groups().map(|metric| metric.name)) {
             // Version 1 counts the groups within under a name of its own, where it counts at all.

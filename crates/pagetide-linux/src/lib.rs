@@ -7,7 +7,8 @@
 //! record).
 //! [`comparable`] says what of a scenario a real kernel cannot be asked, [`start`] takes over the
 //! memory with which it began, [`slab_start`] the objects that
-//! were there, [`disk_times`] the speed of its disks, and [`reference`](mod@reference) keeps it all for later. [`host`] reads a live system.
+//! were there, [`disk_times`] the speed of its disks, and [`reference`](mod@reference) keeps it all for later.
+//! [`host`] reads a live system.
 //!
 //! The guest's side is the crate `pagetide-guest`.
 
@@ -21,7 +22,9 @@ pub mod group_counts;
 pub mod host;
 pub mod initramfs;
 pub mod kernel;
+pub mod machine_costs;
 pub mod modules;
+pub mod program_times;
 pub mod qemu;
 pub mod reference;
 pub mod session;

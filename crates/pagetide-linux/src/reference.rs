@@ -6,7 +6,8 @@
 use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
 use crate::start::{Start, StartZone};
-use crate::{disk_times, slab_start};
+use crate::{disk_times, program_times, slab_start};
+use pagetide_core::config::PolicySet;
 use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
@@ -14,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// The key that says which kernel's policies the simulator has.
+const KERNEL_POLICIES: &str = "policy.kernel";
 
 /// Version of the format.
 const FORMAT: u32 = 1;
@@ -63,7 +67,9 @@ pub fn scenario_hash(
     sets: &[(String, String)],
     added: Option<&AddedVariant>,
 ) -> String {
-    let mut changes: String = sets.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+    // A kernel has its own policies, whatever it is compared with.
+    let asked = sets.iter().filter(|(key, _)| key != KERNEL_POLICIES);
+    let mut changes: String = asked.map(|(key, value)| format!("{key}={value}\n")).collect();
     changes.extend(added.map(|added| format!("--add-variant {added}\n")));
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for &byte in text.iter().chain(changes.as_bytes()) {
@@ -115,11 +121,22 @@ impl Reference {
         }
     }
 
-    /// Gives `setup` the memory with which the kernel began, and disks as fast as its own were.
+    /// The policies that stand for the kernel, by its release.
+    pub fn policy_set(&self) -> PolicySet {
+        let release = self.origin.kernel.strip_prefix("Linux ").unwrap_or_default();
+        PolicySet::of_release(release)
+    }
+
+    /// Gives `setup` the memory with which the kernel began, disks as fast as its own were, and its policies,
+    /// unless the scenario names another kernel's.
     pub fn apply(&self, setup: &mut Setup) {
+        if setup.policies.kernel().is_none() {
+            setup.policies.follow(self.policy_set());
+        }
         self.origin.start.apply(setup);
         disk_times::apply(&self.metrics, setup);
         slab_start::apply(&self.metrics, setup);
+        program_times::apply(&self.metrics, setup);
     }
 
     /// The records of its runs.

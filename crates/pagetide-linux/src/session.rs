@@ -333,7 +333,8 @@ fn memory(setup: &Setup) -> Result<Vec<u64>, LinuxError> {
 /// What of a setup the kernel can only be told when it boots. A setup without names and pipes boots as
 /// if there were no such thing.
 fn boot_options(setup: &Setup) -> String {
-    let mut options = String::new();
+    // Debian builds pressure stall information, and leaves it off.
+    let mut options = String::from(" psi=1");
     if !setup.machine.kmem_accounting {
         options += " cgroup.memory=nokmem";
     }
@@ -550,11 +551,11 @@ mod tests {
             boot_options(&loaded.unwrap().variants[0].setup)
         };
         let (touch, pipes) = ("workload='touch'\nsize='1MiB'", "workload='pipes'\nmake=1");
-        assert_eq!(of("", touch), "");
-        assert_eq!(of("", pipes), " slab_nomerge");
+        assert_eq!(of("", touch), " psi=1");
+        assert_eq!(of("", pipes), " psi=1 slab_nomerge");
         let off = "kmem_accounting=false";
-        assert_eq!(of(off, touch), " cgroup.memory=nokmem");
-        assert_eq!(of(off, pipes), " cgroup.memory=nokmem slab_nomerge");
+        assert_eq!(of(off, touch), " psi=1 cgroup.memory=nokmem");
+        assert_eq!(of(off, pipes), " psi=1 cgroup.memory=nokmem slab_nomerge");
     }
 
     #[test]

@@ -55,20 +55,10 @@ impl StartZone {
     /// The free lists, with what was on per-CPU lists as movable blocks; `None` when they are not
     /// known, or do not fit to the number of free pages.
     fn free_lists(&self) -> Option<FreeLists> {
-        let blocks = <[[u32; 11]; 3]>::try_from(self.free_blocks.as_slice()).ok()?;
-        let pageblocks = <[u32; 3]>::try_from(self.pageblocks.as_slice()).ok()?;
-        let mut lists = FreeLists { blocks, pageblocks };
-        let pages = |lists: &FreeLists| -> u64 {
-            let counts = lists.blocks.iter().flat_map(|counts| counts.iter().enumerate());
-            counts.map(|(order, &count)| u64::from(count) << order).sum()
-        };
+        let lists = pagetypeinfo::free_lists(&self.free_blocks, &self.pageblocks)?;
         // The texts were read one after the other; a few pages may have moved meanwhile.
-        let rest = self.free.checked_sub(pages(&lists)).filter(|rest| *rest <= self.managed / 8)?;
-        for order in 0..11 {
-            lists.blocks[1][order] += u32::from(order < 10 && rest >> order & 1 == 1);
-        }
-        lists.blocks[1][10] += (rest >> 10) as u32;
-        Some(lists)
+        let rest = self.free.checked_sub(lists.pages()).filter(|rest| *rest <= self.managed / 8)?;
+        Some(pagetypeinfo::with_movable(lists, rest))
     }
 }
 

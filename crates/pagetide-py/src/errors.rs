@@ -2,8 +2,8 @@
 //!
 //! Invariant: a mistake of a scenario has all of the loader's diagnostics, and reads as the command prints it.
 
-use pagetide_lab::find::criterion::Mistake;
 use pagetide_lab::world::Failure;
+use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::diagnostic::{Diagnostic, Diagnostics};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;

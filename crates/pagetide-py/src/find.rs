@@ -1,5 +1,5 @@
-//! What `pagetide.find` is made of: the value of a knob with which a criterion holds (docs/find.md). Who makes the runs
-//! is the caller's business.
+//! What `pagetide.find` is made of: the value of a knob with which a criterion holds (docs/find.md). Who makes the
+//! runs is the caller's business.
 
 use crate::errors;
 use crate::knobs::{knobs, range_text};
@@ -7,11 +7,11 @@ use crate::rows;
 use crate::scenario::Scenario;
 use crate::table::preformatted;
 use pagetide_lab::find::answer::Answer as LabAnswer;
-use pagetide_lab::find::criterion::Criterion;
 use pagetide_lab::find::emit::{self, Form};
 use pagetide_lab::find::question::{Find, Job, Question, Told};
 use pagetide_lab::find::search::Wanted;
 use pagetide_lab::find::{json, plane, text};
+use pagetide_scenario::criterion::Criterion;
 use pagetide_scenario::model;
 use pagetide_scenario::near::nearest;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError};
@@ -121,8 +121,8 @@ impl Answer {
 /// [`fail`](Search::fail) say what became of each, until nothing more is asked.
 ///
 /// `knobs`: one or two knobs -> `None` (the kernel's range), `(LOW, HIGH)`, a list, or a range as text. `want`: the
-/// criterion, like `"allocstall == 0"`. `share`: of the seeds, in which it must hold. `price`: metrics whose change is
-/// asked for.
+/// criterion, like `"allocstall == 0"`. `share`: of the seeds, in which it must hold. `price`: metrics whose change
+/// is asked for.
 #[pyclass(frozen, module = "pagetide._pagetide")]
 pub struct Search {
     /// With the one variant that is searched in.

@@ -2,6 +2,8 @@
 //! and timelines.
 
 pub mod build;
+pub mod costs;
+pub mod criterion;
 pub mod diagnostic;
 pub mod kernel_objects;
 pub mod load;

@@ -6,14 +6,18 @@
 //!
 //! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
 
+use crate::costs::{Costs, ProgramTimes};
+use crate::criterion::Criterion;
 use crate::kernel_objects::{BootObjects, CallTimes};
 use crate::names::{DiskModel, ZoneName};
 pub use crate::object_mix::KernelCache;
 pub use crate::op::{Advice, BlockRequest};
 use crate::policies::Policies;
 pub use crate::workload::*;
+pub use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::{ControlWrite, GroupControl, GroupControlWrite};
+use pagetide_core::node::ZoneSpec;
 pub use pagetide_core::page_size::PageSize;
 use std::collections::BTreeMap;
 
@@ -36,6 +40,26 @@ pub struct Scenario {
     pub rows: Vec<String>,
     /// Published figures, if any.
     pub reference: Option<Reference>,
+    /// What is expected of every run.
+    pub expectations: Vec<Expectation>,
+}
+
+/// Something that a scenario says of its runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expectation {
+    /// In words.
+    pub text: String,
+    /// As a criterion that each run meets; nothing in it is relative.
+    pub that: Criterion,
+    /// Of which variants; empty means all.
+    pub variants: Vec<String>,
+}
+
+impl Expectation {
+    /// Whether it is expected of this variant.
+    pub fn is_of(&self, variant: &str) -> bool {
+        self.variants.is_empty() || self.variants.iter().any(|name| name == variant)
+    }
 }
 
 /// Published figures to print beside ours.
@@ -118,12 +142,18 @@ pub struct Machine {
     /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
     /// `cgroup.memory=nokmem`.
     pub kmem_accounting: bool,
+    /// Whether cgroup version 2 is mounted with `memory_recursiveprot`.
+    pub memory_recursiveprot: bool,
     /// Caches of kernel objects that are not as the kernel makes them.
     pub caches: Vec<CacheTuning>,
     /// Kernel objects that boot has left behind, if that is known.
     pub boot_objects: BootObjects,
     /// How long system calls on names and pipes take, if that is known.
     pub call_times: CallTimes,
+    /// What operations cost, as far as that is stated.
+    pub costs: Costs,
+    /// What the programs take for themselves, if that is known.
+    pub program_times: ProgramTimes,
 }
 
 impl Default for Machine {
@@ -135,9 +165,12 @@ impl Default for Machine {
             disks: Vec::new(),
             swap: None,
             kmem_accounting: true,
+            memory_recursiveprot: false,
             caches: Vec::new(),
             boot_objects: BootObjects::default(),
             call_times: CallTimes::default(),
+            costs: Costs::default(),
+            program_times: ProgramTimes::default(),
         }
     }
 }
@@ -187,14 +220,12 @@ pub struct Zone {
     pub free_lists: Option<FreeLists>,
 }
 
-/// Free blocks of a zone, as /proc/pagetypeinfo shows them: of the types Unmovable, Movable and
-/// Reclaimable, in this order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FreeLists {
-    /// Free blocks by type and order (0 to 10).
-    pub blocks: [[u32; 11]; 3],
-    /// Pageblocks by type.
-    pub pageblocks: [u32; 3],
+impl Zone {
+    /// As the core takes it.
+    pub const fn spec(&self) -> ZoneSpec {
+        let Zone { name: _, present, managed, free, late, free_lists } = *self;
+        ZoneSpec { present, managed, free, late, free_lists }
+    }
 }
 
 /// A disk.
@@ -287,6 +318,8 @@ pub struct Task {
     pub until: Option<usize>,
     /// Scheduling weight by nice value, -20..=19.
     pub nice: i8,
+    /// What is added to its badness for the OOM killer, -1000..=1000.
+    pub oom_score_adj: i16,
     /// Cycles through the phases this many times.
     pub loops: u32,
     /// What it does, in order.
@@ -325,6 +358,12 @@ impl Setup {
     pub fn cgroup_version(&self) -> CgroupVersion {
         let mut written = self.group_controls().map(GroupControl::version);
         written.find(|version| *version == CgroupVersion::V1).unwrap_or_default()
+    }
+
+    /// Whether groups share CPUs by their weights: as soon as one file of the CPU controller is written, all
+    /// groups have one (`cgroup.subtree_control`).
+    pub fn has_cpu_controller(&self) -> bool {
+        self.group_controls().any(GroupControl::is_of_cpu)
     }
 
     /// The control files of groups that are written, at the start or by a task.

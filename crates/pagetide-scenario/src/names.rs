@@ -118,6 +118,72 @@ names! {
     }
 }
 
+names! {
+    /// What `madvise` is asked for.
+    "advice" MadviseKind {
+        /// MADV_NORMAL.
+        Normal = "normal",
+        /// MADV_RANDOM.
+        Random = "random",
+        /// MADV_SEQUENTIAL.
+        Sequential = "sequential",
+        /// MADV_HUGEPAGE.
+        Huge = "huge",
+        /// MADV_NOHUGEPAGE.
+        NoHuge = "no-huge",
+        /// MADV_POPULATE_READ: each page is made present by a read.
+        PopulateRead = "populate-read",
+        /// MADV_POPULATE_WRITE: each page is made present by a write, as MAP_POPULATE does.
+        PopulateWrite = "populate-write",
+        /// MADV_WILLNEED: pages of a file are read.
+        WillNeed = "will-need",
+        /// MADV_COLD: pages become the next to be reclaimed.
+        Cold = "cold",
+        /// MADV_PAGEOUT: pages are reclaimed now.
+        PageOut = "page-out",
+    }
+}
+
+names! {
+    /// What `lock` does.
+    "how" LockKind {
+        /// mlock(): locks the pages and makes them present.
+        Lock = "lock",
+        /// mlock2(MLOCK_ONFAULT): locks those that are present, and the others when they come.
+        OnFault = "on-fault",
+        /// munlock().
+        Unlock = "unlock",
+    }
+}
+
+impl MadviseKind {
+    /// The advice that the mapping keeps, if it is such.
+    pub fn of_mapping(self) -> Option<Advice> {
+        match self {
+            MadviseKind::Normal => Some(Advice::Normal),
+            MadviseKind::Random => Some(Advice::Random),
+            MadviseKind::Sequential => Some(Advice::Sequential),
+            MadviseKind::Huge => Some(Advice::Huge),
+            MadviseKind::NoHuge => Some(Advice::NoHuge),
+            MadviseKind::PopulateRead
+            | MadviseKind::PopulateWrite
+            | MadviseKind::WillNeed
+            | MadviseKind::Cold
+            | MadviseKind::PageOut => None,
+        }
+    }
+
+    /// Whether the mapping keeps it.
+    pub fn is_of_mapping(self) -> bool {
+        self.of_mapping().is_some()
+    }
+
+    /// Whether one operation is a part of the call: of advice that acts at once, and sleeps nowhere.
+    pub(crate) fn is_piecewise(self) -> bool {
+        matches!(self, MadviseKind::Cold | MadviseKind::PageOut)
+    }
+}
+
 impl From<AdviceKind> for Advice {
     fn from(kind: AdviceKind) -> Advice {
         match kind {

@@ -3,6 +3,7 @@
 //! Every workload is a stream of these; a world executes them. Regions are numbered per task in
 //! the order in which [`Op::Map`] introduces them.
 
+use crate::names::{LockKind, MadviseKind};
 use pagetide_core::page_size::PageSize;
 pub use pagetide_core::process::page_table::Advice;
 
@@ -109,6 +110,28 @@ pub enum Op {
         page: u64,
         /// How many.
         pages: u64,
+    },
+    /// Locks pages of a region, or unlocks them.
+    Lock {
+        /// The region.
+        region: u32,
+        /// The first page.
+        page: u64,
+        /// How many.
+        pages: u64,
+        /// What is done.
+        how: LockKind,
+    },
+    /// Gives advice on pages of a region, or on all of it.
+    Advise {
+        /// The region.
+        region: u32,
+        /// The first page.
+        page: u64,
+        /// How many.
+        pages: u64,
+        /// What is advised.
+        advice: MadviseKind,
     },
     /// Asks for a block of kernel memory and puts it, if there is one, into a slot that is empty.
     AllocBlock {

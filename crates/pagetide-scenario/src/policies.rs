@@ -1,24 +1,56 @@
 //! The variants of policies that a setup names.
 //!
-//! Invariant: at most one of each policy; they are in the order of the policies' names.
+//! Invariant: at most one of each policy; they are in the order of the policies' names. What was named by itself
+//! stays, whichever kernel is followed.
 
-use pagetide_core::config::{Policy, PolicyChoice, PolicyVariant};
+use pagetide_core::config::{Policy, PolicyChoice, PolicySet, PolicyVariant};
 
 /// Variants of different policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies {
     choices: Vec<PolicyChoice>,
+    named: Vec<Policy>,
+    kernel: Option<PolicySet>,
 }
 
 impl Policies {
     /// Names a variant, instead of another one of its policy.
     pub fn choose(&mut self, choice: impl Into<PolicyChoice>) {
         let choice = choice.into();
+        if !self.named.contains(&choice.policy()) {
+            self.named.push(choice.policy());
+        }
+        self.put(choice);
+    }
+
+    fn put(&mut self, choice: PolicyChoice) {
         let name = |choice: &PolicyChoice| choice.policy().name();
         match self.choices.binary_search_by_key(&choice.policy().name(), name) {
             Ok(at) => self.choices[at] = choice,
             Err(at) => self.choices.insert(at, choice),
         }
+    }
+
+    /// Names a kernel: its variants take the place of defaults, not of what was named otherwise.
+    pub fn follow(&mut self, kernel: PolicySet) {
+        self.kernel = Some(kernel);
+        for &choice in kernel.choices() {
+            let policy = choice.policy();
+            let is_default = self.get(policy).is_none_or(PolicyChoice::is_default);
+            if is_default && !self.named.contains(&policy) {
+                self.put(choice);
+            }
+        }
+    }
+
+    /// The kernel, if one is named.
+    pub fn kernel(&self) -> Option<PolicySet> {
+        self.kernel
+    }
+
+    /// Whether a variant is what the kernel does by itself: that of Linux 6.1, or of the one that is named.
+    pub fn is_linux(&self, choice: PolicyChoice) -> bool {
+        choice.is_linux() || self.kernel.is_some_and(|kernel| kernel.choices().contains(&choice))
     }
 
     /// The variant of `policy`, if one is named.
@@ -37,10 +69,11 @@ impl Policies {
     }
 }
 
+/// What a setup has if nobody names anything else.
 impl FromIterator<PolicyChoice> for Policies {
     fn from_iter<I: IntoIterator<Item = PolicyChoice>>(choices: I) -> Policies {
         let mut policies = Policies::default();
-        choices.into_iter().for_each(|choice| policies.choose(choice));
+        choices.into_iter().for_each(|choice| policies.put(choice));
         policies
     }
 }
@@ -48,7 +81,7 @@ impl FromIterator<PolicyChoice> for Policies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_core::config::{KswapdPolicy, Thp};
+    use pagetide_core::config::{FaultPolicy, GroupWalkPolicy, KswapdPolicy, Thp};
 
     #[test]
     fn one_variant_a_policy_by_name() {
@@ -59,5 +92,29 @@ mod tests {
         assert_eq!(names, ["linux-4.5", "never"]);
         assert_eq!(policies.of(), Some(Thp::Never));
         assert_eq!(policies.get(Policy::Slub), None);
+    }
+
+    #[test]
+    fn a_kernel_takes_the_place_of_defaults_only() {
+        let choices: [PolicyChoice; 2] =
+            [KswapdPolicy::Linux45.into(), GroupWalkPolicy::Whole.into()];
+        let mut policies: Policies = choices.into_iter().collect();
+        assert!(!policies.is_linux(FaultPolicy::Linux612.into()));
+        policies.follow(PolicySet::Linux612);
+        assert_eq!(policies.kernel(), Some(PolicySet::Linux612));
+        assert_eq!(policies.of(), Some(KswapdPolicy::Linux45));
+        assert_eq!(policies.of(), Some(GroupWalkPolicy::Shared));
+        assert_eq!(policies.of(), Some(FaultPolicy::Linux612));
+        assert!(policies.is_linux(FaultPolicy::Linux612.into()));
+        assert!(!policies.is_linux(KswapdPolicy::Linux45.into()));
+    }
+
+    #[test]
+    fn a_kernel_does_not_take_the_place_of_a_default_that_was_named() {
+        let mut policies = Policies::default();
+        policies.choose(GroupWalkPolicy::Whole);
+        policies.follow(PolicySet::Linux612);
+        assert_eq!(policies.of(), Some(GroupWalkPolicy::Whole));
+        assert_eq!(policies.of(), Some(FaultPolicy::Linux612));
     }
 }

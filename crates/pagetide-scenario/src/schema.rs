@@ -4,9 +4,9 @@
 //! cannot say everything that the loader checks: names that must exist, sums, orders of marks.
 
 use crate::load::raw::Scenario;
-use crate::load::raw::{policy_keys, PLUGIN_KEYS};
+use crate::load::raw::{policy_keys, KERNEL_KEY, PLUGIN_KEYS};
 use crate::load::{PluginNames, BUILT_IN};
-use pagetide_core::config::{ControlFile, Form, PolicyChoice, Sysctl};
+use pagetide_core::config::{ControlFile, Form, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_core::page_size::PageSize;
 use schemars::generate::SchemaSettings;
@@ -113,6 +113,7 @@ pub(crate) fn policies() -> Schema {
             let schema = json!({ "type": "string", "description": description, "oneOf": all });
             (policy.name().to_owned(), schema)
         })
+        .chain([(KERNEL_KEY.0.to_owned(), kernels())])
         .chain(PLUGIN_KEYS.map(|(key, what)| (key.to_owned(), json!({ "description": what }))))
         .collect();
     json_schema!({
@@ -121,6 +122,14 @@ pub(crate) fn policies() -> Schema {
         "properties": properties,
         "additionalProperties": false,
     })
+}
+
+/// What `[policy] kernel` takes.
+fn kernels() -> Value {
+    let one = |set: PolicySet| json!({ "const": set.name(), "description": set.doc() });
+    let all = PolicySet::ALL.map(one);
+    let description = format!("{} Default: {}.", KERNEL_KEY.1, PolicySet::default());
+    json!({ "type": "string", "description": description, "oneOf": all })
 }
 
 /// `schema`, extended with the control files of groups that can be set before anything runs.

@@ -21,6 +21,10 @@ pub fn takes(file: &ControlFile) -> String {
         (Form::Policy(policy), _) => policy.listed(),
         (Form::Size { unlimited }, _) => format!("300M, 2G, or `{unlimited}` for no limit"),
         (Form::Reclaim, _) => "64M, and perhaps ` swappiness=N` (0 to 200)".to_owned(),
+        (Form::Bandwidth, _) => {
+            "`max` or 1000 or more, and perhaps a period (1000 to 1000000): `50000 100000`"
+                .to_owned()
+        }
         _ => "any text".to_owned(),
     };
     match (file.unit, file.form) {

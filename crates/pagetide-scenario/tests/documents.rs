@@ -1,11 +1,12 @@
 //! The tables of docs/scenario.md that are made from the declarations of the core: control files of the
-//! machine and of groups, policies.
+//! machine and of groups, policies; and of the priced operations.
 //!
 //! A table stands between two comments, `<!-- NAME: ... -->` and `<!-- end of NAME -->`. After a change of a
 //! declaration, write it anew: `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test documents`.
 
-use pagetide_core::config::{ControlFile, Policy, Sysctl};
+use pagetide_core::config::{ControlFile, Policy, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
+use pagetide_scenario::costs::Price;
 use pagetide_scenario::takes::takes;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,12 @@ fn files<'f>(prefix: &str, files: impl Iterator<Item = &'f ControlFile>) -> Stri
 
 fn policies() -> String {
     let mut table = String::from("| key | value | meaning |\n|---|---|---|\n");
+    let what = "The kernel whose variants take the place of the defaults.";
+    writeln!(table, "| **`kernel`** | | {what} |").unwrap();
+    for set in PolicySet::ALL {
+        let default = if set == PolicySet::default() { " (default)" } else { "" };
+        writeln!(table, "| | `{set}`{default} | {} |", set.doc()).unwrap();
+    }
     for policy in Policy::ALL.iter().filter(|policy| !policy.is_implied()) {
         let boot = if policy.is_chosen_at_boot() { " Chosen at boot." } else { "" };
         writeln!(table, "| **`{}`** | | {}{boot} |", policy.name(), policy.doc()).unwrap();
@@ -31,6 +38,14 @@ fn policies() -> String {
             let default = if choice.is_default() { " (default)" } else { "" };
             writeln!(table, "| | `{choice}`{default} | {} |", choice.doc()).unwrap();
         }
+    }
+    table
+}
+
+fn costs() -> String {
+    let mut table = String::from("| key | what is done for the price |\n|---|---|\n");
+    for price in Price::ALL {
+        writeln!(table, "| `{}` | {} |", price.name(), price.doc()).unwrap();
     }
     table
 }
@@ -53,9 +68,12 @@ fn the_tables_are_what_is_declared() {
     let (_, caches) = caches.split_once("|---|---|---|---|---|\n").unwrap();
     let groups = files("", GroupControl::ALL.iter().map(|control| control.file()));
     let mut new = old.clone();
-    for (name, table) in
-        [("sysctls", sysctls + caches), ("policies", policies()), ("groups", groups)]
-    {
+    for (name, table) in [
+        ("costs", costs()),
+        ("sysctls", sysctls + caches),
+        ("policies", policies()),
+        ("groups", groups),
+    ] {
         new = with_table(&new, name, &table);
     }
     if std::env::var_os("PAGETIDE_ACCEPT").is_some() {

@@ -2,8 +2,8 @@
 //!
 //! Stands for one core of an x86-64 server of the years 2012 to 2022 at about 3 GHz with its
 //! memory, running Linux. The core counts its work ([`Work`]); this file alone turns counts into
-//! time. A scenario describes hardware and workloads; it cannot change a number here, and no
-//! number here was chosen to make an experiment come out.
+//! time. No number here was chosen to make an experiment come out. A scenario may state what was measured
+//! on its machine instead (`[machine.costs]`); `pagetide verify` does.
 //!
 //! Invariant: cost is linear in the counts (`cost(a) + cost(b) == cost(a + b)`), so the length of
 //! a step does not depend on how the core cuts its work into steps.
@@ -36,6 +36,8 @@
 //! * `[shootdown]` common figures for x86: an IPI round trip takes 1 to 3 us, 1 us for the first
 //!   receiver and about 0.2 us for each further one; M. Gorman's batching of unmaps ("kswapd is
 //!   scanning and unmapping >100K pages per second", linux-mm 2015) is why it is paid once a batch.
+//! * `[dentry]` rmdir of a directory with 100 000 names that were looked up and not found, Linux 6.1 in QEMU, which
+//!   counts an instruction as a nanosecond: 835 to 1127 a name.
 //! * `[intel_idle]` `drivers/idle/intel_idle.c`, Skylake-SP: leaving C1 takes 2 us.
 //!
 //! # How the sums compare
@@ -68,211 +70,231 @@
 use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
 use pagetide_core::work::Work;
+use pagetide_scenario::costs::{Costs, Price};
+use std::ops::Index;
 
 /// Prices in nanoseconds a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostModel {
-    /// One entry into the page-fault handler and back: exception, look-up of the mapping,
-    /// page-table walk. 1300 cycles and page-table isolation's share; `[haswell-fault]`.
-    pub fault_ns: Nanos,
-    /// One order-0 page from a per-CPU set, charge included. 60 % of `[page_bench]`'s 246 to 272
-    /// cycles.
-    pub page_alloc_ns: Nanos,
-    /// One page back to a per-CPU set. The other 40 % of `[page_bench]`.
-    pub page_free_ns: Nanos,
-    /// One block between the buddy lists and a per-CPU set: one cold `struct page`; `[zone-lock]`,
-    /// `[dram]`.
-    pub buddy_op_ns: Nanos,
-    /// Clearing a page, of 4 KiB in [`CostModel::SERVER`]: 13.7 GB/s; `[clear_pages]`.
-    pub page_zero_ns: Nanos,
-    /// Copying 4 KiB between page cache and user memory: 10 GB/s, a clear and a read at
-    /// `[clear_pages]`'s rate with the read partly hidden. `[fio-4k]` bounds it from above.
-    pub page_copy_ns: Nanos,
-    /// One page-table entry written, with the page's map count (one line, cold half of the time)
-    /// and the counters of the address space; `[dram]`.
-    pub pte_ns: Nanos,
-    /// One page-cache or swap-cache look-up, insertion or removal; `[memfd]`.
-    pub cache_op_ns: Nanos,
-    /// One page looked at by reclaim: taken off the list's tail (its own line and two neighbours'),
-    /// locked, checked. Three cold lines; `[dram]`.
-    pub page_scan_ns: Nanos,
-    /// One reverse-map walk to one page-table entry: a lock, the mapping, four levels of page
-    /// table. Two cold lines and 70 ns of instructions; `[dram]`.
-    pub rmap_walk_ns: Nanos,
-    /// One page moved between LRU lists, as a part of a batch of 15 that shares the lock: half a
-    /// cold line; `[dram]`.
-    pub lru_move_ns: Nanos,
-    /// One group's lists visited by reclaim: iterator, protection, scan balance. Five cold lines;
-    /// an estimate from `[dram]`.
-    pub lruvec_visit_ns: Nanos,
-    /// One request put to a disk: 379 ns in the block layer and 113 ns in the driver; `[xrp]`.
-    pub bio_ns: Nanos,
-    /// Flushing a batch of entries on the CPU that runs: up to 33 single invalidations or one full
-    /// flush, of about 200 cycles each way, and the misses that follow. An estimate.
-    pub tlb_flush_ns: Nanos,
-    /// What other CPUs add to a flush: one IPI round trip to a few receivers, waited for;
-    /// `[shootdown]`. 0 on a machine with one CPU.
-    pub tlb_shootdown_ns: Nanos,
-    /// One system call entered, dispatched and left: 351 ns with mitigations; `[xrp]`. (Guest
-    /// without them: 190 ns.)
-    pub syscall_ns: Nanos,
-    /// One page looked at by a scanner of compaction: the page array is read in order, so the line
-    /// of 64 bytes comes at the rate of a stream (`[clear_pages]`, 5 ns), and is tested.
-    pub compact_scan_ns: Nanos,
-    /// Moving one page, besides its entries, its bytes and the lists: locking both pages, freezing
-    /// the reference count, copying the descriptor. Three cold lines; `[dram]`.
-    pub page_migrate_ns: Nanos,
-    /// One object allocated or freed on the CPU's own slab: half of what `kmem_cache_alloc` and
-    /// `kmem_cache_free` take together in the kernel's own slab_bulk_test, about 40 ns.
-    pub object_ns: Nanos,
-    /// Charging it to a group: stock, owner vector, counters. An estimate: half a cold line and the
-    /// instructions; the series of 2020 was reported to cost 140 ns in a message's round trip of some ten
-    /// allocations.
-    pub object_charge_ns: Nanos,
-    /// One slab taken from a chain or a node's list: a lock and a cold line; `[dram]`.
-    pub slab_refill_ns: Nanos,
-    /// One stock of bytes given up for another owner: a cold line; `[dram]`.
-    pub objcg_drain_ns: Nanos,
-    /// One cache made for a group: allocation, names, sysfs. An estimate.
-    pub cache_create_ns: Nanos,
-    /// One kept object looked at by a shrinker: a lock and its own line, cold; `[dram]`.
-    pub object_scan_ns: Nanos,
-    /// A file system's share of one read request it builds, of one run of holes it fills with
-    /// zeroes, or of one page newly written: block mapping, journal handle, delayed allocation. `[xrp]`'s ext4.
-    /// (ext4 pays it for every page of a buffered write before it had large folios, and once a call
-    /// since then.)
-    pub fs_request_ns: Nanos,
-    /// Interrupt and completion of one request: two kernel entries and the block layer once more,
-    /// from `[xrp]`. Charged to the CPU that takes the interrupt.
-    pub io_completion_ns: Nanos,
-    /// Switching a CPU from one process to another: `[switch]` less two system calls and the
-    /// wake-up.
-    pub context_switch_ns: Nanos,
-    /// The waker's share of a wake-up (`try_to_wake_up`): what `[switch]` leaves beside the switch
-    /// and the system calls.
-    pub wakeup_ns: Nanos,
-    /// From the wake-up to the first instruction on an idle CPU: C1 exit and IPI; `[intel_idle]`,
-    /// `[shootdown]`.
-    pub idle_exit_ns: Nanos,
-    /// Touching a resident page: a TLB miss and a cold line, ten or so overlapping as in a loop
-    /// over independent pages; `[dram]` over the 10 to 12 line-fill buffers of a core. (Guest: 13
-    /// ns.)
-    pub hit_ns: Nanos,
-    /// User instructions around one access: about 30, two a cycle.
-    pub user_access_ns: Nanos,
+    prices: [Nanos; Price::COUNT],
+}
+
+impl Index<Price> for CostModel {
+    type Output = Nanos;
+
+    fn index(&self, price: Price) -> &Nanos {
+        &self.prices[price as usize]
+    }
 }
 
 impl CostModel {
     /// The core described in this file, on a machine with several CPUs.
-    pub const SERVER: CostModel = CostModel {
-        fault_ns: 500,
-        page_alloc_ns: 50,
-        page_free_ns: 35,
-        buddy_op_ns: 90,
-        page_zero_ns: 300,
-        page_copy_ns: 400,
-        pte_ns: 80,
-        cache_op_ns: 100,
-        page_scan_ns: 300,
-        rmap_walk_ns: 250,
-        lru_move_ns: 50,
-        lruvec_visit_ns: 450,
-        bio_ns: 500,
-        tlb_flush_ns: 200,
-        tlb_shootdown_ns: 1_500,
-        syscall_ns: 350,
-        compact_scan_ns: 7,
-        page_migrate_ns: 270,
-        object_ns: 20,
-        object_charge_ns: 10,
-        slab_refill_ns: 90,
-        objcg_drain_ns: 90,
-        cache_create_ns: 30_000,
-        object_scan_ns: 150,
-        fs_request_ns: 2_000,
-        io_completion_ns: 1_000,
-        context_switch_ns: 1_200,
-        wakeup_ns: 500,
-        idle_exit_ns: 3_000,
-        hit_ns: 15,
-        user_access_ns: 5,
+    pub const SERVER: CostModel = {
+        let mut prices = [0; Price::COUNT];
+        let mut at = 0;
+        while at < Price::COUNT {
+            prices[at] = CostModel::sourced(Price::ALL[at]);
+            at += 1;
+        }
+        CostModel { prices }
     };
 
-    /// The model for a machine with `cpus` CPUs: with one, nobody else's TLB needs flushing.
-    pub const fn for_cpus(cpus: u16) -> CostModel {
-        let mut model = Self::SERVER;
-        if cpus == 1 {
-            model.tlb_shootdown_ns = 0;
+    /// The price of an operation on that core, with its source.
+    pub const fn sourced(price: Price) -> Nanos {
+        match price {
+            // One entry into the page-fault handler and back: exception, look-up of the mapping,
+            // page-table walk. 1300 cycles and page-table isolation's share; `[haswell-fault]`.
+            Price::Fault => 500,
+            // One order-0 page from a per-CPU set, charge included. 60 % of `[page_bench]`'s 246 to 272
+            // cycles.
+            Price::PageAlloc => 50,
+            // One page back to a per-CPU set. The other 40 % of `[page_bench]`.
+            Price::PageFree => 35,
+            // One block between the buddy lists and a per-CPU set: one cold `struct page`; `[zone-lock]`,
+            // `[dram]`.
+            Price::BuddyOp => 90,
+            // Clearing a page, of 4 KiB in [`CostModel::SERVER`]: 13.7 GB/s; `[clear_pages]`.
+            Price::PageZero => 300,
+            // Copying 4 KiB between page cache and user memory: 10 GB/s, a clear and a read at
+            // `[clear_pages]`'s rate with the read partly hidden. `[fio-4k]` bounds it from above.
+            Price::PageCopy => 400,
+            // One page-table entry written, with the page's map count (one line, cold half of the time)
+            // and the counters of the address space; `[dram]`.
+            Price::Pte => 80,
+            // One page-cache or swap-cache look-up, insertion or removal; `[memfd]`.
+            Price::CacheOp => 100,
+            // One page looked at by reclaim: taken off the list's tail (its own line and two neighbours'),
+            // locked, checked. Three cold lines; `[dram]`.
+            Price::PageScan => 300,
+            // One reverse-map walk to one page-table entry: a lock, the mapping, four levels of page
+            // table. Two cold lines and 70 ns of instructions; `[dram]`.
+            Price::RmapWalk => 250,
+            // One page moved between LRU lists, as a part of a batch of 15 that shares the lock: half a
+            // cold line; `[dram]`.
+            Price::LruMove => 50,
+            // One group's lists visited by reclaim: iterator, protection, scan balance. Five cold lines;
+            // an estimate from `[dram]`.
+            Price::LruvecVisit => 450,
+            // One request put to a disk: 379 ns in the block layer and 113 ns in the driver; `[xrp]`.
+            Price::Bio => 500,
+            // Flushing a batch of entries on the CPU that runs: up to 33 single invalidations or one full
+            // flush, of about 200 cycles each way, and the misses that follow. An estimate.
+            Price::TlbFlush => 200,
+            // What other CPUs add to a flush: one IPI round trip to a few receivers, waited for;
+            // `[shootdown]`. 0 on a machine with one CPU.
+            Price::TlbShootdown => 1_500,
+            // One system call entered, dispatched and left: 351 ns with mitigations; `[xrp]`. (Guest
+            // without them: 190 ns.)
+            Price::Syscall => 350,
+            // One page looked at by a scanner of compaction: the page array is read in order, so the line
+            // of 64 bytes comes at the rate of a stream (`[clear_pages]`, 5 ns), and is tested.
+            Price::CompactScan => 7,
+            // Moving one page, besides its entries, its bytes and the lists: locking both pages, freezing
+            // the reference count, copying the descriptor. Three cold lines; `[dram]`.
+            Price::PageMigrate => 270,
+            // One object allocated or freed on the CPU's own slab: half of what `kmem_cache_alloc` and
+            // `kmem_cache_free` take together in the kernel's own slab_bulk_test, about 40 ns.
+            Price::Object => 20,
+            // Charging it to a group: stock, owner vector, counters. An estimate: half a cold line and the
+            // instructions; the series of 2020 was reported to cost 140 ns in a message's round trip of some ten
+            // allocations.
+            Price::ObjectCharge => 10,
+            // One slab taken from a chain or a node's list: a lock and a cold line; `[dram]`.
+            Price::SlabRefill => 90,
+            // One stock of bytes given up for another owner: a cold line; `[dram]`.
+            Price::ObjcgDrain => 90,
+            // One cache made for a group: allocation, names, sysfs. An estimate.
+            Price::CacheCreate => 30_000,
+            // One kept object looked at by a shrinker: a lock and its own line, cold; `[dram]`.
+            Price::ObjectScan => 150,
+            // One kept object freed by a shrinker, besides its slab: unhashed, taken off its parent's children,
+            // handed to RCU. About 1000 instructions (`[dentry]`), two a cycle, and six cold lines: two more of its
+            // own, two neighbours in the hash chain, two among the children; `[dram]`.
+            Price::ObjectPrune => 700,
+            // A file system's share of one read request it builds, of one run of holes it fills with
+            // zeroes, or of one page newly written: block mapping, journal handle, delayed allocation. `[xrp]`'s
+            // ext4. (ext4 pays it for every page of a buffered write before it had large folios, and once a call
+            // since then.)
+            Price::FsRequest => 2_000,
+            // Interrupt and completion of one request: two kernel entries and the block layer once more,
+            // from `[xrp]`. Charged to the CPU that takes the interrupt.
+            Price::IoCompletion => 1_000,
+            // Switching a CPU from one process to another: `[switch]` less two system calls and the
+            // wake-up.
+            Price::ContextSwitch => 1_200,
+            // The waker's share of a wake-up (`try_to_wake_up`): what `[switch]` leaves beside the switch
+            // and the system calls.
+            Price::Wakeup => 500,
+            // From the wake-up to the first instruction on an idle CPU: C1 exit and IPI; `[intel_idle]`,
+            // `[shootdown]`.
+            Price::IdleExit => 3_000,
+            // Touching a resident page: a TLB miss and a cold line, ten or so overlapping as in a loop
+            // over independent pages; `[dram]` over the 10 to 12 line-fill buffers of a core. (Guest: 13
+            // ns.)
+            Price::Hit => 15,
+            // User instructions around one access: about 30, two a cycle.
+            Price::UserAccess => 5,
         }
-        model
+    }
+
+    /// The model for a machine with `cpus` CPUs: with one, nobody else's TLB needs flushing.
+    #[must_use]
+    pub const fn for_cpus(cpus: u16) -> CostModel {
+        Self::SERVER.on_cpus(cpus)
+    }
+
+    /// The model of a machine of which these prices are known.
+    pub fn of_machine(costs: &Costs, cpus: u16, page_size: PageSize) -> CostModel {
+        let mut model = Self::SERVER;
+        for (price, ns) in costs.iter() {
+            model.prices[price as usize] = ns;
+        }
+        model.on_cpus(cpus).with_page_size(page_size)
+    }
+
+    const fn on_cpus(mut self, cpus: u16) -> CostModel {
+        if cpus == 1 {
+            self.prices[Price::TlbShootdown as usize] = 0;
+        }
+        self
     }
 
     /// The same core with pages of another size: to clear one takes as long as its bytes do. What is
     /// copied counts in bytes anyway, and all other prices are for a page whatever its size.
     #[must_use]
     pub const fn with_page_size(mut self, page_size: PageSize) -> CostModel {
-        self.page_zero_ns = self.page_zero_ns * page_size.bytes() / PAGE_SIZE;
+        let zero = Price::PageZero as usize;
+        self.prices[zero] = self.prices[zero] * page_size.bytes() / PAGE_SIZE;
         self
     }
 
     /// CPU time of `work`.
     pub fn cost(&self, work: &Work) -> Nanos {
-        // No `..`: a new kind of work must get a price before it compiles.
-        let Work {
-            faults,
-            pages_allocated,
-            pages_freed,
-            buddy_ops,
-            pages_zeroed,
-            bytes_copied,
-            ptes_set,
-            cache_ops,
-            pages_scanned,
-            rmap_walks,
-            lru_moves,
-            lruvecs_visited,
-            bios,
-            tlb_flushes,
-            syscalls,
-            compact_scanned,
-            pages_migrated,
-            slab_refills,
-            objcg_drains,
-            caches_created,
-            objects_scanned,
-            fs_requests,
-        } = *work;
-        let prices = [
-            (faults, self.fault_ns),
-            (pages_allocated, self.page_alloc_ns),
-            (pages_freed, self.page_free_ns),
-            (buddy_ops, self.buddy_op_ns),
-            (pages_zeroed, self.page_zero_ns),
-            (ptes_set, self.pte_ns),
-            (cache_ops, self.cache_op_ns),
-            (pages_scanned, self.page_scan_ns),
-            (rmap_walks, self.rmap_walk_ns),
-            (lru_moves, self.lru_move_ns),
-            (lruvecs_visited, self.lruvec_visit_ns),
-            (bios, self.bio_ns),
-            (tlb_flushes, self.tlb_flush_ns + self.tlb_shootdown_ns),
-            (syscalls, self.syscall_ns),
-            (compact_scanned, self.compact_scan_ns),
-            (pages_migrated, self.page_migrate_ns),
-            (slab_refills, self.slab_refill_ns),
-            (objcg_drains, self.objcg_drain_ns),
-            (caches_created, self.cache_create_ns),
-            (objects_scanned, self.object_scan_ns),
-            (fs_requests, self.fs_request_ns),
-        ];
-        prices.iter().map(|&(count, price_ns)| u64::from(count) * price_ns).sum::<Nanos>()
-            + u64::from(bytes_copied) * self.page_copy_ns / PAGE_SIZE
+        let (counts, bytes_copied) = counts(work);
+        counts.iter().map(|&(price, count)| u64::from(count) * self[price]).sum::<Nanos>()
+            + u64::from(bytes_copied) * self[Price::PageCopy] / PAGE_SIZE
     }
 
     /// CPU time of one access to a resident page.
-    pub const fn access_ns(&self) -> Nanos {
-        self.hit_ns + self.user_access_ns
+    pub fn access_ns(&self) -> Nanos {
+        self[Price::Hit] + self[Price::UserAccess]
     }
+}
+
+/// The priced operations of `work` and how many of each, and apart from them the bytes that it copied.
+pub(crate) fn counts(work: &Work) -> ([(Price, u32); 23], u32) {
+    // No `..`: a new kind of work must get a price before it compiles.
+    let Work {
+        faults,
+        pages_allocated,
+        pages_freed,
+        buddy_ops,
+        pages_zeroed,
+        bytes_copied,
+        ptes_set,
+        cache_ops,
+        pages_scanned,
+        rmap_walks,
+        lru_moves,
+        lruvecs_visited,
+        bios,
+        tlb_flushes,
+        syscalls,
+        compact_scanned,
+        pages_migrated,
+        slab_refills,
+        objcg_drains,
+        caches_created,
+        objects_scanned,
+        objects_pruned,
+        fs_requests,
+    } = *work;
+    let counts = [
+        (Price::Fault, faults),
+        (Price::PageAlloc, pages_allocated),
+        (Price::PageFree, pages_freed),
+        (Price::BuddyOp, buddy_ops),
+        (Price::PageZero, pages_zeroed),
+        (Price::Pte, ptes_set),
+        (Price::CacheOp, cache_ops),
+        (Price::PageScan, pages_scanned),
+        (Price::RmapWalk, rmap_walks),
+        (Price::LruMove, lru_moves),
+        (Price::LruvecVisit, lruvecs_visited),
+        (Price::Bio, bios),
+        (Price::TlbFlush, tlb_flushes),
+        (Price::TlbShootdown, tlb_flushes),
+        (Price::Syscall, syscalls),
+        (Price::CompactScan, compact_scanned),
+        (Price::PageMigrate, pages_migrated),
+        (Price::SlabRefill, slab_refills),
+        (Price::ObjcgDrain, objcg_drains),
+        (Price::CacheCreate, caches_created),
+        (Price::ObjectScan, objects_scanned),
+        (Price::ObjectPrune, objects_pruned),
+        (Price::FsRequest, fs_requests),
+    ];
+    (counts, bytes_copied)
 }
 
 #[cfg(test)]
@@ -305,6 +327,7 @@ mod tests {
         objcg_drains: 0,
         caches_created: 0,
         objects_scanned: 0,
+        objects_pruned: 0,
         fs_requests: 0,
     };
 
@@ -340,6 +363,7 @@ mod tests {
             Work { objcg_drains: 1, ..NOTHING },
             Work { caches_created: 1, ..NOTHING },
             Work { objects_scanned: 1, ..NOTHING },
+            Work { objects_pruned: 1, ..NOTHING },
             Work { fs_requests: 1, ..NOTHING },
         ];
         assert_eq!(alone.len(), NOTHING.fields().len(), "a new kind of work needs its line");
@@ -402,7 +426,7 @@ mod tests {
         let per_page = |pages: u32| {
             let call = Work { syscalls: 1, ..NOTHING };
             let page = Work { cache_ops: 2, bytes_copied: 4096, ..NEW_PAGE };
-            (MODEL.cost(&call) + MODEL.fs_request_ns) / u64::from(pages) + MODEL.cost(&page)
+            (MODEL.cost(&call) + MODEL[Price::FsRequest]) / u64::from(pages) + MODEL.cost(&page)
         };
         assert_between(per_page(16), 700, 1100);
         assert_between(per_page(4), 1100, 1700);
@@ -420,7 +444,7 @@ mod tests {
     fn the_seed_s_fault_is_of_the_right_order() {
         // Major fault and its retry; look-up, look-up again, insertion.
         let fault = Work { faults: 2, pages_zeroed: 1, ptes_set: 1, cache_ops: 3, ..NEW_PAGE };
-        let fault_ns = MODEL.cost(&fault) + MODEL.fs_request_ns;
+        let fault_ns = MODEL.cost(&fault) + MODEL[Price::FsRequest];
         assert_between(fault_ns, 3_000, 4_500);
         // A mapped page on its way out: seen twice, unmapped the second time.
         let eviction = Work {
@@ -434,5 +458,20 @@ mod tests {
             ..NOTHING
         };
         assert_between(fault_ns + MODEL.cost(&eviction), 4_600, 9_200);
+    }
+
+    #[test]
+    fn a_stated_price_takes_the_place_of_the_table_s() {
+        let mut costs = Costs::default();
+        let of = |costs: &Costs, cpus| CostModel::of_machine(costs, cpus, PageSize::Kib4);
+        assert_eq!((of(&costs, 1), of(&costs, 2)), (CostModel::for_cpus(1), MODEL));
+        costs.set(Price::Fault, 7);
+        costs.set(Price::TlbShootdown, 70);
+        costs.set(Price::PageZero, 100);
+        let fault = Work { faults: 2, tlb_flushes: 1, ..NOTHING };
+        assert_eq!(of(&costs, 1).cost(&fault), 14 + 200);
+        assert_eq!(of(&costs, 4).cost(&fault), 14 + 200 + 70);
+        let clear = Work { pages_zeroed: 1, ..NOTHING };
+        assert_eq!(CostModel::of_machine(&costs, 1, PageSize::Kib64).cost(&clear), 1600);
     }
 }

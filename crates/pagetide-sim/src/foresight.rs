@@ -4,7 +4,7 @@
 //! Invariant: what is refused here would have ended the run, or the process, and nothing else is.
 
 use crate::run::{caches_of, tune_cache, SimError, GROUP_FILES, LEGACY_GROUP_FILES};
-use pagetide_core::config::{CgroupVersion, Config, KmemAccounting};
+use pagetide_core::config::{CgroupVersion, Config, KmemAccounting, MemoryProtection};
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page::Page;
 use pagetide_core::process::Machine;
@@ -32,6 +32,9 @@ pub fn check(setup: &Setup) -> Result<(), SimError> {
     }
     if !setup.machine.kmem_accounting {
         machine.choose(KmemAccounting::Off).map_err(SimError::Control)?.discard();
+    }
+    if setup.machine.memory_recursiveprot {
+        machine.choose(MemoryProtection::Recursive).map_err(SimError::Control)?.discard();
     }
     caches_of(&mut machine, setup)?;
     setup.machine.caches.iter().try_for_each(|tuning| tune_cache(&mut machine, tuning))

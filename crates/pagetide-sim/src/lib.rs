@@ -11,6 +11,7 @@ pub mod disk;
 pub mod event_queue;
 pub mod foresight;
 pub mod histogram;
+mod meter;
 mod metrics;
 pub mod observe;
 pub mod run;
@@ -19,7 +20,7 @@ mod slab_tables;
 pub mod task;
 pub mod world;
 
-pub use run::{record, run, watermarks, Of, RunOptions, SimError, CUT};
+pub use run::{count_work, record, run, watermarks, Of, PhaseWork, RunOptions, SimError, CUT};
 pub use world::{outside, Decisions};
 
 /// What a policy from outside needs: the traits, the facts, the registry.

@@ -5,7 +5,6 @@
 
 use crate::histogram::LatencyHistogram;
 use crate::task::{GroupCounts, MemoryWait, PhaseRun, Task, Usage};
-use crate::world::groups::counts_of;
 use crate::world::service::Served;
 use crate::world::World;
 use pagetide_core::plugin::Wrong;
@@ -100,6 +99,8 @@ fn of_task(
         put.put(declared::THROUGHPUT, throughput(task.usage.bytes, wall));
     }
     put_usage(&mut put, &task.usage);
+    let helpers = task.helpers.clone().map(|id| world.tasks[id].cpu_ns);
+    put.put(declared::CPU, seconds(task.cpu_ns + helpers.sum::<Nanos>()));
     put.put(declared::TASK_PGFAULT, task.usage.pgfault as f64);
     put.put(declared::TASK_PGMAJFAULT, task.usage.pgmajfault as f64);
     let waited = |wait: MemoryWait| seconds(task.lost.waited[wait as usize]);
@@ -158,6 +159,10 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
     put.put(declared::WALLTIME, seconds(wall));
     put.put(declared::THROUGHPUT, throughput(run.usage.bytes, wall));
     put_events(&mut put, &run.vmstat);
+    put.put(declared::CPU, seconds(run.times.cpu_ns));
+    put.put(declared::CPU_KSWAPD, seconds(run.times.kswapd_ns));
+    put.put(declared::PSI_SOME, seconds(run.times.some_ns));
+    put.put(declared::PSI_FULL, seconds(run.times.full_ns));
     for &(level, pages) in &run.levels {
         put.put_named(level, pages as f64, Unit::Pages);
     }
@@ -176,7 +181,7 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
 fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<Ended>) {
     let scope = |group: usize| Scope::Group(Owner::new(&setup.groups[group].name));
     // A group that was removed has what it had then.
-    let there = world.groups().map(|(group, memcg)| counts_of(&world.machine, group, memcg));
+    let there = world.groups().map(|(group, memcg)| world.counts_of_group(group, memcg));
     for counts in there.chain(world.removed_groups().cloned()) {
         put_group(&mut metrics.of(scope(counts.group)).ended(cut), &counts);
     }

@@ -6,6 +6,7 @@
 use crate::boot_objects;
 use crate::disk::Disk;
 use crate::foresight;
+use crate::meter::operations;
 use crate::metrics::{latencies, metrics};
 use crate::observe::{Sink, Unwritten};
 use crate::slab_tables;
@@ -13,17 +14,19 @@ use crate::task::Task;
 use crate::world::groups::{make_group, GroupError};
 use crate::world::names::ThingCaches;
 use crate::world::{Belongings, Decisions, World, WorldError};
-use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::boot::SetupError;
-use pagetide_core::config::{CgroupVersion, Config, KmemAccounting, KswapdPolicy};
+use pagetide_core::config::{
+    CgroupVersion, Config, KmemAccounting, KswapdPolicy, MemoryProtection,
+};
 use pagetide_core::control::ControlError;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::node::NodeSpec;
 use pagetide_core::page_size::PageSize;
 use pagetide_core::plugin::{NoSuchPolicy, Plugins, Refused};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::{CacheId, MemcgId, Nanos};
+use pagetide_scenario::costs::Price;
 use pagetide_scenario::model::{self, Setup, Variant};
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
 use pagetide_scenario::record::RunRecord;
@@ -237,6 +240,53 @@ fn run_observed(
     Ok(record(&mut world, of, finished, options))
 }
 
+/// What was done in a phase, by price: of [`Price::PageCopy`] in units of 4 KiB.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseWork {
+    /// The task.
+    pub task: String,
+    /// Its phase.
+    pub phase: String,
+    /// Operations of the task.
+    pub own: [f64; Price::COUNT],
+    /// Operations of the kswapds meanwhile.
+    pub kswapd: [f64; Price::COUNT],
+}
+
+/// Runs `setup` with `seed` and counts what was done in each phase that ended: the left side of the equations of
+/// which the prices are the unknowns.
+///
+/// # Errors
+/// See [`SimError`].
+pub fn count_work(
+    setup: &Setup,
+    seed: u64,
+    cancel: &AtomicBool,
+) -> Result<Vec<PhaseWork>, SimError> {
+    let mut world = build(setup, seed)?;
+    world.count_work();
+    world.run(setup.time_limit_ns, 0, |_| cancel.load(Ordering::Relaxed))?;
+    if cancel.load(Ordering::Relaxed) {
+        return Err(SimError::Cancelled);
+    }
+    let mut found = Vec::new();
+    for (task, model) in world.tasks.iter().zip(&setup.tasks) {
+        for run in task.phases.iter().filter(|run| run.ended.is_some()) {
+            let (Some([own, kswapd]), phase) = (&run.work, &model.phases[run.phase as usize])
+            else {
+                continue;
+            };
+            found.push(PhaseWork {
+                task: model.name.clone(),
+                phase: phase.name.clone(),
+                own: operations(own),
+                kswapd: operations(kswapd),
+            });
+        }
+    }
+    Ok(found)
+}
+
 /// What a record is of.
 #[derive(Clone, Copy, Debug)]
 pub struct Of<'a> {
@@ -279,7 +329,13 @@ pub fn record(world: &mut World, of: Of<'_>, finished: bool, options: &RunOption
             let at = world.groups().find(|&(_, id)| id == memcg);
             let of = at.map(|(group, _)| format!(" of group `{}`", setup.groups[group].name));
             let of = of.unwrap_or_default();
-            notes.push(format!("task `{}`{of} was killed: out of memory", task.name));
+            notes.push(match task.refused {
+                false => format!("task `{}`{of} was killed: out of memory", task.name),
+                true => format!(
+                    "task `{}`{of} ended: out of memory, and there was nobody to kill",
+                    task.name
+                ),
+            });
         }
         let refused = task.usage.objects_asked - task.usage.objects_got;
         if refused > 0 {
@@ -325,6 +381,10 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         let effects = machine.choose(KmemAccounting::Off).map_err(SimError::Control)?;
         effects.drain_into(&mut boot_effects);
     }
+    if setup.machine.memory_recursiveprot {
+        let effects = machine.choose(MemoryProtection::Recursive).map_err(SimError::Control)?;
+        effects.drain_into(&mut boot_effects);
+    }
     let caches = caches_of(&mut machine, setup)?;
     let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
     let things = setup.has_objects().then(|| ThingCaches::new(&mut machine).map_err(failed));
@@ -332,9 +392,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     for tuning in &setup.machine.caches {
         tune_cache(&mut machine, tuning)?;
     }
-    if setup.has_objects() {
-        machine.free_shrunk_late();
-    }
+    machine.free_late();
     boot_objects::populate(&mut machine, &setup.machine.boot_objects)
         .map_err(|(name, error)| SimError::Cache { name, error })?;
     let effects = machine.apply_writes(&setup.sysctls).map_err(SimError::Control)?;
@@ -385,6 +443,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         let task_seed = sub_seed(seed, &format!("task {}", task.name));
         let group = task.group.and_then(|group| groups[group]).unwrap_or(ROOT);
         let mm = machine.create_mm(group).expect("the group was just made");
+        machine.set_oom_score_adj(mm, task.oom_score_adj).expect("it was just made");
         let program = Program::new(setup, id, seed)?;
         let files = setup.files.len();
         let mut made = Task::new(task.name.clone(), program, mm, files, task.background);
@@ -487,15 +546,7 @@ fn node_spec((index, node): (usize, &model::Node), page_size: PageSize) -> NodeS
     }
     let mut spec = NodeSpec::default();
     for zone in &node.zones {
-        spec.zones[zone.name.index()] = ZoneSpec {
-            present: zone.present,
-            managed: zone.managed,
-            free: zone.free,
-            late: zone.late,
-            free_lists: zone
-                .free_lists
-                .map(|lists| FreeLists { blocks: lists.blocks, pageblocks: lists.pageblocks }),
-        };
+        spec.zones[zone.name.index()] = zone.spec();
     }
     spec
 }

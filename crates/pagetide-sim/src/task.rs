@@ -5,6 +5,7 @@
 //! carried out, when the task has to wait, or after [`PIECE_NS`].
 
 use crate::histogram::LatencyHistogram;
+use crate::meter::Counts;
 use crate::world::names::OpenFiles;
 use crate::world::service::{Served, Service};
 use crate::world::slab_levels::SlabLevels;
@@ -102,6 +103,36 @@ pub struct PhaseRun {
     pub groups: Vec<GroupCounts>,
     /// The requests of a service.
     pub served: Option<Box<Served>>,
+    /// CPU time and pressure when it began; afterwards the difference.
+    pub times: PhaseTimes,
+    /// Operations of the task and of the kswapds when it began, if they are counted; afterwards the difference.
+    pub(crate) work: Option<[Counts; 2]>,
+}
+
+/// Time used, and lost for want of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseTimes {
+    /// CPU time of the task, all its threads.
+    pub cpu_ns: Nanos,
+    /// CPU time of the kswapds.
+    pub kswapd_ns: Nanos,
+    /// Somebody waited for memory.
+    pub some_ns: Nanos,
+    /// Somebody did, and nobody else ran.
+    pub full_ns: Nanos,
+}
+
+impl PhaseTimes {
+    /// What has come since.
+    #[must_use]
+    pub fn since(self, earlier: PhaseTimes) -> PhaseTimes {
+        PhaseTimes {
+            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+            kswapd_ns: self.kswapd_ns.saturating_sub(earlier.kswapd_ns),
+            some_ns: self.some_ns.saturating_sub(earlier.some_ns),
+            full_ns: self.full_ns.saturating_sub(earlier.full_ns),
+        }
+    }
 }
 
 /// What a group has and what has happened to it.
@@ -235,10 +266,16 @@ pub struct Task {
     pub stalled: bool,
     /// What the present wait is for, if it is for want of memory.
     pub waits_for: Option<MemoryWait>,
+    /// CPU time of its pieces, with the switches to it and the interrupts that it was charged.
+    pub cpu_ns: Nanos,
+    /// What its program takes for each operation of its present phase.
+    pub program_ns: Nanos,
     /// What want of memory has cost it.
     pub lost: Lost,
-    /// The OOM killer chose it.
+    /// It ended for want of memory: the OOM killer chose it, or `refused`.
     pub killed: bool,
+    /// It was refused memory that it cannot do without, and there was nobody to kill.
+    pub refused: bool,
     /// A fault of it could not be read, which no program survives.
     pub crashed: bool,
     /// The task that it was to run until has ended.
@@ -348,8 +385,11 @@ impl Task {
             blocked: Blocked::Sleeping,
             stalled: false,
             waits_for: None,
+            cpu_ns: 0,
+            program_ns: 0,
             lost: Lost::default(),
             killed: false,
+            refused: false,
             crashed: false,
             stopped: false,
             began: None,

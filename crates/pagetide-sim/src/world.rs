@@ -9,6 +9,7 @@
 
 mod audit;
 mod blocks;
+mod cpu_groups;
 pub(crate) mod daemon_times;
 mod daemons;
 mod decisions;
@@ -16,6 +17,7 @@ mod disks;
 mod execute;
 mod grace;
 pub(crate) mod groups;
+mod madvise;
 pub(crate) mod names;
 mod objects;
 mod observing;
@@ -33,8 +35,9 @@ pub(crate) use observing::ShownCall;
 use crate::cost::CostModel;
 use crate::disk::{Disk, Submitter};
 use crate::event_queue::{EventId, EventQueue};
+use crate::meter::{Meter, Who};
 use crate::observe::{Unwritten, Wait};
-use crate::scheduler::{Scheduler, TaskId};
+use crate::scheduler::{GroupId, Scheduler, TaskId, Waker, TICK_NS};
 use crate::task::{Blocked, Task};
 use decisions::DecisionHashes;
 use grace::GracePeriod;
@@ -47,12 +50,16 @@ use pagetide_core::event::TraceEvent;
 use pagetide_core::process::Machine;
 use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
+use pagetide_scenario::costs::Price;
 use pagetide_scenario::model;
 use slab_levels::SlabLevels;
 use slab_samples::SlabSamples;
 use std::collections::BTreeMap;
-use threads::{nice_of, Thread};
+use threads::{cpus_of, nice_of, Thread};
 use timeline::Sampler;
+
+/// A CPU adds its part of the zones' counters to them so often (`vm.stat_interval`).
+const STAT_INTERVAL: Nanos = 1_000_000_000;
 
 /// Something that will happen.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +76,8 @@ enum Event {
     GracePeriod,
     /// A request of a task's service arrives, or its load is over.
     Arrival(usize),
+    /// The period of a group's cpu.max ends.
+    Period(GroupId),
 }
 
 /// What happens to a thread when its piece ends.
@@ -92,6 +101,10 @@ struct CpuState {
     last: Option<Thread>,
     /// Interrupt work to be added to the next piece.
     debt: Nanos,
+    /// Since when it has nothing to run.
+    idle_since: Option<Nanos>,
+    /// When it adds its part of the zones' counters to them at the latest (Linux `vmstat_update`).
+    vmstat_update: Nanos,
     /// The piece was reported to the pressure accounting as that of a task that is not stalled.
     counts_as_running: bool,
 }
@@ -102,6 +115,10 @@ struct DaemonSleep {
     timer: Option<EventId>,
     throttled: Option<(NodeId, Throttle)>,
     waits_for_disk: bool,
+    /// It is kswapd and balances its node: the pressure accounting counts it as stalled.
+    stalled: bool,
+    /// Its last step, which may not be over yet, has ended its work.
+    rests: bool,
 }
 
 impl DaemonSleep {
@@ -134,10 +151,17 @@ pub struct World {
     pub now: Nanos,
     /// CPU time of everybody: tasks, daemons, switches, interrupts.
     pub busy_ns: Nanos,
-    cost: CostModel,
+    meter: Meter,
     queue: EventQueue<Event>,
     scheduler: Scheduler,
+    /// Some group has cpu.weight or cpu.max; then each of the setup has a number for the scheduler, one above its
+    /// index.
+    has_cpu_groups: bool,
+    /// Who wakes others at this moment; `None`: a timer, of those who wake on the CPU where they fell asleep.
+    waker: Option<Waker>,
     cpus: Vec<CpuState>,
+    /// When CPUs are looked for that have been idle for a tick.
+    idle_look: Nanos,
     disks: Vec<Disk>,
     disk_events: Vec<Option<EventId>>,
     /// Who sleeps until a disk has room, in the order of arrival.
@@ -169,6 +193,8 @@ pub struct World {
     /// Those of names and pipes, if there are any.
     thing_caches: Option<ThingCaches>,
     grace: GracePeriod,
+    /// Caches whose objects go after a grace period, by their id.
+    frees_late: Vec<bool>,
     /// Objects that the present event has put off.
     late: Vec<(Object, Cpu)>,
     /// What slabs have cost so far.
@@ -256,15 +282,24 @@ impl World {
         }
         let nr_nodes = machine.nr_nodes();
         for (at, daemon) in Daemon::all(nr_nodes).enumerate() {
-            scheduler.add_sleeper((tasks.len() + at) as TaskId, nice_of(daemon), None);
+            let allowed = cpus_of(daemon, &machine, cpus);
+            scheduler.add_sleeper((tasks.len() + at) as TaskId, nice_of(daemon), allowed);
         }
         let mut world = World {
-            cost: CostModel::for_cpus(cpus).with_page_size(machine.page_size()),
+            meter: Meter::new(CostModel::of_machine(
+                &setup.machine.costs,
+                cpus,
+                machine.page_size(),
+            )),
+            frees_late: grace::caches_that_free_late(&machine),
             machine,
             now: 0,
             busy_ns: 0,
             queue: EventQueue::new(),
             scheduler,
+            has_cpu_groups: false,
+            waker: None,
+            idle_look: 0,
             cpus: (0..cpus).map(|_| CpuState::default()).collect(),
             disk_events: vec![None; disks.len()],
             disk_waiters: Vec::new(),
@@ -305,6 +340,9 @@ impl World {
                 world.queue.push(task.start.delay_ns + start_jitter[id], Event::Start(id));
             }
         }
+        if setup.has_cpu_controller() {
+            world.begin_cpu_groups();
+        }
         world.start_daemons();
         for effect in boot_effects {
             world.apply(effect, Cpu(0));
@@ -328,6 +366,11 @@ impl World {
             self.audit()?;
         }
         Ok(finished)
+    }
+
+    /// Counts from now on what tasks and kswapds do, by price.
+    pub(crate) fn count_work(&mut self) {
+        self.meter.count(self.tasks.len(), self.cpus.len());
     }
 
     fn run_events(
@@ -367,9 +410,13 @@ impl World {
                 Event::Start(task) => self.start_task(task),
                 Event::GracePeriod => self.grace_period_tick(),
                 Event::Arrival(task) => self.arrival_event(task),
+                Event::Period(group) => self.scheduler.period_ended(group, at),
             }
             for (object, cpu) in std::mem::take(&mut self.late) {
                 self.give_back_late(object, cpu);
+            }
+            if self.has_cpu_groups {
+                self.serve_cpu_groups();
             }
         }
         Ok(true)
@@ -395,17 +442,23 @@ impl World {
             }
         }
         let id = self.thread_id(thread);
-        if let Some(cpu) = self.scheduler.wake(self.now, id) {
-            let state = &mut self.cpus[cpu.idx()];
-            if state.event.is_none() {
-                let at = self.now + self.cost.wakeup_ns + self.cost.idle_exit_ns;
-                state.event = Some(self.queue.push(at, Event::Cpu(cpu)));
-            }
+        if let Some(cpu) = self.scheduler.wake(self.now, id, self.waker) {
+            self.call_cpu(cpu);
+        }
+    }
+
+    /// Lets a CPU that is idle see what there is to do.
+    fn call_cpu(&mut self, cpu: Cpu) {
+        let state = &mut self.cpus[cpu.idx()];
+        if state.event.is_none() {
+            let at = self.now + self.meter.wake_up();
+            state.event = Some(self.queue.push(at, Event::Cpu(cpu)));
         }
     }
 
     fn cpu_event(&mut self, cpu: Cpu) -> Result<(), WorldError> {
         self.cpus[cpu.idx()].event = None;
+        self.meter.at(cpu);
         if let Some((thread, after, ran)) = self.cpus[cpu.idx()].piece.take() {
             let id = self.thread_id(thread);
             self.scheduler.account(cpu, id, ran);
@@ -414,10 +467,14 @@ impl World {
                     self.machine.psi_run_end(self.tasks[task].mm, self.now);
                 }
             }
+            if let Thread::Daemon(daemon) = thread {
+                self.daemon_stalls(daemon, false);
+            }
             // The effects of a piece that ends in sleep may wake it again at once.
             if after == After::Block {
                 self.scheduler.block(cpu);
             }
+            self.waker = Some(Waker { cpu, task: Some(id) });
             let mut full = self.carry_out(thread, cpu);
             if let Thread::Task(task) = thread {
                 if after == After::Exit || self.tasks[task].must_exit() {
@@ -433,8 +490,31 @@ impl World {
                 self.scheduler.block(cpu);
                 self.wait_for_disk(thread, full);
             }
+            self.waker = None;
         }
         self.dispatch(cpu)
+    }
+
+    /// The CPU, which is about to run, adds its part of the zones' counters to them if it has not done so for
+    /// a second, or has stopped its timer tick meanwhile. On 6.1 a CPU that waits for a disk a short while
+    /// did neither (kswapd's runs in zone DMA kept their rhythm over the waits).
+    fn refresh_vm_stats(&mut self, cpu: Cpu) {
+        let state = &mut self.cpus[cpu.idx()];
+        let was_idle = state.idle_since.take().is_some_and(|since| self.now - since >= TICK_NS);
+        if was_idle || self.now >= state.vmstat_update {
+            state.vmstat_update = (self.now / STAT_INTERVAL + 1) * STAT_INTERVAL;
+            self.machine.refresh_cpu_vm_stats(cpu);
+        }
+        // Those that stay idle have done so, too; it is looked at once a tick.
+        if self.cpus.len() > 1 && self.now >= self.idle_look {
+            self.idle_look = self.now + TICK_NS;
+            for (at, other) in self.cpus.iter_mut().enumerate() {
+                if other.idle_since.is_some_and(|since| self.now - since >= TICK_NS) {
+                    other.idle_since = None;
+                    self.machine.refresh_cpu_vm_stats(Cpu(at as u16));
+                }
+            }
+        }
     }
 
     /// Lets the CPU take the thread that should run, and starts its next piece.
@@ -443,25 +523,39 @@ impl World {
         if let Some(event) = self.cpus[cpu.idx()].event.take() {
             self.queue.cancel(event);
         }
-        self.scheduler.balance(cpu, self.now);
+        if let Some(idle) = self.scheduler.balance(cpu, self.now) {
+            self.call_cpu(idle);
+        }
         if self.scheduler.current(cpu).is_none() || self.scheduler.should_resched(cpu, self.now) {
             self.scheduler.pick_next(cpu, self.now);
         }
         let next = self.scheduler.current(cpu).map(|id| self.thread_of(id));
         self.show_switch(cpu, next);
         let Some(thread) = next else {
+            self.cpus[cpu.idx()].idle_since.get_or_insert(self.now);
             return Ok(());
         };
+        self.refresh_vm_stats(cpu);
         let mut cost = std::mem::take(&mut self.cpus[cpu.idx()].debt);
         if self.cpus[cpu.idx()].last.replace(thread) != Some(thread) {
-            cost += self.cost.context_switch_ns;
+            cost += self.meter.some(Price::ContextSwitch, 1);
         }
         let (after, ran) = match thread {
             Thread::Task(task) => self.run_task(task, cpu)?,
             Thread::Daemon(daemon) => self.run_daemon(daemon, cpu),
         };
         let ran = (ran + cost).max(1);
+        self.meter.ran(match thread {
+            Thread::Task(task) => Who::Task(task),
+            Thread::Daemon(Daemon::Kswapd(_)) => Who::Kswapd,
+            Thread::Daemon(_) => Who::Other,
+        });
         self.busy_ns += ran;
+        match thread {
+            Thread::Task(task) => self.tasks[task].cpu_ns += ran,
+            Thread::Daemon(Daemon::Kswapd(node)) => self.times.kswapd_charged(node, cost),
+            Thread::Daemon(_) => {}
+        }
         let counts_as_running = matches!(thread, Thread::Task(task) if !self.tasks[task].stalled);
         if let (true, Thread::Task(task)) = (counts_as_running, thread) {
             self.machine.psi_run_begin(self.tasks[task].mm, self.now);
@@ -518,7 +612,8 @@ impl World {
                     self.fail_copies != 0 && self.nr_copies.is_multiple_of(self.fail_copies);
                 let effects = self.machine.copy_done(from, !fails, cpu);
                 drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-                self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
+                self.meter.at(cpu);
+                self.cpus[cpu.idx()].debt += self.meter.work(&self.machine.take_work());
             }
             Effect::Wake(Token::Page(pfn)) => self.wake_page(pfn),
             Effect::Wake(Token::Throttled(node, reason)) => self.wake_throttled(node, reason),

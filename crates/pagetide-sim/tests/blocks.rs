@@ -184,7 +184,9 @@ fn a_task_is_stopped_in_the_middle_of_anything() {
         let text = [machine, &work, &swapper, &writer, &direct].concat();
         let (first, again) = (record(&text), record(&text));
         assert_eq!((first.digest, &first.metrics), (again.digest, &again.metrics));
-        assert!(value(&first, "elapsed") < f64::from(ms) / 1000.0 + 0.005);
+        let elapsed = value(&first, "elapsed");
+        // Who wakes may have to wait for a tick of 4 ms, and so may those who are to stop.
+        assert!(elapsed < f64::from(ms) / 1000.0 + 0.009, "{elapsed} s after {ms} ms");
     }
 }
 

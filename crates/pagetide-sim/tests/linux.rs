@@ -160,34 +160,30 @@ const fn reached(counters: usize, median_percent: f64, worst: f64) -> Reached {
 
 #[test]
 fn a_sequential_mapped_scan() {
-    check("seq2x", None, reached(11, 0.6, 1.28), &[]);
+    check("seq2x", None, reached(11, 0.7, 1.07), &[]);
 }
 
 #[test]
 fn a_hot_and_cold_file() {
-    check("file2.0", None, reached(53, 1.3, 1.26), &[]);
+    check("file2.0", None, reached(53, 1.9, 1.35), &[]);
 }
 
 #[test]
 fn hot_and_cold_anonymous_and_file_memory() {
-    check("mix_sw60", None, reached(83, 2.6, 1.16), &[]);
+    check("mix_sw60", None, reached(83, 2.3, 1.27), &[]);
 }
 
 #[test]
 fn hot_and_cold_anonymous_memory() {
-    let why =
-        "2100 pages are deactivated at the end of acc1 or at the beginning of acc2, by seed; the \
-        kernel's deviation is 900, too";
-    let named = [("wset.acc1.pgdeactivate", 1.56, why), ("wset.acc2.pgdeactivate", 1.58, why)];
-    check("anon1.5", None, reached(59, 2.7, 1.3), &named);
+    check("anon1.5", None, reached(59, 2.7, 1.38), &[]);
 }
 
 #[test]
 fn a_writer_and_a_stream_at_narrow_watermarks() {
-    check("watermarks", Some("default"), reached(15, 2.9, 1.06), &[]);
+    check("watermarks", Some("default"), reached(15, 3.0, 1.07), &[]);
 }
 
 #[test]
 fn a_writer_and_a_stream_at_wide_watermarks() {
-    check("watermarks", Some("wsf200"), reached(15, 1.4, 1.13), &[]);
+    check("watermarks", Some("wsf200"), reached(15, 1.3, 1.21), &[]);
 }

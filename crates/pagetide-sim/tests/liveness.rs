@@ -2,6 +2,7 @@
 //!
 //! Each scenario once took for ever, or ended in a panic.
 
+use pagetide_scenario::costs::Price;
 use pagetide_scenario::load::{load, load_str, Overrides};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
@@ -277,4 +278,31 @@ fn all_old_dirty_pages_are_written() {
     let loaded = load_str("old.toml", text, Path::new(""), &Overrides::default()).unwrap();
     let record = run("old", &loaded.variants[0], 1, &RunOptions::default()).unwrap();
     assert_eq!(record.metrics["nr_written"].value, 16384.0, "64 MiB");
+}
+
+#[test]
+fn others_run_beside_a_task_whose_operations_cost_nothing() {
+    let prices = Price::ALL.map(|price| format!("{} = \"0ns\"\n", price.name())).concat();
+    let record = run_text(
+        "free",
+        &format!(
+            r#"
+            [machine]
+            memory = "64MiB"
+            [machine.costs]
+            {prices}
+            [[task]]
+            name = "spins"
+            workload = "touch"
+            size = "1MiB"
+            passes = 1000000000
+            until = "other"
+            [[task]]
+            name = "other"
+            workload = "compute"
+            duration = "2ms"
+            "#
+        ),
+    );
+    assert!(milliseconds(&record, "other.walltime") < 20.0);
 }

@@ -178,6 +178,8 @@ fn files_of_caches_are_written_while_it_runs() {
     let writes = [
         phase("keep", "slab.dentry.min_partial", "44"),
         phase("drop", "vm.drop_caches", "2"),
+        // What a shrinker frees is free after a grace period.
+        "[[task.phase]]\nname = \"wait\"\nworkload = \"sleep\"\nduration = \"100ms\"\n".to_owned(),
         phase("shrink", "slab.dentry.shrink", "1"),
     ];
     let ran = run_with("writes", &writes.concat());

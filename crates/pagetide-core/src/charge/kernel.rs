@@ -8,12 +8,14 @@
 //! Invariant: `kernel_pages` of a group are the pages charged to it for slabs. Its kernel counter has
 //! these, its page tables, and both of the groups below.
 
+use super::Uncharged;
 use crate::ctx::Ctx;
+use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::slab::allocate::SlabLack;
-use crate::units::MemcgId;
+use crate::units::{Cpu, MemcgId};
 
 impl<O: Owners> Manager<O> {
     /// Charges a group for pages of slabs.
@@ -25,14 +27,26 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
         memcg: MemcgId,
         nr: u64,
+        gfp: Gfp,
     ) -> Result<(), SlabLack> {
         if let Some(over) = self.over_kernel_limit(memcg, nr) {
             self.memcgs[over.idx()].kmem.failcnt += 1;
             return Err(SlabLack::Denied);
         }
-        self.try_charge(ctx, memcg, nr).map_err(|over| SlabLack::Charge(over, nr))?;
+        self.try_charge(ctx, memcg, nr, gfp).map_err(|lack| match lack {
+            Uncharged::Limit(over) => SlabLack::Charge(over, nr),
+            Uncharged::Owing => SlabLack::Owing,
+        })?;
         self.account_kernel_pages(memcg, nr as i64);
         Ok(())
+    }
+
+    /// Puts pages into the CPU's stock whatever the limits say, for who cannot wait (Linux `__GFP_NOFAIL`).
+    pub(crate) fn force_charge(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
+        if memcg != ROOT {
+            self.change_usage(memcg, nr as i64);
+            self.refill_stock(cpu, memcg, nr);
+        }
     }
 
     /// Takes pages of slabs off a group's bill, not through a stock.

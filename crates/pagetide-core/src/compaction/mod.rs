@@ -72,6 +72,21 @@ pub(crate) enum CompactResult {
     Success,
 }
 
+impl CompactResult {
+    /// As the kernel prints it (`COMPACTION_STATUS`).
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            CompactResult::Skipped => "skipped",
+            CompactResult::Deferred => "deferred",
+            CompactResult::Continue => "continue",
+            CompactResult::Complete => "complete",
+            CompactResult::PartialSkipped => "partial_skipped",
+            CompactResult::Contended => "contended",
+            CompactResult::Success => "success",
+        }
+    }
+}
+
 /// Who compacts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) enum Compactor {

@@ -28,7 +28,7 @@ pub(crate) fn compaction_suitable(
     flags: AllocFlags,
     highest_zoneidx: usize,
 ) -> CompactResult {
-    suitable_with(zone, config, era, order, flags, highest_zoneidx, zone.free_pages())
+    suitable_with(zone, config, era, order, flags, highest_zoneidx, zone.free_pages_counted())
 }
 
 /// As [`compaction_suitable`], if `free` pages were free.

@@ -73,6 +73,8 @@ pub enum Form {
     /// Bytes with an optional suffix, and perhaps ` swappiness=N` (0 to 200) after them: so much is to be
     /// reclaimed now (`memory_reclaim`).
     Reclaim,
+    /// A quota of CPU time in microseconds or `max`, and perhaps a period (`cpu_period_quota_parse`).
+    Bandwidth,
     /// Nothing: it can only be read.
     ReadOnly,
 }
@@ -142,6 +144,7 @@ impl Form {
             | Form::Anything
             | Form::Size { .. }
             | Form::Reclaim
+            | Form::Bandwidth
             | Form::ReadOnly => return None,
         })
     }
@@ -169,6 +172,9 @@ impl Form {
             (Form::Reclaim, _) => {
                 String::from("a size such as 64M, and perhaps swappiness=0 to 200")
             }
+            (Form::Bandwidth, _) => String::from(
+                "max or microseconds from 1000 on, and perhaps a period from 1000 to 1000000",
+            ),
             (Form::ReadOnly, _) => String::from("nothing"),
             _ => String::from("any text"),
         }
@@ -192,6 +198,13 @@ pub enum Value {
     Unlimited(&'static str),
     /// So many bytes are to be reclaimed, at this swappiness if there is one.
     Reclaim(u64, Option<u32>),
+    /// CPU time in each period, in microseconds.
+    Bandwidth {
+        /// So much; `None`: no limit.
+        quota: Option<u64>,
+        /// The period, unless it is left as it is.
+        period: Option<u64>,
+    },
 }
 
 impl Value {
@@ -238,6 +251,13 @@ impl fmt::Display for Value {
             Value::Reclaim(bytes, swappiness) => {
                 write_size(*bytes, f)?;
                 swappiness.map_or(Ok(()), |value| write!(f, " swappiness={value}"))
+            }
+            Value::Bandwidth { quota, period } => {
+                match quota {
+                    Some(quota) => write!(f, "{quota}")?,
+                    None => f.write_str("max")?,
+                }
+                period.map_or(Ok(()), |period| write!(f, " {period}"))
             }
         }
     }

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the three separate marks never decrease from min to high.
 
-use super::{PcpPolicy, WatermarkPolicy};
+use super::{FallbackPolicy, PcpPolicy, WatermarkPolicy};
 use crate::digest::State;
 use crate::units::{int_sqrt, MAX_NR_ZONES};
 
@@ -65,6 +65,8 @@ pub struct WatermarkInputs {
     pub policy: WatermarkPolicy,
     /// How the per-CPU sets are sized, which follows from the marks.
     pub pcp: PcpPolicy,
+    /// What a request takes of a pageblock of another type.
+    pub fallback: FallbackPolicy,
 }
 
 /// Upper clamp of the default `min_free_kbytes` since Linux 5.8, in kB.
@@ -87,6 +89,7 @@ impl Default for WatermarkInputs {
             min_free_kbytes_max: MIN_FREE_KBYTES_MAX,
             policy: WatermarkPolicy::ScaleFactor,
             pcp: PcpPolicy::Linux61,
+            fallback: FallbackPolicy::Linux61,
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::config::CgroupVersion::{V1, V2};
 use crate::config::Origin::{Linux, Patch};
 use crate::config::{CgroupVersion, ControlFile, Form, Value};
 use crate::manager::Manager;
-use crate::memcg::{MemoryEvent, ROOT};
+use crate::memcg::{MemoryEvent, NR_MEMORY_EVENTS, ROOT};
 use crate::owners::Owners;
 use crate::page_counter::UNLIMITED;
 use crate::page_size::PageSize;
@@ -79,6 +79,9 @@ group_controls! {
     Max = "memory.max", MAX, "bytes", V2, Linux("4.5"), default "max";
     /// The limit of swap.
     SwapMax = "memory.swap.max", MAX, "bytes", V2, Linux("4.5"), default "max";
+    /// Whether the OOM killer kills the tasks of the group, and of those in it, all together. A task with
+    /// `oom_score_adj = -1000` is spared.
+    OomGroup = "memory.oom.group", Form::Signed { min: 0, max: 1 }, "", V2, Linux("4.19"), default "0";
     /// The limit (version 1).
     LimitInBytes = "memory.limit_in_bytes", MINUS_ONE, "bytes", V1, Linux("2.6.25"), default "-1";
     /// The limit of kernel memory (version 1; later kernels refuse the write). EBUSY if there is more
@@ -95,6 +98,10 @@ group_controls! {
     /// posted only.
     GlobalShrinkPriority = "memory.global_shrink_priority", SHRINK_PRIORITY, "reclaim priority", V1,
         Patch("December 2019"), default "12";
+    /// The group's share of CPU time beside its siblings.
+    CpuWeight = "cpu.weight", Form::Signed { min: 1, max: 10_000 }, "", V2, Linux("4.15"), default "100";
+    /// CPU time that the group may use in each period, and the period.
+    CpuMax = "cpu.max", Form::Bandwidth, "us", V2, Linux("4.15"), default "max 100000";
     /// Reclaims so much from the group at once (workload write-control only).
     Reclaim = "memory.reclaim", Form::Reclaim, "bytes", V2, Linux("5.19; swappiness since 6.9"),
         default "none, it is written only";
@@ -104,7 +111,7 @@ group_controls! {
 }
 
 /// Files of a group that can only be read.
-const READ_ONLY: [&str; 15] = [
+const READ_ONLY: [&str; 17] = [
     "memory.kmem.slabinfo",
     "memory.kmem.usage_in_bytes",
     "memory.kmem.max_usage_in_bytes",
@@ -113,6 +120,8 @@ const READ_ONLY: [&str; 15] = [
     "memory.peak",
     "memory.stat",
     "memory.events",
+    "memory.events.local",
+    "cgroup.stat",
     "memory.pressure",
     "memory.swap.current",
     "memory.swap.events",
@@ -147,7 +156,15 @@ impl GroupControl {
                 | GroupControl::High
                 | GroupControl::Max
                 | GroupControl::SwapMax
+                | GroupControl::CpuWeight
+                | GroupControl::CpuMax
+                | GroupControl::OomGroup
         )
+    }
+
+    /// It is of the CPU controller: a write changes nothing in the core, and the world carries it out.
+    pub const fn is_of_cpu(self) -> bool {
+        matches!(self, GroupControl::CpuWeight | GroupControl::CpuMax)
     }
 
     /// Reads a text as the kernel would. What a policy or what is in use has against it is found by the
@@ -160,7 +177,11 @@ impl GroupControl {
             }
         }
         let read = self.file().form.read(text, page_size);
-        read.map_err(|refusal| self.refuse(Errno::Einval, text, refusal.what()))
+        let errno = |refusal: &Refusal| match (self, refusal) {
+            (GroupControl::CpuWeight, Refusal::OutOfRange) => Errno::Erange,
+            _ => Errno::Einval,
+        };
+        read.map_err(|refusal| self.refuse(errno(&refusal), text, refusal.what()))
     }
 
     fn refuse(self, errno: Errno, text: &str, what: &str) -> ControlError {
@@ -225,6 +246,15 @@ impl GroupControlWrite {
     }
 }
 
+/// memory.events, of whichever scope.
+fn events_text(events: &[u64; NR_MEMORY_EVENTS]) -> String {
+    let [low, high, max, oom, oom_kill, oom_group_kill, ..] = events;
+    format!(
+        "low {low}\nhigh {high}\nmax {max}\noom {oom}\noom_kill {oom_kill}\n\
+         oom_group_kill {oom_group_kill}\n"
+    )
+}
+
 impl<O: Owners> Manager<O> {
     /// ENOENT if there is no such group, or the root has no such file.
     fn check_group_control(
@@ -279,9 +309,11 @@ impl<O: Owners> Manager<O> {
             "memory.swap.current" => legacy(group.swap.usage),
             "memory.failcnt" => format!("{}\n", group.memory.failcnt),
             "memory.stat" => self.memory_stat(memcg),
-            "memory.events" => {
-                let [low, high, max, oom, oom_kill, ..] = group.memory_events;
-                format!("low {low}\nhigh {high}\nmax {max}\noom {oom}\noom_kill {oom_kill}\n")
+            "memory.events" => events_text(&group.memory_events),
+            "memory.events.local" => events_text(&group.memory_events_local),
+            "cgroup.stat" => {
+                let (living, dying) = self.nr_descendants(memcg);
+                format!("nr_descendants {living}\nnr_dying_descendants {dying}\n")
             }
             "memory.swap.events" => {
                 let max = group.memory_events[MemoryEvent::SwapMax as usize];
@@ -302,11 +334,16 @@ impl<O: Owners> Manager<O> {
                     GroupControl::High => size(group.memory.high, "max"),
                     GroupControl::Max => size(group.memory.max, "max"),
                     GroupControl::SwapMax => size(group.swap.max, "max"),
+                    GroupControl::OomGroup => format!("{}\n", u8::from(group.oom_group)),
                     GroupControl::LimitInBytes => legacy(group.memory.max),
                     GroupControl::KmemLimitInBytes => legacy(group.kmem.max),
                     GroupControl::SoftLimitInBytes => legacy(group.soft_limit),
                     GroupControl::Swappiness => format!("{}\n", self.memcg_swappiness(memcg)),
                     GroupControl::GlobalShrinkPriority => format!("{}\n", group.shrink_priority),
+                    GroupControl::CpuWeight | GroupControl::CpuMax => {
+                        let message = format!("{name} is kept by who has the CPUs");
+                        return Err(ControlError::new(Errno::Enoent, name, message));
+                    }
                     GroupControl::Reclaim | GroupControl::ForceEmpty => {
                         let message = format!("{name} can only be written");
                         return Err(ControlError::new(Errno::Eacces, name, message));

@@ -77,7 +77,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
             Special::DropCaches => self.drop_caches(u32_of(number)),
-            Special::StatRefresh => {}
+            Special::StatRefresh => self.refresh_vm_stats(),
         }
         Ok(())
     }

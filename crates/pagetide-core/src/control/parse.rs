@@ -199,6 +199,31 @@ fn reclaim(text: &str) -> Result<Value, Refusal> {
     Ok(Value::Reclaim(bytes, swappiness))
 }
 
+/// A quota and perhaps a period, in microseconds (`cpu_period_quota_parse`, `tg_set_cfs_bandwidth`).
+fn bandwidth(text: &str) -> Result<Value, Refusal> {
+    let mut words = text.split_ascii_whitespace();
+    let number = |word: &str| kstrtoull(word, 10).map_err(|_| Refusal::NotANumber);
+    let quota = match words.next().unwrap_or_default() {
+        "max" => None,
+        word => Some(number(word)?),
+    };
+    let period = words.next().map(number).transpose()?;
+    let least = |value: u64| value >= BANDWIDTH_MIN_US;
+    let is_in_range = quota.is_none_or(|quota| least(quota) && quota <= BANDWIDTH_MAX_US)
+        && period.is_none_or(|period| least(period) && period <= PERIOD_MAX_US);
+    match (is_in_range, words.next()) {
+        (true, None) => Ok(Value::Bandwidth { quota, period }),
+        (false, None) => Err(Refusal::OutOfRange),
+        (_, Some(_)) => Err(Refusal::UnknownKey),
+    }
+}
+
+/// Least quota and period (`min_cfs_quota_period`, `min_cfs_quota`), greatest period, and a quota that does not
+/// overflow when it is taken as nanoseconds (`max_cfs_runtime`).
+const BANDWIDTH_MIN_US: u64 = 1_000;
+const PERIOD_MAX_US: u64 = 1_000_000;
+const BANDWIDTH_MAX_US: u64 = (1 << 44) / 1_000;
+
 impl Form {
     /// Reads and checks a text, on a machine with pages of this size.
     ///
@@ -233,6 +258,7 @@ impl Form {
             }
             Form::Size { .. } => return memparse(text.trim()).map(Value::Size),
             Form::Reclaim => return reclaim(text),
+            Form::Bandwidth => return bandwidth(text),
         };
         match self.bounds(page_size) {
             Some((min, max)) if (min..=max).contains(&number) => Ok(Value::Number(number)),
@@ -380,6 +406,8 @@ mod tests {
             (Form::Size { unlimited: "max" }, "0x1001", "4097"),
             (Form::Size { unlimited: "max" }, "0k", "0"),
             (Form::Reclaim, "1024M  swappiness=7", "1G swappiness=7"),
+            (Form::Bandwidth, "max\n", "max"),
+            (Form::Bandwidth, " 20000  100000", "20000 100000"),
         ] {
             let value = form.read(text, PageSize::Kib4).unwrap();
             assert_eq!(value.to_string(), printed);

@@ -57,7 +57,9 @@ impl<O: Owners> Manager<O> {
         match choice {
             PolicyChoice::Thp(thp) => self.set_thp(thp),
             _ if is_in_force => return Ok(()),
-            PolicyChoice::Watermarks(_) | PolicyChoice::PerCpuLists(_) => {
+            PolicyChoice::Watermarks(_)
+            | PolicyChoice::PerCpuLists(_)
+            | PolicyChoice::Fallback(_) => {
                 self.config.choose(choice);
                 self.mem.setup_watermarks(&self.config.watermarks);
             }

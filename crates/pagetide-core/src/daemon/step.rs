@@ -43,6 +43,8 @@ impl<O: Owners> Manager<O> {
             Daemon::Kworker => self.kworker_step(cpu, now),
             Daemon::Flusher | Daemon::Khugepaged => O::daemon_step(self, daemon, cpu, now),
         };
+        // What a daemon charges to a group above `memory.high` nobody pays for.
+        self.nr_over_high = 0;
         if let Step::Wait(sleep) = step {
             self.daemon_sleeps[at] = self.enter_queue(sleep);
         }

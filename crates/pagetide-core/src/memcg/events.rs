@@ -19,6 +19,7 @@ pub const COUNTED: &[Event] = &[
     Event::WorkingsetActivateFile,
     Event::WorkingsetRestoreAnon,
     Event::WorkingsetRestoreFile,
+    Event::WorkingsetNodereclaim,
     Event::PgscanKswapd,
     Event::PgscanDirect,
     Event::PgstealKswapd,

@@ -257,6 +257,19 @@ impl<O: Owners> Manager<O> {
         Within::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
     }
 
+    /// Groups below one, and removed groups below it that still exist (cgroup.stat).
+    pub fn nr_descendants(&self, memcg: MemcgId) -> (u64, u64) {
+        let (mut living, mut dying) = (0, 0);
+        let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
+        while let Some(next) = at.and_then(|at| self.next_memcg(memcg, at)) {
+            let group = &self.memcgs[next.idx()];
+            living += u64::from(group.online);
+            dying += u64::from(group.dying);
+            at = Some(next);
+        }
+        (living, dying)
+    }
+
     /// A position at a group that is there now.
     pub(crate) fn position_of(&self, id: MemcgId) -> Position {
         Position { id, generation: self.memcgs[id.idx()].generation }
@@ -308,6 +321,7 @@ impl<O: Owners> Manager<O> {
 
     /// Counts an event of memory.events in a group and those above.
     pub(crate) fn memory_event(&mut self, memcg: MemcgId, event: MemoryEvent) {
+        self.memcgs[memcg.idx()].memory_events_local[event as usize] += 1;
         let mut at = memcg;
         while at.is_some() {
             self.memcgs[at.idx()].memory_events[event as usize] += 1;

@@ -7,6 +7,7 @@
 
 use super::{Memory, PGALLOC};
 use crate::buddy::mark_allocated;
+use crate::fallback::Notes;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::node::ZoneRef;
 use crate::pcp::PcpRequest;
@@ -67,12 +68,13 @@ impl Memory {
     ) -> usize {
         // As in Linux, a batch neither avoids mixing kinds nor wakes kswapd when it does.
         let flags = AllocFlags::at(Watermark::Low);
-        let Memory { pages, nodes, vmstat, work, .. } = self;
+        let Memory { pages, nodes, vmstat, events, work, .. } = self;
         let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
         let request = PcpRequest { order: 0, mt: gfp.migrate_type(), flags };
+        let notes = &mut Notes { vmstat, events };
         let mut taken = 0;
         while taken < nr {
-            let (pfn, buddy_ops) = zone.pcp_take(pages, vmstat, cpu, request);
+            let (pfn, buddy_ops) = zone.pcp_take(pages, notes, cpu, request);
             work.buddy_ops += buddy_ops;
             let Some(pfn) = pfn else {
                 break;

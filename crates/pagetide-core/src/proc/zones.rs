@@ -72,6 +72,7 @@ impl<O: Owners> Manager<O> {
         let mut rows: Vec<Row> = NodeStat::ALL
             .iter()
             .map(|&stat| (stat.name(), self.node_stat(node.id, stat)))
+            .chain([("workingset_nodes", self.nr_shadow_nodes(node.id))])
             .collect();
         super::sort_rows(&mut rows);
         rows

@@ -19,6 +19,7 @@ impl Machine {
         self.audit_kernel_blocks()?;
         self.audit_page_cache()?;
         self.audit_tree_nodes()?;
+        self.audit_buffer_heads()?;
         self.audit_tasks()?;
         self.audit_ids()
     }
@@ -65,6 +66,10 @@ impl Machine {
         for (id, file) in self.owners.files.iter().enumerate() {
             for node in file.node_objects() {
                 self.audit_in_use(node, &format!("a tree node of file{id}"))?;
+            }
+            for (index, node) in file.leaf_nodes() {
+                let (listed, wanted) = (self.is_shadow_node(node), file.has_only_shadows(index));
+                check!(listed == wanted, "file{id} page {index}: shadow node listed: {listed}");
             }
         }
         Ok(())

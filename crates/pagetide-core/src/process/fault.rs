@@ -28,6 +28,7 @@ use crate::outcome::Outcome;
 use crate::owners::{Slot, Store};
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
+use crate::process::buffer_heads::BufferWanted;
 use crate::process::ids::NOT_BEGUN;
 use crate::process::page_table::{Advice, Backing, Pte, VmaId, HEAP_TOP_PAD};
 use crate::process::readahead::Window;
@@ -40,7 +41,7 @@ use crate::vmstat::{Event, NodeStat};
 const MMAP_LOTSAMISS: u32 = 100;
 
 /// A fault in progress.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, State)]
 pub struct Fault {
     vma: VmaId,
     page: u64,
@@ -58,13 +59,16 @@ pub struct Fault {
     /// The page was read alone in this attempt: should that fail in the second, so does the fault.
     read_alone: bool,
     major: bool,
+    /// khugepaged reads the page back: it is no access, and is not tried again.
+    by_khugepaged: bool,
     /// The region has no page table yet, and a huge page may fill it.
     huge: bool,
     /// Pages of a swap read-ahead still to come, as page offsets or slots.
     swap_window: SwapWindow,
+    buffer: BufferWanted,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 enum Stage {
     /// Look at the entry and decide.
     Start,
@@ -80,6 +84,8 @@ enum Stage {
     File,
     /// Read a window of pages, then look again.
     Readahead(Window),
+    /// Get a buffer head for a page that is to be written.
+    BufferHead,
     /// Make the missing page ourselves.
     FileCreate,
     /// The page is being read.
@@ -93,7 +99,7 @@ enum Stage {
 }
 
 /// Which neighbours of a swapped page to read along.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 struct SwapWindow {
     next: u64,
     end: u64,
@@ -123,9 +129,18 @@ impl Fault {
             looked: false,
             read_alone: false,
             major: false,
+            by_khugepaged: false,
             huge: false,
             swap_window: SwapWindow::default(),
+            buffer: BufferWanted::default(),
         }
+    }
+
+    /// khugepaged's, for a page in swap (Linux: `do_swap_page` called by `__collapse_huge_page_swapin`). Ends
+    /// with the page, with [`Outcome::Minor`] if it is not in swap any more, and with
+    /// [`Outcome::NoMemory`] if khugepaged is to leave its region alone for now.
+    pub(super) fn swap_in(vma: VmaId, born: u64, page: u64) -> Fault {
+        Fault { born, stage: Stage::Swap, by_khugepaged: true, ..Fault::new(vma, page, false) }
     }
 
     #[inline(always)]
@@ -159,6 +174,11 @@ impl Machine {
     ) -> Step<Outcome> {
         loop {
             let done = match fault.stage {
+                Stage::Start if fault.by_khugepaged => {
+                    // Waiting for the page let go of the lock, and khugepaged does not try again.
+                    let outcome = if fault.tried { Outcome::NoMemory } else { Outcome::Minor };
+                    Some(Step::Done(outcome))
+                }
                 Stage::Start => self.fault_start(fault, ctx),
                 Stage::Migration(pfn) => self.fault_migration(fault, pfn),
                 Stage::PageTable => self.fault_page_table(fault, slow, ctx),
@@ -166,6 +186,7 @@ impl Machine {
                 Stage::Anon => self.fault_anon(fault, slow, ctx),
                 Stage::File => self.fault_file(fault, ctx),
                 Stage::Readahead(window) => self.fault_readahead(fault, window, slow, ctx),
+                Stage::BufferHead => self.fault_buffer_head(fault, slow, ctx),
                 Stage::FileCreate => self.fault_file_create(fault, slow, ctx),
                 Stage::FileLocked(pfn) => self.fault_file_locked(fault, pfn),
                 Stage::Swap => self.fault_swap(fault, ctx),
@@ -179,8 +200,10 @@ impl Machine {
     }
 
     fn fault_start(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
-        self.mem.vmstat.count(Event::Pgfault);
-        self.memcgs[ctx.memcg.idx()].events.count(Event::Pgfault);
+        if !(fault.tried && self.era.counts_faults_once) {
+            self.mem.vmstat.count(Event::Pgfault);
+            self.memcgs[ctx.memcg.idx()].events.count(Event::Pgfault);
+        }
         self.mem.work.faults += 1;
         fault.dropped_lock = false;
         fault.looked = false;
@@ -204,16 +227,17 @@ impl Machine {
         if self.owners.vmas[fault.vma.idx()].tables[table].is_none() {
             fault.stage = Stage::PageTable;
             fault.huge = self.wants_huge(fault);
+            self.khugepaged_enter(fault.vma, fault.page);
             return None;
         }
         if self.wants_huge_in_table(fault) {
             fault.stage = Stage::Huge;
             return None;
         }
-        self.fault_dispatch(fault)
+        self.fault_dispatch(fault, ctx)
     }
 
-    fn fault_dispatch(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
+    fn fault_dispatch(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
         let vma = &mut self.owners.vmas[fault.vma.idx()];
         let pte = vma.ptes[fault.page as usize];
         if let Some(touched) = pte.touched(fault.write) {
@@ -230,6 +254,10 @@ impl Machine {
         }
         fault.stage = match vma.backing {
             Backing::File(_) if pte.is_present() => {
+                if !self.has_buffer_head(pte.pfn(), &mut fault.buffer, ctx) {
+                    fault.stage = Stage::BufferHead;
+                    return None;
+                }
                 self.set_page_dirty(pte.pfn());
                 self.set_pte(fault.vma, fault.page, Pte::map(pte.pfn(), true));
                 return Some(fault.got(pte.pfn(), Contents::Kept));
@@ -294,7 +322,7 @@ impl Machine {
             fault.stage = Stage::Huge;
             return None;
         }
-        self.fault_dispatch(fault)
+        self.fault_dispatch(fault, ctx)
     }
 
     /// Makes the fault's entry writable again: its page has no other user.
@@ -398,7 +426,7 @@ impl Machine {
                         return None;
                     }
                 }
-                self.fault_file_cached(fault, pfn)
+                self.fault_file_cached(fault, pfn, ctx)
             }
             None => {
                 if !looked {
@@ -475,7 +503,12 @@ impl Machine {
         )
     }
 
-    fn fault_file_cached(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
+    fn fault_file_cached(
+        &mut self,
+        fault: &mut Fault,
+        pfn: Pfn,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
             // Under read: let go of the lock, wait, try again.
             fault.dropped_lock |= !fault.tried;
@@ -508,10 +541,34 @@ impl Machine {
             return Some(fault.got_kept(touched.pfn()));
         }
         if fault.write {
+            if !self.has_buffer_head(pfn, &mut fault.buffer, ctx) {
+                fault.stage = Stage::BufferHead;
+                return None;
+            }
             self.set_page_dirty(pfn);
         }
         self.map_page(fault.vma, fault.page, pfn, fault.write);
         Some(fault.got_kept(pfn))
+    }
+
+    /// Asks for the buffer head of a page, then looks at the entry again.
+    fn fault_buffer_head(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
+            unreachable!("a file stage on anonymous memory")
+        };
+        let index = fault.page as u32;
+        if let Err(step) = self.buffer_head_step(file, index, &mut fault.buffer, slow, ctx) {
+            return Some(step);
+        }
+        match self.owners.vmas[fault.vma.idx()].alive {
+            true => self.fault_dispatch(fault, ctx),
+            false => Some(Step::Done(Outcome::NoMemory)),
+        }
     }
 
     /// The lock was dropped: start over, as the architecture's handler does.
@@ -567,7 +624,7 @@ impl Machine {
         fault.dropped_lock |= !fault.tried;
         fault.read_alone = true;
         self.submit_file_read(file, index, index + 1);
-        self.fault_file_cached(fault, pfn)
+        self.fault_file_cached(fault, pfn, ctx)
     }
 
     fn fault_file_locked(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {

@@ -14,6 +14,7 @@ use crate::gfp::Gfp;
 use crate::outcome::Outcome;
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
+use crate::process::buffer_heads::BufferWanted;
 use crate::process::ids::NOT_BEGUN;
 use crate::process::readahead::{ReadaheadState, Window};
 use crate::process::Machine;
@@ -55,6 +56,7 @@ pub struct FileWrite {
     reads_alone: Option<u32>,
     /// Size of the file before the call: what lies beyond is nowhere but in memory.
     old_size: u64,
+    buffer: BufferWanted,
     entered: bool,
     major: bool,
 }
@@ -87,6 +89,7 @@ impl FileWrite {
             waiting: None,
             reads_alone: None,
             old_size: 0,
+            buffer: BufferWanted::default(),
             entered: false,
             major: false,
         }
@@ -283,6 +286,7 @@ impl Machine {
         let page_end = page_start + page_size.bytes();
         let whole = write.pos == page_start && write.end >= page_end;
         let file = write.file;
+        self.buffer_head_step(file, index, &mut write.buffer, slow, ctx)?;
         self.mem.work.cache_ops += 1;
         let pfn = match self.owners.files[file.idx()].get(index) {
             Some(pfn) if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) => {
@@ -301,11 +305,23 @@ impl Machine {
             }
             Some(pfn) => pfn,
             None => {
-                let Some(pfn) =
-                    self.create_page(file, index, slow, ctx, Gfp::HIGHUSER_MOVABLE, false)?
-                else {
+                // The buffer head first: once the page is there others read it, and it must be written then.
+                let Ok(head) = self.buffer_head_ahead(index, &mut write.buffer, ctx) else {
                     return Ok(());
                 };
+                let gfp = Gfp::HIGHUSER_MOVABLE;
+                let pfn = match self.create_page(file, index, slow, ctx, gfp, false) {
+                    Ok(Some(pfn)) => pfn,
+                    not_yet => {
+                        if let Some(head) = head {
+                            self.keep_buffer_head(head, ctx);
+                        }
+                        return not_yet.map(drop);
+                    }
+                };
+                if let Some(head) = head {
+                    self.attach_buffer_head(pfn, head);
+                }
                 // A partial write of a page that exists on disk has to read it first (Linux
                 // `__block_write_begin`).
                 let cache = &self.owners.files[file.idx()];
@@ -332,6 +348,9 @@ impl Machine {
                 pfn
             }
         };
+        if !self.has_buffer_head(pfn, &mut write.buffer, ctx) {
+            return Ok(());
+        }
         let next = write.end.min(page_end);
         let (offset, len) = ((write.pos - page_start) as u32, (next - write.pos) as u32);
         self.mem.work.bytes_copied += len;
@@ -463,6 +482,7 @@ impl Machine {
         debug_assert_eq!(page.mapcount, 0);
         page.clear(PageFlags::FILE);
         let (file, index) = (page.mapping, page.index);
+        self.release_buffer_head(pfn, cpu);
         let nodes = self.owners.files[file as usize].nr_nodes;
         self.owners.files[file as usize].remove(index, shadow);
         self.tree_shrank(FileId(file), index, nodes, cpu);

@@ -144,6 +144,10 @@ impl Machine {
                 self.owners.file_goes_on(write.file, &mut write.born)
             }
             Request::KernelAlloc(_) => Ok(()),
+            Request::Populate(populate) => match populate.fault() {
+                Some(fault) => self.owners.fault_goes_on(fault),
+                None => Ok(()),
+            },
         }
     }
 
@@ -205,7 +209,9 @@ impl Machine {
     pub fn munmap(&mut self, vma: VmaId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         self.living_vma(vma)?;
-        self.unmap_vma(vma, cpu);
+        let mut gathered = Vec::new();
+        self.unmap_vma(vma, cpu, &mut gathered);
+        self.free_gathered(gathered, cpu);
         Ok(self.hand_out())
     }
 
@@ -217,10 +223,13 @@ impl Machine {
     pub fn exit_mm(&mut self, mm: MmId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         let memcg = self.living_mm(mm)?.memcg;
+        let mut gathered = Vec::new();
         for vma in core::mem::take(&mut self.owners.mms[mm.idx()].vmas) {
-            self.unmap_vma(vma, cpu);
+            self.unmap_vma(vma, cpu, &mut gathered);
         }
+        self.free_gathered(gathered, cpu);
         self.free_all_kernel_blocks(mm, cpu);
+        self.free_kept_buffer_head(mm, cpu);
         self.abandon_compactions(mm, cpu);
         let gone = &mut self.owners.mms[mm.idx()];
         gone.exited = true;
@@ -241,12 +250,12 @@ impl Machine {
     ///
     /// # Errors
     /// [`BadId::File`], [`BadId::Cpu`].
-    pub fn remove_file(&mut self, file: FileId, cpu: Cpu) -> Result<(), BadId> {
+    pub fn remove_file(&mut self, file: FileId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         self.owners.born_of_file(file)?;
         self.owners.files[file.idx()].removed = true;
         self.reap_file(file, cpu);
-        Ok(())
+        Ok(self.hand_out())
     }
 
     /// Takes what it can of a removed file out of memory, if nothing maps it any more (Linux
@@ -278,11 +287,7 @@ impl Machine {
         if self.owners.files[file.idx()].nr_pages > 0 {
             return;
         }
-        for index in self.owners.files[file.idx()].shadows() {
-            let nodes = self.owners.files[file.idx()].nr_nodes;
-            self.owners.files[file.idx()].forget_shadow(index);
-            self.tree_shrank(file, index, nodes, cpu);
-        }
+        self.forget_all_shadows(file, cpu);
         self.owners.writeback.forget_file(file);
         self.owners.files[file.idx()].become_gone();
         self.owners.file_ids.give_back(file.0);

@@ -1,14 +1,15 @@
 //! khugepaged: small anonymous pages become huge ones in the background.
 //!
 //! Linux: mm/khugepaged.c `khugepaged_do_scan`, `khugepaged_scan_mm_slot`, `hpage_collapse_scan_pmd`,
-//! `collapse_huge_page` (6.1). A round looks at `pages_to_scan` pages, region by region through all
-//! address spaces, and sleeps. A region with few enough holes, and with at least one writable and one
-//! recently used page, is copied into a huge page, and its small pages are freed.
+//! `collapse_huge_page`, `__collapse_huge_page_swapin`, `khugepaged_enter_vma` (6.1). A round looks at
+//! `pages_to_scan` pages, region by region through the address spaces that had a fault in a region which
+//! might be huge, and sleeps; while there is none it sleeps for good. A region with few enough holes, and
+//! with at least one writable and one recently used page, is copied into a huge page, and its small
+//! pages are freed. Up to `max_ptes_swap` pages are read back from swap before that, if half of the
+//! others were used.
 //!
-//! Differences from Linux: a region with a page in swap is skipped, where Linux reads up to
-//! `max_ptes_swap` pages back. Linux sleeps for good when no address space could have huge pages; here
-//! only when they are switched off. For each page of a region the cost is one descriptor
-//! (`compact_scanned`).
+//! Differences from Linux: it has the huge page before it reads from swap; here it reads first, and asks
+//! for the huge page then. For each page of a region the cost is one descriptor (`compact_scanned`).
 //!
 //! Invariant: between two steps the daemon holds nothing. When it has the huge page it judges the
 //! region again.
@@ -20,8 +21,10 @@ use crate::digest::State;
 use crate::effect::{Effect, Step, Token};
 use crate::gfp::Gfp;
 use crate::node::MAX_NODES;
+use crate::outcome::Outcome;
 use crate::page::{Page, PageFlags};
 use crate::page_request::{First, Lack, PageRequest, SlowRequest};
+use crate::process::fault::Fault;
 use crate::process::page_table::{Pte, VmaId};
 use crate::process::Machine;
 use crate::process::MmId;
@@ -38,8 +41,7 @@ pub(crate) struct KhugepagedScan {
     at: ScanPosition,
     round: Option<Round>,
     collapse: Option<Collapse>,
-    /// Huge pages are off, and it rests until they are on.
-    #[state(skip)] // follows from the tunable
+    /// Huge pages are off, or nobody could have any: it rests until that changes.
     is_off: bool,
 }
 
@@ -70,6 +72,10 @@ struct Collapse {
     born: u64,
     start: u64,
     node: NodeId,
+    /// The page that is being read back from swap.
+    swap_in: Option<Fault>,
+    /// Pages were read back.
+    has_read: bool,
     slow: Option<SlowRequest>,
 }
 
@@ -81,6 +87,15 @@ enum Collapsing {
     Pending(Step<Rest>),
     /// No huge page is to be had.
     NoPage,
+}
+
+/// What a region is looked at for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Whether it is worth a huge page. Some of its pages may be in swap.
+    Scan,
+    /// Whether it can be copied now.
+    Isolate,
 }
 
 /// What the scan comes to next.
@@ -111,6 +126,9 @@ impl Machine {
             }
             state = KhugepagedScan { at: state.at, is_off: true, ..Default::default() };
             Step::Done(Rest::UNTIL_WOKEN)
+        } else if state.round.is_none() && !self.khugepaged_has_work() {
+            state.is_off = true;
+            Step::Done(Rest::UNTIL_WOKEN)
         } else {
             state.is_off = false;
             self.khugepaged_work(&mut state, cpu, now)
@@ -131,6 +149,24 @@ impl Machine {
     pub(super) fn wake_khugepaged(&mut self) {
         if core::mem::take(&mut self.owners.khugepaged.is_off) {
             self.effects.push(Effect::Wake(Token::Daemon(Daemon::Khugepaged)));
+        }
+    }
+
+    fn khugepaged_has_work(&self) -> bool {
+        self.owners.living.iter().any(|mm| self.owners.mms[mm.idx()].khugepaged)
+    }
+
+    /// There is a fault on a page of a region without a page table: khugepaged looks at the address space
+    /// from now on, if the region might be huge (Linux `khugepaged_enter_vma`).
+    pub(super) fn khugepaged_enter(&mut self, vma: VmaId, page: u64) {
+        let mapping = &self.owners.vmas[vma.idx()];
+        if self.config.thp == Thp::Never || !self.may_be_huge(mapping) || !mapping.has_region(page)
+        {
+            return;
+        }
+        let mm = mapping.mm;
+        if !core::mem::replace(&mut self.owners.mms[mm.idx()].khugepaged, true) {
+            self.wake_khugepaged();
         }
     }
 
@@ -172,10 +208,11 @@ impl Machine {
             match self.next_region(&mut state.at) {
                 Next::Region(vma, start) => {
                     round.progress += HPAGE_PMD_NR;
-                    let node = self.may_collapse(vma, start);
+                    let node = self.may_collapse(vma, start, Look::Scan);
                     state.collapse = node.map(|node| {
                         let born = self.owners.vmas[vma.idx()].born;
-                        Collapse { vma, born, start, node, slow: None }
+                        let (swap_in, has_read, slow) = (None, false, None);
+                        Collapse { vma, born, start, node, swap_in, has_read, slow }
                     });
                     break;
                 }
@@ -202,7 +239,8 @@ impl Machine {
         let owners = &self.owners;
         loop {
             let next = owners.living.partition_point(|mm| owners.mms[mm.idx()].born < at.mm);
-            let Some(mm) = owners.living.get(next).map(|mm| &owners.mms[mm.idx()]) else { break };
+            let mut living = owners.living[next..].iter().map(|mm| &owners.mms[mm.idx()]);
+            let Some(mm) = living.find(|mm| mm.khugepaged) else { break };
             if mm.born != at.mm {
                 *at = ScanPosition { mm: mm.born, vma: 0, page: 0 };
             }
@@ -232,8 +270,8 @@ impl Machine {
     }
 
     /// Whether a region is worth a huge page; the node that most of its pages are on (Linux
-    /// `hpage_collapse_scan_pmd`).
-    fn may_collapse(&mut self, vma: VmaId, start: u64) -> Option<NodeId> {
+    /// `hpage_collapse_scan_pmd`, `__collapse_huge_page_isolate`).
+    fn may_collapse(&mut self, vma: VmaId, start: u64, look: Look) -> Option<NodeId> {
         let mapping = &self.owners.vmas[vma.idx()];
         let exists = mapping.alive
             && self.may_be_huge(mapping)
@@ -245,18 +283,27 @@ impl Machine {
         if self.huge_page_at(vma, start).is_some() {
             return None;
         }
-        let mut nr_none = 0;
-        let (mut writable, mut referenced) = (false, false);
+        let (mut nr_none, mut nr_swapped, mut nr_referenced) = (0, 0, 0);
+        let mut writable = false;
         let mut nodes = [0u32; MAX_NODES];
         for &pte in self.owners.vmas[vma.idx()].region(start) {
             if pte.is_empty() || pte.is_zero_page() {
                 nr_none += 1;
                 if nr_none > self.config.khugepaged_max_ptes_none {
+                    self.mem.vmstat.count(Event::ThpScanExceedNonePte);
                     return None;
                 }
                 continue;
             }
-            // In swap, or on its way to another frame.
+            if pte.swap_slot().is_some() && look == Look::Scan {
+                nr_swapped += 1;
+                if nr_swapped > self.config.khugepaged_max_ptes_swap {
+                    self.mem.vmstat.count(Event::ThpScanExceedSwapPte);
+                    return None;
+                }
+                continue;
+            }
+            // In swap again, or on its way to another frame.
             if !pte.is_present() {
                 return None;
             }
@@ -266,27 +313,32 @@ impl Machine {
                 return None;
             }
             writable |= pte.is_dirty();
-            referenced |= pte.is_young() || page.has(PageFlags::REFERENCED);
+            nr_referenced += u64::from(pte.is_young() || page.has(PageFlags::REFERENCED));
             nodes[page.node().idx()] += 1;
         }
         let most = nodes.iter().max()?;
         let node = nodes.iter().position(|nr| nr == most)?;
-        (writable && referenced).then_some(NodeId(node as u8))
+        // What is read back for it must be worth that.
+        let enough = if nr_swapped > 0 { HPAGE_PMD_NR / 2 } else { 1 };
+        (writable && nr_referenced >= enough).then_some(NodeId(node as u8))
     }
 
     /// One step towards a huge page for a region (Linux `alloc_charge_hpage`, `collapse_huge_page`).
     fn collapse_step(&mut self, collapse: &mut Collapse, cpu: Cpu, now: Nanos) -> Collapsing {
-        let Collapse { vma, born, start, node, slow } = collapse;
-        let (vma, start, node) = (*vma, *start, *node);
+        let Collapse { vma, born, start, node, .. } = *collapse;
         let mapping = &self.owners.vmas[vma.idx()];
-        if !mapping.alive || mapping.born != *born {
-            if let Some(slow) = slow {
+        if !mapping.alive || mapping.born != born {
+            if let Some(slow) = &collapse.slow {
                 self.slow_given_up(slow, MmId::NONE, cpu);
             }
             return Collapsing::Over;
         }
         let memcg = self.owners.mms[self.owners.vmas[vma.idx()].mm.idx()].memcg;
         let ctx = Ctx { cpu, node, now, asker: MmId::NONE, memcg };
+        if let Some(pending) = self.collapse_swapin(collapse, &ctx) {
+            return pending;
+        }
+        let slow = &mut collapse.slow;
         let defrag = self.config.khugepaged_defrag;
         let gfp = if defrag { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT };
         match self.request_page(&ctx, slow, PageRequest::huge(gfp, memcg, First::Page)) {
@@ -297,7 +349,7 @@ impl Machine {
                 Collapsing::NoPage
             }
             // There was a page, which counts.
-            Step::Done(Err(Lack::Room(..) | Lack::Denied)) => {
+            Step::Done(Err(Lack::Room(..) | Lack::Owing | Lack::Denied)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 Collapsing::Over
             }
@@ -305,12 +357,54 @@ impl Machine {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 self.memcgs[memcg.idx()].events.count(Event::ThpCollapseAlloc);
                 // Much may have happened since the scan; reclaim for the page alone may be to blame.
-                if self.may_collapse(vma, start).is_some() {
+                if self.may_collapse(vma, start, Look::Isolate).is_some() {
                     self.collapse(vma, start, head, &ctx);
                 } else {
                     self.discard_charged(cpu, head, memcg);
                 }
                 Collapsing::Over
+            }
+        }
+    }
+
+    /// Reads back what of the region is in swap (Linux `__collapse_huge_page_swapin`). `None`: nothing is.
+    fn collapse_swapin(&mut self, collapse: &mut Collapse, ctx: &Ctx) -> Option<Collapsing> {
+        let Collapse { vma, born, start, .. } = *collapse;
+        loop {
+            let mut fault = match collapse.swap_in.take() {
+                Some(fault) => fault,
+                // What is being got for the huge page: the region was read before.
+                None if collapse.slow.is_some() => return None,
+                None => {
+                    let mut ptes = self.owners.vmas[vma.idx()].region(start).iter();
+                    let Some(at) = ptes.position(|pte| pte.swap_slot().is_some()) else {
+                        if core::mem::take(&mut collapse.has_read) {
+                            self.lru_add_drain(ctx.cpu);
+                        }
+                        return None;
+                    };
+                    Fault::swap_in(vma, born, start + at as u64)
+                }
+            };
+            match self.fault_step(&mut fault, &mut collapse.slow, ctx) {
+                Step::Continue => {
+                    collapse.swap_in = Some(fault);
+                    return Some(Collapsing::Pending(Step::Continue));
+                }
+                Step::Wait(wait) => {
+                    collapse.swap_in = Some(fault);
+                    return Some(Collapsing::Pending(Step::Wait(wait)));
+                }
+                Step::Done(outcome) => {
+                    // What the page was sought with is over, too: somebody else may have read it.
+                    if let Some(slow) = collapse.slow.take() {
+                        self.slow_given_up(&slow, ctx.asker, ctx.cpu);
+                    }
+                    match outcome {
+                        Outcome::Got(_) | Outcome::Minor => collapse.has_read = true,
+                        _ => return Some(Collapsing::Over),
+                    }
+                }
             }
         }
     }

@@ -40,6 +40,12 @@ impl LockedPages {
         self.0.iter().map(part).sum()
     }
 
+    /// The first locked page among these.
+    pub fn first_in(&self, pages: Range<u64>) -> Option<u64> {
+        let range = self.0.iter().find(|range| range.end > pages.start)?;
+        Some(range.start.max(pages.start)).filter(|&first| first < pages.end)
+    }
+
     /// The range that a page is in, or where one with it would be.
     #[cold]
     #[inline(never)]
@@ -225,6 +231,8 @@ mod tests {
             }
             let all = naive.iter().filter(|&&locked| locked).count() as u64;
             assert_eq!(ranges.count_in(0..64), all);
+            let first = naive.iter().skip(7).position(|&locked| locked);
+            assert_eq!(ranges.first_in(7..64), first.map(|at| at as u64 + 7));
             assert!(ranges.0.windows(2).all(|pair| pair[0].end < pair[1].start), "{ranges:?}");
         }
     }

@@ -10,17 +10,20 @@
 //! Invariant: see [`crate::audit`].
 
 mod audit;
+mod buffer_heads;
 pub mod fault;
 pub mod filemap;
 mod huge_memory;
 mod ids;
 pub mod kernel_block;
 pub mod khugepaged;
+mod madvise;
 pub mod mlock;
 pub mod oom;
 pub mod page_cache;
 pub mod page_table;
 pub mod policy;
+mod populate;
 pub mod psi;
 pub mod readahead;
 mod request;
@@ -42,9 +45,11 @@ use crate::effect::Effects;
 use crate::manager::Manager;
 use crate::node::NodeSpec;
 use crate::page::PageFlags;
+use crate::slab::Object;
 use crate::units::{Cpu, FileId, MemcgId, Pfn};
 use crate::vmstat::NodeStat;
 use alloc::vec::Vec;
+use buffer_heads::BufferHeads;
 use fault::SwapinHistory;
 use ids::{put, Ids};
 use khugepaged::KhugepagedScan;
@@ -76,6 +81,7 @@ pub struct Processes {
     pub(crate) dying: Vec<MmId>,
     pub(crate) failure: FailurePolicy,
     pub(crate) writeback: Writeback,
+    pub(crate) buffer_heads: BufferHeads,
     pub(crate) swapin: SwapinHistory,
     pub(crate) khugepaged: KhugepagedScan,
 }
@@ -89,17 +95,29 @@ pub struct Mm {
     pub vmas: Vec<VmaId>,
     /// Blocks of kernel memory that it holds, first frames.
     pub kernel_blocks: Vec<Pfn>,
-    /// Pages charged while a group on its path was above `memory.high`, not paid for yet.
+    /// Buffer head of a page that it is yet to make, to write to it.
+    pub(crate) buffer_head: Option<Object>,
+    /// Pages charged above `memory.high` that its next call pays for.
     pub nr_over_high: u64,
+    /// khugepaged looks at it: it has had a fault in a region that might be huge (Linux `MMF_VM_HUGEPAGE`).
+    pub(crate) khugepaged: bool,
     /// Its task has asked for something.
     pub(crate) begun: bool,
     /// Chosen by the OOM killer: may use reserves, and is not chosen again.
     pub oom_victim: bool,
+    /// What is added to its badness, in thousandths of the memory that it competes for; with
+    /// [`OOM_SCORE_ADJ_MIN`] the OOM killer never chooses it.
+    pub(crate) oom_score_adj: i16,
     /// Gone.
     pub exited: bool,
     /// Which of all that ever were it is, by age.
     pub(crate) born: u64,
 }
+
+/// The task is never killed for memory (Linux `OOM_SCORE_ADJ_MIN`).
+pub const OOM_SCORE_ADJ_MIN: i16 = -1000;
+/// The most that can be added to a badness (Linux `OOM_SCORE_ADJ_MAX`).
+pub const OOM_SCORE_ADJ_MAX: i16 = 1000;
 
 /// Whether an access needs the fault handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +146,7 @@ impl Machine {
             dying: Vec::new(),
             failure: FailurePolicy::default(),
             writeback: Writeback::new(config.page_size),
+            buffer_heads: BufferHeads::default(),
             swapin: SwapinHistory::default(),
             khugepaged: KhugepagedScan::new(config.thp),
         };
@@ -148,9 +167,12 @@ impl Machine {
             memcg,
             vmas: Vec::new(),
             kernel_blocks: Vec::new(),
+            buffer_head: None,
             nr_over_high: 0,
+            khugepaged: false,
             begun: false,
             oom_victim: false,
+            oom_score_adj: 0,
             exited: false,
             born,
         };
@@ -263,20 +285,19 @@ impl Machine {
         vma.and_then(|vma| vma.ptes.get(page as usize)).is_some_and(|pte| pte.is_present())
     }
 
-    /// Whether a page of a mapping is in memory, mapped or only cached (mincore).
+    /// Whether a page of a mapping is in memory, mapped or only cached, and read (mincore).
     pub fn is_in_core(&self, vma: VmaId, page: u64) -> bool {
         let Some(vma) = self.owners.vmas.get(vma.idx()) else { return false };
         let Some(&pte) = vma.ptes.get(page as usize) else { return false };
-        pte.is_present()
-            || match vma.backing {
-                Backing::Anon => {
-                    pte.swap_slot().is_some_and(|slot| self.swap.cached(slot).is_some())
-                }
-                Backing::File(file) => self.owners.files[file.idx()].get(page as u32).is_some(),
-            }
+        let cached = match vma.backing {
+            Backing::Anon => pte.swap_slot().and_then(|slot| self.swap.cached(slot)),
+            Backing::File(file) => self.owners.files[file.idx()].get(page as u32),
+        };
+        let is_read = |pfn: Pfn| self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE);
+        pte.is_present() || cached.is_some_and(is_read)
     }
 
-    /// Drops clean, unmapped page-cache pages of every file (`echo 1 > drop_caches`).
+    /// Drops clean, unmapped page-cache pages of every file, and all shadows (`echo 1 > drop_caches`).
     /// A CPU that there is not drops nothing.
     pub fn drop_pagecache(&mut self, cpu: Cpu) -> Effects<'_> {
         if self.has_cpu(cpu) {
@@ -298,10 +319,12 @@ impl Machine {
                     self.owners.files[file].remove(index, Default::default());
                     self.tree_shrank(FileId(file as u32), index, nodes, cpu);
                     self.mem.pages[pfn.idx()].clear(PageFlags::FILE);
+                    self.release_buffer_head(pfn, cpu);
                     self.stat_dec(pfn, NodeStat::NrFilePages);
                     self.free_user_page(pfn, cpu);
                 }
             }
+            self.forget_all_shadows(FileId(file as u32), cpu);
         }
     }
 }

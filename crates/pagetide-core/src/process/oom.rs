@@ -1,46 +1,54 @@
 //! The out-of-memory killer's choice.
 //!
-//! Linux: mm/oom_kill.c. The address space with the most resident and swapped pages and page tables
-//! dies; ties go to the older one. One victim at a time: while a victim is still exiting no other is
-//! chosen. If a group cannot stay below its limit, the victim is a task of this group or of a group
-//! below it.
+//! Linux: mm/oom_kill.c `oom_badness`, `oom_kill_process`, mm/memcontrol.c `mem_cgroup_get_oom_group` (6.1).
+//! The address space with the most resident and swapped pages and page tables dies; `oom_score_adj` adds
+//! thousandths of the memory that the tasks compete for. Ties go to the younger one. One victim at a time:
+//! while a victim is still exiting no other is chosen. If a group cannot stay below its limit, the victim
+//! is a task of this group or of a group below it. If the victim's group, or one between it and the group
+//! that is out of memory, has `memory.oom.group`, all tasks of the highest such group die with it.
 //!
-//! Difference from Linux: no `oom_score_adj`.
+//! Invariant: an address space with [`OOM_SCORE_ADJ_MIN`] is never killed.
 
-use super::MmId;
+use super::{Mm, MmId, OOM_SCORE_ADJ_MAX, OOM_SCORE_ADJ_MIN};
+use crate::bad_id::BadId;
 use crate::effect::Effect;
 use crate::event::TraceEvent;
-use crate::memcg::MemoryEvent;
+use crate::memcg::{MemoryEvent, ROOT};
 use crate::process::Machine;
 use crate::units::MemcgId;
 use crate::vmstat::Event;
+use alloc::vec::Vec;
 
 impl Machine {
+    /// Writes `/proc/PID/oom_score_adj`; what is out of bounds counts as the bound.
+    ///
+    /// # Errors
+    /// [`BadId::Mm`]: there is no such address space.
+    pub fn set_oom_score_adj(&mut self, mm: MmId, adj: i16) -> Result<(), BadId> {
+        let space = self.owners.mms.get_mut(mm.idx()).filter(|mm| !mm.exited);
+        let space = space.ok_or(BadId::Mm(mm))?;
+        space.oom_score_adj = adj.clamp(OOM_SCORE_ADJ_MIN, OOM_SCORE_ADJ_MAX);
+        Ok(())
+    }
+
     /// Kills somebody of a group or below it; of anybody, for the root. Returns whether memory can be
     /// expected: a victim was chosen or is dying.
     pub(crate) fn oom_kill_process(&mut self, scope: MemcgId, asker: MmId) -> bool {
-        let in_scope = |mm: &super::Mm| self.is_descendant(mm.memcg, scope);
+        let in_scope = |mm: &Mm| self.is_descendant(mm.memcg, scope);
         if self.owners.dying.iter().any(|mm| in_scope(&self.owners.mms[mm.idx()])) {
             return true;
         }
-        let badness = |mm: &super::Mm| -> u64 {
-            mm.vmas
-                .iter()
-                .map(|vma| {
-                    let vma = &self.owners.vmas[vma.idx()];
-                    let tables = vma.tables.iter().filter(|table| table.is_some()).count() as u64;
-                    vma.nr_present + vma.nr_swapped + tables
-                })
-                .sum()
-        };
-        let mut victim: Option<(u64, usize)> = None;
+        let total = self.oom_total_pages(scope);
+        let mut victim: Option<(i64, usize)> = None;
         for &id in &self.owners.living {
             let (id, mm) = (id.idx(), &self.owners.mms[id.idx()]);
-            if mm.oom_victim || !in_scope(mm) {
+            if mm.oom_victim || mm.oom_score_adj == OOM_SCORE_ADJ_MIN || !in_scope(mm) {
                 continue;
             }
-            let points = badness(mm);
-            if points > 0 && victim.is_none_or(|(most, _)| points > most) {
+            let size = self.size_of_mm(mm) as i64;
+            let points = size + i64::from(mm.oom_score_adj) * (total / 1000) as i64;
+            // Of several with as many points the one that began last (Linux `oom_evaluate_task`).
+            if size > 0 && victim.is_none_or(|(most, _)| points >= most) {
                 victim = Some((points, id));
             }
         }
@@ -48,21 +56,87 @@ impl Machine {
         // one that asks is meant, or the first that has ever asked for anything.
         let others = self.owners.living.iter().map(|mm| mm.idx());
         let mut asked = core::iter::once(asker.idx()).chain(others);
-        let victim = victim.or_else(|| {
-            let id = asked.find(|&id| {
+        let victim = victim.map(|(_, id)| id).or_else(|| {
+            asked.find(|&id| {
                 let mm = self.owners.mms.get(id);
-                mm.is_some_and(|mm| mm.begun && !mm.exited && !mm.oom_victim && in_scope(mm))
-            })?;
-            Some((0, id))
+                mm.is_some_and(|mm| {
+                    let may_die = !mm.oom_victim && mm.oom_score_adj != OOM_SCORE_ADJ_MIN;
+                    mm.begun && !mm.exited && may_die && in_scope(mm)
+                })
+            })
         });
-        let Some((_, id)) = victim else { return false };
+        let Some(victim) = victim else { return false };
+        let group = self.oom_group_of(self.owners.mms[victim].memcg, scope);
+        self.oom_kill(victim, scope);
+        if let Some(group) = group {
+            self.memory_event(group, MemoryEvent::OomGroupKill);
+            let members: Vec<usize> = self.owners.living.iter().map(|mm| mm.idx()).collect();
+            for id in members {
+                let mm = &self.owners.mms[id];
+                let may_die = mm.oom_score_adj != OOM_SCORE_ADJ_MIN;
+                let (memcg, is_dying) = (mm.memcg, mm.oom_victim);
+                if !may_die || !self.is_descendant(memcg, group) {
+                    continue;
+                }
+                if is_dying {
+                    // Linux kills who was chosen once more with the others, which counts.
+                    self.mem.vmstat.count(Event::OomKill);
+                    self.memory_event(memcg, MemoryEvent::OomKill);
+                } else {
+                    self.oom_kill(id, scope);
+                }
+            }
+        }
+        true
+    }
+
+    fn oom_kill(&mut self, id: usize, scope: MemcgId) {
         self.owners.mms[id].oom_victim = true;
         self.owners.dying.push(MmId(id as u32));
         self.mem.vmstat.count(Event::OomKill);
         let (victim, memcg) = (MmId(id as u32), self.owners.mms[id].memcg);
         self.memory_event(memcg, MemoryEvent::OomKill);
-        self.events.record(TraceEvent::MarkVictim { victim, memcg, oom_memcg: scope });
+        self.mem.events.record(TraceEvent::MarkVictim { victim, memcg, oom_memcg: scope });
         self.effects.push(Effect::OomKill(victim));
-        true
+    }
+
+    /// Pages of an address space: resident, in swap, and its page tables.
+    fn size_of_mm(&self, mm: &Mm) -> u64 {
+        let vmas = mm.vmas.iter().map(|vma| &self.owners.vmas[vma.idx()]);
+        vmas.map(|vma| {
+            let tables = vma.tables.iter().filter(|table| table.is_some()).count() as u64;
+            vma.nr_present + vma.nr_swapped + tables
+        })
+        .sum()
+    }
+
+    /// What those in scope compete for: memory and swap, up to the group's limits (Linux
+    /// `constrained_alloc`, `mem_cgroup_get_max`).
+    fn oom_total_pages(&self, scope: MemcgId) -> u64 {
+        let swap = u64::from(self.swap.usable());
+        if scope == ROOT {
+            let zones = self.mem.nodes.iter().flat_map(|node| &node.zones);
+            return zones.map(|zone| zone.managed).sum::<u64>() + swap;
+        }
+        let group = &self.memcgs[scope.idx()];
+        let swaps = self.memcg_swappiness(scope) > 0;
+        group.memory.max + if swaps { group.swap.max.min(swap) } else { 0 }
+    }
+
+    /// The highest group with `memory.oom.group` from a victim's group up to the one that is out of memory
+    /// (Linux `mem_cgroup_get_oom_group`).
+    fn oom_group_of(&self, memcg: MemcgId, scope: MemcgId) -> Option<MemcgId> {
+        let mut found = None;
+        let mut at = memcg;
+        while at.is_some() && at != ROOT {
+            if self.memcgs[at.idx()].oom_group {
+                found = Some(at);
+            }
+            if at == scope {
+                break;
+            }
+            at = self.memcgs[at.idx()].parent;
+        }
+        found
     }
 }

@@ -33,6 +33,9 @@ pub struct FileCache {
     /// the level above it.
     #[state(skip)] // follow from the slots
     leaves: Vec<u8>,
+    /// Of those, slots with a page.
+    #[state(skip)] // likewise
+    present: Vec<u8>,
     branches: Vec<u8>,
     /// The memory of those nodes, by level.
     nodes: [Vec<Object>; 2],
@@ -73,6 +76,7 @@ impl FileCache {
             slots: vec![0; pages],
             dirty: vec![0; pages.div_ceil(64)],
             leaves: vec![0; pages.div_ceil(64)],
+            present: vec![0; pages.div_ceil(64)],
             branches: vec![0; pages.div_ceil(64 * 64)],
             nodes: [Vec::new(), Vec::new()],
             nr_nodes: 0,
@@ -106,6 +110,7 @@ impl FileCache {
                 self.slots.resize(pages, 0);
                 self.dirty.resize(pages.div_ceil(64), 0);
                 self.leaves.resize(pages.div_ceil(64), 0);
+                self.present.resize(pages.div_ceil(64), 0);
                 self.branches.resize(pages.div_ceil(64 * 64), 0);
             }
         }
@@ -132,6 +137,7 @@ impl FileCache {
         debug_assert!(*slot & PRESENT == 0, "page {index} is cached already");
         let shadow = Shadow::from_bits(*slot);
         *slot = PRESENT | u64::from(pfn.0);
+        self.present[index as usize / 64] += 1;
         self.nr_pages += 1;
         if shadow.is_some() {
             self.nr_shadows -= 1;
@@ -146,6 +152,7 @@ impl FileCache {
         let slot = &mut self.slots[index as usize];
         debug_assert!(*slot & PRESENT != 0, "page {index} is not cached");
         *slot = shadow.bits();
+        self.present[index as usize / 64] -= 1;
         self.nr_pages -= 1;
         if shadow.is_some() {
             self.nr_shadows += 1;
@@ -208,6 +215,42 @@ impl FileCache {
         }
         let node = self.nodes[level].get_mut(at);
         node.map_or(Object::NONE, |node| core::mem::replace(node, Object::NONE))
+    }
+
+    /// Whether the lowest node above a page has slots in use and no page.
+    #[inline]
+    pub(crate) fn has_only_shadows(&self, index: u32) -> bool {
+        let leaf = node_at(0, index);
+        self.leaves[leaf] > 0 && self.present[leaf] == 0
+    }
+
+    /// Whether the lowest node above a page has one page.
+    #[inline]
+    pub(crate) fn has_one_page(&self, index: u32) -> bool {
+        self.present[node_at(0, index)] == 1
+    }
+
+    /// The memory of the lowest node above a page, if it has any.
+    #[inline]
+    pub(crate) fn leaf_node(&self, index: u32) -> Option<Object> {
+        self.nodes[0].get(node_at(0, index)).copied().filter(|node| node.is_some())
+    }
+
+    /// The memory of the lowest nodes, each with its first page.
+    pub(crate) fn leaf_nodes(&self) -> impl Iterator<Item = (u32, Object)> + '_ {
+        let nodes = self.nodes[0].iter().enumerate();
+        nodes.filter(|(_, node)| node.is_some()).map(|(leaf, &node)| (leaf as u32 * 64, node))
+    }
+
+    /// Pages of the lowest node above one of which only the shadow is left.
+    pub(crate) fn shadows_of_leaf(&self, index: u32) -> Vec<u32> {
+        let first = index / 64 * 64;
+        let end = (first as usize + 64).min(self.slots.len()) as u32;
+        let is_shadow = |at: &u32| {
+            let slot = self.slots[*at as usize];
+            slot != 0 && slot & PRESENT == 0
+        };
+        (first..end).filter(is_shadow).collect()
     }
 
     /// The memory of all nodes.

@@ -10,6 +10,7 @@
 //! One bit stands for both "dirty" and "writable": an entry that may be written has been.
 
 use crate::digest::State;
+use crate::memcg::Within;
 use crate::page_size::PageSize;
 use crate::process::mlock::LockedPages;
 use crate::process::MmId;
@@ -175,6 +176,13 @@ pub enum Advice {
     Huge,
     /// MADV_NOHUGEPAGE: wants none, whatever the machine is told. Otherwise as `Normal`.
     NoHuge,
+}
+
+impl Advice {
+    /// Whether references of such a mapping count for those who ask.
+    pub(crate) fn is_heeded(self, by: &Within<'_>) -> bool {
+        by.heeds(self == Advice::Sequential, self == Advice::Random)
+    }
 }
 
 /// What a mapping shows.

@@ -33,6 +33,16 @@ impl Machine {
         self.psi_each(mm, |psi| psi.run_end(now));
     }
 
+    /// kswapd begins to balance its node, or has done so: it counts as stalled meanwhile, of the machine alone
+    /// (`psi_memstall_enter` in `balance_pgdat`).
+    pub fn psi_kswapd_stalls(&mut self, begins: bool, now: Nanos) {
+        let psi = &mut self.memcgs[ROOT.idx()].psi;
+        match begins {
+            true => psi.stall_begin(now),
+            false => psi.stall_end(now),
+        }
+    }
+
     /// Brings all totals up to `now`.
     pub fn psi_flush(&mut self, now: Nanos) {
         self.memcgs.iter_mut().for_each(|memcg| memcg.psi.flush(now));

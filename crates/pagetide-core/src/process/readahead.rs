@@ -1,10 +1,10 @@
 //! Read-ahead: which pages are read besides the page that was asked for, from files and from swap.
 //!
 //! Linux: mm/readahead.c, mm/swap_state.c (6.1). Each open file keeps a window: `start`, `size`, and the last
-//! `async_size` pages of it, whose first page carries [`PageFlags::READAHEAD`](crate::page::PageFlags::READAHEAD). Touching the
-//! marked page reads the next window before it is needed. Mapped files without a hit read a
-//! window around the fault instead. Swap has no marks: each mapping counts the pages that were read
-//! ahead for it and then used, and a miss reads about as many again.
+//! `async_size` pages of it, whose first page carries [`PageFlags::READAHEAD`](crate::page::PageFlags::READAHEAD).
+//! Touching the marked page reads the next window before it is needed. Mapped files without a hit read a window
+//! around the fault instead. Swap has no marks: each mapping counts the pages that were read ahead for it and then
+//! used, and a miss reads about as many again.
 //!
 //! Invariant: `async_size <= size`; a [`Window`] never passes the end of its file, and a window of
 //! swap never that of the mapping or of the page of page table.
@@ -29,7 +29,7 @@ pub struct ReadaheadState {
 }
 
 /// Pages about to be read into the page cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub struct Window {
     /// The file.
     pub file: FileId,

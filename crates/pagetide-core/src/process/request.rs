@@ -1,13 +1,15 @@
-//! The requests that only processes make: a fault, a read(), a write().
+//! The requests that only processes make: a fault, a read(), a write(), a part of a mapping made present.
 
 use super::fault::Fault;
 use super::filemap::{FileRead, FileWrite};
 use super::kernel_block::KernelAlloc;
 use super::page_table::VmaId;
+use super::populate::Populate;
 use super::readahead::ReadaheadState;
 use super::MmId;
 use crate::gfp::Gfp;
 use crate::units::{FileId, NodeId, Order};
+use alloc::boxed::Box;
 
 /// A request in progress, of a process.
 pub type Call = crate::call::Call<Request>;
@@ -23,6 +25,8 @@ pub enum Request {
     Write(FileWrite),
     /// A block of kernel memory.
     KernelAlloc(KernelAlloc),
+    /// Pages of a mapping, made present.
+    Populate(Box<Populate>),
 }
 
 impl Call {

@@ -7,7 +7,7 @@
 //! Invariant: an entry that an answer reports as removed is gone from the table and from the mapping's
 //! counts.
 
-use super::page_table::{Advice, Pte, VmaId};
+use super::page_table::{Pte, VmaId};
 use super::policy::OomPolicy;
 use super::request::Request;
 use super::{Machine, Processes};
@@ -123,6 +123,7 @@ impl Asks for Processes {
             Request::Read(read) => machine.read_step(read, slow, ctx),
             Request::Write(write) => machine.write_step(write, slow, ctx),
             Request::KernelAlloc(wanted) => machine.kernel_alloc_step(*wanted, slow, ctx),
+            Request::Populate(populate) => machine.populate_step(populate, slow, ctx),
         }
     }
 }
@@ -150,7 +151,7 @@ impl Owners for Processes {
             } else {
                 vma.ptes[at.index as usize].test_clear_young()
             };
-            let counts = vma.advice != Advice::Sequential;
+            let counts = vma.advice.is_heeded(&within);
             let executable = vma.executable;
             return References { nr: u32::from(young && counts), executable, nr_looked_at: 1 };
         }
@@ -165,7 +166,7 @@ impl Owners for Processes {
                 continue;
             }
             if !foreign && pte.test_clear_young() {
-                references.nr += u32::from(vma.advice != Advice::Sequential);
+                references.nr += u32::from(vma.advice.is_heeded(&within));
                 references.executable |= vma.executable;
             }
             left -= 1;
@@ -308,6 +309,10 @@ impl Owners for Processes {
         machine.remove_from_page_cache(pfn, shadow, cpu);
     }
 
+    fn forget_shadows(machine: &mut Machine, owner: u32, index: u32, cpu: Cpu) {
+        machine.forget_shadows_of_node(FileId(owner), index, cpu);
+    }
+
     fn file_page_idle(machine: &mut Machine, pfn: Pfn, cpu: Cpu) {
         machine.reap_file_of(pfn, cpu);
     }
@@ -331,7 +336,6 @@ impl Owners for Processes {
     fn report(machine: &Machine) -> OwnersReport {
         let processes = &machine.owners;
         OwnersReport {
-            nr_shadows: processes.files.iter().map(|file| file.nr_shadows).sum(),
             nr_committed: processes.committed_pages(),
             dirty_limits: machine.dirty_limits(),
         }

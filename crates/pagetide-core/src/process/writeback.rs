@@ -14,6 +14,7 @@ use crate::ctx::Ctx;
 use crate::daemon::{Daemon, Rest};
 use crate::digest::State;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
+use crate::event::TraceEvent;
 use crate::page::PageFlags;
 use crate::page_size::PageSize;
 use crate::process::filemap::BIO_MAX_PAGES;
@@ -193,8 +194,20 @@ impl Machine {
         if pause < MIN_PAUSE && pos_ratio > 0 {
             return None;
         }
+        let pause = pause.min(MAX_PAUSE);
+        let kbytes_of = |pages| self.mem.page_size.kbytes_of(pages);
+        let event = TraceEvent::BalanceDirtyPages {
+            limit: thresh,
+            setpoint: (freerun + thresh) / 2,
+            dirty: all,
+            dirty_ratelimit: kbytes_of(self.owners.writeback.dirty_ratelimit),
+            task_ratelimit: kbytes_of(rate),
+            dirtied: self.owners.writeback.nr_dirtied,
+            pause: pause / 1_000_000,
+        };
+        self.mem.events.record(event);
         self.owners.writeback.nr_dirtied = 0;
-        Some(pause.min(MAX_PAUSE))
+        Some(pause)
     }
 
     pub(super) fn update_bandwidth(&mut self, now: Nanos) {

@@ -30,7 +30,8 @@ impl Machine {
     /// that somebody holds and that is not discarded whole stays.
     ///
     /// # Errors
-    /// [`BadId::Vma`](crate::bad_id::BadId::Vma), [`BadId::Cpu`](crate::bad_id::BadId::Cpu); [`MapError::Locked`] if one of them is locked.
+    /// [`BadId::Vma`](crate::bad_id::BadId::Vma), [`BadId::Cpu`](crate::bad_id::BadId::Cpu); [`MapError::Locked`]
+    /// if one of them is locked.
     pub fn discard(
         &mut self,
         vma: VmaId,
@@ -49,7 +50,7 @@ impl Machine {
     }
 
     fn zap_range(&mut self, vma: VmaId, first: u64, end: u64, cpu: Cpu) {
-        let sequential = self.owners.vmas[vma.idx()].advice == Advice::Sequential;
+        let sequential = self.tells_nothing(vma);
         let mut nr_zapped = 0;
         let mut gathered = Vec::new();
         let mut at = first;
@@ -77,7 +78,7 @@ impl Machine {
             self.zap_pte(pte, sequential, cpu);
             at += 1;
         }
-        gathered.into_iter().for_each(|head| self.free_anon_page(head, cpu));
+        self.free_gathered(gathered, cpu);
         self.mem.work.ptes_set += nr_zapped;
         self.mem.work.tlb_flushes += u32::from(nr_zapped > 0);
     }
@@ -122,15 +123,28 @@ impl Machine {
         }
     }
 
-    /// Takes a whole mapping down.
-    pub(crate) fn unmap_vma(&mut self, vma: VmaId, cpu: Cpu) {
+    /// Whether references of a mapping say nothing of its pages (Linux 6.3 `vma_has_recency`).
+    fn tells_nothing(&self, vma: VmaId) -> bool {
+        match self.owners.vmas[vma.idx()].advice {
+            Advice::Sequential => true,
+            Advice::Random => self.era.forgets_random,
+            Advice::Normal | Advice::Huge | Advice::NoHuge => false,
+        }
+    }
+
+    /// Frees huge pages that are no longer mapped (Linux `tlb_finish_mmu`).
+    pub(crate) fn free_gathered(&mut self, gathered: Vec<Pfn>, cpu: Cpu) {
+        gathered.into_iter().for_each(|head| self.free_anon_page(head, cpu));
+    }
+
+    /// Takes a whole mapping down. Its huge pages are added to `gathered`, for [`Self::free_gathered`].
+    pub(crate) fn unmap_vma(&mut self, vma: VmaId, cpu: Cpu, gathered: &mut Vec<Pfn>) {
         if !self.owners.vmas[vma.idx()].alive {
             return;
         }
-        let sequential = self.owners.vmas[vma.idx()].advice == Advice::Sequential;
+        let sequential = self.tells_nothing(vma);
         // It locks nothing any more.
         self.owners.vmas[vma.idx()].locked = Default::default();
-        let mut gathered = Vec::new();
         let mut at = 0;
         while let Some(&pte) = self.owners.vmas[vma.idx()].ptes.get(at) {
             // The first entry of a huge page speaks for all of them.
@@ -148,7 +162,6 @@ impl Machine {
                 at += 1;
             }
         }
-        gathered.into_iter().for_each(|head| self.free_anon_page(head, cpu));
         let mapping = &mut self.owners.vmas[vma.idx()];
         mapping.ptes = Vec::new();
         let tables = core::mem::take(&mut mapping.tables);

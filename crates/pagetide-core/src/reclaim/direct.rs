@@ -91,14 +91,14 @@ impl<O: Owners> Manager<O> {
     ) -> Step<u64> {
         if !core::mem::replace(&mut state.began, true) {
             let (order, gfp_flags) = (state.sc.order, state.sc.gfp);
-            self.events.record(match state.sc.target {
+            self.mem.events.record(match state.sc.target {
                 None => TraceEvent::MmVmscanDirectReclaimBegin { order, gfp_flags },
                 Some(memcg) => TraceEvent::MmVmscanMemcgReclaimBegin { memcg, order, gfp_flags },
             });
         }
         let step = self.direct_reclaim_batch(state, ctx);
         if let Step::Done(nr_reclaimed) = step {
-            self.events.record(match state.sc.target {
+            self.mem.events.record(match state.sc.target {
                 None => TraceEvent::MmVmscanDirectReclaimEnd { nr_reclaimed },
                 Some(memcg) => TraceEvent::MmVmscanMemcgReclaimEnd { memcg, nr_reclaimed },
             });
@@ -263,7 +263,7 @@ impl<O: Owners> Manager<O> {
             }
             let zone = &self.mem.nodes[node.idx()].zones[index];
             reserve += zone.wmark(crate::gfp::Watermark::Min);
-            free += zone.free_pages();
+            free += zone.free_pages_counted();
         }
         if reserve == 0 || free > reserve / 2 {
             return true;

@@ -19,6 +19,7 @@ pub(crate) mod old_balance;
 mod page_policy;
 pub(crate) mod plan;
 mod protection;
+mod reclaim_pages;
 pub mod scan_count;
 pub mod shrink_list;
 pub mod shrink_node;
@@ -112,6 +113,8 @@ pub struct ScanControl {
     pub plugin_spared: bool,
     /// Nothing else is left: policies from outside are not asked.
     pub overrules_plugins: bool,
+    /// Take pages whether they were referenced or not: somebody names them.
+    pub ignores_references: bool,
     /// Visit every group, even where walks are shared.
     pub full_walk: bool,
     /// A zone has what compaction needs: reclaim ends with the round.
@@ -154,6 +157,7 @@ impl ScanControl {
             shrink_priority_spared: false,
             plugin_spared: false,
             overrules_plugins: false,
+            ignores_references: false,
             full_walk: false,
             compaction_ready: false,
             anon_cost: 0,

@@ -11,10 +11,11 @@
 use super::group_policy::GroupRule;
 use super::plan::GroupAt;
 use super::ScanControl;
+use crate::config::MemoryProtection;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, ROOT};
 use crate::owners::Owners;
-use crate::page_counter::effective_protection;
+use crate::page_counter::{effective_protection, recursive_protection};
 use crate::plugin::Plan;
 use crate::units::MemcgId;
 
@@ -79,9 +80,17 @@ impl<O: Owners> Manager<O> {
             (min, low)
         } else {
             let parent = &self.memcgs[group.parent.idx()].memory;
+            let granted = |setting, effective, claimed| match self.config.memory_protection {
+                MemoryProtection::OwnOnly => {
+                    effective_protection(usage, setting, effective, claimed)
+                }
+                MemoryProtection::Recursive => {
+                    recursive_protection(usage, setting, effective, claimed, parent.usage)
+                }
+            };
             (
-                effective_protection(usage, min, parent.emin, parent.children_min_usage),
-                effective_protection(usage, low, parent.elow, parent.children_low_usage),
+                granted(min, parent.emin, parent.children_min_usage),
+                granted(low, parent.elow, parent.children_low_usage),
             )
         };
         let counter = &mut self.memcgs[memcg.idx()].memory;

@@ -58,7 +58,7 @@ impl<O: Owners> Manager<O> {
         }
         let stat = |stat| self.node_stat(node, stat);
         let zones = &self.mem.nodes[node.idx()].zones;
-        let free: u64 = zones.iter().map(|zone| zone.free_pages()).sum();
+        let free: u64 = zones.iter().map(|zone| zone.free_pages_counted()).sum();
         let high: u64 = zones
             .iter()
             .filter(|zone| zone.is_populated())

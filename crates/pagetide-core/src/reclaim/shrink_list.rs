@@ -28,14 +28,14 @@ use alloc::vec::Vec;
 
 /// What became of a batch (Linux `struct reclaim_stat`).
 #[derive(Clone, Copy, Debug, Default)]
-struct ReclaimStat {
+pub(super) struct ReclaimStat {
     dirty: u64,
     unqueued_dirty: u64,
     congested: u64,
     writeback: u64,
     immediate: u64,
     pageout: u64,
-    activate: u64,
+    pub(super) activate: u64,
     ref_keep: u64,
     /// A plug-in kept what the built-in rules would have taken.
     plugin_spared: bool,
@@ -165,7 +165,7 @@ impl<O: Owners> Manager<O> {
         if stat.unqueued_dirty == nr_taken {
             O::wake_writeback(self);
         }
-        self.events.record(TraceEvent::MmVmscanLruShrinkInactive {
+        self.mem.events.record(TraceEvent::MmVmscanLruShrinkInactive {
             nid: node,
             memcg,
             nr_scanned: nr_scanned as u32,
@@ -177,7 +177,7 @@ impl<O: Owners> Manager<O> {
             nr_immediate: stat.immediate as u32,
             nr_activate: stat.activate as u32,
             nr_ref_keep: stat.ref_keep as u32,
-            priority: self.events.priority,
+            priority: self.mem.events.priority,
             file,
         });
         sc.plugin_spared |= stat.plugin_spared;
@@ -196,7 +196,7 @@ impl<O: Owners> Manager<O> {
 
     /// One page of a batch, to its end: freed, or back on a list.
     #[inline]
-    fn judge_page(
+    pub(super) fn judge_page(
         &mut self,
         pfn: Pfn,
         file: bool,
@@ -412,7 +412,10 @@ impl<O: Owners> Manager<O> {
         if page.mapcount == 0 {
             return (0, false);
         }
-        let within = Within::new(&self.memcgs, sc.target);
+        let mut within = Within::new(&self.memcgs, sc.target);
+        if self.era.forgets_random {
+            within = within.without_random();
+        }
         let (at, huge) = (Slot::of(page), page.has(PageFlags::HEAD));
         let References { nr, executable, nr_looked_at } =
             self.owners.referenced(at, page.mapcount, huge, within);
@@ -423,6 +426,9 @@ impl<O: Owners> Manager<O> {
     /// Linux `folio_check_references`, and what a plug-in makes of it.
     #[inline]
     fn check_references(&mut self, pfn: Pfn, sc: &ScanControl, stat: &mut ReclaimStat) -> Judged {
+        if sc.ignores_references {
+            return Judged::Reclaim;
+        }
         if self.plugins.pages.is_some() && !sc.overrules_plugins {
             return self.check_references_by_plugin(pfn, sc, stat);
         }
@@ -552,14 +558,14 @@ impl<O: Owners> Manager<O> {
         let events = &mut self.memcgs[memcg.idx()].events;
         events.add(Event::Pgrefill, nr_scanned);
         events.add(Event::Pgdeactivate, nr_deactivate);
-        self.events.record(TraceEvent::MmVmscanLruShrinkActive {
+        self.mem.events.record(TraceEvent::MmVmscanLruShrinkActive {
             nid: node,
             memcg,
             nr_taken: nr_taken as u32,
             nr_active: (nr_taken - nr_deactivate) as u32,
             nr_deactivated: nr_deactivate as u32,
             nr_referenced: nr_referenced as u32,
-            priority: self.events.priority,
+            priority: self.mem.events.priority,
             file: lru.is_file(),
         });
         plugin_spared

@@ -6,8 +6,6 @@
 //! nor charges. The other paths may take both, but do not reclaim; only a [`Call`](crate::call::Call)
 //! does.
 //!
-//! Differs from Linux: nothing is freed late (RCU, `call_rcu`).
-//!
 //! Invariant: an allocation without an object leaves no charge.
 
 use super::objcg::NO_OWNER;
@@ -30,6 +28,8 @@ pub(crate) enum SlabLack {
     Pages(CacheId, Order),
     /// Room for so many pages under the limit of a group.
     Charge(MemcgId, u64),
+    /// That the task pays for being above `memory.high`.
+    Owing,
     /// Nothing that reclaim could provide: a limit of kernel memory.
     Denied,
 }
@@ -144,6 +144,18 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
+    /// An object that its user cannot do without, now: charged beyond the group's limit if need be, and to no group
+    /// if pages are short (Linux `__GFP_NOFAIL`).
+    pub(crate) fn kmem_alloc_beyond(&mut self, cache: CacheId, ctx: &Ctx) -> Option<Object> {
+        let gfp = Gfp::NOWAIT;
+        let mut paid = self.kmem_alloc_now(cache, true, gfp, ctx);
+        if let Err(SlabLack::Charge(_, nr)) = paid {
+            self.force_charge(ctx.cpu, ctx.memcg, nr);
+            paid = self.kmem_alloc_now(cache, true, gfp, ctx);
+        }
+        paid.or_else(|_| self.kmem_alloc_now(cache, true, gfp, &Ctx { memcg: ROOT, ..*ctx })).ok()
+    }
+
     /// An object, with a new slab or a charge if need be, as far as that goes without reclaim.
     pub(crate) fn kmem_alloc_now(
         &mut self,
@@ -172,7 +184,7 @@ impl<O: Owners> Manager<O> {
             SlabAccounting::PerObject => {
                 let owner = self.memcgs[ctx.memcg.idx()].objcg;
                 let (size, reclaimable) = (it.charge_size, it.reclaimable);
-                self.obj_charge(ctx, owner, size, reclaimable)?;
+                self.obj_charge(ctx, owner, size, reclaimable, gfp)?;
                 match self.alloc_object(cache, gfp, ctx) {
                     Ok(object) => {
                         // Without room for its owner an object belongs to nobody.
@@ -260,7 +272,8 @@ impl<O: Owners> Manager<O> {
             return Err(SlabLack::Denied);
         }
         if memcg.is_some() {
-            if let Err(lack) = self.charge_kernel_pages(ctx, memcg, nr) {
+            // It has the pages by now: it pays later.
+            if let Err(lack) = self.charge_kernel_pages(ctx, memcg, nr, Gfp::NOWAIT) {
                 self.mem.free_page(ctx.cpu, pfn, order);
                 return Err(lack);
             }

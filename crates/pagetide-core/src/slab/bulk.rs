@@ -36,6 +36,9 @@ impl<O: Owners> Manager<O> {
         objects: &mut Vec<Object>,
     ) -> Result<(usize, Effects<'_>), SlabError> {
         let got = self.alloc_bulk(cache, asker, account, cpu, nr, objects)?;
+        let nr_over_high = core::mem::take(&mut self.nr_over_high);
+        // No call of its own: the next pays.
+        self.owners.note_over_high(asker, nr_over_high);
         Ok((got, self.hand_out()))
     }
 
@@ -106,7 +109,7 @@ impl<O: Owners> Manager<O> {
         let (size, reclaimable) = (it.charge_size, it.reclaimable);
         let owner = self.memcgs[ctx.memcg.idx()].objcg;
         let bytes = size * nr as u32;
-        if self.obj_charge(ctx, owner, bytes, reclaimable).is_err() {
+        if self.obj_charge(ctx, owner, bytes, reclaimable, Gfp::NOWAIT).is_err() {
             return 0;
         }
         let (mut got, mut owned) = (0, 0);

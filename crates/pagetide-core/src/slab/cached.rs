@@ -1,9 +1,9 @@
-//! Unused objects that the kernel keeps: names and inodes.
+//! Unused objects that the kernel keeps: names, inodes, and nodes of the page cache that hold only shadows.
 //!
-//! Linux: the lists of unused dentries and inodes of a super block (`list_lru`, fs/dcache.c,
-//! fs/inode.c), one for each group and node. An object whose last user is gone goes to the end of its
-//! list; an object that was used since then is skipped once. An inode is held by its name and joins its
-//! own list when the name is gone.
+//! Linux: the lists of unused dentries and inodes of a super block and of shadow nodes (`list_lru`, fs/dcache.c,
+//! fs/inode.c, mm/workingset.c), one for each group and node. An object whose last user is gone goes to the end of
+//! its list; an object that was used since then is skipped once. An inode is held by its name and joins its
+//! own list when the name is gone. A shadow node has an owner, who takes it off when a page comes back to it.
 //!
 //! Differs from Linux: one super block; an object joins the list when its last user is gone, not at the
 //! second such time.
@@ -12,6 +12,7 @@
 //! nearest that still exists) and of its node, and its cache's `entries` names its entry.
 
 mod keep;
+mod shadow_nodes;
 
 use super::Object;
 use crate::digest::State;
@@ -29,8 +30,23 @@ pub enum CachedKind {
     Inode = 1,
 }
 
-/// Number of kinds.
-pub(crate) const NR_KINDS: usize = 2;
+/// Lists of a group on a node: one of each kind, and that of shadow nodes.
+pub(crate) const NR_LISTS: usize = 3;
+/// The list of shadow nodes, behind those of the kinds.
+pub(crate) const SHADOW_NODES: usize = 2;
+
+/// Who shrinks the lists, in the order in which they are asked (Linux `struct shrinker`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
+#[repr(usize)]
+pub(crate) enum Shrinker {
+    /// `workingset_shadow_shrinker`.
+    ShadowNodes = 0,
+    /// That of the super block: names and inodes.
+    SuperBlock = 1,
+}
+
+/// Number of shrinkers.
+const NR_SHRINKERS: usize = 2;
 
 /// A kept object, as long as it is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +63,10 @@ struct Entry {
     prev: u32,
     next: u32,
     generation: u32,
-    kind: CachedKind,
+    /// Which list it is on: a [`CachedKind`], or [`SHADOW_NODES`].
+    list: usize,
+    /// Of a shadow node: tree and number of its first slot there.
+    place: (u32, u32),
     /// Used since it was last looked at.
     referenced: bool,
 }
@@ -69,14 +88,19 @@ impl Default for CachedList {
 /// The kept objects of one group on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 pub(crate) struct CachedLists {
-    pub lists: [CachedList; NR_KINDS],
-    /// Objects that the shrinker should have looked at and did not, being too few for a batch.
-    pub deferred: u64,
+    pub lists: [CachedList; NR_LISTS],
+    /// Objects that each [`Shrinker`] should have looked at and did not, being too few for a batch.
+    pub deferred: [u64; NR_SHRINKERS],
 }
 
 impl CachedLists {
-    pub fn len(&self) -> u64 {
-        self.lists.iter().map(|list| list.len).sum()
+    /// Names and inodes.
+    pub fn nr_unused(&self) -> u64 {
+        self.lists[..SHADOW_NODES].iter().map(|list| list.len).sum()
+    }
+
+    pub fn nr_shadow_nodes(&self) -> u64 {
+        self.lists[SHADOW_NODES].len
     }
 }
 
@@ -88,10 +112,9 @@ pub(crate) struct CachedObjects {
 }
 
 impl CachedObjects {
-    fn create(&mut self, object: Object, holds: Object, kind: CachedKind) -> u32 {
-        let generation = 0;
-        let entry =
-            Entry { object, holds, prev: NONE, next: NONE, generation, kind, referenced: false };
+    fn create(&mut self, object: Object, holds: Object, list: usize, place: (u32, u32)) -> u32 {
+        let (prev, next, generation, referenced) = (NONE, NONE, 0, false);
+        let entry = Entry { object, holds, prev, next, generation, list, place, referenced };
         match self.free.pop() {
             Some(at) => {
                 let generation = self.entries[at as usize].generation + 1;

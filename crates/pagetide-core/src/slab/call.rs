@@ -9,6 +9,7 @@
 use super::allocate::SlabLack;
 use super::Object;
 use crate::ctx::Ctx;
+use crate::digest::State;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
@@ -18,7 +19,7 @@ use crate::page_request::{Again, Given, Lack, SlowRequest};
 use crate::units::{CacheId, Order, Pfn};
 
 /// An allocation of an object in progress.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, State)]
 pub struct KmemAlloc {
     cache: CacheId,
     account: bool,
@@ -58,7 +59,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// One attempt at an object, without reclaim.
-    fn attempt_object(
+    pub(crate) fn attempt_object(
         &mut self,
         wanted: &mut KmemAlloc,
         given: Given,
@@ -72,6 +73,7 @@ impl<O: Owners> Manager<O> {
         let result = result.and_then(|()| self.kmem_alloc_now(cache, account, gfp, ctx));
         result.map_err(|lack| match lack {
             SlabLack::Denied => Lack::Denied,
+            SlabLack::Owing => Lack::Owing,
             SlabLack::Charge(over, nr) => Lack::Room(over, nr, gfp),
             SlabLack::Pages(cache, order) => {
                 wanted.seeking = Some((cache, order));
@@ -84,7 +86,11 @@ impl<O: Owners> Manager<O> {
 
     /// Gives the pages sought to their cache, or back: a clone may have gone with its group meanwhile.
     fn use_pages(&mut self, wanted: &mut KmemAlloc, pfn: Pfn, ctx: &Ctx) -> Result<(), SlabLack> {
-        let (cache, order) = wanted.seeking.take().expect("pages are sought for a cache");
+        let Some((cache, order)) = wanted.seeking.take() else {
+            // They were sought for something else, which somebody else has provided meanwhile.
+            self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);
+            return Ok(());
+        };
         let is_there = self.kmem_cache(cache).is_some_and(|it| {
             let is_ours = it.memcg.is_none() || it.memcg == ctx.memcg;
             is_ours && !it.dying && it.root == wanted.cache && it.min_order == order

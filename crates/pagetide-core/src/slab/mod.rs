@@ -9,7 +9,8 @@
 //! divides slab memory by group and cache, [`at_boot`] has the objects that existed before the first
 //! task.
 //!
-//! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB), its `mapping` is the cache and its `index` the slot.
+//! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB), its `mapping` is the cache
+//! and its `index` the slot.
 
 pub(crate) mod allocate;
 pub mod at_boot;
@@ -136,6 +137,8 @@ pub(crate) struct Slabs {
     kmalloc: Vec<CacheId>,
     /// Nodes of page-cache trees.
     pub tree_node: CacheId,
+    /// What a file system knows of a written page.
+    pub buffer_head: CacheId,
     /// What a group's clone takes for itself: the cache, and its part for each node.
     pub clone_parts: [CacheId; 2],
     /// Who pays, as chosen at boot; off if the kernel does not account its memory at all.
@@ -151,8 +154,8 @@ pub(crate) struct Slabs {
     /// Owner vectors on their way back: a buffer.
     #[state(skip)] // a buffer
     pub spare: Vec<Object>,
-    /// Whether what shrinkers free is for the world to free ([`Manager::free_shrunk_late`]).
-    pub shrunk_wait: bool,
+    /// Whether what RCU frees is for the world to free ([`Manager::free_late`]).
+    pub frees_late: bool,
     /// Pages that caches have returned since boot, for reclaim to see what its shrinkers brought.
     pub pages_returned: u64,
     policy: SlubPolicy,
@@ -175,6 +178,7 @@ impl Slabs {
             free_ids: Vec::new(),
             kmalloc: Vec::new(),
             tree_node: CacheId::NONE,
+            buffer_head: CacheId::NONE,
             clone_parts: [CacheId::NONE; 2],
             accounting,
             owners: config.slab_owners,
@@ -183,7 +187,7 @@ impl Slabs {
             deferred: VecDeque::new(),
             discarded: Vec::new(),
             spare: Vec::new(),
-            shrunk_wait: false,
+            frees_late: false,
             pages_returned: 0,
             policy: config.slub,
             nr_cpus,
@@ -210,9 +214,11 @@ impl Slabs {
         // A node of 576 bytes, and the pointer to the next free one, which cannot share the space of
         // an object that has a constructor.
         let tree_node = add("radix_tree_node", 584, true, true);
+        let buffer_head = add("buffer_head", 104, true, false);
         let clone_parts =
             [add("kmem_cache", 256, false, false), add("kmem_cache_node", 64, false, false)];
         slabs.tree_node = tree_node;
+        slabs.buffer_head = buffer_head;
         slabs.clone_parts = clone_parts;
         slabs
     }

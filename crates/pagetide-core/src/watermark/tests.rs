@@ -7,7 +7,7 @@ use crate::zone::{ZONE_DMA, ZONE_DMA32};
 fn zone(free: u64, reserve: u64) -> Zone {
     let mut zone = Zone::new(ZONE_NORMAL, NodeId(0), Pfn(0), 1 << 16, 1);
     zone.managed = 1 << 16;
-    zone.nr_free_pages = free;
+    zone.add_free(free);
     zone.lowmem_reserve[MAX_NR_ZONES - 1] = reserve;
     zone
 }
@@ -201,9 +201,9 @@ fn a_larger_order_needs_a_block_and_pays_for_it() {
     zone.free_area[3].lists[0].len = 1;
     assert!(zone_watermark_ok(&zone, 3, 100, 3, flags));
     assert!(!zone_watermark_ok(&zone, 4, 100, 3, flags));
-    zone.nr_free_pages = 107;
+    zone.remove_free(10_000 - 107);
     assert!(!zone_watermark_ok(&zone, 3, 100, 3, flags));
-    zone.nr_free_pages = 108;
+    zone.add_free(1);
     assert!(zone_watermark_ok(&zone, 3, 100, 3, flags));
     assert!(!zone_watermark_ok(&zone, 11, 0, 3, flags));
 }

@@ -4,6 +4,7 @@
 //! refused.
 
 use pagetide_scenario::model::Advice;
+use pagetide_scenario::names::{LockKind, MadviseKind};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicU32, AtomicU8, Ordering};
 
 /// Bytes of a page.
 pub const PAGE_SIZE: u64 = 4096;
+/// A flag of mlock2(): pages are locked when they come.
+const MLOCK_ONFAULT: libc::c_long = 1;
 /// Pages of a huge page.
 const HUGE_PAGES: u64 = 512;
 
@@ -103,6 +106,54 @@ impl Mapping {
         let result =
             unsafe { libc::madvise(self.base.cast(), (self.pages * PAGE_SIZE) as usize, advice) };
         super::check(result.into()).map(drop)
+    }
+
+    /// Locks pages from `first` on, or unlocks them.
+    ///
+    /// # Errors
+    /// The kernel's, and EINVAL for pages that the mapping does not have.
+    pub fn lock(&self, first: u64, pages: u64, how: LockKind) -> io::Result<()> {
+        let (base, len) = self.part(first, pages)?;
+        // SAFETY: within the mapping; locking does not change its contents.
+        let result = unsafe {
+            match how {
+                LockKind::Lock => libc::mlock(base, len).into(),
+                LockKind::OnFault => libc::syscall(libc::SYS_mlock2, base, len, MLOCK_ONFAULT),
+                LockKind::Unlock => libc::munlock(base, len).into(),
+            }
+        };
+        super::check(result).map(drop)
+    }
+
+    /// Gives advice on pages from `first` on.
+    ///
+    /// # Errors
+    /// The kernel's, and EINVAL for pages that the mapping does not have.
+    pub fn advise_part(&self, first: u64, pages: u64, advice: MadviseKind) -> io::Result<()> {
+        let (base, len) = self.part(first, pages)?;
+        let advice = match advice {
+            MadviseKind::Normal => libc::MADV_NORMAL,
+            MadviseKind::Random => libc::MADV_RANDOM,
+            MadviseKind::Sequential => libc::MADV_SEQUENTIAL,
+            MadviseKind::Huge => libc::MADV_HUGEPAGE,
+            MadviseKind::NoHuge => libc::MADV_NOHUGEPAGE,
+            MadviseKind::PopulateRead => libc::MADV_POPULATE_READ,
+            MadviseKind::PopulateWrite => libc::MADV_POPULATE_WRITE,
+            MadviseKind::WillNeed => libc::MADV_WILLNEED,
+            MadviseKind::Cold => libc::MADV_COLD,
+            MadviseKind::PageOut => libc::MADV_PAGEOUT,
+        };
+        // SAFETY: within the mapping; none of these advices changes what it holds.
+        super::check(unsafe { libc::madvise(base, len, advice) }.into()).map(drop)
+    }
+
+    /// Where a part of the mapping is.
+    fn part(&self, first: u64, pages: u64) -> io::Result<(*mut libc::c_void, usize)> {
+        if first.checked_add(pages).is_none_or(|end| end > self.pages) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let base = self.base.wrapping_add((first * PAGE_SIZE) as usize);
+        Ok((base.cast(), (pages * PAGE_SIZE) as usize))
     }
 
     /// Gives back `pages` pages from `first` on. Linux: MADV_DONTNEED.

@@ -38,7 +38,8 @@ struct Keys<'a> {
 impl<'a> Keys<'a> {
     /// Adds the topic of a key, and those of the table that it may be. `path` is that of `--set`.
     fn key(&mut self, name: &str, path: &str, value: &'a Value, depth: usize) {
-        let is_elsewhere = ["sysctl", "group.memory", "variant.sysctl", "variant.policy"];
+        let is_elsewhere =
+            ["sysctl", "group.memory", "group.cpu", "variant.sysctl", "variant.policy"];
         if depth > DEPTH_MAX || is_elsewhere.contains(&name) {
             return;
         }

@@ -6,9 +6,9 @@
 //!
 //! Invariant: every line of provenance is a comment of the form, whatever the scenario is called.
 
-use super::criterion::Mistake;
 use crate::knob::{group_and_file, Knob, KnobValue};
 use pagetide_core::config::{Origin, Sysctl};
+use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::quantity::Quantity;
 

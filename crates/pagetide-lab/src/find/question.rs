@@ -4,7 +4,6 @@
 //! of the scenario as it stands, by which the names and units of the criterion can be checked
 //! ([`Find::check`]) before anything else is run.
 
-use super::criterion::{check_name, is_whole, Criterion, Mistake, Sample};
 use super::plane;
 use super::search::{Count, Outcome, Place, Search, Step, Task, Wanted, MOVES};
 use crate::execute::{self, Run};
@@ -12,6 +11,7 @@ use crate::knob::Knob;
 use crate::plan::{self, Plan};
 use crate::report::Report;
 use crate::world::Failure;
+use pagetide_scenario::criterion::{check_name, is_whole, Criterion, Mistake, Sample};
 use pagetide_scenario::metric::declared;
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::{Ended, RunRecord};
@@ -289,9 +289,8 @@ impl Find {
     /// criterion is of work that was not done to its end, or is missing.
     pub fn nr_unfinished(&self) -> usize {
         let is_unfinished = |record: &RunRecord| {
-            let terms = self.question.criterion.terms.iter();
-            let mut metrics = terms.map(|term| record.metrics.get(&term.metric));
-            metrics.any(|metric| !metric.is_some_and(is_whole))
+            let mut metrics = self.question.criterion.metrics();
+            metrics.any(|metric| !record.metrics.get(metric).is_some_and(is_whole))
         };
         let runs = self.records.iter().filter_map(|((_, seed), told)| match told {
             Told::Record(record) => Some((*seed, record)),

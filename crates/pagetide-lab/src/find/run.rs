@@ -1,11 +1,11 @@
 //! Runs what a search asks for, until it asks for nothing more.
 
-use super::criterion::Mistake;
 use super::question::{Find, Job, Told};
 use super::search::Place;
 use crate::execute::{perform, Outcome, Progress};
 use crate::plan;
 use crate::world::{Failure, World};
+use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{Scenario, Variant};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -95,7 +95,6 @@ pub fn run(
 #[cfg(test)]
 mod tests {
     use super::super::answer::{Answer, Kind};
-    use super::super::criterion::Criterion;
     use super::super::question::Question;
     use super::super::search::Wanted;
     use super::super::{json, text};
@@ -103,6 +102,7 @@ mod tests {
     use crate::knob::Knob;
     use crate::testing::{failure, record, scenario};
     use crate::world::Watch;
+    use pagetide_scenario::criterion::Criterion;
     use pagetide_scenario::record::{Ended, Metric, RunRecord, Unit};
 
     /// Asks in a world that is a function of the knob's value (`None`: the scenario as it stands) and the seed.

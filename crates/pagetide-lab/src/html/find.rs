@@ -1,7 +1,7 @@
 //! The page of `pagetide find`: the answer, the evidence for it by value, what it costs, and the setting to copy.
 //!
-//! Invariant: what is remarked and the facts are the sentences of the text output, and so is the answer, where it is not
-//! one value; of one value it has the same figures in sentences of its own.
+//! Invariant: what is remarked and the facts are the sentences of the text output, and so is the answer, where it
+//! is not one value; of one value it has the same figures in sentences of its own.
 
 use super::bars::{Bar, Bars};
 use super::heat::{Cell, Heat};
@@ -273,7 +273,7 @@ fn plane(
 fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
     let question = find.question();
     let mut seen = BTreeSet::new();
-    let of_criterion = question.criterion.terms.iter().map(|term| &term.metric);
+    let of_criterion = question.criterion.metrics();
     let metrics =
         question.prices.iter().chain(of_criterion).filter(|it| seen.insert((*it).clone()));
     let metrics: Vec<&String> = metrics.take(MOST_METRICS).collect();

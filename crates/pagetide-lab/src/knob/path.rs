@@ -3,9 +3,9 @@
 //! Invariant: paths are taken apart as the loader does it, so a path that is taken here sets what it names.
 
 use super::clip;
-use crate::find::criterion::Mistake;
 use pagetide_core::config::{ControlFile, Sysctl};
 use pagetide_core::control::GroupControl;
+use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::load;
 use pagetide_scenario::metric::Owner;
 use pagetide_scenario::model::{Group, Setup};

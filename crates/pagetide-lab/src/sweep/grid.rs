@@ -4,9 +4,9 @@
 //! last one changes fastest), in each point the variants, in each variant the seeds. Shard K of N has the runs
 //! whose number leaves K - 1 when divided by N, so that N machines have about equal shares.
 
-use crate::find::criterion::Mistake;
 use crate::knob::Knob;
 use pagetide_core::digest::Digest;
+use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{Setup, Workload};
 use std::fmt;
 use std::fs::File;

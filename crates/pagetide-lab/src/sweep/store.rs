@@ -8,7 +8,7 @@
 //! written: a last line without an end is dropped. Rows of one order are the same bytes, whoever wrote them. A file
 //! has one writer, who holds its lock.
 
-use crate::find::criterion::Mistake;
+use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::PageSize;
 use pagetide_scenario::quantity::Quantity;
 use pagetide_scenario::record::RunRecord;

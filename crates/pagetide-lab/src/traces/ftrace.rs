@@ -6,8 +6,8 @@
 //! `mm_vmscan_wakeup_kswapd`, no pages that could not be unmapped, no address of a shrinker. docs/events.md has the
 //! list.
 //!
-//! Invariant: lines are in the order of time. `mm_vmscan_throttled` comes when the sleep is over, as in Linux: it says
-//! how long that was.
+//! Invariant: lines are in the order of time. `mm_vmscan_throttled` comes when the sleep is over, as in Linux: it
+//! says how long that was.
 
 use pagetide_core::event::TraceEvent;
 use pagetide_core::units::Cpu;
@@ -142,6 +142,15 @@ fn comm_of(name: &str) -> String {
     comm
 }
 
+/// Where the scanners of a compaction are.
+fn scanners(zone_start: u64, migrate_pfn: u64, free_pfn: u64, zone_end: u64, sync: bool) -> String {
+    let mode = if sync { "sync" } else { "async" };
+    format!(
+        "zone_start=0x{zone_start:x} migrate_pfn=0x{migrate_pfn:x} free_pfn=0x{free_pfn:x} \
+         zone_end=0x{zone_end:x}, mode={mode}"
+    )
+}
+
 /// The fields of an event as the kernel prints them. `delayed`: microseconds that a sleep has lasted; `victim`: the
 /// number of whom the OOM killer has chosen.
 fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
@@ -152,6 +161,46 @@ fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
         }
         E::MmVmscanKswapdWake { nid, order, .. } => format!("nid={} order={order}", nid.0),
         E::MmVmscanKswapdSleep { nid } => format!("nid={}", nid.0),
+        E::MmPageAllocExtfrag {
+            pfn,
+            alloc_order,
+            fallback_order,
+            pageblock_order,
+            alloc_migratetype,
+            fallback_migratetype,
+            fragmenting,
+            change_ownership,
+        } => format!(
+            "page=(____ptrval____) pfn=0x{pfn:x} alloc_order={alloc_order} \
+             fallback_order={fallback_order} pageblock_order={pageblock_order} \
+             alloc_migratetype={} fallback_migratetype={} fragmenting={} change_ownership={}",
+            alloc_migratetype as u8,
+            fallback_migratetype as u8,
+            u8::from(fragmenting),
+            u8::from(change_ownership)
+        ),
+        E::BoostWatermark { nid, zid, watermark_boost } => {
+            format!("nid={} zid={zid} watermark_boost={watermark_boost}", nid.0)
+        }
+        E::MmCompactionBegin { zone_start, migrate_pfn, free_pfn, zone_end, sync } => {
+            scanners(zone_start, migrate_pfn, free_pfn, zone_end, sync)
+        }
+        E::MmCompactionEnd { zone_start, migrate_pfn, free_pfn, zone_end, sync, status } => {
+            scanners(zone_start, migrate_pfn, free_pfn, zone_end, sync) + " status=" + status
+        }
+        E::BalanceDirtyPages {
+            limit,
+            setpoint,
+            dirty,
+            dirty_ratelimit,
+            task_ratelimit,
+            dirtied,
+            pause,
+        } => format!(
+            "bdi 0:0: limit={limit} setpoint={setpoint} dirty={dirty} bdi_setpoint=0 bdi_dirty=0 \
+             dirty_ratelimit={dirty_ratelimit} task_ratelimit={task_ratelimit} dirtied={dirtied} \
+             dirtied_pause=0 paused=0 pause={pause} period={pause} think=0 cgroup_ino=1"
+        ),
         E::MmVmscanDirectReclaimBegin { order, gfp_flags }
         | E::MmVmscanMemcgReclaimBegin { order, gfp_flags, .. }
         | E::MmVmscanMemcgSoftlimitReclaimBegin { order, gfp_flags, .. } => {

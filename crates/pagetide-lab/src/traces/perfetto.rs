@@ -1,8 +1,8 @@
 //! A run as a trace for Perfetto: who ran where, what held threads up, and the counters beside it.
 //!
-//! The format is Perfetto's own, in protocol buffers (`packets`); ui.perfetto.dev and trace_processor open it. A group
-//! is a process and a task a thread in it; the kernel's threads are in the process `kernel`. docs/events.md says what
-//! each track and slice is.
+//! The format is Perfetto's own, in protocol buffers (`packets`); ui.perfetto.dev and trace_processor open it. A
+//! group is a process and a task a thread in it; the kernel's threads are in the process `kernel`. docs/events.md
+//! says what each track and slice is.
 //!
 //! Invariant: the same run gives the same bytes. The packets of a track are in the order of time, and those of
 //! counters, which are known when the run is over, come last.
@@ -118,7 +118,12 @@ impl<W: Write> Perfetto<W> {
                 self.threads[thread].begin(at, stage, fields_of(event), arrows);
                 Ok(())
             }
-            E::MmVmscanKswapdSleep { .. } => self.instant(at, thread, event, &[]).map(|_| ()),
+            E::MmVmscanKswapdSleep { .. }
+            | E::MmPageAllocExtfrag { .. }
+            | E::BoostWatermark { .. }
+            | E::MmCompactionBegin { .. }
+            | E::MmCompactionEnd { .. }
+            | E::BalanceDirtyPages { .. } => self.instant(at, thread, event, &[]).map(|_| ()),
             E::MarkVictim { .. } => {
                 let fields = fields_of(event);
                 self.threads[thread].instant(at, event.name(), fields, &[], &mut self.packets)

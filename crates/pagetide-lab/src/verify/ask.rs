@@ -4,16 +4,21 @@
 //! Invariant: what finished is in the result, whatever went wrong after it.
 
 use super::compare::{Comparison, Sides, VariantComparison};
+use super::expected;
 use crate::execute::{execute, Outcome};
 use crate::plan::Plan;
-use crate::world::{Failure, Simulator};
+use crate::verify::costs::{self, Fitted, Known};
+use crate::verify::used_costs::{self, UsedCosts};
+use crate::world::{Cause, Failure, Simulator};
 use pagetide_linux::comparable::{impossible, not_comparable};
 use pagetide_linux::error::LinuxError;
+use pagetide_linux::machine_costs;
 use pagetide_linux::reference::{scenario_hash, Reference};
 use pagetide_linux::session::{Job, Options, Session};
 use pagetide_linux::start::Start;
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::RunRecord;
+use pagetide_sim::SimError;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -44,9 +49,21 @@ pub enum KernelSide<'a> {
     },
 }
 
+/// Which cost model the simulator has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostSource {
+    /// What was measured on the kernel: from a recording in the directory of the references, or measured when one is
+    /// recorded. The sourced table where there is none.
+    Measured,
+    /// The sourced table, or what the scenario states.
+    Sourced,
+}
+
 /// What there is to say while it goes on.
 #[derive(Clone, Debug)]
 pub enum Asking<'a> {
+    /// The kernel is measured, with so many CPUs.
+    Measuring(u16),
     /// The kernel boots for this variant.
     Booting(&'a str),
     /// It has made so many of so many runs.
@@ -94,6 +111,7 @@ pub fn verify(
     plan: &Plan,
     side: &KernelSide<'_>,
     simulator: &Simulator,
+    source: CostSource,
     jobs: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
     tell: &(dyn Fn(Asking<'_>) + Sync),
@@ -119,6 +137,8 @@ pub fn verify(
         }
     }
     let mut variants = Vec::new();
+    let mut known = Known::new();
+    let mut used: Vec<UsedCosts> = Vec::new();
     for variant in &scenario.variants {
         if cancel.load(Ordering::Relaxed) {
             verified.cancelled = true;
@@ -135,9 +155,29 @@ pub fn verify(
             }
             continue;
         };
-        tell(Asking::Simulating(&variant.name));
         let mut setup = variant.setup.clone();
         reference.apply(&mut setup);
+        let cpus = setup.machine.cpus;
+        let mut fitted = None;
+        if source == CostSource::Measured {
+            // References may be of several kernels, and of several ways to run them.
+            let found = known.entry((cpus, machine_costs::made_on(&reference.origin)));
+            let measure = || measured(cpus, side, &reference, cancel, tell, &mut verified);
+            fitted = found.or_insert_with(measure).as_ref();
+        }
+        let costs = UsedCosts::new(cpus, fitted, &variant.setup.machine.costs);
+        if let Some(fitted) = fitted {
+            // Stated prices of operations that the equations do not have remain.
+            fitted.costs.iter().for_each(|(price, ns)| setup.machine.costs.set(price, ns));
+        }
+        if used.is_empty() {
+            let prices = setup.machine.costs.iter();
+            verified.sides.prices = prices.map(|(price, ns)| (price.name(), ns)).collect();
+        }
+        if !used.contains(&costs) {
+            used.push(costs);
+        }
+        tell(Asking::Simulating(&variant.name));
         let simulated = Variant { setup, ..variant.clone() };
         // ^C while the kernel ran: what it finished is simulated all the same, which is short, so
         // that there is something to show. A second ^C ends everything.
@@ -156,18 +196,74 @@ pub fn verify(
             verified.sides.notes.push(note);
         }
         if !records.is_empty() {
-            variants.push(VariantComparison::new(
+            let theirs = reference.records();
+            let mut comparison = VariantComparison::new(
                 &variant.name,
                 &simulated.setup,
-                &reference.records(),
+                fitted.is_some(),
+                &theirs,
                 &records,
-            ));
+            );
+            comparison.expected =
+                expected::judge(&scenario.expectations, &variant.name, &theirs, &records);
+            variants.push(comparison);
         }
     }
+    verified.sides.costs = used_costs::say(&used);
     if !variants.is_empty() {
         verified.comparison = Some(Comparison::new(&scenario.name, variants));
     }
     verified
+}
+
+/// What operations cost on the kernel that made `reference`; `None` if nobody has measured it.
+fn measured(
+    cpus: u16,
+    side: &KernelSide<'_>,
+    reference: &Reference,
+    cancel: &Arc<AtomicBool>,
+    tell: &(dyn Fn(Asking<'_>) + Sync),
+    verified: &mut Verified,
+) -> Option<Fitted> {
+    let origin = &reference.origin;
+    let place = || format!("what operations cost with {cpus} CPUs: ");
+    let mut failed = |error: LinuxError| match error {
+        LinuxError::Cancelled => verified.cancelled = true,
+        error => verified.errors.push(VerifyError::Linux { place: place(), error }),
+    };
+    let found = match side {
+        KernelSide::Recorded { dir, .. } => machine_costs::recorded(dir, cpus, origin),
+        KernelSide::Boot { record: None, .. } => Ok(None),
+        KernelSide::Boot { record: Some(dir), options, .. } => {
+            match machine_costs::recorded(dir, cpus, origin) {
+                Ok(None) => {
+                    tell(Asking::Measuring(cpus));
+                    let made = machine_costs::measure(cpus, options);
+                    made.and_then(|made| made.save(dir).map(|_| Some(made)))
+                }
+                found => found,
+            }
+        }
+    };
+    let recording = found.map_err(&mut failed).ok()??;
+    match costs::of_reference(&recording, cpus, cancel) {
+        Ok(fitted) if fitted.costs.is_default() => {
+            let note = "the recording of what operations cost has no times: the prices are the sourced ones";
+            verified.sides.notes.push(note.to_owned());
+            None
+        }
+        Ok(fitted) => Some(fitted),
+        Err(SimError::Cancelled) => {
+            verified.cancelled = true;
+            None
+        }
+        Err(error) => {
+            let failure =
+                Failure { message: error.to_string(), hint: error.hint(), cause: Cause::Run };
+            verified.errors.push(VerifyError::Pagetide { place: place(), failure });
+            None
+        }
+    }
 }
 
 /// The kernel's runs of a variant; `None` when there is none.
@@ -290,6 +386,13 @@ fn simulate(
 
 fn add_to(sides: &mut Sides, reference: &Reference, variant: &Variant, of_several: bool) {
     sides.kernel.clone_from(&reference.origin.kernel);
+    let policies = variant.setup.policies.kernel().unwrap_or(reference.policy_set()).name();
+    if !sides.policies.split(", ").any(|known| known == policies) {
+        if !sides.policies.is_empty() {
+            sides.policies += ", ";
+        }
+        sides.policies += policies;
+    }
     // Variants may differ in CPUs or memory.
     if !sides.how.split("; ").any(|how| how == reference.origin.how) {
         if !sides.how.is_empty() {

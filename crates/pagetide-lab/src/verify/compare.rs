@@ -4,9 +4,10 @@
 //! belongs to or among the others. One that a world does not have has no samples there and is
 //! never judged.
 
+use super::expected::Expected;
 use super::judge::{
-    is_in_bytes, is_of_compaction, judge, judge_of_group, least_judged, place, place_of_group,
-    Judgement,
+    is_in_bytes, is_of_compaction, judge, judge_of_group, least_judged, least_timed, place,
+    place_of_group, Judgement, STEADY,
 };
 use crate::stats;
 use pagetide_core::config::Thp;
@@ -26,6 +27,12 @@ pub struct Sides {
     pub kernel: String,
     /// How it was run: emulator, accelerator.
     pub how: String,
+    /// The kernel whose policies the simulator has.
+    pub policies: String,
+    /// Which cost model the simulator had; empty: the sourced table.
+    pub costs: String,
+    /// The prices that were measured or stated, nanoseconds by name: those of the first variant.
+    pub prices: BTreeMap<&'static str, u64>,
     /// What of the scenario the two worlds cannot do alike.
     pub not_comparable: Vec<String>,
     /// Anything else.
@@ -59,6 +66,8 @@ pub struct VariantComparison {
     pub others: Vec<Counter>,
     /// What the runs want the reader to know, each once, after the name of its world.
     pub notes: Vec<String>,
+    /// What the scenario expects of this variant, in both worlds.
+    pub expected: Vec<Expected>,
 }
 
 /// The counters of a phase, the machine's or those of a group.
@@ -199,7 +208,12 @@ fn verdict(
     let (Some(close), Some(ratio)) = (judgement.close(), ratio(linux, pagetide)) else {
         return Verdict::NotJudged;
     };
-    if linux.mean < least_judged(unit) {
+    let least = match judgement {
+        Judgement::Timed => least_timed(unit),
+        Judgement::Repeats | Judgement::Varies | Judgement::Shown => least_judged(unit),
+    };
+    let is_steady = linux.n >= LEAST_RUNS && linux.stddev <= STEADY * linux.mean;
+    if linux.mean < least || (judgement == Judgement::Timed && !is_steady) {
         return Verdict::NotJudged;
     }
     // Nothing at all where Linux has a thousand is not noise, however wide that is.
@@ -231,10 +245,12 @@ impl Comparison {
 }
 
 impl VariantComparison {
-    /// Pairs the records of a variant, whose phases are those of `setup`.
+    /// Pairs the records of a variant, whose phases are those of `setup`. Time is judged if the simulator's prices
+    /// were measured on the kernel.
     pub fn new(
         name: impl Into<String>,
         setup: &Setup,
+        is_measured: bool,
         linux: &[RunRecord],
         pagetide: &[RunRecord],
     ) -> VariantComparison {
@@ -252,6 +268,10 @@ impl VariantComparison {
         let compacts = setup.policies.of().is_some_and(Thp::is_on);
         let judge = |name: &str| match judge(name) {
             _ if is_of_compaction(name) && !compacts => Judgement::Shown,
+            // The kernel weighs pressure by CPU; here it is of the machine as a whole.
+            _ if name.starts_with("psi.") && setup.machine.cpus > 1 => Judgement::Shown,
+            // Another machine's prices make other times.
+            Judgement::Timed if !is_measured => Judgement::Shown,
             judgement => judgement,
         };
         for key in keys {
@@ -288,6 +308,7 @@ impl VariantComparison {
             phases,
             others,
             notes: notes(linux, pagetide),
+            expected: Vec::new(),
         }
     }
 
@@ -421,6 +442,27 @@ mod tests {
     }
 
     #[test]
+    fn time_is_judged_where_it_was_measured_and_the_kernel_repeats_it() {
+        use Judgement::Timed;
+        assert_eq!(of(Timed, (50.0, 0.1), (54.9, 0.0)), Verdict::Close);
+        assert_eq!(of(Timed, (50.0, 0.1), (55.1, 0.0)), Verdict::Off);
+        assert_eq!(of(Timed, (50.0, 5.1), (50.0, 0.0)), Verdict::NotJudged, "it does not repeat");
+        assert_eq!(of(Timed, (49.9, 0.0), (49.9, 0.0)), Verdict::NotJudged, "too few");
+        let run = |seed, wall| record("v", seed, &[("t.p.walltime", wall)]);
+        let runs: Vec<RunRecord> = (1..4).map(|seed| run(seed, 100.0)).collect();
+        let mut setup = setup(&["t.p"]);
+        let judged = |setup: &Setup, is_measured| {
+            let found = VariantComparison::new("v", setup, is_measured, &runs, &runs);
+            (found.phases[0].counters[0].judgement, found.phases[0].counters[0].verdict)
+        };
+        let shown = (Judgement::Shown, Verdict::NotJudged);
+        assert_eq!(judged(&setup, false), shown);
+        assert_eq!(judged(&setup, true), (Timed, Verdict::WithinNoise));
+        setup.machine.costs.set(pagetide_scenario::costs::Price::Fault, 1);
+        assert_eq!(judged(&setup, false), shown, "what is stated nobody has measured");
+    }
+
+    #[test]
     fn noise_is_the_kernels_scatter_and_not_ours() {
         for ours in [50.0, 100.0, 5000.0] {
             assert_eq!(of(Judgement::Repeats, (1000.0, 50.0), (1119.3, ours)), Verdict::Off);
@@ -506,7 +548,7 @@ mod tests {
         };
         let linux = [run(1, 900.0, 100.0), run(2, 100.0, 900.0)];
         let half = record("v", 1, &[("t.p.pgscan_kswapd", 1000.0)]);
-        let found = VariantComparison::new("v", &setup(&["t.p"]), &linux, &[half]);
+        let found = VariantComparison::new("v", &setup(&["t.p"]), false, &linux, &[half]);
         let total = &found.phases[0].counters[0];
         assert_eq!(
             (total.name.as_str(), total.linux.mean, total.linux.stddev),
@@ -522,7 +564,7 @@ mod tests {
         let phases = |linux, pagetide| -> Vec<String> {
             let setup = setup(&["c.0.p", "c.1.p"]);
             let (linux, pagetide) = (record("v", 1, linux), record("v", 1, pagetide));
-            let found = VariantComparison::new("v", &setup, &[linux], &[pagetide]);
+            let found = VariantComparison::new("v", &setup, false, &[linux], &[pagetide]);
             assert_eq!(found.counters().count(), 3);
             found.phases.into_iter().map(|phase| phase.key).collect()
         };
@@ -559,7 +601,7 @@ mod tests {
             }
             run
         };
-        let found = VariantComparison::new("v", &setup, &[run(1.0)], &[run(2.0)]);
+        let found = VariantComparison::new("v", &setup, false, &[run(1.0)], &[run(2.0)]);
         let group = |of: &Phase| of.group().map(|group| group.name.clone());
         let phases: Vec<(&str, Option<String>)> =
             found.phases.iter().map(|of| (of.key.as_str(), group(of))).collect();
@@ -621,7 +663,7 @@ mod tests {
             }
             run
         };
-        let found = VariantComparison::new("v", &setup, &[run(0.5)], &[run(0.9)]);
+        let found = VariantComparison::new("v", &setup, false, &[run(0.5)], &[run(0.9)]);
         let verdicts: Vec<(&str, Verdict)> =
             found.counters().map(|counter| (counter.key.as_str(), counter.verdict)).collect();
         assert_eq!(
@@ -639,11 +681,11 @@ mod tests {
 
     #[test]
     fn nothing_to_compare_is_no_mistake() {
-        let found = VariantComparison::new("v", &setup(&["t.p"]), &[], &[]);
+        let found = VariantComparison::new("v", &setup(&["t.p"]), false, &[], &[]);
         assert_eq!((found.phases.len(), found.others.len()), (0, 0));
         let mut run = record("v", 1, &[("t.p.pswpin", 5.0)]);
         run.notes = vec!["cut".to_owned(); 2];
-        let found = VariantComparison::new("v", &setup(&["t.p"]), &[], &[run]);
+        let found = VariantComparison::new("v", &setup(&["t.p"]), false, &[], &[run]);
         assert!(found.counters().all(|counter| counter.only_pagetide()));
         assert_eq!(found.notes, ["Pagetide: cut"]);
     }

@@ -50,7 +50,7 @@ mod tests {
         let run = |seed, faults| record("v", seed, &[("t.p.pgmajfault", faults)]);
         let linux = [run(1, 1999.0), run(2, 2001.0)];
         let ours = [record("v", 1, &[("t.p.pgmajfault", 3000.0), ("t.walltime", 0.25)])];
-        let found = VariantComparison::new("low, high", &setup(&["t.p"]), &linux, &ours);
+        let found = VariantComparison::new("low, high", &setup(&["t.p"]), false, &linux, &ours);
         assert_eq!(
             render(&Comparison::new("x", vec![found])),
             format!(
@@ -62,7 +62,7 @@ mod tests {
         );
         let columns = HEADER.split(',').count();
         let nan = [record("v", 1, &[("t.p.pswpin", f64::NAN)])];
-        let found = VariantComparison::new("v", &setup(&["t.p"]), &nan, &nan);
+        let found = VariantComparison::new("v", &setup(&["t.p"]), false, &nan, &nan);
         let text = render(&Comparison::new("x", vec![found]));
         assert!(text.lines().all(|line| line.split(',').count() == columns), "{text}");
     }

@@ -1,14 +1,16 @@
 //! A comparison as JSON, for programs.
 //!
-//! Exactly `{"scenario","version","kernel","how","not_comparable":[],"notes":[],"summary":
-//! {"repeats":SCORE,"varies":SCORE,"surplus":[{"key","linux","pagetide"}]},"variants":[{"name",
+//! Exactly `{"scenario","version","kernel","policies","how","costs","costs_ns":{},"not_comparable":[],"notes":[],
+//! "summary":{"repeats":SCORE,"varies":SCORE,"timed":SCORE,"surplus":[{"key","linux","pagetide"}]},"variants":[{"name",
 //! "linux_runs","pagetide_runs","notes":[],"metrics":{KEY:{"unit","judgement","linux":SIDE,
 //! "pagetide":SIDE,"ratio","verdict"}}}]}` with all metrics. SCORE is `{"counters",
-//! "median_error","worst","beyond":[{"key","ratio"}]}`, where `worst` is `{"key","ratio"}` or
-//! `null`. SIDE is `{"mean","stddev","n"}`, `null` in the world that does not have the metric. A
-//! value that is not a finite number is `null`.
+//! "median_error","worst","beyond":[{"key","ratio"}]}`, where `worst` is `{"key","ratio"}` or `null`. A variant of
+//! which the scenario expects something has `"expectations":[{"text","that","linux":RUNS, "pagetide":RUNS}]`
+//! besides, where RUNS is `{"runs","failed":[SEED...]}`. SIDE is `{"mean","stddev","n"}`, `null` in the world that
+//! does not have the metric. A value that is not a finite number is `null`.
 
 use super::compare::{Comparison, Counter, Sides, VariantComparison};
+use super::expected::Expected;
 use super::summary::Score;
 use crate::json::as_integer;
 use crate::stats;
@@ -24,12 +26,16 @@ pub fn render(comparison: &Comparison, sides: &Sides) -> String {
         scenario: &comparison.scenario,
         version: crate::VERSION,
         kernel: &sides.kernel,
+        policies: &sides.policies,
         how: &sides.how,
+        costs: &sides.costs,
+        costs_ns: &sides.prices,
         not_comparable: &sides.not_comparable,
         notes: &sides.notes,
         summary: json!({
             "repeats": score(&summary.repeats),
             "varies": score(&summary.varies),
+            "timed": score(&summary.timed),
             "surplus": summary.surplus.iter().map(|(key, linux, pagetide)| {
                 json!({"key": key, "linux": number(*linux), "pagetide": number(*pagetide)})
             }).collect::<Vec<_>>(),
@@ -47,7 +53,10 @@ struct Document<'a> {
     scenario: &'a str,
     version: &'a str,
     kernel: &'a str,
+    policies: &'a str,
     how: &'a str,
+    costs: &'a str,
+    costs_ns: &'a BTreeMap<&'static str, u64>,
     not_comparable: &'a [String],
     notes: &'a [String],
     summary: Value,
@@ -61,6 +70,8 @@ struct Variant<'a> {
     pagetide_runs: usize,
     notes: &'a [String],
     metrics: BTreeMap<&'a str, Metric>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    expectations: Vec<Value>,
 }
 
 #[derive(Serialize)]
@@ -90,6 +101,7 @@ fn variant(variant: &VariantComparison) -> Variant<'_> {
             .counters()
             .map(|counter| (counter.key.as_str(), metric(counter)))
             .collect(),
+        expectations: variant.expected.iter().map(Expected::json).collect(),
     }
 }
 
@@ -144,11 +156,12 @@ mod tests {
         assert_eq!(
             found,
             json!({
-                "scenario": "mix \"x\"", "version": crate::VERSION, "kernel": "6.1", "how": "",
+                "scenario": "mix \"x\"", "version": crate::VERSION, "kernel": "6.1", "policies": "", "how": "",
+                "costs": "", "costs_ns": {},
                 "not_comparable": [], "notes": [],
                 "summary": {
                     "repeats": {"counters": 1, "median_error": 0.25, "worst": worst, "beyond": []},
-                    "varies": none, "surplus": []
+                    "varies": none.clone(), "timed": none, "surplus": []
                 },
                 "variants": [{
                     "name": "v", "linux_runs": 1, "pagetide_runs": 1, "notes": [],
@@ -176,7 +189,7 @@ mod tests {
         assert_eq!(metrics["t.p.pswpin"]["linux"]["mean"], Value::Null);
         assert_eq!(metrics["t.p.pswpin"]["ratio"], Value::Null);
         let ours = [record("v", 1, &[("t.p.pswpin", 5.0)])];
-        let found = VariantComparison::new("v", &setup(&["t.p"]), &[], &ours);
+        let found = VariantComparison::new("v", &setup(&["t.p"]), false, &[], &ours);
         let text = render(&Comparison::new("x", vec![found]), &Sides::default());
         let found: Value = serde_json::from_str(&text).unwrap();
         let metric = &found["variants"][0]["metrics"]["t.p.pswpin"];

@@ -8,9 +8,12 @@
 //! |---|---|---|---|
 //! | [`Judgement::Repeats`] | major faults, refaults, pages stolen, residency | below 1 % | 6 % |
 //! | [`Judgement::Varies`] | pages scanned, by kind, activations, swap | 0.6 to 10 % | 32 % |
-//! | [`Judgement::Shown`] | who reclaims, kswapd or direct; time with I/O | 27 to 61 % | any |
+//! | [`Judgement::Timed`] | who reclaims, kswapd or direct; time with I/O | 27 to 61 % | any |
 //!
 //! (Of kswapd's own part the median is 1 %, but only because there it does nearly all the work.)
+//! What is [`Judgement::Timed`] follows from how long operations take. It is judged only where these were measured on
+//! the kernel ([`super::costs`]), and only where its runs repeat it to [`STEADY`]: with instructions counted and
+//! no disk to wait for they do.
 //! Sizes of LRU lists at the end of a phase are not among those measurements; they are taken to
 //! vary. Invariant: a name has one grade, whatever its value.
 
@@ -27,8 +30,28 @@ pub enum Judgement {
     Repeats,
     /// The kernel repeats it to 5 to 15 %.
     Varies,
+    /// It follows from how long things take: judged where that was measured, and the kernel repeats it to [`STEADY`].
+    Timed,
     /// Printed, never judged.
     Shown,
+}
+
+/// The kernel repeats what is timed, if its standard deviation is at most this part of the mean.
+pub const STEADY: f64 = 0.1;
+
+/// What is timed must be as much on Linux to be judged: 10 ms, or 50 of anything else.
+pub fn least_timed(unit: Unit) -> f64 {
+    match unit {
+        Unit::Seconds => 0.01,
+        Unit::Percent
+        | Unit::Ratio
+        | Unit::Count
+        | Unit::Pages
+        | Unit::Bytes
+        | Unit::Kilobytes
+        | Unit::BytesPerSecond
+        | Unit::PerSecond => 50.0,
+    }
 }
 
 /// Counters of which the kernel has fewer are not judged: smaller counts are chance.
@@ -56,7 +79,11 @@ pub(super) fn is_in_bytes(name: &str) -> bool {
 
 /// The counters of a phase that are judged or always worth a look, in the order of the rows.
 const COUNTERS: &[(&str, Judgement)] = &[
-    ("walltime", Judgement::Shown),
+    ("walltime", Judgement::Timed),
+    ("cpu", Judgement::Timed),
+    ("cpu_kswapd", Judgement::Timed),
+    ("psi.memory.some", Judgement::Timed),
+    ("psi.memory.full", Judgement::Timed),
     ("pgmajfault", Judgement::Repeats),
     ("workingset_refault_anon", Judgement::Repeats),
     ("workingset_refault_file", Judgement::Repeats),
@@ -64,18 +91,19 @@ const COUNTERS: &[(&str, Judgement)] = &[
     ("workingset_activate_file", Judgement::Varies),
     ("workingset_restore_anon", Judgement::Varies),
     ("workingset_restore_file", Judgement::Varies),
+    ("workingset_nodereclaim", Judgement::Varies),
     ("pswpin", Judgement::Varies),
     ("pswpout", Judgement::Varies),
     ("mm_vmscan_kswapd_wake", Judgement::Varies),
-    ("allocstall", Judgement::Shown),
+    ("allocstall", Judgement::Timed),
     ("pgscan_total", Judgement::Varies),
-    ("pgscan_kswapd", Judgement::Shown),
-    ("pgscan_direct", Judgement::Shown),
+    ("pgscan_kswapd", Judgement::Timed),
+    ("pgscan_direct", Judgement::Timed),
     ("pgscan_anon", Judgement::Varies),
     ("pgscan_file", Judgement::Varies),
     ("pgsteal_total", Judgement::Repeats),
-    ("pgsteal_kswapd", Judgement::Shown),
-    ("pgsteal_direct", Judgement::Shown),
+    ("pgsteal_kswapd", Judgement::Timed),
+    ("pgsteal_direct", Judgement::Timed),
     ("pgsteal_anon", Judgement::Varies),
     ("pgsteal_file", Judgement::Varies),
     ("pgactivate", Judgement::Varies),
@@ -155,7 +183,7 @@ static OF_GROUPS: LazyLock<Vec<(&str, Judgement)>> = LazyLock::new(|| {
 /// use pagetide_lab::verify::{judge, Judgement};
 /// assert_eq!(judge("pgmajfault"), Judgement::Repeats);
 /// assert_eq!(judge("pgscan_total"), Judgement::Varies);
-/// assert_eq!(judge("pgscan_direct"), Judgement::Shown);
+/// assert_eq!(judge("pgscan_direct"), Judgement::Timed);
 /// ```
 pub fn judge(name: &str) -> Judgement {
     match COUNTERS.iter().find(|(counter, _)| *counter == name) {
@@ -191,8 +219,8 @@ pub(super) fn place_of_group(name: &str) -> usize {
 
 /// Whether the table shows this name when it is not zero, although it is not judged.
 pub(super) fn worth_a_look(name: &str) -> bool {
-    let shown = (name, Judgement::Shown);
-    COUNTERS.contains(&shown) || OF_GROUPS.contains(&shown)
+    let (shown, timed) = ((name, Judgement::Shown), (name, Judgement::Timed));
+    COUNTERS.contains(&shown) || COUNTERS.contains(&timed) || OF_GROUPS.contains(&shown)
 }
 
 impl Judgement {
@@ -201,6 +229,7 @@ impl Judgement {
         match self {
             Judgement::Repeats => "repeats",
             Judgement::Varies => "varies",
+            Judgement::Timed => "timed",
             Judgement::Shown => "shown",
         }
     }
@@ -210,6 +239,7 @@ impl Judgement {
         match self {
             Judgement::Repeats => Some(1.05),
             Judgement::Varies => Some(1.15),
+            Judgement::Timed => Some(1.1),
             Judgement::Shown => None,
         }
     }
@@ -231,10 +261,11 @@ mod tests {
 
     #[test]
     fn what_the_kernel_does_not_repeat_is_never_judged() {
-        for name in
-            ["pgscan_kswapd", "pgsteal_direct", "allocstall", "walltime", "pgfault", "", "x"]
-        {
+        for name in ["pgfault", "", "x"] {
             assert_eq!(judge(name), Judgement::Shown, "{name}");
+        }
+        for name in ["pgscan_kswapd", "pgsteal_direct", "allocstall", "walltime", "cpu_kswapd"] {
+            assert_eq!(judge(name), Judgement::Timed, "{name}");
         }
         assert!(worth_a_look("pgscan_kswapd") && worth_a_look("walltime"));
         assert!(!worth_a_look("pgmajfault") && !worth_a_look("pgfault"));

@@ -18,6 +18,8 @@ pub struct Summary {
     pub repeats: Score,
     /// Of those that vary more.
     pub varies: Score,
+    /// Of those that follow from how long things take, where that was measured.
+    pub timed: Score,
     /// What Pagetide counts and Linux hardly does, which no ratio tells: (key, Linux's mean,
     /// Pagetide's mean) where Linux stays below [`LEAST_JUDGED`] and Pagetide reaches it with more
     /// than [`BEYOND`] times as many.
@@ -43,7 +45,7 @@ pub struct Score {
 /// Summarises all `comparisons` as one.
 pub fn summarise(comparisons: &[Comparison]) -> Summary {
     let mut summary = Summary::default();
-    let (mut repeats, mut varies) = (Vec::new(), Vec::new());
+    let (mut repeats, mut varies, mut timed) = (Vec::new(), Vec::new(), Vec::new());
     for comparison in comparisons {
         for variant in &comparison.variants {
             let mut of = String::new();
@@ -63,6 +65,7 @@ pub fn summarise(comparisons: &[Comparison]) -> Summary {
                     _ if counter.verdict == Verdict::NotJudged => {}
                     Judgement::Repeats => repeats.push((key(), ratio)),
                     Judgement::Varies => varies.push((key(), ratio)),
+                    Judgement::Timed => timed.push((key(), ratio)),
                     Judgement::Shown => {}
                 }
             }
@@ -70,12 +73,13 @@ pub fn summarise(comparisons: &[Comparison]) -> Summary {
     }
     summary.repeats = Score::new(repeats);
     summary.varies = Score::new(varies);
+    summary.timed = Score::new(timed);
     summary
 }
 
 fn is_surplus(counter: &Counter) -> bool {
     let (linux, pagetide) = (counter.linux.mean, counter.pagetide.mean);
-    counter.judgement != Judgement::Shown
+    matches!(counter.judgement, Judgement::Repeats | Judgement::Varies)
         && linux.is_finite()
         && pagetide.is_finite()
         && linux < LEAST_JUDGED
@@ -139,7 +143,12 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.repeats.write(("counter that repeats", "counters that repeat"), f)?;
         f.write_str(" \u{b7} ")?;
-        self.varies.write(("other", "others"), f)
+        self.varies.write(("other", "others"), f)?;
+        if self.timed.counters > 0 {
+            f.write_str(" \u{b7} ")?;
+            self.timed.write(("that is time", "that are time"), f)?;
+        }
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@
 //! Invariant: whatever the records hold, no line shows a float that is not a number.
 
 use super::compare::{Comparison, Counter, Phase, Sides, VariantComparison, Verdict};
+use super::expected;
 use super::judge::{least_judged, worth_a_look, Judgement};
 use super::summary::{times, Summary, BEYOND};
 use crate::format::{size, Scale};
@@ -55,6 +56,12 @@ pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
     out.line("");
     let summary = comparison.summary();
     out.line(&summary.to_string());
+    for variant in &comparison.variants {
+        let name = if comparison.variants.len() > 1 { variant.name.as_str() } else { "" };
+        expected::sentences(name, &variant.expected).iter().for_each(|(label, text)| {
+            out.item(&format!("{label:<10}"), text);
+        });
+    }
     remarks(comparison, sides, &summary).iter().for_each(|text| out.item("note: ", text));
     out.text
 }
@@ -72,8 +79,10 @@ pub(crate) fn entries(comparison: &Comparison, sides: &Sides) -> Vec<(&'static s
         ("scenario", comparison.scenario.clone()),
         ("version", format!("pagetide {}", crate::VERSION)),
         ("kernel", sides.kernel.clone()),
+        ("policies", sides.policies.clone()),
         ("run by", sides.how.clone()),
         ("machine", machines.join("; ")),
+        ("costs", sides.costs.clone()),
     ];
     if !comparison.variants.is_empty() {
         entries.push(("runs", runs(&comparison.variants)));
@@ -82,11 +91,12 @@ pub(crate) fn entries(comparison: &Comparison, sides: &Sides) -> Vec<(&'static s
 }
 
 /// What columns and verdicts are.
-pub(crate) const LEGEND: &str = "mean \u{b1} sample standard deviation over the runs; ratio: Pagetide / \
+pub(crate) const LEGEND: &str =
+    "mean \u{b1} sample standard deviation over the runs; ratio: Pagetide / \
     Linux; within noise: Linux's scatter explains the difference (t-test, p >= 0.1, Pagetide's \
     deviation counted as Linux's at most); close: by 5 % where the kernel repeats a counter to \
-    1 %, by 15 % where it does not; -: not judged, as the kernel does not repeat it or counts fewer \
-    than 1000";
+    1 %, by 15 % where it does not, by 10 % where it is time; -: not judged, as the kernel does \
+    not repeat it or counts fewer than 1000 (time: 10 ms, or 50 events)";
 
 #[derive(Default)]
 struct Text {
@@ -182,7 +192,7 @@ pub(crate) fn shown(counter: &Counter) -> bool {
     }
     let most = counter.linux.mean.max(counter.pagetide.mean);
     match counter.judgement {
-        Judgement::Shown => {
+        Judgement::Timed | Judgement::Shown => {
             // Others have no phase: their name is the whole key.
             counter.name != counter.key && worth_a_look(&counter.name) && most > 0.0
         }
@@ -221,7 +231,7 @@ fn mean(side: &stats::Summary, scale: &Scale) -> Cell {
 /// What the table does not say: counters far off by name, keys of one world, the runs' own notes.
 pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
-    let beyond: Vec<String> = [&summary.repeats, &summary.varies]
+    let beyond: Vec<String> = [&summary.repeats, &summary.varies, &summary.timed]
         .iter()
         .flat_map(|score| &score.beyond)
         .map(|(key, ratio)| format!("{key} {}x", times(*ratio, 2)))
@@ -266,7 +276,7 @@ fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Optio
             }
             for counter in phase.counters.iter().filter(|counter| is(counter)) {
                 match counter.judgement {
-                    Judgement::Shown => others += 1,
+                    Judgement::Timed | Judgement::Shown => others += 1,
                     _ => *judged.entry(&counter.name).or_default() += 1,
                 }
             }
@@ -301,6 +311,9 @@ mod tests {
         Sides {
             kernel: "Linux 6.1.0-44-amd64".to_owned(),
             how: "QEMU, TCG, 1 CPU".to_owned(),
+            policies: "linux-6.1".to_owned(),
+            costs: String::new(),
+            prices: BTreeMap::new(),
             not_comparable: vec!["time: the guest's clock stands still while it waits".to_owned()],
             notes: vec!["no tracepoints".to_owned()],
         }
@@ -338,7 +351,7 @@ mod tests {
             run(3, [0.5, 6725.0, 20_000.0, 2705.0, 0.0, 7501.0], "wset.acc1.user"),
         ];
         let setup = setup(&["wset.acc1"]);
-        let found = VariantComparison::new("default", &setup, &linux, &ours);
+        let found = VariantComparison::new("default", &setup, false, &linux, &ours);
         let text = render(&Comparison::new("mix", vec![found]), &sides(), false);
         let (version, mut legend) = (crate::VERSION, Text::default());
         legend.item("", LEGEND);
@@ -349,6 +362,7 @@ mod tests {
                 "scenario   mix
 version    pagetide {version}
 kernel     Linux 6.1.0-44-amd64
+policies   linux-6.1
 run by     QEMU, TCG, 1 CPU
 machine    2 CPUs, 2 GiB, no swap
 runs       Linux 3, Pagetide 3
@@ -406,7 +420,7 @@ note: no tracepoints
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
             }
         }
-        let empty = VariantComparison::new("v", &setup(&["t.p"]), &[], &[]);
+        let empty = VariantComparison::new("v", &setup(&["t.p"]), false, &[], &[]);
         let text = render(&Comparison::new("x", vec![empty]), &sides(), true);
         assert!(text.contains("No counter to show"));
         render(&Comparison::new("x", vec![]), &sides(), true);
@@ -424,7 +438,7 @@ note: no tracepoints
         ];
         let of = |name: &str| {
             let (linux, ours) = (record(name, 1, &linux), record(name, 1, &linux[..1]));
-            VariantComparison::new(name, &setup, &[linux], &[ours])
+            VariantComparison::new(name, &setup, false, &[linux], &[ours])
         };
         let note = |variants| {
             let text = render(&Comparison::new("x", variants), &Sides::default(), false);
@@ -457,6 +471,7 @@ note: no tracepoints
             let found = VariantComparison::new(
                 "v",
                 &setup,
+                false,
                 &[record("v", 1, &values)],
                 &[record("v", 1, ours)],
             );
@@ -473,7 +488,7 @@ note: no tracepoints
         let one = |name: &str, runs: usize, ours| {
             let linux = vec![record(name, 1, &[("t.p.pgmajfault", 2000.0)]); runs];
             let ours = [record(name, 1, &[("t.p.pgmajfault", ours)])];
-            VariantComparison::new(name, &setup(&["t.p"]), &linux, &ours)
+            VariantComparison::new(name, &setup(&["t.p"]), false, &linux, &ours)
         };
         let comparison = Comparison::new("x", vec![one("low", 2, 2000.0), one("high", 1, 8000.0)]);
         let text = render(&comparison, &Sides::default(), false);

@@ -17,6 +17,7 @@ pub fn setup(phases: &[&str]) -> Setup {
             background: false,
             until: None,
             nice: 0,
+            oom_score_adj: 0,
             loops: 1,
             phases: vec![Phase {
                 name: phase.to_owned(),
@@ -32,5 +33,11 @@ pub fn compared(values: &[(&str, f64, f64)]) -> VariantComparison {
     let linux: Vec<(&str, f64)> = values.iter().map(|(key, value, _)| (*key, *value)).collect();
     let pagetide: Vec<(&str, f64)> = values.iter().map(|(key, _, value)| (*key, *value)).collect();
     let setup = setup(&["t.p", "a.late"]);
-    VariantComparison::new("v", &setup, &[record("v", 1, &linux)], &[record("v", 1, &pagetide)])
+    VariantComparison::new(
+        "v",
+        &setup,
+        false,
+        &[record("v", 1, &linux)],
+        &[record("v", 1, &pagetide)],
+    )
 }

@@ -14,7 +14,9 @@ fn formats() -> BTreeMap<&'static str, Regex> {
     let end = "^nr_reclaimed=(?P<nr_reclaimed>[0-9]+)$";
     let flags = "flags=RECLAIM_WB_(?P<kind>FILE|ANON)\\|RECLAIM_WB_ASYNC$";
     let shrinker = r"^[a-z_]+\+0x[0-9a-f]+/0x[0-9a-f]+ [0-9a-f]{16}: nid: (?P<nid>[0-9]+)";
-    let texts: [(&str, String); 15] = [
+    let scanners = "^zone_start=0x[0-9a-f]+ migrate_pfn=0x[0-9a-f]+ free_pfn=0x[0-9a-f]+ \
+                    zone_end=0x[0-9a-f]+, mode=(?:sync|async)";
+    let texts: [(&str, String); 20] = [
         ("mm_vmscan_wakeup_kswapd", format!("^nid=(?P<nid>[0-9]+) order=(?P<order>[0-9]+) {gfp}$")),
         ("mm_vmscan_kswapd_wake", "^nid=(?P<nid>[0-9]+) order=(?P<order>[0-9]+)$".into()),
         ("mm_vmscan_kswapd_sleep", "^nid=(?P<nid>[0-9]+)$".into()),
@@ -64,6 +66,23 @@ fn formats() -> BTreeMap<&'static str, Regex> {
                 .into(),
         ),
         ("mark_victim", "^pid=1[0-9]{3}$".into()),
+        (
+            "mm_page_alloc_extfrag",
+            "^page=\\(____ptrval____\\) pfn=0x[0-9a-f]+ alloc_order=[0-9]+ fallback_order=[0-9]+ \
+             pageblock_order=9 alloc_migratetype=[0-5] fallback_migratetype=[0-5] fragmenting=[01] \
+             change_ownership=[01]$"
+                .into(),
+        ),
+        ("boost_watermark", "^nid=(?P<nid>[0-9]+) zid=[0-3] watermark_boost=[0-9]+$".into()),
+        ("mm_compaction_begin", format!("{scanners}$")),
+        ("mm_compaction_end", format!("{scanners} status=[a-z_]+$")),
+        (
+            "balance_dirty_pages",
+            "^bdi 0:0: limit=[0-9]+ setpoint=[0-9]+ dirty=[0-9]+ bdi_setpoint=0 bdi_dirty=0 dirty_ratelimit=[0-9]+ \
+             task_ratelimit=[0-9]+ dirtied=[0-9]+ dirtied_pause=0 paused=0 pause=-?[0-9]+ period=-?[0-9]+ think=0 \
+             cgroup_ino=1$"
+                .into(),
+        ),
     ];
     texts.into_iter().map(|(name, text)| (name, Regex::new(&text).unwrap())).collect()
 }
@@ -147,6 +166,7 @@ fn lines_are_those_of_a_kernel() {
         "mm_vmscan_lru_shrink_active",
         "mm_vmscan_kswapd_sleep",
         "mm_vmscan_throttled",
+        "balance_dirty_pages",
     ];
     for name in TraceEvent::NAMES.iter().filter(|name| !elsewhere.contains(name)) {
         assert!(seen.contains_key(*name), "no {name}: {seen:?}");

@@ -7,7 +7,7 @@
 use super::note::{shown, Note};
 use super::number::count;
 use super::vmstat::{self, Entries};
-use pagetide_core::control::GroupControl;
+use pagetide_core::control::{GroupControl, GroupControlWrite};
 
 /// The version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +33,9 @@ impl Version {
                 GroupControl::High,
                 GroupControl::Max,
                 GroupControl::SwapMax,
+                GroupControl::OomGroup,
+                GroupControl::CpuWeight,
+                GroupControl::CpuMax,
             ],
         }
     }
@@ -66,8 +69,10 @@ pub struct Group {
     pub parent: Option<usize>,
     /// The interface.
     pub version: Version,
-    /// What is set: (control file, bytes), where `None` is `max`.
+    /// What is set: (control file, bytes or another number), where `None` is `max`.
     pub controls: Vec<(GroupControl, Option<u64>)>,
+    /// `cpu.max` with its period, if there is a limit.
+    pub cpu_max: Option<String>,
     /// `memory.swappiness`, set or not (version 1).
     pub swappiness: Option<u64>,
     /// Bytes in use, groups below included.
@@ -89,6 +94,7 @@ pub fn parse<'t>(
         parent: None,
         version,
         controls: Vec::new(),
+        cpu_max: None,
         swappiness: None,
         usage: None,
         stat: Entries::new(),
@@ -109,6 +115,15 @@ pub fn parse<'t>(
             let place = format!("{}:{name}", shown(path));
             notes.extend(strange.into_iter().map(|note| note.in_file(&place)));
         } else if let Some(&control) = version.controls().iter().find(|one| one.name() == name) {
+            if control == GroupControl::CpuMax {
+                let text = text.trim();
+                match GroupControlWrite::read(name, text) {
+                    Ok(_) if text.starts_with("max") => {}
+                    Ok(_) => group.cpu_max = Some(text.to_owned()),
+                    Err(_) => refuse("left out, not a value of this control file"),
+                }
+                continue;
+            }
             match value(control, text.trim()) {
                 Some(Value::Set(value)) if control == GroupControl::Swappiness => {
                     group.swappiness = value;
@@ -135,6 +150,16 @@ fn value(control: GroupControl, text: &str) -> Option<Value> {
     match control {
         GroupControl::Swappiness => {
             count(text).filter(|value| *value <= 200).map(|value| Value::Set(Some(value)))
+        }
+        GroupControl::OomGroup | GroupControl::CpuWeight => {
+            let (bounds, default) = match control {
+                GroupControl::OomGroup => (0..=1, 0),
+                _ => (1..=10_000, 100),
+            };
+            match count(text).filter(|value| bounds.contains(value))? {
+                value if value == default => Some(Value::Unset),
+                value => Some(Value::Set(Some(value))),
+            }
         }
         // Protection, where the default is none.
         GroupControl::Min | GroupControl::Low => match text {
@@ -169,6 +194,9 @@ mod tests {
             ("memory.current", "4096\n"),
             ("memory.stat", "anon 1\nfile 2\n"),
             ("memory.limit_in_bytes", "77\n"),
+            ("memory.oom.group", "1\n"),
+            ("cpu.weight", "79\n"),
+            ("cpu.max", "50000 100000\n"),
             ("pids.max", "x"),
         ];
         let (group, notes) = parse(Version::V2, "/a", files);
@@ -177,9 +205,24 @@ mod tests {
             (GroupControl::Min, None),
             (GroupControl::Max, Some(314_572_800)),
             (GroupControl::SwapMax, Some(0)),
+            (GroupControl::OomGroup, Some(1)),
+            (GroupControl::CpuWeight, Some(79)),
         ];
         assert_eq!(group.controls, wanted);
+        assert_eq!(group.cpu_max.as_deref(), Some("50000 100000"));
         assert_eq!((group.usage, group.stat.len()), (Some(4096), 2));
+    }
+
+    #[test]
+    fn what_a_fresh_group_has_is_not_set() {
+        let files =
+            [("memory.oom.group", "0"), ("cpu.weight", "100\n"), ("cpu.max", "max 100000\n")];
+        let (group, notes) = parse(Version::V2, "/a", files);
+        assert_eq!((group.controls, group.cpu_max, notes), (Vec::new(), None, Vec::new()));
+        // An idle group has the weight 0, which no one can write.
+        let files = [("memory.oom.group", "2"), ("cpu.weight", "0\n"), ("cpu.max", "5 x\n")];
+        let (group, notes) = parse(Version::V2, "/a", files);
+        assert_eq!((group.controls, group.cpu_max, notes.len()), (Vec::new(), None, 3));
     }
 
     #[test]

@@ -10,7 +10,9 @@ use super::free::{self, Usage};
 use super::marks::Marks;
 use super::note::{shown, Note};
 use super::number::show_pages;
+use super::pagetypeinfo;
 use super::snapshot::HostSnapshot;
+use pagetide_scenario::model::FreeLists;
 use pagetide_scenario::names::{Named, ZoneName};
 use std::collections::BTreeMap;
 
@@ -41,6 +43,8 @@ pub(super) struct ZoneLayout {
     pub usage: Usage,
     /// The system's marks; `None` if it does not say or the zone was made of several.
     pub marks: Option<Marks>,
+    /// Its free lists, if the system shows them in pages of 4 KiB; as for the marks.
+    pub free_lists: Option<FreeLists>,
 }
 
 /// The machine's nodes, with notes on what does not fit. Empty if no zone is known.
@@ -90,6 +94,11 @@ pub(super) fn nodes(
             managed: times(free::managed(zone)),
             usage: usage.times(factor),
             marks,
+            free_lists: pagetypeinfo::free_lists(
+                &host.types.free_blocks(zone.node, &zone.name),
+                &host.types.pageblocks(zone.node, &zone.name),
+            )
+            .filter(|lists| factor == 1 && lists.pages() <= free::managed(zone)),
         };
         match zones.iter_mut().find(|zone| zone.name == place) {
             Some(zone) => zone.join(layout),
@@ -153,6 +162,7 @@ impl ZoneLayout {
         self.managed = self.managed.saturating_add(other.managed);
         self.usage = self.usage.plus(other.usage);
         self.marks = None;
+        self.free_lists = None;
     }
 }
 

@@ -1,8 +1,10 @@
 //! /proc/pagetypeinfo: free blocks by zone, type and order, and pageblocks by zone and type.
 //!
 //! Only root may read it. Numbers that the kernel found too long to count are printed as `>100000`;
-//! a zone with one is left out, as is everything that is not understood.
+//! a zone with one is left out, as is everything that is not understood. Notes say so.
 
+use super::note::{Note, Notes};
+use pagetide_scenario::model::FreeLists;
 use std::collections::BTreeMap;
 
 /// The types that a scenario knows, in its order.
@@ -13,6 +15,8 @@ const TYPES: [&str; 3] = ["Unmovable", "Movable", "Reclaimable"];
 pub struct PageTypeInfo {
     free: BTreeMap<(u32, String), BTreeMap<String, [u32; 11]>>,
     blocks: BTreeMap<(u32, String), Vec<u32>>,
+    /// What was not understood; of interest to those who need the free lists.
+    pub notes: Vec<Note>,
 }
 
 impl PageTypeInfo {
@@ -29,15 +33,55 @@ impl PageTypeInfo {
     }
 }
 
+/// Free lists as a scenario has them; `None` if a type is not known.
+pub(crate) fn free_lists(blocks: &[[u32; 11]], pageblocks: &[u32]) -> Option<FreeLists> {
+    Some(FreeLists { blocks: blocks.try_into().ok()?, pageblocks: pageblocks.try_into().ok()? })
+}
+
+/// `lists` with `pages` more, movable and in few blocks.
+pub(crate) fn with_movable(mut lists: FreeLists, pages: u64) -> FreeLists {
+    let [_, movable, _] = &mut lists.blocks;
+    for (order, count) in movable.iter_mut().enumerate().take(10) {
+        *count += (pages >> order & 1) as u32;
+    }
+    movable[10] += (pages >> 10) as u32;
+    lists
+}
+
 /// Reads the file; what is not understood is left out.
 pub fn parse(text: &str) -> PageTypeInfo {
+    let mut notes = Notes::new("/proc/pagetypeinfo");
+    let mut info = parse_noting(text, &mut notes);
+    info.notes = notes.finish();
+    info
+}
+
+fn parse_noting(text: &str, notes: &mut Notes) -> PageTypeInfo {
     let mut info = PageTypeInfo::default();
     let mut columns: Vec<usize> = Vec::new();
-    for line in text.lines() {
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        if !line.ends_with('\n') {
+            notes.line(index, "left out, the file is cut short", line);
+            continue;
+        }
+        let line = line.trim_end();
+        if let Some(order) = line.strip_prefix("Page block order:") {
+            if order.trim() != "9" {
+                notes.line(index, "not used, a scenario's pageblocks have order 9", line);
+                return PageTypeInfo::default();
+            }
+        }
+        // A kernel that knows the owners of pages has a third table, of the same form.
+        if line.starts_with("Number of mixed blocks") {
+            break;
+        }
         if let Some(names) = line.strip_prefix("Number of blocks type") {
             let names: Vec<&str> = names.split_whitespace().collect();
             let of = |name: &&str| names.iter().position(|found| found == name);
             columns = TYPES.iter().filter_map(of).collect();
+            if columns.len() != TYPES.len() {
+                notes.line(index, "a type of pageblocks is missing", line);
+            }
             continue;
         }
         let Some((place, numbers)) = line.strip_prefix("Node").and_then(|rest| {
@@ -52,11 +96,12 @@ pub fn parse(text: &str) -> PageTypeInfo {
         let of_type = words.next_if_eq(&"type").is_some().then(|| words.next());
         let numbers: Option<Vec<u32>> = words.map(|word| word.parse().ok()).collect();
         match (of_type, numbers) {
-            (Some(Some(name)), Some(numbers)) => {
-                if let Ok(counts) = <[u32; 11]>::try_from(numbers) {
+            (Some(Some(name)), Some(numbers)) => match <[u32; 11]>::try_from(numbers) {
+                Ok(counts) => {
                     info.free.entry(place).or_default().insert(name.to_owned(), counts);
                 }
-            }
+                Err(_) => notes.line(index, "not free blocks of orders 0 to 10", line),
+            },
             (None, Some(numbers)) => {
                 let of = |&column: &usize| numbers.get(column).copied();
                 if let Some(counts) = columns.iter().map(of).collect::<Option<Vec<u32>>>() {
@@ -65,8 +110,13 @@ pub fn parse(text: &str) -> PageTypeInfo {
                     }
                 }
             }
-            _ => {}
+            _ => notes.line(index, "a number is not known", line),
         }
+    }
+    if info.free.is_empty() {
+        notes.file("there are no free lists in it");
+    } else if info.blocks.is_empty() {
+        notes.file("there are no numbers of pageblocks in it");
     }
     info
 }
@@ -99,8 +149,33 @@ Node 0, zone      DMA            1            7            0            0       
         assert_eq!(info.pageblocks(0, "DMA"), [1, 7, 0]);
         assert!(info.free_blocks(0, "DMA32").is_empty(), "a number is not known");
         assert!(info.pageblocks(0, "DMA32").is_empty());
+        let told: Vec<String> = info.notes.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].starts_with("/proc/pagetypeinfo:9: a number is not known: `Node"),
+            "{told:?}"
+        );
         for end in 0..TEXT.len() {
-            parse(&TEXT[..end]);
+            assert!(!parse(&TEXT[..end]).notes.is_empty(), "cut at {end}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_noted() {
+        let told = |text: &str| parse(text).notes[0].to_string();
+        assert_eq!(told(""), "/proc/pagetypeinfo: there are no free lists in it");
+        let text = TEXT.replace("order: 9", "order: 10");
+        assert!(told(&text).contains(":1: not used, a scenario's pageblocks have order 9"));
+        assert!(parse(&text).free_blocks(0, "DMA").is_empty());
+        let table = TEXT.find("Number of").unwrap();
+        let last = parse(&TEXT[..table]).notes.pop().unwrap();
+        assert_eq!(
+            last.to_string(),
+            "/proc/pagetypeinfo: there are no numbers of pageblocks in it"
+        );
+        // A third table does not count as the second.
+        let mixed = TEXT[table..].replace("blocks type", "mixed blocks").replace('7', "3");
+        let info = parse(&format!("{TEXT}{mixed}"));
+        assert_eq!(info.pageblocks(0, "DMA"), [1, 7, 0]);
     }
 }

@@ -4,6 +4,7 @@
 //! Invariant: the text loads without a mistake, and says in comments what it was made from, what
 //! was left out and why. Every such remark that is about this system is a note, too.
 
+mod free_lists;
 mod groups;
 mod knobs;
 mod machine;
@@ -52,7 +53,12 @@ pub struct Written {
 /// If the system does not say what memory it has, or has more than a scenario can.
 pub fn write(host: &HostSnapshot, options: Options) -> Result<Written, HostError> {
     let mut layout_notes = Vec::new();
-    let nodes = layout::nodes(host, &mut layout_notes)?;
+    let mut nodes = layout::nodes(host, &mut layout_notes)?;
+    if options.as_is {
+        free_lists::settle(host, &mut nodes, &mut layout_notes);
+    } else {
+        nodes.iter_mut().flat_map(|node| &mut node.zones).for_each(|zone| zone.free_lists = None);
+    }
     let mut page = Page::new();
     let nr_cpus = host.zones.nr_cpus();
     let cpus = nr_cpus.clamp(1, CPUS_MAX);

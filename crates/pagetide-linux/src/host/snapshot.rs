@@ -11,6 +11,7 @@ use super::files::Files;
 use super::group_tree;
 use super::meminfo::{self, MemInfo};
 use super::note::{shown, Note};
+use super::pagetypeinfo::{self, PageTypeInfo};
 use super::slabinfo::{self, SlabCache};
 use super::swaps::{self, SwapArea};
 use super::sysctl;
@@ -32,6 +33,8 @@ pub struct HostSnapshot {
     pub counters: Entries,
     /// /proc/buddyinfo
     pub free_blocks: Vec<FreeBlocks>,
+    /// /proc/pagetypeinfo, which only root may read
+    pub types: PageTypeInfo,
     /// /proc/slabinfo
     pub slabs: Vec<SlabCache>,
     /// /proc/swaps
@@ -65,6 +68,7 @@ impl HostSnapshot {
             free_blocks: parsed(&files, "/proc/buddyinfo", buddyinfo::parse, &mut notes),
             slabs: parsed(&files, "/proc/slabinfo", slabinfo::parse, &mut notes),
             swaps: parsed(&files, "/proc/swaps", swaps::parse, &mut notes),
+            types: types(&files),
             ..HostSnapshot::default()
         };
         for &sysctl in Sysctl::ALL.iter().filter(|sysctl| !sysctl.file().form.is_action()) {
@@ -99,6 +103,15 @@ impl HostSnapshot {
         let mut parts = self.release.as_deref()?.split(['.', '-', '+', '~']);
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
+}
+
+/// The free lists, which only `--as-is` needs: notes about them go nowhere else.
+fn types(files: &Files) -> PageTypeInfo {
+    let mut notes = Vec::new();
+    let parse = |text: &str| (pagetypeinfo::parse(text), Vec::new());
+    let mut types = parsed(files, "/proc/pagetypeinfo", parse, &mut notes);
+    types.notes.splice(0..0, notes);
+    types
 }
 
 /// What `parse` makes of the file `place`; nothing, with a note, if there is none.

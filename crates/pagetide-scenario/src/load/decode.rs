@@ -6,7 +6,9 @@ use super::tree::{Node, Value};
 use super::units::{self, UnitError};
 use crate::names::{AdviceKind, DiskModel, Named, OrderKind, ZoneName};
 use crate::names::{ArrivalKind, CpuDistribution};
-use crate::names::{HighOrderRequest, HugeAdviceKind, KernelRequest, NameKind};
+use crate::names::{
+    HighOrderRequest, HugeAdviceKind, KernelRequest, LockKind, MadviseKind, NameKind,
+};
 use pagetide_core::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
@@ -432,6 +434,8 @@ named!(
     HighOrderRequest,
     HugeAdviceKind,
     KernelRequest,
+    LockKind,
+    MadviseKind,
     NameKind,
     OrderKind,
     ZoneName,

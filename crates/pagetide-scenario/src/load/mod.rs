@@ -156,7 +156,9 @@ impl Loader {
         let scenario = columns.first().map(|first| {
             let raw = &first.raw;
             let names: Vec<&str> = plan.columns.iter().map(|c| c.name.as_str()).collect();
-            let (rows, reference) = check::rows_and_reference(raw, &first.setup, &names, &mut sink);
+            let setups: Vec<_> = columns.iter().map(|of| (names[of.index], &of.setup)).collect();
+            let (rows, reference, expectations) =
+                check::said_of_runs(raw, &setups, &names, &mut sink);
             let name = self.scenario_name(raw, &mut sink);
             let text = |text: &Option<span::At<String>>| text.as_ref().map(|at| at.value.clone());
             let repeats = raw.repeats.as_ref().map_or(DEFAULT_REPEATS, |at| at.value.0 as u32);
@@ -170,6 +172,7 @@ impl Loader {
                 variants: Vec::new(),
                 rows,
                 reference,
+                expectations,
             }
         });
         self.absorb(sink);
@@ -251,7 +254,7 @@ impl Loader {
             own.files = overrides.files.clone();
             if let Some(raw) = raw::decode(&root, &mut own) {
                 let setup = check::setup(&raw, root.span, base_dir, &mut own);
-                columns.push(Checked { raw, setup });
+                columns.push(Checked { index, raw, setup });
             }
             let (problems, omitted) = own.into_parts();
             self.omitted = self.omitted.max(omitted);
@@ -294,6 +297,8 @@ impl Loader {
 
 /// A variant that was read.
 struct Checked {
+    /// Its number in the plan.
+    index: usize,
     raw: raw::Scenario,
     setup: crate::model::Setup,
 }

@@ -15,8 +15,8 @@ const VARIANTS_MAX: usize = 64;
 /// Name of the variant of a scenario without variants.
 pub(super) const ONLY_VARIANT: &str = "default";
 /// Keys that belong to the scenario as a whole.
-const WHOLE: [&str; 8] =
-    ["name", "title", "description", "repeats", "seed", "variant", "reference", "report"];
+const WHOLE: [&str; 9] =
+    ["name", "title", "description", "repeats", "seed", "variant", "reference", "report", "expect"];
 
 /// A change: `path` = `node`.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Which way a metric is better: what verdicts, and `find` when it says what got worse, go by.
 //!
 //! Three things are told apart: what somebody waits for or loses (less is better), what somebody gets done (more is
-//! better), and the work that the machine has with it (scans, wakes, swapping, CPU time): less of that is cheaper, but
-//! nobody's aim. Linux has no such list. Everything else, levels of memory above all, is neither.
+//! better), and the work that the machine has with it (scans, wakes, swapping, CPU time): less of that is cheaper,
+//! but nobody's aim. Linux has no such list. Everything else, levels of memory above all, is neither.
 //!
 //! Invariant: every event of the core has a direction; a metric that nobody declared has none.
 
@@ -87,6 +87,7 @@ pub fn of_event(event: Event) -> Better {
         | Event::PgstealAnon
         | Event::PgstealFile
         | Event::SlabsScanned
+        | Event::WorkingsetNodereclaim
         | Event::KswapdLowWmarkHitQuickly
         | Event::KswapdHighWmarkHitQuickly
         | Event::Pageoutrun
@@ -130,6 +131,8 @@ pub fn of_event(event: Event) -> Better {
         | Event::ThpFaultFallbackCharge
         | Event::ThpCollapseAlloc
         | Event::ThpCollapseAllocFailed
+        | Event::ThpScanExceedNonePte
+        | Event::ThpScanExceedSwapPte
         | Event::ThpSplitPage
         | Event::ThpSplitPmd
         | Event::ThpSwpoutFallback

@@ -43,7 +43,7 @@ const OTHERS: [(&str, &str); 10] = [
     ("nr_zone_unevictable", "pages that cannot be evicted, by zone"),
     ("nr_zone_write_pending", "dirty pages, and pages that are being written"),
     ("nr_mlock", "pages that are locked in memory"),
-    ("workingset_nodes", "shadows of evicted pages (Linux counts the tree nodes that hold them)"),
+    ("workingset_nodes", "nodes of the page cache that hold nothing but shadows of evicted pages"),
     ("nr_dirty_threshold", "dirty pages at which writers are throttled"),
 ];
 

@@ -93,9 +93,15 @@ metrics! {
         "CPU time in user mode; of the machine, of all tasks";
     SYSTEM = "system", Seconds, [Machine Task Phase] Work, "getrusage":
         "CPU time in the kernel; of the machine, everything but user mode: tasks, daemons, switches, interrupts";
-    PSI_SOME = "psi.memory.some", Seconds, [Machine], "/proc/pressure/memory":
+    CPU = "cpu", Seconds, [Task Phase] Work, "CLOCK_PROCESS_CPUTIME_ID":
+        "CPU time, in user mode and in the kernel, switches to it and interrupts included";
+    PROGRAM_TIME = "program_time", Seconds, [Phase] Work, "Pagetide":
+        "CPU time that making its operations takes, without performing them; of a real kernel only, where the program that performs them runs";
+    OPERATIONS = "operations", Count, [Phase] More, "Pagetide":
+        "operations that its program makes; of a real kernel only";
+    PSI_SOME = "psi.memory.some", Seconds, [Machine Phase], "/proc/pressure/memory":
         "time in which at least one task waited for memory";
-    PSI_FULL = "psi.memory.full", Seconds, [Machine], "/proc/pressure/memory":
+    PSI_FULL = "psi.memory.full", Seconds, [Machine Phase], "/proc/pressure/memory":
         "time in which a task waited for memory and no other ran";
     TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine] Work, "tracepoints":
         "from the start of kswapd's work to its full sleep, naps included, all nodes together";
@@ -111,7 +117,8 @@ metrics! {
         "kswapd in the middle of a zone (policy `background_compaction = \"kswapd\"`)";
     TIME_KCOMPACTD_COMPACTING = "time_kcompactd_compacting", Seconds, [Machine] Work, "tracepoints":
         "kcompactd in the middle of a zone";
-    CPU_KSWAPD = "cpu_kswapd", Seconds, [Machine] Work, "/proc/PID/stat": "CPU time of kswapd, all nodes together";
+    CPU_KSWAPD = "cpu_kswapd", Seconds, [Machine Phase] Work, "/proc/PID/schedstat":
+        "CPU time of kswapd, interrupts included, all nodes together";
     CPU_KCOMPACTD = "cpu_kcompactd", Seconds, [Machine] Work, "/proc/PID/stat":
         "CPU time of kcompactd, all nodes together";
     CPU_DIRECT_COMPACTING = "cpu_direct_compacting", Seconds, [Machine] Work, "tracepoints":
@@ -169,6 +176,8 @@ metrics! {
     SUCCESS = "success", Percent, [Task Phase] More, "Pagetide, rounded down as in mmtests":
         "blocks that it got, of those that it asked for";
     ATTEMPTS = "attempts", Count, [Task] More, "Pagetide": "blocks that it asked for";
+    RESIDENT = "resident", Pages, [Phase] Neither, "mincore":
+        "pages of the region that the phase locks or advises which are in memory when the phase ends";
     ANON_HOT = "anon_hot_resident", Pages, [Phase] More, "mincore":
         "pages of the hot part of anonymous memory that are in memory when the phase ends";
     ANON_COLD = "anon_cold_resident", Pages, [Phase] Neither, "mincore":
@@ -211,12 +220,34 @@ metrics! {
         "times that reclaim found nothing more in it";
     EVENTS_OOM_KILL = "memory.events.oom_kill", Count, [Group PhaseGroup], "memory.events":
         "its tasks that were killed for want of memory";
+    CPU_USAGE = "cpu.stat.usage_usec", Count, [Group PhaseGroup] Neither, "cpu.stat, usage_usec":
+        "CPU time of its tasks in microseconds, if some group has `cpu.weight` or `cpu.max`";
+    CPU_PERIODS = "cpu.stat.nr_periods", Count, [Group PhaseGroup] Neither, "cpu.stat, nr_periods":
+        "periods of `cpu.max` in which it had something to run";
+    CPU_THROTTLED = "cpu.stat.nr_throttled", Count, [Group PhaseGroup] Work, "cpu.stat, nr_throttled":
+        "those in which it had used its quota";
+    CPU_THROTTLED_TIME = "cpu.stat.throttled_usec", Count, [Group PhaseGroup] Work, "cpu.stat, throttled_usec":
+        "microseconds for which CPUs did not run it for that reason, summed over the CPUs";
+    EVENTS_OOM_GROUP_KILL = "memory.events.oom_group_kill", Count, [Group PhaseGroup], "memory.events":
+        "times that all its tasks were killed together";
+    LOCAL_EVENTS_LOW = "memory.events.local.low", Count, [Group PhaseGroup], "memory.events.local":
+        "as memory.events.low, without the groups in it";
+    LOCAL_EVENTS_HIGH = "memory.events.local.high", Count, [Group PhaseGroup] Work, "memory.events.local":
+        "as memory.events.high, without the groups in it";
+    LOCAL_EVENTS_MAX = "memory.events.local.max", Count, [Group PhaseGroup] Work, "memory.events.local":
+        "as memory.events.max, without the groups in it";
+    LOCAL_EVENTS_OOM = "memory.events.local.oom", Count, [Group PhaseGroup], "memory.events.local":
+        "as memory.events.oom, without the groups in it";
+    LOCAL_EVENTS_OOM_KILL = "memory.events.local.oom_kill", Count, [Group PhaseGroup], "memory.events.local":
+        "as memory.events.oom_kill, without the groups in it";
+    LOCAL_EVENTS_OOM_GROUP_KILL = "memory.events.local.oom_group_kill", Count, [Group PhaseGroup],
+        "memory.events.local": "as memory.events.oom_group_kill, without the groups in it";
     MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak": "the most memory that it ever had";
     KMEM_PEAK = "memory.kmem.peak", Bytes, [Group], "memory.kmem.max_usage_in_bytes":
         "the most kernel memory that it ever had";
-    PRESSURE_SOME = "memory.pressure.some", Seconds, [Group], "memory.pressure":
+    PRESSURE_SOME = "memory.pressure.some", Seconds, [Group PhaseGroup], "memory.pressure":
         "time in which at least one of its tasks waited for memory";
-    PRESSURE_FULL = "memory.pressure.full", Seconds, [Group], "memory.pressure":
+    PRESSURE_FULL = "memory.pressure.full", Seconds, [Group PhaseGroup], "memory.pressure":
         "time in which one of its tasks waited for memory and no other of them ran";
     PEAK_USAGE = "peak.usage", Bytes, [Group] Work, "Pagetide":
         "the most memory that it was seen to have, looked at every 5 s and at the end";
@@ -260,6 +291,6 @@ mod tests {
         assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
         assert_eq!(levels_of_groups().count(), 13);
-        assert_eq!(events_of_groups().count(), 5);
+        assert_eq!(events_of_groups().count(), 16);
     }
 }

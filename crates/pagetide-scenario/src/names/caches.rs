@@ -8,7 +8,7 @@ const KMALLOC_SIZES: [&str; 17] = [
     "64k", "128k",
 ];
 const KMALLOC_PREFIXES: [&str; 3] = ["kmalloc-", "kmalloc-cg-", "kmalloc-rcl-"];
-const OTHERS: [&str; 3] = ["radix_tree_node", "kmem_cache", "kmem_cache_node"];
+const OTHERS: [&str; 4] = ["radix_tree_node", "buffer_head", "kmem_cache", "kmem_cache_node"];
 
 /// Names of the caches that a kernel has whatever runs.
 pub fn kernel_caches() -> impl Iterator<Item = String> {

@@ -1,10 +1,10 @@
 //! `workload = "discard"`: gives back pages of an anonymous region that an earlier phase has mapped
 //! (MADV_DONTNEED).
 
+use super::part::known_region;
 use super::prelude::*;
 use crate::op::REGION_PAGES_MAX;
 use crate::load::check::phases::region_name;
-use crate::load::span::list_names;
 
 /// Neighbours that one operation discards: no operation takes long.
 const DISCARD_PAGES: u64 = 512;
@@ -40,22 +40,9 @@ impl Kind for Discard {
             return None;
         }
         let name = region_name(&keys.region, keys.at);
-        let region = name.value.0;
+        let region = name.value.0.clone();
         let shown = clip(&region);
-        let Some(known) = phases.regions.get(&region) else {
-            let is_own = |name: &&str| !name.contains('#');
-            let names = phases.regions.keys().map(String::as_str).filter(is_own);
-            let hint = match sink.suggest(&region, names.clone()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if names.clone().next().is_none() => {
-                    "a phase before it must map one: workload = \"touch\", for example".to_owned()
-                }
-                None => format!("the phases before it have {}", list_names(names)),
-            };
-            let message = format!("no phase before this one maps a region `{shown}`");
-            sink.hinted(name.span, message, hint);
-            return None;
-        };
+        let known = known_region(&name, phases, sink)?;
         if known.file.is_some() {
             sink.push(Problem {
                 span: name.span,

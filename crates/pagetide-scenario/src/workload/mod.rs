@@ -8,6 +8,7 @@
 //! * `program`: a task's phases one after another, as [`Op`](crate::op::Op)s.
 //! * `plan`: regions, stages and draws of a task; `cursor`: where it is within a stage.
 //! * `paced`, `load_curve`: rates, and how they change over time; `request`: what a service does.
+//! * `part`: a part of a region that a phase names.
 //! * `walk`: the orders in which pages are visited; `blocks`, `objects`, `making`: kernel memory that
 //!   several workloads take; `replay`: a page trace as operations; `modulo`: remainders and the
 //!   scattering permutation.
@@ -19,6 +20,7 @@ mod making;
 mod modulo;
 mod objects;
 mod paced;
+mod part;
 pub(crate) mod plan;
 mod program;
 mod replay;
@@ -38,6 +40,7 @@ pub use load_curve::Load;
 pub use making::is_kept;
 pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};
 pub use paced::Pace;
+pub use part::Part;
 pub use program::{Program, ProgramError};
 pub use request::{Arrivals, Request};
 pub use walk::Order;
@@ -198,6 +201,10 @@ workloads! {
     Interleave = "interleave" in interleave,
     /// Gives back pages of an anonymous region with madvise(MADV_DONTNEED).
     Discard = "discard" in discard,
+    /// Locks a part of a region into memory (mlock), or unlocks it.
+    Lock = "lock" in lock,
+    /// Gives advice on a part of a region (madvise).
+    Advise = "advise" in advise,
     /// Tries to allocate blocks of kernel memory of one order.
     HighOrder = "high-order" in high_order,
     /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.

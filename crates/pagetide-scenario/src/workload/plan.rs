@@ -203,12 +203,10 @@ impl<'a> Planner<'a> {
         self.region(name, Backing::Anon, pages, advice)
     }
 
-    /// The anonymous region of this name that an earlier phase has.
+    /// The region of this name that an earlier phase has.
     pub(super) fn known_region(&self, name: &str) -> usize {
         let known = self.state.regions.iter().position(|known| known.name == name);
-        let known = known.expect("a phase before it maps the region");
-        assert_eq!(self.state.regions[known].backing, Backing::Anon, "the region is anonymous");
-        known
+        known.expect("a phase before it maps the region")
     }
 
     /// The region called `name`, grown to the largest size that a phase asks for.

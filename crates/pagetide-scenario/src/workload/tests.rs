@@ -37,6 +37,7 @@ fn task(phases: Vec<Workload>) -> Task {
         background: false,
         until: None,
         nice: 0,
+        oom_score_adj: 0,
         loops: 1,
         phases: phases.into_iter().enumerate().map(phase).collect(),
     }

@@ -1,38 +1,54 @@
-//! A busy CPU takes a waiting task from a busier one.
+//! A CPU takes waiting tasks from a busier one.
 //!
-//! Linux 6.1, kernel/sched/fair.c: `rebalance_domains`, `load_balance`, `find_busiest_group`,
-//! `calculate_imbalance`, `detach_tasks`, on one domain whose groups are single CPUs. From time to
-//! time, at the tick, a CPU looks for the most loaded CPU on which a task waits. It takes of it what
-//! brings either nearer to the average. A task of a larger load than that is taken only after a
-//! look that moved nothing: so three tasks on two CPUs take turns at having a CPU for themselves,
-//! and each gets two thirds of one.
+//! Linux 6.1, kernel/sched/fair.c: `load_balance`, `rebalance_domains`, `newidle_balance`, `nohz_balancer_kick`,
+//! `find_busiest_group`, `calculate_imbalance`, `detach_tasks`, on one domain whose groups are single CPUs.
 //!
-//! Constants, from `sd_init` (kernel/sched/topology.c) and fair.c: the interval is the number of CPUs
-//! in milliseconds, up to twice that while there is nothing to do, times 16 on a busy CPU
-//! (`busy_factor`), less a tick. 117 % is imbalance enough (`imbalance_pct`). Who ran within 0.5 ms is
-//! left where it is (`sysctl_sched_migration_cost`), unless two looks have failed
-//! (`cache_nice_tries`).
+//! * A CPU that runs dry takes a task of one that has two.
+//! * At the tick, each CPU looks from time to time for the busiest CPU. Between two that have too many tasks, it
+//!   takes what brings either nearer to the average of their loads. A task of a larger load than that is
+//!   taken only after looks that moved nothing: so three tasks on two CPUs take turns at having a CPU for
+//!   themselves, and each gets two thirds of one.
+//! * An idle CPU sleeps without ticks. A CPU with two tasks calls one at its own tick, to look.
 //!
-//! Differs from Linux: loads and counts are those of the moment, where Linux has an average over
-//! some 30 ms; so a CPU that is idle half of the time and busy at the tick counts as busy. No task
-//! is taken off the CPU it runs on (`active_load_balance`).
+//! Constants, from `sd_init` (kernel/sched/topology.c) and fair.c: the interval is the number of CPUs in
+//! milliseconds, up to twice that while there is nothing to do, times 16 on a busy CPU (`busy_factor`), less
+//! a tick. 117 % is imbalance enough (`imbalance_pct`). Who ran within 0.5 ms is left where it is
+//! (`sysctl_sched_migration_cost`), unless two looks have failed (`cache_nice_tries`).
+//!
+//! Differs from Linux: no task is taken off the CPU that it runs on (`active_load_balance`; Linux does it if a
+//! task waits that may use no other CPU). A CPU looks when it runs dry however short its breaks are
+//! (`avg_idle`). Of all CPUs only one is called at a tick, and it looks for itself alone.
 //!
 //! Invariant: a task moves only from a queue of a CPU that keeps running another one.
 
-use super::{next_tick, Scheduler, State, TaskId, TICK_NS};
+use super::load::Fullness;
+use super::{Scheduler, TaskId, IMBALANCE_PCT, TICK_NS};
 use pagetide_core::units::{Cpu, Nanos};
 
 /// Looks of a busy CPU are further apart by so much than those of an idle one.
 const BUSY_FACTOR: Nanos = 16;
-/// By how much a CPU must be more loaded, in per cent.
-const IMBALANCE_PCT: u64 = 117;
 /// How long what a task has in the caches makes it worth leaving where it is.
 const MIGRATION_COST_NS: Nanos = 500_000;
 /// Failed looks after which the caches do not count.
 const CACHE_NICE_TRIES: u32 = 1;
-/// Most tasks taken at a time (`sysctl_sched_nr_migrate`).
+/// Most tasks looked at in one look (`sysctl_sched_nr_migrate`).
 const NR_MIGRATE: usize = 32;
 const MS: Nanos = 1_000_000;
+
+/// Why a CPU looks (`enum cpu_idle_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Busy,
+    Idle,
+    NewlyIdle,
+}
+
+/// How much is to be taken (`migration_type`, `imbalance`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Imbalance {
+    Load(u64),
+    Tasks(usize),
+}
 
 /// When a CPU looks next, and how its last looks ended.
 #[derive(Clone, Debug)]
@@ -40,99 +56,180 @@ pub(super) struct Balancing {
     last: Nanos,
     interval_ms: Nanos,
     nr_failed: u32,
+    /// The last tick at which it called an idle CPU.
+    called_at: Nanos,
 }
 
 impl Balancing {
     pub(super) fn new(nr_cpus: u16) -> Balancing {
-        Balancing { last: 0, interval_ms: Nanos::from(nr_cpus), nr_failed: 0 }
+        Balancing { last: 0, interval_ms: Nanos::from(nr_cpus), nr_failed: 0, called_at: 0 }
     }
 
-    /// The first tick at which a busy CPU looks again (`get_sd_balance_interval`).
-    fn next(&self) -> Nanos {
-        let ticks = (self.interval_ms * BUSY_FACTOR * MS).div_ceil(TICK_NS) - 1;
+    /// The first tick at which the CPU looks again (`get_sd_balance_interval`).
+    fn next(&self, is_busy: bool) -> Nanos {
+        let interval_ms = if is_busy { self.interval_ms * BUSY_FACTOR } else { self.interval_ms };
+        let ticks = (interval_ms * MS).div_ceil(TICK_NS) - Nanos::from(is_busy);
         self.last + ticks.max(1) * TICK_NS
     }
 }
 
 impl Scheduler {
-    /// Lets a busy CPU look for work of others if it is time. The world asks between two pieces;
-    /// as with slices, the tick is evaluated at the first question after it. No other CPU has to
-    /// be told.
-    pub fn balance(&mut self, cpu: Cpu, now: Nanos) {
-        let nr_cpus = self.nr_cpus();
-        let tick = next_tick(now) - TICK_NS;
-        let rq = self.rq(cpu);
-        if nr_cpus == 1 || rq.is_idle() || tick < rq.balancing.next() {
-            return;
+    /// Lets a CPU look for work of others if it is time. The world asks between two pieces; as with slices, the
+    /// tick is evaluated at the first question after it. An idle CPU that is to look, too: the world lets it ask
+    /// this, and pick.
+    pub fn balance(&mut self, cpu: Cpu, now: Nanos) -> Option<Cpu> {
+        if self.cpus.len() == 1 {
+            return None;
         }
-        let (least_ms, most_ms) = (Nanos::from(nr_cpus), 2 * Nanos::from(nr_cpus));
-        let Some((busiest, imbalance)) = self.imbalance(cpu) else {
-            let balancing = &mut self.rq_mut(cpu).balancing;
-            balancing.last = tick;
-            balancing.nr_failed = 0;
-            balancing.interval_ms = (2 * balancing.interval_ms).min(most_ms);
-            return;
-        };
-        let moved = self.take_load(busiest, cpu, imbalance, now);
-        let balancing = &mut self.rq_mut(cpu).balancing;
-        balancing.last = tick;
-        balancing.interval_ms = least_ms;
-        balancing.nr_failed = if moved { 0 } else { balancing.nr_failed + 1 };
+        let tick = now / TICK_NS * TICK_NS;
+        let rq = self.rq(cpu);
+        let is_busy = !rq.is_idle();
+        if tick >= rq.balancing.next(is_busy) {
+            let why = if is_busy { Why::Busy } else { Why::Idle };
+            self.look(cpu, why, now);
+            self.rq_mut(cpu).balancing.last = tick;
+        }
+        let rq = self.rq_mut(cpu);
+        if rq.nr_running() < 2 || tick <= rq.balancing.called_at {
+            return None;
+        }
+        rq.balancing.called_at = tick;
+        let mut idle = (0..self.nr_cpus()).map(Cpu).filter(|cpu| self.rq(*cpu).is_idle());
+        idle.find(|idle| tick >= self.rq(*idle).balancing.next(false))
     }
 
-    /// The CPU to take load from, and how much.
-    fn imbalance(&self, cpu: Cpu) -> Option<(Cpu, u64)> {
-        let waits = |from: &Cpu| self.rq(*from).nr_running() > 1;
-        let load = |from: &Cpu| self.rq(*from).load;
-        let all = || (0..self.nr_cpus()).map(Cpu);
-        // The lowest number of those with most load.
-        let others = all().rev().filter(|from| *from != cpu && waits(from));
-        let busiest = others.max_by_key(load)?;
-        let (most, own) = (load(&busiest), load(&cpu));
-        let average = all().map(|from| load(&from)).sum::<u64>() / u64::from(self.nr_cpus());
-        let is_close = waits(&cpu) && 100 * most <= IMBALANCE_PCT * own;
-        if own >= most || own >= average || is_close {
+    /// A CPU that has run dry takes what it can (`newidle_balance`).
+    pub(super) fn pull(&mut self, cpu: Cpu, now: Nanos) {
+        if self.cpus.iter().any(|rq| rq.nr_running() > 1) {
+            self.look(cpu, Why::NewlyIdle, now);
+        }
+    }
+
+    /// `load_balance`.
+    fn look(&mut self, cpu: Cpu, why: Why, now: Nanos) {
+        let nr_cpus = Nanos::from(self.nr_cpus());
+        let Some((busiest, imbalance)) = self.busiest(cpu, why, now) else {
+            let balancing = &mut self.rq_mut(cpu).balancing;
+            balancing.nr_failed = 0;
+            if why != Why::NewlyIdle {
+                balancing.interval_ms = (2 * balancing.interval_ms).min(2 * nr_cpus);
+            }
+            return;
+        };
+        let has_moved = self.take(busiest, cpu, imbalance, why, now);
+        let balancing = &mut self.rq_mut(cpu).balancing;
+        balancing.interval_ms = nr_cpus;
+        if has_moved {
+            balancing.nr_failed = 0;
+        } else if why != Why::NewlyIdle {
+            balancing.nr_failed += 1;
+        }
+    }
+
+    /// The CPU to take from, and how much (`find_busiest_group`, `calculate_imbalance`).
+    fn busiest(&mut self, cpu: Cpu, why: Why, now: Nanos) -> Option<(Cpu, Imbalance)> {
+        let own = self.fullness(cpu, IMBALANCE_PCT, now);
+        let own_load = self.cpu_load(cpu, now);
+        let mut all = own_load;
+        let mut found: Option<(Fullness, u64, Cpu)> = None;
+        for from in (0..self.nr_cpus()).map(Cpu).filter(|from| *from != cpu) {
+            let load = self.cpu_load(from, now);
+            all += load;
+            if !self.has_movable(from, cpu) {
+                continue;
+            }
+            let fullness = self.fullness(from, IMBALANCE_PCT, now);
+            // Of those with too many tasks the one with most load, else the one with most tasks.
+            let measure = match fullness {
+                Fullness::Overloaded => load,
+                Fullness::FullyBusy | Fullness::HasSpare => self.rq(from).nr_running() as u64,
+            };
+            if found.is_none_or(|(most, of, _)| (fullness, measure) > (most, of)) {
+                found = Some((fullness, measure, from));
+            }
+        }
+        let (fullness, _, from) = found?;
+        let (load, average) = (self.cpu_load(from, now), all / u64::from(self.nr_cpus()));
+        if own > fullness || fullness != Fullness::Overloaded && why == Why::Busy {
+            return None;
+        }
+        if own == Fullness::HasSpare {
+            let more = self.rq(from).nr_running().saturating_sub(self.rq(cpu).nr_running());
+            return (more > 1).then_some((from, Imbalance::Tasks(more / 2)));
+        }
+        let is_close = own == Fullness::Overloaded && 100 * load <= IMBALANCE_PCT * own_load;
+        if own_load >= load || own_load >= average || is_close {
             return None;
         }
         // A queue below the average, while a heavy task has a third CPU to itself, gives as much as is
         // wanted: Linux subtracts without a sign.
-        let above = most.checked_sub(average).unwrap_or(u64::MAX);
-        Some((busiest, above.min(average - own)))
+        let above = load.checked_sub(average).unwrap_or(u64::MAX);
+        Some((from, Imbalance::Load(above.min(average - own_load))))
+            .filter(|it| it.1 != Imbalance::Load(0))
     }
 
-    /// Takes waiting tasks of `from`, the one that has been off a CPU longest first, until their
-    /// load is `imbalance`. Whether there were any.
-    fn take_load(&mut self, from: Cpu, to: Cpu, mut imbalance: u64, now: Nanos) -> bool {
+    /// Whether a task waits on `from` that may run on `to`.
+    pub(super) fn has_movable(&self, from: Cpu, to: Cpu) -> bool {
+        let rq = self.rq(from);
+        let may = |task: &TaskId| self.task(*task).allowed.contains(&to.0);
+        rq.nr_running() > 1 && rq.tasks.iter().any(|task| may(task) && self.is_waiting(*task))
+    }
+
+    /// The waiting task of `from` that may run on `to` and came to the CPU's list before all others, of those
+    /// that came before `end`.
+    fn oldest(&self, from: Cpu, to: Cpu, end: u64) -> Option<TaskId> {
+        let of = |task: &TaskId| {
+            let it = self.task(*task);
+            it.listed < end && it.allowed.contains(&to.0) && self.is_waiting(*task)
+        };
+        let waiting = self.rq(from).tasks.iter().copied().filter(of);
+        waiting.min_by_key(|task| self.task(*task).listed)
+    }
+
+    /// Takes waiting tasks of `from`, as much as is wanted; whether there was one to take (`detach_tasks`).
+    fn take(&mut self, from: Cpu, to: Cpu, mut wanted: Imbalance, why: Why, now: Nanos) -> bool {
         let nr_failed = self.rq(to).balancing.nr_failed;
-        let mut waiting: Vec<TaskId> = self.movable(from, to).collect();
-        waiting.sort_by_key(|task| {
-            let task = self.task(*task);
-            (task.ran_until, task.queue_sequence)
-        });
-        let mut moved = false;
-        for task in waiting.into_iter().take(NR_MIGRATE) {
-            let waiter = self.task(task);
-            let is_hot = now.saturating_sub(waiter.ran_until) < MIGRATION_COST_NS;
-            let load = waiter.weight >> nr_failed.min(u64::BITS - 1);
-            if load > imbalance || is_hot && nr_failed <= CACHE_NICE_TRIES {
+        let end = self.next_list;
+        let mut has_moved = false;
+        for _ in 0..NR_MIGRATE.min(self.rq(from).nr_running()) {
+            if why != Why::Busy && self.rq(from).nr_running() <= 1 {
+                break;
+            }
+            let Some(task) = self.oldest(from, to, end) else { break };
+            // Who is passed over is asked last the next time.
+            self.touch_list(task);
+            let is_hot = now.saturating_sub(self.task(task).ran_until) < MIGRATION_COST_NS;
+            if is_hot && nr_failed <= CACHE_NICE_TRIES {
                 continue;
             }
-            imbalance = imbalance.saturating_sub(waiter.weight);
+            let is_enough = match &mut wanted {
+                Imbalance::Load(left) => {
+                    let load = self.task_load(task, now).max(1);
+                    if load >> nr_failed.min(u64::BITS - 1) > *left {
+                        continue;
+                    }
+                    *left = left.saturating_sub(load);
+                    *left == 0
+                }
+                Imbalance::Tasks(left) => {
+                    *left -= 1;
+                    *left == 0
+                }
+            };
             self.take_waiting(task, to, now);
-            moved = true;
-            if imbalance == 0 {
+            has_moved = true;
+            if is_enough || why == Why::NewlyIdle {
                 break;
             }
         }
-        moved
+        has_moved
     }
 
     /// Moves a task from one queue to another; it takes the CPU as one that wakes would.
     fn take_waiting(&mut self, task: TaskId, to: Cpu, now: Nanos) {
-        self.dequeue(task);
-        self.migrate(task, to);
-        self.task_mut(task).state = State::Queued;
-        self.enqueue(task);
+        self.dequeue(task, now);
+        self.migrate(task, to, now);
+        self.enqueue(task, now);
         self.check_preempt(task, to, now);
     }
 }

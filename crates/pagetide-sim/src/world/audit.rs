@@ -86,6 +86,8 @@ impl World {
             check!(knows, "{thread:?} waits for a disk and does not know");
         }
         let (stalled, running) = self.machine.psi().nr_tasks();
+        let nr_kswapd = self.daemons.iter().filter(|daemon| daemon.stalled).count() as u32;
+        let nr_stalled = nr_stalled + nr_kswapd;
         check!(stalled == nr_stalled, "pressure: {stalled} stalled, {nr_stalled} found");
         let found = self.cpus.iter().filter(|cpu| cpu.counts_as_running).count() as u32;
         check!(running == found, "pressure: {running} running, {found} found");

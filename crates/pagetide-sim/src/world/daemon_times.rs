@@ -96,6 +96,16 @@ impl DaemonTimes {
         self.kswapd_sleeps[node.idx()] = Some((wait, now));
     }
 
+    /// CPU time of a kswapd besides its steps: the switch to it, interrupts before.
+    pub fn kswapd_charged(&mut self, node: NodeId, ns: Nanos) {
+        self.kswapd_awake[node.idx()].ran(ns);
+    }
+
+    /// CPU time of all kswapds so far.
+    pub fn kswapd_cpu(&self) -> Nanos {
+        self.kswapd_awake.iter().map(|span| span.cpu).sum()
+    }
+
     /// A step of a kswapd that began at `now` and took `ns`.
     pub fn kswapd_ran(&mut self, machine: &Machine, node: NodeId, now: Nanos, ns: Nanos) {
         if let Some((wait, since)) = self.kswapd_sleeps[node.idx()].take() {

@@ -22,12 +22,13 @@ impl World {
 
     pub(super) fn run_daemon(&mut self, daemon: Daemon, cpu: Cpu) -> (After, Nanos) {
         let thread = Thread::Daemon(daemon);
+        self.daemon_stalls(daemon, true);
         self.show_work(daemon);
         self.machine.set_need_resched(self.scheduler.should_resched(cpu, self.now));
         let (step, effects) = self.machine.step_daemon(daemon, cpu, self.now);
         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         self.note_events(thread, cpu, self.now);
-        let cost = self.cost.cost(&self.machine.take_work());
+        let cost = self.meter.work(&self.machine.take_work());
         match daemon {
             Daemon::Kswapd(node) => self.times.kswapd_ran(&self.machine, node, self.now, cost),
             Daemon::Kcompactd(node) => {
@@ -36,6 +37,7 @@ impl World {
             Daemon::Khugepaged => self.times.khugepaged_ran(&self.machine, self.now, cost),
             Daemon::Flusher | Daemon::Kworker => {}
         }
+        self.daemon(daemon).rests = matches!(step, Step::Done(_));
         let after = match step {
             Step::Continue => After::Runnable,
             Step::Wait(sleep) => {
@@ -57,6 +59,18 @@ impl World {
             }
         };
         (after, cost)
+    }
+
+    /// A piece of a daemon begins or ends. kswapd is stalled from the first piece of its work to the end of the
+    /// last, sleeping or not.
+    pub(super) fn daemon_stalls(&mut self, daemon: Daemon, begins: bool) {
+        let now = self.now;
+        let state = self.daemon(daemon);
+        if matches!(daemon, Daemon::Kswapd(_)) && state.stalled != begins && (begins || state.rests)
+        {
+            state.stalled = begins;
+            self.machine.psi_kswapd_stalls(begins, now);
+        }
     }
 
     fn daemon_rests(&mut self, daemon: Daemon, rest: Rest) {

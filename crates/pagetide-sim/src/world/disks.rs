@@ -10,10 +10,12 @@ use super::daemon_times::KswapdWait;
 use super::{drain, Event, FullDisk, Pending, Thread, World};
 use crate::disk::{IoKind, Request, Submitter};
 use crate::observe::{Slice, Wait};
+use crate::scheduler::Waker;
 use crate::task::{Blocked, MemoryWait};
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Io};
 use pagetide_core::units::Cpu;
+use pagetide_scenario::costs::Price;
 
 impl World {
     /// Submits what `thread` has put together in one piece: one plug a disk. Returns the disk that
@@ -134,15 +136,18 @@ impl World {
                 unreachable!("a request completes once")
             };
             self.pending_free.push(id);
-            self.cpus[cpu.idx()].debt += self.cost.io_completion_ns;
+            self.meter.at(cpu);
+            self.cpus[cpu.idx()].debt += self.meter.some(Price::IoCompletion, 1);
             let mut effects = Vec::new();
             let ok = completion.result.is_ok();
             drain(self.machine.io_done(io, ok, cpu, self.now), &mut effects, &mut self.late);
             self.machine.take_work();
+            self.waker = Some(Waker { cpu, task: None });
             for effect in effects {
                 debug_assert!(!matches!(effect, Effect::Submit(_)), "an interrupt starts no I/O");
                 self.apply(effect, cpu);
             }
+            self.waker = None;
         }
         self.arm_disk(disk);
         // In the order of arrival, each class as many as there is room for.

@@ -9,7 +9,7 @@ use super::slab_levels::SlabLevels;
 use super::{drain, After, Event, Thread, World, WorldError};
 use crate::observe::{Slice, Wait, What};
 use crate::run::FILE_GAP;
-use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PIECE_NS};
+use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PhaseTimes, PIECE_NS};
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::PageFlags;
@@ -19,9 +19,14 @@ use pagetide_core::process::MmId;
 use pagetide_core::process::Touch;
 use pagetide_core::units::{Cpu, FileId, Nanos};
 use pagetide_core::vmstat::{Event as Counter, Vmstat};
+use pagetide_scenario::costs::Price;
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::model;
 use pagetide_scenario::op::{self, Op};
+
+/// Operations in a piece at most: as many as would cost half a nanosecond each. By the sourced table an access costs
+/// 20 of them, and a step of a call more, so that no piece with ordinary prices comes near.
+const OPERATIONS_MAX: u64 = 2 * PIECE_NS;
 
 /// Pages that were allocated, of all zones.
 fn allocated(vmstat: &Vmstat) -> u64 {
@@ -94,7 +99,7 @@ impl World {
         if let Some(phase) = task.phases.last_mut().filter(|phase| phase.ended.is_none()) {
             phase.cut_short = ended_by;
             let phase = phase.phase;
-            self.end_phase(id, phase);
+            self.end_phase(id, phase, 0);
         }
         let task = &self.tasks[id];
         if !task.background {
@@ -105,7 +110,8 @@ impl World {
         self.close_all_pipes(id, cpu);
         let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");
         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-        self.cpus[cpu.idx()].debt += self.cost.cost(&self.machine.take_work());
+        self.meter.at(cpu);
+        self.cpus[cpu.idx()].debt += self.meter.work(&self.machine.take_work());
         for other in 0..self.setup.tasks.len() {
             let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {
@@ -204,7 +210,14 @@ impl World {
 
     pub(super) fn run_piece(&mut self, id: usize, cpu: Cpu) -> Result<(After, Nanos), WorldError> {
         let mut elapsed: Nanos = 0;
+        let mut operations = 0;
         while elapsed < PIECE_NS && self.cpus[cpu.idx()].effects.is_empty() {
+            operations += 1;
+            if operations > OPERATIONS_MAX {
+                // The prices are nothing. If time stood still, nobody else would ever run.
+                elapsed = PIECE_NS;
+                break;
+            }
             if self.tasks[id].call.is_some() {
                 if let Some(after) = self.step_call(id, cpu, &mut elapsed) {
                     return Ok((after, elapsed));
@@ -235,14 +248,18 @@ impl World {
                 task: self.tasks[id].name.clone(),
                 source,
             })?;
+            let own = self.tasks[id].program_ns;
+            self.tasks[id].usage.user_ns += own;
+            elapsed += own;
             match op {
                 None => return Ok((After::Exit, elapsed)),
                 Some(Op::Access { region, page, write }) => {
                     let task = &mut self.tasks[id];
                     let vma = task.regions[region as usize];
                     task.usage.bytes += self.machine.mem.page_size.bytes();
-                    task.usage.user_ns += self.cost.access_ns();
-                    elapsed += self.cost.access_ns();
+                    let ns = self.meter.access();
+                    task.usage.user_ns += ns;
+                    elapsed += ns;
                     if self.machine.touch(vma, page, write) == Touch::Fault {
                         let node = self.machine.mem.cpu_node(cpu);
                         let call = Call::fault(task.mm, node, vma, page, write);
@@ -302,7 +319,7 @@ impl World {
             self.show_major(id, self.now + *elapsed);
         }
         self.note_events(Thread::Task(id), cpu, self.now + *elapsed);
-        let cost = self.cost.cost(&self.machine.take_work());
+        let cost = self.meter.work(&self.machine.take_work());
         *elapsed += cost;
         if compacting || call.is_compacting() {
             self.note_compaction(id, call.is_compacting(), self.now + *elapsed, cost);
@@ -423,6 +440,7 @@ impl World {
                 }
             }
             Outcome::NoMemory | Outcome::BadId(_) => {
+                task.refused = !task.killed;
                 task.killed = true;
                 Some(After::Runnable)
             }
@@ -459,7 +477,7 @@ impl World {
                     self.machine.begin_to_grow(vma).expect("it was just mapped");
                 }
                 self.tasks[id].regions.push(vma);
-                *elapsed += self.cost.syscall_ns;
+                *elapsed += self.meter.some(Price::Syscall, 1);
             }
             Op::Unmap { region } => {
                 // Its id may be another region's from now on.
@@ -468,13 +486,21 @@ impl World {
                 if let Ok(effects) = self.machine.munmap(vma, cpu) {
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                 }
-                *elapsed += self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
+                *elapsed +=
+                    self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
             }
             Op::Discard { region, page, pages } => {
                 self.discard(id, region, page, pages, cpu, elapsed)
             }
+            Op::Lock { region, page, pages, how } => {
+                self.lock(id, op, (region, page..page + pages), how, cpu, elapsed);
+            }
+            Op::Advise { region, page, pages, advice } => {
+                self.advise(id, op, (region, page..page + pages), advice, cpu, elapsed);
+            }
             Op::AllocBlock { order, request, .. } => {
-                self.spend_in_kernel(id, self.cost.syscall_ns, elapsed);
+                let ns = self.meter.some(Price::Syscall, 1);
+                self.spend_in_kernel(id, ns, elapsed);
                 let call = Call::alloc_pages(mm, node, order, gfp_of(request));
                 self.begin_call(id, call, op, *elapsed);
             }
@@ -511,7 +537,11 @@ impl World {
             }
             Op::PhaseBegin { phase } => {
                 let vmstat = snapshot(&self.machine.mem.vmstat);
+                let times = self.times_of(id, *elapsed);
+                let work = self.meter.of_task(id);
+                let program_ns = self.setup.machine.program_times.of(id, phase as usize);
                 let task = &mut self.tasks[id];
+                task.program_ns = program_ns;
                 task.paced = None;
                 task.until_base = None;
                 task.phases.push(PhaseRun {
@@ -526,6 +556,8 @@ impl World {
                     extra: Vec::new(),
                     groups: Vec::new(),
                     served: None,
+                    times,
+                    work,
                 });
                 let groups = self.group_counts();
                 if let Some(run) = self.tasks[id].phases.last_mut() {
@@ -533,6 +565,7 @@ impl World {
                 }
             }
             Op::PhaseEnd { phase } => {
+                self.tasks[id].program_ns = 0;
                 // Who reports takes time to do so: levels are those in the middle of it.
                 if self.report_ns() > 0 {
                     self.tasks[id].reporting = Some((phase, self.now + *elapsed));
@@ -554,7 +587,7 @@ impl World {
     fn report_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         let now = self.now;
         self.now += elapsed;
-        self.end_phase(id, phase);
+        self.end_phase(id, phase, elapsed);
         self.now = now;
     }
 
@@ -584,12 +617,27 @@ impl World {
         if let Ok(effects) = self.machine.discard(vma, page, pages, cpu) {
             drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         }
-        let cost = self.cost.syscall_ns + self.cost.cost(&self.machine.take_work());
+        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
     }
 
-    pub(super) fn end_phase(&mut self, id: usize, phase: u32) {
+    /// CPU time and pressure so far, `elapsed` after the present piece of the task began.
+    fn times_of(&mut self, id: usize, elapsed: Nanos) -> PhaseTimes {
+        self.machine.psi_flush(self.now);
+        let cpu_ns: Nanos = self.threads_of(id).map(|thread| self.tasks[thread].cpu_ns).sum();
+        let psi = self.machine.psi();
+        PhaseTimes {
+            cpu_ns: cpu_ns + elapsed,
+            kswapd_ns: self.times.kswapd_cpu(),
+            some_ns: psi.some_ns,
+            full_ns: psi.full_ns,
+        }
+    }
+
+    pub(super) fn end_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         self.gather_threads(id);
+        let times = self.times_of(id, elapsed);
+        let work = self.meter.of_task(id);
         let extra = self.residency(id, phase);
         let levels = self.machine.levels();
         let slabs = self.slab_levels();
@@ -602,6 +650,12 @@ impl World {
             run.ended = Some(self.now.max(run.began));
             run.usage = usage.since(&run.usage);
             run.vmstat = difference(vmstat, &run.vmstat);
+            run.times = times.since(run.times);
+            if let (Some(work), Some(before)) = (work, &mut run.work) {
+                for (before, now) in before.iter_mut().flatten().zip(work.iter().flatten()) {
+                    *before = now - *before;
+                }
+            }
             run.levels = levels;
             run.slabs = slabs;
             run.extra = extra;
@@ -612,10 +666,14 @@ impl World {
 
     /// Pages of the hot and of the cold part of a working set in memory at the end of its phase.
     pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::Level> {
-        let model::Workload::WorkingSet(set) =
-            &self.setup.tasks[id].phases[phase as usize].workload
-        else {
-            return Vec::new();
+        let workload = &self.setup.tasks[id].phases[phase as usize].workload;
+        let set = match workload {
+            model::Workload::WorkingSet(set) => set,
+            model::Workload::Lock(model::Lock { part, .. })
+            | model::Workload::Advise(model::Advise { part, .. }) => {
+                return self.resident(id, &part.region).into_iter().collect();
+            }
+            _ => return Vec::new(),
         };
         let task = &self.tasks[id];
         let hot_percent = u64::from(set.hot_page_percent);

@@ -14,19 +14,24 @@ use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
+use pagetide_scenario::costs::Price;
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::metric::Kind;
 use pagetide_scenario::model::{self, Write};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::{CreateGroup, JoinGroup, RemoveGroup, Workload, WriteControl};
 
-/// What a record has of memory.events.
-const EVENTS: [(MemoryEvent, &Declared); 5] = [
-    (MemoryEvent::Low, declared::EVENTS_LOW),
-    (MemoryEvent::High, declared::EVENTS_HIGH),
-    (MemoryEvent::Max, declared::EVENTS_MAX),
-    (MemoryEvent::Oom, declared::EVENTS_OOM),
-    (MemoryEvent::OomKill, declared::EVENTS_OOM_KILL),
+/// What a record has of memory.events, and of memory.events.local.
+const EVENTS: [(MemoryEvent, [&Declared; 2]); 6] = [
+    (MemoryEvent::Low, [declared::EVENTS_LOW, declared::LOCAL_EVENTS_LOW]),
+    (MemoryEvent::High, [declared::EVENTS_HIGH, declared::LOCAL_EVENTS_HIGH]),
+    (MemoryEvent::Max, [declared::EVENTS_MAX, declared::LOCAL_EVENTS_MAX]),
+    (MemoryEvent::Oom, [declared::EVENTS_OOM, declared::LOCAL_EVENTS_OOM]),
+    (MemoryEvent::OomKill, [declared::EVENTS_OOM_KILL, declared::LOCAL_EVENTS_OOM_KILL]),
+    (
+        MemoryEvent::OomGroupKill,
+        [declared::EVENTS_OOM_GROUP_KILL, declared::LOCAL_EVENTS_OOM_GROUP_KILL],
+    ),
 ];
 
 /// With more groups than this, phases do not report each of them.
@@ -43,7 +48,7 @@ impl World {
         elapsed: &mut Nanos,
     ) -> Option<After> {
         let node = self.machine.mem.cpu_node(cpu);
-        *elapsed += self.cost.syscall_ns;
+        *elapsed += self.meter.some(Price::Syscall, 1);
         let mm = self.tasks[id].mm;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
         match workload {
@@ -71,7 +76,7 @@ impl World {
                     write
                 });
                 match written {
-                    Ok(None) => {}
+                    Ok(None) => self.write_cpu_control(group, write),
                     Ok(Some(write)) => {
                         self.begin_call(id, Call::group_write(mm, node, write), op, *elapsed);
                     }
@@ -89,7 +94,7 @@ impl World {
             }
             Workload::RemoveGroup(RemoveGroup { group }) => {
                 let removed = self.groups[group].ok_or(Errno::Enoent);
-                let counts = removed.ok().map(|memcg| counts_of(&self.machine, group, memcg));
+                let counts = removed.ok().map(|memcg| self.counts_of_group(group, memcg));
                 let removed = removed.and_then(|memcg| {
                     let effects = self.machine.remove_memcg(memcg)?;
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
@@ -112,13 +117,14 @@ impl World {
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                     Ok(())
                 });
-                if let Err(errno) = moved {
-                    self.note_refusal(id, phase, errno);
+                match moved {
+                    Ok(()) => self.move_to_cpu_group(id, group),
+                    Err(errno) => self.note_refusal(id, phase, errno),
                 }
             }
             _ => unreachable!("not an operation on groups"),
         }
-        *elapsed += self.cost.cost(&self.machine.take_work());
+        *elapsed += self.meter.work(&self.machine.take_work());
         None
     }
 
@@ -130,6 +136,7 @@ impl World {
         let parent = model.parent.map_or(Some(ROOT), |parent| self.groups[parent]);
         let parent = parent.ok_or(Errno::Enoent)?;
         self.groups[group] = Some(make_group(&mut self.machine, model, parent)?);
+        self.renew_cpu_group(group);
         Ok(())
     }
 
@@ -171,8 +178,15 @@ impl World {
         }
         let there = self.groups.iter().enumerate();
         there
-            .filter_map(|(group, memcg)| memcg.map(|memcg| counts_of(&self.machine, group, memcg)))
+            .filter_map(|(group, memcg)| memcg.map(|memcg| self.counts_of_group(group, memcg)))
             .collect()
+    }
+
+    /// What a group has and what has happened to it so far.
+    pub(crate) fn counts_of_group(&self, group: usize, memcg: MemcgId) -> GroupCounts {
+        let mut counts = counts_of(&self.machine, group, memcg);
+        counts.counts.extend(self.cpu_counts(group));
+        counts
     }
 
     /// What groups that are gone had, and had counted, when they were removed the last time.
@@ -228,8 +242,8 @@ pub(crate) fn make_group(
     Ok(memcg)
 }
 
-/// What a group has and what has happened to it so far.
-pub(crate) fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> GroupCounts {
+/// What a group has of memory, and what has happened to that.
+fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> GroupCounts {
     let it = &machine.memcgs()[memcg.idx()];
     let page_size = machine.page_size();
     let mut levels = vec![
@@ -240,6 +254,9 @@ pub(crate) fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> Grou
     let sizes = machine.memory_stat_sizes(memcg);
     levels.extend(sizes.into_iter().filter(|(name, _)| is_reported(name)));
     let mut counts = machine.memcg_events(memcg).rows();
-    counts.extend(EVENTS.map(|(event, metric)| (metric.name, it.memory_events[event as usize])));
+    counts.extend(EVENTS.iter().flat_map(|(event, [metric, local])| {
+        let at = *event as usize;
+        [(metric.name, it.memory_events[at]), (local.name, it.memory_events_local[at])]
+    }));
     GroupCounts { group, levels, counts }
 }

@@ -20,6 +20,7 @@ use pagetide_core::process::Machine;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::{CacheSpec, SlabError};
 use pagetide_core::units::{CacheId, Cpu, Nanos};
+use pagetide_scenario::costs::Price;
 use pagetide_scenario::op::Op;
 
 /// Caches of things: name, bytes of an object, charged, reclaimable.
@@ -166,7 +167,11 @@ impl World {
             Op::ClosePipe { .. } => (2, times.pipe),
             _ => (1, times.pipe),
         };
-        self.spend_in_kernel(id, calls * known.unwrap_or(self.cost.syscall_ns), elapsed);
+        let ns = match known {
+            Some(ns) => calls * ns,
+            None => self.meter.some(Price::Syscall, calls),
+        };
+        self.spend_in_kernel(id, ns, elapsed);
         let Some(caches) = self.thing_caches else { return };
         let task = &mut self.tasks[id];
         let (steps, table) = (&mut task.steps, &mut task.open_files);
@@ -234,7 +239,8 @@ impl World {
     ) {
         match step {
             ObjectStep::Alloc(key, Part { cache, account }) => {
-                self.spend_in_kernel(id, self.cost.object_ns, elapsed);
+                let ns = self.meter.some(Price::Object, 1);
+                self.spend_in_kernel(id, ns, elapsed);
                 let task = &mut self.tasks[id];
                 task.step_of = Some(key);
                 let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
@@ -254,7 +260,8 @@ impl World {
                         true => self.give_back_late(object, cpu),
                         false => self.give_object_back(object, cpu),
                     }
-                    let cost = self.cost.cost(&self.machine.take_work()) + self.cost.object_ns;
+                    let cost = self.meter.work(&self.machine.take_work())
+                        + self.meter.some(Price::Object, 1);
                     self.spend_in_kernel(id, cost, elapsed);
                 }
             }

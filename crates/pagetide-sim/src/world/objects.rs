@@ -10,6 +10,7 @@ use pagetide_core::process::Call;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Cpu, Nanos};
+use pagetide_scenario::costs::Price;
 use pagetide_scenario::op::Op;
 
 impl World {
@@ -23,7 +24,8 @@ impl World {
         let cache = self.cache_of(cache);
         let task = &mut self.tasks[id];
         let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
-        let price = self.cost.object_ns + u64::from(account) * self.cost.object_charge_ns;
+        let price = self.meter.some(Price::Object, 1)
+            + self.meter.some(Price::ObjectCharge, u64::from(account));
         task.usage.system_ns += price;
         *elapsed += price;
         match self.machine.kmem_cache_alloc(cache, memcg, account, cpu) {
@@ -53,8 +55,9 @@ impl World {
 
     pub(super) fn free_object(&mut self, id: usize, slot: u32, cpu: Cpu, elapsed: &mut Nanos) {
         if let Some(object) = self.take_object(id, slot) {
-            self.give_object_back(object, cpu);
-            let cost = self.cost.cost(&self.machine.take_work()) + self.cost.object_ns;
+            self.give_up_object(object, cpu);
+            let cost =
+                self.meter.work(&self.machine.take_work()) + self.meter.some(Price::Object, 1);
             self.spend_in_kernel(id, cost, elapsed);
         }
     }
@@ -81,7 +84,7 @@ impl World {
     /// A task ends: what it has goes with it.
     pub(super) fn free_all_objects(&mut self, id: usize, cpu: Cpu) {
         for object in std::mem::take(&mut self.tasks[id].objects).into_iter().flatten() {
-            self.give_object_back(object, cpu);
+            self.give_up_object(object, cpu);
         }
     }
 }

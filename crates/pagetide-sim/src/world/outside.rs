@@ -1,12 +1,12 @@
-//! Whoever steps a world from outside: runs it up to a time, reads its files, and writes its control files in between,
-//! as an operator or an agent at a shell.
+//! Whoever steps a world from outside: runs it up to a time, reads its files, and writes its control files in
+//! between, as an operator or an agent at a shell.
 //!
 //! Invariant: a world that nobody writes to is the same however often it is stopped. What a write does of its own
 //! accord takes no CPU of the machine, but where the kernel reclaims before a write returns, virtual time passes: as
 //! much as the work takes, and as the writer waits.
 
 use super::{drain, Thread, World, WorldError};
-use pagetide_core::control::{ControlError, Errno};
+use pagetide_core::control::{ControlError, Errno, GroupControlWrite};
 use pagetide_core::effect::{Effect, Io, Step};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::outcome::Outcome;
@@ -94,7 +94,13 @@ impl World {
             begun
         });
         self.carry_out_outside(effects);
-        let Some(begun) = begun.map_err(WriteError::Control)? else { return Ok(()) };
+        let Some(begun) = begun.map_err(WriteError::Control)? else {
+            let group = self.groups.iter().position(|of| *of == Some(memcg));
+            if let Some((group, Ok(write))) = group.zip(Some(GroupControlWrite::read(file, text))) {
+                self.write_cpu_control(group, write);
+            }
+            return Ok(());
+        };
         let writer = self.machine.create_mm(ROOT).expect("the root is always there");
         let mut call = Call::group_write(writer, NodeId(0), begun);
         let done = self.perform(&mut call, &mut cancelled);
@@ -119,7 +125,7 @@ impl World {
             let mut effects = Vec::new();
             let (step, asked) = self.machine.step(call, Cpu(0), self.now);
             drain(asked, &mut effects, &mut self.late);
-            let worked = self.cost.cost(&self.machine.take_work());
+            let worked = self.meter.work(&self.machine.take_work());
             self.carry_out_outside(effects);
             let passes = match step {
                 Step::Continue => worked.max(1),

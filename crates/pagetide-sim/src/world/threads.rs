@@ -5,6 +5,9 @@
 use super::{DaemonSleep, World};
 use crate::scheduler::TaskId;
 use pagetide_core::daemon::Daemon;
+use pagetide_core::process::Machine;
+use pagetide_core::units::Cpu;
+use std::ops::Range;
 
 /// Who runs on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,17 @@ pub(super) fn nice_of(daemon: Daemon) -> i8 {
         Daemon::Khugepaged => 19,
         Daemon::Kswapd(_) | Daemon::Flusher | Daemon::Kcompactd(_) | Daemon::Kworker => 0,
     }
+}
+
+/// The CPUs that a daemon may use: kswapd and kcompactd those of their node, if it has any.
+pub(super) fn cpus_of(daemon: Daemon, machine: &Machine, nr_cpus: u16) -> Option<Range<u16>> {
+    let node = match daemon {
+        Daemon::Kswapd(node) | Daemon::Kcompactd(node) => node,
+        Daemon::Khugepaged | Daemon::Flusher | Daemon::Kworker => return None,
+    };
+    let mut of_node = (0..nr_cpus).filter(|cpu| machine.mem.cpu_node(Cpu(*cpu)) == node);
+    let first = of_node.next()?;
+    Some(first..of_node.next_back().unwrap_or(first) + 1)
 }
 
 impl World {

@@ -5,10 +5,11 @@ use crate::weather::{Draw, PAGE};
 use pagetide_core::config::{Policy, PolicyChoice, Sysctl, Value};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{
-    BlockRequest, CacheTuning, CreateGroup, Discard, Group, HighOrder, Interleave, JoinGroup,
-    KernelCache, KernelMemory, KernelObjects, Load, Order, Pace, PageSize, Phase, RemoveGroup,
-    Service, Setup, Start, Task, Workload, Write, WriteControl,
+    Advice, Advise, BlockRequest, CacheTuning, CreateGroup, Discard, Group, HighOrder, Interleave,
+    JoinGroup, KernelCache, KernelMemory, KernelObjects, Load, Lock, Order, Pace, PageSize, Part,
+    Phase, RemoveGroup, Service, Setup, Start, Task, Touch, Workload, Write, WriteControl,
 };
+use pagetide_scenario::names::{LockKind, MadviseKind, Named};
 use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::prng::SplitMix64;
 use std::sync::Arc;
@@ -67,6 +68,56 @@ pub fn compact(setup: &mut Setup, seed: u64) {
         name: "compact".into(),
         workload: write_control(None, "vm.compact_memory", "1"),
     });
+}
+
+/// Every third storm: phases that lock a region that an earlier phase has mapped or give advice about it, tasks
+/// that the OOM killer likes or spares, groups that are killed as a whole, and groups with a share of the CPUs.
+pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
+    if !seed.is_multiple_of(3) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x6d61_6476));
+    setup.machine.memory_recursiveprot = draw.one_in(2);
+    for task in &mut setup.tasks {
+        task.oom_score_adj = draw.of(&[0, 0, -1000, 500]);
+        for at in (1..=task.phases.len()).rev() {
+            let Workload::Touch(Touch { region, pages, .. }) = &task.phases[at - 1].workload else {
+                continue;
+            };
+            let first = draw.below(*pages);
+            let part = Part {
+                region: region.clone(),
+                file: None,
+                maps: None,
+                advice: Advice::Normal,
+                first,
+                pages: draw.one_in(2).then(|| 1 + draw.below(pages - first)),
+            };
+            let workload = if draw.one_in(3) {
+                Workload::Lock(Lock { how: draw.of(LockKind::ALL), part })
+            } else {
+                let advice = draw.of(MadviseKind::ALL);
+                let whole = Part { first: 0, pages: None, ..part.clone() };
+                let part = if advice.is_of_mapping() { whole } else { part };
+                // Anonymous memory is not read ahead.
+                let advice =
+                    if advice == MadviseKind::WillNeed { MadviseKind::Cold } else { advice };
+                Workload::Advise(Advise { advice, part })
+            };
+            task.phases.insert(at, Phase { name: format!("advise{at}"), workload });
+        }
+    }
+    for group in &mut setup.groups {
+        for (name, texts) in [
+            ("memory.oom.group", ["0", "1"]),
+            ("cpu.weight", ["1", "10000"]),
+            ("cpu.max", ["2000 10000", "max"]),
+        ] {
+            if draw.one_in(3) {
+                group.controls.push(GroupControlWrite::read(name, draw.of(&texts)).unwrap());
+            }
+        }
+    }
 }
 
 /// Group controls and what to write into them.
@@ -379,6 +430,7 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
         background: false,
         until: None,
         nice: 0,
+        oom_score_adj: 0,
         loops: 1 + draw.below(3) as u32,
         phases,
     });

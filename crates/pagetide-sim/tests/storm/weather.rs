@@ -188,6 +188,7 @@ pub fn setup(seed: u64) -> Setup {
     more::add_services(&mut setup, seed);
     more::enlarge_pages(&mut setup, seed);
     more::compact(&mut setup, seed);
+    more::advise_and_lock(&mut setup, seed);
     cut_short(&mut setup);
     setup
 }
@@ -229,6 +230,7 @@ fn setup_without_groups(seed: u64) -> Setup {
             background: id > 0 && draw.one_in(5),
             until: None,
             nice: draw.below(40) as i8 - 20,
+            oom_score_adj: 0,
             loops: 1 + draw.below(2) as u32,
             phases: (0..1 + draw.below(3) as usize)
                 .map(|number| Phase {

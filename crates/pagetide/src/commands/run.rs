@@ -13,7 +13,7 @@ use pagetide_lab::execute::{execute, Outcome};
 use pagetide_lab::html::run::Source;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
-use pagetide_lab::{csv, html, json, openmetrics, rows, select, table, why};
+use pagetide_lab::{csv, expect, html, json, openmetrics, rows, select, table, why};
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::RunRecord;
@@ -97,7 +97,8 @@ pub fn run(
                 } else {
                     why::render(&report, width.min(WHY_WIDTH))
                 };
-                table::render_within(&report, width) + &why
+                let expected = expect::render(&expect::of_report(&report), width.min(WHY_WIDTH));
+                table::render_within(&report, width) + &why + &expected
             }
             Format::Json => json::render_some(&wanted(&report, chosen), &report),
             Format::Csv => csv::render(&wanted(&report, chosen)),
@@ -149,6 +150,13 @@ pub fn run(
         return Ok(ExitStatus::Interrupted);
     }
     let mut status = ExitStatus::Success;
+    for judged in expect::of_report(&report).iter().filter(|judged| !judged.holds()) {
+        // The table has said so already.
+        if args.format != Format::Table {
+            printer.error(&CliError::Failure(format!("not as expected: {}", judged.sentence())));
+        }
+        status = ExitStatus::Failure;
+    }
     if args.strict {
         for it in report.ended_runs() {
             printer.error(&CliError::Failure(format!(

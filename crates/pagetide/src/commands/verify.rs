@@ -1,6 +1,6 @@
 //! `pagetide verify`: the same scenario on a real kernel, counters side by side.
 
-use crate::cli::{Accel, Format, KernelArgs, VerifyArgs};
+use crate::cli::{Accel, Costs, Format, KernelArgs, VerifyArgs};
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
@@ -9,7 +9,9 @@ use crate::{command_line, interrupt, names_of, scenario_file};
 use indicatif::{ProgressBar, ProgressStyle};
 use pagetide_lab::html;
 use pagetide_lab::html::run::Source;
-use pagetide_lab::verify::ask::{verify as ask, Asking, KernelSide, VerifyError, ANOTHER_TEXT};
+use pagetide_lab::verify::ask::{
+    verify as ask, Asking, CostSource, KernelSide, VerifyError, ANOTHER_TEXT,
+};
 use pagetide_lab::verify::{csv, json, table};
 use pagetide_lab::world::Simulator;
 use pagetide_linux::qemu::Accelerator;
@@ -69,7 +71,11 @@ pub fn verify(
     let line = progress_line();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
     let tell = |asking: Asking<'_>| line.set_message(words(&asking));
-    let verified = ask(&plan, &side, &simulator, jobs, &cancel, &tell);
+    let costs = match args.costs {
+        Costs::Measured => CostSource::Measured,
+        Costs::Sourced => CostSource::Sourced,
+    };
+    let verified = ask(&plan, &side, &simulator, costs, jobs, &cancel, &tell);
     line.finish_and_clear();
 
     if let Some(comparison) = &verified.comparison {
@@ -134,6 +140,7 @@ fn progress_line() -> ProgressBar {
 
 fn words(asking: &Asking<'_>) -> String {
     match asking {
+        Asking::Measuring(cpus) => format!("what operations cost on Linux with {cpus} CPUs"),
         Asking::Booting(variant) => format!("{variant}: the kernel boots"),
         Asking::Running(variant, done, all) => format!("{variant}: {done} of {all} runs on Linux"),
         Asking::Simulating(variant) => format!("{variant}: simulating"),

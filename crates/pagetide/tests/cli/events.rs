@@ -154,7 +154,7 @@ fn a_timeline_draws_every_group() {
     for wanted in ["machine, free memory (0 to ", node, "\n/master (0 to ", "\n/slave (0 to "] {
         assert!(ran.stdout.contains(wanted), "{wanted:?} is not in\n{}", ran.stdout);
     }
-    for wanted in ["\n pgscan_direct |", "\npgsteal_direct |", "#:", "A column is "] {
+    for wanted in ["\n pgscan_kswapd |", "\npgsteal_kswapd |", "#:", "A column is "] {
         assert!(ran.stdout.contains(wanted), "{wanted:?} is not in\n{}", ran.stdout);
     }
     assert!(ran.stdout.lines().all(|line| line.len() <= 100 && line == line.trim_end()));

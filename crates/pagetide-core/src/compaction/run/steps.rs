@@ -8,6 +8,7 @@ use crate::compaction::zone_state::pageblock_start;
 use crate::compaction::{CompactControl, CompactMode, CompactResult, Compactor, Goal, Stage};
 use crate::ctx::Ctx;
 use crate::effect::{Sleep, Step};
+use crate::event::TraceEvent;
 use crate::gfp::{MigrateType, Watermark};
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -70,6 +71,14 @@ impl<O: Owners> Manager<O> {
         }
         run.update_cached = goal.mode == CompactMode::Async
             && zone.compaction.cached_migrate[0] == zone.compaction.cached_migrate[1];
+        let (zone_start, zone_end) = (u64::from(zone.start_pfn.0), zone.end_pfn());
+        self.mem.events.record(TraceEvent::MmCompactionBegin {
+            zone_start,
+            migrate_pfn: run.migrate_pfn.into(),
+            free_pfn: run.free_pfn.into(),
+            zone_end,
+            sync: goal.mode != CompactMode::Async,
+        });
         self.lru_add_drain(ctx.cpu);
         Ok(self.compactions.insert(ctx.asker, run))
     }
@@ -268,6 +277,15 @@ impl<O: Owners> Manager<O> {
             let block = pageblock_start(highest).max(zone.start_pfn.0);
             zone.compaction.cached_free = zone.compaction.cached_free.max(block);
         }
+        let (zone_start, zone_end) = (u64::from(zone.start_pfn.0), zone.end_pfn());
+        self.mem.events.record(TraceEvent::MmCompactionEnd {
+            zone_start,
+            migrate_pfn: run.migrate_pfn.into(),
+            free_pfn: run.free_pfn.into(),
+            zone_end,
+            sync: run.goal.mode != CompactMode::Async,
+            status: result.name(),
+        });
         RunEnd {
             result,
             captured: run.captured,

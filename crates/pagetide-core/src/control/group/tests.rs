@@ -116,3 +116,36 @@ fn swappiness_is_inherited_once_somebody_has_set_it() {
     let child = machine.create_memcg("child".into(), memcg).unwrap();
     assert_eq!(machine.read_group_control(child, "memory.swappiness", 0).unwrap(), "7\n");
 }
+
+/// The core has no CPUs: it reads and checks what is written, and changes nothing.
+#[test]
+fn files_of_the_cpu_controller_are_read_and_left_to_the_world() {
+    let (mut machine, memcg) = machine();
+    let before = machine.digest();
+    for (name, text) in [
+        ("cpu.weight", "1"),
+        ("cpu.weight", " 10000\n"),
+        ("cpu.max", "max"),
+        ("cpu.max", "1000"),
+        ("cpu.max", "50000 1000000\n"),
+    ] {
+        assert!(machine.write_group_control(memcg, name, text).unwrap().0.is_none(), "{text}");
+    }
+    for (name, text, errno) in [
+        ("cpu.weight", "0", Errno::Erange),
+        ("cpu.weight", "10001", Errno::Erange),
+        ("cpu.weight", "heavy", Errno::Einval),
+        ("cpu.max", "", Errno::Einval),
+        ("cpu.max", "999", Errno::Einval),
+        ("cpu.max", "max 999", Errno::Einval),
+        ("cpu.max", "max 1000001", Errno::Einval),
+        ("cpu.max", "99999999999999999", Errno::Einval),
+        ("cpu.max", "1000 1000 1000", Errno::Einval),
+        ("cpu.max", "-1", Errno::Einval),
+    ] {
+        assert_eq!(refused(&mut machine, memcg, name, text), errno, "{name} {text:?}");
+    }
+    assert_eq!(refused(&mut machine, ROOT, "cpu.weight", "100"), Errno::Enoent);
+    assert!(machine.read_group_control(memcg, "cpu.max", 0).is_err());
+    assert_eq!(machine.digest(), before);
+}

@@ -123,6 +123,10 @@ impl<O: Owners> Manager<O> {
                 group.swap.max = pages;
                 return Ok(None);
             }
+            GroupControl::OomGroup => {
+                group.oom_group = number != 0;
+                return Ok(None);
+            }
             GroupControl::LimitInBytes | GroupControl::KmemLimitInBytes if memcg == ROOT => {
                 return refuse(Errno::Einval, "is no limit of the root");
             }
@@ -150,6 +154,7 @@ impl<O: Owners> Manager<O> {
                 }
                 return Ok(None);
             }
+            GroupControl::CpuWeight | GroupControl::CpuMax => return Ok(None),
             GroupControl::GlobalShrinkPriority => {
                 if number < 0 && self.config.shrink_priority != ShrinkPriorityPolicy::Posted {
                     return refuse(Errno::Einval, "is out of range");

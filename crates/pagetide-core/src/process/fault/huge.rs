@@ -54,10 +54,10 @@ impl Machine {
             Step::Continue => return Some(Step::Continue),
             Step::Wait(wait) => return Some(Step::Wait(wait)),
             Step::Done(Ok(pfn)) => pfn,
-            Step::Done(Err(Lack::Pages(..))) => return self.huge_fallback(fault),
-            Step::Done(Err(Lack::Room(..) | Lack::Denied)) => {
+            Step::Done(Err(Lack::Pages(..))) => return self.huge_fallback(fault, ctx),
+            Step::Done(Err(Lack::Room(..) | Lack::Owing | Lack::Denied)) => {
                 self.mem.vmstat.count(Event::ThpFaultFallbackCharge);
-                return self.huge_fallback(fault);
+                return self.huge_fallback(fault, ctx);
             }
         };
         let start = region_of(fault.page);
@@ -68,7 +68,7 @@ impl Machine {
         {
             // Somebody else was faster, or the mapping is gone.
             self.discard_charged(ctx.cpu, pfn, ctx.memcg);
-            return self.begin_pte_fault(fault);
+            return self.begin_pte_fault(fault, ctx);
         }
         self.mem.work.pages_zeroed += HPAGE_PMD_NR as u32;
         self.effects.push(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
@@ -79,15 +79,15 @@ impl Machine {
         Some(fault.got(own, Contents::Fresh))
     }
 
-    fn huge_fallback(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
+    fn huge_fallback(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
         self.mem.vmstat.count(Event::ThpFaultFallback);
-        self.begin_pte_fault(fault)
+        self.begin_pte_fault(fault, ctx)
     }
 
-    fn begin_pte_fault(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
+    fn begin_pte_fault(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
         if !self.owners.vmas[fault.vma.idx()].alive {
             return Some(Step::Done(Outcome::NoMemory));
         }
-        self.fault_dispatch(fault)
+        self.fault_dispatch(fault, ctx)
     }
 }

@@ -57,7 +57,7 @@ impl<O: Owners> Manager<O> {
         }
         self.mem.vmstat.count(Event::MmVmscanWakeupKswapd);
         let zid = highest_zoneidx as u8;
-        self.events.record(TraceEvent::MmVmscanWakeupKswapd { nid: node, zid, order });
+        self.mem.events.record(TraceEvent::MmVmscanWakeupKswapd { nid: node, zid, order });
         self.nodes[node.idx()].kswapd.sleeping = false;
         self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kswapd(node))));
     }
@@ -102,7 +102,10 @@ impl<O: Owners> Manager<O> {
         classzone: usize,
     ) -> bool {
         let in_blocks = self.config.defrag_mode && order > 0;
-        let free = if in_blocks { zone.free_pages_in_blocks() } else { zone.free_pages() };
+        let free = match in_blocks {
+            true => zone.free_pages_in_blocks(),
+            false => zone.stat.safe(zone.free_pages()),
+        };
         let (mark, flags) = (zone.wmark(Watermark::High), AllocFlags::at(Watermark::High));
         zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
     }
@@ -145,6 +148,7 @@ impl<O: Owners> Manager<O> {
                 }
                 Stage::Sleep => {
                     self.nodes[node.idx()].kswapd.sleeping = false;
+                    self.set_percpu_threshold(node, true);
                     stage = Stage::Begin;
                 }
                 Stage::Begin => {
@@ -248,7 +252,7 @@ impl<O: Owners> Manager<O> {
         }
         if self.prepare_kswapd_sleep(node) {
             self.mem.vmstat.count(Event::MmVmscanKswapdSleep);
-            self.events.record(TraceEvent::MmVmscanKswapdSleep { nid: node });
+            self.mem.events.record(TraceEvent::MmVmscanKswapdSleep { nid: node });
             if self.era.kcompactd_after_nap {
                 let kswapd = &self.nodes[node.idx()].kswapd;
                 let (order, zoneidx) = (kswapd.alloc_order, kswapd.request_zoneidx);
@@ -256,10 +260,20 @@ impl<O: Owners> Manager<O> {
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
             self.nodes[node.idx()].kswapd.sleeping = true;
+            self.set_percpu_threshold(node, false);
             return Some((Stage::Sleep, Step::Done(Rest::UNTIL_WOKEN)));
         }
         self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
         None
+    }
+
+    /// CPUs keep fewer pages to themselves while kswapd is awake (Linux `set_pgdat_percpu_threshold`).
+    fn set_percpu_threshold(&mut self, node: NodeId, awake: bool) {
+        let unit = self.mem.stat_unit();
+        for zone in &mut self.mem.nodes[node.idx()].zones {
+            let marks = zone.stat_marks();
+            zone.stat.set_pressure(awake, marks, unit);
+        }
     }
 
     /// Lets compaction look everywhere again where a task's run has ended (Linux
@@ -283,7 +297,7 @@ impl<O: Owners> Manager<O> {
         kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
         kswapd.request_zoneidx = kswapd.zoneidx;
         let (zid, order) = (kswapd.zoneidx as u8, kswapd.alloc_order);
-        self.events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
+        self.mem.events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
         kswapd.order = 0;
         kswapd.highest_zoneidx = None;
         kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
@@ -342,7 +356,7 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let sc = self.nodes[node.idx()].kswapd.sc.clone();
-        self.events.priority = sc.priority;
+        self.mem.events.priority = sc.priority;
         let mut next = Some(ROOT);
         while let Some(memcg) = next {
             next = self.next_memcg(ROOT, memcg);

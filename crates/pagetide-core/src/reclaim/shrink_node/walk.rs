@@ -287,7 +287,7 @@ impl<O: Owners> Manager<O> {
         const INACTIVE_ANON: usize = Lru::InactiveAnon as usize;
         const ACTIVE_FILE: usize = Lru::ActiveFile as usize;
         const INACTIVE_FILE: usize = Lru::InactiveFile as usize;
-        self.events.priority = state.priority;
+        self.mem.events.priority = state.priority;
         loop {
             if state.at == 0
                 && state.nr[INACTIVE_ANON] == 0
@@ -399,7 +399,7 @@ impl<O: Owners> Manager<O> {
     ) -> Sleep {
         self.mem.vmstat.count(Event::MmVmscanThrottled);
         let usec_timeout = timeout / 1000;
-        self.events.record(TraceEvent::MmVmscanThrottled { nid: node, usec_timeout, reason });
+        self.mem.events.record(TraceEvent::MmVmscanThrottled { nid: node, usec_timeout, reason });
         Sleep::throttled(node, reason, timeout)
     }
 }

@@ -208,7 +208,7 @@ impl<O: Owners> Manager<O> {
                     state.total += lruvec.nr_reclaimed;
                     state.nr_scanned += state.sc.nr_scanned;
                     let (memcg, nr_reclaimed) = (at.id, lruvec.nr_reclaimed);
-                    self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
+                    self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
                         memcg,
                         nr_reclaimed,
                     });
@@ -216,7 +216,7 @@ impl<O: Owners> Manager<O> {
                     return self.soft_reclaim_of_top_ended(state);
                 };
                 if self.shrink_lruvec_step(lruvec, victim, state.node, &mut state.sc, ctx) {
-                    self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
+                    self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimEnd {
                         memcg: victim,
                         nr_reclaimed: lruvec.nr_reclaimed,
                     });
@@ -258,7 +258,7 @@ impl<O: Owners> Manager<O> {
         // the older policies age they decide list by list.
         sc.may_deactivate = 0;
         if let Some((top, excess)) = state.top {
-            self.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimBegin {
+            self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimBegin {
                 memcg: victim,
                 top: top.id,
                 excess,

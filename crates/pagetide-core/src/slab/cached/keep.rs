@@ -29,15 +29,27 @@ impl<O: Owners> Manager<O> {
                 return Err(SlabError::IsCached);
             }
         }
-        let at = self.slabs.cached.create(object, holds.unwrap_or(Object::NONE), kind);
+        let at = self.keep(object, holds.unwrap_or(Object::NONE), kind as usize, (0, 0));
+        Ok(CachedId { entry: at, generation: self.slabs.cached.entries[at as usize].generation })
+    }
+
+    /// Puts an object at the end of a list of its group and node. Returns its entry.
+    pub(super) fn keep(
+        &mut self,
+        object: Object,
+        holds: Object,
+        list: usize,
+        place: (u32, u32),
+    ) -> u32 {
+        let at = self.slabs.cached.create(object, holds, list, place);
         self.note_entry(object, at);
-        if let Some(holds) = holds {
+        if holds.is_some() {
             self.note_entry(holds, at);
         }
         let (memcg, node) = self.list_of(object);
-        let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[kind as usize];
+        let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[list];
         self.slabs.cached.push_back(list, at);
-        Ok(CachedId { entry: at, generation: self.slabs.cached.entries[at as usize].generation })
+        at
     }
 
     /// Whether a kept object is still there.
@@ -85,10 +97,10 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Takes an entry off its list and forgets it.
-    fn take_entry(&mut self, at: u32) -> (Object, Object) {
-        let Entry { object, holds, kind, .. } = self.slabs.cached.entries[at as usize];
+    pub(super) fn take_entry(&mut self, at: u32) -> (Object, Object) {
+        let Entry { object, holds, list, .. } = self.slabs.cached.entries[at as usize];
         let (memcg, node) = self.list_of(object);
-        let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[kind as usize];
+        let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[list];
         self.slabs.cached.remove(list, at);
         self.slabs.cached.entries[at as usize].object = Object::NONE;
         self.slabs.cached.free.push(at);
@@ -118,7 +130,7 @@ impl<O: Owners> Manager<O> {
             for (from, to) in from.lists.iter_mut().zip(&mut to.lists) {
                 self.slabs.cached.splice(from, to);
             }
-            to.deferred += from.deferred;
+            to.deferred.iter_mut().zip(from.deferred).for_each(|(to, from)| *to += from);
         }
     }
 
@@ -147,10 +159,8 @@ impl<O: Owners> Manager<O> {
                 continue;
             }
             let (object, holds) = self.take_entry(at);
-            match self.slabs.shrunk_wait {
-                true => self.effects.push(Effect::FreeLate { object, cpu }),
-                false => self.free_known(object, cpu),
-            }
+            self.mem.work.objects_pruned += 1;
+            self.free_by_rcu(object, cpu);
             freed += 1;
             if holds.is_some() {
                 let kept = self.cache_object(holds, None, CachedKind::Inode);
@@ -160,11 +170,19 @@ impl<O: Owners> Manager<O> {
         (seen, freed)
     }
 
-    /// From now on what shrinkers free stays allocated, and charged, until the world frees it, which
-    /// [`Effect::FreeLate`] asks for (Linux: names and inodes go by `call_rcu`). Reclaim that finds nothing
+    /// From now on what shrinkers free, and nodes of the page cache, stay allocated, and charged, until the world
+    /// frees them, which [`Effect::FreeLate`] asks for (Linux: they go by `call_rcu`). Reclaim that finds nothing
     /// else then makes no progress, and a group at its limit may run out of memory.
-    pub fn free_shrunk_late(&mut self) {
-        self.slabs.shrunk_wait = true;
+    pub fn free_late(&mut self) {
+        self.slabs.frees_late = true;
+    }
+
+    /// Frees an object that somebody may still be looking at.
+    pub(crate) fn free_by_rcu(&mut self, object: Object, cpu: Cpu) {
+        match self.slabs.frees_late {
+            true => self.effects.push(Effect::FreeLate { object, cpu }),
+            false => self.free_known(object, cpu),
+        }
     }
 
     /// Frees an object that is known to be one.

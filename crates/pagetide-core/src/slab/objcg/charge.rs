@@ -5,6 +5,7 @@
 
 use super::{ObjStock, MAX_SLOTS, NO_OWNER};
 use crate::ctx::Ctx;
+use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
@@ -30,6 +31,7 @@ impl<O: Owners> Manager<O> {
         objcg: u16,
         bytes: u32,
         reclaimable: bool,
+        gfp: Gfp,
     ) -> Result<(), SlabLack> {
         let stock = self.slabs.objcgs.stock_of(ctx.cpu, objcg);
         if stock.objcg == objcg && stock.nr_bytes >= bytes {
@@ -38,7 +40,7 @@ impl<O: Owners> Manager<O> {
             let page_size = self.slabs.page_size as u32;
             let nr = bytes.div_ceil(page_size);
             let memcg = self.slabs.objcgs.memcg_of(objcg);
-            self.charge_kernel_pages(ctx, memcg, nr.into())?;
+            self.charge_kernel_pages(ctx, memcg, nr.into(), gfp)?;
             self.refill_obj_stock(ctx.cpu, objcg, nr * page_size - bytes, false);
             self.slabs.objcgs.stock_of(ctx.cpu, objcg).grow(bytes, reclaimable);
         }

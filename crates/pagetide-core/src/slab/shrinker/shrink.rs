@@ -2,12 +2,12 @@
 //!
 //! Linux: `do_shrink_slab`, `shrink_slab_memcg` (mm/vmscan.c, 6.1).
 
-use super::{ShrinkSlab, BATCH, SEEKS};
+use super::{ShrinkSlab, SEEKS};
 use crate::effect::Effects;
 use crate::event::TraceEvent;
 use crate::manager::Manager;
 use crate::owners::Owners;
-use crate::slab::cached::CachedKind;
+use crate::slab::cached::{CachedKind, Shrinker};
 use crate::units::{Cpu, MemcgId, NodeId};
 use crate::vmstat::Event;
 
@@ -19,20 +19,39 @@ impl<O: Owners> Manager<O> {
         node: NodeId,
         priority: i8,
     ) -> Option<ShrinkSlab> {
-        let pressure = u64::from(self.config.vfs_cache_pressure);
+        let first = self.begin_shrinker(Shrinker::ShadowNodes, memcg, node, priority);
+        first.or_else(|| self.begin_shrinker(Shrinker::SuperBlock, memcg, node, priority))
+    }
+
+    /// Begins with one shrinker, if it has anything to do.
+    fn begin_shrinker(
+        &mut self,
+        shrinker: Shrinker,
+        memcg: MemcgId,
+        node: NodeId,
+        priority: i8,
+    ) -> Option<ShrinkSlab> {
         // A group that is gone has none.
         let lists = self.memcgs[memcg.idx()].cached.get(node.idx())?;
-        let freeable = lists.len() * pressure / 100;
+        let freeable = match shrinker {
+            Shrinker::ShadowNodes => self.count_shadow_nodes(memcg, node),
+            Shrinker::SuperBlock => {
+                lists.nr_unused() * u64::from(self.config.vfs_cache_pressure) / 100
+            }
+        };
         if freeable == 0 {
             return None;
         }
         // It stays there until the end: who is killed on the way has put off nothing and lost nothing.
-        let deferred = lists.deferred;
+        let deferred = lists.deferred[shrinker as usize];
         let shift = priority.clamp(0, 63) as u32;
-        let delta = (freeable >> shift) * 4 / SEEKS;
+        let delta = match shrinker {
+            Shrinker::ShadowNodes => freeable / 2,
+            Shrinker::SuperBlock => (freeable >> shift) * 4 / SEEKS,
+        };
         let total_scan = ((deferred >> shift) + delta).min(2 * freeable);
         let owed = deferred + delta;
-        self.events.record(TraceEvent::MmShrinkSlabStart {
+        self.mem.events.record(TraceEvent::MmShrinkSlabStart {
             nid: node,
             memcg,
             nr_objects_to_shrink: deferred,
@@ -42,15 +61,31 @@ impl<O: Owners> Manager<O> {
             priority,
         });
         let (scanned, freed) = (0, 0);
-        Some(ShrinkSlab { memcg, node, freeable, total_scan, owed, deferred, scanned, freed })
+        Some(ShrinkSlab {
+            shrinker,
+            memcg,
+            node,
+            priority,
+            freeable,
+            total_scan,
+            owed,
+            deferred,
+            scanned,
+            freed,
+            freed_before: 0,
+        })
     }
 
-    /// Looks at one batch. Says if that was the last.
+    /// Looks at one batch. Says if that was the last, of the last shrinker.
     pub(crate) fn shrink_slab_step(&mut self, state: &mut ShrinkSlab, cpu: Cpu) -> bool {
         let left = state.total_scan;
-        if left >= BATCH || left >= state.freeable && left > 0 {
-            let nr = left.min(BATCH);
-            let freed = self.super_cache_scan(state.memcg, state.node, nr, cpu);
+        let batch = state.shrinker.batch();
+        if left >= batch || left >= state.freeable && left > 0 {
+            let nr = left.min(batch);
+            let freed = match state.shrinker {
+                Shrinker::ShadowNodes => self.scan_shadow_nodes(state.memcg, state.node, nr, cpu),
+                Shrinker::SuperBlock => self.super_cache_scan(state.memcg, state.node, nr, cpu),
+            };
             state.freed += freed;
             state.scanned += nr;
             state.total_scan -= nr;
@@ -60,16 +95,27 @@ impl<O: Owners> Manager<O> {
         }
         let owed = state.owed.saturating_sub(state.scanned).min(2 * state.freeable);
         let lists = &mut self.memcgs[state.memcg.idx()].cached[state.node.idx()];
-        lists.deferred = lists.deferred.saturating_sub(state.deferred) + owed;
-        self.events.record(TraceEvent::MmShrinkSlabEnd {
+        let deferred = &mut lists.deferred[state.shrinker as usize];
+        *deferred = deferred.saturating_sub(state.deferred) + owed;
+        let new_scan = *deferred;
+        self.mem.events.record(TraceEvent::MmShrinkSlabEnd {
             nid: state.node,
             memcg: state.memcg,
             unused_scan: state.deferred,
-            new_scan: lists.deferred,
-            retval: state.freed,
+            new_scan,
+            retval: state.freed - state.freed_before,
             total_scan: state.total_scan,
         });
-        true
+        let next = state.shrinker.next();
+        match next
+            .and_then(|next| self.begin_shrinker(next, state.memcg, state.node, state.priority))
+        {
+            Some(next) => {
+                *state = ShrinkSlab { freed: state.freed, freed_before: state.freed, ..next };
+                false
+            }
+            None => true,
+        }
     }
 
     /// Shares a batch between names and inodes.

@@ -30,7 +30,7 @@ fn kept_objects_are_freed_under_pressure_unless_used() {
     }
     // 3000 >> 1, times 4 / 2: all; 2 batches of 1024, the rest is put off.
     assert_eq!(machine.mem.vmstat.get(Event::SlabsScanned), 2048);
-    assert_eq!(machine.memcgs[memcg.idx()].cached[0].deferred, 3000 - 2048);
+    assert_eq!(machine.memcgs[memcg.idx()].cached[0].deferred[1], 3000 - 2048);
     assert!(machine.use_cached(kept[0]), "it was used, and is passed over once");
     assert!(!machine.use_cached(kept[1]));
     assert!(machine.nr_cached(memcg, CachedKind::Inode) > 0, "inodes wait on a list of their own");

@@ -11,7 +11,7 @@ use crate::host::number::{plural, show_bytes};
 use crate::host::plain_names::PlainNames;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::vmstat;
-use pagetide_core::config::Sysctl;
+use pagetide_core::config::{Form, Sysctl};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::load::SCENARIO_BYTES_MAX;
 
@@ -72,12 +72,22 @@ pub(super) fn write(
 /// no more than there is, while a kernel lets everybody ask for `max`.
 fn protected(host: &HostSnapshot, controls: &[Vec<(GroupControl, Option<u64>)>]) -> u64 {
     // The top is the root itself if it sets nothing.
-    let is_root = |index: usize| host.groups[index].parent.is_none() && controls[index].is_empty();
+    let is_root = |index: usize| {
+        host.groups[index].parent.is_none() && !sets_something(host, controls, index)
+    };
     let below_root = |index: &usize| host.groups[*index].parent.is_none_or(is_root);
     let asked = (0..host.groups.len()).filter(below_root).flat_map(|index| &controls[index]);
     asked
         .filter(|(control, _)| *control == GroupControl::Min)
         .fold(0, |sum, (_, bytes)| sum.saturating_add(bytes.unwrap_or(u64::MAX)))
+}
+
+fn sets_something(
+    host: &HostSnapshot,
+    controls: &[Vec<(GroupControl, Option<u64>)>],
+    index: usize,
+) -> bool {
+    !controls[index].is_empty() || host.groups[index].cpu_max.is_some()
 }
 
 /// What a group sets, its swappiness included if it is not its parent's.
@@ -100,7 +110,8 @@ fn kept(
     controls: &[Vec<(GroupControl, Option<u64>)>],
     options: Options,
 ) -> Vec<bool> {
-    let mut is_kept: Vec<bool> = controls.iter().map(|controls| !controls.is_empty()).collect();
+    let mut is_kept: Vec<bool> =
+        (0..host.groups.len()).map(|index| sets_something(host, controls, index)).collect();
     for (index, group) in host.groups.iter().enumerate() {
         is_kept[index] |= options.all_groups && group.parent.is_some();
     }
@@ -158,11 +169,14 @@ fn one(
     for (control, value) in controls {
         lines.push(match value {
             None => format!("\"{}\" = \"max\"", control.name()),
-            Some(value) if *control == GroupControl::Swappiness => {
+            Some(value) if !matches!(control.file().form, Form::Size { .. }) => {
                 format!("\"{}\" = {value}", control.name())
             }
             Some(value) => format!("\"{}\" = {value} # {}", control.name(), show_bytes(*value)),
         });
+    }
+    if let Some(limit) = &group.cpu_max {
+        lines.push(format!("\"{}\" = {}", GroupControl::CpuMax.name(), quoted(limit)));
     }
     GroupText { comment, lines }
 }

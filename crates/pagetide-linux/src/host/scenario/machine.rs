@@ -15,6 +15,7 @@ use crate::host::plain_names::PlainNames;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::swaps::SwapArea;
 use pagetide_core::config::Sysctl;
+use pagetide_scenario::model::FreeLists;
 use pagetide_scenario::names::{DiskModel, Named};
 
 /// Disks at most; further ones say nothing that these do not.
@@ -79,7 +80,7 @@ fn zones(
              kernel holds for good. --as-is writes what is free now.",
         );
     }
-    circumstances(page, host);
+    circumstances(page, host, nodes);
     for node in nodes {
         if !is_single {
             page.line("");
@@ -113,7 +114,11 @@ fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options) -> u6
     page.line(&format!("name = \"{}\"", zone.name.name()));
     page.line(&format!("present = \"{} pages\"", zone.present));
     page.line(&format!("managed = \"{} pages\" # {}", zone.managed, show_pages(zone.managed)));
-    page.line(&format!("free = \"{start} pages\" # {}", show_pages(start)));
+    let start = zone.free_lists.as_ref().map_or(start, FreeLists::pages);
+    match &zone.free_lists {
+        Some(lists) => free_lists(page, lists),
+        None => page.line(&format!("free = \"{start} pages\" # {}", show_pages(start))),
+    }
     if zone.managed > 0 {
         page.comment(&format!(
             "now: free {}, in per-CPU sets {}, programs {}, page cache {}, reclaimable slab and page \
@@ -132,13 +137,22 @@ fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options) -> u6
     start
 }
 
+/// Free blocks as /proc/pagetypeinfo shows them now.
+fn free_lists(page: &mut Page, lists: &FreeLists) {
+    let types = ["unmovable", "movable", "reclaimable"];
+    for ((name, blocks), pageblocks) in types.iter().zip(lists.blocks).zip(lists.pageblocks) {
+        page.line(&format!("{name} = {{ pageblocks = {pageblocks}, blocks = {blocks:?} }}"));
+    }
+}
+
 /// What a run does not start with: fragmentation, huge pages, slab, a history of reclaim.
-fn circumstances(page: &mut Page, host: &HostSnapshot) {
+fn circumstances(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
     let sum = |order| {
         host.free_blocks.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.pages_from(order)))
     };
     let (all, huge) = (sum(0), sum(HUGE_ORDER));
-    if all > 0 {
+    let mut with_memory = nodes.iter().flat_map(|node| &node.zones).filter(|zone| zone.managed > 0);
+    if all > 0 && with_memory.any(|zone| zone.free_lists.is_none()) {
         let percent = u128::from(huge) * 100 / u128::from(all);
         page.comment(&format!(
             "A run starts with unfragmented memory; now {percent} % of the free memory is in blocks \

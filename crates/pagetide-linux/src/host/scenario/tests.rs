@@ -1,5 +1,5 @@
 use super::*;
-use crate::host::{block::BlockDevice, cgroup, meminfo, swaps, zoneinfo};
+use crate::host::{block::BlockDevice, buddyinfo, cgroup, meminfo, pagetypeinfo, swaps, zoneinfo};
 use pagetide_core::config::{Policy, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_core::page_size::PageSize;
@@ -60,7 +60,21 @@ fn free_is_what_programs_leave_or_what_is_now() {
     let (setup_now, written) = setup(&host(), Options { as_is: true, ..Options::default() });
     assert_eq!(setup_now.machine.nodes[0].zones[0].free, 3000);
     assert_eq!((setup_now.machine.cpus, written.summary.as_str()), (2, "2 CPUs, 15.0 MiB"));
-    let (setup, _) = setup(&host(), Options::default());
+    let types = "\
+Node    0, zone      DMA, type    Unmovable      1      0      0      0      0      0      0      0      0      0      0
+Node    0, zone      DMA, type      Movable      0      1      0      0      0      0      0      0      0      1      2
+Node    0, zone      DMA, type  Reclaimable      0      0      0      0      0      0      0      0      0      0      0
+Number of blocks type     Unmovable      Movable  Reclaimable   HighAtomic      Isolate
+Node 0, zone      DMA            1            7            0            0            0
+";
+    let known = HostSnapshot { types: pagetypeinfo::parse(types), ..host() };
+    let (now, _) = self::setup(&known, Options { as_is: true, ..Options::default() });
+    let zone = &now.machine.nodes[0].zones[0];
+    let lists = zone.free_lists.unwrap();
+    assert_eq!((zone.free, lists.pageblocks), (3000, [1, 7, 0]));
+    // 437 pages more than the lists have: 256 + 128 + 32 + 16 + 4 + 1.
+    assert_eq!(lists.blocks[1], [1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 2]);
+    let (setup, _) = setup(&known, Options::default());
     let zone = &setup.machine.nodes[0].zones[0];
     assert_eq!((zone.present, zone.managed, zone.late), (3998, 3840, 0));
     assert_eq!(zone.free, 3000 + 10 + 200 + 300 + 60);
@@ -237,4 +251,99 @@ fn what_the_files_say_cannot_break_the_text() {
     }];
     let (_, written) = setup(&host, Options::default());
     assert!(!written.text.contains('\u{1b}') && !written.text.contains('\u{202e}'));
+}
+
+#[test]
+fn memory_is_called_unfragmented_while_some_zone_has_no_free_lists() {
+    let one = "\
+Node 0, zone DMA, type Unmovable 0 0 0 0 0 0 0 0 0 1 2
+Node 0, zone DMA, type Movable 0 0 0 0 0 0 0 0 0 0 0
+Node 0, zone DMA, type Reclaimable 0 0 0 0 0 0 0 0 0 0 0
+Number of blocks type Unmovable Movable Reclaimable HighAtomic Isolate
+Node 0, zone DMA 7 1 0 0 0
+";
+    let other = one.replace("DMA", "DMA32");
+    let zones = format!("{ZONES}{}", ZONES.replace("zone DMA", "zone DMA32"));
+    let is_told = |zones: &str, types: &str| {
+        let host = HostSnapshot {
+            zones: zoneinfo::parse(zones).0,
+            free_blocks: buddyinfo::parse("Node 0, zone DMA 0 0 0 0 0 0 0 0 0 0 2\n").0,
+            types: pagetypeinfo::parse(types),
+            ..HostSnapshot::default()
+        };
+        let (_, written) = setup(&host, Options { as_is: true, ..Options::default() });
+        written.text.contains("A run starts with unfragmented memory")
+    };
+    let few = one.replace("1 2\n", "1 1\n");
+    assert!(is_told(ZONES, ""));
+    assert!(!is_told(ZONES, one));
+    assert!(is_told(ZONES, &few), "half of what is free is in no list");
+    assert!(is_told(&zones, one));
+    assert!(!is_told(&zones, &format!("{one}{other}")));
+}
+
+#[test]
+fn free_lists_are_made_to_fit_or_noted() {
+    let as_is = Options { as_is: true, ..Options::default() };
+    // A zone above it, so that DMA ends where a pageblock does.
+    let types = "\
+Node 0, zone DMA32, type Unmovable 0 0 0 0 0 0 0 0 0 0 0
+Node 0, zone DMA32, type Movable 0 0 0 0 0 0 0 0 0 0 4
+Node 0, zone DMA32, type Reclaimable 0 0 0 0 0 0 0 0 0 0 0
+Node 0, zone DMA, type Unmovable 0 0 0 0 0 0 0 0 1 0 0
+Node 0, zone DMA, type Movable 0 0 0 0 0 0 0 0 0 1 3
+Node 0, zone DMA, type Reclaimable 0 0 0 0 0 0 0 0 0 0 0
+Number of blocks type Unmovable Movable Reclaimable HighAtomic Isolate
+Node 0, zone DMA32 0 8 0 0 0
+Node 0, zone DMA 9 6 0 0 0
+";
+    let above = "Node 0, zone DMA32\n  pages free 4096\n  min 1\n  low 2\n  high 3\n  present 4096\n  managed 4096\n";
+    let all_free = format!("{}{above}", ZONES.replace("free 3000", "free 3840"));
+    let of = |types: &str| {
+        let zones = zoneinfo::parse(&all_free).0;
+        let types = pagetypeinfo::parse(types);
+        setup(&HostSnapshot { zones, types, ..HostSnapshot::default() }, as_is)
+    };
+    // All is free. Pageblocks of holes are cut, and a type has those that its blocks need.
+    let (setup, written) = of(types);
+    let zone = &setup.machine.nodes[0].zones[0];
+    assert_eq!((zone.free, zone.free_lists.unwrap().pageblocks), (3840, [1, 7, 0]));
+    assert!(!written.notes.iter().any(|note| note.place.contains("pagetypeinfo")));
+    let none = "no free lists are known for zone DMA of node 0";
+    for (types, reason) in [
+        (String::new(), "there are no free lists in it"),
+        (types[..types.len() - 9].to_owned(), "the file is cut short"),
+        (types.replace("1 3\n", "1 >100000\n"), ":5: a number is not known"),
+        (format!("Page block order: 10\n{types}"), ":1: not used"),
+    ] {
+        let (setup, written) = of(&types);
+        assert!(setup.machine.nodes[0].zones[0].free_lists.is_none());
+        told(&written, reason);
+        told(&written, none);
+    }
+    let (_, written) = of(&types.replace("0 1 3\n", "2 0 3\n"));
+    told(&written, "they do not fit into the zone");
+    let (_, written) = of(&types.replace("0 1 3\n", "0 1 0\n"));
+    told(&written, "they have 768 of 3840 free pages");
+    // Who did not ask for the lists does not hear of them.
+    let (_, written) = self::setup(&host(), Options::default());
+    assert!(!written.notes.iter().any(|note| note.place.contains("pagetypeinfo")));
+}
+
+#[test]
+fn groups_have_shares_of_the_cpu() {
+    let mut host = host();
+    let files = [("cpu.max", "50000 100000\n"), ("cpu.weight", "50"), ("memory.oom.group", "1")];
+    host.groups = vec![
+        group("/", None, &[]),
+        group("/a", Some(0), &files),
+        group("/b", Some(0), &[("cpu.max", "20000 50000")]),
+        group("/c", Some(0), &[("cpu.max", "max 100000"), ("cpu.weight", "100")]),
+    ];
+    let (setup, _) = setup(&host, Options::default());
+    let names: Vec<&str> = setup.groups.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let wanted = [("memory.oom.group", "1"), ("cpu.weight", "50"), ("cpu.max", "50000 100000")]
+        .map(|(name, text)| GroupControlWrite::read(name, text).unwrap());
+    assert_eq!(setup.groups[0].controls, wanted);
 }

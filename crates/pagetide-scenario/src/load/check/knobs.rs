@@ -31,7 +31,12 @@ const ALWAYS: [Policy; 4] =
 pub(super) fn policies(raw: Option<&raw::Policies>, sink: &mut Sink) -> Policies {
     let given = raw.map_or(&[][..], |policies| policies.choices.as_slice());
     let defaults = ALWAYS.into_iter().map(Policy::default_variant);
-    let policies: Policies = defaults.chain(given.iter().map(|at| at.value)).collect();
+    let mut policies: Policies = defaults.collect();
+    if let Some(kernel) = raw.and_then(|policies| policies.kernel.as_ref()) {
+        policies.follow(kernel.value);
+    }
+    // Also a default that is named: a kernel that is compared with does not take its place.
+    given.iter().for_each(|at| policies.choose(at.value));
     let is_kswapd = |at: &&At<PolicyChoice>| at.value == BackgroundCompaction::Kswapd.into();
     if let Some(at) = given.iter().find(is_kswapd) {
         let kswapd: KswapdPolicy = policies.of().unwrap_or_default();
@@ -292,6 +297,9 @@ fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
             "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them".to_owned(),
         ),
         (Form::Policy(policy), _) => format!("it takes {}", policy.listed()),
+        (Form::Bandwidth, _) => {
+            "it takes microseconds or max, and perhaps a period: \"50000 100000\"".to_owned()
+        }
         _ => "it takes any text".to_owned(),
     }
 }

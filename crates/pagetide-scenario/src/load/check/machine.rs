@@ -1,5 +1,6 @@
 //! `[machine]` and `[[file]]`: sizes must be possible on a machine, and disks must exist.
 
+use super::free_lists;
 use super::names::{need, Names};
 use super::MACHINE_PAGES_MAX;
 use crate::load::decode::Size;
@@ -32,6 +33,8 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (M
     let mut checked = empty();
     checked.cpus = machine.cpus.as_ref().map_or(1, |cpus| cpus.value.0 as u16);
     checked.kmem_accounting = machine.kmem_accounting.as_ref().is_none_or(|on| on.value);
+    checked.memory_recursiveprot = machine.memory_recursiveprot();
+    checked.costs = machine.costs.as_ref().map(|costs| costs.check(sink)).unwrap_or_default();
     checked.nodes = check_nodes(machine, sink);
     disks.is_incomplete = machine.bad.contains(&"disk");
     match machine.disk.as_deref() {
@@ -168,11 +171,17 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
         }
         last = Some(name.value);
         let managed = zone.managed.as_ref().unwrap_or(present);
-        let free = zone.free.as_ref().unwrap_or(managed);
+        let free_lists = free_lists::check(zone, sink);
+        let on_lists = free_lists
+            .map(|lists| At { value: Size(sink.page_size.bytes_of(lists.pages())), span: zone.at });
+        let is_full = on_lists.as_ref().is_some_and(|free| free.value.0 > managed.value.0);
+        let free = on_lists.as_ref().or(zone.free.as_ref()).unwrap_or(managed);
         for size in [present, managed, free] {
             check_pages(size, sink);
         }
-        check_zone_parts(name.value, present, managed, free, sink);
+        // The lists say it themselves.
+        let free_or_all = if is_full { managed } else { free };
+        check_zone_parts(name.value, present, managed, free_or_all, sink);
         let late = zone.late().0;
         if let Some(size) = zone.late.as_ref().filter(|size| size.value.0 > managed.value.0) {
             sink.hinted(size.span, "more late than managed", "late <= managed");
@@ -183,9 +192,10 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
             managed: managed.value.0 / page,
             free: free.value.0 / page,
             late: late / page,
-            free_lists: None,
+            free_lists,
         });
     }
+    free_lists::fit(node.zone.as_deref().unwrap_or_default(), &zones, sink);
     zones
 }
 

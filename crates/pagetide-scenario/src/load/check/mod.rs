@@ -2,7 +2,9 @@
 //! a mistake, with a stand-in for the missing value, so that one run reports all mistakes.
 
 mod caches;
+mod expect;
 mod files;
+mod free_lists;
 mod groups;
 mod knobs;
 mod machine;
@@ -16,7 +18,7 @@ mod waiting;
 
 use super::raw;
 use super::span::{Sink, Span};
-use crate::model::{Reference, Setup};
+use crate::model::{Expectation, Reference, Setup};
 use crate::workload::Keys;
 use std::cell::RefCell;
 use std::path::Path;
@@ -71,14 +73,17 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     }
 }
 
-/// What belongs to the scenario and not to one of its variants.
-pub(super) fn rows_and_reference(
+/// What belongs to the scenario and not to one of its variants. `setups` are those that could be read, with the
+/// names of their variants, at least one; `variants` are all names.
+pub(super) fn said_of_runs(
     raw: &raw::Scenario,
-    setup: &Setup,
+    setups: &[(&str, &Setup)],
     variants: &[&str],
     sink: &mut Sink,
-) -> (Vec<String>, Option<Reference>) {
+) -> (Vec<String>, Option<Reference>, Vec<Expectation>) {
+    let (_, setup) = setups[0];
     let rows = report::rows(raw, setup, sink);
     let reference = report::reference(raw, setup, variants, sink);
-    (rows, reference)
+    let expectations = expect::expectations(raw, setups, variants, sink);
+    (rows, reference, expectations)
 }

@@ -70,7 +70,7 @@ pub(crate) struct Phases<'c, 'a> {
 pub(crate) struct Region {
     /// Template of the file; `None`: anonymous.
     pub(crate) file: Option<usize>,
-    advice: Advice,
+    pub(crate) advice: Advice,
     pub(crate) pages: u64,
     pub(crate) span: Span,
 }

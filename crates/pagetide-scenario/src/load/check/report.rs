@@ -11,15 +11,15 @@ use crate::near::matches;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What keys of a report may be.
-struct Known {
-    names: Names,
-    metrics: Vec<Entry>,
+pub(super) struct Known {
+    pub(super) names: Names,
+    pub(super) metrics: Vec<Entry>,
     /// Tasks and groups, and the names that copies share.
     owners: BTreeSet<String>,
 }
 
 impl Known {
-    fn of(setup: &Setup) -> Known {
+    pub(super) fn of(setup: &Setup) -> Known {
         let tasks = setup.tasks.iter().map(|task| task.name.as_str());
         let groups = setup.groups.iter().map(|group| group.name.as_str());
         let owners = tasks.chain(groups);
@@ -204,7 +204,7 @@ pub(super) fn reference(
 }
 
 /// The text that records have for a key that may be written in full.
-fn as_recorded(key: &str, names: &Names) -> String {
+pub(super) fn as_recorded(key: &str, names: &Names) -> String {
     match names.read(key) {
         Some(read) if key.contains(':') => names.text(&read),
         _ => key.to_owned(),
@@ -212,7 +212,7 @@ fn as_recorded(key: &str, names: &Names) -> String {
 }
 
 /// A row is a key of a metric that there is, or a pattern with `*` that at least one fits.
-fn check_row(row: &At<String>, known: &Known, setup: &Setup, sink: &mut Sink) {
+pub(super) fn check_row(row: &At<String>, known: &Known, setup: &Setup, sink: &mut Sink) {
     let text = &row.value;
     if text.contains('*') {
         if !known.may_match(text, setup) {

@@ -27,6 +27,7 @@ pub(super) struct Draft<'a> {
     pub(super) until: Option<Other>,
     background: bool,
     nice: i8,
+    oom_score_adj: i16,
     loops: u32,
     phases: Vec<Phase>,
     /// It goes on until it is stopped.
@@ -130,6 +131,7 @@ fn draft<'a>(
         until: None,
         background,
         nice: table.nice().0 as i8,
+        oom_score_adj: table.oom_score_adj().0 as i16,
         loops: table.loops().into(),
         phases,
         is_endless,
@@ -250,6 +252,7 @@ fn expand(drafts: &[Draft<'_>], groups: &Groups<'_>, files: &mut Files<'_>) -> V
                 background: draft.background,
                 until,
                 nice: draft.nice,
+                oom_score_adj: draft.oom_score_adj,
                 loops: draft.loops,
                 phases,
             });

@@ -4,7 +4,7 @@
 use crate::load::decode::{expected, table, unknown_key, unknown_name, Decode, Int, Keyed, Name};
 use crate::load::span::{At, Sink};
 use crate::load::tree::{Entry, Node, Value};
-use pagetide_core::config::{Policy, PolicyChoice, Sysctl};
+use pagetide_core::config::{Policy, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
@@ -13,11 +13,17 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policies {
     pub(crate) choices: Vec<At<PolicyChoice>>,
+    /// The kernel that the others are of.
+    pub(crate) kernel: Option<At<PolicySet>>,
     /// A policy that the program registers: which groups are reclaimed from.
     pub(crate) groups: Option<At<Name>>,
     /// A policy that the program registers: how pages age.
     pub(crate) pages: Option<At<Name>>,
 }
+
+/// The key that names a kernel, and what it decides.
+pub(crate) const KERNEL_KEY: (&str, &str) =
+    ("kernel", "The kernel whose variants take the place of the defaults.");
 
 /// Keys of policies that the program registers, and what each decides.
 pub(crate) const PLUGIN_KEYS: [(&str, &str); 2] = [
@@ -39,6 +45,7 @@ impl Decode for Policies {
         let mut policies = Policies::default();
         for entry in &table.entries {
             match entry.key.as_str() {
+                "kernel" => policies.kernel = decode_kernel(entry, sink),
                 "groups" => policies.groups = Decode::decode(&entry.node, sink),
                 "pages" => policies.pages = Decode::decode(&entry.node, sink),
                 _ => policies.choices.extend(decode_choice(entry, sink)),
@@ -48,10 +55,20 @@ impl Decode for Policies {
     }
 }
 
+fn decode_kernel(entry: &Entry, sink: &mut Sink) -> Option<At<PolicySet>> {
+    let text = String::decode(&entry.node, sink)?;
+    let kernel = PolicySet::find(&text);
+    if kernel.is_none() {
+        let names = PolicySet::ALL.into_iter().map(PolicySet::name);
+        unknown_name("kernel", &text, entry.node.span, names, sink);
+    }
+    Some(At { value: kernel?, span: entry.node.span })
+}
+
 fn decode_choice(entry: &Entry, sink: &mut Sink) -> Option<At<PolicyChoice>> {
     let Some(policy) = policy_keys().find(|policy| policy.name() == entry.key) else {
-        let plugins = PLUGIN_KEYS.into_iter().map(|(key, _)| key);
-        unknown_key(entry, policy_keys().map(Policy::name).chain(plugins), sink);
+        let others = [KERNEL_KEY].into_iter().chain(PLUGIN_KEYS).map(|(key, _)| key);
+        unknown_key(entry, policy_keys().map(Policy::name).chain(others), sink);
         return None;
     };
     let text = String::decode(&entry.node, sink)?;

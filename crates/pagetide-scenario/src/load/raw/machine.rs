@@ -1,5 +1,6 @@
 //! `[machine]` and `[[file]]`.
 
+use crate::costs::raw::Costs;
 use crate::load::decode::{expected, table, Decode, Int, Name, Rate, Size, Time};
 use crate::load::span::{clip, At, Sink};
 use crate::load::tree::{Node, Value};
@@ -37,8 +38,13 @@ table! {
         /// Kernel objects are charged to groups; false: as if booted with cgroup.memory=nokmem
         /// (default true).
         kmem_accounting: At<bool>,
+        /// What a group's children do not claim of its memory.min and memory.low is shared among them: the mount
+        /// option memory_recursiveprot (default false).
+        memory_recursiveprot: At<bool> = false,
         /// Caches of kernel objects that are not as the kernel makes them.
         cache: Vec<Cache>,
+        /// What operations cost on this machine; the simulator's own prices for those that are left out.
+        costs: Costs,
     }
 }
 
@@ -141,6 +147,23 @@ table! {
         /// RAM disk and init sections (default: none). The kernel's own marks are a little smaller
         /// with it.
         late: At<Size> = Size(0),
+        /// Free lists of unmovable pages when the run starts, as /proc/pagetypeinfo shows them. With it, or
+        /// with those of the other two types, `free` is what the lists hold.
+        unmovable: FreeArea,
+        /// Free lists of movable pages.
+        movable: FreeArea,
+        /// Free lists of reclaimable pages.
+        reclaimable: FreeArea,
+    }
+}
+
+table! {
+    /// Free blocks of one migrate type in a zone.
+    FreeArea {
+        /// Free blocks of order 0, 1, 2 and so on, 11 numbers at most (default: none).
+        blocks: Vec<Int<0, { u32::MAX as i64 }>>,
+        /// Pageblocks of this type (default: as many as its free blocks need).
+        pageblocks: At<Int<0, { u32::MAX as i64 }>> = Int(0),
     }
 }
 

@@ -1,15 +1,17 @@
 //! The format: every table of a scenario file with its keys. The doc comments in these files become
 //! the texts of the JSON Schema; docs/scenario.md has the full description.
 
+mod expect;
 mod knobs;
 mod machine;
 mod report;
 mod task;
 
+pub(crate) use expect::Expect;
 pub(crate) use knobs::{
-    policy_keys, ControlName, ControlText, Group, Knobs, Policies, Write, PLUGIN_KEYS,
+    policy_keys, ControlName, ControlText, Group, Knobs, Policies, Write, KERNEL_KEY, PLUGIN_KEYS,
 };
-pub(crate) use machine::{page_size, Disk, File, Machine, MemoryNode, SwapTable};
+pub(crate) use machine::{page_size, Disk, File, FreeArea, Machine, MemoryNode, SwapTable, Zone};
 pub(crate) use report::{Reference, Report};
 pub(crate) use task::Task;
 
@@ -55,6 +57,8 @@ table! {
         reference: Reference,
         /// What the table shows.
         report: Report,
+        /// What holds in every run; `pagetide run` says what does not, and exits with 1.
+        expect: Vec<Expect>,
     }
 }
 

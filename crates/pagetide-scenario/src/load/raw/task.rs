@@ -41,6 +41,8 @@ table! {
         until: At<String>,
         /// Nice value (default 0).
         nice: At<Int<-20, 19>> = Int(0),
+        /// Added to its badness when memory runs out; -1000: it is never killed for that (default 0).
+        oom_score_adj: At<Int<-1000, 1000>> = Int(0),
         /// How often it goes through its phases (default 1).
         loops: At<Int<1, { u32::MAX as i64 }>> = Int(1),
         /// What it does, in order.

@@ -74,12 +74,18 @@ fn everything_can_be_written() {
     assert_eq!(files, ["data", "log@writer.0", "log@writer.1"]);
     let phases: Vec<&str> = setup.tasks[2].phases.iter().map(|p| p.name.as_str()).collect();
     let first = [
-        "fill", "pass0", "pass1", "pass2", "zipf", "set", "serve", "holes", "back", "high", "share",
+        "fill", "pass0", "pass1", "pass2", "zipf", "set", "serve", "holes", "back", "pin",
+        "advice", "high", "share",
     ];
     let objects = ["buffers", "files", "looked-for", "pipes"];
     let last = ["work", "rest", "make", "enter", "squeeze", "tune", "leave", "remove"];
     assert_eq!(phases, [&first[..], &objects[..], &last[..]].concat());
-    assert!(!setup.machine.kmem_accounting);
+    assert!(!setup.machine.kmem_accounting && setup.machine.memory_recursiveprot);
+    assert_eq!(setup.tasks[0].oom_score_adj, -1000);
+    assert_eq!(
+        setup.machine.costs.iter().map(|(_, ns)| ns).collect::<Vec<_>>(),
+        Vec::from_iter(1..33)
+    );
     let Workload::MappedRead(MappedRead { order, advice, .. }) = &setup.tasks[2].phases[4].workload
     else {
         panic!("not a mapped read");

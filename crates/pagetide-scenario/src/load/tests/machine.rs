@@ -105,6 +105,36 @@ fn impossible_zones() {
         "the zone has no `present`",
         "add present = \"4096 pages\"",
     );
+    let lists = "present = \"512 pages\"\nmovable = { pageblocks = 1, blocks = [1, 0, 1, 1] }";
+    let scenario = sound(&zones(lists));
+    let zone = &scenario.variants[0].setup.machine.nodes[0].zones[0];
+    assert_eq!((zone.free, zone.free_lists.unwrap().pageblocks), (13, [0, 1, 0]));
+    expect_in(
+        &zones(&format!("{lists}\nfree = \"13 pages\"")),
+        6,
+        8,
+        "\"13 pages\"",
+        "the free lists say it already",
+        "remove `free`",
+    );
+    expect_in(
+        &zones("present = \"8 pages\"\nreclaimable = { blocks = [1, 0, 0, 1] }"),
+        5,
+        15,
+        "{ blocks = [1, 0, 0, 1] }",
+        "more free than managed: the free blocks of zone DMA32 have 9 pages, it manages 8",
+        "a block of order n has 2^n pages; free <= managed <= present",
+    );
+    expect_in(
+        &zones(
+            "present = \"8 pages\"\nmovable = { blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] }",
+        ),
+        5,
+        11,
+        "{ blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] }",
+        "12 orders of free blocks",
+        "the largest block has order 10: 11 numbers at most",
+    );
     let second = "present = \"9 pages\"\n[[machine.zone]]\npresent = \"9 pages\"\nname = ";
     expect_in(
         &zones(&format!("{second}\"DMA\"")),
@@ -129,6 +159,53 @@ fn impossible_zones() {
         "\"HighMem\"",
         "unknown zone `HighMem`",
         "it is one of `DMA`, `DMA32`, `Normal` and `Movable`",
+    );
+}
+
+#[test]
+fn free_lists_that_do_not_fit() {
+    let zones = |lines: &str| {
+        let zone = format!("[[machine.zone]]\nname = \"DMA32\"\n{lines}");
+        SOUND.replace("memory = \"1GiB\"", &zone)
+    };
+    // All that a zone manages is free, also in the pageblock that it has in part.
+    sound(&zones(
+        "present = \"3840 pages\"\nmanaged = \"2816 pages\"\nunmovable = { blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 1] }\n\
+         movable = { pageblocks = 4, blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2] }\n\
+         reclaimable = { pageblocks = 1, blocks = [0, 0, 0, 0, 0, 0, 0, 0, 1] }",
+    ));
+    expect_in(
+        &zones("present = \"65536 pages\"\nmovable = { blocks = [65536] }"),
+        5,
+        11,
+        "{ blocks = [65536] }",
+        "the free blocks below order 9 need 256 pageblocks of zone DMA32, of which larger blocks leave 128; most need \
+         those of `movable`",
+        "of two buddies only one can be free: both would merge to a block of the next order",
+    );
+    expect_in(
+        &zones("present = \"2048 pages\"\nmovable = { blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 3] }"),
+        5,
+        11,
+        "{ blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 3] }",
+        "3 free blocks of order 9 in zone DMA32, which has room for 2",
+        "a block of order 9 is a pageblock, and two that are buddies would merge to one of order 10",
+    );
+    expect_in(
+        &zones("present = \"2000 pages\"\nmovable = { pageblocks = 5 }\nunmovable = { pageblocks = 1 }"),
+        5,
+        26,
+        "5",
+        "6 pageblocks of all types, but zone DMA32 has 4",
+        "a pageblock has 512 pages, `present` has 2000",
+    );
+    expect_in(
+        &zones("present = \"2048 pages\"\nmovable = { pageblocks = 1, blocks = [0, 0, 0, 0, 0, 0, 0, 0, 3] }"),
+        5,
+        26,
+        "1",
+        "`pageblocks` is 1, but the free blocks of `movable` in zone DMA32 need 3",
+        "write 3 or more, or leave `pageblocks` out",
     );
 }
 
@@ -219,4 +296,15 @@ fn memory_is_whole_pages_of_the_machine() {
     let file = SOUND.replace("[machine]", "[machine]\npage_size = \"16KiB\"");
     let message = "`8192` would be refused by vm.dirty_bytes (EINVAL)";
     expect_in(&format!("{file}{more}"), 12, 18, "8192", message, "it takes 32768 or more");
+}
+
+#[test]
+fn a_price_is_at_most_a_second() {
+    let stated = |price: &str| format!("[machine.costs]\nfault = \"{price}\"\n");
+    let scenario = sound(&format!("{SOUND}{}", stated("1s")));
+    let fault = scenario.variants[0].setup.machine.costs.get(crate::costs::Price::Fault);
+    assert_eq!(fault, Some(1_000_000_000));
+    let message = "one operation costs more than 1s";
+    let hint = "a price is the CPU time of one operation, such as \"500ns\"";
+    expect(&stated("1001ms"), 2, 9, "\"1001ms\"", message, hint);
 }

@@ -145,7 +145,7 @@ fn tasks_must_do_something_and_end() {
         1,
         "size",
         "`size` without a workload",
-        "add the key workload = \"mapped-read\" or \"touch\"",
+        "add the key workload = \"mapped-read\" or \"touch\" or \"lock\" or \"advise\"",
     );
     expect(
         "[[task.phase]]\nname = \"p\"\nworkload = \"sleep\"\nduration = \"1s\"\n",

@@ -1,0 +1,267 @@
+//! Free blocks smaller than a pageblock: which pageblocks each type needs for them, and where they go.
+//!
+//! A block is cut out of a slot, the larger ones first. What is left of the slot may hold smaller blocks, but the
+//! other half of a block must not become free as a whole, or the two would merge. So a block of order n takes 2^(n+1)
+//! pages of the slots that are larger than it, whichever of them it is cut from, and leaves 2^n to smaller ones: how
+//! many pageblocks are needed can be counted without placing a block.
+//!
+//! An edge, a pageblock that the zone has only in part, has slots that can be free as a whole: the buddy of such a
+//! slot has frames that are not the zone's, and is never free.
+//!
+//! Invariant: [`count`] says how many pageblocks [`place`] uses.
+
+use super::{Chunk, FreeLists, Misfit, TYPES};
+use crate::gfp::MigrateType;
+use crate::units::{Order, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// Orders below a pageblock's.
+const ORDERS: usize = PAGEBLOCK_ORDER as usize;
+
+/// Frames of a pageblock that the zone has only in part.
+pub(super) type Edge = (u32, u32);
+
+/// Who has the edges.
+#[derive(Clone, Copy)]
+pub(super) enum Rule {
+    /// The first type that has no room takes one, the lower one first. No slot is free as a whole.
+    FirstCome,
+    /// Types, by [`TYPES`], in the order of the edges; their slots may be free as a whole.
+    Owned([Option<usize>; 2]),
+}
+
+/// What each type needs by a rule.
+#[derive(Clone, Copy)]
+pub(super) struct Count {
+    pub(super) rule: Rule,
+    /// Whole pageblocks.
+    whole: [u64; 3],
+    /// Edges.
+    edges: [u64; 3],
+}
+
+impl Count {
+    /// Pageblocks, edges included.
+    pub(super) fn pageblocks(&self) -> [u64; 3] {
+        core::array::from_fn(|of| self.whole[of] + self.edges[of])
+    }
+}
+
+/// The edges of `start..end`, the lower one last.
+pub(super) fn edges(start: u32, end: u32) -> Vec<Edge> {
+    let size = PAGEBLOCK_NR_PAGES;
+    let low = (start, start.next_multiple_of(size).min(end));
+    let high = (end / size * size, end);
+    let mut edges = Vec::new();
+    if high.0 >= low.1 && high.0 < high.1 {
+        edges.push(high);
+    }
+    if low.0 < low.1 {
+        edges.push(low);
+    }
+    edges
+}
+
+/// The frames of an edge in aligned parts as large as possible: first frame and order.
+fn aligned((mut at, end): Edge) -> impl Iterator<Item = (u32, Order)> {
+    core::iter::from_fn(move || {
+        let order = at.trailing_zeros().min(end.checked_sub(at)?.checked_ilog2()?);
+        let part = (at, order as Order);
+        at += 1 << order;
+        Some(part)
+    })
+}
+
+fn small(lists: &FreeLists, of: usize) -> &[u32] {
+    &lists.blocks[of][..ORDERS]
+}
+
+/// What the types need of `room` pageblocks and of the edges; of several ways the first that needs no more pageblocks
+/// of a type than `lists` has, if there is one. `taken` has the pageblocks of larger blocks.
+pub(super) fn count(
+    lists: &FreeLists,
+    edges: &[Edge],
+    room: u64,
+    taken: [u64; 3],
+) -> Result<Count, Misfit> {
+    let has_small = |of: usize| small(lists, of).iter().any(|&count| count > 0);
+    let owners = || [Some(0), Some(1), Some(2), None].into_iter();
+    let owned = owners().flat_map(|low| owners().map(move |high| Rule::Owned([high, low])));
+    let is_sensible = |rule: &Rule| match rule {
+        Rule::FirstCome => true,
+        Rule::Owned(owners) => owners.iter().flatten().all(|&of| has_small(of)),
+    };
+    let rules = core::iter::once(Rule::FirstCome).chain(owned).filter(is_sensible);
+    let counts: Vec<Count> = rules.map(|rule| count_by(lists, edges, rule)).collect();
+    let needed = |count: &&Count| count.whole.iter().sum::<u64>();
+    let excess = |count: &&Count| -> u64 {
+        let all = count.pageblocks().into_iter().zip(taken).zip(lists.pageblocks);
+        all.map(|((nr, taken), asked)| (nr + taken).saturating_sub(asked.into())).sum()
+    };
+    let fitting = counts.iter().filter(|count| needed(count) <= room).min_by_key(excess);
+    let least = counts.iter().min_by_key(needed);
+    fitting.copied().ok_or_else(|| {
+        let whole = least.map_or([0; 3], |count| count.whole);
+        let most = (0..3).max_by_key(|&of| (whole[of], 3 - of)).unwrap_or(0);
+        Misfit::Parts { most, needed: whole.iter().sum(), room }
+    })
+}
+
+fn count_by(lists: &FreeLists, edges: &[Edge], rule: Rule) -> Count {
+    let mut count = Count { rule, whole: [0; 3], edges: [0; 3] };
+    let mut unowned = match rule {
+        Rule::FirstCome => edges.to_vec(),
+        Rule::Owned(_) => Vec::new(),
+    };
+    for of in 0..TYPES.len() {
+        // Pages of slots larger than `order`, and the number of the edges' slots that are not.
+        let mut larger = 0u64;
+        let mut slots = [0u64; ORDERS];
+        for (_, edge) in edges.iter().enumerate().filter(|(index, _)| rule.owns(*index, of)) {
+            count.edges[of] += 1;
+            aligned(*edge).for_each(|(_, part)| slots[usize::from(part)] += 1);
+        }
+        for order in (0..ORDERS).rev() {
+            let mut left = u64::from(small(lists, of)[order]);
+            if matches!(rule, Rule::Owned(_)) {
+                let exact = left.min(slots[order]);
+                slots[order] -= exact;
+                left -= exact;
+            }
+            let mut cut = 0;
+            while left > 0 {
+                let nr = left.min(larger >> (order + 1));
+                larger -= nr << (order + 1);
+                cut += nr;
+                left -= nr;
+                if left == 0 {
+                    break;
+                }
+                let mut pageblocks = left.div_ceil(u64::from(PAGEBLOCK_NR_PAGES) >> (order + 1));
+                if let Some(edge) = unowned.pop() {
+                    count.edges[of] += 1;
+                    for (_, part) in aligned(edge) {
+                        match usize::from(part) {
+                            part if part > order => larger += 1 << part,
+                            part => slots[part] += 1,
+                        }
+                    }
+                    pageblocks = u64::from(larger >> (order + 1) == 0);
+                }
+                count.whole[of] += pageblocks;
+                larger += pageblocks * u64::from(PAGEBLOCK_NR_PAGES);
+            }
+            larger += (slots[order] + cut) << order;
+        }
+    }
+    count
+}
+
+impl Rule {
+    /// Whether type `of` has the edge from the start.
+    fn owns(self, edge: usize, of: usize) -> bool {
+        matches!(self, Rule::Owned(owners) if owners.get(edge) == Some(&Some(of)))
+    }
+}
+
+/// A part of a pageblock.
+#[derive(Clone, Copy)]
+struct Slot {
+    pfn: u32,
+    order: Order,
+    /// It may become free as a whole.
+    is_whole: bool,
+}
+
+/// The slots of one type.
+#[derive(Default)]
+struct Slots {
+    all: Vec<Slot>,
+    /// Largest order of a block in it, its order, its index.
+    by_room: BTreeSet<(Order, Order, usize)>,
+}
+
+impl Slots {
+    fn key(slot: Slot, index: usize) -> Option<(Order, Order, usize)> {
+        let room = if slot.is_whole { slot.order } else { slot.order.checked_sub(1)? };
+        Some((room, slot.order, index))
+    }
+
+    fn add(&mut self, slot: Slot) {
+        self.by_room.extend(Slots::key(slot, self.all.len()));
+        self.all.push(slot);
+    }
+
+    /// Takes the smallest slot with room for a block of `order`, so that large ones stay whole.
+    fn take(&mut self, order: Order) -> Option<Slot> {
+        let key = *self.by_room.range((order, 0, 0)..).next()?;
+        self.by_room.remove(&key);
+        let (.., index) = key;
+        let slot = self.all.swap_remove(index);
+        if let Some(&moved) = self.all.get(index) {
+            if let Some(old) = Slots::key(moved, self.all.len()) {
+                self.by_room.remove(&old);
+            }
+            self.by_room.extend(Slots::key(moved, index));
+        }
+        Some(slot)
+    }
+}
+
+/// Places the blocks by `rule`, in pageblocks from the top of `vacant`; what is left of `edges` nobody has. `None`
+/// when there are too few, which [`count`] knows before.
+pub(super) fn place(
+    lists: &FreeLists,
+    rule: Rule,
+    edges: &mut Vec<Edge>,
+    vacant: &mut Vec<u32>,
+    chunks: &mut Vec<Chunk>,
+    typed: &mut Vec<(u32, MigrateType)>,
+) -> Option<()> {
+    let all = edges.clone();
+    if let Rule::Owned(owners) = rule {
+        let mut owners = owners.iter();
+        edges.retain(|_| owners.next().is_none_or(Option::is_none));
+    }
+    for (of, mt) in TYPES.into_iter().enumerate() {
+        let mut slots = Slots::default();
+        let mut add = |slots: &mut Slots, edge: Edge, is_whole| {
+            typed.push((edge.0 / PAGEBLOCK_NR_PAGES * PAGEBLOCK_NR_PAGES, mt));
+            aligned(edge).for_each(|(pfn, order)| slots.add(Slot { pfn, order, is_whole }));
+        };
+        for (_, &edge) in all.iter().enumerate().filter(|(index, _)| rule.owns(*index, of)) {
+            add(&mut slots, edge, true);
+        }
+        let mut taken = Vec::new();
+        for order in (0..PAGEBLOCK_ORDER).rev() {
+            for _ in 0..lists.blocks[of][usize::from(order)] {
+                let mut found = slots.take(order);
+                if found.is_none() && matches!(rule, Rule::FirstCome) {
+                    if let Some(edge) = edges.pop() {
+                        add(&mut slots, edge, false);
+                        found = slots.take(order);
+                    }
+                }
+                let mut slot = match found {
+                    Some(slot) => slot,
+                    None => {
+                        let pfn = vacant.pop()?;
+                        taken.push((pfn, mt));
+                        Slot { pfn, order: PAGEBLOCK_ORDER, is_whole: false }
+                    }
+                };
+                // Of two halves one is split on, the other may hold something else, not all.
+                while slot.order > order {
+                    slot.order -= 1;
+                    slot.is_whole = false;
+                    slots.add(slot);
+                    slot.pfn += 1 << slot.order;
+                }
+                chunks.push(Chunk { pfn: slot.pfn, order, mt });
+            }
+        }
+        typed.extend(taken);
+    }
+    Some(())
+}

@@ -1,0 +1,172 @@
+//! Giving pages their buffer heads, and taking them back.
+//!
+//! Linux: `create_empty_buffers`, `try_to_free_buffers` (fs/buffer.c), `filemap_release_folio` (6.1).
+
+use super::BufferWanted;
+use crate::audit::{check, Violation};
+use crate::ctx::Ctx;
+use crate::effect::Step;
+use crate::gfp::Gfp;
+use crate::outcome::Outcome;
+use crate::page::PageFlags;
+use crate::page_request::{Again, SlowRequest};
+use crate::process::{Machine, MmId};
+use crate::slab::call::KmemAlloc;
+use crate::slab::Object;
+use crate::units::{Cpu, FileId, Pfn};
+use alloc::format;
+
+impl Machine {
+    /// Gives a page its buffer head, if an object is at hand. `false`: the task has to ask for one
+    /// ([`Machine::buffer_head_step`]).
+    #[inline]
+    pub(in crate::process) fn has_buffer_head(
+        &mut self,
+        pfn: Pfn,
+        wanted: &mut BufferWanted,
+        ctx: &Ctx,
+    ) -> bool {
+        let page = &self.mem.pages[pfn.idx()];
+        if page.has(PageFlags::PRIVATE) || wanted.without == Some(page.index) {
+            return true;
+        }
+        let cache = self.slabs.buffer_head;
+        let memcg = page.memcg;
+        let kept = (memcg == ctx.memcg).then(|| self.kept_buffer_head(ctx)).flatten();
+        match kept.or_else(|| self.kmem_cache_alloc(cache, memcg, true, ctx.cpu)) {
+            Some(object) => self.attach_buffer_head(pfn, object),
+            None => wanted.asked = Some(KmemAlloc::new(cache, true, Gfp::NOFS)),
+        }
+        !wanted.is_asking()
+    }
+
+    /// A buffer head for a page that is about to be made for the task's group; `None` if there is none to be
+    /// had.
+    ///
+    /// # Errors
+    /// If the task has to ask for one ([`Machine::buffer_head_step`]).
+    pub(in crate::process) fn buffer_head_ahead(
+        &mut self,
+        index: u32,
+        wanted: &mut BufferWanted,
+        ctx: &Ctx,
+    ) -> Result<Option<Object>, ()> {
+        if wanted.without == Some(index) {
+            return Ok(None);
+        }
+        let cache = self.slabs.buffer_head;
+        let kept = self.kept_buffer_head(ctx);
+        let object = kept.or_else(|| self.kmem_cache_alloc(cache, ctx.memcg, true, ctx.cpu));
+        if object.is_none() {
+            wanted.asked = Some(KmemAlloc::new(cache, true, Gfp::NOFS));
+            return Err(());
+        }
+        Ok(object)
+    }
+
+    fn kept_buffer_head(&mut self, ctx: &Ctx) -> Option<Object> {
+        self.owners.mms[ctx.asker.idx()].buffer_head.take()
+    }
+
+    /// The page of a buffer head is not there yet. Its task keeps one: given back, its room could be the page's,
+    /// and that of the page its own, for ever.
+    pub(in crate::process) fn keep_buffer_head(&mut self, head: Object, ctx: &Ctx) {
+        let more = self.owners.mms[ctx.asker.idx()].buffer_head.replace(head);
+        if let Some(more) = more {
+            self.free_known(more, ctx.cpu);
+        }
+    }
+
+    /// A task ends, with what it kept.
+    pub(in crate::process) fn free_kept_buffer_head(&mut self, mm: MmId, cpu: Cpu) {
+        if let Some(head) = self.owners.mms[mm.idx()].buffer_head.take() {
+            self.free_known(head, cpu);
+        }
+    }
+
+    /// One bounded step of asking for the buffer head of a file's page.
+    ///
+    /// # Errors
+    /// The step, if the task has to go on asking.
+    pub(in crate::process) fn buffer_head_step(
+        &mut self,
+        file: FileId,
+        index: u32,
+        wanted: &mut BufferWanted,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Result<(), Step<Outcome>> {
+        let Some(mut asked) = wanted.asked.take() else { return Ok(()) };
+        let cached = |machine: &Machine| machine.owners.files[file.idx()].get(index);
+        // The page's group, which pays; it may have left meanwhile, page by page.
+        let page = cached(self).map(|pfn| self.mem.pages[pfn.idx()].memcg);
+        let memcg = page.filter(|memcg| memcg.is_some()).unwrap_or(ctx.memcg);
+        let payer = &Ctx { memcg, ..*ctx };
+        let step = self.request_step(ctx, slow, Again::NextStep, |machine, given| {
+            machine.attempt_object(&mut asked, given, payer)
+        });
+        let object = match step {
+            Step::Continue | Step::Wait(_) => {
+                wanted.asked = Some(asked);
+                return Err(match step {
+                    Step::Wait(sleep) => Step::Wait(sleep),
+                    Step::Continue | Step::Done(_) => Step::Continue,
+                });
+            }
+            Step::Done(Ok(object)) => Some(object),
+            Step::Done(Err(_)) => self.kmem_alloc_beyond(self.slabs.buffer_head, payer),
+        };
+        let lacks = |pfn: &Pfn| !self.mem.pages[pfn.idx()].has(PageFlags::PRIVATE);
+        match (cached(self).filter(lacks), object) {
+            (Some(pfn), Some(object)) => self.attach_buffer_head(pfn, object),
+            (None, Some(object)) => self.keep_buffer_head(object, ctx),
+            (_, None) => wanted.without = Some(index),
+        }
+        Ok(())
+    }
+
+    pub(in crate::process) fn attach_buffer_head(&mut self, pfn: Pfn, object: Object) {
+        let at = self.owners.buffer_heads.insert(object);
+        let page = &mut self.mem.pages[pfn.idx()];
+        debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::PRIVATE));
+        page.set(PageFlags::PRIVATE);
+        page.private = at;
+    }
+
+    /// A page leaves the page cache (Linux `filemap_release_folio`).
+    #[inline]
+    pub(in crate::process) fn release_buffer_head(&mut self, pfn: Pfn, cpu: Cpu) {
+        let page = &mut self.mem.pages[pfn.idx()];
+        if page.test_clear(PageFlags::PRIVATE) {
+            let at = core::mem::take(&mut page.private);
+            let object = self.owners.buffer_heads.remove(at);
+            self.free_known(object, cpu);
+        }
+    }
+
+    /// Buffer heads against pages.
+    pub(in crate::process) fn audit_buffer_heads(&self) -> Result<(), Violation> {
+        let heads = &self.owners.buffer_heads;
+        let mut found = alloc::vec![false; heads.table.len()];
+        for (at, page) in self.mem.pages.iter().enumerate() {
+            if page.has(PageFlags::PRIVATE) {
+                check!(page.has(PageFlags::FILE), "pfn{at} has a buffer head and no file");
+                let seen =
+                    found.get_mut(page.private as usize).map(|it| core::mem::replace(it, true));
+                check!(seen == Some(false), "pfn{at}: buffer head {} is another's", page.private);
+                let object = heads.table[page.private as usize];
+                self.audit_in_use(object, &format!("the buffer head of pfn{at}"))?;
+            }
+        }
+        for (id, mm) in self.owners.mms.iter().enumerate() {
+            check!(!mm.exited || mm.buffer_head.is_none(), "mm{id} has ended with a buffer head");
+            if let Some(object) = mm.buffer_head {
+                self.audit_in_use(object, &format!("a buffer head that mm{id} keeps"))?;
+            }
+        }
+        let used = found.iter().filter(|&&used| used).count();
+        let known = heads.table.len() - heads.free.len();
+        check!(used == known, "{known} buffer heads, {used} pages with one");
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! Making the pages of a part of a mapping present in one call: MAP_POPULATE, mlock(), MADV_POPULATE_READ and
+//! MADV_POPULATE_WRITE; and reading those of a file ahead: MADV_WILLNEED.
+//!
+//! Linux: `populate_vma_page_range`, `faultin_page_range`, `__mm_populate` (mm/gup.c), `madvise_willneed`
+//! (mm/madvise.c), `force_page_cache_ra` (mm/readahead.c) (6.1). The task faults on one page after another without
+//! leaving the kernel. A page that is there, or has come, counts as accessed (`FOLL_TOUCH`).
+//!
+//! Difference from Linux: MADV_WILLNEED on anonymous memory, which would read its pages from swap, is not here.
+//!
+//! Invariant: between two steps it holds nothing; a mapping that has gone meanwhile ends it.
+
+use super::fault::Fault;
+use super::huge_memory::region_of;
+use super::ids::NOT_BEGUN;
+use super::page_table::{Backing, VmaId};
+use super::readahead::Window;
+use super::{Call, Machine, MmId, Request};
+use crate::bad_id::BadId;
+use crate::ctx::Ctx;
+use crate::effect::Step;
+use crate::outcome::{Frame, Outcome};
+use crate::page_request::SlowRequest;
+use crate::units::{NodeId, HPAGE_PMD_NR};
+use alloc::boxed::Box;
+use core::ops::Range;
+
+/// Pages that are there already and that a step passes over at most.
+const PASSED_A_STEP: u64 = HPAGE_PMD_NR;
+/// Pages that MADV_WILLNEED asks for at a time: 2 MiB (Linux: in `force_page_cache_ra`).
+const READ_AT_A_TIME: u32 = HPAGE_PMD_NR as u32;
+/// Bytes that it asks for at most: one request of a disk that sets no limit of its own (Linux `bdi->io_pages` by
+/// `BLK_DEF_MAX_SECTORS`, 6.1). Read-ahead is shorter.
+const READ_AT_MOST: u64 = 1280 << 10;
+
+/// A part of a mapping on its way into memory.
+#[derive(Clone, Debug)]
+pub struct Populate {
+    vma: VmaId,
+    /// When the mapping was born, once it has begun: another may have its id later.
+    born: u64,
+    next: u64,
+    end: u64,
+    how: How,
+    /// Something had to be read.
+    major: bool,
+}
+
+/// How pages come.
+#[derive(Clone, Debug)]
+enum How {
+    /// By faults: the one under way, and whether they write.
+    Faults(Option<Fault>, bool),
+    /// Into the page cache, without being mapped: the window under way.
+    Read(Option<Window>),
+}
+
+impl Call {
+    /// Makes pages of a mapping of `mm` present by faults that write, or read (MADV_POPULATE_WRITE and _READ;
+    /// MAP_POPULATE and mlock() write where a private mapping may be written). Ends as [`Outcome::Minor`] or
+    /// [`Outcome::Major`], or as the first fault that fails.
+    pub fn populate(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>, write: bool) -> Call {
+        Call::of_part(mm, node, vma, pages, How::Faults(None, write))
+    }
+
+    /// Starts to read pages of a mapped file that are not in memory (MADV_WILLNEED). Ends as [`Outcome::Minor`],
+    /// while they are being read.
+    pub fn will_need(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> Call {
+        Call::of_part(mm, node, vma, pages, How::Read(None))
+    }
+
+    fn of_part(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>, how: How) -> Call {
+        let (next, end) = (pages.start, pages.end);
+        let populate = Populate { vma, born: NOT_BEGUN, next, end, how, major: false };
+        Call::of_owner(mm, node, Request::Populate(Box::new(populate)))
+    }
+}
+
+impl Populate {
+    /// The fault under way.
+    pub(super) fn fault(&self) -> Option<&Fault> {
+        match &self.how {
+            How::Faults(fault, _) => fault.as_ref(),
+            How::Read(_) => None,
+        }
+    }
+}
+
+impl Machine {
+    pub(crate) fn populate_step(
+        &mut self,
+        populate: &mut Populate,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        let mapping = match self.living_vma(populate.vma) {
+            Ok(mapping) if [NOT_BEGUN, mapping.born].contains(&populate.born) => mapping,
+            Ok(_) => return Step::Done(Outcome::NoMemory),
+            Err(id) if populate.born == NOT_BEGUN => return Step::Done(Outcome::BadId(id)),
+            Err(_) => return Step::Done(Outcome::NoMemory),
+        };
+        if populate.end > mapping.len() {
+            return Step::Done(Outcome::BadId(BadId::Page(populate.vma)));
+        }
+        let (born, begins) = (mapping.born, populate.born == NOT_BEGUN);
+        populate.born = born;
+        if begins && matches!(populate.how, How::Read(_)) {
+            let most = READ_AT_MOST / self.mem.page_size.bytes();
+            populate.end = populate.end.min(populate.next.saturating_add(most));
+        }
+        match &mut populate.how {
+            How::Faults(..) => self.populate_by_faults(populate, slow, ctx),
+            How::Read(_) => self.populate_page_cache(populate, slow, ctx),
+        }
+    }
+
+    fn populate_by_faults(
+        &mut self,
+        populate: &mut Populate,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        let How::Faults(fault, write) = &mut populate.how else { return Step::Continue };
+        if let Some(under_way) = fault {
+            match self.fault_step(under_way, slow, ctx) {
+                Step::Done(Outcome::Got(got)) => {
+                    if let Some(slow) = slow.take() {
+                        self.slow_given_up(&slow, ctx.asker, ctx.cpu);
+                    }
+                    populate.major |= got.major;
+                    *fault = None;
+                    if let Frame::At(pfn) = got.frame {
+                        // Of a huge page only the entry is marked.
+                        if self.huge_page_at(populate.vma, populate.next).is_none() {
+                            self.mark_page_accessed(ctx.cpu, pfn);
+                        }
+                    }
+                    populate.next += 1;
+                    return Step::Continue;
+                }
+                step => return step,
+            }
+        }
+        for _ in 0..PASSED_A_STEP {
+            if populate.next >= populate.end {
+                return Step::Done(if populate.major { Outcome::Major } else { Outcome::Minor });
+            }
+            let at = populate.next;
+            let huge = self.huge_page_at(populate.vma, at);
+            let pte = &mut self.owners.vmas[populate.vma.idx()].ptes[at as usize];
+            let Some(touched) = pte.touched(*write) else {
+                *fault = Some(Fault::new(populate.vma, at, *write));
+                return Step::Continue;
+            };
+            *pte = touched;
+            if huge.is_some() {
+                populate.next = region_of(at) + HPAGE_PMD_NR;
+                continue;
+            }
+            if !touched.is_zero_page() {
+                self.mark_page_accessed(ctx.cpu, touched.pfn());
+            }
+            populate.next += 1;
+        }
+        Step::Continue
+    }
+
+    fn populate_page_cache(
+        &mut self,
+        populate: &mut Populate,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Step<Outcome> {
+        let How::Read(window) = &mut populate.how else { return Step::Continue };
+        let Backing::File(file) = self.owners.vmas[populate.vma.idx()].backing else {
+            return Step::Done(Outcome::Minor);
+        };
+        if let Some(under_way) = window {
+            if let Some(step) = self.readahead_step(under_way, slow, ctx) {
+                return step;
+            }
+            *window = None;
+        }
+        let left = populate.end.saturating_sub(populate.next).min(READ_AT_A_TIME.into());
+        let (start, nr) = (populate.next as u32, left as u32);
+        // Nothing is marked: nobody reads on from here by itself.
+        *window = Window::new(file, &self.owners.files[file.idx()], start, nr, u32::MAX);
+        populate.next += left;
+        match window {
+            Some(_) => Step::Continue,
+            None => Step::Done(Outcome::Minor),
+        }
+    }
+}

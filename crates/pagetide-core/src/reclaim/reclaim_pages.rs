@@ -1,0 +1,51 @@
+//! Reclaiming pages that somebody names, wherever they are on their lists.
+//!
+//! Linux: `reclaim_pages`, `reclaim_folio_list` (mm/vmscan.c, 6.1), for MADV_PAGEOUT. The pages are judged as those
+//! of any batch, but nobody asks whether they were referenced, and no scan and no page stolen is counted.
+//!
+//! Invariant: each of the pages is on a list again, or freed, when the call returns.
+
+use super::shrink_list::ReclaimStat;
+use super::{Reclaimer, ScanControl};
+use crate::ctx::Ctx;
+use crate::gfp::Gfp;
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::page::{PageFlags, Place};
+use crate::units::{Pfn, HPAGE_PMD_NR};
+use crate::vmstat::Event;
+use alloc::vec::Vec;
+
+impl<O: Owners> Manager<O> {
+    /// Reclaims pages, which are on LRU lists and in no CPU's batch.
+    pub(crate) fn reclaim_pages(&mut self, pages: Vec<Pfn>, ctx: &Ctx) {
+        let mut sc = ScanControl::new(Reclaimer::Direct, 0, Gfp::KERNEL, 0);
+        sc.ignores_references = true;
+        for &pfn in &pages {
+            self.lruvec_remove(pfn);
+            self.mem.pages[pfn.idx()].place = Place::Isolated;
+        }
+        let mut freed = Vec::new();
+        for pfn in pages {
+            let page = &self.mem.pages[pfn.idx()];
+            let (memcg, file) = (page.memcg, page.is_file_lru());
+            let was_huge = page.has(PageFlags::HEAD);
+            let mut stat = ReclaimStat::default();
+            self.judge_page(pfn, file, &mut sc, &mut stat, &mut freed, ctx);
+            if was_huge && !self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
+                for tail in pfn.0 + 1..pfn.0 + HPAGE_PMD_NR as u32 {
+                    self.judge_page(Pfn(tail), file, &mut sc, &mut stat, &mut freed, ctx);
+                }
+            }
+            self.memcgs[memcg.idx()].events.add(Event::Pgactivate, stat.activate);
+            self.mem.vmstat.add(Event::Pgactivate, stat.activate);
+            for &pfn in &freed {
+                self.mem.pages[pfn.idx()].place = Place::Allocated;
+            }
+            self.uncharge_batch(ctx.cpu, &freed, memcg);
+            self.mem.free_batch(ctx.cpu, &freed);
+            freed.clear();
+        }
+        self.mem.work.tlb_flushes += 1;
+    }
+}

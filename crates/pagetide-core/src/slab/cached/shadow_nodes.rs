@@ -1,0 +1,81 @@
+//! The list of nodes of the page cache that hold nothing but shadows, and how many of them are too many.
+//!
+//! Linux: `workingset_update_node`, `count_shadow_nodes`, `shadow_lru_isolate` (mm/workingset.c, 6.1). A node is on
+//! the list of the group that pays for it, oldest first, as long as it has shadows and no page. A group needs no more
+//! shadows than it can have pages; nodes may be thinly used, so it keeps one node for eight pages. Whose nodes go
+//! loses their shadows.
+//!
+//! Differs from Linux: with several nodes a group's slab memory counts on each of them as an equal share.
+//!
+//! Invariant: who has a tree lists a node exactly while it has memory and holds only shadows.
+
+use super::{NONE, SHADOW_NODES};
+use crate::manager::Manager;
+use crate::owners::Owners;
+use crate::slab::Object;
+use crate::units::{Cpu, MemcgId, NodeId};
+use crate::vmstat::Event;
+
+/// Pages for which one shadow node is kept, as a shift: a node has 64 slots, an eighth of them may be in use
+/// (Linux `XA_CHUNK_SHIFT - 3`).
+const PAGES_SHIFT: u32 = 6 - 3;
+
+impl<O: Owners> Manager<O> {
+    /// A node has lost its last page and still has shadows. `tree` and `index` say where it is.
+    pub(crate) fn list_shadow_node(&mut self, node: Object, tree: u32, index: u32) {
+        debug_assert!(!self.is_shadow_node(node), "{node:?} is listed already");
+        self.keep(node, Object::NONE, SHADOW_NODES, (tree, index));
+    }
+
+    /// A node has got a page, or has nothing any more.
+    pub(crate) fn unlist_shadow_node(&mut self, node: Object) {
+        let entry = self.slabs.caches[node.cache.idx()].entries[node.number as usize];
+        self.take_entry(entry);
+    }
+
+    /// Whether a node is on a list.
+    pub(crate) fn is_shadow_node(&self, node: Object) -> bool {
+        self.slabs.caches[node.cache.idx()].is_cached(node.number)
+    }
+
+    /// Shadow nodes of all groups (`workingset_nodes`).
+    pub(crate) fn nr_shadow_nodes(&self, node: NodeId) -> u64 {
+        let lists = self.memcgs.iter().filter_map(|memcg| memcg.cached.get(node.idx()));
+        lists.map(|lists| lists.nr_shadow_nodes()).sum()
+    }
+
+    /// Shadow nodes that a group has too many.
+    pub(crate) fn count_shadow_nodes(&self, memcg: MemcgId, node: NodeId) -> u64 {
+        let group = &self.memcgs[memcg.idx()];
+        let Some(lists) = group.cached.get(node.idx()).filter(|it| it.nr_shadow_nodes() > 0) else {
+            return 0;
+        };
+        let listed: u64 = group.lruvecs[node.idx()].zone_sizes.iter().flatten().sum();
+        let clones = group.clones.iter().map(|clone| self.slabs.caches[clone.idx()].bytes());
+        let slabs = group.slab_bytes.map(|bytes| bytes.max(0) as u64).iter().sum::<u64>();
+        let slabs = (slabs + clones.sum::<u64>()) / self.nr_nodes() as u64 / self.slabs.page_size;
+        lists.nr_shadow_nodes().saturating_sub((listed + slabs) >> PAGES_SHIFT)
+    }
+
+    /// Has the owners forget the shadows of up to `nr` nodes, oldest first. Returns how many went.
+    pub(crate) fn scan_shadow_nodes(
+        &mut self,
+        memcg: MemcgId,
+        node: NodeId,
+        nr: u64,
+        cpu: Cpu,
+    ) -> u64 {
+        for freed in 0..nr {
+            let at = self.memcgs[memcg.idx()].cached[node.idx()].lists[SHADOW_NODES].head;
+            if at == NONE {
+                return freed;
+            }
+            let (tree, index) = self.slabs.cached.entries[at as usize].place;
+            self.take_entry(at);
+            O::forget_shadows(self, tree, index, cpu);
+            self.mem.vmstat.count(Event::WorkingsetNodereclaim);
+            self.memcgs[memcg.idx()].events.count(Event::WorkingsetNodereclaim);
+        }
+        nr
+    }
+}

@@ -1,0 +1,224 @@
+//! What a scenario expects of its runs (`[[expect]]`), held against the runs.
+//!
+//! Invariant: an expectation is judged in every finished run of every variant that it is of and that was asked
+//! for, and holds if it holds in all of them; a variant without a finished run does not meet it. One that is of
+//! no variant that was asked for is not judged.
+
+use crate::format::Scale;
+use crate::heading::wrap;
+use crate::report::Report;
+use pagetide_scenario::criterion::Sample;
+use pagetide_scenario::model::Expectation;
+use pagetide_scenario::record::Metric;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Columns of a label in front of text.
+const LABEL_WIDTH: usize = 10;
+
+/// An expectation and the runs.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    /// What was expected.
+    pub expectation: &'a Expectation,
+    /// One a variant that it is of, of those that were asked for.
+    pub variants: Vec<OfVariant>,
+}
+
+/// The runs of one variant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfVariant {
+    /// The variant.
+    pub variant: String,
+    /// Runs that finished.
+    pub runs: usize,
+    /// Those that do not meet it.
+    pub failed: Vec<Failed>,
+}
+
+/// A run that does not meet an expectation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failed {
+    /// Its seed.
+    pub seed: u64,
+    /// What it has instead: the metrics of the first comparison that fails.
+    pub seen: String,
+}
+
+impl OfVariant {
+    /// Whether there are runs, and it holds in all of them.
+    pub(crate) fn holds(&self) -> bool {
+        self.runs > 0 && self.failed.is_empty()
+    }
+}
+
+impl Judged<'_> {
+    /// Whether it holds in every run.
+    pub fn holds(&self) -> bool {
+        !self.variants.is_empty() && self.variants.iter().all(OfVariant::holds)
+    }
+
+    /// What was expected, and where it is otherwise.
+    pub fn sentence(&self) -> String {
+        let Expectation { text, that, .. } = self.expectation;
+        let mut sentence = format!("{text} ({that})");
+        for OfVariant { variant, runs, failed } in &self.variants {
+            if *runs == 0 {
+                write!(sentence, "; {variant}: no run finished").expect("writing to a string");
+            }
+            if let Some(first) = failed.first() {
+                let (nr, Failed { seed, seen }) = (failed.len(), first);
+                write!(sentence, "; {variant}: not in {nr} of {runs} runs, seed {seed} has {seen}")
+                    .expect("writing to a string");
+            }
+        }
+        sentence
+    }
+}
+
+/// Judges what is expected of a variant, in its runs: their seeds and values.
+pub fn judge<'a>(
+    expectations: &'a [Expectation],
+    variant: &str,
+    runs: &[(u64, &Sample)],
+) -> Vec<(&'a Expectation, OfVariant)> {
+    let of_variant = expectations.iter().filter(|expectation| expectation.is_of(variant));
+    let judged = of_variant.map(|expectation| {
+        let failed = runs.iter().filter_map(|&(seed, run)| {
+            let failing = expectation.that.terms.iter().find(|term| !term.holds(run, None))?;
+            let mut metrics: Vec<&String> = failing.metrics().collect();
+            metrics.dedup();
+            let seen: Vec<String> = metrics
+                .into_iter()
+                .map(|key| match run.get(key) {
+                    Some(Metric { ended: Some(ended), .. }) => format!("{key} {}", ended.word()),
+                    Some(metric) => format!("{key} {}", amount(metric)),
+                    None => format!("no {key}"),
+                })
+                .collect();
+            Some(Failed { seed, seen: seen.join(", ") })
+        });
+        let of =
+            OfVariant { variant: variant.to_owned(), runs: runs.len(), failed: failed.collect() };
+        (expectation, of)
+    });
+    judged.collect()
+}
+
+fn amount(metric: &Metric) -> String {
+    let scale = Scale::new(metric.unit, &[(metric.value, 0.0)]);
+    format!("{} {}", scale.print(metric.value, 0.0).0, scale.symbol).trim_end().to_owned()
+}
+
+/// Judges what the scenario of a report expects of the variants that were asked for.
+pub fn of_report(report: &Report) -> Vec<Judged<'_>> {
+    let expectations = &report.plan.scenario.expectations;
+    let planned = &report.plan.scenario.variants;
+    let mut all: Vec<Judged<'_>> = expectations
+        .iter()
+        .filter(|expectation| planned.iter().any(|variant| expectation.is_of(&variant.name)))
+        .map(|expectation| Judged { expectation, variants: Vec::new() })
+        .collect();
+    if all.is_empty() {
+        return all;
+    }
+    let wanted: BTreeSet<&String> =
+        expectations.iter().flat_map(|expectation| expectation.that.metrics()).collect();
+    for column in &report.columns {
+        let mut runs: BTreeMap<u64, Sample> = BTreeMap::new();
+        for (key, series) in &column.series {
+            for sample in &series.samples {
+                let run = runs.entry(sample.seed).or_default();
+                if wanted.contains(key) {
+                    let metric =
+                        Metric { value: sample.value, unit: series.unit, ended: sample.ended };
+                    run.insert(key.clone(), metric);
+                }
+            }
+        }
+        let runs: Vec<(u64, &Sample)> = runs.iter().map(|(seed, run)| (*seed, run)).collect();
+        let mut judged = judge(expectations, &column.name, &runs).into_iter().peekable();
+        for place in &mut all {
+            let next =
+                judged.next_if(|(expectation, _)| std::ptr::eq(*expectation, place.expectation));
+            place.variants.extend(next.map(|(_, of)| of));
+        }
+    }
+    all
+}
+
+/// How many hold, and which do not, in lines of at most `width` characters; empty if nothing was expected.
+pub fn render(judged: &[Judged<'_>], width: usize) -> String {
+    if judged.is_empty() {
+        return String::new();
+    }
+    let failed: Vec<&Judged<'_>> = judged.iter().filter(|judged| !judged.holds()).collect();
+    let (holding, all) = (judged.len() - failed.len(), judged.len());
+    let mut out = format!("\n{:<LABEL_WIDTH$}{holding} of {all} hold in every run\n", "expected");
+    for judged in failed {
+        for (index, line) in
+            wrap(&judged.sentence(), width.saturating_sub(LABEL_WIDTH)).iter().enumerate()
+        {
+            let front = if index == 0 { "  no" } else { "" };
+            writeln!(out, "{front:<LABEL_WIDTH$}{line}").expect("writing to a string");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::report_of;
+    use pagetide_scenario::criterion::Criterion;
+    use pagetide_scenario::model::PageSize;
+
+    fn expectation(that: &str, variants: &[&str]) -> Expectation {
+        Expectation {
+            text: "as it should be".to_owned(),
+            that: Criterion::parse(that, PageSize::Kib4).unwrap(),
+            variants: variants.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn every_run_of_every_variant_counts() {
+        let mut report = report_of(&[
+            ("a", vec![&[("x", 1.0), ("y", 2.0)], &[("x", 2.0), ("y", 2.0)]]),
+            ("b", vec![&[("x", 5.0)], &[("x", 5.0)]]),
+        ]);
+        report.plan.scenario.expectations = vec![
+            expectation("x >= 1", &[]),
+            expectation("x < y", &["a"]),
+            expectation("y == 2", &[]),
+            expectation("x == 5", &["b"]),
+            expectation("x == 5", &["c"]),
+        ];
+        let judged = of_report(&report);
+        assert_eq!(
+            judged.iter().map(Judged::holds).collect::<Vec<_>>(),
+            [true, false, false, true],
+            "nobody asked for c"
+        );
+        assert_eq!(judged[1].variants[0].failed, [Failed { seed: 2, seen: "x 2, y 2".to_owned() }]);
+        let text = render(&judged, 100);
+        assert!(
+            text.starts_with("\nexpected  2 of 4 hold in every run\n  no      as it should be"),
+            "{text}"
+        );
+        assert!(text.contains("b: not in 2 of 2 runs, seed 1 has no y"), "{text}");
+        assert!(!text.contains("no run finished"), "{text}");
+        assert_eq!(render(&[], 100), "");
+    }
+
+    #[test]
+    fn a_variant_all_of_whose_runs_failed_meets_nothing() {
+        let mut report = report_of(&[("a", vec![&[("x", 1.0)]]), ("b", vec![])]);
+        report.plan.scenario.expectations =
+            vec![expectation("x >= 1", &[]), expectation("x >= 1", &["a"])];
+        let judged = of_report(&report);
+        assert_eq!(judged.iter().map(Judged::holds).collect::<Vec<_>>(), [false, true]);
+        let text = render(&judged, 100);
+        assert!(text.contains("b: no run finished"), "{text}");
+    }
+}

@@ -1,0 +1,262 @@
+//! Prices of operations from the CPU times of phases: least squares, no price below nothing.
+//!
+//! Each phase gives an equation for the task and one for kswapd: what was done, times the prices, is the CPU time
+//! that was used. The counts are the simulator's, of the same scenario on the same memory; the times are a real
+//! kernel's. Errors are relative, so a short phase weighs as much as a long one.
+//!
+//! Operations that always occur together cannot be told apart by any measurement. So the prices may depart from the
+//! sourced table, as a whole made faster or slower to fit best, only as far as the equations ask for it
+//! ([`PULL`]). No price is set by hand, and there is no list of which phase is for which price.
+//!
+//! Invariant: a price that no equation has is not stated. Equal rows give equal prices on every machine.
+
+use pagetide_linux::machine_costs;
+use pagetide_linux::reference::Reference;
+use pagetide_scenario::costs::{Costs, Price};
+use pagetide_scenario::metric::declared::{self, Declared};
+use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::record::Unit;
+use pagetide_sim::cost::CostModel;
+use pagetide_sim::{count_work, PhaseWork, SimError};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+/// How many prices there are.
+const N: usize = Price::COUNT;
+/// A departure of a price by all of itself counts as much as an error of one equation by a tenth: enough to decide
+/// what the equations leave open, too little to outweigh even one of them.
+const PULL: f64 = 0.01;
+/// Shorter times are left out, in seconds: interrupts by the timer, and where a report ends, are a part of them.
+const SHORTEST: f64 = 1e-3;
+/// The simulator divides reclaim between task and kswapd by time, so counts depend on the prices a little.
+const ROUNDS: usize = 3;
+/// Rounds of the descent: each costs N squared, and a hundredth of them is enough.
+const SWEEPS: usize = 20_000;
+/// When a round changes no price by more than this part of itself, it is the last.
+const STILL: f64 = 1e-9;
+
+/// An equation: so much of each operation took so long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Who, in which phase.
+    pub what: String,
+    /// Operations, in the order of [`Price::ALL`].
+    pub counts: [f64; N],
+    /// CPU time.
+    pub seconds: f64,
+}
+
+/// Prices, and how well they explain what they were made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fitted {
+    /// The prices that were measured.
+    pub costs: Costs,
+    /// Each equation: what it is of, and the ratio of the explained time to the measured one.
+    pub rows: Vec<(String, f64)>,
+}
+
+impl Fitted {
+    /// Median relative error of the equations.
+    pub fn median_error(&self) -> f64 {
+        let mut errors: Vec<f64> = self.rows.iter().map(|(_, ratio)| (ratio - 1.0).abs()).collect();
+        errors.sort_by(f64::total_cmp);
+        errors.get(errors.len() / 2).copied().unwrap_or(0.0)
+    }
+
+    /// One line about it.
+    pub fn describe(&self) -> String {
+        format!(
+            "{} of {N} prices measured on this kernel, which explain {} CPU times to {:.0} % in the median",
+            self.costs.iter().count(),
+            self.rows.len(),
+            100.0 * self.median_error()
+        )
+    }
+}
+
+/// The prices of the machine that `reference`, a recording of [`machine_costs`], was made on.
+///
+/// # Errors
+/// When the simulator cannot perform the scenario, or was cancelled.
+pub fn of_reference(
+    reference: &Reference,
+    cpus: u16,
+    cancel: &AtomicBool,
+) -> Result<Fitted, SimError> {
+    let mut setup = machine_costs::setup(cpus);
+    reference.apply(&mut setup);
+    let names = Names::of(&setup);
+    let seed = reference.seeds.first().copied().unwrap_or(1);
+    let mut fitted = Fitted::default();
+    for _ in 0..ROUNDS {
+        let work = count_work(&setup, seed, cancel)?;
+        let new = fit(&rows(reference, &names, &work), cpus);
+        let is_same = new.costs == fitted.costs;
+        setup.machine.costs = new.costs.clone();
+        fitted = new;
+        if is_same {
+            break;
+        }
+    }
+    Ok(fitted)
+}
+
+/// The equations of a recording's phases.
+fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
+    let mean = |scope: &Scope, metric: &Declared| -> Option<f64> {
+        let key = Key { scope: scope.clone(), name: metric.name.into() };
+        let (_, values): &(Unit, Vec<Option<f64>>) = reference.metrics.get(&names.text(&key))?;
+        let there: Vec<f64> = values.iter().flatten().copied().collect();
+        (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
+    };
+    let mut rows = Vec::new();
+    for of in work {
+        let scope = Scope::Phase { task: Owner::new(&of.task), phase: of.phase.clone() };
+        let what = |who: &str| format!("{}.{}{who}", of.task, of.phase);
+        if let Some(seconds) = mean(&scope, declared::CPU) {
+            let own = mean(&scope, declared::PROGRAM_TIME).unwrap_or(0.0);
+            rows.push(Row { what: what(""), counts: of.own, seconds: seconds - own });
+        }
+        if let Some(seconds) = mean(&scope, declared::CPU_KSWAPD) {
+            rows.push(Row { what: what(", kswapd"), counts: of.kswapd, seconds });
+        }
+    }
+    rows.retain(|row| row.seconds >= SHORTEST && row.counts.iter().any(|count| *count > 0.0));
+    rows
+}
+
+/// The prices that explain `rows` best, on a machine with so many CPUs.
+pub fn fit(rows: &[Row], cpus: u16) -> Fitted {
+    let table = CostModel::for_cpus(cpus);
+    let prior = Price::ALL.map(|price| table[price] as f64 / 1e9);
+    let explained = |row: &Row, prices: &[f64; N]| -> f64 {
+        row.counts.iter().zip(prices).map(|(count, price)| count * price).sum::<f64>() / row.seconds
+    };
+    // The table as a whole: the factor by which relative errors are least.
+    let ratios: Vec<f64> = rows.iter().map(|row| explained(row, &prior)).collect();
+    let (sum, squares) = ratios
+        .iter()
+        .fold((0.0, 0.0), |(sum, squares), ratio| (sum + ratio, squares + ratio * ratio));
+    let scale = if squares > 0.0 { sum / squares } else { 1.0 };
+    let prior = prior.map(|price| price * scale);
+    // In units of the prior, so that the pull is the same for a dear operation and for a cheap one.
+    let scaled: Vec<[f64; N]> = rows
+        .iter()
+        .map(|row| std::array::from_fn(|at| row.counts[at] * prior[at] / row.seconds))
+        .collect();
+    let factors = descend(&scaled);
+    let prices: [f64; N] = std::array::from_fn(|at| factors[at] * prior[at]);
+    let mut costs = Costs::default();
+    for (at, price) in Price::ALL.into_iter().enumerate() {
+        if rows.iter().any(|row| row.counts[at] > 0.0) && prior[at] > 0.0 {
+            costs.set(price, (prices[at] * 1e9).round() as u64);
+        }
+    }
+    let rows = rows.iter().map(|row| (row.what.clone(), explained(row, &prices))).collect();
+    Fitted { costs, rows }
+}
+
+/// The factors x >= 0 for which the sum over `rows` of (row * x - 1)^2, and [`PULL`] times that of (x - 1)^2, is
+/// least: one at a time to its best value, again and again, which converges because the sum is strictly convex.
+fn descend(rows: &[[f64; N]]) -> [f64; N] {
+    let mut normal = [[0.0; N]; N];
+    let mut right = [PULL; N];
+    for row in rows {
+        for i in 0..N {
+            right[i] += row[i];
+            for j in 0..N {
+                normal[i][j] += row[i] * row[j];
+            }
+        }
+    }
+    for (i, row) in normal.iter_mut().enumerate() {
+        row[i] += PULL;
+    }
+    let mut x = [1.0; N];
+    for _ in 0..SWEEPS {
+        let mut moved = 0.0f64;
+        for i in 0..N {
+            let others: f64 = (0..N).filter(|j| *j != i).map(|j| normal[i][j] * x[j]).sum();
+            let best = ((right[i] - others) / normal[i][i]).max(0.0);
+            moved = moved.max((best - x[i]).abs());
+            x[i] = best;
+        }
+        if moved < STILL {
+            break;
+        }
+    }
+    x
+}
+
+/// What was measured, by number of CPUs, kernel and way to run it, so that it is asked for once.
+pub(super) type Known = BTreeMap<(u16, (String, String)), Option<Fitted>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of a machine with these prices that does a little of everything, differently each time.
+    fn rows_of(prices: &[f64; N], rows: usize, kinds: &[Price]) -> Vec<Row> {
+        let mut state = 7u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 40) as f64
+        };
+        let row = |n: usize| {
+            let mut counts = [0.0; N];
+            for (at, kind) in kinds.iter().enumerate() {
+                // Each kind is the main one of some row, however cheap it is.
+                let share = if n % kinds.len() == at { 1.0 } else { 20.0 };
+                counts[*kind as usize] = draw() / CostModel::SERVER[*kind] as f64 / share;
+            }
+            let seconds = counts.iter().zip(prices).map(|(count, price)| count * price).sum();
+            Row { what: n.to_string(), counts, seconds }
+        };
+        (0..rows).map(row).collect()
+    }
+
+    #[test]
+    fn prices_are_found_again() {
+        let kinds: Vec<Price> =
+            Price::ALL.into_iter().filter(|price| *price != Price::TlbShootdown).collect();
+        let table = CostModel::for_cpus(1);
+        // Everything three times as fast, and every other operation four times as dear as that.
+        let prices: [f64; N] = std::array::from_fn(|at| {
+            let factor = if at % 2 == 0 { 4.0 } else { 1.0 };
+            table[Price::ALL[at]] as f64 * factor / 3e9
+        });
+        let fitted = fit(&rows_of(&prices, 150, &kinds), 1);
+        for price in &kinds {
+            let (found, wanted) = (fitted.costs.get(*price), prices[*price as usize] * 1e9);
+            let off = found.map_or(f64::NAN, |found| (found as f64 - wanted).abs());
+            assert!(off <= 0.04 * wanted + 1.0, "{}: {found:?}, not {wanted}", price.name());
+        }
+        assert!(fitted.median_error() < 0.01);
+        assert_eq!(fitted.costs.get(Price::TlbShootdown), None, "nobody did that");
+    }
+
+    #[test]
+    fn what_always_comes_together_is_divided_as_in_the_table() {
+        let mut counts = [0.0; N];
+        counts[Price::Fault as usize] = 1000.0;
+        counts[Price::PageZero as usize] = 1000.0;
+        let rows = [Row { what: "x".to_owned(), counts, seconds: 1.6e-3 }];
+        let costs = fit(&rows, 1).costs;
+        assert_eq!((costs.get(Price::Fault), costs.get(Price::PageZero)), (Some(1000), Some(600)));
+        assert_eq!(costs.iter().count(), 2);
+    }
+
+    #[test]
+    fn no_price_is_below_nothing() {
+        let row = |fault: f64, pte: f64, seconds: f64| {
+            let mut counts = [0.0; N];
+            counts[Price::Fault as usize] = fault;
+            counts[Price::Pte as usize] = pte;
+            Row { what: String::new(), counts, seconds }
+        };
+        // With more entries it was faster: no price explains that.
+        let fitted = fit(&[row(1e6, 0.0, 1.0), row(1e6, 1e6, 0.5)], 1);
+        assert_eq!(fitted.costs.get(Price::Pte), Some(0));
+        assert!(fit(&[], 2).costs.is_default());
+    }
+}

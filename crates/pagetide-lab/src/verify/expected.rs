@@ -1,0 +1,155 @@
+//! What a scenario expects (`[[expect]]`), held against the runs of both worlds.
+//!
+//! A kernel's record leaves out events that did not happen in a phase, so an event that the simulator counts and
+//! the kernel's record does not have is zero there; a level that it does not have stays unknown. So does what the
+//! kernel cannot report: of the whole machine nothing is left out, so a counter that is missing there has no zeros.
+
+use crate::expect::{self, OfVariant};
+use pagetide_scenario::criterion::Sample;
+use pagetide_scenario::model::Expectation;
+use pagetide_scenario::record::{Metric, RunRecord, Unit};
+use serde_json::{json, Value};
+use std::collections::BTreeSet;
+
+/// An expectation in both worlds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// In words.
+    pub text: String,
+    /// The criterion, as a text.
+    pub that: String,
+    /// The kernel's runs.
+    pub linux: OfVariant,
+    /// The simulator's.
+    pub pagetide: OfVariant,
+}
+
+impl Expected {
+    /// For programs.
+    pub(super) fn json(&self) -> Value {
+        let side = |side: &OfVariant| {
+            let failed: Vec<u64> = side.failed.iter().map(|failed| failed.seed).collect();
+            json!({ "runs": side.runs, "failed": failed })
+        };
+        json!({
+            "text": self.text,
+            "that": self.that,
+            "linux": side(&self.linux),
+            "pagetide": side(&self.pagetide),
+        })
+    }
+}
+
+/// Judges what is expected of a variant in the runs of both sides.
+pub(super) fn judge(
+    expectations: &[Expectation],
+    variant: &str,
+    linux: &[RunRecord],
+    pagetide: &[RunRecord],
+) -> Vec<Expected> {
+    let events: BTreeSet<&String> = pagetide
+        .iter()
+        .flat_map(|record| &record.metrics)
+        .filter(|(_, metric)| metric.unit == Unit::Count)
+        .map(|(key, _)| key)
+        .collect();
+    let known: BTreeSet<&String> = linux.iter().flat_map(|record| record.metrics.keys()).collect();
+    let is_reported = |key: &str| {
+        let name = key.rsplit('.').next().unwrap_or(key).to_owned();
+        !events.contains(&name) || known.contains(&name)
+    };
+    let filled: Vec<(u64, Sample)> = linux
+        .iter()
+        .map(|record| {
+            let mut run = record.metrics.clone();
+            for key in events.iter().filter(|key| is_reported(key)) {
+                run.entry((*key).clone()).or_insert(Metric::new(0.0, Unit::Count));
+            }
+            (record.seed, run)
+        })
+        .collect();
+    let theirs: Vec<(u64, &Sample)> = filled.iter().map(|(seed, run)| (*seed, run)).collect();
+    let ours: Vec<(u64, &Sample)> =
+        pagetide.iter().map(|record| (record.seed, &record.metrics)).collect();
+    let linux = expect::judge(expectations, variant, &theirs);
+    let pagetide = expect::judge(expectations, variant, &ours);
+    let both = linux.into_iter().zip(pagetide);
+    both.map(|((expectation, linux), (_, pagetide))| Expected {
+        text: expectation.text.clone(),
+        that: expectation.that.to_string(),
+        linux,
+        pagetide,
+    })
+    .collect()
+}
+
+/// How many hold in each world, and which do not: labels, and what they label.
+pub(super) fn sentences(variant: &str, expected: &[Expected]) -> Vec<(&'static str, String)> {
+    if expected.is_empty() {
+        return Vec::new();
+    }
+    let holding = |side: fn(&Expected) -> &OfVariant| {
+        expected.iter().filter(|expected| side(expected).holds()).count()
+    };
+    let of = if variant.is_empty() { String::new() } else { format!("{variant}: ") };
+    let (linux, pagetide) = (holding(|it| &it.linux), holding(|it| &it.pagetide));
+    let mut sentences = vec![(
+        "expected",
+        format!("{of}of {}, Linux meets {linux} in every run, Pagetide {pagetide}", expected.len()),
+    )];
+    for Expected { text, that, linux, pagetide } in expected {
+        for (world, side) in [("Linux", linux), ("Pagetide", pagetide)] {
+            if let Some(first) = side.failed.first() {
+                let (failed, runs) = (side.failed.len(), side.runs);
+                sentences.push((
+                    "  no",
+                    format!(
+                        "{text} ({that}): not in {failed} of {runs} runs of {world}, seed {} has {}",
+                        first.seed, first.seen
+                    ),
+                ));
+            }
+        }
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::record;
+    use pagetide_scenario::criterion::Criterion;
+    use pagetide_scenario::model::PageSize;
+
+    #[test]
+    fn what_did_not_happen_is_zero_and_what_the_kernel_does_not_report_is_unknown() {
+        let expectation = |that: &str| Expectation {
+            text: String::new(),
+            that: Criterion::parse(that, PageSize::Kib4).unwrap(),
+            variants: Vec::new(),
+        };
+        let all = [
+            expectation("t.p.pgfault == 0"),
+            expectation("t.p.g.oom == 0"),
+            expectation("t.p.mm_page_alloc_extfrag == 0"),
+            expectation("mm_page_alloc_extfrag == 0"),
+        ];
+        let linux = record("v", 1, &[("pgfault", 5.0)]);
+        let ours = record(
+            "v",
+            1,
+            &[
+                ("pgfault", 5.0),
+                ("t.p.pgfault", 0.0),
+                ("t.p.g.oom", 0.0),
+                ("mm_page_alloc_extfrag", 0.0),
+                ("t.p.mm_page_alloc_extfrag", 0.0),
+            ],
+        );
+        let judged = judge(&all, "v", &[linux], &[ours]);
+        let failed: Vec<usize> = judged.iter().map(|it| it.linux.failed.len()).collect();
+        assert_eq!(failed, [0, 0, 1, 1]);
+        assert!(judged.iter().all(|it| it.pagetide.failed.is_empty()));
+        assert_eq!(judged[3].linux.failed[0].seen, "no mm_page_alloc_extfrag");
+    }
+}

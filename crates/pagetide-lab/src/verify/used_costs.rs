@@ -1,0 +1,75 @@
+//! Which cost model the simulator had, for the heading of a comparison: what was measured, what the scenario states,
+//! and of which number of CPUs that is.
+
+use super::costs::Fitted;
+use pagetide_scenario::costs::{Costs, Price};
+
+/// Where the simulator's prices are from, on a machine with so many CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UsedCosts {
+    cpus: u16,
+    /// `None`: all of the sourced table.
+    text: Option<String>,
+}
+
+impl UsedCosts {
+    pub(super) fn new(cpus: u16, fitted: Option<&Fitted>, stated: &Costs) -> UsedCosts {
+        let nr = stated
+            .iter()
+            .filter(|(price, _)| fitted.is_none_or(|it| it.costs.get(*price).is_none()));
+        let stated = match nr.count() {
+            0 => None,
+            nr => Some(format!("{nr} of {} prices stated", Price::COUNT)),
+        };
+        let texts: Vec<String> = fitted.map(Fitted::describe).into_iter().chain(stated).collect();
+        UsedCosts { cpus, text: Some(texts.join("; ")).filter(|text| !text.is_empty()) }
+    }
+}
+
+/// Says where the simulator's prices are from, for each number of CPUs if it matters; nothing if all are sourced.
+pub(super) fn say(used: &[UsedCosts]) -> String {
+    let say = |it: &UsedCosts| it.text.clone().unwrap_or_else(|| "the sourced table".to_owned());
+    if used.iter().all(|it| it.text.is_none()) {
+        return String::new();
+    }
+    if let [only] = used {
+        return say(only);
+    }
+    let of_cpus = |it: &UsedCosts| {
+        let cpus = if it.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", it.cpus) };
+        format!("with {cpus} {}", say(it))
+    };
+    used.iter().map(of_cpus).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn costs(prices: &[(Price, u64)]) -> Costs {
+        let mut costs = Costs::default();
+        prices.iter().for_each(|&(price, ns)| costs.set(price, ns));
+        costs
+    }
+
+    #[test]
+    fn the_heading_says_where_prices_are_from() {
+        let (none, stated) = (Costs::default(), costs(&[(Price::Fault, 7), (Price::Pte, 1)]));
+        let fitted = Fitted { costs: costs(&[(Price::Fault, 300)]), rows: Vec::new() };
+        let said = |all: &[(u16, Option<&Fitted>, &Costs)]| {
+            let used =
+                all.iter().map(|(cpus, fitted, stated)| UsedCosts::new(*cpus, *fitted, stated));
+            say(&used.collect::<Vec<_>>())
+        };
+        assert_eq!(said(&[(1, None, &none), (2, None, &none)]), "");
+        assert_eq!(said(&[(1, None, &stated)]), format!("2 of {} prices stated", Price::COUNT));
+        let measured = fitted.describe();
+        assert_eq!(said(&[(2, Some(&fitted), &none)]), measured);
+        let rest = format!("{measured}; 1 of {} prices stated", Price::COUNT);
+        assert_eq!(said(&[(2, Some(&fitted), &stated)]), rest, "one of them was measured");
+        assert_eq!(
+            said(&[(1, None, &none), (2, Some(&fitted), &none)]),
+            format!("with 1 CPU the sourced table; with 2 CPUs {measured}")
+        );
+    }
+}

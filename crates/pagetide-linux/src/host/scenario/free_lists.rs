@@ -1,0 +1,81 @@
+//! The free lists that a scenario begins with (`--as-is`): what /proc/pagetypeinfo shows, made to fit.
+//!
+//! Invariant: the loader takes the lists that are left; a note names each zone with memory that has none.
+
+use crate::host::layout::{NodeLayout, ZoneLayout};
+use crate::host::note::Note;
+use crate::host::pagetypeinfo;
+use crate::host::snapshot::HostSnapshot;
+use pagetide_core::boot::managed_frames;
+use pagetide_core::node::{NodeSpec, ZoneSpec};
+use pagetide_core::page_size::PageSize;
+use pagetide_core::units::PAGEBLOCK_NR_PAGES;
+use pagetide_scenario::model::FreeLists;
+use pagetide_scenario::names::Named;
+use std::ops::Range;
+
+const PLACE: &str = "/proc/pagetypeinfo";
+
+/// Gives each zone the lists that it begins with, or none.
+pub(super) fn settle(host: &HostSnapshot, nodes: &mut [NodeLayout], notes: &mut Vec<Note>) {
+    notes.extend(host.types.notes.iter().cloned());
+    let mut without = Vec::new();
+    for node in nodes {
+        let mut spec = NodeSpec::default();
+        for ZoneLayout { name, present, managed, .. } in &node.zones {
+            let of_zone = ZoneSpec { present: *present, managed: *managed, ..ZoneSpec::default() };
+            spec.zones[name.index()] = of_zone;
+        }
+        let frames = managed_frames(&spec, PageSize::default());
+        for zone in node.zones.iter_mut().filter(|zone| zone.managed > 0) {
+            let place = format!("{} of node {}", zone.name.name(), node.number);
+            let frames = frames.as_ref().map(|frames| frames[zone.name.index()].clone());
+            match zone.free_lists.take().map(|lists| fitted(zone, lists, frames)) {
+                None => without.push(place),
+                Some(Ok(lists)) => zone.free_lists = Some(lists),
+                Some(Err(reason)) => {
+                    let message = format!("the free lists of zone {place} are left out: {reason}");
+                    notes.push(Note::new(PLACE, message));
+                }
+            }
+        }
+    }
+    if !without.is_empty() {
+        let message = format!(
+            "no free lists are known for zone {}: free memory begins in blocks as large as possible",
+            without.join(", ")
+        );
+        notes.push(Note::new(PLACE, message));
+    }
+}
+
+/// The lists with the free pages that they do not show, as movable blocks, and with pageblocks that the zone has.
+fn fitted(
+    zone: &ZoneLayout,
+    lists: FreeLists,
+    frames: Option<Range<u32>>,
+) -> Result<FreeLists, String> {
+    // Blocks for high-order atomic allocations are of none of the types; and a few pages move between two readings.
+    let (shown, free) = (lists.pages(), zone.usage.free);
+    let rest = free.saturating_sub(shown);
+    if rest > zone.managed / 8 {
+        return Err(format!("they have {shown} of {free} free pages"));
+    }
+    let mut lists = pagetypeinfo::with_movable(lists, rest);
+    let needed = frames.filter(|_| lists.pages() <= zone.managed);
+    let needed = needed.and_then(|frames| lists.fits(frames).ok());
+    let needed = needed.ok_or("they do not fit into the zone as a run lays it out")?;
+    // A block may be on the list of a type that its pageblock is not of.
+    for (pageblocks, needed) in lists.pageblocks.iter_mut().zip(needed) {
+        *pageblocks = (*pageblocks).max(u32::try_from(needed).unwrap_or(u32::MAX));
+    }
+    // The kernel counts pageblocks in holes, too; they are unmovable, if nobody said anything else.
+    let all: u64 = lists.pageblocks.into_iter().map(u64::from).sum();
+    let mut excess = all.saturating_sub(zone.present.div_ceil(PAGEBLOCK_NR_PAGES.into()));
+    for (pageblocks, needed) in lists.pageblocks.iter_mut().zip(needed) {
+        let cut = excess.min(u64::from(*pageblocks).saturating_sub(needed));
+        *pageblocks -= cut as u32;
+        excess -= cut;
+    }
+    Ok(lists)
+}

@@ -1,0 +1,124 @@
+//! What operations cost on the kernel at hand: a scenario of its own, performed once for a number of CPUs.
+//!
+//! Its phases do much of one thing, or several in other proportions. The record says how much CPU time the task and
+//! kswapd used in each; how many operations of each kind that was, the simulator counts in the same scenario
+//! (`pagetide-lab`, `verify::costs`). What is kept is the record and not the prices: these are those of the
+//! operations that the simulator counts, and follow when it counts others.
+//!
+//! Invariant: a recording is of one kernel, one way to run it, and one number of CPUs.
+
+use crate::error::LinuxError;
+use crate::reference::{file_name, scenario_hash, Origin, Reference};
+use crate::session::{Job, Options, Session};
+use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::model::Setup;
+use std::path::Path;
+
+/// The scenario.
+const TEXT: &str = include_str!("machine-costs.toml");
+/// Its name, and that of the recordings.
+pub const NAME: &str = "machine-costs";
+/// With which seed it is performed.
+const SEED: u64 = 1;
+
+/// What its recordings are called, instead of variants.
+pub fn variant_name(cpus: u16) -> String {
+    if cpus == 1 {
+        "1cpu".to_owned()
+    } else {
+        format!("{cpus}cpus")
+    }
+}
+
+fn overrides(cpus: u16) -> Overrides {
+    let cpus = ("machine.cpus".to_owned(), cpus.to_string());
+    Overrides { sets: vec![cpus], ..Overrides::default() }
+}
+
+/// The scenario's setup on a machine with so many CPUs.
+pub fn setup(cpus: u16) -> Setup {
+    let loaded = load_str(NAME, TEXT, Path::new(""), &overrides(cpus));
+    let mut scenario = loaded.expect("the scenario that comes with the program is sound");
+    scenario.variants.remove(0).setup
+}
+
+/// What decides on the prices: the kernel, and the way to run it, without the memory that it had.
+pub fn made_on(origin: &Origin) -> (String, String) {
+    let way = origin.how.rsplit_once(", ").map_or(origin.how.as_str(), |(way, _memory)| way);
+    (origin.kernel.clone(), way.to_owned())
+}
+
+/// The recording in `dir` for so many CPUs, if there is one of the kernel of `origin`, run in the same way, and of
+/// the scenario as it is now: the times of other phases would be taken for theirs.
+///
+/// # Errors
+/// When there is one that cannot be read.
+pub fn recorded(dir: &Path, cpus: u16, origin: &Origin) -> Result<Option<Reference>, LinuxError> {
+    let variant = variant_name(cpus);
+    if !dir.join(file_name(NAME, &variant)).exists() {
+        return Ok(None);
+    }
+    let reference = Reference::load(dir, NAME, &variant)?;
+    let now = scenario_hash(TEXT.as_bytes(), &overrides(cpus).sets, None);
+    let is_of_this = |it: &Reference| {
+        let hash = &it.origin.scenario_hash;
+        made_on(&it.origin) == made_on(origin) && (hash.is_empty() || *hash == now)
+    };
+    Ok(Some(reference).filter(is_of_this))
+}
+
+/// Performs the scenario on a kernel in QEMU, once.
+///
+/// # Errors
+/// See [`LinuxError`].
+pub fn measure(cpus: u16, options: &Options) -> Result<Reference, LinuxError> {
+    let dir = tempfile::Builder::new()
+        .prefix("pagetide-costs-")
+        .tempdir()
+        .map_err(|error| LinuxError::file(&std::env::temp_dir(), error))?;
+    let file = dir.path().join(format!("{NAME}.toml"));
+    std::fs::write(&file, TEXT).map_err(|error| LinuxError::file(&file, error))?;
+    let overrides = overrides(cpus);
+    let loaded = load_str(NAME, TEXT, Path::new(""), &overrides);
+    let scenario = loaded.map_err(|errors| LinuxError::Scenario(errors.to_string()))?;
+    let sets = overrides.sets.as_slice();
+    let variant = &scenario.variants[0];
+    let job = Job { file: &file, scenario: NAME, variant, sets, added: None };
+    let session = Session::boot(job, options)?;
+    let record = session.run(SEED)?;
+    Ok(Reference::new(NAME, &variant_name(cpus), session.origin.clone(), &[record]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::{Start, StartZone};
+
+    #[test]
+    fn the_scenario_is_sound_on_any_number_of_cpus() {
+        for cpus in [1, 2, 16] {
+            assert_eq!(setup(cpus).machine.cpus, cpus);
+        }
+        assert_eq!((variant_name(1), variant_name(2)), ("1cpu".to_owned(), "2cpus".to_owned()));
+        let none = recorded(Path::new("/nowhere at all"), 1, &Origin::default());
+        assert!(none.is_ok_and(|none| none.is_none()));
+    }
+
+    #[test]
+    fn a_recording_is_of_one_kernel_and_one_way_to_run_it() {
+        let origin = |kernel: &str, accelerator: &str, mib: u32| Origin {
+            kernel: kernel.to_owned(),
+            how: format!("QEMU 7.2.22, {accelerator}, 1 CPU, {mib} MiB"),
+            start: Start { zones: vec![StartZone::default()], min_free_kbytes: 7 },
+            ..Origin::default()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let mut made = Reference::new(NAME, "1cpu", origin("Linux 6.1", "KVM", 256), &[]);
+        made.seeds.push(SEED);
+        made.save(dir.path()).unwrap();
+        let is_found = |of: &Origin| recorded(dir.path(), 1, of).unwrap().is_some();
+        assert!(is_found(&origin("Linux 6.1", "KVM", 512)), "memory does not matter");
+        assert!(!is_found(&origin("Linux 6.1", "emulation, 1 instruction = 1 ns", 256)));
+        assert!(!is_found(&origin("Linux 6.12", "KVM", 256)));
+    }
+}

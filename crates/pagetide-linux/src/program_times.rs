@@ -1,0 +1,57 @@
+//! How long the guest's program took to make its operations, apart from performing them.
+//!
+//! That is the program's own time, not the kernel's: drawing the next page of a working set takes longer than
+//! counting. It goes the way of the times of disks ([`crate::disk_times`]), so that the simulator's tasks are as
+//! busy between two accesses as the guest's, and prices of the kernel's operations are not mixed up with it.
+//!
+//! Invariant: a phase of which nothing is known has no such time.
+
+use pagetide_scenario::metric::declared::{self, Declared};
+use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::model::Setup;
+use pagetide_scenario::record::Unit;
+use std::collections::BTreeMap;
+
+/// Gives the phases of `setup` the mean time of an operation, over all runs.
+pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
+    let names = Names::of(setup);
+    let mut found = Vec::new();
+    for (task, model) in setup.tasks.iter().enumerate() {
+        for (phase, of) in model.phases.iter().enumerate() {
+            let scope = Scope::Phase { task: Owner::new(&model.name), phase: of.name.clone() };
+            let sum = |metric: &Declared| -> f64 {
+                let key = Key { scope: scope.clone(), name: metric.name.into() };
+                let values = metrics.get(&names.text(&key)).map(|(_, values)| values);
+                values.into_iter().flatten().flatten().sum()
+            };
+            let (seconds, operations) = (sum(declared::PROGRAM_TIME), sum(declared::OPERATIONS));
+            if operations >= 1.0 && seconds > 0.0 {
+                found.push((task, phase, (seconds / operations * 1e9) as u64));
+            }
+        }
+    }
+    setup.machine.program_times.of_phases = found;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_scenario::load::{load_str, Overrides};
+    use std::path::Path;
+
+    #[test]
+    fn a_phase_gets_the_mean_of_its_runs() {
+        let text = "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n\
+                    [[task.phase]]\nname = \"a\"\nworkload = \"touch\"\nsize = \"1MiB\"\n\
+                    [[task.phase]]\nname = \"b\"\nworkload = \"touch\"\nsize = \"1MiB\"\n";
+        let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
+        let mut setup = loaded.unwrap().variants.remove(0).setup;
+        let mut metrics = BTreeMap::new();
+        metrics
+            .insert("t.b.program_time".to_owned(), (Unit::Seconds, vec![Some(3e-6), Some(5e-6)]));
+        metrics.insert("t.b.operations".to_owned(), (Unit::Count, vec![Some(100.0); 2]));
+        apply(&metrics, &mut setup);
+        let times = &setup.machine.program_times;
+        assert_eq!((times.of(0, 0), times.of(0, 1)), (0, 40));
+    }
+}

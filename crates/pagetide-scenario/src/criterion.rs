@@ -1,0 +1,419 @@
+//! The language of criteria: `METRIC OP VALUE`, several joined by `and`. `pagetide find` asks for one, and
+//! `[[expect]]` of a scenario states some.
+//!
+//! ```text
+//! allocstall == 0
+//! web.latency_p99 <= 10ms and pswpout < 1000
+//! web.latency_p99 <= 1.1 * before
+//! web.memory.current within 5 % of 30M
+//! web.slab < 0.5 * web.fill.web.slab
+//! web.memory.current within 256K of web.anon + web.file + web.kernel
+//! ```
+//!
+//! A value has the unit that a scenario would give it. `before` is the value of the same metric in the scenario
+//! as it stands, in the run with the same seed. Metrics may be added, subtracted and multiplied by a number, on
+//! either side, and quantities added to them. `within A of B` means that the left side differs from B by at most A,
+//! or by that share of B.
+//!
+//! A run that lacks a metric does not meet a criterion on it; neither does a run whose value is that of a task
+//! that was killed or cut ([`Sample`]).
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use crate::model::PageSize;
+use crate::near::nearest_few;
+use crate::quantity::Quantity;
+use crate::record::{Metric, Unit};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Something wrong with what was asked, with advice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Mistake {
+    /// One sentence.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl Mistake {
+    /// A mistake with advice.
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Mistake {
+        Mistake { message: message.into(), hint: hint.into() }
+    }
+}
+
+/// The values of one run.
+pub type Sample = BTreeMap<String, Metric>;
+
+/// What is wanted of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Criterion {
+    /// All of them must hold.
+    pub terms: Vec<Term>,
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Term {
+    /// What is compared.
+    pub left: Sum,
+    /// How it is compared.
+    pub relation: Relation,
+    /// With what.
+    pub with: With,
+}
+
+/// Metrics times factors, added up, one at least; and quantities beside them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sum {
+    metrics: Vec<(f64, String)>,
+    /// With their signs.
+    quantities: Vec<(f64, Quantity)>,
+}
+
+/// What a metric is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum With {
+    /// A quantity.
+    Value(Quantity),
+    /// The value before, times this.
+    Before(f64),
+    /// Other metrics of the same run.
+    Sum(Sum),
+}
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Relation {
+    /// By an operator.
+    Is(Operator),
+    /// They differ by at most this, or by this share of the second.
+    Within(Quantity),
+}
+
+/// A comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `==`
+    Equal,
+    /// `!=`
+    Unequal,
+    /// `>=`
+    AtLeast,
+    /// `>`
+    More,
+}
+
+impl Operator {
+    /// Longer texts first: `<=` begins with `<`.
+    const ALL: [(&'static str, Operator); 7] = [
+        ("<=", Operator::AtMost),
+        (">=", Operator::AtLeast),
+        ("==", Operator::Equal),
+        ("!=", Operator::Unequal),
+        ("<", Operator::Less),
+        (">", Operator::More),
+        ("=", Operator::Equal),
+    ];
+
+    fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Operator::Less => left < right,
+            Operator::AtMost => left <= right,
+            Operator::Equal => left == right,
+            Operator::Unequal => left != right,
+            Operator::AtLeast => left >= right,
+            Operator::More => left > right,
+        }
+    }
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = Operator::ALL.iter().find(|(_, operator)| operator == self);
+        f.write_str(text.map_or("", |(text, _)| text))
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (factor, metric)) in self.metrics.iter().enumerate() {
+            let sign = match (index, *factor < 0.0) {
+                (0, false) => "",
+                (0, true) => "-",
+                (_, false) => " + ",
+                (_, true) => " - ",
+            };
+            match factor.abs() {
+                1.0 if index > 0 || *factor > 0.0 => write!(f, "{sign}{metric}")?,
+                size => write!(f, "{sign}{size} * {metric}")?,
+            }
+        }
+        for (sign, quantity) in &self.quantities {
+            write!(f, " {} {quantity}", if *sign < 0.0 { "-" } else { "+" })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.relation {
+            Relation::Is(operator) => write!(f, "{} {operator} ", self.left)?,
+            Relation::Within(tolerance) => write!(f, "{} within {tolerance} of ", self.left)?,
+        }
+        match &self.with {
+            With::Value(quantity) => write!(f, "{quantity}"),
+            With::Before(1.0) => f.write_str("before"),
+            With::Before(factor) => write!(f, "{factor} * before"),
+            With::Sum(sum) => write!(f, "{sum}"),
+        }
+    }
+}
+
+impl fmt::Display for Criterion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terms: Vec<String> = self.terms.iter().map(Term::to_string).collect();
+        f.write_str(&terms.join(" and "))
+    }
+}
+
+impl Criterion {
+    /// Reads a criterion; sizes may be said in pages of `page_size`.
+    ///
+    /// # Errors
+    /// It is not of this language.
+    pub fn parse(text: &str, page_size: PageSize) -> Result<Criterion, Mistake> {
+        parse::criterion(text, page_size)
+    }
+
+    /// Whether a run meets it. `before` is the run of the scenario as it stands, with the same seed.
+    pub fn holds(&self, run: &Sample, before: Option<&Sample>) -> bool {
+        self.terms.iter().all(|term| term.holds(run, before))
+    }
+
+    /// The metrics that it asks about, in its order; one may be there twice.
+    pub fn metrics(&self) -> impl Iterator<Item = &String> {
+        self.terms.iter().flat_map(Term::metrics)
+    }
+
+    /// Gives its metrics other names.
+    pub(crate) fn rename(&mut self, name: impl Fn(&str) -> String) {
+        for term in &mut self.terms {
+            let right = match &mut term.with {
+                With::Sum(sum) => sum.metrics.as_mut_slice(),
+                With::Value(_) | With::Before(_) => &mut [],
+            };
+            term.left
+                .metrics
+                .iter_mut()
+                .chain(right)
+                .for_each(|(_, metric)| *metric = name(metric));
+        }
+    }
+
+    /// Whether some of it is relative to the scenario as it stands.
+    pub fn is_relative(&self) -> bool {
+        self.terms.iter().any(|term| matches!(term.with, With::Before(_)))
+    }
+
+    /// Checks names and units against the metrics of a run.
+    ///
+    /// # Errors
+    /// A metric that the run does not have, or quantities of different kinds.
+    pub fn check(&self, run: &Sample) -> Result<(), Mistake> {
+        self.metrics().try_for_each(|metric| check_name(metric, run))?;
+        self.check_units(|metric| run.get(metric).map(|metric| metric.unit))
+    }
+
+    /// Checks that only quantities of one kind are compared, where the units of the metrics are known.
+    ///
+    /// # Errors
+    /// They are not.
+    pub fn check_units(&self, unit_of: impl Fn(&str) -> Option<Unit>) -> Result<(), Mistake> {
+        for term in &self.terms {
+            let first = &term.left.metrics[0].1;
+            let Some(unit) = unit_of(first) else { continue };
+            let mixed = |other: &str, hint: String| {
+                Mistake::new(
+                    format!("`{term}` mixes units: {first} is {}", counts(unit)),
+                    hint + other,
+                )
+            };
+            for metric in term.metrics().skip(1) {
+                if let Some(other) = unit_of(metric).filter(|other| *other != unit) {
+                    return Err(mixed("", format!("{metric} is {}", counts(other))));
+                }
+            }
+            let tolerance = match term.relation {
+                Relation::Within(Quantity::Percent(_)) | Relation::Is(_) => None,
+                Relation::Within(tolerance) => Some(tolerance),
+            };
+            let (value, added) = match &term.with {
+                With::Value(quantity) => (Some(*quantity), &[][..]),
+                With::Before(_) => (None, &[][..]),
+                With::Sum(sum) => (None, sum.quantities.as_slice()),
+            };
+            let added = term.left.quantities.iter().chain(added).map(|(_, quantity)| *quantity);
+            for quantity in value.into_iter().chain(tolerance).chain(added) {
+                if in_unit(quantity, unit).is_none() {
+                    let hint = format!("{quantity} is {}; write ", quantity.kind());
+                    return Err(mixed(form(unit), hint));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the reader should know of the metrics it is made of.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for metric in self.metrics() {
+            if metric.ends_with("_max") || metric.ends_with(".max") {
+                warnings.push(format!(
+                    "{metric} is a maximum: one event decides it, and longer runs have larger ones\n\
+                     hint: a percentile up to p99 gives a threshold that repeats"
+                ));
+            } else if metric.ends_with("_p999") || metric.ends_with("_p9999") {
+                warnings.push(format!(
+                    "{metric} is decided by one event in a thousand or fewer\n\
+                     hint: a percentile up to p99 gives a threshold that repeats"
+                ));
+            }
+        }
+        warnings
+    }
+}
+
+/// Whether the run has the metric.
+///
+/// # Errors
+/// It has not; the nearest names are offered.
+pub fn check_name(name: &str, run: &Sample) -> Result<(), Mistake> {
+    if run.contains_key(name) {
+        return Ok(());
+    }
+    let near = nearest_few(name, run.keys().map(String::as_str), 3);
+    let hint = match near.as_slice() {
+        [] => "`pagetide run FILE --repeats 1 --format csv` lists the metrics of a scenario".into(),
+        near => format!("did you mean `{}`?", near.join("` or `")),
+    };
+    let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+    Err(Mistake::new(format!("no run has a metric `{name}`"), hint))
+}
+
+impl Sum {
+    /// The value in a run that has all of it, measured; and its unit.
+    fn value(&self, run: &Sample) -> Option<(f64, Unit)> {
+        let mut sum = 0.0;
+        let mut unit = None;
+        for (factor, key) in &self.metrics {
+            let metric = run.get(key).filter(|metric| is_whole(metric))?;
+            unit = unit.or(Some(metric.unit));
+            sum += factor * metric.value;
+        }
+        let unit = unit?;
+        for (sign, quantity) in &self.quantities {
+            sum += sign * in_unit(*quantity, unit)?;
+        }
+        Some((sum, unit))
+    }
+}
+
+impl Term {
+    /// Its metrics, those of the left side first.
+    pub fn metrics(&self) -> impl Iterator<Item = &String> {
+        let right = match &self.with {
+            With::Sum(sum) => sum.metrics.as_slice(),
+            With::Value(_) | With::Before(_) => &[],
+        };
+        self.left.metrics.iter().chain(right).map(|(_, metric)| metric)
+    }
+
+    /// The left side in a run, if that run has it.
+    pub fn left_value(&self, run: &Sample) -> Option<(f64, Unit)> {
+        self.left.value(run)
+    }
+
+    /// Whether a run meets it, as [`Criterion::holds`].
+    pub fn holds(&self, run: &Sample, before: Option<&Sample>) -> bool {
+        let Some((left, unit)) = self.left.value(run) else { return false };
+        let right = match &self.with {
+            With::Value(quantity) => in_unit(*quantity, unit),
+            With::Before(factor) => {
+                before.and_then(|run| self.left.value(run)).map(|(value, _)| value * factor)
+            }
+            With::Sum(sum) => sum.value(run).map(|(value, _)| value),
+        };
+        right.is_some_and(|right| match self.relation {
+            Relation::Is(operator) => operator.holds(left, right),
+            Relation::Within(Quantity::Percent(share)) => {
+                (left - right).abs() <= right.abs() * share / 100.0
+            }
+            Relation::Within(tolerance) => {
+                in_unit(tolerance, unit).is_some_and(|most| (left - right).abs() <= most)
+            }
+        })
+    }
+}
+
+/// The value is that of a task that came to its own end, in a run that did.
+pub fn is_whole(metric: &Metric) -> bool {
+    metric.ended.is_none() && metric.value.is_finite()
+}
+
+/// The quantity as a value of a metric of this unit; `None`: it is of another kind.
+pub fn in_unit(quantity: Quantity, unit: Unit) -> Option<f64> {
+    let plain = match quantity {
+        Quantity::Integer(integer) => Some(integer as f64),
+        Quantity::Decimal(decimal) => Some(decimal),
+        _ => None,
+    };
+    match (unit, quantity) {
+        (Unit::Seconds, Quantity::Nanoseconds(ns)) => Some(ns as f64 / 1e9),
+        (Unit::Seconds, Quantity::Integer(0)) => Some(0.0),
+        (Unit::Seconds, _) => None,
+        (Unit::Bytes, Quantity::Bytes(bytes)) => Some(bytes as f64),
+        (Unit::Bytes, _) => plain,
+        (Unit::Kilobytes, Quantity::Bytes(bytes)) => Some(bytes as f64 / 1024.0),
+        (Unit::Kilobytes, _) => plain,
+        (Unit::BytesPerSecond, Quantity::BytesPerSecond(rate)) => Some(rate as f64),
+        (Unit::BytesPerSecond, _) => plain,
+        (Unit::Percent, Quantity::Percent(percent)) => Some(percent),
+        (Unit::Percent, _) => plain,
+        (Unit::Ratio, Quantity::Percent(percent)) => Some(percent / 100.0),
+        (Unit::Ratio | Unit::Count | Unit::Pages | Unit::PerSecond, _) => plain,
+    }
+}
+
+fn counts(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "a number of events",
+        Unit::Pages => "a number of pages",
+        Unit::Bytes | Unit::Kilobytes => "a size",
+        Unit::Seconds => "a time",
+        Unit::BytesPerSecond => "a rate",
+        Unit::PerSecond => "a number a second",
+        Unit::Percent => "a share in per cent",
+        Unit::Ratio => "a ratio",
+    }
+}
+
+fn form(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count | Unit::Pages | Unit::PerSecond => "a number, like 100",
+        Unit::Bytes | Unit::Kilobytes => "a size, like 64MiB",
+        Unit::Seconds => "a time, like 10ms",
+        Unit::BytesPerSecond => "a rate, like 500MiB/s",
+        Unit::Percent => "a share, like 5 %",
+        Unit::Ratio => "a number, like 0.5",
+    }
+}

@@ -1,0 +1,106 @@
+//! `[[expect]]`: the criterion must be one, its metrics and the variants must be there.
+//!
+//! Variants may differ in tasks and groups: the metrics must be there in the first variant that it is of.
+
+use super::report::{as_recorded, check_row, Known};
+use crate::criterion::Criterion;
+use crate::load::decode::Label;
+use crate::load::raw;
+use crate::load::span::{clip, list_names, At, Sink};
+use crate::model::{Expectation, Setup};
+
+/// Most of them: a table of more is read by nobody.
+const EXPECTATIONS_MAX: usize = 1000;
+
+pub(super) fn expectations(
+    raw: &raw::Scenario,
+    setups: &[(&str, &Setup)],
+    variants: &[&str],
+    sink: &mut Sink,
+) -> Vec<Expectation> {
+    let list = raw.expect.as_deref().unwrap_or_default();
+    if list.is_empty() {
+        return Vec::new();
+    }
+    if let Some(beyond) = list.get(EXPECTATIONS_MAX) {
+        sink.error(beyond.at, format!("a scenario expects at most {EXPECTATIONS_MAX} things"));
+        return Vec::new();
+    }
+    let mut known: Vec<Option<Known>> = setups.iter().map(|_| None).collect();
+    let checked = list.iter().filter_map(|expect| {
+        let of: Vec<&str> = expect.variants.iter().flatten().map(|at| &*at.value.0).collect();
+        // If it is of none, that is told, and the first is as good as any.
+        let first = setups.iter().position(|(name, _)| of.contains(name)).unwrap_or(0);
+        let (_, setup) = setups[first];
+        let known = known[first].get_or_insert_with(|| Known::of(setup));
+        expectation(expect, known, setup, variants, sink)
+    });
+    checked.collect()
+}
+
+fn expectation(
+    expect: &raw::Expect,
+    known: &Known,
+    setup: &Setup,
+    variants: &[&str],
+    sink: &mut Sink,
+) -> Option<Expectation> {
+    for (key, value, example) in [
+        ("text", &expect.text, "text = \"all of it is anonymous\""),
+        ("that", &expect.that, "that = \"allocstall == 0\""),
+    ] {
+        if value.is_none() && !expect.bad.contains(&key) {
+            sink.hinted(
+                expect.at,
+                format!("the expectation has no `{key}`"),
+                format!("add {example}"),
+            );
+        }
+    }
+    let (text, that) = (expect.text.as_ref()?, expect.that.as_ref()?);
+    let mut criterion = match Criterion::parse(&that.value, setup.machine.page_size) {
+        Ok(criterion) => criterion,
+        Err(mistake) => {
+            sink.hinted(that.span, mistake.message, mistake.hint);
+            return None;
+        }
+    };
+    if criterion.is_relative() {
+        let hint = "`before` is of `pagetide find`: name the metrics that are compared";
+        sink.hinted(that.span, "there is nothing before a run", hint);
+        return None;
+    }
+    if let Some(pattern) = criterion.metrics().find(|metric| metric.contains('*')) {
+        let message = format!("a criterion names one metric, and `{}` is a pattern", clip(pattern));
+        sink.hinted(that.span, message, "write an [[expect]] for each metric");
+        return None;
+    }
+    for metric in criterion.metrics() {
+        check_row(&At { value: metric.clone(), span: that.span }, known, setup, sink);
+    }
+    let unit_of = |metric: &str| {
+        let key = known.names.read(metric)?;
+        let found = known
+            .metrics
+            .iter()
+            .find(|entry| entry.name == key.name && entry.of.contains(&key.scope.kind()));
+        found.map(|entry| entry.unit)
+    };
+    if let Err(mistake) = criterion.check_units(unit_of) {
+        sink.hinted(that.span, mistake.message, mistake.hint);
+    }
+    criterion.rename(|metric| as_recorded(metric, &known.names));
+    let of: Vec<&At<Label>> = expect.variants.iter().flatten().collect();
+    for variant in &of {
+        if !variants.contains(&variant.value.0.as_str()) {
+            let hint = match sink.suggest(&variant.value.0, variants.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there is {}", list_names(variants.iter().copied())),
+            };
+            let message = format!("there is no variant `{}`", clip(&variant.value.0));
+            sink.hinted(variant.span, message, hint);
+        }
+    }
+    let variants = of.into_iter().map(|variant| variant.value.0.clone()).collect();
+    Some(Expectation { text: text.value.clone(), that: criterion, variants })
+}

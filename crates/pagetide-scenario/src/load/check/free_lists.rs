@@ -1,0 +1,147 @@
+//! The free lists of `[[machine.zone]]`: whether the zone has room for them.
+//!
+//! Linux: /proc/pagetypeinfo. Invariant: a machine with lists that passed can be built; the core says so.
+
+use crate::load::raw;
+use crate::load::span::Sink;
+use crate::model::{FreeLists, Zone};
+use crate::names::Named;
+use pagetide_core::boot::free_lists::Misfit;
+use pagetide_core::boot::managed_frames;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::units::{PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+
+/// The keys, in the order of the core's types.
+const KEYS: [&str; 3] = ["unmovable", "movable", "reclaimable"];
+
+const fn areas(zone: &raw::Zone) -> [Option<&raw::FreeArea>; 3] {
+    [zone.unmovable.as_ref(), zone.movable.as_ref(), zone.reclaimable.as_ref()]
+}
+
+/// The free lists of a zone, if any of them is given.
+pub(super) fn check(zone: &raw::Zone, sink: &mut Sink) -> Option<FreeLists> {
+    if areas(zone).iter().all(Option::is_none) {
+        return None;
+    }
+    if let Some(free) = &zone.free {
+        sink.hinted(free.span, "the free lists say it already", "remove `free`");
+    }
+    let mut lists = FreeLists::default();
+    for (index, area) in areas(zone).into_iter().enumerate() {
+        let Some(area) = area else { continue };
+        lists.pageblocks[index] = area.pageblocks().into();
+        let blocks = area.blocks.as_deref().unwrap_or_default();
+        if blocks.len() > lists.blocks[index].len() {
+            let message = format!("{} orders of free blocks", blocks.len());
+            sink.hinted(area.at, message, "the largest block has order 10: 11 numbers at most");
+        }
+        for (order, count) in blocks.iter().take(lists.blocks[index].len()).enumerate() {
+            lists.blocks[index][order] = (*count).into();
+        }
+    }
+    Some(lists)
+}
+
+/// Whether the lists of a node's zones fit. `given` has the zones as they were read, some of which may not have made
+/// it into `zones`.
+pub(super) fn fit(given: &[raw::Zone], zones: &[Zone], sink: &mut Sink) {
+    let mut spec = NodeSpec::default();
+    for zone in zones {
+        spec.zones[zone.name.index()] = zone.spec();
+    }
+    // Where a zone lies depends on the others of its node: all of them must be known and sound.
+    let frames = managed_frames(&spec, sink.page_size).filter(|_| given.len() == zones.len());
+    for raw in given {
+        let name = raw.name.as_ref().map(|name| name.value);
+        let Some(zone) = zones.iter().find(|zone| Some(zone.name) == name) else { continue };
+        let Some(lists) = zone.free_lists else { continue };
+        if lists.pages() > zone.managed {
+            let of = |area: usize| lists.blocks[area].iter().enumerate();
+            let pages = |area: usize| -> u64 { of(area).map(|(n, &nr)| u64::from(nr) << n).sum() };
+            let message = format!(
+                "more free than managed: the free blocks of zone {} have {} pages, it manages {}",
+                zone.name.name(),
+                lists.pages(),
+                zone.managed
+            );
+            let hint = "a block of order n has 2^n pages; free <= managed <= present";
+            tell(raw, most(raw, pages), message, hint, sink);
+            continue;
+        }
+        total(raw, zone, &lists, sink);
+        let Some(frames) = &frames else { continue };
+        match lists.fits(frames[zone.name.index()].clone()) {
+            Ok(needed) => enough(raw, zone, needed, sink),
+            Err(misfit) => refuse(raw, zone, &lists, misfit, sink),
+        }
+    }
+}
+
+/// The type among those given of which there is most.
+fn most(zone: &raw::Zone, amount: impl Fn(usize) -> u64) -> usize {
+    let given = (0..KEYS.len()).filter(|&index| areas(zone)[index].is_some());
+    given.max_by_key(|&index| (amount(index), KEYS.len() - index)).unwrap_or(0)
+}
+
+/// Reports a mistake of the lists of a type.
+fn tell(zone: &raw::Zone, index: usize, message: String, hint: &str, sink: &mut Sink) {
+    let at = areas(zone)[index].map_or(zone.at, |area| area.at);
+    sink.hinted(at, message, hint);
+}
+
+fn refuse(raw: &raw::Zone, zone: &Zone, lists: &FreeLists, misfit: Misfit, sink: &mut Sink) {
+    let name = zone.name.name();
+    match misfit {
+        Misfit::Whole { order, asked, room } => {
+            let message = format!(
+                "{asked} free blocks of order {order} in zone {name}, which has room for {room}"
+            );
+            let hint = if order > PAGEBLOCK_ORDER {
+                "such a block is a pair of pageblocks, aligned to 1024 pages, all of it managed"
+            } else {
+                "a block of order 9 is a pageblock, and two that are buddies would merge to one of order 10"
+            };
+            let of_order = |index: usize| lists.blocks[index][usize::from(order)].into();
+            tell(raw, most(raw, of_order), message, hint, sink);
+        }
+        Misfit::Parts { most, needed, room } => {
+            let message = format!(
+                "the free blocks below order 9 need {needed} pageblocks of zone {name}, of which larger \
+                 blocks leave {room}; most need those of `{}`",
+                KEYS[most]
+            );
+            let hint = "of two buddies only one can be free: both would merge to a block of the next order";
+            tell(raw, most, message, hint, sink);
+        }
+    }
+}
+
+/// A type that says how many pageblocks it has needs no more.
+fn enough(raw: &raw::Zone, zone: &Zone, needed: [u64; 3], sink: &mut Sink) {
+    for ((area, key), needed) in areas(raw).into_iter().zip(KEYS).zip(needed) {
+        let Some(given) = area.and_then(|area| area.pageblocks.as_ref()) else { continue };
+        let has = u64::from(given.value);
+        if has < needed {
+            let message = format!(
+                "`pageblocks` is {has}, but the free blocks of `{key}` in zone {} need {needed}",
+                zone.name.name()
+            );
+            let hint = format!("write {needed} or more, or leave `pageblocks` out");
+            sink.hinted(given.span, message, hint);
+        }
+    }
+}
+
+/// No more pageblocks than there is memory. Those of memory that is not managed count: they have types, too.
+fn total(raw: &raw::Zone, zone: &Zone, lists: &FreeLists, sink: &mut Sink) {
+    let asked: u64 = lists.pageblocks.into_iter().map(u64::from).sum();
+    let has = zone.present.div_ceil(PAGEBLOCK_NR_PAGES.into());
+    if asked > has {
+        let most = most(raw, |index| lists.pageblocks[index].into());
+        let given = areas(raw)[most].and_then(|area| area.pageblocks.as_ref());
+        let message =
+            format!("{asked} pageblocks of all types, but zone {} has {has}", zone.name.name());
+        let hint = format!("a pageblock has 512 pages, `present` has {}", zone.present);
+        sink.hinted(given.map_or(raw.at, |given| given.span), message, hint);
+    }
+}

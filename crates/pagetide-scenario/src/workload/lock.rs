@@ -1,0 +1,66 @@
+//! `workload = "lock"`: locks a part of a region into memory, or unlocks it (mlock, mlock2, munlock).
+
+use super::part::{Part, PageCount, PartKeys};
+use super::prelude::*;
+use crate::names::LockKind;
+
+table! {
+    /// Locks memory.
+    Keys of "workload lock" {
+        /// What is done (default lock).
+        how: At<LockKind> = LockKind::Lock,
+        /// The region (default anon, or the file).
+        region: At<Name>,
+        /// Maps this file, if no earlier phase has mapped the region.
+        file: At<Name>,
+        /// Maps so much anonymous memory, or so much of the file, if no earlier phase has mapped the region.
+        size: At<Size>,
+        /// The first page (default 0).
+        first: At<PageCount>,
+        /// How many pages (default: up to the region's end).
+        pages: At<PageCount>,
+    }
+}
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// What is done.
+    pub how: LockKind,
+    /// To which pages.
+    pub part: Part,
+}
+
+impl Kind for Lock {
+    type Keys = Keys;
+
+    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+        let Keys { at, bad, region, file, size, first, pages, .. } = keys;
+        let part = PartKeys { at: *at, bad, region, file, size, first, pages };
+        Some(Lock { how: keys.how(), part: part.check(phases, sink)? })
+    }
+
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        let (region, mut stages) = self.part.stages(planner);
+        let Lock { how, part } = self.clone();
+        stages.push(Stage::run(move |state, _| {
+            let pages = part.of(state.regions[region].pages);
+            let (region, page, pages) = (state.number(region), pages.start, pages.end - pages.start);
+            Box::new(Some(Op::Lock { region, page, pages, how }).into_iter()).into()
+        }));
+        stages
+    }
+
+    fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
+        if let Some(file) = &mut self.part.file {
+            each(file, false);
+        }
+    }
+}
+
+/// Operations that are known from the beginning.
+impl Generator for std::option::IntoIter<Op> {
+    fn next_op(&mut self) -> Option<Op> {
+        self.next()
+    }
+}

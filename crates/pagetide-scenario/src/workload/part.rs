@@ -1,0 +1,133 @@
+//! A part of a region: which region, from which page on, how many pages. The workloads that ask the kernel for
+//! something about memory itself name one ([`Lock`](super::Lock), [`Advise`](super::Advise)); `discard` names
+//! its region in the same way.
+//!
+//! Invariant: a part is within its region once all phases of the task are known.
+
+use super::plan::{Planner, Stage};
+use crate::load::check::phases::{anon_pages, region_name, Phases};
+use crate::load::decode::{Int, Name, Size};
+use crate::load::span::{clip, list_names, At, Sink, Span};
+use crate::op::{Advice, REGION_PAGES_MAX};
+
+/// Number of a page, or of pages.
+pub(crate) type PageCount = Int<0, { REGION_PAGES_MAX as i64 }>;
+
+/// Pages of a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Name of the region.
+    pub region: String,
+    /// What backs it: index into [`Setup::files`](crate::model::Setup::files), or anonymous memory.
+    pub file: Option<usize>,
+    /// Pages of the region that this phase maps, if it is the first; `None`: an earlier phase has mapped it.
+    pub maps: Option<u64>,
+    /// The advice that the region has when it is mapped.
+    pub advice: Advice,
+    /// The first page.
+    pub first: u64,
+    /// How many; `None`: up to the region's end.
+    pub pages: Option<u64>,
+}
+
+/// The keys that say which part.
+pub(crate) struct PartKeys<'k> {
+    pub(crate) at: Span,
+    pub(crate) bad: &'k [&'static str],
+    pub(crate) region: &'k Option<At<Name>>,
+    pub(crate) file: &'k Option<At<Name>>,
+    pub(crate) size: &'k Option<At<Size>>,
+    pub(crate) first: &'k Option<At<PageCount>>,
+    pub(crate) pages: &'k Option<At<PageCount>>,
+}
+
+/// The region of this name that an earlier phase has; reports that there is none.
+pub(crate) fn known_region<'r>(
+    name: &At<Name>,
+    phases: &'r Phases<'_, '_>,
+    sink: &mut Sink,
+) -> Option<&'r crate::load::check::phases::Region> {
+    let region = &name.value.0;
+    let known = phases.regions.get(region);
+    if known.is_none() {
+        let is_own = |name: &&str| !name.contains('#');
+        let names = phases.regions.keys().map(String::as_str).filter(is_own);
+        let hint = match sink.suggest(region, names.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if names.clone().next().is_none() => {
+                "a phase before it must map one: workload = \"touch\", for example".to_owned()
+            }
+            None => format!("the phases before it have {}", list_names(names)),
+        };
+        let message = format!("no phase before this one maps a region `{}`", clip(region));
+        sink.hinted(name.span, message, hint);
+    }
+    known
+}
+
+impl PartKeys<'_> {
+    /// The part; `None` after a mistake was reported.
+    pub(crate) fn check(&self, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Part> {
+        if self.bad.iter().any(|key| ["region", "file", "size", "first", "pages"].contains(key)) {
+            return None;
+        }
+        let (name, file, maps) = match (self.file, self.size) {
+            (Some(name), size) => {
+                let file = phases.files.names.find(name, sink)?;
+                let pages = phases.mapped(file, name, size, sink)?;
+                (self.region.clone().unwrap_or_else(|| name.clone()), Some(file), Some(pages))
+            }
+            (None, Some(size)) => {
+                let pages = anon_pages(size, sink)?;
+                (region_name(self.region, size.span), None, Some(pages))
+            }
+            (None, None) => {
+                let name = region_name(self.region, self.at);
+                let file = known_region(&name, phases, sink)?.file;
+                (name, file, None)
+            }
+        };
+        let region = name.value.0.clone();
+        let advice = phases.regions.get(&region).map_or(Advice::Normal, |known| known.advice);
+        if let Some(pages) = maps {
+            phases.use_region(&name, file, advice, pages, name.span, sink)?;
+        }
+        let number = |key: &Option<At<PageCount>>| key.as_ref().map(|key| u64::from(key.value));
+        let (first, pages) = (number(self.first).unwrap_or(0), number(self.pages));
+        let span = self.pages.as_ref().or(self.first.as_ref()).map_or(name.span, |key| key.span);
+        let grows = region.clone();
+        // The region may still grow in a later phase.
+        phases.later.push(Box::new(move |regions, sink| {
+            let all = regions.get(&grows).map_or(0, |region| region.pages);
+            if first.saturating_add(pages.unwrap_or(1)) > all {
+                let message = format!("beyond the end of the region `{}`", clip(&grows));
+                sink.hinted(span, message, format!("its pages are 0 to {}", all.saturating_sub(1)));
+            }
+        }));
+        Some(Part { region, file, maps, advice, first, pages })
+    }
+}
+
+impl Part {
+    /// Index of the region, and what maps it.
+    pub(super) fn stages(&self, planner: &mut Planner<'_>) -> (usize, Vec<Stage>) {
+        match (self.maps, self.file) {
+            (Some(pages), Some(file)) => {
+                let region = planner.file_region(file, &self.region, pages, self.advice);
+                (region, vec![Stage::Map(region)])
+            }
+            (Some(pages), None) => {
+                let region = planner.anon_region(&self.region, pages, self.advice);
+                (region, vec![Stage::Map(region)])
+            }
+            (None, _) => (planner.known_region(&self.region), Vec::new()),
+        }
+    }
+
+    /// The part of a region of so many pages.
+    pub fn of(&self, region_pages: u64) -> std::ops::Range<u64> {
+        let first = self.first.min(region_pages);
+        let pages = self.pages.unwrap_or(u64::MAX);
+        first..first.saturating_add(pages).min(region_pages)
+    }
+}

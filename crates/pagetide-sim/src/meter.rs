@@ -1,0 +1,167 @@
+//! What is charged: operations become CPU time, and, if somebody wants to know, are counted by who did them.
+//!
+//! Invariant: counting changes nothing. The CPU time of a thread is what its counts cost, but for the time of
+//! its own computations and of calls on names and pipes whose length is known as a whole.
+
+use crate::cost::{counts, CostModel};
+use pagetide_core::units::{Cpu, Nanos, PAGE_SIZE};
+use pagetide_core::work::Work;
+use pagetide_scenario::costs::Price;
+
+/// Operations by price; of [`Price::PageCopy`] the bytes.
+pub(crate) type Counts = [u64; Price::COUNT];
+
+/// Who has done something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// A task, by its number in the world.
+    Task(usize),
+    /// A kswapd.
+    Kswapd,
+    /// Another daemon.
+    Other,
+}
+
+/// Turns operations into CPU time.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    model: CostModel,
+    /// Where it is done.
+    cpu: usize,
+    tallies: Option<Box<Tallies>>,
+}
+
+#[derive(Debug)]
+struct Tallies {
+    /// What has been done on each CPU since a thread last ran there: in its piece, in interrupts before it.
+    pending: Vec<Counts>,
+    tasks: Vec<Counts>,
+    kswapd: Counts,
+}
+
+impl Meter {
+    /// A meter that does not count.
+    pub(crate) fn new(model: CostModel) -> Meter {
+        Meter { model, cpu: 0, tallies: None }
+    }
+
+    /// Counts from now on, for so many tasks and CPUs.
+    pub(crate) fn count(&mut self, tasks: usize, cpus: usize) {
+        let none = [0; Price::COUNT];
+        let pending = vec![none; cpus];
+        let tallies = Tallies { pending, tasks: vec![none; tasks], kswapd: none };
+        self.tallies = Some(Box::new(tallies));
+    }
+
+    /// What comes next is done on this CPU, whose next thread pays for it.
+    pub(crate) fn at(&mut self, cpu: Cpu) {
+        self.cpu = cpu.idx();
+    }
+
+    /// CPU time of a step's work.
+    pub(crate) fn work(&mut self, work: &Work) -> Nanos {
+        if let Some(tallies) = &mut self.tallies {
+            let (counts, bytes) = counts(work);
+            for (price, count) in counts {
+                tallies.pending[self.cpu][price as usize] += u64::from(count);
+            }
+            tallies.pending[self.cpu][Price::PageCopy as usize] += u64::from(bytes);
+        }
+        self.model.cost(work)
+    }
+
+    /// CPU time of so many operations that the core does not count.
+    pub(crate) fn some(&mut self, price: Price, count: u64) -> Nanos {
+        if let Some(tallies) = &mut self.tallies {
+            tallies.pending[self.cpu][price as usize] += count;
+        }
+        self.model[price] * count
+    }
+
+    /// CPU time of an access, whether or not the page is there.
+    #[inline]
+    pub(crate) fn access(&mut self) -> Nanos {
+        if let Some(tallies) = &mut self.tallies {
+            tallies.pending[self.cpu][Price::Hit as usize] += 1;
+            tallies.pending[self.cpu][Price::UserAccess as usize] += 1;
+        }
+        self.model.access_ns()
+    }
+
+    /// How long it takes until somebody who is woken runs on an idle CPU.
+    pub(crate) fn wake_up(&self) -> Nanos {
+        self.model[Price::Wakeup] + self.model[Price::IdleExit]
+    }
+
+    /// A thread has run: what was done is its own.
+    pub(crate) fn ran(&mut self, who: Who) {
+        let Some(tallies) = &mut self.tallies else { return };
+        let Tallies { pending, tasks, kswapd } = &mut **tallies;
+        let counts = match who {
+            Who::Task(task) => tasks.get_mut(task),
+            Who::Kswapd => Some(kswapd),
+            Who::Other => None,
+        };
+        let done = std::mem::replace(&mut pending[self.cpu], [0; Price::COUNT]);
+        for (count, new) in counts.into_iter().flatten().zip(done) {
+            *count += new;
+        }
+    }
+
+    /// What a task, which runs where the meter is, and the kswapds have done so far, its present piece included.
+    pub(crate) fn of_task(&self, task: usize) -> Option<[Counts; 2]> {
+        let tallies = self.tallies.as_ref()?;
+        let mut counts = *tallies.tasks.get(task)?;
+        for (count, new) in counts.iter_mut().zip(&tallies.pending[self.cpu]) {
+            *count += new;
+        }
+        Some([counts, tallies.kswapd])
+    }
+}
+
+/// Counts as numbers of operations: what was copied in units of 4 KiB.
+pub(crate) fn operations(counts: &Counts) -> [f64; Price::COUNT] {
+    let mut operations = counts.map(|count| count as f64);
+    operations[Price::PageCopy as usize] /= PAGE_SIZE as f64;
+    operations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_costs_what_was_charged() {
+        let model = CostModel::for_cpus(2);
+        let mut meter = Meter::new(model.clone());
+        meter.count(2, 2);
+        let work = Work { faults: 3, bytes_copied: 8192, tlb_flushes: 2, ..Work::default() };
+        let mut charged = meter.work(&work) + meter.some(Price::Syscall, 2) + meter.access();
+        let [own, kswapd] = meter.of_task(1).unwrap();
+        assert_eq!(
+            (own[Price::Fault as usize], kswapd),
+            (3, [0; Price::COUNT]),
+            "its present piece"
+        );
+        meter.ran(Who::Task(1));
+        meter.work(&work);
+        meter.ran(Who::Other);
+        charged += meter.work(&work);
+        meter.ran(Who::Kswapd);
+        let [own, kswapd] = meter.of_task(1).unwrap().map(|counts| operations(&counts));
+        let price = |at: usize| model[Price::ALL[at]] as f64;
+        let cost: f64 = (0..Price::COUNT).map(|at| (own[at] + kswapd[at]) * price(at)).sum();
+        assert_eq!(cost, charged as f64);
+        assert_eq!(meter.of_task(0).unwrap()[0], [0; Price::COUNT]);
+        // An interrupt of another CPU is no business of who runs here.
+        meter.at(Cpu(1));
+        meter.some(Price::IoCompletion, 7);
+        meter.at(Cpu(0));
+        meter.ran(Who::Task(0));
+        assert_eq!(meter.of_task(0).unwrap()[0], [0; Price::COUNT]);
+        meter.at(Cpu(1));
+        meter.ran(Who::Task(0));
+        assert_eq!(meter.of_task(0).unwrap()[0][Price::IoCompletion as usize], 7);
+        assert_eq!(Meter::new(model).of_task(0), None);
+    }
+}

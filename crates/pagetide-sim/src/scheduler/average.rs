@@ -1,0 +1,158 @@
+//! Averages of load over time.
+//!
+//! Linux 6.1, kernel/sched/pelt.c (per-entity load tracking): time is cut into periods of 1024 us. What
+//! happened in a period counts half as much after 32 of them. A sum is what a rate (a weight, a number of
+//! tasks) has added up to; the average is the sum divided by what a rate of 1 would have added up to in the
+//! same time.
+//!
+//! Periods begin at multiples of their length, so all sums change period together and can be added to and
+//! subtracted from each other. (In Linux each begins its periods when it was made.)
+//!
+//! Invariant: a sum under a rate of at most `r` is at most `r` times [`SUM_MAX`].
+
+use pagetide_core::units::Nanos;
+
+/// Nanoseconds of a unit, and units of a period.
+const UNIT_SHIFT: u32 = 10;
+const PERIOD: u64 = 1024;
+/// Periods after which a contribution counts half (`LOAD_AVG_PERIOD`).
+const HALF_LIFE: usize = 32;
+/// `y^n` for `n` below the half-life, in units of 2^-32, where `y^32` is a half.
+const DECAY: [u64; HALF_LIFE] = decays();
+/// What a rate of 1 adds up to in the end (`LOAD_AVG_MAX`).
+pub(super) const SUM_MAX: u64 = sum_max();
+
+/// The square root, rounded down.
+const fn sqrt(value: u128) -> u128 {
+    let (mut low, mut high) = (0u128, 1u128 << 64);
+    while low + 1 < high {
+        let middle = (low + high) / 2;
+        if middle * middle <= value {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+const fn decays() -> [u64; HALF_LIFE] {
+    // The half, and five roots of it, in units of 2^-62.
+    let mut y = 1u128 << 61;
+    let mut roots = 0;
+    while roots < HALF_LIFE.ilog2() {
+        y = sqrt(y << 62);
+        roots += 1;
+    }
+    let mut table = [0; HALF_LIFE];
+    let (mut power, mut n) = (1u128 << 62, 0);
+    while n < HALF_LIFE {
+        let rounded = (power >> 30) as u64;
+        table[n] = if rounded > u32::MAX as u64 { u32::MAX as u64 } else { rounded };
+        power = (power * y) >> 62;
+        n += 1;
+    }
+    table
+}
+
+const fn sum_max() -> u64 {
+    let (mut sum, mut last) = (PERIOD, 0);
+    while sum != last {
+        last = sum;
+        sum = ((sum * DECAY[1]) >> 32) + PERIOD;
+    }
+    sum
+}
+
+const fn decay(sum: u64, periods: u64) -> u64 {
+    let halvings = periods / HALF_LIFE as u64;
+    if halvings >= 64 {
+        return 0;
+    }
+    let factor = DECAY[(periods % HALF_LIFE as u64) as usize] as u128;
+    (((sum >> halvings) as u128 * factor) >> 32) as u64
+}
+
+/// Time that has passed since a sum was last brought up to date.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    periods: u64,
+    /// What a rate of 1 has added meanwhile.
+    added: u64,
+}
+
+impl Passed {
+    /// The sum after that time, if it has grown at `rate` meanwhile.
+    #[inline]
+    pub(super) fn grow(self, sum: u64, rate: u64) -> u64 {
+        let old = if self.periods == 0 { sum } else { decay(sum, self.periods) };
+        old + rate * self.added
+    }
+}
+
+/// Until when sums are up to date.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UpTo(u64);
+
+impl UpTo {
+    /// Moves on to `now`; `None` if that is no later.
+    #[inline]
+    pub(super) fn advance(&mut self, now: Nanos) -> Option<Passed> {
+        let (from, to) = (self.0, now >> UNIT_SHIFT);
+        if to <= from {
+            return None;
+        }
+        self.0 = to;
+        let periods = to / PERIOD - from / PERIOD;
+        if periods == 0 {
+            return Some(Passed { periods, added: to - from });
+        }
+        let first = decay(PERIOD - from % PERIOD, periods);
+        let whole = SUM_MAX - decay(SUM_MAX, periods) - PERIOD;
+        Some(Passed { periods, added: first + whole + to % PERIOD })
+    }
+
+    /// What a rate of 1 has added up to by now.
+    #[inline]
+    pub(super) fn divider(self) -> u64 {
+        SUM_MAX - PERIOD + self.0 % PERIOD
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limit is the kernel's `LOAD_AVG_MAX`, and half of a load is gone after 32 periods.
+    #[test]
+    fn sums_grow_and_decay_as_the_kernel_s() {
+        assert_eq!(SUM_MAX, 47_742);
+        assert!((1u64 << 39) - decay(1 << 40, 32) <= 1 << 8);
+        assert_eq!(decay(u64::MAX, 64 * 32), 0);
+        let (mut up_to, mut sum) = (UpTo::default(), 0);
+        let period_ns = PERIOD << UNIT_SHIFT;
+        sum = up_to.advance(32 * period_ns).unwrap().grow(sum, 1024);
+        let average = sum / up_to.divider();
+        assert!((505..=520).contains(&average), "{average} after a half-life");
+        sum = up_to.advance(1000 * period_ns).unwrap().grow(sum, 1024);
+        assert!((1022..=1024).contains(&(sum / up_to.divider())));
+        sum = up_to.advance(1032 * period_ns).unwrap().grow(sum, 0);
+        assert!((505..=520).contains(&(sum / up_to.divider())));
+    }
+
+    /// A sum does not depend on how often it is brought up to date, but for rounding.
+    #[test]
+    fn steps_may_be_of_any_length() {
+        for step_ns in [1_000, 30_000, 1_048_576, 7_000_000] {
+            let (mut often, mut sum) = (UpTo::default(), 0);
+            for now in (0..=280_000_000).step_by(step_ns) {
+                if let Some(passed) = often.advance(now) {
+                    sum = passed.grow(sum, 1024);
+                }
+            }
+            let (mut once, last) = (UpTo::default(), 280_000_000 / step_ns * step_ns);
+            let whole = once.advance(last as Nanos).unwrap().grow(0, 1024);
+            assert!(sum.abs_diff(whole) * 1000 < whole, "{step_ns}: {sum}, {whole}");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Groups of tasks: their weights, and the CPU time that they may use.
+//!
+//! Linux 6.1: `struct task_group`; `cpu.weight` and `cpu.max` of cgroup version 2 (kernel/sched/core.c), the
+//! bandwidth control of kernel/sched/fair.c (`__assign_cfs_rq_runtime`, `throttle_cfs_rq`,
+//! `do_sched_cfs_period_timer`). In each period a group has a quota of CPU time, over all CPUs. A CPU takes
+//! 5 ms of it at a time; what it has overdrawn at a tick, it owes to the next period. A CPU that
+//! gets none takes the group's tasks off its queue until the period ends.
+//!
+//! Differs from Linux: no burst (`cpu.max.burst`), no `cpu.idle`. What a CPU has left when the group's last task
+//! there sleeps, but for 1 ms, is given to throttled CPUs at once, and not 5 ms later.
+//!
+//! Invariant: `nr_throttled_queues` is the number of CPUs on which the group is throttled; the timer runs while
+//! the group has used a part of its quota.
+
+use super::{GroupId, Scheduler, NICE_0_WEIGHT, ROOT};
+use pagetide_core::units::{Cpu, Nanos};
+
+/// What a CPU takes of a group's quota at a time (`sched_cfs_bandwidth_slice_us`).
+const SLICE_NS: Nanos = 5_000_000;
+/// What it keeps of that when it does not need it (`min_cfs_rq_runtime`).
+const KEPT_NS: i64 = 1_000_000;
+/// The period of a group whose `cpu.max` says none (`default_cfs_period`).
+const PERIOD_NS: Nanos = 100_000_000;
+/// `cpu.weight` of a group with the weight of a task with nice 0 (`CGROUP_WEIGHT_DFL`).
+pub const WEIGHT_DEFAULT: u64 = 100;
+
+/// What a group has had of the CPUs: cpu.stat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupStats {
+    /// CPU time of its tasks and of those in groups below.
+    pub usage_ns: Nanos,
+    /// Periods in which it had something to run and a quota.
+    pub nr_periods: u64,
+    /// Those in which it was throttled.
+    pub nr_throttled: u64,
+    /// How long it was throttled, over all CPUs.
+    pub throttled_ns: Nanos,
+}
+
+/// CPU time that a group may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// So much ...
+    pub quota_ns: Nanos,
+    /// ... in each such time.
+    pub period_ns: Nanos,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) parent: GroupId,
+    depth: u32,
+    pub(super) weight: u64,
+    quota: Option<Quota>,
+    /// The period, also while there is no quota.
+    period_ns: Nanos,
+    /// What is left of the quota.
+    runtime_ns: Nanos,
+    /// The end of the period, if the timer runs.
+    period_ends: Option<Nanos>,
+    is_idle: bool,
+    nr_throttled_queues: u32,
+    stats: GroupStats,
+}
+
+impl Group {
+    pub(super) fn new(parent: GroupId, depth: u32) -> Group {
+        Group {
+            parent,
+            depth,
+            weight: NICE_0_WEIGHT,
+            quota: None,
+            period_ns: PERIOD_NS,
+            runtime_ns: 0,
+            period_ends: None,
+            is_idle: true,
+            nr_throttled_queues: 0,
+            stats: GroupStats::default(),
+        }
+    }
+}
+
+impl Scheduler {
+    /// Makes a group below another; its number is the next one, the first is 1.
+    pub fn add_group(&mut self, parent: GroupId) -> GroupId {
+        let depth = self.groups[parent as usize].depth + 1;
+        let id = self.groups.len() as GroupId;
+        self.groups.push(Group::new(parent, depth));
+        for rq in &mut self.cpus {
+            rq.queues.push(super::queue::Queue::new(NICE_0_WEIGHT));
+        }
+        // Each may start a timer before the world looks.
+        self.timers.reserve(self.groups.len());
+        id
+    }
+
+    /// Writes `cpu.weight`: 1 to 10000, in hundredths of the weight of a task with nice 0.
+    pub fn set_weight(&mut self, group: GroupId, weight: u64, now: Nanos) {
+        let scaled = (weight * NICE_0_WEIGHT + WEIGHT_DEFAULT / 2) / WEIGHT_DEFAULT;
+        self.groups[group as usize].weight = scaled.max(2);
+        for cpu in (0..self.nr_cpus()).map(Cpu) {
+            self.catch_up(cpu, group, now);
+            self.update_share(cpu, group, now);
+        }
+    }
+
+    /// Writes `cpu.max`. A new period begins, and nobody is throttled until its quota is used.
+    pub fn set_quota(&mut self, group: GroupId, quota: Option<Quota>, now: Nanos) {
+        let it = &mut self.groups[group as usize];
+        it.quota = quota;
+        it.runtime_ns = quota.map_or(0, |quota| quota.quota_ns);
+        it.period_ends = None;
+        for cpu in (0..self.nr_cpus()).map(Cpu) {
+            self.queue_mut(cpu, group).runtime_left = 0;
+            if self.queue(cpu, group).throttled_since.is_some() {
+                self.unthrottle(cpu, group, now);
+            }
+        }
+        if quota.is_some() {
+            self.start_timer(group, now);
+        }
+    }
+
+    /// The period of a group, which holds while `cpu.max` says no other.
+    pub fn period(&self, group: GroupId) -> Nanos {
+        self.groups[group as usize].period_ns
+    }
+
+    /// Sets it; it takes effect with the next quota.
+    pub fn set_period(&mut self, group: GroupId, period_ns: Nanos) {
+        self.groups[group as usize].period_ns = period_ns;
+    }
+
+    /// Gives a group without tasks what a new one has.
+    pub fn reset_group(&mut self, group: GroupId, now: Nanos) {
+        self.set_quota(group, None, now);
+        self.set_weight(group, WEIGHT_DEFAULT, now);
+        let it = &mut self.groups[group as usize];
+        (it.period_ns, it.stats) = (PERIOD_NS, GroupStats::default());
+    }
+
+    /// A group's counters.
+    pub fn group_stats(&self, group: GroupId) -> GroupStats {
+        self.groups[group as usize].stats
+    }
+
+    /// A group and the end of its period, which the world must tell to [`Scheduler::period_ended`]; each
+    /// once.
+    pub fn next_timer(&mut self) -> Option<(GroupId, Nanos)> {
+        self.timers.pop()
+    }
+
+    /// A CPU that was idle and has something to run, because a group has got its quota; each once.
+    pub fn next_called(&mut self) -> Option<Cpu> {
+        self.called.pop()
+    }
+
+    /// A group's period is over (`do_sched_cfs_period_timer`).
+    pub fn period_ended(&mut self, group: GroupId, now: Nanos) {
+        let it = &mut self.groups[group as usize];
+        let Some(quota) = it.quota.filter(|_| it.period_ends.is_some_and(|at| at <= now)) else {
+            return;
+        };
+        let is_throttled = it.nr_throttled_queues > 0;
+        it.period_ends = None;
+        it.stats.nr_periods += 1;
+        it.runtime_ns = quota.quota_ns;
+        if it.is_idle && !is_throttled {
+            return;
+        }
+        it.is_idle = !is_throttled;
+        it.stats.nr_throttled += u64::from(is_throttled);
+        self.start_timer(group, now);
+        self.distribute(group, now);
+    }
+
+    fn start_timer(&mut self, group: GroupId, now: Nanos) {
+        let it = &mut self.groups[group as usize];
+        let Some(quota) = it.quota.filter(|_| it.period_ends.is_none()) else { return };
+        let ends = (now / quota.period_ns + 1) * quota.period_ns;
+        it.period_ends = Some(ends);
+        self.timers.push((group, ends));
+    }
+
+    /// Gives throttled CPUs what they owe, and a little more, as far as the quota goes.
+    fn distribute(&mut self, group: GroupId, now: Nanos) {
+        for cpu in (0..self.nr_cpus()).map(Cpu) {
+            let queue = self.queue(cpu, group);
+            if queue.throttled_since.is_none() {
+                continue;
+            }
+            let wanted = (1 - queue.runtime_left).max(0) as Nanos;
+            let it = &mut self.groups[group as usize];
+            let given = wanted.min(it.runtime_ns);
+            it.runtime_ns -= given;
+            let queue = self.queue_mut(cpu, group);
+            queue.runtime_left += given as i64;
+            if queue.runtime_left > 0 {
+                self.unthrottle(cpu, group, now);
+            }
+        }
+    }
+
+    /// Lets a CPU have quota up to `wanted` ahead, if there is any; whether it may run.
+    fn assign(&mut self, cpu: Cpu, group: GroupId, wanted: Nanos, now: Nanos) -> bool {
+        self.start_timer(group, now);
+        let left = self.queue(cpu, group).runtime_left;
+        let it = &mut self.groups[group as usize];
+        let given = ((wanted as i64 - left).max(0) as Nanos).min(it.runtime_ns);
+        if given > 0 {
+            it.runtime_ns -= given;
+            it.is_idle = false;
+        }
+        let queue = self.queue_mut(cpu, group);
+        queue.runtime_left += given as i64;
+        queue.runtime_left > 0
+    }
+
+    pub(super) fn has_quota(&self, group: GroupId) -> bool {
+        self.groups[group as usize].quota.is_some()
+    }
+
+    /// The first task of a group comes to a CPU (`check_enqueue_throttle`).
+    pub(super) fn begin_to_use_quota(&mut self, cpu: Cpu, group: GroupId, now: Nanos) {
+        let queue = self.queue(cpu, group);
+        if !self.has_quota(group) || queue.throttled_since.is_some() || queue.runtime_left > 0 {
+            return;
+        }
+        if !self.assign(cpu, group, SLICE_NS, now) {
+            self.throttle(cpu, group, now);
+        }
+    }
+
+    /// The running task has used CPU time of its groups (`account_cfs_rq_runtime`). Whether one has none left
+    /// at this tick.
+    pub(super) fn use_quota(
+        &mut self,
+        cpu: Cpu,
+        mut group: GroupId,
+        ran_ns: Nanos,
+        tick: Option<Nanos>,
+    ) -> bool {
+        let mut is_exhausted = false;
+        while group != ROOT {
+            self.groups[group as usize].stats.usage_ns += ran_ns;
+            if self.has_quota(group) {
+                let queue = self.queue_mut(cpu, group);
+                queue.runtime_left -= ran_ns as i64;
+                if let Some(now) = tick.filter(|_| queue.runtime_left <= 0) {
+                    is_exhausted |= !self.assign(cpu, group, SLICE_NS, now);
+                }
+            }
+            group = self.groups[group as usize].parent;
+        }
+        is_exhausted
+    }
+
+    /// Throttles what groups of a task have overdrawn, when it is put off its CPU.
+    pub(super) fn check_quota(&mut self, cpu: Cpu, mut group: GroupId, now: Nanos) {
+        while group != ROOT {
+            let queue = self.queue(cpu, group);
+            let is_due = self.has_quota(group)
+                && queue.throttled_since.is_none()
+                && queue.runtime_left <= 0
+                && queue.nr_tasks > 0;
+            if is_due && !self.assign(cpu, group, 1, now) {
+                self.throttle(cpu, group, now);
+            }
+            group = self.groups[group as usize].parent;
+        }
+    }
+
+    fn throttle(&mut self, cpu: Cpu, group: GroupId, now: Nanos) {
+        self.catch_up(cpu, group, now);
+        self.groups[group as usize].nr_throttled_queues += 1;
+        let queue = self.queue_mut(cpu, group);
+        queue.throttled_since = Some(now);
+        let (nr, parent) = (queue.nr_tasks, self.groups[group as usize].parent);
+        if self.queue(cpu, group).is_on_parent {
+            self.take_from_parent(cpu, group);
+            self.fall(cpu, parent, nr, now);
+        }
+    }
+
+    fn unthrottle(&mut self, cpu: Cpu, group: GroupId, now: Nanos) {
+        self.catch_up(cpu, group, now);
+        let queue = self.queue_mut(cpu, group);
+        let since = queue.throttled_since.take().expect("it was throttled");
+        // Once more as those who have just come.
+        let nr = std::mem::take(&mut queue.nr_tasks);
+        let it = &mut self.groups[group as usize];
+        it.nr_throttled_queues -= 1;
+        it.stats.throttled_ns += now.saturating_sub(since);
+        if nr > 0 {
+            let was_idle = self.rq(cpu).is_idle();
+            self.rise(cpu, group, nr, now);
+            if was_idle && !self.rq(cpu).is_idle() && !self.called.contains(&cpu) {
+                self.called.push(cpu);
+            }
+        }
+    }
+
+    /// A group's last task on a CPU sleeps: others may use what is left (`return_cfs_rq_runtime`).
+    pub(super) fn give_back_quota(&mut self, cpu: Cpu, group: GroupId, now: Nanos) {
+        let spare = self.queue(cpu, group).runtime_left - KEPT_NS;
+        if !self.has_quota(group) || spare <= 0 {
+            return;
+        }
+        self.queue_mut(cpu, group).runtime_left -= spare;
+        let it = &mut self.groups[group as usize];
+        it.runtime_ns += spare as Nanos;
+        if it.nr_throttled_queues > 0 && it.runtime_ns > SLICE_NS {
+            self.distribute(group, now);
+        }
+    }
+
+    /// Whether a group, or one above it, has used up its quota on a CPU.
+    pub(super) fn is_throttled(&self, cpu: Cpu, mut group: GroupId) -> bool {
+        while group != ROOT {
+            if self.queue(cpu, group).throttled_since.is_some() {
+                return true;
+            }
+            group = self.groups[group as usize].parent;
+        }
+        false
+    }
+
+    pub(super) fn depth(&self, group: GroupId) -> u32 {
+        self.groups[group as usize].depth
+    }
+}

@@ -1,0 +1,347 @@
+//! Queues of runnable tasks and groups, ordered by virtual run time.
+//!
+//! Linux 6.1, kernel/sched/fair.c: `struct cfs_rq` and `struct sched_entity`; `enqueue_task_fair`,
+//! `dequeue_task_fair`, `set_next_entity`, `put_prev_entity`. Each CPU has one queue for itself (that of
+//! [`ROOT`]) and one for each group. On a CPU a group with runnable tasks is one entity of its parent's queue.
+//!
+//! Invariant: `load` is the sum of the weights of who is on the queue, the one that runs included; a group is on
+//! its parent's queue exactly while it has a task on its own and is not throttled; `nr_tasks` counts tasks here
+//! and in groups below, those that are throttled left out.
+
+use super::average::UpTo;
+use super::balance::Balancing;
+use super::{GroupId, Scheduler, State, TaskId, LATENCY_NS, NICE_0_WEIGHT, ROOT};
+use pagetide_core::units::{Cpu, Nanos};
+use std::collections::BTreeSet;
+
+/// Who is on a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Who {
+    Task(TaskId),
+    /// The tasks that a group has on this CPU.
+    Group(GroupId),
+}
+
+/// What decides a place on a queue.
+#[derive(Clone, Debug)]
+pub(super) struct Entity {
+    pub(super) weight: u64,
+    /// CPU time over weight, in nanoseconds of a task with nice 0.
+    pub(super) vruntime: i64,
+    /// What division has left over.
+    pub(super) remainder: u64,
+    /// Place among equal vruntimes.
+    pub(super) sequence: u64,
+}
+
+impl Entity {
+    pub(super) fn new(weight: u64) -> Entity {
+        Entity { weight, vruntime: 0, remainder: 0, sequence: 0 }
+    }
+
+    pub(super) fn charge(&mut self, ran_ns: Nanos) {
+        let scaled = ran_ns * NICE_0_WEIGHT + self.remainder;
+        self.vruntime += (scaled / self.weight) as i64;
+        self.remainder = scaled % self.weight;
+    }
+}
+
+/// Position in a queue: vruntime, then first come first served.
+type Place = (i64, u64, Who);
+
+/// The queue of a group on a CPU.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    pub(super) current: Option<Who>,
+    pub(super) waiting: BTreeSet<Place>,
+    pub(super) load: u64,
+    pub(super) nr_tasks: usize,
+    pub(super) min_vruntime: i64,
+    /// A woken entity that is to run next unless that is too unfair (`cfs_rq->next`).
+    pub(super) next_buddy: Option<Who>,
+    /// An entity that yielded (`cfs_rq->skip`).
+    pub(super) skip_buddy: Option<Who>,
+    /// Its load over time.
+    pub(super) load_sum: u64,
+    pub(super) up_to: UpTo,
+    /// The group on its parent's queue.
+    pub(super) entity: Entity,
+    pub(super) is_on_parent: bool,
+    /// When the group last came to the CPU, and when it was last put back.
+    pub(super) picked_at: Nanos,
+    pub(super) put_at: Nanos,
+    /// What is left of the slice of the group's quota (`runtime_remaining`).
+    pub(super) runtime_left: i64,
+    pub(super) throttled_since: Option<Nanos>,
+}
+
+impl Queue {
+    pub(super) fn new(weight: u64) -> Queue {
+        Queue {
+            current: None,
+            waiting: BTreeSet::new(),
+            load: 0,
+            nr_tasks: 0,
+            min_vruntime: 0,
+            next_buddy: None,
+            skip_buddy: None,
+            load_sum: 0,
+            up_to: UpTo::default(),
+            entity: Entity::new(weight),
+            is_on_parent: false,
+            picked_at: 0,
+            put_at: Nanos::MAX,
+            runtime_left: 0,
+            throttled_since: None,
+        }
+    }
+
+    /// Brings its load up to date.
+    pub(super) fn catch_up(&mut self, now: Nanos) {
+        if let Some(passed) = self.up_to.advance(now) {
+            self.load_sum = passed.grow(self.load_sum, self.load);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.current.is_none() && self.waiting.is_empty()
+    }
+}
+
+/// A CPU.
+#[derive(Clone, Debug)]
+pub(super) struct RunQueue {
+    /// By group; the first is the CPU's own.
+    pub(super) queues: Vec<Queue>,
+    pub(super) current: Option<TaskId>,
+    /// Tasks that wait or run, in no order.
+    pub(super) tasks: Vec<TaskId>,
+    /// When the running task was picked.
+    pub(super) picked_at: Nanos,
+    /// Until when the running task's time is accounted.
+    pub(super) accounted_until: Nanos,
+    pub(super) needs_resched: bool,
+    pub(super) up_to: UpTo,
+    /// Tasks over time (`runnable_sum`), and time that it was busy (`util_sum`).
+    pub(super) runnable_sum: u64,
+    pub(super) busy_sum: u64,
+    pub(super) balancing: Balancing,
+}
+
+impl RunQueue {
+    pub(super) fn nr_running(&self) -> usize {
+        self.queues[ROOT as usize].nr_tasks
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.nr_running() == 0
+    }
+}
+
+impl Scheduler {
+    pub(super) fn entity(&self, cpu: Cpu, who: Who) -> &Entity {
+        match who {
+            Who::Task(task) => &self.task(task).entity,
+            Who::Group(group) => &self.queue(cpu, group).entity,
+        }
+    }
+
+    pub(super) fn entity_mut(&mut self, cpu: Cpu, who: Who) -> &mut Entity {
+        match who {
+            Who::Task(task) => &mut self.task_mut(task).entity,
+            Who::Group(group) => &mut self.queue_mut(cpu, group).entity,
+        }
+    }
+
+    /// The group on whose queue it is.
+    pub(super) fn group_of(&self, who: Who) -> GroupId {
+        match who {
+            Who::Task(task) => self.task(task).group,
+            Who::Group(group) => self.groups[group as usize].parent,
+        }
+    }
+
+    /// Puts it where its vruntime says.
+    fn insert(&mut self, cpu: Cpu, group: GroupId, who: Who) {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        let entity = self.entity_mut(cpu, who);
+        entity.sequence = sequence;
+        let place = (entity.vruntime, sequence, who);
+        let is_new = self.queue_mut(cpu, group).waiting.insert(place);
+        assert!(is_new, "{who:?} waits once");
+    }
+
+    fn remove(&mut self, cpu: Cpu, group: GroupId, who: Who) {
+        let entity = self.entity(cpu, who);
+        let place = (entity.vruntime, entity.sequence, who);
+        let was_there = self.queue_mut(cpu, group).waiting.remove(&place);
+        assert!(was_there, "{who:?} waits on this queue");
+    }
+
+    fn join(&mut self, cpu: Cpu, group: GroupId, who: Who) {
+        self.queue_mut(cpu, group).load += self.entity(cpu, who).weight;
+        self.insert(cpu, group, who);
+    }
+
+    /// Takes it from the queue, or off the CPU.
+    fn leave(&mut self, cpu: Cpu, group: GroupId, who: Who) {
+        if self.queue(cpu, group).current == Some(who) {
+            self.queue_mut(cpu, group).current = None;
+        } else {
+            self.remove(cpu, group, who);
+        }
+        let weight = self.entity(cpu, who).weight;
+        let queue = self.queue_mut(cpu, group);
+        queue.load -= weight;
+        queue.next_buddy = queue.next_buddy.filter(|buddy| *buddy != who);
+        queue.skip_buddy = queue.skip_buddy.filter(|buddy| *buddy != who);
+    }
+
+    /// A task comes to the queue of its CPU and group.
+    pub(super) fn enqueue(&mut self, task: TaskId, now: Nanos) {
+        let (cpu, group) = (self.task(task).cpu, self.task(task).group);
+        self.catch_up_task(task, now);
+        self.catch_up(cpu, group, now);
+        self.task_mut(task).state = State::Queued;
+        self.touch_list(task);
+        self.rq_mut(cpu).tasks.push(task);
+        let was_empty = self.queue(cpu, group).is_empty();
+        self.join(cpu, group, Who::Task(task));
+        if was_empty {
+            self.begin_to_use_quota(cpu, group, now);
+        }
+        self.rise(cpu, group, 1, now);
+    }
+
+    /// So many more tasks of a group can run: those above it learn of them.
+    pub(super) fn rise(&mut self, cpu: Cpu, mut group: GroupId, nr: usize, now: Nanos) {
+        loop {
+            let queue = self.queue_mut(cpu, group);
+            queue.nr_tasks += nr;
+            if group == ROOT || queue.throttled_since.is_some() {
+                return;
+            }
+            group = self.join_parent(cpu, group, now);
+        }
+    }
+
+    /// Puts a group with tasks on its parent's queue; the parent.
+    fn join_parent(&mut self, cpu: Cpu, group: GroupId, now: Nanos) -> GroupId {
+        let parent = self.groups[group as usize].parent;
+        self.update_share(cpu, group, now);
+        if !self.queue(cpu, group).is_on_parent {
+            // As one that wakes.
+            let placed = self.queue(cpu, parent).min_vruntime - self.sleeper_credit();
+            let was_empty = self.queue(cpu, parent).is_empty();
+            let queue = self.queue_mut(cpu, group);
+            queue.is_on_parent = true;
+            queue.entity.vruntime = queue.entity.vruntime.max(placed);
+            self.join(cpu, parent, Who::Group(group));
+            if was_empty {
+                self.begin_to_use_quota(cpu, parent, now);
+            }
+        }
+        parent
+    }
+
+    /// A task leaves its queue or CPU, to sleep or to go elsewhere.
+    pub(super) fn dequeue(&mut self, task: TaskId, now: Nanos) {
+        let (cpu, group) = (self.task(task).cpu, self.task(task).group);
+        self.catch_up_task(task, now);
+        self.catch_up(cpu, group, now);
+        self.task_mut(task).state = State::Asleep;
+        let tasks = &mut self.rq_mut(cpu).tasks;
+        let at = tasks.iter().position(|it| *it == task).expect("who is awake is on a CPU");
+        tasks.swap_remove(at);
+        self.leave(cpu, group, Who::Task(task));
+        self.fall(cpu, group, 1, now);
+    }
+
+    /// So many tasks of a group cannot run any more.
+    pub(super) fn fall(&mut self, cpu: Cpu, mut group: GroupId, nr: usize, now: Nanos) {
+        loop {
+            let queue = self.queue_mut(cpu, group);
+            queue.nr_tasks -= nr;
+            if group == ROOT || queue.throttled_since.is_some() {
+                return;
+            }
+            group = self.leave_parent(cpu, group, now);
+        }
+    }
+
+    fn leave_parent(&mut self, cpu: Cpu, group: GroupId, now: Nanos) -> GroupId {
+        let parent = self.groups[group as usize].parent;
+        if self.queue(cpu, group).is_empty() {
+            self.take_from_parent(cpu, group);
+            self.give_back_quota(cpu, group, now);
+        } else {
+            self.update_share(cpu, group, now);
+        }
+        parent
+    }
+
+    /// Takes a group from its parent's queue, if it is there.
+    pub(super) fn take_from_parent(&mut self, cpu: Cpu, group: GroupId) {
+        if std::mem::take(&mut self.queue_mut(cpu, group).is_on_parent) {
+            let parent = self.groups[group as usize].parent;
+            self.leave(cpu, parent, Who::Group(group));
+        }
+    }
+
+    /// Puts who runs back on the queues, from the task up, as far as it is still on them.
+    pub(super) fn put_previous(&mut self, cpu: Cpu, now: Nanos) {
+        let mut group = ROOT;
+        while let Some(who) = self.queue_mut(cpu, group).current.take() {
+            self.insert(cpu, group, who);
+            match who {
+                Who::Task(task) => {
+                    self.task_mut(task).state = State::Queued;
+                    return;
+                }
+                Who::Group(below) => {
+                    self.queue_mut(cpu, below).put_at = now;
+                    group = below;
+                }
+            }
+        }
+    }
+
+    /// Lets one of a queue run.
+    pub(super) fn set_next(&mut self, cpu: Cpu, group: GroupId, who: Who, now: Nanos) {
+        self.remove(cpu, group, who);
+        let queue = self.queue_mut(cpu, group);
+        queue.current = Some(who);
+        queue.skip_buddy = None;
+        queue.next_buddy = queue.next_buddy.filter(|buddy| *buddy != who);
+        if let Who::Group(below) = who {
+            let below = self.queue_mut(cpu, below);
+            // Who is put back and taken again has not left the CPU.
+            if below.put_at != now {
+                below.picked_at = now;
+            }
+        }
+    }
+
+    pub(super) fn update_min_vruntime(&mut self, cpu: Cpu, group: GroupId) {
+        let queue = self.queue(cpu, group);
+        let running = queue.current.map(|current| self.entity(cpu, current).vruntime);
+        let first = queue.waiting.first().map(|place| place.0);
+        if let Some(least) = running.into_iter().chain(first).min() {
+            let queue = self.queue_mut(cpu, group);
+            queue.min_vruntime = queue.min_vruntime.max(least);
+        }
+    }
+
+    /// How far behind a queue one that wakes is placed at most: half a period (`GENTLE_FAIR_SLEEPERS`).
+    pub(super) fn sleeper_credit(&self) -> i64 {
+        (LATENCY_NS * self.factor / 2) as i64
+    }
+
+    /// The task becomes the one of its CPU that was enqueued or ran last (`cfs_tasks`).
+    pub(super) fn touch_list(&mut self, task: TaskId) {
+        let sequence = self.next_list;
+        self.next_list += 1;
+        self.task_mut(task).listed = sequence;
+    }
+}

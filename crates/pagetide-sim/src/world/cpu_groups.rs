@@ -1,0 +1,190 @@
+//! Control files of groups that are about CPUs: cpu.weight, cpu.max, cpu.stat.
+//!
+//! Linux: the CPU controller of cgroup version 2. The core reads and checks what is written to the files of
+//! a group, but it has no CPUs: what these two stand for is carried out here, by the scheduler. The controller is
+//! on if the setup writes one of them anywhere; without it, groups share CPUs as if there were none. Daemons
+//! are in the root group.
+//!
+//! Invariant: the scheduler's number of a group is its index in the setup, and one.
+
+use super::{Event, World};
+use crate::scheduler::{GroupId, Quota, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
+use pagetide_core::config::Value;
+use pagetide_core::control::{GroupControl, GroupControlWrite};
+use pagetide_core::units::Nanos;
+use pagetide_scenario::metric::declared;
+
+/// Nanoseconds of a microsecond.
+const US: Nanos = 1_000;
+
+fn number(group: Option<usize>) -> GroupId {
+    group.map_or(ROOT, |group| group as GroupId + 1)
+}
+
+fn carry_out(scheduler: &mut Scheduler, group: GroupId, write: GroupControlWrite, now: Nanos) {
+    match (write.control, write.value) {
+        (GroupControl::CpuWeight, Value::Number(weight)) => {
+            scheduler.set_weight(group, u64::try_from(weight).unwrap_or(WEIGHT_DEFAULT), now);
+        }
+        (GroupControl::CpuMax, Value::Bandwidth { quota, period }) => {
+            let period_ns = period.map_or(scheduler.period(group), |period| period * US);
+            scheduler.set_period(group, period_ns);
+            let quota = quota.map(|quota| Quota { quota_ns: quota * US, period_ns });
+            scheduler.set_quota(group, quota, now);
+        }
+        _ => {}
+    }
+}
+
+impl World {
+    /// Turns the controller on: all groups of the setup get what their tables say, and the tasks that they have.
+    pub(super) fn begin_cpu_groups(&mut self) {
+        self.has_cpu_groups = true;
+        for (id, group) in self.setup.groups.iter().enumerate() {
+            let made = self.scheduler.add_group(number(group.parent));
+            debug_assert_eq!(made, number(Some(id)), "parents come first");
+            for &write in &group.controls {
+                carry_out(&mut self.scheduler, made, write, self.now);
+            }
+        }
+        for (id, task) in self.tasks.iter().enumerate().filter(|(_, task)| !task.is_over()) {
+            let memcg = self.machine.mm_memcg(task.mm).ok();
+            let group = self.groups.iter().position(|group| group.is_some() && *group == memcg);
+            self.scheduler.move_task(id as TaskId, number(group), self.now);
+        }
+    }
+
+    /// Carries out a write that the core has taken, if it is about CPUs.
+    pub(super) fn write_cpu_control(&mut self, group: usize, write: GroupControlWrite) {
+        if write.control.is_of_cpu() {
+            if !self.has_cpu_groups {
+                self.begin_cpu_groups();
+            }
+            carry_out(&mut self.scheduler, number(Some(group)), write, self.now);
+            self.serve_cpu_groups();
+        }
+    }
+
+    /// A group was made: it has what its table says, and no more.
+    pub(super) fn renew_cpu_group(&mut self, group: usize) {
+        if self.has_cpu_groups {
+            let id = number(Some(group));
+            self.scheduler.reset_group(id, self.now);
+            for &write in &self.setup.groups[group].controls {
+                carry_out(&mut self.scheduler, id, write, self.now);
+            }
+        }
+    }
+
+    /// A program has joined a group, with all its threads.
+    pub(super) fn move_to_cpu_group(&mut self, task: usize, group: Option<usize>) {
+        if self.has_cpu_groups {
+            let leader = self.tasks[task].leader;
+            for thread in self.threads_of(leader) {
+                if !self.tasks[thread].is_over() {
+                    self.scheduler.move_task(thread as TaskId, number(group), self.now);
+                }
+            }
+        }
+    }
+
+    /// What cpu.stat says.
+    pub(super) fn cpu_counts(&self, group: usize) -> Vec<(&'static str, u64)> {
+        if !self.has_cpu_groups {
+            return Vec::new();
+        }
+        let stats = self.scheduler.group_stats(number(Some(group)));
+        vec![
+            (declared::CPU_USAGE.name, stats.usage_ns / US),
+            (declared::CPU_PERIODS.name, stats.nr_periods),
+            (declared::CPU_THROTTLED.name, stats.nr_throttled),
+            (declared::CPU_THROTTLED_TIME.name, stats.throttled_ns / US),
+        ]
+    }
+
+    /// Starts the timers of groups that use their quota, and calls CPUs that may run again.
+    pub(super) fn serve_cpu_groups(&mut self) {
+        while let Some((group, at)) = self.scheduler.next_timer() {
+            self.queue.push(at.max(self.now), Event::Period(group));
+        }
+        while let Some(cpu) = self.scheduler.next_called() {
+            self.call_cpu(cpu);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::run::build;
+    use crate::world::World;
+    use pagetide_scenario::build::Builder;
+    use pagetide_scenario::metric::declared;
+
+    const MS: u64 = 1_000_000;
+
+    /// Two groups, each with a task that computes for a second, on one CPU.
+    fn world(controls: [(&str, &str); 2]) -> World {
+        let mut builder = Builder::new().set("machine.memory", "64MiB");
+        for (name, (control, text)) in ["a", "b"].into_iter().zip(controls) {
+            let mut group = Builder::new().set("name", name);
+            if !control.is_empty() {
+                group = group.set(control, text);
+            }
+            builder = builder.push("group", group);
+        }
+        for name in ["a", "b"] {
+            let task = Builder::new().set("name", name).set("group", name);
+            let task = task.set("workload", "compute").set("duration", "1s");
+            builder = builder.push("task", task);
+        }
+        build(&builder.setup().unwrap(), 1).unwrap()
+    }
+
+    fn ended_ms(world: &World) -> [u64; 2] {
+        [0, 1].map(|task| world.tasks[task].ended.unwrap() / MS)
+    }
+
+    fn stat(world: &World, group: usize, name: &str) -> u64 {
+        let counts = world.cpu_counts(group);
+        counts.into_iter().find(|count| count.0 == name).unwrap().1
+    }
+
+    #[test]
+    fn weights_divide_a_cpu() {
+        let mut world = world([("cpu.weight", "300"), ("", "")]);
+        assert!(world.run(u64::MAX, 100, |_| false).unwrap());
+        let [heavy, light] = ended_ms(&world);
+        assert!(heavy.abs_diff(1_333) <= 27, "{heavy} ms");
+        assert!(light.abs_diff(2_000) <= 5, "{light} ms");
+        assert!(stat(&world, 0, declared::CPU_USAGE.name).abs_diff(1_000_000) < 5_000);
+    }
+
+    #[test]
+    fn a_quota_makes_a_task_slow() {
+        let mut world = world([("cpu.max", "20000 100000"), ("", "")]);
+        assert!(world.run(u64::MAX, 100, |_| false).unwrap());
+        let [limited, free] = ended_ms(&world);
+        // 50 periods, of which the last is over as soon as the 20 ms are used.
+        assert!(limited.abs_diff(4_920) <= 100, "{limited} ms");
+        assert!(free.abs_diff(1_250) <= 30, "{free} ms");
+        let throttled = stat(&world, 0, declared::CPU_THROTTLED.name);
+        assert!((45..=50).contains(&throttled), "{throttled}");
+        let slept = stat(&world, 0, declared::CPU_THROTTLED_TIME.name);
+        assert!((3_400_000..4_000_000).contains(&slept), "{slept}");
+    }
+
+    /// Written from outside, the controls hold as if the scenario had them.
+    #[test]
+    fn controls_may_come_later() {
+        let mut world = world([("", ""), ("", "")]);
+        assert!(world.cpu_counts(0).is_empty());
+        world.run(100 * MS, 0, |_| false).unwrap();
+        world.write_group_file("a", "cpu.max", "10000", |_| false).unwrap();
+        world.run(1_100 * MS, 0, |_| false).unwrap();
+        let used = stat(&world, 0, declared::CPU_USAGE.name);
+        assert!(used.abs_diff(100_000) <= 10_000, "{used}");
+        world.write_group_file("a", "cpu.max", "max", |_| false).unwrap();
+        assert!(world.write_group_file("a", "cpu.max", "10", |_| false).is_err());
+        assert!(world.run(u64::MAX, 100, |_| false).unwrap());
+    }
+}

@@ -1,0 +1,118 @@
+//! Locks and advice: what tasks ask for about the pages of a region.
+//!
+//! A call that has to fault pages in, or to read them, is stepped as any other; the rest is done at once.
+
+use super::{drain, World};
+use crate::metrics::Level;
+use pagetide_core::process::page_table::{Backing, VmaId};
+use pagetide_core::process::Call;
+use pagetide_core::units::{Cpu, Nanos};
+use pagetide_scenario::costs::Price;
+use pagetide_scenario::metric::declared;
+use pagetide_scenario::names::{LockKind, MadviseKind};
+use pagetide_scenario::op::Op;
+use std::ops::Range;
+
+impl World {
+    /// mlock(), mlock2() and munlock().
+    pub(super) fn lock(
+        &mut self,
+        id: usize,
+        op: Op,
+        (region, pages): (u32, Range<u64>),
+        how: LockKind,
+        cpu: Cpu,
+        elapsed: &mut Nanos,
+    ) {
+        let vma = self.tasks[id].regions[region as usize];
+        let nr = pages.end - pages.start;
+        let done = match how {
+            LockKind::Lock | LockKind::OnFault => self.machine.mlock(vma, pages.start, nr, cpu),
+            LockKind::Unlock => self.machine.munlock(vma, pages.start, nr, cpu),
+        };
+        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
+        self.spend_in_kernel(id, cost, elapsed);
+        if done.is_ok() && how == LockKind::Lock {
+            self.populate(id, op, vma, pages, cpu, *elapsed);
+        }
+    }
+
+    /// madvise().
+    pub(super) fn advise(
+        &mut self,
+        id: usize,
+        op: Op,
+        (region, pages): (u32, Range<u64>),
+        advice: MadviseKind,
+        cpu: Cpu,
+        elapsed: &mut Nanos,
+    ) {
+        let (mm, vma) = (self.tasks[id].mm, self.tasks[id].regions[region as usize]);
+        let node = self.machine.mem.cpu_node(cpu);
+        let now = self.now + *elapsed;
+        // Pages that are locked are refused, as by the kernel, and the task goes on.
+        match advice {
+            MadviseKind::Normal
+            | MadviseKind::Random
+            | MadviseKind::Sequential
+            | MadviseKind::Huge
+            | MadviseKind::NoHuge => {
+                let kept = advice.of_mapping().unwrap_or_default();
+                if let Ok(effects) = self.machine.set_advice(vma, kept) {
+                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                }
+            }
+            MadviseKind::PopulateRead | MadviseKind::PopulateWrite => {
+                let entered = self.meter.some(Price::Syscall, 1);
+                self.spend_in_kernel(id, entered, elapsed);
+                let write = advice == MadviseKind::PopulateWrite;
+                self.begin_call(id, Call::populate(mm, node, vma, pages, write), op, *elapsed);
+                return;
+            }
+            MadviseKind::WillNeed => {
+                let entered = self.meter.some(Price::Syscall, 1);
+                self.spend_in_kernel(id, entered, elapsed);
+                self.begin_call(id, Call::will_need(mm, node, vma, pages), op, *elapsed);
+                return;
+            }
+            MadviseKind::Cold => {
+                if let Ok(effects) = self.machine.madvise_cold(vma, pages, cpu) {
+                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                }
+            }
+            MadviseKind::PageOut => {
+                if let Ok(effects) = self.machine.madvise_pageout(vma, pages, cpu, now) {
+                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+                }
+            }
+        }
+        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
+        self.spend_in_kernel(id, cost, elapsed);
+    }
+
+    /// Faults in what is missing: a private mapping that may be written by writes, a file by reads.
+    fn populate(
+        &mut self,
+        id: usize,
+        op: Op,
+        vma: VmaId,
+        pages: Range<u64>,
+        cpu: Cpu,
+        elapsed: Nanos,
+    ) {
+        let node = self.machine.mem.cpu_node(cpu);
+        let write = self.machine.vma(vma).is_ok_and(|vma| vma.backing == Backing::Anon);
+        let call = Call::populate(self.tasks[id].mm, node, vma, pages, write);
+        self.begin_call(id, call, op, elapsed);
+    }
+
+    /// Pages of a region that are in memory.
+    pub(super) fn resident(&self, id: usize, region: &str) -> Option<Level> {
+        let task = &self.tasks[id];
+        let number = task.program.region_number(region)?;
+        let &vma = task.regions.get(number as usize)?;
+        let len = self.machine.vma(vma).ok()?.len();
+        let nr = (0..len).filter(|&page| self.machine.is_in_core(vma, page)).count();
+        Some((declared::RESIDENT, nr as u64))
+    }
+}
