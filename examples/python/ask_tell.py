@@ -56,7 +56,7 @@ class Neighbours:
 
 
 class Runner:
-    """Scores settings: the seconds that tasks waited for memory, over all seeds."""
+    """Scores settings: the value of the metric for each seed."""
 
     def __init__(self, scenario: str, metric: str, seeds: int = 3) -> None:
         self.scenario = pt.load(scenario)
@@ -87,7 +87,7 @@ def main(scenario: str, metric: str, trials: int) -> tuple[dict[str, int], float
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("scenario", nargs="?", default="examples/find/reserve.toml")
-    parser.add_argument("--metric", default="psi.memory.some")
+    parser.add_argument("--metric", default="allocstall")
     parser.add_argument("--trials", type=int, default=30)
     arguments = parser.parse_args()
     main(arguments.scenario, arguments.metric, arguments.trials)

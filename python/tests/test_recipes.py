@@ -31,12 +31,11 @@ def test_optuna_finds_a_front(capsys):
     assert "allocstall  reader.walltime" in capsys.readouterr().out
 
 
-def test_ask_and_tell_finds_nothing_worse():
-    setting, score = recipe("ask_tell").main(str(RESERVE), "psi.memory.some", trials=5)
+def test_ask_and_tell_finds_something_better():
+    setting, score = recipe("ask_tell").main(str(RESERVE), "allocstall", trials=5)
     first = pt.load(RESERVE).run(seeds=3)
-    scores = [row["value"] for row in first.metrics.to_dicts() if row["metric"] == "psi.memory.some"]
-    # With three seeds the settings may be as good as the one that it begins with.
-    assert score <= sum(scores) / 3 + 1e-9 and set(setting) == set(recipe("ask_tell").TUNABLES)
+    scores = [row["value"] for row in first.metrics.to_dicts() if row["metric"] == "allocstall"]
+    assert score < sum(scores) / 3 and set(setting) == set(recipe("ask_tell").TUNABLES)
 
 
 def test_the_environment_is_one_of_gymnasium():

@@ -71,12 +71,14 @@ impl<O: Owners> Manager<O> {
 mod tests {
     use crate::config::Config;
     use crate::effect::{Effect, Step};
+    use crate::memcg::ROOT;
     use crate::node::NodeSpec;
     use crate::outcome::Outcome;
     use crate::process::page_table::{Advice, Backing, VmaId};
     use crate::process::Call;
     use crate::process::Machine;
     use crate::process::MmId;
+    use crate::psi::TaskState;
     use crate::units::{Cpu, NodeId};
     use alloc::vec::Vec;
 
@@ -162,7 +164,8 @@ mod tests {
         changed(&machine, "a file");
         machine.owners.files[file.idx()].writeback_index = 5;
         changed(&machine, "where writeback goes on");
-        machine.memcgs[0].psi.stall_begin(5);
+        let stalls = TaskState { stalled: true, ..TaskState::default() };
+        machine.psi_task_change(ROOT, Cpu(0), [TaskState::default(), stalls], 5);
         changed(&machine, "a stalled task");
         machine.nodes[0].kswapd.failures = 1;
         changed(&machine, "a failure of kswapd");

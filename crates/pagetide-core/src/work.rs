@@ -81,4 +81,6 @@ work! {
     objects_pruned,
     /// Requests a file system built: reads, holes filled, pages newly written.
     fs_requests,
+    /// File pages that went from dirty to under writeback.
+    writebacks,
 }

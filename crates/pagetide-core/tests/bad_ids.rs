@@ -12,6 +12,7 @@ use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::psi::TaskState;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::{CacheSpec, Object};
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, NodeId, Pfn, SwapSlot, PAGE_SIZE};
@@ -134,10 +135,16 @@ fn call_function(
         23 => ignore(machine.pin_count(pfn)),
         24 => ignore(machine.mm_memcg(mm)),
         25 => ignore((machine.free_kernel_block(mm, pfn, cpu), machine.kernel_blocks(mm).len())),
-        26 => machine.psi_stall_begin(mm, n[1]),
-        27 => machine.psi_stall_end(mm, n[1]),
-        28 => machine.psi_run_begin(mm, n[1]),
-        29 => machine.psi_run_end(mm, n[1]),
+        26..=29 => {
+            let state = |bits: u64| TaskState {
+                stalled: bits & 1 > 0,
+                running: bits & 2 > 0,
+                on_cpu: bits & 4 > 0,
+                io_wait: bits & 8 > 0,
+            };
+            let cpu = [cpu, Cpu(u16::MAX)][usize::from(ok)];
+            machine.psi_task_change(memcg, cpu, [state(n[1]), state(n[2])], n[1]);
+        }
         30 => ignore(machine.split_huge_page(pfn)),
         31 => ignore((machine.node_stat(node, NodeStat::NrMapped), machine.memcg_usage(memcg))),
         32 => ignore((machine.kswapd_is_compacting(node), machine.kswapd_is_sleeping(node))),

@@ -3,8 +3,10 @@
 //! Linux: writing to /proc/sys/vm/stat_refresh folds the per-CPU differences into the counters.
 
 use crate::sys::perf::Counter;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
 /// Tracepoints that stand beside the counters, by their names in Linux.
@@ -25,6 +27,10 @@ pub struct Counters {
     pressure: Option<File>,
     /// /proc/PID/schedstat of each kswapd.
     kswapds: Vec<File>,
+    /// Those of the workers that are bound to no CPU. The kernel makes more of them when it needs them.
+    workers: RefCell<Vec<File>>,
+    /// Processes up to this one have been looked at.
+    newest: Cell<u32>,
     tracepoints: Vec<(&'static str, Vec<Counter>)>,
     /// Tracepoints that this kernel does not offer.
     pub missing: Vec<&'static str>,
@@ -60,7 +66,8 @@ impl Counters {
         let pressure = File::open("/proc/pressure/memory").ok();
         // Off unless the kernel was booted with it: then reading says so.
         let pressure = pressure.filter(|file| file.read_at(&mut [0; 64], 0).is_ok());
-        let kswapds = kswapds();
+        let newest = newest();
+        let kswapds = threads("kswapd", 1..=newest);
         if kswapds.is_empty() {
             missing.push("kswapd's CPU time (no /proc/PID/schedstat of it)");
         }
@@ -71,6 +78,8 @@ impl Counters {
             slabinfo,
             pressure,
             kswapds,
+            workers: RefCell::new(threads("kworker/u", 1..=newest)),
+            newest: Cell::new(newest),
             tracepoints,
             missing,
         })
@@ -119,12 +128,16 @@ impl Counters {
 
     /// CPU time of all kswapds so far, in nanoseconds; what one has used since it was last given a CPU is not in it.
     pub fn kswapd_ns(&self) -> u64 {
-        let mut buffer = [0; 64];
-        let of = |file: &File, buffer: &mut [u8]| -> Option<u64> {
-            let text = std::str::from_utf8(read_all(file, buffer).ok()?).ok()?;
-            text.split(' ').next()?.parse().ok()
-        };
-        self.kswapds.iter().filter_map(|file| of(file, &mut buffer)).sum()
+        self.kswapds.iter().filter_map(run_ns).sum()
+    }
+
+    /// CPU time of the workers so far, in the same way.
+    pub fn writeback_ns(&self) -> u64 {
+        let (seen, newest) = (self.newest.get(), newest());
+        let mut workers = self.workers.borrow_mut();
+        workers.extend(threads("kworker/u", seen + 1..=newest));
+        self.newest.set(newest.max(seen));
+        workers.iter().filter_map(run_ns).sum()
     }
 
     /// Events of each tracepoint so far.
@@ -150,15 +163,27 @@ pub fn read_all<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     Ok(&buffer[..len])
 }
 
-/// Files that say how long each kswapd has run. Linux: the first number of /proc/PID/schedstat, nanoseconds.
-fn kswapds() -> Vec<File> {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let is_kswapd = |dir: &std::path::Path| {
-        let name = std::fs::read_to_string(dir.join("comm"));
-        name.is_ok_and(|name| name.starts_with("kswapd"))
+/// How long a thread has run. Linux: the first number of /proc/PID/schedstat, nanoseconds.
+fn run_ns(schedstat: &File) -> Option<u64> {
+    let mut buffer = [0; 64];
+    let text = std::str::from_utf8(read_all(schedstat, &mut buffer).ok()?).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+/// The process that was made last. Linux: the last number of /proc/loadavg.
+fn newest() -> u32 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().last().and_then(|pid| pid.parse().ok()).unwrap_or(0)
+}
+
+/// /proc/PID/schedstat of the kernel's threads of this name among these processes.
+fn threads(name: &str, pids: RangeInclusive<u32>) -> Vec<File> {
+    let has_name = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm"))
+            .is_ok_and(|comm| comm.starts_with(name))
     };
-    let dirs = processes.flatten().map(|entry| entry.path()).filter(|dir| is_kswapd(dir));
-    dirs.filter_map(|dir| File::open(dir.join("schedstat")).ok()).collect()
+    let found = pids.filter(has_name);
+    found.filter_map(|pid| File::open(format!("/proc/{pid}/schedstat")).ok()).collect()
 }
 
 fn open_tracepoint(system: &str, name: &str, cpus: u16) -> io::Result<Vec<Counter>> {

@@ -16,7 +16,7 @@
 //! | `@snap KIND TASK PHASE NS` | what follows until `@snapped` was read at this moment |
 //! | `@trace NAME COUNT` | events of a tracepoint so far |
 //! | `@usage USER_US SYSTEM_US MINOR MAJOR BYTES` | of the task so far |
-//! | `@cpu BEFORE AFTER KSWAPD NOW` | ns: CPU time of the task before and after reporting, of all kswapds, and the time after it |
+//! | `@cpu BEFORE AFTER KSWAPD WRITEBACK NOW` | ns: CPU time of the task before and after reporting, of all kswapds, of the workers that write back, and the time after it |
 //! | `@program TASK PHASE NS OPS` | after the run: what making the operations of a phase takes, without performing them |
 //! | `@resident WHAT PAGES` | pages of a region in memory |
 //! | `@served REQUESTS LATE DROPPED SUM P50 P90 P99 P999 MAX` | of a service: counts, and latencies in ns |
@@ -117,7 +117,7 @@ impl<'a> Reporter<'a> {
         self.counters.refresh();
         line(format_args!("@snap {kind} {task} {phase} {}", process::now_ns()));
         let before = process::cpu_ns();
-        let kswapd = self.counters.kswapd_ns();
+        let (kswapd, writeback) = (self.counters.kswapd_ns(), self.counters.writeback_ns());
         if let Ok(vmstat) = self.counters.vmstat(self.buffer.bytes()) {
             text(format_args!("vmstat"), vmstat);
         }
@@ -143,7 +143,7 @@ impl<'a> Reporter<'a> {
         }
         more(self.buffer.bytes());
         let (after, now) = (process::cpu_ns(), process::now_ns());
-        line(format_args!("@cpu {before} {after} {kswapd} {now}"));
+        line(format_args!("@cpu {before} {after} {kswapd} {writeback} {now}"));
         line(format_args!("@snapped"));
     }
 

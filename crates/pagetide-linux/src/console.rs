@@ -73,6 +73,8 @@ pub struct CpuTimes {
     pub after: u64,
     /// Of all kswapds.
     pub kswapd: u64,
+    /// Of all workers of the kernel that are bound to no CPU; they write dirty pages back.
+    pub writeback: u64,
     /// When the report ended, since boot.
     pub ended: u64,
 }
@@ -243,8 +245,8 @@ fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
         return Ok(());
     }
     if word == "@cpu" {
-        let [before, after, kswapd, ended] = numbers(rest)?;
-        snapshot.cpu = Some(CpuTimes { before, after, kswapd, ended });
+        let [before, after, kswapd, writeback, ended] = numbers(rest)?;
+        snapshot.cpu = Some(CpuTimes { before, after, kswapd, writeback, ended });
         return Ok(());
     }
     if word == "@usage" {
@@ -331,7 +333,7 @@ mod tests {
         @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 27\n\
         nr_free_pages 10\npgfault 3\n\n@text pressure 61\n\
         some avg10=0.00 avg60=0.00 total=70\nfull avg10=0.00 total=60\n\n\
-        @trace mm_vmscan_kswapd_wake 4\n@cpu 5 6 7 80\n@usage 1 2 3 4 5\n\
+        @trace mm_vmscan_kswapd_wake 4\n@cpu 5 6 7 8 80\n@usage 1 2 3 4 5\n\
         @resident anon_hot_resident 9\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
         @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
         @ended 2 signal 9\n@program 2 1 900 30\n@done\n";
@@ -366,7 +368,7 @@ mod tests {
                 ("mm_vmscan_kswapd_wake".to_owned(), 4)
             ]
         );
-        let cpu = CpuTimes { before: 5, after: 6, kswapd: 7, ended: 80 };
+        let cpu = CpuTimes { before: 5, after: 6, kswapd: 7, writeback: 8, ended: 80 };
         assert_eq!(snapshot.cpu, Some(cpu));
         assert_eq!(report.programs[&(2, 1)], (900, 30));
         assert_eq!(snapshot.usage.bytes, 5);

@@ -99,6 +99,8 @@ fn of_machine(
     }
     if let (Some(from), Some(to)) = (begin.cpu, end.cpu) {
         machine.put(declared::CPU_KSWAPD, to.kswapd.saturating_sub(from.kswapd) as f64 / 1e9);
+        let writeback = to.writeback.saturating_sub(from.writeback);
+        machine.put(declared::CPU_WRITEBACK, writeback as f64 / 1e9);
     }
     machine.put(declared::ELAPSED, end.ns.saturating_sub(begin.ns) as f64 / 1e9);
     if let Some(shrunk) = find(report, "shrunk", 0) {
@@ -227,6 +229,7 @@ fn put_times(put: &mut Writer<'_>, setup: &Setup, begin: &Snapshot, end: &Snapsh
     let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
     put.put(declared::CPU, seconds(from.after, to.before));
     put.put(declared::CPU_KSWAPD, seconds(from.kswapd, to.kswapd));
+    put.put(declared::CPU_WRITEBACK, seconds(from.writeback, to.writeback));
     // What reports take between phases that make objects is told from the difference of the two lengths.
     if !setup.has_objects() {
         put.put(declared::WALLTIME, seconds(from.ended, end.ns));

@@ -51,13 +51,19 @@ pub fn apply(metrics: &Metrics, setup: &mut Setup) {
     setup.machine.call_times = call_times(metrics, setup);
 }
 
-/// How long a task or a phase took, by run.
-fn walltimes<'m>(metrics: &'m Metrics, names: &Names, scope: Scope) -> Option<&'m [Option<f64>]> {
-    let key = Key { scope, name: declared::WALLTIME.name.into() };
+/// A time of a task or a phase, by run.
+fn times<'m>(
+    metrics: &'m Metrics,
+    names: &Names,
+    scope: Scope,
+    metric: &Declared,
+) -> Option<&'m [Option<f64>]> {
+    let key = Key { scope, name: metric.name.into() };
     metrics.get(&names.text(&key)).map(|(_, values)| values.as_slice())
 }
 
-/// Mean time of a call on each kind of thing, over all phases that make it.
+/// Mean CPU time of a call on each kind of thing, over all phases that make it; where that was not recorded, the time
+/// on the clock, which has the sleeps of tasks that are above `memory.high`.
 fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
     let names = Names::of(setup);
     let mut sums = [(0.0, 0.0); 3];
@@ -77,8 +83,11 @@ fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
                 _ => continue,
             };
             let scope = Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
-            let Some(times) = walltimes(metrics, &names, scope) else { continue };
-            for seconds in times.iter().flatten() {
+            let time = |metric| times(metrics, &names, scope.clone(), metric);
+            let Some(found) = time(declared::CPU).or_else(|| time(declared::WALLTIME)) else {
+                continue;
+            };
+            for seconds in found.iter().flatten() {
                 sums[kind].0 += seconds;
                 sums[kind].1 += calls as f64;
             }
@@ -94,8 +103,9 @@ fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
 /// Mean time between two phases of a task: what its life has more than its phases.
 fn report_time(metrics: &Metrics, setup: &Setup) -> Option<u64> {
     let names = Names::of(setup);
-    let sum =
-        |scope: Scope| -> Option<f64> { walltimes(metrics, &names, scope)?.iter().copied().sum() };
+    let sum = |scope: Scope| -> Option<f64> {
+        times(metrics, &names, scope, declared::WALLTIME)?.iter().copied().sum()
+    };
     let (mut seconds, mut gaps) = (0.0, 0);
     for task in setup.tasks.iter().filter(|task| task.phases.len() > 1) {
         let owner = Owner::new(&task.name);
@@ -106,7 +116,7 @@ fn report_time(metrics: &Metrics, setup: &Setup) -> Option<u64> {
         let (Some(life), Some(phases)) = (sum(of_life.clone()), phases.sum::<Option<f64>>()) else {
             continue;
         };
-        let runs = walltimes(metrics, &names, of_life).map_or(0, <[_]>::len);
+        let runs = times(metrics, &names, of_life, declared::WALLTIME).map_or(0, <[_]>::len);
         seconds += life - phases;
         gaps += (task.phases.len() - 1) * runs;
     }

@@ -136,6 +136,8 @@ prices! {
     ObjectPrune object_prune,
     /// The file system's share of a read request, a run of holes, or a page newly written.
     FsRequest fs_request,
+    /// A page of a file put under writeback: its tags, its blocks, its place in a request.
+    Writeback writeback,
     /// Interrupt and completion of a request.
     IoCompletion io_completion,
     /// Switching a CPU from one process to another.

@@ -18,6 +18,8 @@ pub(crate) enum Who {
     Task(usize),
     /// A kswapd.
     Kswapd,
+    /// The thread that writes dirty pages back.
+    Flusher,
     /// Another daemon.
     Other,
 }
@@ -37,6 +39,7 @@ struct Tallies {
     pending: Vec<Counts>,
     tasks: Vec<Counts>,
     kswapd: Counts,
+    flusher: Counts,
 }
 
 impl Meter {
@@ -49,7 +52,7 @@ impl Meter {
     pub(crate) fn count(&mut self, tasks: usize, cpus: usize) {
         let none = [0; Price::COUNT];
         let pending = vec![none; cpus];
-        let tallies = Tallies { pending, tasks: vec![none; tasks], kswapd: none };
+        let tallies = Tallies { pending, tasks: vec![none; tasks], kswapd: none, flusher: none };
         self.tallies = Some(Box::new(tallies));
     }
 
@@ -96,10 +99,11 @@ impl Meter {
     /// A thread has run: what was done is its own.
     pub(crate) fn ran(&mut self, who: Who) {
         let Some(tallies) = &mut self.tallies else { return };
-        let Tallies { pending, tasks, kswapd } = &mut **tallies;
+        let Tallies { pending, tasks, kswapd, flusher } = &mut **tallies;
         let counts = match who {
             Who::Task(task) => tasks.get_mut(task),
             Who::Kswapd => Some(kswapd),
+            Who::Flusher => Some(flusher),
             Who::Other => None,
         };
         let done = std::mem::replace(&mut pending[self.cpu], [0; Price::COUNT]);
@@ -108,14 +112,15 @@ impl Meter {
         }
     }
 
-    /// What a task, which runs where the meter is, and the kswapds have done so far, its present piece included.
-    pub(crate) fn of_task(&self, task: usize) -> Option<[Counts; 2]> {
+    /// What a task, which runs where the meter is, the kswapds and the flusher have done so far, the task's present
+    /// piece included.
+    pub(crate) fn of_task(&self, task: usize) -> Option<[Counts; 3]> {
         let tallies = self.tallies.as_ref()?;
         let mut counts = *tallies.tasks.get(task)?;
         for (count, new) in counts.iter_mut().zip(&tallies.pending[self.cpu]) {
             *count += new;
         }
-        Some([counts, tallies.kswapd])
+        Some([counts, tallies.kswapd, tallies.flusher])
     }
 }
 
@@ -137,7 +142,7 @@ mod tests {
         meter.count(2, 2);
         let work = Work { faults: 3, bytes_copied: 8192, tlb_flushes: 2, ..Work::default() };
         let mut charged = meter.work(&work) + meter.some(Price::Syscall, 2) + meter.access();
-        let [own, kswapd] = meter.of_task(1).unwrap();
+        let [own, kswapd, _] = meter.of_task(1).unwrap();
         assert_eq!(
             (own[Price::Fault as usize], kswapd),
             (3, [0; Price::COUNT]),
@@ -148,7 +153,7 @@ mod tests {
         meter.ran(Who::Other);
         charged += meter.work(&work);
         meter.ran(Who::Kswapd);
-        let [own, kswapd] = meter.of_task(1).unwrap().map(|counts| operations(&counts));
+        let [own, kswapd, _] = meter.of_task(1).unwrap().map(|counts| operations(&counts));
         let price = |at: usize| model[Price::ALL[at]] as f64;
         let cost: f64 = (0..Price::COUNT).map(|at| (own[at] + kswapd[at]) * price(at)).sum();
         assert_eq!(cost, charged as f64);

@@ -161,6 +161,7 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
     put_events(&mut put, &run.vmstat);
     put.put(declared::CPU, seconds(run.times.cpu_ns));
     put.put(declared::CPU_KSWAPD, seconds(run.times.kswapd_ns));
+    put.put(declared::CPU_WRITEBACK, seconds(run.times.flusher_ns));
     put.put(declared::PSI_SOME, seconds(run.times.some_ns));
     put.put(declared::PSI_FULL, seconds(run.times.full_ns));
     for &(level, pages) in &run.levels {

@@ -30,7 +30,7 @@ use pagetide_scenario::costs::Price;
 use pagetide_scenario::model::{self, Setup, Variant};
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
 use pagetide_scenario::record::RunRecord;
-use pagetide_scenario::workload::{Program, ProgramError};
+use pagetide_scenario::workload::{Program, ProgramError, Workload};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -247,10 +247,14 @@ pub struct PhaseWork {
     pub task: String,
     /// Its phase.
     pub phase: String,
+    /// It makes names or pipes.
+    pub makes_things: bool,
     /// Operations of the task.
     pub own: [f64; Price::COUNT],
     /// Operations of the kswapds meanwhile.
     pub kswapd: [f64; Price::COUNT],
+    /// Operations of the thread that writes dirty pages back.
+    pub flusher: [f64; Price::COUNT],
 }
 
 /// Runs `setup` with `seed` and counts what was done in each phase that ended: the left side of the equations of
@@ -272,15 +276,18 @@ pub fn count_work(
     let mut found = Vec::new();
     for (task, model) in world.tasks.iter().zip(&setup.tasks) {
         for run in task.phases.iter().filter(|run| run.ended.is_some()) {
-            let (Some([own, kswapd]), phase) = (&run.work, &model.phases[run.phase as usize])
+            let (Some([own, kswapd, flusher]), phase) =
+                (&run.work, &model.phases[run.phase as usize])
             else {
                 continue;
             };
             found.push(PhaseWork {
                 task: model.name.clone(),
                 phase: phase.name.clone(),
+                makes_things: matches!(phase.workload, Workload::Names(_) | Workload::Pipes(_)),
                 own: operations(own),
                 kswapd: operations(kswapd),
+                flusher: operations(flusher),
             });
         }
     }

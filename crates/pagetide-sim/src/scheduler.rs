@@ -150,6 +150,8 @@ pub struct Scheduler {
     /// What the world has to be told of groups.
     timers: Vec<(GroupId, Nanos)>,
     called: Vec<Cpu>,
+    /// Whose place has changed since the world asked, some several times.
+    changed: Vec<TaskId>,
 }
 
 impl Scheduler {
@@ -177,6 +179,7 @@ impl Scheduler {
             next_list: 1,
             timers: Vec::new(),
             called: Vec::with_capacity(usize::from(cpus)),
+            changed: Vec::new(),
         }
     }
 
@@ -274,6 +277,7 @@ impl Scheduler {
         if self.task(task).is_placed {
             self.detach_load(task);
         }
+        self.changed.push(task);
         let gone = self.tasks[task as usize].take();
         gone.expect("looked up above").stats
     }
@@ -366,6 +370,11 @@ impl Scheduler {
         self.task(task).state == State::Asleep
     }
 
+    /// A task that has come to a CPU or a queue, or has left one, since this was asked last.
+    pub fn next_changed(&mut self) -> Option<TaskId> {
+        self.changed.pop()
+    }
+
     /// A task's counters. Waiting time is counted when the wait ends.
     pub fn stats(&self, task: TaskId) -> TaskStats {
         self.task(task).stats
@@ -373,6 +382,7 @@ impl Scheduler {
 
     fn put_on(&mut self, cpu: Cpu, task: TaskId, now: Nanos) {
         self.touch_list(task);
+        self.changed.push(task);
         let picked = self.task_mut(task);
         picked.state = State::Running;
         picked.stats.wait_ns += now - picked.waits_since;

@@ -105,8 +105,8 @@ pub struct PhaseRun {
     pub served: Option<Box<Served>>,
     /// CPU time and pressure when it began; afterwards the difference.
     pub times: PhaseTimes,
-    /// Operations of the task and of the kswapds when it began, if they are counted; afterwards the difference.
-    pub(crate) work: Option<[Counts; 2]>,
+    /// Operations of the task, of the kswapds and of the flusher when it began, if they are counted; afterwards the difference.
+    pub(crate) work: Option<[Counts; 3]>,
 }
 
 /// Time used, and lost for want of memory.
@@ -116,6 +116,8 @@ pub struct PhaseTimes {
     pub cpu_ns: Nanos,
     /// CPU time of the kswapds.
     pub kswapd_ns: Nanos,
+    /// CPU time of the thread that writes dirty pages back.
+    pub flusher_ns: Nanos,
     /// Somebody waited for memory.
     pub some_ns: Nanos,
     /// Somebody did, and nobody else ran.
@@ -129,6 +131,7 @@ impl PhaseTimes {
         PhaseTimes {
             cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
             kswapd_ns: self.kswapd_ns.saturating_sub(earlier.kswapd_ns),
+            flusher_ns: self.flusher_ns.saturating_sub(earlier.flusher_ns),
             some_ns: self.some_ns.saturating_sub(earlier.some_ns),
             full_ns: self.full_ns.saturating_sub(earlier.full_ns),
         }

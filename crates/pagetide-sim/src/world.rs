@@ -22,6 +22,7 @@ pub(crate) mod names;
 mod objects;
 mod observing;
 pub mod outside;
+mod pressure;
 pub(crate) mod service;
 pub(crate) mod slab_levels;
 mod slab_samples;
@@ -52,6 +53,7 @@ use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::model;
+use pressure::Reported;
 use slab_levels::SlabLevels;
 use slab_samples::SlabSamples;
 use std::collections::BTreeMap;
@@ -105,8 +107,6 @@ struct CpuState {
     idle_since: Option<Nanos>,
     /// When it adds its part of the zones' counters to them at the latest (Linux `vmstat_update`).
     vmstat_update: Nanos,
-    /// The piece was reported to the pressure accounting as that of a task that is not stalled.
-    counts_as_running: bool,
 }
 
 /// A daemon's sleep.
@@ -208,6 +208,8 @@ pub struct World {
     nr_over: usize,
     /// Tasks that the run waits for.
     nr_awaited: usize,
+    /// What was reported of each thread to the pressure accounting.
+    reported: Vec<Reported>,
     /// Who is told what happens, if anybody wants to know.
     observing: Option<Observing>,
     /// Hashes of decisions, if anybody wants them.
@@ -329,6 +331,7 @@ impl World {
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
             nr_awaited: tasks.iter().filter(|task| !task.background).count(),
+            reported: vec![Reported::NOTHING; tasks.len() + Daemon::all(nr_nodes).count()],
             observing: None,
             decisions: None,
             fresh_events: Vec::new(),
@@ -380,6 +383,7 @@ impl World {
         mut cancelled: impl FnMut(Nanos) -> bool,
     ) -> Result<bool, WorldError> {
         let mut nr_events = 0u64;
+        self.report_pressures();
         while !self.is_finished() {
             nr_events += 1;
             if nr_events.is_multiple_of(1024) && cancelled(self.now) {
@@ -418,6 +422,7 @@ impl World {
             if self.has_cpu_groups {
                 self.serve_cpu_groups();
             }
+            self.report_pressures();
         }
         Ok(true)
     }
@@ -462,11 +467,6 @@ impl World {
         if let Some((thread, after, ran)) = self.cpus[cpu.idx()].piece.take() {
             let id = self.thread_id(thread);
             self.scheduler.account(cpu, id, ran);
-            if std::mem::take(&mut self.cpus[cpu.idx()].counts_as_running) {
-                if let Thread::Task(task) = thread {
-                    self.machine.psi_run_end(self.tasks[task].mm, self.now);
-                }
-            }
             if let Thread::Daemon(daemon) = thread {
                 self.daemon_stalls(daemon, false);
             }
@@ -548,20 +548,17 @@ impl World {
         self.meter.ran(match thread {
             Thread::Task(task) => Who::Task(task),
             Thread::Daemon(Daemon::Kswapd(_)) => Who::Kswapd,
+            Thread::Daemon(Daemon::Flusher) => Who::Flusher,
             Thread::Daemon(_) => Who::Other,
         });
         self.busy_ns += ran;
         match thread {
             Thread::Task(task) => self.tasks[task].cpu_ns += ran,
             Thread::Daemon(Daemon::Kswapd(node)) => self.times.kswapd_charged(node, cost),
+            Thread::Daemon(Daemon::Flusher) => self.times.flusher_ran(ran),
             Thread::Daemon(_) => {}
         }
-        let counts_as_running = matches!(thread, Thread::Task(task) if !self.tasks[task].stalled);
-        if let (true, Thread::Task(task)) = (counts_as_running, thread) {
-            self.machine.psi_run_begin(self.tasks[task].mm, self.now);
-        }
         let state = &mut self.cpus[cpu.idx()];
-        state.counts_as_running = counts_as_running;
         state.piece = Some((thread, after, ran));
         state.event = Some(self.queue.push(self.now + ran, Event::Cpu(cpu)));
         Ok(())

@@ -114,7 +114,7 @@ impl FreeLists {
     fn plan(&self, start: u32, end: u32) -> Option<Plan> {
         let (whole, mut edges, count) = self.shares(start, end).ok()?;
         let Whole { mut chunks, mut typed, mut vacant } = whole;
-        parts::place(self, count.rule, &mut edges, &mut vacant, &mut chunks, &mut typed)?;
+        parts::place(self, count.owners, &mut edges, &mut vacant, &mut chunks, &mut typed)?;
         // What is left is held; its types make up the numbers, as far as it goes: the pageblocks of memory that is
         // not managed have types, too.
         let used = pageblocks_by_type(&typed);

@@ -9,6 +9,7 @@ use crate::outcome::Outcome;
 use crate::process::page_table::{Advice, Backing};
 use crate::process::Call;
 use crate::process::Machine;
+use crate::psi::TaskState;
 use crate::units::{Cpu, MemcgId, NodeId, PAGE_SIZE};
 use alloc::collections::BTreeMap;
 use alloc::string::ToString;
@@ -488,9 +489,11 @@ fn swaps_read_as_the_kernels() {
 fn pressure_totals_are_brought_up_to_now() {
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
-    machine.memcgs[0].psi.stall_begin(1_000_000);
+    let sleeps = TaskState { stalled: true, ..TaskState::default() };
+    let change = [TaskState::default(), sleeps];
+    machine.psi_task_change(ROOT, Cpu(0), change, 1_000_000);
     let line = |kind, total| format!("{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
-    assert_eq!(machine.proc_pressure_memory(3_000_999), line("some", 2000) + &line("full", 2000));
+    assert_eq!(machine.proc_pressure_memory(9_000_999), line("some", 8000) + &line("full", 8000));
     // Looking changes nothing, and time does not run backwards.
     assert_eq!(machine.proc_pressure_memory(0), line("some", 0) + &line("full", 0));
     if let Some(host) = host("pressure/memory") {

@@ -9,6 +9,7 @@
 //! Invariant: a stage is re-entered only with every assumption checked again, because other tasks
 //! and reclaim run between two steps.
 
+mod dirty;
 mod huge;
 mod swap_in;
 #[cfg(test)]
@@ -86,6 +87,8 @@ enum Stage {
     Readahead(Window),
     /// Get a buffer head for a page that is to be written.
     BufferHead,
+    /// The entry may be written to, and the writer pauses.
+    Throttled,
     /// Make the missing page ourselves.
     FileCreate,
     /// The page is being read.
@@ -187,6 +190,7 @@ impl Machine {
                 Stage::File => self.fault_file(fault, ctx),
                 Stage::Readahead(window) => self.fault_readahead(fault, window, slow, ctx),
                 Stage::BufferHead => self.fault_buffer_head(fault, slow, ctx),
+                Stage::Throttled => self.fault_throttled(fault, ctx),
                 Stage::FileCreate => self.fault_file_create(fault, slow, ctx),
                 Stage::FileLocked(pfn) => self.fault_file_locked(fault, pfn),
                 Stage::Swap => self.fault_swap(fault, ctx),
@@ -260,7 +264,7 @@ impl Machine {
                 }
                 self.set_page_dirty(pte.pfn());
                 self.set_pte(fault.vma, fault.page, Pte::map(pte.pfn(), true));
-                return Some(fault.got(pte.pfn(), Contents::Kept));
+                return self.fault_dirtied(fault, fault.got(pte.pfn(), Contents::Kept), ctx);
             }
             Backing::File(_) => Stage::File,
             Backing::Anon if pte.swap_slot().is_some() => Stage::Swap,
@@ -546,29 +550,11 @@ impl Machine {
                 return None;
             }
             self.set_page_dirty(pfn);
+            self.map_page(fault.vma, fault.page, pfn, true);
+            return self.fault_dirtied(fault, fault.got_kept(pfn), ctx);
         }
-        self.map_page(fault.vma, fault.page, pfn, fault.write);
+        self.map_page(fault.vma, fault.page, pfn, false);
         Some(fault.got_kept(pfn))
-    }
-
-    /// Asks for the buffer head of a page, then looks at the entry again.
-    fn fault_buffer_head(
-        &mut self,
-        fault: &mut Fault,
-        slow: &mut Option<SlowRequest>,
-        ctx: &Ctx,
-    ) -> Option<Step<Outcome>> {
-        let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
-            unreachable!("a file stage on anonymous memory")
-        };
-        let index = fault.page as u32;
-        if let Err(step) = self.buffer_head_step(file, index, &mut fault.buffer, slow, ctx) {
-            return Some(step);
-        }
-        match self.owners.vmas[fault.vma.idx()].alive {
-            true => self.fault_dispatch(fault, ctx),
-            false => Some(Step::Done(Outcome::NoMemory)),
-        }
     }
 
     /// The lock was dropped: start over, as the architecture's handler does.

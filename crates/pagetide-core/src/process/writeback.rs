@@ -371,6 +371,7 @@ impl Machine {
         self.owners.files[file].clear_dirty(index);
         self.stat_dec(pfn, NodeStat::NrDirty);
         self.stat_inc(pfn, NodeStat::NrWriteback);
+        self.mem.work.writebacks += 1;
         if mapcount > 0 {
             for i in 0..self.owners.files[file].mappings.len() {
                 let vma = self.owners.files[file].mappings[i];

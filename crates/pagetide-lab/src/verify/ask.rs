@@ -304,6 +304,8 @@ fn kernel_side(
     let seeds: Vec<u64> =
         (0..u64::from(scenario.repeats)).map(|n| scenario.seed.wrapping_add(n)).collect();
     let mut records = Vec::new();
+    let host = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let jobs = machines_at_a_time(jobs, variant.setup.machine.cpus, host);
     for (seed, result) in run_all(&session, &seeds, jobs, tell) {
         match result {
             Ok(record) => records.push(record),
@@ -322,6 +324,17 @@ fn kernel_side(
         }
     }
     Some(reference)
+}
+
+/// How many machines run at a time. Several CPUs of a guest go by the host's clock: if all guests together had more
+/// CPUs than the host, each would stand still at times while its clock goes on.
+fn machines_at_a_time(jobs: NonZeroUsize, guest_cpus: u16, host: NonZeroUsize) -> NonZeroUsize {
+    match guest_cpus {
+        0 | 1 => jobs,
+        cpus => {
+            jobs.min(NonZeroUsize::new(host.get() / usize::from(cpus)).unwrap_or(NonZeroUsize::MIN))
+        }
+    }
 }
 
 /// Makes the runs, `jobs` at a time, and returns them in the order of the seeds.
@@ -433,4 +446,18 @@ fn other_marks(start: &Start, variant: &Variant) -> Option<String> {
         .collect();
     let variant = &variant.name;
     (!differ.is_empty()).then(|| format!("{variant}: watermarks of {}", differ.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_with_several_cpus_share_no_cpu_of_the_host() {
+        let nr = |n| NonZeroUsize::new(n).unwrap();
+        let at_a_time = |jobs, cpus, host| machines_at_a_time(nr(jobs), cpus, nr(host)).get();
+        assert_eq!(at_a_time(4, 1, 2), 4, "one CPU counts its instructions");
+        assert_eq!((at_a_time(4, 2, 8), at_a_time(4, 2, 2), at_a_time(4, 8, 2)), (4, 1, 1));
+        assert_eq!((at_a_time(8, 2, 8), at_a_time(1, 2, 8)), (4, 1));
+    }
 }

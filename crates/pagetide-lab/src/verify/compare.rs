@@ -268,8 +268,6 @@ impl VariantComparison {
         let compacts = setup.policies.of().is_some_and(Thp::is_on);
         let judge = |name: &str| match judge(name) {
             _ if is_of_compaction(name) && !compacts => Judgement::Shown,
-            // The kernel weighs pressure by CPU; here it is of the machine as a whole.
-            _ if name.starts_with("psi.") && setup.machine.cpus > 1 => Judgement::Shown,
             // Another machine's prices make other times.
             Judgement::Timed if !is_measured => Judgement::Shown,
             judgement => judgement,

@@ -1,6 +1,6 @@
 //! Prices of operations from the CPU times of phases: least squares, no price below nothing.
 //!
-//! Each phase gives an equation for the task and one for kswapd: what was done, times the prices, is the CPU time
+//! Each phase gives an equation for the task, one for kswapd and one for the flusher: what was done, times the prices, is the CPU time
 //! that was used. The counts are the simulator's, of the same scenario on the same memory; the times are a real
 //! kernel's. Errors are relative, so a short phase weighs as much as a long one.
 //!
@@ -28,6 +28,9 @@ const N: usize = Price::COUNT;
 const PULL: f64 = 0.01;
 /// Shorter times are left out, in seconds: interrupts by the timer, and where a report ends, are a part of them.
 const SHORTEST: f64 = 1e-3;
+/// A phase of which the simulator explains less than this part of what it explains of others did something else: it
+/// drops what boot left, say.
+const LEAST_EXPLAINED: f64 = 0.1;
 /// The simulator divides reclaim between task and kswapd by time, so counts depend on the prices a little.
 const ROUNDS: usize = 3;
 /// Rounds of the descent: each costs N squared, and a hundredth of them is enough.
@@ -110,7 +113,8 @@ fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
         (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
     };
     let mut rows = Vec::new();
-    for of in work {
+    // Calls on names and pipes have no price: their length is known as a whole.
+    for of in work.iter().filter(|of| !of.makes_things) {
         let scope = Scope::Phase { task: Owner::new(&of.task), phase: of.phase.clone() };
         let what = |who: &str| format!("{}.{}{who}", of.task, of.phase);
         if let Some(seconds) = mean(&scope, declared::CPU) {
@@ -119,6 +123,9 @@ fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
         }
         if let Some(seconds) = mean(&scope, declared::CPU_KSWAPD) {
             rows.push(Row { what: what(", kswapd"), counts: of.kswapd, seconds });
+        }
+        if let Some(seconds) = mean(&scope, declared::CPU_WRITEBACK) {
+            rows.push(Row { what: what(", writeback"), counts: of.flusher, seconds });
         }
     }
     rows.retain(|row| row.seconds >= SHORTEST && row.counts.iter().any(|count| *count > 0.0));
@@ -132,6 +139,10 @@ pub fn fit(rows: &[Row], cpus: u16) -> Fitted {
     let explained = |row: &Row, prices: &[f64; N]| -> f64 {
         row.counts.iter().zip(prices).map(|(count, price)| count * price).sum::<f64>() / row.seconds
     };
+    let mut ratios: Vec<f64> = rows.iter().map(|row| explained(row, &prior)).collect();
+    ratios.sort_by(f64::total_cmp);
+    let least = ratios.get(ratios.len() / 2).map_or(0.0, |middle| LEAST_EXPLAINED * middle);
+    let rows: Vec<&Row> = rows.iter().filter(|row| explained(row, &prior) >= least).collect();
     // The table as a whole: the factor by which relative errors are least.
     let ratios: Vec<f64> = rows.iter().map(|row| explained(row, &prior)).collect();
     let (sum, squares) = ratios

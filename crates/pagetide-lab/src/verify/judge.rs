@@ -82,6 +82,7 @@ const COUNTERS: &[(&str, Judgement)] = &[
     ("walltime", Judgement::Timed),
     ("cpu", Judgement::Timed),
     ("cpu_kswapd", Judgement::Timed),
+    ("cpu_writeback", Judgement::Timed),
     ("psi.memory.some", Judgement::Timed),
     ("psi.memory.full", Judgement::Timed),
     ("pgmajfault", Judgement::Repeats),

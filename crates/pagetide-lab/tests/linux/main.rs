@@ -9,7 +9,8 @@
 //! longer needed fails, too. Times, and who reclaims, are held to their median and to how many are off by more
 //! than half.
 //!
-//! `cargo test -p pagetide-lab --test linux -- --nocapture` prints the lines as they are now.
+//! `cargo test -p pagetide-lab --test linux -- --nocapture` prints the lines as they are now, and the times by
+//! kind.
 
 mod bounds;
 mod bounds_6_12;
@@ -119,26 +120,30 @@ fn is_outdated(bound: f64, reached: f64) -> bool {
     reached > bound || (bound > reached * (1.0 + ROOM.0) + ROOM.1 && bound != reached)
 }
 
+fn median(mut errors: Vec<f64>) -> Option<f64> {
+    errors.sort_by(f64::total_cmp);
+    let middle = errors.len() / 2;
+    match errors.len() {
+        0 => None,
+        nr if nr % 2 == 1 => Some(errors[middle]),
+        _ => Some(f64::midpoint(errors[middle - 1], errors[middle])),
+    }
+}
+
 /// The counters of a grade: how many, the median of their errors, and the worst factor of those that neither
 /// the kernel's scatter explains nor an exception names.
 fn reached(
-    counters: &BTreeMap<Place<'_>, &Counter>,
+    all: &BTreeMap<Place<'_>, &Counter>,
     grade: Judgement,
     is_exception: impl Fn(&Place<'_>) -> bool,
 ) -> Grade {
-    let of_grade = counters.iter().filter(|(_, counter)| counter.judgement == grade);
-    let mut errors: Vec<f64> = of_grade.clone().map(|(_, counter)| times(counter) - 1.0).collect();
-    errors.sort_by(f64::total_cmp);
-    let middle = errors.len() / 2;
-    let median = match errors.len() {
-        0 => 0.0,
-        nr if nr % 2 == 1 => errors[middle],
-        _ => f64::midpoint(errors[middle - 1], errors[middle]),
-    };
+    let of_grade = all.iter().filter(|(_, counter)| counter.judgement == grade);
+    let errors: Vec<f64> = of_grade.clone().map(|(_, counter)| times(counter) - 1.0).collect();
+    let (counters, median) = (errors.len(), median(errors).unwrap_or(0.0));
     let of_itself = of_grade
         .filter(|(place, counter)| counter.verdict != Verdict::WithinNoise && !is_exception(place));
     let worst = of_itself.map(|(_, counter)| times(counter)).fold(1.0, f64::max);
-    Grade { counters: errors.len(), median_percent: median * 100.0, worst }
+    Grade { counters, median_percent: median * 100.0, worst }
 }
 
 /// The times of a case.
@@ -248,7 +253,51 @@ fn every_case_is_as_close_to_the_kernel_as_it_was() {
         comparisons.push(comparison);
     }
     println!("all: {}", summarise(&comparisons));
+    println!("{}", times_by_kind(&comparisons));
     assert!(text.is_empty(), "\n{text}");
+}
+
+/// Kinds of time, and who reclaims: the columns of the table in docs/fidelity.md.
+const KINDS: [(&str, &[&str]); 5] = [
+    ("walltime", &["walltime"]),
+    ("CPU time", &["cpu", "cpu_kswapd", "cpu_writeback"]),
+    (
+        "pressure",
+        &["psi.memory.some", "psi.memory.full", "memory.pressure.some", "memory.pressure.full"],
+    ),
+    ("reclaim by tasks", &["allocstall", "pgscan_direct", "pgsteal_direct"]),
+    ("kswapd", &["pgscan_kswapd", "pgsteal_kswapd"]),
+];
+
+/// For each case, with one CPU and with several, and each kind: how many the kernel repeats, and the median error.
+fn times_by_kind(comparisons: &[Comparison]) -> String {
+    let titles = KINDS.map(|(title, _)| title).join(" | ");
+    let mut table = format!("| case | {titles} |\n|---|{}\n", "---|".repeat(KINDS.len()));
+    for comparison in comparisons {
+        let all = judged(comparison);
+        for several in [false, true] {
+            let mut cells = String::new();
+            let mut nr_found = 0;
+            for (_, names) in KINDS {
+                let of_kind = all.iter().filter(|((variant, _, name), counter)| {
+                    counter.judgement == Judgement::Timed
+                        && variant.ends_with("2cpus") == several
+                        && names.contains(name)
+                });
+                let errors: Vec<f64> = of_kind.map(|(_, counter)| times(counter) - 1.0).collect();
+                nr_found += errors.len();
+                cells += &match median(errors.clone()) {
+                    Some(median) => format!(" {}: {:.1} % |", errors.len(), 100.0 * median),
+                    None => "  |".to_owned(),
+                };
+            }
+            if nr_found > 0 {
+                let cpus = if several { ", 2 CPUs" } else { "" };
+                writeln!(table, "| `{}`{cpus} |{cells}", comparison.scenario).unwrap();
+            }
+        }
+    }
+    table
 }
 
 /// What the line of a case should be, if it is another.

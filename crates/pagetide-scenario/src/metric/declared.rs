@@ -119,6 +119,8 @@ metrics! {
         "kcompactd in the middle of a zone";
     CPU_KSWAPD = "cpu_kswapd", Seconds, [Machine Phase] Work, "/proc/PID/schedstat":
         "CPU time of kswapd, interrupts included, all nodes together";
+    CPU_WRITEBACK = "cpu_writeback", Seconds, [Machine Phase] Work, "/proc/PID/schedstat of kworker/u*":
+        "CPU time of the thread that writes dirty pages back, interrupts included; in the kernel, of all workers that are bound to no CPU";
     CPU_KCOMPACTD = "cpu_kcompactd", Seconds, [Machine] Work, "/proc/PID/stat":
         "CPU time of kcompactd, all nodes together";
     CPU_DIRECT_COMPACTING = "cpu_direct_compacting", Seconds, [Machine] Work, "tracepoints":

@@ -204,6 +204,7 @@ impl Scheduler {
         self.catch_up_task(task, now);
         self.catch_up(cpu, group, now);
         self.task_mut(task).state = State::Queued;
+        self.changed.push(task);
         self.touch_list(task);
         self.rq_mut(cpu).tasks.push(task);
         let was_empty = self.queue(cpu, group).is_empty();
@@ -251,6 +252,7 @@ impl Scheduler {
         self.catch_up_task(task, now);
         self.catch_up(cpu, group, now);
         self.task_mut(task).state = State::Asleep;
+        self.changed.push(task);
         let tasks = &mut self.rq_mut(cpu).tasks;
         let at = tasks.iter().position(|it| *it == task).expect("who is awake is on a CPU");
         tasks.swap_remove(at);
@@ -297,6 +299,7 @@ impl Scheduler {
             match who {
                 Who::Task(task) => {
                     self.task_mut(task).state = State::Queued;
+                    self.changed.push(task);
                     return;
                 }
                 Who::Group(below) => {

@@ -3,6 +3,7 @@
 //! Tests ask for it ([`RunOptions::audit_every`](crate::RunOptions)); nothing else depends on it.
 
 use super::{Thread, World, WorldError};
+use crate::scheduler::TaskId;
 use crate::task::Blocked;
 use pagetide_core::audit::Violation;
 use pagetide_core::effect::{Effect, Io, Throttle};
@@ -27,6 +28,7 @@ impl World {
             self.audit_sleepers(),
             self.audit_throttles(),
             self.audit_requests(),
+            self.audit_pressure(),
         ];
         checks
             .into_iter()
@@ -39,10 +41,8 @@ impl World {
         let on_cpu = |thread| {
             self.cpus.iter().any(|cpu| cpu.piece.is_some_and(|(running, ..)| running == thread))
         };
-        let mut nr_stalled = 0;
         for (id, task) in self.tasks.iter().enumerate() {
             let name = &task.name;
-            nr_stalled += u32::from(task.stalled);
             let nr_waits: usize = self
                 .page_waiters
                 .values()
@@ -85,12 +85,21 @@ impl World {
             };
             check!(knows, "{thread:?} waits for a disk and does not know");
         }
+        Ok(())
+    }
+
+    /// What was reported of threads is what they do, and what the machine counts.
+    fn audit_pressure(&self) -> Result<(), Violation> {
+        let (mut nr_stalled, mut nr_running) = (0, 0);
+        for (id, reported) in self.reported.iter().enumerate() {
+            let found = self.pressure_of(id as TaskId);
+            check!(*reported == found, "thread {id}: {reported:?} reported, {found:?} found");
+            nr_stalled += u32::from(found.state.stalled);
+            nr_running += u32::from(found.state.running && !found.state.stalled);
+        }
         let (stalled, running) = self.machine.psi().nr_tasks();
-        let nr_kswapd = self.daemons.iter().filter(|daemon| daemon.stalled).count() as u32;
-        let nr_stalled = nr_stalled + nr_kswapd;
         check!(stalled == nr_stalled, "pressure: {stalled} stalled, {nr_stalled} found");
-        let found = self.cpus.iter().filter(|cpu| cpu.counts_as_running).count() as u32;
-        check!(running == found, "pressure: {running} running, {found} found");
+        check!(running == nr_running, "pressure: {running} running, {nr_running} found");
         Ok(())
     }
 

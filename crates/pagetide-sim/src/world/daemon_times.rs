@@ -63,6 +63,7 @@ pub struct DaemonTimes {
     kswapd_sleeps: Vec<Option<(KswapdWait, Nanos)>>,
     kswapd_throttled: Nanos,
     kswapd_disk: Nanos,
+    flusher_cpu: Nanos,
     /// khugepaged compacts for itself as a task does.
     khugepaged_compacting: Span,
     /// Sum over tasks.
@@ -84,6 +85,7 @@ impl DaemonTimes {
             kswapd_sleeps: vec![None; nr_nodes],
             kswapd_throttled: 0,
             kswapd_disk: 0,
+            flusher_cpu: 0,
             khugepaged_compacting: Span::default(),
             direct_compacting_wall: 0,
             direct_compacting_cpu: 0,
@@ -104,6 +106,16 @@ impl DaemonTimes {
     /// CPU time of all kswapds so far.
     pub fn kswapd_cpu(&self) -> Nanos {
         self.kswapd_awake.iter().map(|span| span.cpu).sum()
+    }
+
+    /// CPU time of the flusher, the switch to it and interrupts before included.
+    pub fn flusher_ran(&mut self, ns: Nanos) {
+        self.flusher_cpu += ns;
+    }
+
+    /// CPU time of the flusher so far.
+    pub fn flusher_cpu(&self) -> Nanos {
+        self.flusher_cpu
     }
 
     /// A step of a kswapd that began at `now` and took `ns`.
@@ -166,7 +178,7 @@ impl DaemonTimes {
     }
 
     /// Metrics, and times in nanoseconds: of the wall, then of CPUs.
-    pub fn metrics(&self, now: Nanos) -> [(&'static Declared, Nanos); 12] {
+    pub fn metrics(&self, now: Nanos) -> [(&'static Declared, Nanos); 13] {
         let wall = |spans: &[Span]| spans.iter().map(|span| span.wall(now)).sum();
         let cpu = |spans: &[Span]| spans.iter().map(|span| span.cpu).sum();
         [
@@ -181,6 +193,7 @@ impl DaemonTimes {
             (declared::TIME_KSWAPD_COMPACTING, wall(&self.kswapd_compacting)),
             (declared::TIME_KCOMPACTD_COMPACTING, wall(&self.kcompactd_compacting)),
             (declared::CPU_KSWAPD, cpu(&self.kswapd_awake)),
+            (declared::CPU_WRITEBACK, self.flusher_cpu),
             (declared::CPU_KCOMPACTD, cpu(&self.kcompactd_awake)),
             (
                 declared::CPU_DIRECT_COMPACTING,

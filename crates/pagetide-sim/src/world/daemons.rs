@@ -64,12 +64,11 @@ impl World {
     /// A piece of a daemon begins or ends. kswapd is stalled from the first piece of its work to the end of the
     /// last, sleeping or not.
     pub(super) fn daemon_stalls(&mut self, daemon: Daemon, begins: bool) {
-        let now = self.now;
         let state = self.daemon(daemon);
         if matches!(daemon, Daemon::Kswapd(_)) && state.stalled != begins && (begins || state.rests)
         {
             state.stalled = begins;
-            self.machine.psi_kswapd_stalls(begins, now);
+            self.report_pressure(self.thread_id(Thread::Daemon(daemon)));
         }
     }
 

@@ -9,6 +9,7 @@ use super::slab_levels::SlabLevels;
 use super::{drain, After, Event, Thread, World, WorldError};
 use crate::observe::{Slice, Wait, What};
 use crate::run::FILE_GAP;
+use crate::scheduler::TaskId;
 use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PhaseTimes, PIECE_NS};
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
@@ -63,6 +64,7 @@ impl World {
         task.call_of = None;
         task.blocked = Blocked::Exited;
         task.ended = Some(self.now);
+        self.report_pressure(id as TaskId);
         self.show_exit(id);
         let task = &self.tasks[id];
         let (leader, killed) = (task.leader, task.killed);
@@ -189,14 +191,9 @@ impl World {
             (Some((call, _)), None) => call.is_reclaiming(),
             (None, _) => false,
         };
-        let mm = task.mm;
         if stalled != task.stalled {
             self.tasks[id].stalled = stalled;
-            if stalled {
-                self.machine.psi_stall_begin(mm, self.now);
-            } else {
-                self.machine.psi_stall_end(mm, self.now);
-            }
+            self.report_pressure(id as TaskId);
         }
     }
 
@@ -629,6 +626,7 @@ impl World {
         PhaseTimes {
             cpu_ns: cpu_ns + elapsed,
             kswapd_ns: self.times.kswapd_cpu(),
+            flusher_ns: self.times.flusher_cpu(),
             some_ns: psi.some_ns,
             full_ns: psi.full_ns,
         }

@@ -6,6 +6,7 @@
 //! Invariant: `groups[i]` is the id of the setup's group `i` exactly while that exists.
 
 use super::{drain, After, World};
+use crate::scheduler::TaskId;
 use crate::task::GroupCounts;
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite, Errno};
@@ -118,7 +119,12 @@ impl World {
                     Ok(())
                 });
                 match moved {
-                    Ok(()) => self.move_to_cpu_group(id, group),
+                    Ok(()) => {
+                        self.move_to_cpu_group(id, group);
+                        for thread in self.threads_of(self.tasks[id].leader) {
+                            self.report_pressure(thread as TaskId);
+                        }
+                    }
                     Err(errno) => self.note_refusal(id, phase, errno),
                 }
             }

@@ -293,7 +293,7 @@ fn note_end(row: &mut Row, machine: &Machine, memcg: MemcgId, now: &Happened, ea
 fn happened(machine: &Machine, memcg: MemcgId, at: Nanos) -> Happened {
     let events = machine.memcg_events(memcg);
     let group = &machine.memcgs()[memcg.idx()];
-    let mut psi = group.psi;
+    let mut psi = group.psi.clone();
     psi.flush(at);
     let oom_kill = match memcg {
         ROOT => machine.mem.vmstat.get(Event::OomKill),

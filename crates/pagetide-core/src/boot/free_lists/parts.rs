@@ -22,19 +22,13 @@ const ORDERS: usize = PAGEBLOCK_ORDER as usize;
 /// Frames of a pageblock that the zone has only in part.
 pub(super) type Edge = (u32, u32);
 
-/// Who has the edges.
-#[derive(Clone, Copy)]
-pub(super) enum Rule {
-    /// The first type that has no room takes one, the lower one first. No slot is free as a whole.
-    FirstCome,
-    /// Types, by [`TYPES`], in the order of the edges; their slots may be free as a whole.
-    Owned([Option<usize>; 2]),
-}
+/// Which types, by [`TYPES`], have the edges, in their order.
+pub(super) type Owners = [Option<usize>; 2];
 
-/// What each type needs by a rule.
+/// What each type needs.
 #[derive(Clone, Copy)]
 pub(super) struct Count {
-    pub(super) rule: Rule,
+    pub(super) owners: Owners,
     /// Whole pageblocks.
     whole: [u64; 3],
     /// Edges.
@@ -86,14 +80,10 @@ pub(super) fn count(
     taken: [u64; 3],
 ) -> Result<Count, Misfit> {
     let has_small = |of: usize| small(lists, of).iter().any(|&count| count > 0);
-    let owners = || [Some(0), Some(1), Some(2), None].into_iter();
-    let owned = owners().flat_map(|low| owners().map(move |high| Rule::Owned([high, low])));
-    let is_sensible = |rule: &Rule| match rule {
-        Rule::FirstCome => true,
-        Rule::Owned(owners) => owners.iter().flatten().all(|&of| has_small(of)),
-    };
-    let rules = core::iter::once(Rule::FirstCome).chain(owned).filter(is_sensible);
-    let counts: Vec<Count> = rules.map(|rule| count_by(lists, edges, rule)).collect();
+    let each =
+        || [Some(0), Some(1), Some(2), None].into_iter().filter(|of| of.is_none_or(has_small));
+    let owners = each().flat_map(|low| each().map(move |high| [high, low]));
+    let counts: Vec<Count> = owners.map(|owners| count_for(lists, edges, owners)).collect();
     let needed = |count: &&Count| count.whole.iter().sum::<u64>();
     let excess = |count: &&Count| -> u64 {
         let all = count.pageblocks().into_iter().zip(taken).zip(lists.pageblocks);
@@ -108,61 +98,31 @@ pub(super) fn count(
     })
 }
 
-fn count_by(lists: &FreeLists, edges: &[Edge], rule: Rule) -> Count {
-    let mut count = Count { rule, whole: [0; 3], edges: [0; 3] };
-    let mut unowned = match rule {
-        Rule::FirstCome => edges.to_vec(),
-        Rule::Owned(_) => Vec::new(),
-    };
+fn count_for(lists: &FreeLists, edges: &[Edge], owners: Owners) -> Count {
+    let mut count = Count { owners, whole: [0; 3], edges: [0; 3] };
     for of in 0..TYPES.len() {
         // Pages of slots larger than `order`, and the number of the edges' slots that are not.
         let mut larger = 0u64;
         let mut slots = [0u64; ORDERS];
-        for (_, edge) in edges.iter().enumerate().filter(|(index, _)| rule.owns(*index, of)) {
+        for (edge, _) in edges.iter().zip(owners).filter(|(_, owner)| *owner == Some(of)) {
             count.edges[of] += 1;
             aligned(*edge).for_each(|(_, part)| slots[usize::from(part)] += 1);
         }
         for order in (0..ORDERS).rev() {
-            let mut left = u64::from(small(lists, of)[order]);
-            if matches!(rule, Rule::Owned(_)) {
-                let exact = left.min(slots[order]);
-                slots[order] -= exact;
-                left -= exact;
-            }
-            let mut cut = 0;
-            while left > 0 {
-                let nr = left.min(larger >> (order + 1));
-                larger -= nr << (order + 1);
-                cut += nr;
-                left -= nr;
-                if left == 0 {
-                    break;
-                }
-                let mut pageblocks = left.div_ceil(u64::from(PAGEBLOCK_NR_PAGES) >> (order + 1));
-                if let Some(edge) = unowned.pop() {
-                    count.edges[of] += 1;
-                    for (_, part) in aligned(edge) {
-                        match usize::from(part) {
-                            part if part > order => larger += 1 << part,
-                            part => slots[part] += 1,
-                        }
-                    }
-                    pageblocks = u64::from(larger >> (order + 1) == 0);
-                }
-                count.whole[of] += pageblocks;
-                larger += pageblocks * u64::from(PAGEBLOCK_NR_PAGES);
-            }
+            let asked = u64::from(small(lists, of)[order]);
+            let exact = asked.min(slots[order]);
+            slots[order] -= exact;
+            let cut = asked - exact;
+            // Of a larger slot each block takes twice its size.
+            let wanted = (cut << (order + 1)).saturating_sub(larger >> (order + 1) << (order + 1));
+            let pageblocks = wanted.div_ceil(u64::from(PAGEBLOCK_NR_PAGES));
+            count.whole[of] += pageblocks;
+            larger += pageblocks * u64::from(PAGEBLOCK_NR_PAGES);
+            larger -= cut << (order + 1);
             larger += (slots[order] + cut) << order;
         }
     }
     count
-}
-
-impl Rule {
-    /// Whether type `of` has the edge from the start.
-    fn owns(self, edge: usize, of: usize) -> bool {
-        matches!(self, Rule::Owned(owners) if owners.get(edge) == Some(&Some(of)))
-    }
 }
 
 /// A part of a pageblock.
@@ -209,41 +169,29 @@ impl Slots {
     }
 }
 
-/// Places the blocks by `rule`, in pageblocks from the top of `vacant`; what is left of `edges` nobody has. `None`
-/// when there are too few, which [`count`] knows before.
+/// Places the blocks, in pageblocks from the top of `vacant`; what is left of `edges` nobody has. `None` when there
+/// are too few, which [`count`] knows before.
 pub(super) fn place(
     lists: &FreeLists,
-    rule: Rule,
+    owners: Owners,
     edges: &mut Vec<Edge>,
     vacant: &mut Vec<u32>,
     chunks: &mut Vec<Chunk>,
     typed: &mut Vec<(u32, MigrateType)>,
 ) -> Option<()> {
     let all = edges.clone();
-    if let Rule::Owned(owners) = rule {
-        let mut owners = owners.iter();
-        edges.retain(|_| owners.next().is_none_or(Option::is_none));
-    }
+    let mut left = owners.iter();
+    edges.retain(|_| left.next().is_none_or(Option::is_none));
     for (of, mt) in TYPES.into_iter().enumerate() {
         let mut slots = Slots::default();
-        let mut add = |slots: &mut Slots, edge: Edge, is_whole| {
+        for (edge, _) in all.iter().zip(owners).filter(|(_, owner)| *owner == Some(of)) {
             typed.push((edge.0 / PAGEBLOCK_NR_PAGES * PAGEBLOCK_NR_PAGES, mt));
-            aligned(edge).for_each(|(pfn, order)| slots.add(Slot { pfn, order, is_whole }));
-        };
-        for (_, &edge) in all.iter().enumerate().filter(|(index, _)| rule.owns(*index, of)) {
-            add(&mut slots, edge, true);
+            aligned(*edge).for_each(|(pfn, order)| slots.add(Slot { pfn, order, is_whole: true }));
         }
         let mut taken = Vec::new();
         for order in (0..PAGEBLOCK_ORDER).rev() {
             for _ in 0..lists.blocks[of][usize::from(order)] {
-                let mut found = slots.take(order);
-                if found.is_none() && matches!(rule, Rule::FirstCome) {
-                    if let Some(edge) = edges.pop() {
-                        add(&mut slots, edge, false);
-                        found = slots.take(order);
-                    }
-                }
-                let mut slot = match found {
+                let mut slot = match slots.take(order) {
                     Some(slot) => slot,
                     None => {
                         let pfn = vacant.pop()?;

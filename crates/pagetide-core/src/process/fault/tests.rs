@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::Config;
+use crate::effect::{Throttle, Token};
 use crate::node::NodeSpec;
 use crate::process::Call;
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
@@ -59,4 +60,65 @@ fn a_fault_that_may_not_be_charged_for_fails_after_one_look() {
     machine.owners.mms[mm.idx()].oom_victim = true;
     machine.owners.dying.push(mm);
     assert_eq!(fault(&mut machine, 0), Outcome::NoMemory);
+}
+
+/// Writes to a mapped file until the writer pauses, and nobody writes back: the pause, its page, the machine.
+fn dirty_until_a_pause() -> (Machine, Call, VmaId, u64) {
+    let config = Config { fault_around_pages: 1, ..Config::default() };
+    let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
+    let pages = 2048;
+    let file = machine.create_file(pages * PAGE_SIZE, true).unwrap();
+    let map = machine.mmap(mm, Backing::File(file), pages, Advice::Random, false).unwrap();
+    for page in 0..pages {
+        let mut call = Call::fault(mm, NodeId(0), map, page, true);
+        loop {
+            let (step, effects) = machine.step(&mut call, Cpu(0), page * 1000);
+            effects.discard();
+            match step {
+                Step::Continue => {}
+                Step::Wait(sleep) => {
+                    assert!(matches!(sleep.token, Token::Throttled(_, Throttle::Dirty)));
+                    assert!(sleep.timeout > 0);
+                    return (machine, call, map, page);
+                }
+                Step::Done(outcome) => {
+                    assert!(matches!(outcome, Outcome::Got(_)), "{outcome:?}");
+                    break;
+                }
+            }
+        }
+    }
+    panic!("nobody pauses");
+}
+
+#[test]
+fn who_dirties_a_mapped_file_pauses_as_who_writes_to_it() {
+    let (mut machine, mut call, map, page) = dirty_until_a_pause();
+    let (background, limit) = machine.dirty_limits();
+    let dirty = machine.global_node_stat(NodeStat::NrDirty);
+    assert!(dirty > (background + limit) / 2 && dirty <= limit, "{dirty} of {limit}");
+    assert!(machine.is_resident(map, page), "the page is mapped before the pause");
+    let faults = machine.mem.vmstat.get(Event::Pgfault);
+    let (step, effects) = machine.step(&mut call, Cpu(0), 1 << 30);
+    effects.discard();
+    assert!(matches!(step, Step::Done(Outcome::Got(_))), "{step:?}");
+    assert_eq!(machine.mem.vmstat.get(Event::Pgfault), faults, "the same fault");
+}
+
+#[test]
+fn a_page_that_went_during_the_pause_is_faulted_in_anew() {
+    let (mut machine, mut call, map, page) = dirty_until_a_pause();
+    machine.discard(map, page, 1, Cpu(0)).unwrap().discard();
+    let faults = machine.mem.vmstat.get(Event::Pgfault);
+    for _ in 0..100 {
+        let (step, effects) = machine.step(&mut call, Cpu(0), 1 << 30);
+        effects.discard();
+        if let Step::Done(outcome) = step {
+            assert!(matches!(outcome, Outcome::Got(_)), "{outcome:?}");
+            assert!(machine.mem.vmstat.get(Event::Pgfault) > faults);
+            return;
+        }
+    }
+    panic!("a fault does not end");
 }

@@ -1,0 +1,65 @@
+//! Write faults on files: what a page needs before it is dirty, and the pause of its writer after that.
+//!
+//! Linux: `do_page_mkwrite`, `fault_dirty_shared_page` (mm/memory.c, 6.1).
+//!
+//! Invariant: a page is dirty and mapped for writing before its writer pauses; a fault is not counted again for that.
+
+use super::{Fault, Stage};
+use crate::ctx::Ctx;
+use crate::effect::{Sleep, Step, Throttle};
+use crate::outcome::Outcome;
+use crate::page_request::SlowRequest;
+use crate::process::page_table::Backing;
+use crate::process::Machine;
+use crate::units::NodeId;
+
+impl Machine {
+    /// Asks for the buffer head of a page, then looks at the entry again.
+    pub(super) fn fault_buffer_head(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
+            unreachable!("a file stage on anonymous memory")
+        };
+        let index = fault.page as u32;
+        if let Err(step) = self.buffer_head_step(file, index, &mut fault.buffer, slow, ctx) {
+            return Some(step);
+        }
+        match self.owners.vmas[fault.vma.idx()].alive {
+            true => self.fault_dispatch(fault, ctx),
+            false => Some(Step::Done(Outcome::NoMemory)),
+        }
+    }
+
+    /// The entry may be written to, and the page is dirty: the fault is over, unless too much is dirty.
+    pub(super) fn fault_dirtied(
+        &mut self,
+        fault: &mut Fault,
+        done: Step<Outcome>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let Some(pause) = self.balance_dirty_pages_ratelimited(ctx) else { return Some(done) };
+        fault.stage = Stage::Throttled;
+        Some(Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause)))
+    }
+
+    /// After the pause the access is made. It faults anew if the page is gone by now, or was written back.
+    pub(super) fn fault_throttled(
+        &mut self,
+        fault: &mut Fault,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let vma = &self.owners.vmas[fault.vma.idx()];
+        if !vma.alive {
+            return Some(Step::Done(Outcome::NoMemory));
+        }
+        if vma.ptes[fault.page as usize].touched(fault.write).is_some() {
+            return self.fault_dispatch(fault, ctx);
+        }
+        fault.stage = Stage::Start;
+        None
+    }
+}

@@ -1,0 +1,88 @@
+//! Pressure: what each thread does, as the pressure accounting counts it.
+//!
+//! Linux 6.1: `psi_enqueue`, `psi_dequeue`, `psi_sched_switch` (kernel/sched/stats.h), `psi_memstall_enter`.
+//!
+//! Invariant: after an event, what was last reported of each thread is what it does.
+
+use super::{Thread, World};
+use crate::scheduler::TaskId;
+use crate::task::Blocked;
+use pagetide_core::effect::Throttle;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::psi::TaskState;
+use pagetide_core::units::{Cpu, MemcgId};
+
+/// What a thread does, where, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reported {
+    memcg: MemcgId,
+    cpu: Cpu,
+    pub(super) state: TaskState,
+}
+
+impl Reported {
+    /// A thread that neither runs nor waits for anything that counts.
+    pub(super) const NOTHING: Reported = Reported {
+        memcg: ROOT,
+        cpu: Cpu(0),
+        state: TaskState { stalled: false, running: false, on_cpu: false, io_wait: false },
+    };
+}
+
+impl World {
+    /// What a thread does now.
+    pub(super) fn pressure_of(&self, id: TaskId) -> Reported {
+        let (memcg, stalled, waits) = match self.thread_of(id) {
+            Thread::Task(at) => {
+                let task = &self.tasks[at];
+                if task.is_over() {
+                    return Reported::NOTHING;
+                }
+                let waits = match task.blocked {
+                    Blocked::Page | Blocked::Disk => true,
+                    Blocked::Throttled(_, reason) => reason == Throttle::Dirty,
+                    Blocked::No | Blocked::Sleeping | Blocked::Exited => false,
+                };
+                (self.machine.mm_memcg(task.mm).unwrap_or(ROOT), task.stalled, waits)
+            }
+            Thread::Daemon(daemon) => {
+                let state = &self.daemons[daemon.idx(self.machine.nr_nodes())];
+                (ROOT, state.stalled, state.waits_for_disk)
+            }
+        };
+        let cpu = self.scheduler.cpu_of(id);
+        let running = !self.scheduler.is_asleep(id);
+        let on_cpu = self.scheduler.current(cpu) == Some(id);
+        let state = TaskState { stalled, running, on_cpu, io_wait: waits && !running };
+        if state == Reported::NOTHING.state {
+            return Reported::NOTHING;
+        }
+        Reported { memcg, cpu, state }
+    }
+
+    /// Reports what has changed of a thread.
+    pub(super) fn report_pressure(&mut self, id: TaskId) {
+        let now = self.pressure_of(id);
+        let before = std::mem::replace(&mut self.reported[id as usize], now);
+        let none = Reported::NOTHING.state;
+        if (before.memcg, before.cpu) == (now.memcg, now.cpu) {
+            if before.state != now.state {
+                let change = [before.state, now.state];
+                self.machine.psi_task_change(now.memcg, now.cpu, change, self.now);
+            }
+            return;
+        }
+        for (at, change) in [(before, [before.state, none]), (now, [none, now.state])] {
+            if change[0] != change[1] {
+                self.machine.psi_task_change(at.memcg, at.cpu, change, self.now);
+            }
+        }
+    }
+
+    /// Reports the threads whose place on the CPUs has changed.
+    pub(super) fn report_pressures(&mut self) {
+        while let Some(id) = self.scheduler.next_changed() {
+            self.report_pressure(id);
+        }
+    }
+}
