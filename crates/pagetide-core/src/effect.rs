@@ -111,6 +111,9 @@ pub enum Effect {
         /// The CPU that put it off.
         cpu: Cpu,
     },
+    /// A worker of the CPU that steps has something short to do: it runs at once, and then the CPU chooses anew who
+    /// runs (Linux `schedule_work`). For worlds that simulate a scheduler.
+    ScheduleWork,
     /// Memory ran out: kill the owner of this address space, cancel its call, then call
     /// [`Machine::exit_mm`](crate::process::Machine::exit_mm).
     OomKill(Asker),

@@ -249,6 +249,8 @@ impl<O: Asks, W: World> Executor<O, W> {
                 self.world.move_bytes(effect);
             }
             Effect::Wake(token) => self.wake(token),
+            // Whoever schedules threads here is not us.
+            Effect::ScheduleWork => {}
             Effect::FreeLate { object, cpu } => {
                 // Nobody else looks at an object between two effects.
                 let cache = self.manager.cache_of_object(object);

@@ -101,6 +101,8 @@ pub struct Memcg {
     pub oom_group: bool,
     /// Pressure stall information of the group's tasks and those below.
     pub psi: Psi,
+    /// Pages scanned for its sake in the present window.
+    pub(crate) vmpressure_scanned: u64,
     /// Kernel memory in use here and below: slabs and page tables.
     pub kmem: PageCounter,
     /// Pages charged to this group itself for slabs.
@@ -149,6 +151,7 @@ impl Memcg {
             memory_events_local: [0; NR_MEMORY_EVENTS],
             oom_group: false,
             psi: Psi::default(),
+            vmpressure_scanned: 0,
             kmem: PageCounter::default(),
             kernel_pages: 0,
             slab_bytes: [0; 2],

@@ -350,6 +350,12 @@ impl Scheduler {
         }
     }
 
+    /// Somebody has run on a CPU for a moment and sleeps again. The CPU must pick.
+    pub fn resched(&mut self, cpu: Cpu) {
+        let rq = self.rq_mut(cpu);
+        rq.needs_resched = rq.current.is_some();
+    }
+
     /// The task that runs on a CPU.
     pub fn current(&self, cpu: Cpu) -> Option<TaskId> {
         self.rq(cpu).current

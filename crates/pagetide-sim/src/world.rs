@@ -616,8 +616,18 @@ impl World {
             Effect::Wake(Token::Throttled(node, reason)) => self.wake_throttled(node, reason),
             Effect::Wake(Token::Daemon(daemon)) => self.wake_daemon(daemon),
             Effect::FreeLate { object, cpu } => self.late.push((object, cpu)),
+            Effect::ScheduleWork => self.run_worker(cpu),
             Effect::OomKill(mm) => self.oom_kill(mm),
         }
+    }
+
+    /// A worker takes the CPU for a moment. It has slept for long, so nobody keeps the CPU from it; and when it has
+    /// run the CPU chooses anew. What it does is nothing beside the two switches.
+    fn run_worker(&mut self, cpu: Cpu) {
+        self.meter.at(cpu);
+        self.cpus[cpu.idx()].debt += self.meter.some(Price::ContextSwitch, 1);
+        self.cpus[cpu.idx()].last = None;
+        self.scheduler.resched(cpu);
     }
 
     /// Ends a daemon's rest. One that is throttled, or waits for a disk, is awake already: its rest ended

@@ -26,6 +26,7 @@ pub mod shrink_node;
 mod shrink_priority;
 mod soft_limit;
 pub(crate) mod soft_limit_tree;
+mod vmpressure;
 mod write_2_6_37;
 
 use crate::digest::State;

@@ -37,8 +37,10 @@ pub struct ShrinkNode {
     stage: Stage,
     /// Number of the walk over the tree, from 0.
     walk: u32,
-    /// Pages looked at and freed when the walk began.
+    /// Pages looked at when the walk began.
     walk_scanned: u64,
+    /// Pages looked at and freed when the pass began.
+    scanned_before: u64,
     reclaimed_before: u64,
     /// Pages that slabs gave back meanwhile, not told of yet (Linux `reclaim_state`).
     reclaimed_slab: u64,
@@ -105,6 +107,7 @@ impl ShrinkNode {
             stage: Stage::New,
             walk: 0,
             walk_scanned: 0,
+            scanned_before: 0,
             reclaimed_before: 0,
             reclaimed_slab: 0,
         }

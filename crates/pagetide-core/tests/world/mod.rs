@@ -142,7 +142,7 @@ impl World {
                 Effect::Wake(Token::Daemon(Daemon::Flusher)) => self.flusher_awake = true,
                 Effect::Wake(Token::Daemon(Daemon::Kcompactd(_))) => self.kcompactd_awake = true,
                 Effect::OomKill(mm) => self.killed.push(mm),
-                Effect::Wake(_) | Effect::FreeLate { .. } => {}
+                Effect::Wake(_) | Effect::ScheduleWork | Effect::FreeLate { .. } => {}
             }
         }
         self.check();

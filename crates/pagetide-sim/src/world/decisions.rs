@@ -65,7 +65,8 @@ impl DecisionHashes {
             }
             Effect::Wake(Token::Daemon(daemon)) => put(&[8, number_of(daemon)]),
             Effect::OomKill(mm) => put(&[9, mm.0.into()]),
-            Effect::FreeLate { .. }
+            Effect::ScheduleWork
+            | Effect::FreeLate { .. }
             | Effect::Zero { .. }
             | Effect::ReadOut { .. }
             | Effect::WriteIn { .. } => {}

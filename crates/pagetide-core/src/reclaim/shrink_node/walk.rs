@@ -198,6 +198,7 @@ impl<O: Owners> Manager<O> {
     /// After the soft-limit stage: the regular pass.
     fn shrink_node_begin(&mut self, pass: &mut ShrinkNode, sc: &mut ScanControl) {
         pass.reclaimed_before = sc.nr_reclaimed;
+        pass.scanned_before = sc.nr_scanned;
         pass.walk_scanned = sc.nr_scanned;
         sc.tally = Default::default();
         self.prepare_scan_count(pass.node, sc);
@@ -355,6 +356,7 @@ impl<O: Owners> Manager<O> {
 
     /// After all groups: node flags, and whether the reclaimer should sleep.
     fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
+        self.vmpressure(sc.target, sc.nr_scanned.saturating_sub(pass.scanned_before));
         let tally = &sc.tally;
         let node = pass.node;
         let state = &mut self.nodes[node.idx()];
