@@ -61,6 +61,7 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.count(Event::Pswpin);
         self.mem.vmstat.add(Event::Pgpgin, self.mem.page_size.kbytes_of(1));
         self.mem.work.bios += 1;
+        self.mem.work.bio_pages += 1;
         self.effects.push(Effect::Submit(Io::SwapIn { slot, pfn }));
         Ok(())
     }

@@ -57,10 +57,14 @@ work! {
     rmap_walks,
     /// Pages moved between LRU lists.
     lru_moves,
+    /// Pages that came back, of which it was decided whether they had been evicted too early.
+    refaults,
     /// Group walks: lruvecs visited by reclaim.
     lruvecs_visited,
     /// I/O requests submitted.
     bios,
+    /// Pages in them.
+    bio_pages,
     /// Batches of page-table entries taken away that other CPUs may have cached.
     tlb_flushes,
     /// System calls entered.

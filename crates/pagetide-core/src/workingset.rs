@@ -59,6 +59,7 @@ impl<O: Owners> Manager<O> {
             return self.place_new_page(pfn);
         }
         let event = pick(file, Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile);
+        self.mem.work.refaults += 1;
         self.mem.vmstat.count(event);
         self.memcgs[memcg.idx()].events.count(event);
         let age = self.memcgs[evicted_memcg.idx()].lruvecs[node.idx()].nonresident_age;

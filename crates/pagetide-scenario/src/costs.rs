@@ -106,10 +106,14 @@ prices! {
     RmapWalk rmap_walk,
     /// A page moved between LRU lists, as a part of a batch.
     LruMove lru_move,
+    /// A page that comes back weighed against the lists: was it evicted too early?
+    Refault refault,
     /// The lists of a group visited by reclaim.
     LruvecVisit lruvec_visit,
     /// A request put to a disk: block layer and driver.
     Bio bio,
+    /// A page of such a request: its place in it, and what is done for it when the disk has answered.
+    BioPage bio_page,
     /// A batch of page-table entries flushed on the CPU that took them away.
     TlbFlush tlb_flush,
     /// What other CPUs add to such a flush; nothing on a machine with one CPU.
@@ -136,7 +140,7 @@ prices! {
     ObjectPrune object_prune,
     /// The file system's share of a read request, a run of holes, or a page newly written.
     FsRequest fs_request,
-    /// A page of a file put under writeback: its tags, its blocks, its place in a request.
+    /// A page of a file put under writeback: its tags, its blocks.
     Writeback writeback,
     /// Interrupt and completion of a request.
     IoCompletion io_completion,

@@ -134,11 +134,17 @@ impl CostModel {
             // One page moved between LRU lists, as a part of a batch of 15 that shares the lock: half a
             // cold line; `[dram]`.
             Price::LruMove => 50,
+            // One page that comes back weighed by its shadow: its group is looked up, the sizes of the group's lists
+            // and its counters are read. Two cold lines; an estimate from `[dram]`.
+            Price::Refault => 200,
             // One group's lists visited by reclaim: iterator, protection, scan balance. Five cold lines;
             // an estimate from `[dram]`.
             Price::LruvecVisit => 450,
             // One request put to a disk: 379 ns in the block layer and 113 ns in the driver; `[xrp]`.
             Price::Bio => 500,
+            // One page of such a request: its entry in the list for the device, and at the end its flags and its
+            // waiters. Its line is cold each time; `[dram]`.
+            Price::BioPage => 180,
             // Flushing a batch of entries on the CPU that runs: up to 33 single invalidations or one full
             // flush, of about 200 cycles each way, and the misses that follow. An estimate.
             Price::TlbFlush => 200,
@@ -178,9 +184,10 @@ impl CostModel {
             // ext4. (ext4 pays it for every page of a buffered write before it had large folios, and once a call
             // since then.)
             Price::FsRequest => 2_000,
-            // One page of a file put under writeback: its tags in the tree, its buffer head, its blocks, its place in a
-            // request. One flusher at 100 % of a CPU writes 5383 MB/s to ext4; `[kworker]`.
-            Price::Writeback => 760,
+            // One page of a file put under writeback: its tags in the tree, its buffer head, its blocks. One
+            // flusher at 100 % of a CPU writes 5383 MB/s to ext4, 760 ns a page with the page's place in its
+            // request; `[kworker]`.
+            Price::Writeback => 670,
             // Interrupt and completion of one request: two kernel entries and the block layer once more,
             // from `[xrp]`. Charged to the CPU that takes the interrupt.
             Price::IoCompletion => 1_000,
@@ -247,7 +254,7 @@ impl CostModel {
 }
 
 /// The priced operations of `work` and how many of each, and apart from them the bytes that it copied.
-pub(crate) fn counts(work: &Work) -> ([(Price, u32); 24], u32) {
+pub(crate) fn counts(work: &Work) -> ([(Price, u32); 26], u32) {
     // No `..`: a new kind of work must get a price before it compiles.
     let Work {
         faults,
@@ -261,8 +268,10 @@ pub(crate) fn counts(work: &Work) -> ([(Price, u32); 24], u32) {
         pages_scanned,
         rmap_walks,
         lru_moves,
+        refaults,
         lruvecs_visited,
         bios,
+        bio_pages,
         tlb_flushes,
         syscalls,
         compact_scanned,
@@ -286,8 +295,10 @@ pub(crate) fn counts(work: &Work) -> ([(Price, u32); 24], u32) {
         (Price::PageScan, pages_scanned),
         (Price::RmapWalk, rmap_walks),
         (Price::LruMove, lru_moves),
+        (Price::Refault, refaults),
         (Price::LruvecVisit, lruvecs_visited),
         (Price::Bio, bios),
+        (Price::BioPage, bio_pages),
         (Price::TlbFlush, tlb_flushes),
         (Price::TlbShootdown, tlb_flushes),
         (Price::Syscall, syscalls),
@@ -324,8 +335,10 @@ mod tests {
         pages_scanned: 0,
         rmap_walks: 0,
         lru_moves: 0,
+        refaults: 0,
         lruvecs_visited: 0,
         bios: 0,
+        bio_pages: 0,
         tlb_flushes: 0,
         syscalls: 0,
         compact_scanned: 0,

@@ -455,6 +455,7 @@ impl Machine {
         while at < end {
             let nr = (end - at).min(BIO_MAX_PAGES);
             self.mem.work.bios += 1;
+            self.mem.work.bio_pages += nr;
             self.mem.work.fs_requests += 1;
             self.effects.push(Effect::Submit(Io::ReadFile { file, index: at, nr }));
             at += nr;

@@ -389,6 +389,7 @@ impl Machine {
         if start < end {
             self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of((end - start).into()));
             self.mem.work.bios += 1;
+            self.mem.work.bio_pages += end - start;
             self.owners.writeback.inflight_bios += 1;
             self.owners.files[file.idx()].note_written(start, end);
             self.owners.writeback.congested |= self.owners.writeback.inflight_bios >= CONGESTION_ON;

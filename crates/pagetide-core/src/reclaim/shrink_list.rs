@@ -400,6 +400,7 @@ impl<O: Owners> Manager<O> {
             self.mem.vmstat.count(Event::Pswpout);
             self.mem.vmstat.add(Event::Pgpgout, self.mem.page_size.kbytes_of(1));
             self.mem.work.bios += 1;
+            self.mem.work.bio_pages += 1;
             self.effects.push(Effect::Submit(Io::SwapOut { slot, pfn }));
         }
     }

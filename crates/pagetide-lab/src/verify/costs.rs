@@ -106,25 +106,26 @@ pub fn of_reference(
 
 /// The equations of a recording's phases.
 fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
-    let mean = |scope: &Scope, metric: &Declared| -> Option<f64> {
+    let median = |scope: &Scope, metric: &Declared| -> Option<f64> {
         let key = Key { scope: scope.clone(), name: metric.name.into() };
         let (_, values): &(Unit, Vec<Option<f64>>) = reference.metrics.get(&names.text(&key))?;
-        let there: Vec<f64> = values.iter().flatten().copied().collect();
-        (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
+        let mut there: Vec<f64> = values.iter().flatten().copied().collect();
+        there.sort_by(f64::total_cmp);
+        there.get(there.len() / 2).copied()
     };
     let mut rows = Vec::new();
     // Calls on names and pipes have no price: their length is known as a whole.
     for of in work.iter().filter(|of| !of.makes_things) {
         let scope = Scope::Phase { task: Owner::new(&of.task), phase: of.phase.clone() };
         let what = |who: &str| format!("{}.{}{who}", of.task, of.phase);
-        if let Some(seconds) = mean(&scope, declared::CPU) {
-            let own = mean(&scope, declared::PROGRAM_TIME).unwrap_or(0.0);
+        if let Some(seconds) = median(&scope, declared::CPU) {
+            let own = median(&scope, declared::PROGRAM_TIME).unwrap_or(0.0);
             rows.push(Row { what: what(""), counts: of.own, seconds: seconds - own });
         }
-        if let Some(seconds) = mean(&scope, declared::CPU_KSWAPD) {
+        if let Some(seconds) = median(&scope, declared::CPU_KSWAPD) {
             rows.push(Row { what: what(", kswapd"), counts: of.kswapd, seconds });
         }
-        if let Some(seconds) = mean(&scope, declared::CPU_WRITEBACK) {
+        if let Some(seconds) = median(&scope, declared::CPU_WRITEBACK) {
             rows.push(Row { what: what(", writeback"), counts: of.flusher, seconds });
         }
     }
