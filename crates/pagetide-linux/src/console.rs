@@ -53,6 +53,8 @@ pub struct Snapshot {
     pub usage: Usage,
     /// Pages of its regions in memory.
     pub resident: Vec<(String, u64)>,
+    /// What the phase's madvise() returned.
+    pub errno: Option<u64>,
     /// CPU times, if the guest says them.
     pub cpu: Option<CpuTimes>,
     /// What became of the requests of a service.
@@ -201,7 +203,7 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                 let [task, phase, ns, operations] = numbers(rest).map_err(garbage)?;
                 report.programs.insert((task as usize, phase as usize), (ns, operations));
             }
-            "@trace" | "@cpu" | "@resident" | "@usage" | "@served" | "@snapped" => {
+            "@trace" | "@cpu" | "@resident" | "@errno" | "@usage" | "@served" | "@snapped" => {
                 let Some(mut snapshot) = open.take() else {
                     return Err(garbage(format!("{word} outside of a snapshot")));
                 };
@@ -240,6 +242,10 @@ fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
     if word == "@served" {
         let [requests, late, dropped, sum_ns, latencies_ns @ ..] = numbers::<9>(rest)?;
         snapshot.served = Some(Served { requests, late, dropped, sum_ns, latencies_ns });
+        return Ok(());
+    }
+    if word == "@errno" {
+        snapshot.errno = Some(number(rest)?);
         return Ok(());
     }
     if word == "@cpu" {
@@ -332,7 +338,7 @@ mod tests {
         nr_free_pages 10\npgfault 3\n\n@text pressure 61\n\
         some avg10=0.00 avg60=0.00 total=70\nfull avg10=0.00 total=60\n\n\
         @trace mm_vmscan_kswapd_wake 4\n@cpu 5 6 7 80\n@usage 1 2 3 4 5\n\
-        @resident anon_hot_resident 9\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
+        @resident anon_hot_resident 9\n@errno 22\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
         @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
         @ended 2 signal 9\n@program 2 1 900 30\n@done\n";
 
@@ -377,6 +383,7 @@ mod tests {
             [("anon", 4096), ("pgfault", 7), ("memory.current", 8192), ("memory.events.low", 3)]
         );
         assert_eq!(snapshot.resident, [("anon_hot_resident".to_owned(), 9)]);
+        assert_eq!(snapshot.errno, Some(22));
         let latencies_ns = [1, 2, 3, 4, 5];
         let served = Served { requests: 9, late: 8, dropped: 7, sum_ns: 6, latencies_ns };
         assert_eq!(snapshot.served, Some(served));

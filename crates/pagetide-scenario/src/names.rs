@@ -141,6 +141,8 @@ names! {
         Cold = "cold",
         /// MADV_PAGEOUT: pages are reclaimed now.
         PageOut = "page-out",
+        /// MADV_COLLAPSE: regions become huge pages now.
+        Collapse = "collapse",
     }
 }
 
@@ -169,7 +171,8 @@ impl MadviseKind {
             | MadviseKind::PopulateWrite
             | MadviseKind::WillNeed
             | MadviseKind::Cold
-            | MadviseKind::PageOut => None,
+            | MadviseKind::PageOut
+            | MadviseKind::Collapse => None,
         }
     }
 

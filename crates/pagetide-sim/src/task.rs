@@ -296,6 +296,8 @@ pub struct Task {
     pub vmstat: Vec<u64>,
     /// Calls that failed because a disk did.
     pub io_errors: u64,
+    /// Number of the error of the last madvise(), 0 if it succeeded.
+    pub errno: i32,
 }
 
 /// All event counters, in the order of [`Event::ALL`].
@@ -400,6 +402,7 @@ impl Task {
             alloc_latency: LatencyHistogram::new(),
             vmstat: Vec::new(),
             io_errors: 0,
+            errno: 0,
         }
     }
 

@@ -67,6 +67,12 @@ impl Machine {
             }
     }
 
+    /// Whether MADV_COLLAPSE may make huge pages of a mapping, whatever `enabled` says (Linux `hugepage_vma_check`
+    /// without `enforce_sysfs`).
+    pub(crate) fn may_be_collapsed(vma: &Vma) -> bool {
+        vma.backing == Backing::Anon && vma.advice != Advice::NoHuge
+    }
+
     /// What a fault may do for a huge page (Linux `vma_thp_gfp_mask`).
     pub(crate) fn thp_gfp(&self, vma: VmaId) -> Gfp {
         let madvised = self.owners.vmas[vma.idx()].advice == Advice::Huge;

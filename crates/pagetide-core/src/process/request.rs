@@ -3,6 +3,7 @@
 use super::fault::Fault;
 use super::filemap::{FileRead, FileWrite};
 use super::kernel_block::KernelAlloc;
+use super::madvise_collapse::MadviseCollapse;
 use super::page_table::VmaId;
 use super::populate::Populate;
 use super::readahead::ReadaheadState;
@@ -27,6 +28,8 @@ pub enum Request {
     KernelAlloc(KernelAlloc),
     /// Pages of a mapping, made present.
     Populate(Box<Populate>),
+    /// Regions of a mapping, made huge pages.
+    Collapse(Box<MadviseCollapse>),
 }
 
 impl Call {

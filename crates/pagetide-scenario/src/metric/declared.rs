@@ -178,6 +178,8 @@ metrics! {
     ATTEMPTS = "attempts", Count, [Task] More, "Pagetide": "blocks that it asked for";
     RESIDENT = "resident", Pages, [Phase] Neither, "mincore":
         "pages of the region that the phase locks or advises which are in memory when the phase ends";
+    ERRNO = "errno", Count, [Phase] Neither, "madvise":
+        "number of the error that the call of an `advise` returned; 0: it succeeded";
     ANON_HOT = "anon_hot_resident", Pages, [Phase] More, "mincore":
         "pages of the hot part of anonymous memory that are in memory when the phase ends";
     ANON_COLD = "anon_cold_resident", Pages, [Phase] Neither, "mincore":

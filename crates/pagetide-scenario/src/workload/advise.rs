@@ -53,7 +53,9 @@ impl Kind for Advise {
         let wrong = match (advice.value, part.file) {
             (MadviseKind::WillNeed, None) => Some("only pages of a file are read ahead here"),
             (MadviseKind::PopulateWrite, Some(_)) => Some("a mapped file is read-only here"),
-            (MadviseKind::Huge | MadviseKind::NoHuge, Some(_)) => Some("only anonymous memory has huge pages here"),
+            (MadviseKind::Huge | MadviseKind::NoHuge | MadviseKind::Collapse, Some(_)) => {
+                Some("only anonymous memory has huge pages here")
+            }
             _ => None,
         };
         if let Some(message) = wrong {

@@ -444,6 +444,10 @@ impl World {
                 task.killed = true;
                 Some(After::Runnable)
             }
+            Outcome::Refused(errno) if matches!(op, Op::Advise { .. }) => {
+                task.errno = errno.code();
+                None
+            }
             Outcome::Refused(errno) => {
                 self.group_write_refused(id, op, errno);
                 None
@@ -669,9 +673,12 @@ impl World {
         let workload = &self.setup.tasks[id].phases[phase as usize].workload;
         let set = match workload {
             model::Workload::WorkingSet(set) => set,
-            model::Workload::Lock(model::Lock { part, .. })
-            | model::Workload::Advise(model::Advise { part, .. }) => {
+            model::Workload::Lock(model::Lock { part, .. }) => {
                 return self.resident(id, &part.region).into_iter().collect();
+            }
+            model::Workload::Advise(model::Advise { part, .. }) => {
+                let errno = (declared::ERRNO, self.tasks[id].errno as u64);
+                return self.resident(id, &part.region).into_iter().chain([errno]).collect();
             }
             _ => return Vec::new(),
         };

@@ -4,6 +4,7 @@
 
 use super::{drain, World};
 use crate::metrics::Level;
+use pagetide_core::control::Errno;
 use pagetide_core::process::page_table::{Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::units::{Cpu, Nanos};
@@ -50,7 +51,8 @@ impl World {
         let (mm, vma) = (self.tasks[id].mm, self.tasks[id].regions[region as usize]);
         let node = self.machine.mem.cpu_node(cpu);
         let now = self.now + *elapsed;
-        // Pages that are locked are refused, as by the kernel, and the task goes on.
+        // What is refused is told, as by the kernel, and the task goes on.
+        self.tasks[id].errno = 0;
         match advice {
             MadviseKind::Normal
             | MadviseKind::Random
@@ -75,16 +77,20 @@ impl World {
                 self.begin_call(id, Call::will_need(mm, node, vma, pages), op, *elapsed);
                 return;
             }
-            MadviseKind::Cold => {
-                if let Ok(effects) = self.machine.madvise_cold(vma, pages, cpu) {
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-                }
+            MadviseKind::Collapse => {
+                let entered = self.meter.some(Price::Syscall, 1);
+                self.spend_in_kernel(id, entered, elapsed);
+                self.begin_call(id, Call::collapse(mm, node, vma, pages), op, *elapsed);
+                return;
             }
-            MadviseKind::PageOut => {
-                if let Ok(effects) = self.machine.madvise_pageout(vma, pages, cpu, now) {
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-                }
-            }
+            MadviseKind::Cold => match self.machine.madvise_cold(vma, pages, cpu) {
+                Ok(effects) => drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late),
+                Err(_) => self.tasks[id].errno = Errno::Einval.code(),
+            },
+            MadviseKind::PageOut => match self.machine.madvise_pageout(vma, pages, cpu, now) {
+                Ok(effects) => drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late),
+                Err(_) => self.tasks[id].errno = Errno::Einval.code(),
+            },
         }
         let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
