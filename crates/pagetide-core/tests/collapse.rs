@@ -5,7 +5,7 @@ mod world;
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
 use pagetide_core::control::Errno;
-use pagetide_core::effect::{Effect, Step};
+use pagetide_core::effect::Step;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
@@ -42,12 +42,6 @@ fn fill(world: &mut World, mm: MmId, vma: VmaId, pages: Range<u64>) {
 
 fn collapse(world: &mut World, mm: MmId, vma: VmaId, pages: Range<u64>) -> Outcome {
     world.drive(&mut Call::collapse(mm, NODE, vma, pages))
-}
-
-fn pageout(world: &mut World, vma: VmaId, pages: Range<u64>) {
-    let mut effects: Vec<Effect> = Vec::new();
-    world.machine.madvise_pageout(vma, pages, CPU, 1).unwrap().drain_into(&mut effects);
-    world.carry_out(effects);
 }
 
 fn nr_huge(world: &World) -> u64 {
@@ -122,7 +116,7 @@ fn pages_in_swap_are_read_back_however_many() {
     let mut world = world(Config { page_cluster: 0, ..Config::default() });
     let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
     fill(&mut world, mm, vma, 0..HUGE);
-    pageout(&mut world, vma, 0..200);
+    assert_eq!(world.drive(&mut Call::page_out(mm, NODE, vma, 0..200)), DONE);
     world.settle();
     assert_eq!(world.machine.vma(vma).unwrap().nr_swapped, 200);
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), DONE);

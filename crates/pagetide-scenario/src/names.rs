@@ -180,11 +180,6 @@ impl MadviseKind {
     pub fn is_of_mapping(self) -> bool {
         self.of_mapping().is_some()
     }
-
-    /// Whether one operation is a part of the call: of advice that acts at once, and sleeps nowhere.
-    pub(crate) fn is_piecewise(self) -> bool {
-        matches!(self, MadviseKind::Cold | MadviseKind::PageOut)
-    }
 }
 
 impl From<AdviceKind> for Advice {

@@ -149,7 +149,8 @@ impl Machine {
                 None => Ok(()),
             },
             // They look for themselves whether the mapping is theirs.
-            Request::Collapse(_) => Ok(()),
+            // These look for themselves whether the mapping is theirs.
+            Request::Leave(_) | Request::Collapse(_) => Ok(()),
         }
     }
 

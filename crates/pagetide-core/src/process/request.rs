@@ -3,6 +3,7 @@
 use super::fault::Fault;
 use super::filemap::{FileRead, FileWrite};
 use super::kernel_block::KernelAlloc;
+use super::madvise::Leave;
 use super::madvise_collapse::MadviseCollapse;
 use super::page_table::VmaId;
 use super::populate::Populate;
@@ -28,6 +29,8 @@ pub enum Request {
     KernelAlloc(KernelAlloc),
     /// Pages of a mapping, made present.
     Populate(Box<Populate>),
+    /// Pages of a mapping, on their way out of memory.
+    Leave(Leave),
     /// Regions of a mapping, made huge pages.
     Collapse(Box<MadviseCollapse>),
 }

@@ -4,7 +4,6 @@
 
 use super::{drain, World};
 use crate::metrics::Level;
-use pagetide_core::control::Errno;
 use pagetide_core::process::page_table::{Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::units::{Cpu, Nanos};
@@ -50,10 +49,9 @@ impl World {
     ) {
         let (mm, vma) = (self.tasks[id].mm, self.tasks[id].regions[region as usize]);
         let node = self.machine.mem.cpu_node(cpu);
-        let now = self.now + *elapsed;
         // What is refused is told, as by the kernel, and the task goes on.
         self.tasks[id].errno = 0;
-        match advice {
+        let call = match advice {
             MadviseKind::Normal
             | MadviseKind::Random
             | MadviseKind::Sequential
@@ -63,37 +61,20 @@ impl World {
                 if let Ok(effects) = self.machine.set_advice(vma, kept) {
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                 }
+                None
             }
-            MadviseKind::PopulateRead | MadviseKind::PopulateWrite => {
-                let entered = self.meter.some(Price::Syscall, 1);
-                self.spend_in_kernel(id, entered, elapsed);
-                let write = advice == MadviseKind::PopulateWrite;
-                self.begin_call(id, Call::populate(mm, node, vma, pages, write), op, *elapsed);
-                return;
-            }
-            MadviseKind::WillNeed => {
-                let entered = self.meter.some(Price::Syscall, 1);
-                self.spend_in_kernel(id, entered, elapsed);
-                self.begin_call(id, Call::will_need(mm, node, vma, pages), op, *elapsed);
-                return;
-            }
-            MadviseKind::Collapse => {
-                let entered = self.meter.some(Price::Syscall, 1);
-                self.spend_in_kernel(id, entered, elapsed);
-                self.begin_call(id, Call::collapse(mm, node, vma, pages), op, *elapsed);
-                return;
-            }
-            MadviseKind::Cold => match self.machine.madvise_cold(vma, pages, cpu) {
-                Ok(effects) => drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late),
-                Err(_) => self.tasks[id].errno = Errno::Einval.code(),
-            },
-            MadviseKind::PageOut => match self.machine.madvise_pageout(vma, pages, cpu, now) {
-                Ok(effects) => drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late),
-                Err(_) => self.tasks[id].errno = Errno::Einval.code(),
-            },
-        }
+            MadviseKind::PopulateRead => Some(Call::populate(mm, node, vma, pages, false)),
+            MadviseKind::PopulateWrite => Some(Call::populate(mm, node, vma, pages, true)),
+            MadviseKind::WillNeed => Some(Call::will_need(mm, node, vma, pages)),
+            MadviseKind::Cold => Some(Call::cold(mm, node, vma, pages)),
+            MadviseKind::PageOut => Some(Call::page_out(mm, node, vma, pages)),
+            MadviseKind::Collapse => Some(Call::collapse(mm, node, vma, pages)),
+        };
         let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
+        if let Some(call) = call {
+            self.begin_call(id, call, op, *elapsed);
+        }
     }
 
     /// Faults in what is missing: a private mapping that may be written by writes, a file by reads.
