@@ -276,6 +276,11 @@ fn add_group(snapshot: &mut Snapshot, name: &str, text: &str) -> Result<(), Stri
         of_group.extend(pressure(file, text)?);
         return Ok(());
     }
+    if file == "cgroup.controllers" {
+        let has_memory = text.split_ascii_whitespace().any(|controller| controller == "memory");
+        of_group.push((format!("{file}.memory"), has_memory.into()));
+        return Ok(());
+    }
     for line in text.lines() {
         let (name, value) = match line.split_once(' ') {
             Some((name, value)) if file == "memory.stat" => (name.to_owned(), value),

@@ -147,6 +147,16 @@ names! {
 }
 
 names! {
+    /// What groups in a group have.
+    "subtree_control" SubtreeControl {
+        /// Counters and limits of their own.
+        Memory = "memory",
+        /// No memory controller: the group pays for them.
+        None = "none",
+    }
+}
+
+names! {
     /// What `lock` does.
     "how" LockKind {
         /// mlock(): locks the pages and makes them present.

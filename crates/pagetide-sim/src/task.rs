@@ -209,6 +209,8 @@ pub enum ObjectStep {
 pub struct Task {
     /// Its name.
     pub name: String,
+    /// The group of the setup that it is in; `None`: the root.
+    pub group: Option<usize>,
     /// The program whose thread it is: a program is its own first thread. Index of a task.
     pub leader: usize,
     /// A program's other threads: indices of tasks.
@@ -358,6 +360,7 @@ impl Task {
     ) -> Task {
         Task {
             name,
+            group: None,
             leader: 0,
             helpers: 0..0,
             service: None,

@@ -37,13 +37,24 @@ pub fn find(kind: Kind, name: &str) -> Option<&'static Declared> {
 /// What a group has, in the order in which it is shown.
 pub fn levels_of_groups() -> impl Iterator<Item = &'static Declared> {
     let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
-    ALL.iter().copied().filter(of_groups).filter(|metric| metric.unit == Unit::Bytes)
+    let is_level = |metric: &&Declared| metric.unit == Unit::Bytes || is_of_cgroup(metric);
+    ALL.iter().copied().filter(of_groups).filter(is_level)
 }
+
+/// Of the group as such: a count, but what is there, not what has happened.
+fn is_of_cgroup(metric: &Declared) -> bool {
+    metric.name.starts_with("cgroup.")
+}
+
+/// What is reported of groups only if a row or an expectation asks for it: each needs another file to be read. The
+/// file is what the source names.
+pub const ON_REQUEST: [&Declared; 1] = [CONTROLLERS_MEMORY];
 
 /// What happened to a group besides the events of memory.stat, the same way.
 pub fn events_of_groups() -> impl Iterator<Item = &'static Declared> {
     let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
-    ALL.iter().copied().filter(of_groups).filter(|metric| metric.unit == Unit::Count)
+    let is_event = |metric: &&Declared| metric.unit == Unit::Count && !is_of_cgroup(metric);
+    ALL.iter().copied().filter(of_groups).filter(is_event)
 }
 
 /// What names of caches begin with: `slabinfo.CACHE.WHAT`, and WHAT is one of [`OF_CACHES`].
@@ -247,6 +258,8 @@ metrics! {
     MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak": "the most memory that it ever had";
     KMEM_PEAK = "memory.kmem.peak", Bytes, [Group], "memory.kmem.max_usage_in_bytes":
         "the most kernel memory that it ever had";
+    CONTROLLERS_MEMORY = "cgroup.controllers.memory", Count, [Group PhaseGroup] Neither, "cgroup.controllers":
+        "1: it has a memory controller, 0: the group around it pays; if a row or an expectation asks for it";
     PRESSURE_SOME = "memory.pressure.some", Seconds, [Group PhaseGroup], "memory.pressure":
         "time in which at least one of its tasks waited for memory";
     PRESSURE_FULL = "memory.pressure.full", Seconds, [Group PhaseGroup], "memory.pressure":
@@ -292,7 +305,7 @@ mod tests {
         assert_eq!((PEAK_USAGE.better, USER.better), (Better::Work, Better::Work));
         assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
-        assert_eq!(levels_of_groups().count(), 13);
+        assert_eq!(levels_of_groups().count(), 14);
         assert_eq!(events_of_groups().count(), 16);
     }
 }
