@@ -48,7 +48,7 @@ fn is_of_cgroup(metric: &Declared) -> bool {
 
 /// What is reported of groups only if a row or an expectation asks for it: each needs another file to be read. The
 /// file is what the source names.
-pub const ON_REQUEST: [&Declared; 1] = [CONTROLLERS_MEMORY];
+pub const ON_REQUEST: [&Declared; 2] = [CONTROLLERS_MEMORY, DYING_DESCENDANTS];
 
 /// What happened to a group besides the events of memory.stat, the same way.
 pub fn events_of_groups() -> impl Iterator<Item = &'static Declared> {
@@ -260,6 +260,8 @@ metrics! {
         "the most kernel memory that it ever had";
     CONTROLLERS_MEMORY = "cgroup.controllers.memory", Count, [Group PhaseGroup] Neither, "cgroup.controllers":
         "1: it has a memory controller, 0: the group around it pays; if a row or an expectation asks for it";
+    DYING_DESCENDANTS = "cgroup.stat.nr_dying_descendants", Count, [Group PhaseGroup] Neither, "cgroup.stat":
+        "groups removed below it that something still holds; if a row or an expectation asks for it";
     PRESSURE_SOME = "memory.pressure.some", Seconds, [Group PhaseGroup], "memory.pressure":
         "time in which at least one of its tasks waited for memory";
     PRESSURE_FULL = "memory.pressure.full", Seconds, [Group PhaseGroup], "memory.pressure":
@@ -305,7 +307,7 @@ mod tests {
         assert_eq!((PEAK_USAGE.better, USER.better), (Better::Work, Better::Work));
         assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
-        assert_eq!(levels_of_groups().count(), 14);
+        assert_eq!(levels_of_groups().count(), 15);
         assert_eq!(events_of_groups().count(), 16);
     }
 }

@@ -283,7 +283,10 @@ pub(crate) fn make_group(
 }
 
 /// What is reported on request ([`declared::ON_REQUEST`]).
-fn asked_level(_: &Machine, _: MemcgId, name: &str) -> u64 {
+fn asked_level(machine: &Machine, memcg: MemcgId, name: &str) -> u64 {
+    if name == declared::DYING_DESCENDANTS.name {
+        return machine.nr_descendants(memcg).1;
+    }
     debug_assert_eq!(name, declared::CONTROLLERS_MEMORY.name);
     1
 }
