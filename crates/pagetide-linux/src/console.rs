@@ -4,6 +4,7 @@
 //! Invariant: any bytes give a [`Report`] or an error with the place, never a panic.
 
 use crate::host::slabinfo::{self, SlabCache};
+use pagetide_scenario::metric::declared::NO_LIMIT;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -285,6 +286,11 @@ fn add_group(snapshot: &mut Snapshot, name: &str, text: &str) -> Result<(), Stri
         let (name, value) = match line.split_once(' ') {
             Some((name, value)) if file == "memory.stat" => (name.to_owned(), value),
             Some((name, value)) => (format!("{file}.{name}"), value),
+            // A control file without a limit.
+            None if line == "max" => {
+                of_group.push((file.to_owned(), NO_LIMIT));
+                continue;
+            }
             None => (file.to_owned(), line),
         };
         of_group.push((name, number(value)?));

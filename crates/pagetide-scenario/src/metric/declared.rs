@@ -48,7 +48,8 @@ fn is_of_cgroup(metric: &Declared) -> bool {
 
 /// What is reported of groups only if a row or an expectation asks for it: each needs another file to be read. The
 /// file is what the source names.
-pub const ON_REQUEST: [&Declared; 2] = [CONTROLLERS_MEMORY, DYING_DESCENDANTS];
+pub const ON_REQUEST: [&Declared; 7] =
+    [CONTROLLERS_MEMORY, DYING_DESCENDANTS, MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH, MEMORY_MAX, MEMORY_SWAP_MAX];
 
 /// What happened to a group besides the events of memory.stat, the same way.
 pub fn events_of_groups() -> impl Iterator<Item = &'static Declared> {
@@ -67,6 +68,10 @@ pub const OF_CACHES: [&str; 3] = ["active_objs", "num_objs", "num_slabs"];
 pub fn slabinfo_names(cache: &str) -> [String; 3] {
     OF_CACHES.map(|what| format!("{SLABINFO}{cache}.{what}"))
 }
+
+/// What `max` in a control file stands for: the kernel's largest limit, as version 1 of cgroups writes it (Linux
+/// `PAGE_COUNTER_MAX`, with pages of 4 KiB).
+pub const NO_LIMIT: u64 = (1 << 63) - 4096;
 
 macro_rules! better {
     () => {
@@ -262,6 +267,16 @@ metrics! {
         "1: it has a memory controller, 0: the group around it pays; if a row or an expectation asks for it";
     DYING_DESCENDANTS = "cgroup.stat.nr_dying_descendants", Count, [Group PhaseGroup] Neither, "cgroup.stat":
         "groups removed below it that something still holds; if a row or an expectation asks for it";
+    MEMORY_MIN = "memory.min", Bytes, [Group PhaseGroup] Neither, "memory.min":
+        "what its control file says, if a row or an expectation asks for it";
+    MEMORY_LOW = "memory.low", Bytes, [Group PhaseGroup] Neither, "memory.low":
+        "what its control file says, if a row or an expectation asks for it";
+    MEMORY_HIGH = "memory.high", Bytes, [Group PhaseGroup] Neither, "memory.high":
+        "what its control file says, `max` as 2^63 - 4096, if a row or an expectation asks for it";
+    MEMORY_MAX = "memory.max", Bytes, [Group PhaseGroup] Neither, "memory.max":
+        "what its control file says, `max` as 2^63 - 4096, if a row or an expectation asks for it";
+    MEMORY_SWAP_MAX = "memory.swap.max", Bytes, [Group PhaseGroup] Neither, "memory.swap.max":
+        "what its control file says, `max` as 2^63 - 4096, if a row or an expectation asks for it";
     PRESSURE_SOME = "memory.pressure.some", Seconds, [Group PhaseGroup], "memory.pressure":
         "time in which at least one of its tasks waited for memory";
     PRESSURE_FULL = "memory.pressure.full", Seconds, [Group PhaseGroup], "memory.pressure":
@@ -307,7 +322,7 @@ mod tests {
         assert_eq!((PEAK_USAGE.better, USER.better), (Better::Work, Better::Work));
         assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
-        assert_eq!(levels_of_groups().count(), 15);
+        assert_eq!(levels_of_groups().count(), 20);
         assert_eq!(events_of_groups().count(), 16);
     }
 }

@@ -287,8 +287,11 @@ fn asked_level(machine: &Machine, memcg: MemcgId, name: &str) -> u64 {
     if name == declared::DYING_DESCENDANTS.name {
         return machine.nr_descendants(memcg).1;
     }
-    debug_assert_eq!(name, declared::CONTROLLERS_MEMORY.name);
-    1
+    if name == declared::CONTROLLERS_MEMORY.name {
+        return 1;
+    }
+    let text = machine.read_group_control(memcg, name, 0);
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(declared::NO_LIMIT)
 }
 
 /// What a group has of memory, and what has happened to that.
