@@ -197,3 +197,37 @@ fn a_mapping_that_goes_meanwhile_ends_it() {
         assert_eq!(outcome, expected, "after {steps} steps");
     }
 }
+
+#[test]
+fn advice_on_a_part_splits_the_huge_page_at_its_edge_and_keeps_others_from_coming() {
+    let mut world = world(Config { thp: Thp::Madvise, ..Config::default() });
+    let (mm, vma) = heap(&mut world, 3 * HUGE, Advice::Huge);
+    fill(&mut world, mm, vma, 0..2 * HUGE);
+    assert_eq!(nr_huge(&world), 2);
+    let forbid = |world: &mut World, pages: Range<u64>| {
+        world.machine.advise_huge(vma, pages, false).unwrap().discard();
+        world.machine.audit().unwrap();
+    };
+    forbid(&mut world, 0..1);
+    assert_eq!(nr_huge(&world), 1, "the first is split");
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
+    // A whole region is no edge: its huge page stays.
+    forbid(&mut world, HUGE..2 * HUGE);
+    assert_eq!(nr_huge(&world), 1);
+    forbid(&mut world, 2 * HUGE + 5..2 * HUGE + 6);
+    fill(&mut world, mm, vma, 2 * HUGE..3 * HUGE);
+    assert_eq!(nr_huge(&world), 1, "none comes to a region that may have none in part");
+    for _ in 0..3 {
+        world.khugepaged_round();
+    }
+    assert_eq!(nr_huge(&world), 1);
+    // Allowed again, part by part: khugepaged finds the regions.
+    world.machine.advise_huge(vma, 0..1, true).unwrap().discard();
+    world.khugepaged_round();
+    assert_eq!(nr_huge(&world), 2);
+    world.machine.set_advice(vma, Advice::Huge).unwrap().discard();
+    world.khugepaged_round();
+    assert_eq!(nr_huge(&world), 3);
+    let beyond = world.machine.advise_huge(vma, 0..3 * HUGE + 1, true).map(|_| ());
+    assert_eq!(beyond, Err(BadId::Page(vma)));
+}

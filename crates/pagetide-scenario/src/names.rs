@@ -186,9 +186,9 @@ impl MadviseKind {
         }
     }
 
-    /// Whether the mapping keeps it.
-    pub fn is_of_mapping(self) -> bool {
-        self.of_mapping().is_some()
+    /// Whether it is on a whole mapping only.
+    pub fn is_on_whole(self) -> bool {
+        matches!(self, MadviseKind::Normal | MadviseKind::Random | MadviseKind::Sequential)
     }
 }
 

@@ -102,8 +102,8 @@ impl Machine {
     ) -> Result<NodeId, Failed> {
         let mapping = &self.owners.vmas[vma.idx()];
         let may_be_huge = match by {
-            By::Khugepaged => self.may_be_huge(mapping),
-            By::Madvise => Machine::may_be_collapsed(mapping),
+            By::Khugepaged => self.may_be_huge(mapping, start),
+            By::Madvise => Machine::may_be_collapsed(mapping, start),
         };
         if !(mapping.alive && may_be_huge && mapping.has_region(start)) {
             return Err(Failed::NotAllowed);

@@ -117,7 +117,8 @@ impl Machine {
     /// from now on, if the region might be huge (Linux `khugepaged_enter_vma`).
     pub(super) fn khugepaged_enter(&mut self, vma: VmaId, page: u64) {
         let mapping = &self.owners.vmas[vma.idx()];
-        if self.config.thp == Thp::Never || !self.may_be_huge(mapping) || !mapping.has_region(page)
+        if self.config.thp == Thp::Never || !self.may_be_huge(mapping, page)
+            || !mapping.has_region(page)
         {
             return;
         }
@@ -214,8 +215,13 @@ impl Machine {
                 (at.vma, at.page) = (born, 0);
             }
             let mapping = &self.owners.vmas[vma.idx()];
-            if !self.may_be_huge(mapping) || !mapping.has_region(at.page) {
+            let may_be_huge = self.may_be_huge(mapping, at.page);
+            if !mapping.has_region(at.page) || !may_be_huge && mapping.parts.is_empty() {
                 (at.vma, at.page) = (born + 1, 0);
+                return Next::Skipped;
+            }
+            if !may_be_huge {
+                at.page += HPAGE_PMD_NR;
                 return Next::Skipped;
             }
             let start = at.page;

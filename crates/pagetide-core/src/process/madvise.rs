@@ -4,8 +4,8 @@
 //! MADV_COLD puts pages that only this mapping maps on the inactive list; MADV_PAGEOUT reclaims them, referenced or
 //! not. What somebody else maps, or is on no list, stays as it is. The first page that is locked ends the call.
 //!
-//! Differences from Linux: a mapping has one advice, where Linux splits it if only a part is advised. Pages are
-//! deactivated at once, not by way of a CPU's batch. A huge page of which only a part is advised is split as a page.
+//! Differences from Linux: a mapping has one advice, but for parts with another about huge pages, where Linux splits it
+//! if only a part is advised. Pages are deactivated at once, not by way of a CPU's batch. A huge page of which only a part is advised is split as a page.
 //! Linux reclaims what a table of entries maps in one piece; here others may run after each batch.
 //!
 //! Invariant: a page that is reclaimed here goes back to its list or is freed in the same step.
@@ -74,11 +74,46 @@ impl Machine {
     /// [`BadId::Vma`].
     pub fn set_advice(&mut self, vma: VmaId, advice: Advice) -> Result<Effects<'_>, BadId> {
         self.living_vma(vma)?;
-        self.owners.vmas[vma.idx()].advice = advice;
+        let mapping = &mut self.owners.vmas[vma.idx()];
+        (mapping.advice, mapping.parts) = (advice, Default::default());
         // Before its first fault a mapping has nothing to collapse (Linux: no `anon_vma`).
         let has_tables = self.owners.vmas[vma.idx()].tables.iter().any(|table| table.is_some());
         if advice == Advice::Huge && has_tables {
             self.khugepaged_enter(vma, 0);
+        }
+        Ok(self.hand_out())
+    }
+
+    /// Allows huge pages in a part of a mapping, or forbids them (MADV_HUGEPAGE, MADV_NOHUGEPAGE). One that is partly
+    /// in it is split.
+    ///
+    /// # Errors
+    /// [`BadId::Vma`], [`BadId::Page`].
+    pub fn advise_huge(
+        &mut self,
+        vma: VmaId,
+        pages: Range<u64>,
+        allowed: bool,
+    ) -> Result<Effects<'_>, BadId> {
+        let mapping = self.living_vma(vma)?;
+        let (own, advice) = (mapping.advice, if allowed { Advice::Huge } else { Advice::NoHuge });
+        if pages.end > mapping.len() {
+            return Err(BadId::Page(vma));
+        }
+        if pages.is_empty() || mapping.parts.of(pages.clone(), own) == Some(advice) {
+            return Ok(self.hand_out());
+        }
+        for edge in [pages.start, pages.end] {
+            if !edge.is_multiple_of(HPAGE_PMD_NR) {
+                if let Some(head) = self.huge_page_at(vma, edge) {
+                    self.split_huge_page(head);
+                }
+            }
+        }
+        let mapping = &mut self.owners.vmas[vma.idx()];
+        mapping.parts.set(pages.clone(), advice, own);
+        if allowed && mapping.tables.iter().any(|table| table.is_some()) {
+            self.khugepaged_enter(vma, pages.start.next_multiple_of(HPAGE_PMD_NR));
         }
         Ok(self.hand_out())
     }

@@ -133,7 +133,8 @@ impl Machine {
         // A mapping that nothing was written to has no `anon_vma`.
         let has_tables = mapping.tables.iter().any(|table| table.is_some());
         let has_region = mapping.has_region(len.saturating_sub(HPAGE_PMD_NR));
-        if !(Machine::may_be_collapsed(mapping) && has_region && has_tables) {
+        let may = Machine::may_be_collapsed(mapping, call.next);
+        if !(may && has_region && has_tables) {
             return Err(Outcome::Refused(Errno::Einval));
         }
         call.born = mapping.born;

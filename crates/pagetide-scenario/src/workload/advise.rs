@@ -41,8 +41,8 @@ impl Kind for Advise {
         let advice = keys.advice(sink)?;
         let part = part?;
         let is_part = keys.first.is_some() || keys.pages.is_some();
-        if advice.value.is_of_mapping() && is_part {
-            let hint = "leave `first` and `pages` out: a mapping has one advice";
+        if advice.value.is_on_whole() && is_part {
+            let hint = "leave `first` and `pages` out: only `huge` and `no-huge` are on parts";
             sink.hinted(advice.span, "this advice is on a whole region", hint);
             return None;
         }

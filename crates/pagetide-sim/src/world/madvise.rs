@@ -4,7 +4,7 @@
 
 use super::{drain, World};
 use crate::metrics::Level;
-use pagetide_core::process::page_table::{Backing, VmaId};
+use pagetide_core::process::page_table::{Backing, Vma, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::costs::Price;
@@ -58,7 +58,12 @@ impl World {
             | MadviseKind::Huge
             | MadviseKind::NoHuge => {
                 let kept = advice.of_mapping().unwrap_or_default();
-                if let Ok(effects) = self.machine.set_advice(vma, kept) {
+                let all = self.machine.vma(vma).map_or(0, Vma::len);
+                let done = match pages == (0..all) {
+                    true => self.machine.set_advice(vma, kept),
+                    false => self.machine.advise_huge(vma, pages, advice == MadviseKind::Huge),
+                };
+                if let Ok(effects) = done {
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                 }
                 None

@@ -98,7 +98,7 @@ pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
             } else {
                 let advice = draw.of(MadviseKind::ALL);
                 let whole = Part { first: 0, pages: None, ..part.clone() };
-                let part = if advice.is_of_mapping() { whole } else { part };
+                let part = if advice.is_on_whole() { whole } else { part };
                 // Anonymous memory is not read ahead.
                 let advice =
                     if advice == MadviseKind::WillNeed { MadviseKind::Cold } else { advice };
