@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Where cgroups are mounted.
 const ROOT: &str = "/sys/fs/cgroup";
-/// Groups are reported if there are at most so many: a report of more would take longer than what
-/// it reports of.
+/// So many groups are reported of, the first: a report of more would take longer than what it reports of.
 const REPORTED: usize = 16;
 /// What is reported of a group, in version 2.
 const FILES: [&str; 6] = [
@@ -108,12 +107,11 @@ impl<'a> Groups<'a> {
     fn open(&mut self) {
         if self.paths.len() > REPORTED {
             line(format_args!(
-                "@note {} groups: their counters are reported of at most {REPORTED}",
+                "@note {} groups: there are counters of the first {REPORTED}",
                 self.paths.len()
             ));
-            return;
         }
-        for path in &self.paths {
+        for path in self.paths.iter().take(REPORTED) {
             let open = |name: &&str| File::open(path.join(name)).ok();
             self.files.push(self.names.iter().map(open).collect());
             self.folds.push(if self.first { None } else { open(&FOLDS) });

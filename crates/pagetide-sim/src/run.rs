@@ -430,7 +430,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         groups.push(match parent.filter(|_| group.at_start && group.has_memory) {
             Some(parent) => {
                 let failed = |error| SimError::Group { name: group.name.clone(), error };
-                Some(make_group(&mut machine, group, parent).map_err(failed)?)
+                Some(make_group(&mut machine, group, parent, 0).map_err(failed)?)
             }
             None => None,
         });

@@ -223,6 +223,8 @@ metrics! {
     KERNEL = "kernel", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "memory.kmem.usage_in_bytes":
         "memory of the kernel that it pays for, of which version 1 has only the sum";
     PAGETABLES = "pagetables", Bytes, [Group PhaseGroup] Neither, "memory.stat": "its page tables";
+    PERCPU = "percpu", Bytes, [Group PhaseGroup] Neither, "memory.stat":
+        "counters on each CPU of the groups made in it, as they are charged";
     SLAB = "slab", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither, "memory.stat; /proc/vmstat, nr_slab_*":
         "slabs; of a group its kernel objects, each with its size and the eight bytes that say whose it is";
     SLAB_RECLAIMABLE = "slab_reclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!((PEAK_USAGE.better, USER.better), (Better::Work, Better::Work));
         assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
-        assert_eq!(levels_of_groups().count(), 20);
+        assert_eq!(levels_of_groups().count(), 21);
         assert_eq!(events_of_groups().count(), 16);
     }
 }

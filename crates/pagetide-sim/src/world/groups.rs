@@ -130,7 +130,7 @@ impl World {
         }
         if model.has_memory {
             let parent = self.payer(model.parent).ok_or(Errno::Enoent)?;
-            self.groups[group] = Some(make_group(&mut self.machine, model, parent)?);
+            self.groups[group] = Some(make_group(&mut self.machine, model, parent, self.now)?);
         } else {
             self.bare_groups.insert(group);
         }
@@ -264,8 +264,10 @@ pub(crate) fn make_group(
     machine: &mut Machine,
     model: &model::Group,
     parent: MemcgId,
+    now: Nanos,
 ) -> Result<MemcgId, GroupError> {
     let memcg = machine.create_memcg(model.name.clone(), parent)?;
+    machine.charge_counters(memcg, Cpu(0), now);
     for &write in &model.controls {
         let written = machine.apply_group_write(memcg, write);
         let refused = written.map(|(left, effects)| {
