@@ -93,7 +93,8 @@ fn a_group_pays_for_the_counters_of_the_groups_in_it() {
     let kernel = |world: &World| world.machine.memcgs()[middle.idx()].kmem.usage * PAGE_SIZE;
     assert!((100 * EACH..100 * EACH + 2 * PAGE_SIZE).contains(&kernel(&world)));
     // A limit does not keep groups from being made.
-    write(&mut world, MmId::NONE, outer, "memory.max", "100K");
+    let mm = world.machine.create_mm(ROOT).unwrap();
+    write(&mut world, mm, outer, "memory.max", "100K");
     let last = make(&mut world, middle);
     assert_eq!(percpu(&world, middle), 101 * EACH);
     for memcg in inner.into_iter().chain([last]) {

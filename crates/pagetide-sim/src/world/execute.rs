@@ -22,6 +22,7 @@ use pagetide_core::vmstat::{Event as Counter, Vmstat};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::model;
+use pagetide_scenario::names::MadviseKind;
 use pagetide_scenario::op::{self, Op};
 
 /// Operations in a piece at most: as many as would cost half a nanosecond each. By the sourced table an access costs
@@ -408,7 +409,9 @@ impl World {
     ) -> Option<After> {
         let task = &mut self.tasks[id];
         let wall = (self.now + elapsed).saturating_sub(task.call_began);
-        if !matches!(op, Op::Group { .. }) {
+        let (cold, out) = (MadviseKind::Cold, MadviseKind::PageOut);
+        let frees = matches!(op, Op::Advise { advice, .. } if advice == cold || advice == out);
+        if !frees && !matches!(op, Op::Group { .. }) {
             task.alloc_latency.record(wall.saturating_sub(task.call_page_wait));
         }
         if let (Op::Read { file, .. }, Some(state)) = (op, call.readahead()) {
