@@ -71,7 +71,8 @@ mod tests {
             name: name.to_owned(),
             parent: None,
             controls: Vec::new(),
-            at_start: true, has_memory: true,
+            at_start: true,
+            has_memory: true,
         };
         vec![group("a"), group("b")]
     }

@@ -76,9 +76,8 @@ impl<O: Owners> Manager<O> {
     /// Bytes of counters that groups pay for (`percpu` in memory.stat).
     pub(crate) fn memcg_percpu_bytes(&self, members: &[bool]) -> u64 {
         let charged = self.memcgs.iter().filter(|group| group.counters_owner != NO_OWNER);
-        let of_members = charged.filter(|group| {
-            members[self.slabs.objcgs.memcg_of(group.counters_owner).idx()]
-        });
+        let of_members =
+            charged.filter(|group| members[self.slabs.objcgs.memcg_of(group.counters_owner).idx()]);
         of_members.map(|group| u64::from(group.counters_bytes)).sum()
     }
 }

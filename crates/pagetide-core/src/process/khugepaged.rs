@@ -117,7 +117,8 @@ impl Machine {
     /// from now on, if the region might be huge (Linux `khugepaged_enter_vma`).
     pub(super) fn khugepaged_enter(&mut self, vma: VmaId, page: u64) {
         let mapping = &self.owners.vmas[vma.idx()];
-        if self.config.thp == Thp::Never || !self.may_be_huge(mapping, page)
+        if self.config.thp == Thp::Never
+            || !self.may_be_huge(mapping, page)
             || !mapping.has_region(page)
         {
             return;

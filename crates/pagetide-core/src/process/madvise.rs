@@ -13,7 +13,8 @@
 use super::huge_memory::region_of;
 use super::ids::NOT_BEGUN;
 use super::page_table::{Advice, VmaId};
-use super::{Call, Machine, Request};
+use super::request::{Leave, LeaveHow};
+use super::Machine;
 use crate::bad_id::BadId;
 use crate::control::Errno;
 use crate::ctx::Ctx;
@@ -21,51 +22,10 @@ use crate::effect::{Effects, Step};
 use crate::outcome::Outcome;
 use crate::page::PageFlags;
 use crate::process::MmId;
-use crate::units::{MemcgId, NodeId, Pfn, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
+use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
 use crate::vmstat::Event;
 use alloc::vec::Vec;
 use core::ops::Range;
-
-/// Pages that are to leave memory, or to be the next that do.
-#[derive(Clone, Debug)]
-pub struct Leave {
-    vma: VmaId,
-    /// When the mapping was born, once it has begun: another may have its id later.
-    born: u64,
-    next: u64,
-    end: u64,
-    how: How,
-    /// Pages of the table of entries under way were unmapped; TLBs do not know yet.
-    is_unmapped: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum How {
-    /// To their inactive lists.
-    Cold,
-    /// Out of memory.
-    PageOut,
-}
-
-impl Call {
-    /// Moves pages of a mapping of `mm` to their inactive lists (MADV_COLD). Ends as [`Outcome::Minor`], or as
-    /// [`Outcome::Refused`] with EINVAL at the first page that is locked.
-    pub fn cold(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> Call {
-        Call::leave(mm, node, vma, pages, How::Cold)
-    }
-
-    /// Reclaims pages of a mapping of `mm`: clean ones are freed, anonymous ones are written to swap and freed by
-    /// whoever reclaims next (MADV_PAGEOUT). Ends as [`Call::cold`] does.
-    pub fn page_out(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> Call {
-        Call::leave(mm, node, vma, pages, How::PageOut)
-    }
-
-    fn leave(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>, how: How) -> Call {
-        let (next, end) = (pages.start, pages.end);
-        let leave = Leave { vma, born: NOT_BEGUN, next, end, how, is_unmapped: false };
-        Call::of_owner(mm, node, Request::Leave(leave))
-    }
-}
 
 impl Machine {
     /// Gives another advice on a mapping.
@@ -142,8 +102,8 @@ impl Machine {
         let end = locked.unwrap_or(leave.end).min(region_of(leave.next) + HPAGE_PMD_NR);
         let batch = self.only_mapped_here(leave.vma, &mut leave.next, end);
         match leave.how {
-            How::Cold => self.deactivate_pages(&batch),
-            How::PageOut => {
+            LeaveHow::Cold => self.deactivate_pages(&batch),
+            LeaveHow::PageOut => {
                 leave.is_unmapped |= !batch.is_empty();
                 // Whoever reclaims them, they are no group's more than another's.
                 let (node, asker) = (self.mem.cpu_node(ctx.cpu), MmId::NONE);

@@ -9,46 +9,18 @@
 //!
 //! Invariant: between two steps the call holds nothing but its request for a huge page.
 
-use super::collapse::{By, Collapse, Failed};
+use super::collapse::{By, Failed};
 use super::huge_memory::region_of;
 use super::ids::NOT_BEGUN;
-use super::page_table::VmaId;
-use super::{Call, Machine, MmId, Request};
+use super::request::MadviseCollapse;
+use super::Machine;
 use crate::bad_id::BadId;
 use crate::control::Errno;
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::outcome::Outcome;
 use crate::page_request::SlowRequest;
-use crate::units::{NodeId, HPAGE_PMD_NR};
-use alloc::boxed::Box;
-use core::ops::Range;
-
-/// A range whose regions become huge pages.
-#[derive(Clone, Debug)]
-pub struct MadviseCollapse {
-    vma: VmaId,
-    /// When the mapping was born, once it has begun: another may have its id later.
-    born: u64,
-    next: u64,
-    end: u64,
-    /// The region under way.
-    collapse: Option<Collapse>,
-    /// Why the last one that failed did.
-    failed: Option<Failed>,
-}
-
-impl Call {
-    /// Collapses the regions that lie whole in a range of a mapping of `mm` into huge pages (MADV_COLLAPSE). Ends as
-    /// [`Outcome::Minor`] if all of them are huge pages, and as [`Outcome::Refused`] with the error of the last that
-    /// is none: EAGAIN if somebody held a page of it, ENOMEM if there was no huge page, EBUSY if the group had no
-    /// room for one, EINVAL otherwise.
-    pub fn collapse(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> Call {
-        let (next, end) = (pages.start, pages.end);
-        let collapse = MadviseCollapse { vma, born: NOT_BEGUN, next, end, collapse: None, failed: None };
-        Call::of_owner(mm, node, Request::Collapse(Box::new(collapse)))
-    }
-}
+use crate::units::HPAGE_PMD_NR;
 
 impl Failed {
     /// What the task is told.

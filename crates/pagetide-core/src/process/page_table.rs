@@ -199,9 +199,8 @@ impl AdvisedParts {
 
     /// The advice on all of these pages of a mapping with the advice `own`, if it is one.
     pub(crate) fn of(&self, pages: Range<u64>, own: Advice) -> Option<Advice> {
-        let touches = |part: &&(Range<u64>, Advice)| {
-            part.0.start < pages.end && pages.start < part.0.end
-        };
+        let touches =
+            |part: &&(Range<u64>, Advice)| part.0.start < pages.end && pages.start < part.0.end;
         match self.0.iter().find(touches) {
             None => Some(own),
             Some((part, advice)) if part.start <= pages.start && pages.end <= part.end => {

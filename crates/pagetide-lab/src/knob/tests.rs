@@ -8,7 +8,8 @@ fn setup() -> Setup {
         name: name.to_owned(),
         parent: None,
         controls: Vec::new(),
-        at_start: true, has_memory: true,
+        at_start: true,
+        has_memory: true,
     };
     setup.groups = vec![group("web"), group("g.0"), group("g.1")];
     setup

@@ -577,7 +577,13 @@ mod tests {
         let mut setup = setup(&["t.p", "a.late"]);
         for name in ["g", "h"] {
             let (name, controls) = (name.to_owned(), vec![]);
-            setup.groups.push(Group { name, parent: None, controls, at_start: true, has_memory: true });
+            setup.groups.push(Group {
+                name,
+                parent: None,
+                controls,
+                at_start: true,
+                has_memory: true,
+            });
         }
         let run = |factor: f64| {
             let mut run = record(

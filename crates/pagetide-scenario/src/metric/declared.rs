@@ -48,8 +48,15 @@ fn is_of_cgroup(metric: &Declared) -> bool {
 
 /// What is reported of groups only if a row or an expectation asks for it: each needs another file to be read. The
 /// file is what the source names.
-pub const ON_REQUEST: [&Declared; 7] =
-    [CONTROLLERS_MEMORY, DYING_DESCENDANTS, MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH, MEMORY_MAX, MEMORY_SWAP_MAX];
+pub const ON_REQUEST: [&Declared; 7] = [
+    CONTROLLERS_MEMORY,
+    DYING_DESCENDANTS,
+    MEMORY_MIN,
+    MEMORY_LOW,
+    MEMORY_HIGH,
+    MEMORY_MAX,
+    MEMORY_SWAP_MAX,
+];
 
 /// What happened to a group besides the events of memory.stat, the same way.
 pub fn events_of_groups() -> impl Iterator<Item = &'static Declared> {

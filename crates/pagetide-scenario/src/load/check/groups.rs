@@ -119,7 +119,8 @@ fn report_no_memory(control: &At<String>, group: &str, sink: &mut Sink) {
     let known = GroupControl::find(&control.value);
     if known.is_some_and(|control| !control.is_of_cpu()) {
         let (control_name, group) = (clip(&control.value), clip(group));
-        let message = format!("the group `{group}` has no memory controller, and no {control_name}");
+        let message =
+            format!("the group `{group}` has no memory controller, and no {control_name}");
         let hint = "a group around it says subtree_control = \"none\"";
         sink.hinted(control.span, message, hint);
     }
