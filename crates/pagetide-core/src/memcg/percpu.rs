@@ -18,9 +18,9 @@ use crate::owners::Owners;
 use crate::slab::objcg::NO_OWNER;
 use crate::units::{Asker, Cpu, MemcgId, Nanos};
 
-/// `struct memcg_vmstats_percpu` in words: 50 sizes and 17 events, each with what was passed on of it, and 3 counts of
+/// `struct memcg_vmstats_percpu` in words: 50 sizes and 15 events, each with what was passed on of it, and 3 counts of
 /// events for soft limits.
-const GROUP_WORDS: u64 = 2 * (50 + 17) + 3;
+const GROUP_WORDS: u64 = 2 * (50 + 15) + 3;
 /// `struct lruvec_stats_percpu` in words: 43 sizes, each with what was passed on of it.
 const NODE_WORDS: u64 = 2 * 43;
 /// `PCPU_MIN_ALLOC_SIZE`: so many bytes of one CPU's have one pointer to who pays.

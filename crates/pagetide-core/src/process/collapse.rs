@@ -284,10 +284,10 @@ impl Machine {
     }
 }
 
-/// Whether a mapped page may be copied away and freed: on its list, and held by nobody else.
+/// Whether a mapped page may be copied away and freed: on its list, and held by nobody else. One that is being written
+/// to swap may, and goes when that has ended.
 fn is_collapsible(page: &Page) -> bool {
     let held = PageFlags::LOCKED
-        .with(PageFlags::WRITEBACK)
         .with(PageFlags::BATCHED)
         .with(PageFlags::PINNED)
         .with(PageFlags::MIGRATING);
