@@ -148,7 +148,8 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
     for id in 0..nr {
         let parent = (id > 0 && draw.one_in(2)).then(|| draw.below(id as u64) as usize);
         let absent = parent.is_some_and(|parent| !setup.groups[parent].at_start);
-        let is_bare = parent.is_some_and(|at| !setup.groups[at].has_memory || seed % 3 == 0);
+        let is_bare =
+            parent.is_some_and(|at| !setup.groups[at].has_memory || seed.is_multiple_of(3));
         let mut controls: Vec<_> = (0..draw.below(4)).map(|_| write(&mut draw)).collect();
         if is_bare {
             controls.clear();
