@@ -31,8 +31,8 @@ const FILES: [&str; 6] = [
 ];
 /// And in version 1, which has swap in memory.stat and no events.
 const FILES_1: [&str; 3] = ["memory.stat", "memory.usage_in_bytes", "memory.kmem.usage_in_bytes"];
-/// A file of version 2 that folds what the CPUs have counted apart into the group's counters when
-/// it is read, as /proc/sys/vm/stat_refresh does for the machine; also what the CPU controller says. Version 1 has none: there
+/// A file of version 2 that folds what the CPUs have counted apart into the group's counters when it is read, as
+/// /proc/sys/vm/stat_refresh does for the machine; also what the CPU controller says. Version 1 has none: there
 /// memory.stat may be behind by the events of some 64 pages a CPU.
 const FOLDS: &str = "cpu.stat";
 

@@ -11,10 +11,10 @@
 //! web.fill.batch.memory.high == max
 //! ```
 //!
-//! A value has the unit that a scenario would give it. `before` is the value of the same metric in the scenario
-//! as it stands, in the run with the same seed. Metrics may be added, subtracted and multiplied by a number, on
-//! either side, and quantities added to them. `max` is what a control file says that sets no limit. `within A of B` means that the left side differs from B by at most A,
-//! or by that share of B.
+//! A value has the unit that a scenario would give it. `before` is the value of the same metric in the scenario as
+//! it stands, in the run with the same seed. Metrics may be added, subtracted and multiplied by a number, on either
+//! side, and quantities added to them. `max` is what a control file says that sets no limit. `within A of B` means
+//! that the left side differs from B by at most A, or by that share of B.
 //!
 //! A run that lacks a metric does not meet a criterion on it; neither does a run whose value is that of a task
 //! that was killed or cut ([`Sample`]).

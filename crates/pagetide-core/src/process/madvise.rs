@@ -4,9 +4,10 @@
 //! MADV_COLD puts pages that only this mapping maps on the inactive list; MADV_PAGEOUT reclaims them, referenced or
 //! not. What somebody else maps, or is on no list, stays as it is. The first page that is locked ends the call.
 //!
-//! Differences from Linux: a mapping has one advice, but for parts with another about huge pages, where Linux splits it
-//! if only a part is advised. Pages are deactivated at once, not by way of a CPU's batch. A huge page of which only a part is advised is split as a page.
-//! Linux reclaims what a table of entries maps in one piece; here others may run after each batch.
+//! Differences from Linux: a mapping has one advice, but for parts with another about huge pages, where Linux
+//! splits it if only a part is advised. Pages are deactivated at once, not by way of a CPU's batch. A huge page of
+//! which only a part is advised is split as a page. Linux reclaims what a table of entries maps in one piece; here
+//! others may run after each batch.
 //!
 //! Invariant: a page that is reclaimed here goes back to its list or is freed in the same step.
 
