@@ -478,6 +478,7 @@ class Group(_Table):
         memory_swap_max: int | str | None = None,
         memory_swappiness: int | str | None = None,
         parent: str | None = None,
+        subtree_control: Literal["memory", "none"] | None = None,
     ) -> None:
         """
         name: Its name.
@@ -506,6 +507,7 @@ class Group(_Table):
         memory_swap_max: The limit of swap. Default: max, bytes. Since: Linux 4.5.
         memory_swappiness: As vm.swappiness (version 1). Default: the parent's. Since: Linux 2.6.29.
         parent: The group it is in (default: the root).
+        subtree_control: Whether groups in it have a memory controller; without one this group pays for them.
         """
         self.name: str = name
         self.at_start: bool | None = at_start
@@ -524,6 +526,7 @@ class Group(_Table):
         self.memory_swap_max: int | str | None = memory_swap_max
         self.memory_swappiness: int | str | None = memory_swappiness
         self.parent: str | None = parent
+        self.subtree_control: Literal["memory", "none"] | None = subtree_control
 
 
 class File(_Table):
@@ -1227,7 +1230,7 @@ class Advise(_Table):
         self,
         name: str,
         *,
-        advice: Literal["normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write", "will-need", "cold", "page-out"],
+        advice: Literal["normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write", "will-need", "cold", "page-out", "collapse"],
         file: str | None = None,
         first: int | None = None,
         pages: int | None = None,
@@ -1268,7 +1271,7 @@ class Advise(_Table):
         repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
         """
         self.name: str = name
-        self.advice: Literal["normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write", "will-need", "cold", "page-out"] = advice
+        self.advice: Literal["normal", "random", "sequential", "huge", "no-huge", "populate-read", "populate-write", "will-need", "cold", "page-out", "collapse"] = advice
         self.file: str | None = file
         self.first: int | None = first
         self.pages: int | None = pages

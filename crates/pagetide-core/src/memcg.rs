@@ -14,6 +14,7 @@
 //! stock.
 
 pub mod events;
+mod percpu;
 mod tree;
 
 use crate::digest::State;
@@ -113,6 +114,9 @@ pub struct Memcg {
     /// Owner of new objects, and all owners that the group pays for.
     pub(crate) objcg: u16,
     pub(crate) objcgs: Vec<u16>,
+    /// Who pays for its counters, and for how many bytes.
+    pub(crate) counters_owner: u16,
+    pub(crate) counters_bytes: u32,
     /// Caches of its own.
     pub(crate) clones: Vec<CacheId>,
     /// Objects that the kernel keeps for it, by node.
@@ -157,6 +161,8 @@ impl Memcg {
             slab_bytes: [0; 2],
             objcg: NO_OWNER,
             objcgs: Vec::new(),
+            counters_owner: NO_OWNER,
+            counters_bytes: 0,
             clones: Vec::new(),
             cached: alloc::vec![CachedLists::default(); nr_nodes],
             cpu_events: Vec::new(),

@@ -509,7 +509,7 @@ fn rows_of_memory_stat_stand_in_the_kernels_order() {
         "thp_fault_alloc",
         "thp_collapse_alloc",
     ];
-    const NOT_MODELLED: &[&str] = &["kernel_stack", "percpu"];
+    const NOT_MODELLED: &[&str] = &["kernel_stack"];
     let expected: Vec<&str> =
         LINUX.iter().copied().filter(|name| !NOT_MODELLED.contains(name)).collect();
     let scene = Scene::new();

@@ -70,6 +70,45 @@ fn event(world: &World, memcg: MemcgId, event: MemoryEvent) -> u64 {
     world.machine.memcgs()[memcg.idx()].memory_events[event as usize]
 }
 
+/// With two CPUs and a node: 219 words on each CPU, and 8 bytes for each 4 of one CPU.
+#[test]
+fn a_group_pays_for_the_counters_of_the_groups_in_it() {
+    const EACH: u64 = 219 * 8 * 2 + 219 * 8 * 2;
+    let percpu = |world: &World, memcg| {
+        let sizes = world.machine.memory_stat_sizes(memcg);
+        sizes.into_iter().find(|(name, _)| *name == "percpu").map_or(0, |(_, bytes)| bytes)
+    };
+    let make = |world: &mut World, parent| {
+        let memcg = group(world, parent, &[]);
+        world.machine.charge_counters(memcg, CPU, 1);
+        world.machine.audit().unwrap();
+        memcg
+    };
+    let mut world = world(16);
+    let outer = make(&mut world, ROOT);
+    assert_eq!((world.machine.memcgs()[outer.idx()].memory.usage, percpu(&world, ROOT)), (0, 0));
+    let middle = make(&mut world, outer);
+    let inner: Vec<MemcgId> = (0..100).map(|_| make(&mut world, middle)).collect();
+    assert_eq!((percpu(&world, middle), percpu(&world, outer)), (100 * EACH, 101 * EACH));
+    let kernel = |world: &World| world.machine.memcgs()[middle.idx()].kmem.usage * PAGE_SIZE;
+    assert!((100 * EACH..100 * EACH + 2 * PAGE_SIZE).contains(&kernel(&world)));
+    // A limit does not keep groups from being made.
+    let mm = world.machine.create_mm(ROOT).unwrap();
+    write(&mut world, mm, outer, "memory.max", "100K");
+    let last = make(&mut world, middle);
+    assert_eq!(percpu(&world, middle), 101 * EACH);
+    for memcg in inner.into_iter().chain([last]) {
+        world.machine.remove_memcg(memcg).unwrap().discard();
+        world.machine.audit().unwrap();
+    }
+    assert_eq!(percpu(&world, middle), 0);
+    assert!(kernel(&world) <= 2 * PAGE_SIZE, "what a CPU has in stock");
+    // With the group its counters are off its parent's bill.
+    world.machine.remove_memcg(middle).unwrap().discard();
+    world.machine.audit().unwrap();
+    assert_eq!(percpu(&world, ROOT), 0);
+}
+
 #[test]
 fn a_group_stays_below_its_limit_and_the_machine_has_no_part_in_it() {
     let mut world = world(64);
@@ -670,7 +709,9 @@ fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
         match op {
             Op::Create(at) if groups.len() < 12 => {
                 let parent = pick(at, &groups);
-                groups.push(world.machine.create_memcg("g".into(), parent).unwrap());
+                let made = world.machine.create_memcg("g".into(), parent).unwrap();
+                world.machine.charge_counters(made, CPU, 1);
+                groups.push(made);
             }
             Op::Remove(at) => {
                 let memcg = pick(at, &groups);

@@ -4,12 +4,13 @@ mod world;
 
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
-use pagetide_core::effect::Effect;
+use pagetide_core::control::Errno;
+use pagetide_core::effect::Step;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::PageFlags;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MapError, MmId};
+use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::units::{NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use world::{World, CPU};
@@ -36,12 +37,8 @@ fn count(world: &World, event: Event) -> u64 {
     world.machine.mem.vmstat.get(event)
 }
 
-fn pageout(world: &mut World, vma: VmaId, pages: std::ops::Range<u64>) -> Result<(), MapError> {
-    let mut effects: Vec<Effect> = Vec::new();
-    world.machine.madvise_pageout(vma, pages, CPU, 1)?.drain_into(&mut effects);
-    world.carry_out(effects);
-    world.machine.audit().unwrap();
-    Ok(())
+fn pageout(world: &mut World, mm: MmId, vma: VmaId, pages: std::ops::Range<u64>) -> Outcome {
+    world.drive(&mut Call::page_out(mm, NODE, vma, pages))
 }
 
 #[test]
@@ -101,7 +98,7 @@ fn pages_out_leave_their_entries_and_come_back() {
     let (mm, vma) = heap(&mut world, 1000, Advice::Normal);
     let mut call = Call::populate(mm, NODE, vma, 0..1000, true);
     assert_eq!(world.drive(&mut call), Outcome::Minor);
-    pageout(&mut world, vma, 200..300).unwrap();
+    assert_eq!(pageout(&mut world, mm, vma, 200..300), Outcome::Minor);
     assert_eq!(count(&world, Event::Pswpout), 100);
     assert_eq!((count(&world, Event::PgscanDirect), count(&world, Event::PgstealDirect)), (0, 0));
     let mapping = world.machine.vma(vma).unwrap();
@@ -113,6 +110,54 @@ fn pages_out_leave_their_entries_and_come_back() {
     assert_eq!(world.machine.vma(vma).unwrap().nr_present, 1000);
 }
 
+/// However large the range, a step takes 32 pages, and what is counted is what one step would count.
+#[test]
+fn pages_go_out_in_bounded_batches() {
+    let mut world = world(Config::default());
+    let (mm, vma) = heap(&mut world, 5000, Advice::Normal);
+    assert_eq!(world.drive(&mut Call::populate(mm, NODE, vma, 0..5000, true)), Outcome::Minor);
+    for (make, event) in [
+        (Call::cold as fn(_, _, _, _) -> Call, Event::Pgdeactivate),
+        (Call::page_out, Event::Pswpout),
+    ] {
+        for page in 0..5000 {
+            world.touch(vma, page, true);
+        }
+        let mut call = make(mm, NODE, vma, 0..5000);
+        let mut steps = 0;
+        loop {
+            let before = count(&world, event);
+            let step = world.step(&mut call);
+            assert!(count(&world, event) - before <= 32);
+            if let Step::Done(outcome) = step {
+                assert_eq!(outcome, Outcome::Minor);
+                break;
+            }
+            steps += 1;
+        }
+        // The last of a table may be fewer.
+        assert!((157..=170).contains(&steps), "{steps}");
+    }
+    assert_eq!(count(&world, Event::Pswpout), 5000);
+    assert_eq!(count(&world, Event::PgscanDirect), 0);
+}
+
+/// The mapping goes, or another gets its id, in the middle.
+#[test]
+fn pages_of_a_mapping_that_has_gone_stay_others() {
+    let mut world = world(Config::default());
+    let (mm, vma) = heap(&mut world, 1000, Advice::Normal);
+    assert_eq!(world.drive(&mut Call::populate(mm, NODE, vma, 0..1000, true)), Outcome::Minor);
+    let mut call = Call::page_out(mm, NODE, vma, 0..1000);
+    assert_eq!(world.step(&mut call), Step::Continue);
+    world.munmap(vma);
+    let other = world.machine.mmap(mm, Backing::Anon, 1000, Advice::Normal, false).unwrap();
+    assert_eq!(other, vma);
+    assert_eq!(world.drive(&mut Call::populate(mm, NODE, vma, 0..1000, true)), Outcome::Minor);
+    assert_eq!(world.drive(&mut call), Outcome::Refused(Errno::Enomem));
+    assert_eq!(count(&world, Event::Pswpout), 32);
+}
+
 #[test]
 fn locked_mappings_are_not_reclaimed_on_request() {
     let mut world = world(Config::default());
@@ -120,13 +165,14 @@ fn locked_mappings_are_not_reclaimed_on_request() {
     let mut call = Call::populate(mm, NODE, vma, 0..100, true);
     assert_eq!(world.drive(&mut call), Outcome::Minor);
     world.machine.mlock(vma, 50, 10, CPU).unwrap();
-    assert_eq!(pageout(&mut world, vma, 55..70), Err(MapError::Locked));
-    assert!(world.machine.madvise_cold(vma, 50..51, CPU).is_err());
+    let refused = Outcome::Refused(Errno::Einval);
+    assert_eq!(pageout(&mut world, mm, vma, 55..70), refused);
+    assert_eq!(world.drive(&mut Call::cold(mm, NODE, vma, 50..51)), refused);
     assert_eq!(count(&world, Event::Pswpout), 0);
     // What comes before the locked part is done, what comes behind it is not.
-    assert_eq!(pageout(&mut world, vma, 40..70), Ok(()));
+    assert_eq!(pageout(&mut world, mm, vma, 40..70), refused);
     assert_eq!(count(&world, Event::Pswpout), 10);
-    assert_eq!(pageout(&mut world, vma, 60..70), Ok(()));
+    assert_eq!(pageout(&mut world, mm, vma, 60..70), Outcome::Minor);
     assert_eq!(count(&world, Event::Pswpout), 20);
 }
 
@@ -136,9 +182,9 @@ fn huge_pages_go_whole_or_are_split_first() {
     let (mm, vma) = heap(&mut world, 1024, Advice::Normal);
     let mut call = Call::populate(mm, NODE, vma, 0..1024, true);
     assert_eq!(world.drive(&mut call), Outcome::Minor);
-    pageout(&mut world, vma, 0..512).unwrap();
+    assert_eq!(pageout(&mut world, mm, vma, 0..512), Outcome::Minor);
     assert_eq!(count(&world, Event::Pswpout), 512);
-    pageout(&mut world, vma, 512..522).unwrap();
+    assert_eq!(pageout(&mut world, mm, vma, 512..522), Outcome::Minor);
     assert_eq!(count(&world, Event::Pswpout), 522);
     assert_eq!(world.machine.vma(vma).unwrap().nr_present, 502);
 }
@@ -161,8 +207,7 @@ fn cold_pages_are_inactive() {
     };
     let before = active(&world);
     assert!(before > 32, "{before}");
-    world.machine.madvise_cold(vma, 0..64, CPU).unwrap().discard();
-    world.machine.audit().unwrap();
+    assert_eq!(world.drive(&mut Call::cold(mm, NODE, vma, 0..64)), Outcome::Minor);
     assert_eq!(active(&world), 0);
     assert!(count(&world, Event::Pgdeactivate) >= before as u64);
 }
@@ -185,9 +230,9 @@ fn a_page_that_was_locked_in_swap_is_locked_when_it_is_back() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 64, Advice::Normal);
     assert_eq!(world.drive(&mut Call::populate(mm, NODE, vma, 0..64, true)), Outcome::Minor);
-    pageout(&mut world, vma, 0..64).unwrap();
+    assert_eq!(pageout(&mut world, mm, vma, 0..64), Outcome::Minor);
     world.settle();
-    pageout(&mut world, vma, 0..64).unwrap();
+    assert_eq!(pageout(&mut world, mm, vma, 0..64), Outcome::Minor);
     let in_swap = world.machine.vma(vma).unwrap().nr_swapped;
     assert!(in_swap > 0);
     world.machine.mlock(vma, 0, 64, CPU).unwrap();

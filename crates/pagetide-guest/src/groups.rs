@@ -10,6 +10,7 @@ use crate::report::line;
 use crate::sys::mount::mount;
 use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::GroupControlWrite;
+use pagetide_scenario::metric::declared::{Declared, ON_REQUEST};
 use pagetide_scenario::model::Setup;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,8 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Where cgroups are mounted.
 const ROOT: &str = "/sys/fs/cgroup";
-/// Groups are reported if there are at most so many: a report of more would take longer than what
-/// it reports of.
+/// So many groups are reported of, the first: a report of more would take longer than what it reports of.
 const REPORTED: usize = 16;
 /// What is reported of a group, in version 2.
 const FILES: [&str; 6] = [
@@ -29,20 +29,10 @@ const FILES: [&str; 6] = [
     "memory.events.local",
     "memory.pressure",
 ];
-/// Those, and what the CPU controller says, if it is on.
-const FILES_CPU: [&str; 7] = [
-    "memory.stat",
-    "memory.current",
-    "memory.swap.current",
-    "memory.events",
-    "memory.events.local",
-    "memory.pressure",
-    "cpu.stat",
-];
 /// And in version 1, which has swap in memory.stat and no events.
 const FILES_1: [&str; 3] = ["memory.stat", "memory.usage_in_bytes", "memory.kmem.usage_in_bytes"];
-/// A file of version 2 that folds what the CPUs have counted apart into the group's counters when
-/// it is read, as /proc/sys/vm/stat_refresh does for the machine. Version 1 has none: there
+/// A file of version 2 that folds what the CPUs have counted apart into the group's counters when it is read, as
+/// /proc/sys/vm/stat_refresh does for the machine; also what the CPU controller says. Version 1 has none: there
 /// memory.stat may be behind by the events of some 64 pages a CPU.
 const FOLDS: &str = "cpu.stat";
 
@@ -50,8 +40,9 @@ const FOLDS: &str = "cpu.stat";
 pub struct Groups<'a> {
     setup: &'a Setup,
     first: bool,
+    names: Vec<&'static str>,
     paths: Vec<PathBuf>,
-    /// Of each group [`Groups::names`], open.
+    /// Of each group the files of these names, open.
     files: Vec<Vec<Option<File>>>,
     /// Of each group [`FOLDS`], open.
     folds: Vec<Option<File>>,
@@ -70,7 +61,8 @@ impl<'a> Groups<'a> {
             paths.push(parent.join(&group.name));
         }
         let (files, folds) = (Vec::new(), Vec::new());
-        let mut groups = Groups { setup, first, paths, files, folds };
+        let names = Groups::names_of(setup, first);
+        let mut groups = Groups { setup, first, names, paths, files, folds };
         if setup.groups.is_empty() {
             return Ok(groups);
         }
@@ -83,8 +75,7 @@ impl<'a> Groups<'a> {
             let options =
                 if setup.machine.memory_recursiveprot { "memory_recursiveprot" } else { "" };
             mount("cgroup2", ROOT, "cgroup2", options).map_err(failed)?;
-            let controllers = groups.controllers();
-            fs::write(format!("{ROOT}/cgroup.subtree_control"), controllers).map_err(failed)?;
+            groups.enable(Path::new(ROOT), true).map_err(failed)?;
         }
         for (id, group) in setup.groups.iter().enumerate().filter(|(_, group)| group.at_start) {
             let refused = |write: GroupControlWrite, error: io::Error| {
@@ -99,39 +90,49 @@ impl<'a> Groups<'a> {
     }
 
     /// What is reported of a group.
-    fn names(&self) -> &'static [&'static str] {
-        if self.first {
-            &FILES_1
-        } else if self.setup.has_cpu_controller() {
-            &FILES_CPU
-        } else {
-            &FILES
+    fn names_of(setup: &Setup, first: bool) -> Vec<&'static str> {
+        if first {
+            return FILES_1.to_vec();
         }
+        let mut names = FILES.to_vec();
+        if setup.has_cpu_controller() {
+            names.push(FOLDS);
+        }
+        let asked = |metric: &&&Declared| setup.asked_of_groups.contains(&metric.name);
+        names.extend(ON_REQUEST.iter().filter(asked).map(|metric| metric.source));
+        names
     }
 
     /// Opens and reads what will be reported of the groups that are there.
     fn open(&mut self) {
         if self.paths.len() > REPORTED {
             line(format_args!(
-                "@note {} groups: their counters are reported of at most {REPORTED}",
+                "@note {} groups: there are counters of the first {REPORTED}",
                 self.paths.len()
             ));
-            return;
         }
-        for path in &self.paths {
+        for path in self.paths.iter().take(REPORTED) {
             let open = |name: &&str| File::open(path.join(name)).ok();
-            self.files.push(self.names().iter().map(open).collect());
+            self.files.push(self.names.iter().map(open).collect());
             self.folds.push(if self.first { None } else { open(&FOLDS) });
         }
         self.read(&mut [0; 16 << 10], |_, _, _| {});
     }
 
-    /// What groups are made for: memory, and CPUs if a file of theirs is written.
-    fn controllers(&self) -> &'static str {
-        match self.setup.has_cpu_controller() {
-            true => "+memory +cpu",
-            false => "+memory",
-        }
+    /// Gives groups in a group their controllers: memory, and CPUs if a file of theirs is written.
+    fn enable(&self, path: &Path, memory: bool) -> io::Result<()> {
+        let controllers = match (memory, self.setup.has_cpu_controller()) {
+            (true, true) => "+memory +cpu",
+            (true, false) => "+memory",
+            (false, true) => "+cpu",
+            (false, false) => return Ok(()),
+        };
+        fs::write(path.join("cgroup.subtree_control"), controllers)
+    }
+
+    /// Whether groups in a group have a memory controller.
+    fn has_memory_below(&self, id: usize) -> bool {
+        self.setup.groups.iter().any(|group| group.parent == Some(id) && group.has_memory)
     }
 
     /// Whether the group has groups within it, now or later.
@@ -161,7 +162,7 @@ impl<'a> Groups<'a> {
         let path = &self.paths[id];
         fs::create_dir(path)?;
         if !self.first && self.has_children(id) {
-            fs::write(path.join("cgroup.subtree_control"), self.controllers())?;
+            self.enable(path, self.has_memory_below(id))?;
             fs::create_dir(self.of_tasks(Some(id)))?;
         }
         for &write in &self.setup.groups[id].controls {
@@ -207,7 +208,7 @@ impl<'a> Groups<'a> {
             if !self.first {
                 let _ = self.read_one(id, FOLDS, self.folds[id].as_ref(), buffer);
             }
-            for (name, file) in self.names().iter().zip(files) {
+            for (name, file) in self.names.iter().zip(files) {
                 if let Ok(text) = self.read_one(id, name, file.as_ref(), buffer) {
                     each(id, name, text);
                 }

@@ -64,6 +64,8 @@ pub struct Performer<'a> {
     until_base: Option<u64>,
     /// The requests of the phase.
     served: Option<Served>,
+    /// What the phase's last madvise() returned.
+    errno: i32,
 }
 
 impl<'a> Performer<'a> {
@@ -116,6 +118,7 @@ impl<'a> Performer<'a> {
             errors: 0,
             until_base: None,
             served: None,
+            errno: 0,
         })
     }
 
@@ -205,9 +208,8 @@ impl<'a> Performer<'a> {
             Op::Advise { region, page, pages, advice } => {
                 let mapping = self.regions.get(region as usize).and_then(Option::as_ref);
                 let done = mapping.map(|mapping| mapping.advise_part(page, pages, advice));
-                if let Some(Err(error)) = &done {
-                    self.note(format_args!("advice refused: {error}"));
-                }
+                let refused = done.and_then(Result::err).and_then(|error| error.raw_os_error());
+                self.errno = refused.unwrap_or(0);
             }
             // The runner refuses scenarios with them; no program can ask the kernel for its pages.
             Op::AllocBlock { .. } | Op::AllocObject { .. } => self.errors += 1,
@@ -370,6 +372,7 @@ impl<'a> Performer<'a> {
     fn phase_end(&mut self, phase: u32, program: &Program) {
         let usage = process::usage();
         let (bytes, regions, served) = (self.bytes, &self.regions, &self.served);
+        let errno = self.errno;
         let workload = &self.task.phases[phase as usize].workload;
         let moment = Moment { kind: "phase-end", task: self.id, phase };
         self.reporter.snapshot(moment, |buffer| {
@@ -377,8 +380,12 @@ impl<'a> Performer<'a> {
             served.iter().for_each(Served::report);
             match workload {
                 Workload::WorkingSet(set) => report_residency(set, program, regions, buffer),
-                Workload::Lock(Lock { part, .. }) | Workload::Advise(Advise { part, .. }) => {
+                Workload::Lock(Lock { part, .. }) => {
                     report_resident(&part.region, program, regions, buffer);
+                }
+                Workload::Advise(Advise { part, .. }) => {
+                    report_resident(&part.region, program, regions, buffer);
+                    line(format_args!("@errno {errno}"));
                 }
                 _ => {}
             }
@@ -389,7 +396,9 @@ impl<'a> Performer<'a> {
 /// Whether a phase of the task gives advice about huge pages on a region that is mapped already.
 fn advises_huge(task: &Task) -> bool {
     task.phases.iter().any(|phase| match &phase.workload {
-        Workload::Advise(of) => matches!(of.advice, MadviseKind::Huge | MadviseKind::NoHuge),
+        Workload::Advise(of) => {
+            matches!(of.advice, MadviseKind::Huge | MadviseKind::NoHuge | MadviseKind::Collapse)
+        }
         _ => false,
     })
 }

@@ -19,6 +19,7 @@
 //! | `@cpu BEFORE AFTER KSWAPD WRITEBACK NOW` | ns: CPU time of the task before and after reporting, of all kswapds, of the workers that write back, and the time after it |
 //! | `@program TASK PHASE NS OPS` | after the run: what making the operations of a phase takes, without performing them |
 //! | `@resident WHAT PAGES` | pages of a region in memory |
+//! | `@errno NUMBER` | what the madvise() of the phase returned, 0 for success |
 //! | `@served REQUESTS LATE DROPPED SUM P50 P90 P99 P999 MAX` | of a service: counts, and latencies in ns |
 //! | `@snapped` | the end of a snapshot |
 //! | `@ended TASK HOW` | a task has ended: `exit CODE` or `signal NUMBER` |

@@ -4,6 +4,7 @@
 //! Invariant: any bytes give a [`Report`] or an error with the place, never a panic.
 
 use crate::host::slabinfo::{self, SlabCache};
+use pagetide_scenario::metric::declared::NO_LIMIT;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -53,6 +54,8 @@ pub struct Snapshot {
     pub usage: Usage,
     /// Pages of its regions in memory.
     pub resident: Vec<(String, u64)>,
+    /// What the phase's madvise() returned.
+    pub errno: Option<u64>,
     /// CPU times, if the guest says them.
     pub cpu: Option<CpuTimes>,
     /// What became of the requests of a service.
@@ -203,7 +206,7 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                 let [task, phase, ns, operations] = numbers(rest).map_err(garbage)?;
                 report.programs.insert((task as usize, phase as usize), (ns, operations));
             }
-            "@trace" | "@cpu" | "@resident" | "@usage" | "@served" | "@snapped" => {
+            "@trace" | "@cpu" | "@resident" | "@errno" | "@usage" | "@served" | "@snapped" => {
                 let Some(mut snapshot) = open.take() else {
                     return Err(garbage(format!("{word} outside of a snapshot")));
                 };
@@ -244,6 +247,10 @@ fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
         snapshot.served = Some(Served { requests, late, dropped, sum_ns, latencies_ns });
         return Ok(());
     }
+    if word == "@errno" {
+        snapshot.errno = Some(number(rest)?);
+        return Ok(());
+    }
     if word == "@cpu" {
         let [before, after, kswapd, writeback, ended] = numbers(rest)?;
         snapshot.cpu = Some(CpuTimes { before, after, kswapd, writeback, ended });
@@ -272,10 +279,20 @@ fn add_group(snapshot: &mut Snapshot, name: &str, text: &str) -> Result<(), Stri
         of_group.extend(pressure(file, text)?);
         return Ok(());
     }
+    if file == "cgroup.controllers" {
+        let has_memory = text.split_ascii_whitespace().any(|controller| controller == "memory");
+        of_group.push((format!("{file}.memory"), has_memory.into()));
+        return Ok(());
+    }
     for line in text.lines() {
         let (name, value) = match line.split_once(' ') {
             Some((name, value)) if file == "memory.stat" => (name.to_owned(), value),
             Some((name, value)) => (format!("{file}.{name}"), value),
+            // A control file without a limit.
+            None if line == "max" => {
+                of_group.push((file.to_owned(), NO_LIMIT));
+                continue;
+            }
             None => (file.to_owned(), line),
         };
         of_group.push((name, number(value)?));
@@ -334,7 +351,7 @@ mod tests {
         nr_free_pages 10\npgfault 3\n\n@text pressure 61\n\
         some avg10=0.00 avg60=0.00 total=70\nfull avg10=0.00 total=60\n\n\
         @trace mm_vmscan_kswapd_wake 4\n@cpu 5 6 7 8 80\n@usage 1 2 3 4 5\n\
-        @resident anon_hot_resident 9\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
+        @resident anon_hot_resident 9\n@errno 22\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
         @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
         @ended 2 signal 9\n@program 2 1 900 30\n@done\n";
 
@@ -379,6 +396,7 @@ mod tests {
             [("anon", 4096), ("pgfault", 7), ("memory.current", 8192), ("memory.events.low", 3)]
         );
         assert_eq!(snapshot.resident, [("anon_hot_resident".to_owned(), 9)]);
+        assert_eq!(snapshot.errno, Some(22));
         let latencies_ns = [1, 2, 3, 4, 5];
         let served = Served { requests: 9, late: 8, dropped: 7, sum_ns: 6, latencies_ns };
         assert_eq!(snapshot.served, Some(served));

@@ -162,6 +162,9 @@ fn of_phases(
                 for (name, pages) in &snapshot.resident {
                     put.put_named(name.clone(), *pages as f64, Unit::Pages);
                 }
+                if let Some(errno) = snapshot.errno {
+                    put.put(declared::ERRNO, errno as f64);
+                }
                 if let Some(served) = &snapshot.served {
                     put_served(&mut put, served, snapshot.ns.saturating_sub(from.ns));
                     services.push((served, snapshot.ns.saturating_sub(from.ns)));
@@ -311,6 +314,7 @@ size = "1MiB"
                 bytes: ms * 4096,
             },
             resident: Vec::new(),
+            errno: None,
             cpu: None,
             served: None,
             slabs: Vec::new(),

@@ -72,6 +72,7 @@ mod tests {
             parent: None,
             controls: Vec::new(),
             at_start: true,
+            has_memory: true,
         };
         vec![group("a"), group("b")]
     }

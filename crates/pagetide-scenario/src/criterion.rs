@@ -8,12 +8,13 @@
 //! web.memory.current within 5 % of 30M
 //! web.slab < 0.5 * web.fill.web.slab
 //! web.memory.current within 256K of web.anon + web.file + web.kernel
+//! web.fill.batch.memory.high == max
 //! ```
 //!
-//! A value has the unit that a scenario would give it. `before` is the value of the same metric in the scenario
-//! as it stands, in the run with the same seed. Metrics may be added, subtracted and multiplied by a number, on
-//! either side, and quantities added to them. `within A of B` means that the left side differs from B by at most A,
-//! or by that share of B.
+//! A value has the unit that a scenario would give it. `before` is the value of the same metric in the scenario as
+//! it stands, in the run with the same seed. Metrics may be added, subtracted and multiplied by a number, on either
+//! side, and quantities added to them. `max` is what a control file says that sets no limit. `within A of B` means
+//! that the left side differs from B by at most A, or by that share of B.
 //!
 //! A run that lacks a metric does not meet a criterion on it; neither does a run whose value is that of a task
 //! that was killed or cut ([`Sample`]).

@@ -105,6 +105,9 @@ pub struct Setup {
     /// The machine's counters are reported over the life of this task (index into `tasks`), as
     /// somebody does who reads /proc/vmstat before and after a command; `None`: over the run.
     pub measure: Option<usize>,
+    /// What is reported of groups because a row or an expectation asks for it
+    /// ([`ON_REQUEST`](crate::metric::declared::ON_REQUEST)).
+    pub asked_of_groups: Vec<&'static str>,
     /// Virtual time after which the run is cut, with a note (default 1 hour).
     pub time_limit_ns: u64,
 }
@@ -287,6 +290,8 @@ pub struct Group {
     pub controls: Vec<GroupControlWrite>,
     /// It is there when the run begins; otherwise a task makes it ([`Workload::CreateGroup`]).
     pub at_start: bool,
+    /// It has a memory controller; otherwise the nearest group around it that has one pays for its tasks.
+    pub has_memory: bool,
 }
 
 /// A file.
@@ -358,6 +363,13 @@ impl Setup {
     pub fn cgroup_version(&self) -> CgroupVersion {
         let mut written = self.group_controls().map(GroupControl::version);
         written.find(|version| *version == CgroupVersion::V1).unwrap_or_default()
+    }
+
+    /// The group whose memory controller a group's tasks are under: it, or the nearest around it that has one.
+    /// `None`: the root.
+    pub fn payer(&self, group: Option<usize>) -> Option<usize> {
+        let around = std::iter::successors(group, |&group| self.groups[group].parent);
+        around.into_iter().find(|&group| self.groups[group].has_memory)
     }
 
     /// Whether groups share CPUs by their weights: as soon as one file of the CPU controller is written, all

@@ -141,6 +141,18 @@ names! {
         Cold = "cold",
         /// MADV_PAGEOUT: pages are reclaimed now.
         PageOut = "page-out",
+        /// MADV_COLLAPSE: regions become huge pages now.
+        Collapse = "collapse",
+    }
+}
+
+names! {
+    /// What groups in a group have.
+    "subtree_control" SubtreeControl {
+        /// Counters and limits of their own.
+        Memory = "memory",
+        /// No memory controller: the group pays for them.
+        None = "none",
     }
 }
 
@@ -169,18 +181,14 @@ impl MadviseKind {
             | MadviseKind::PopulateWrite
             | MadviseKind::WillNeed
             | MadviseKind::Cold
-            | MadviseKind::PageOut => None,
+            | MadviseKind::PageOut
+            | MadviseKind::Collapse => None,
         }
     }
 
-    /// Whether the mapping keeps it.
-    pub fn is_of_mapping(self) -> bool {
-        self.of_mapping().is_some()
-    }
-
-    /// Whether one operation is a part of the call: of advice that acts at once, and sleeps nowhere.
-    pub(crate) fn is_piecewise(self) -> bool {
-        matches!(self, MadviseKind::Cold | MadviseKind::PageOut)
+    /// Whether it is on a whole mapping only.
+    pub fn is_on_whole(self) -> bool {
+        matches!(self, MadviseKind::Normal | MadviseKind::Random | MadviseKind::Sequential)
     }
 }
 

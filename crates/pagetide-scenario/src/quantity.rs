@@ -4,6 +4,7 @@
 //! quantity follows from its unit here, and whoever asked for it compares the kinds.
 
 use crate::load::units;
+use crate::metric::declared::NO_LIMIT;
 use crate::model::PageSize;
 use std::fmt;
 
@@ -111,6 +112,7 @@ impl fmt::Display for Quantity {
         match *self {
             Quantity::Integer(integer) => write!(f, "{integer}"),
             Quantity::Decimal(decimal) => write!(f, "{decimal}"),
+            Quantity::Bytes(NO_LIMIT) => f.write_str("max"),
             Quantity::Bytes(bytes) => f.write_str(&scaled(bytes, SIZES, "")),
             Quantity::Nanoseconds(ns) => f.write_str(&scaled(ns, TIMES, "ns")),
             Quantity::Percent(percent) => write!(f, "{percent} %"),

@@ -11,7 +11,7 @@ use pagetide_core::plugin::Wrong;
 use pagetide_core::units::Nanos;
 use pagetide_core::vmstat::Event;
 use pagetide_scenario::metric::declared::{self, Declared};
-use pagetide_scenario::metric::{Metrics, Names, Owner, Scope, Writer};
+use pagetide_scenario::metric::{Kind, Metrics, Names, Owner, Scope, Writer};
 use pagetide_scenario::model::{self, Setup, Workload};
 use pagetide_scenario::record::{Ended, Latencies, Metric, Unit};
 use std::collections::BTreeMap;
@@ -182,8 +182,7 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
 fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<Ended>) {
     let scope = |group: usize| Scope::Group(Owner::new(&setup.groups[group].name));
     // A group that was removed has what it had then.
-    let there = world.groups().map(|(group, memcg)| world.counts_of_group(group, memcg));
-    for counts in there.chain(world.removed_groups().cloned()) {
+    for counts in world.counts_of_groups().chain(world.removed_groups().cloned()) {
         put_group(&mut metrics.of(scope(counts.group)).ended(cut), &counts);
     }
     let bytes = |pages: u64| world.machine.page_size().bytes_of(pages) as f64;
@@ -204,7 +203,8 @@ fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<En
 
 fn put_group(put: &mut Writer<'_>, counts: &GroupCounts) {
     for &(level, bytes) in &counts.levels {
-        put.put_named(level, bytes as f64, Unit::Bytes);
+        let declared = declared::find(Kind::PhaseGroup, level);
+        put.put_named(level, bytes as f64, declared.map_or(Unit::Bytes, |level| level.unit));
     }
     for &(event, count) in &counts.counts {
         put.put_named(event, count as f64, Unit::Count);

@@ -428,12 +428,16 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let effects = machine.choose(setup.cgroup_version()).map_err(SimError::Control)?;
     effects.drain_into(&mut boot_effects);
     let mut groups: Vec<Option<MemcgId>> = Vec::new();
+    let payer = |groups: &[Option<MemcgId>], group| match setup.payer(group) {
+        Some(payer) => groups[payer],
+        None => Some(ROOT),
+    };
     for group in &setup.groups {
-        let parent = group.parent.map_or(Some(ROOT), |parent| groups[parent]);
-        groups.push(match parent.filter(|_| group.at_start) {
+        let parent = payer(&groups, group.parent);
+        groups.push(match parent.filter(|_| group.at_start && group.has_memory) {
             Some(parent) => {
                 let failed = |error| SimError::Group { name: group.name.clone(), error };
-                Some(make_group(&mut machine, group, parent).map_err(failed)?)
+                Some(make_group(&mut machine, group, parent, 0).map_err(failed)?)
             }
             None => None,
         });
@@ -448,13 +452,14 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     let mut jitter = Vec::new();
     for (id, task) in setup.tasks.iter().enumerate() {
         let task_seed = sub_seed(seed, &format!("task {}", task.name));
-        let group = task.group.and_then(|group| groups[group]).unwrap_or(ROOT);
-        let mm = machine.create_mm(group).expect("the group was just made");
+        let group = payer(&groups, task.group);
+        let mm = machine.create_mm(group.unwrap_or(ROOT)).expect("the group was just made");
         machine.set_oom_score_adj(mm, task.oom_score_adj).expect("it was just made");
         let program = Program::new(setup, id, seed)?;
         let files = setup.files.len();
         let mut made = Task::new(task.name.clone(), program, mm, files, task.background);
         made.leader = id;
+        made.group = task.group;
         tasks.push(made);
         let mut prng = SplitMix64::new(sub_seed(task_seed, "start"));
         jitter.push(prng.below(START_JITTER_NS));

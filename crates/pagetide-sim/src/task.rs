@@ -212,6 +212,8 @@ pub enum ObjectStep {
 pub struct Task {
     /// Its name.
     pub name: String,
+    /// The group of the setup that it is in; `None`: the root.
+    pub group: Option<usize>,
     /// The program whose thread it is: a program is its own first thread. Index of a task.
     pub leader: usize,
     /// A program's other threads: indices of tasks.
@@ -299,6 +301,8 @@ pub struct Task {
     pub vmstat: Vec<u64>,
     /// Calls that failed because a disk did.
     pub io_errors: u64,
+    /// Number of the error of the last madvise(), 0 if it succeeded.
+    pub errno: i32,
 }
 
 /// All event counters, in the order of [`Event::ALL`].
@@ -359,6 +363,7 @@ impl Task {
     ) -> Task {
         Task {
             name,
+            group: None,
             leader: 0,
             helpers: 0..0,
             service: None,
@@ -403,6 +408,7 @@ impl Task {
             alloc_latency: LatencyHistogram::new(),
             vmstat: Vec::new(),
             io_errors: 0,
+            errno: 0,
         }
     }
 

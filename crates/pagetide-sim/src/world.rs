@@ -56,7 +56,7 @@ use pagetide_scenario::model;
 use pressure::Reported;
 use slab_levels::SlabLevels;
 use slab_samples::SlabSamples;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use threads::{cpus_of, nice_of, Thread};
 use timeline::Sampler;
 
@@ -182,6 +182,8 @@ pub struct World {
     nr_copies: u64,
     /// The setup's groups, as far as they are there.
     groups: Vec<Option<MemcgId>>,
+    /// Groups without a memory controller that are there.
+    bare_groups: BTreeSet<usize>,
     /// Counts of groups when they were last removed, by index in the setup.
     last_counts: BTreeMap<usize, crate::task::GroupCounts>,
     /// Things the reader should know, and how often they happened.
@@ -316,6 +318,9 @@ impl World {
             times: DaemonTimes::new(nr_nodes),
             fail_copies: 0,
             nr_copies: 0,
+            bare_groups: (0..setup.groups.len())
+                .filter(|&group| setup.groups[group].at_start && !setup.groups[group].has_memory)
+                .collect(),
             groups,
             last_counts: BTreeMap::new(),
             notes: BTreeMap::new(),

@@ -91,3 +91,57 @@ fn groups_come_and_go_while_tasks_run() {
     // The tenant is gone, what it had counted is not.
     assert!(metric("tenant.memory.events.max") > 0.0);
 }
+
+/// A group without a memory controller comes and goes; the one around it pays.
+#[test]
+fn a_group_without_a_controller_is_paid_for_by_the_one_around_it() {
+    let phases = |list: &[(&str, &str)]| -> String {
+        let phase = |(name, keys): &(&str, &str)| {
+            format!("[[task.phase]]\nname = \"{name}\"\n{}\n", keys.replace("; ", "\n"))
+        };
+        list.iter().map(phase).collect()
+    };
+    let text = format!(
+        "[machine]\nmemory = \"64MiB\"\n\
+        [[group]]\nname = \"pod\"\nsubtree_control = \"none\"\nmemory.max = \"16M\"\n\
+        [[group]]\nname = \"bare\"\nparent = \"pod\"\nat_start = false\n\
+        [[group]]\nname = \"inner\"\nparent = \"bare\"\nat_start = false\n\
+        [[task]]\nname = \"admin\"\n{}\
+        [[expect]]\ntext = \"it has none\"\nthat = \"admin.fill.inner.cgroup.controllers.memory == 0\"\n",
+        phases(&[
+            ("early", "workload = \"create-group\"; target = \"inner\""),
+            ("make", "workload = \"create-group\"; target = \"bare\""),
+            ("again", "workload = \"create-group\"; target = \"bare\""),
+            ("nest", "workload = \"create-group\"; target = \"inner\""),
+            ("join", "workload = \"join-group\"; target = \"inner\""),
+            ("fill", "workload = \"touch\"; size = \"8MiB\""),
+            ("busy", "workload = \"remove-group\"; target = \"inner\""),
+            ("leave", "workload = \"join-group\""),
+            ("nested", "workload = \"remove-group\"; target = \"bare\""),
+            ("remove", "workload = \"remove-group\"; target = \"inner\""),
+            ("gone", "workload = \"join-group\"; target = \"inner\""),
+            ("remove2", "workload = \"remove-group\"; target = \"bare\""),
+            ("pod", "workload = \"remove-group\"; target = \"pod\""),
+        ])
+    );
+    let scenario = load_str("bare", &text, Path::new("."), &Overrides::default());
+    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
+    let options = RunOptions { audit_every: 50, ..RunOptions::default() };
+    let record = run("bare", &scenario.variants[0], 1, &options).unwrap();
+    let metric = |key: &str| record.metrics.get(key).map(|metric| metric.value);
+    assert_eq!(metric("admin.fill.inner.cgroup.controllers.memory"), Some(0.0));
+    assert_eq!(metric("admin.fill.pod.cgroup.controllers.memory"), Some(1.0));
+    assert_eq!(metric("admin.make.inner.cgroup.controllers.memory"), None, "it is not there");
+    assert_eq!(metric("admin.fill.inner.anon"), None);
+    assert_eq!(metric("admin.fill.pod.anon"), Some(f64::from(8 << 20)));
+    let notes = record.notes.join("\n");
+    let refused = [
+        "making group `inner`: ENOENT",
+        "making group `bare`: EEXIST",
+        "removing group `inner` was refused with EBUSY",
+        "removing group `bare` was refused with EBUSY",
+        "joining group `inner` was refused with ENOENT",
+    ];
+    assert!(refused.iter().all(|note| notes.contains(note)), "{notes}");
+    assert_eq!(record.notes.len(), refused.len(), "{notes}");
+}

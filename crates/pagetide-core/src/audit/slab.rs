@@ -164,6 +164,9 @@ impl<O: Owners> Manager<O> {
                 bytes[usize::from(owner)] += i64::from(cache.charge_size);
             }
         }
+        for group in self.memcgs.iter().filter(|group| group.counters_owner != NO_OWNER) {
+            bytes[usize::from(group.counters_owner)] += i64::from(group.counters_bytes);
+        }
         let mut pages = vec![0u64; self.memcgs.len()];
         let mut total = vec![0u64; self.memcgs.len()];
         let mut unwritten = vec![0i64; usize::from(NO_OWNER)];

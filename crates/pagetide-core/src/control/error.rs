@@ -28,6 +28,8 @@ pub enum Errno {
     Esrch,
     /// A file too large.
     Efbig,
+    /// No memory of the kind asked for.
+    Enomem,
 }
 
 impl Errno {
@@ -44,6 +46,7 @@ impl Errno {
             Errno::Eexist => 17,
             Errno::Esrch => 3,
             Errno::Efbig => 27,
+            Errno::Enomem => 12,
         }
     }
 
@@ -60,6 +63,7 @@ impl Errno {
             Errno::Eexist => "EEXIST",
             Errno::Esrch => "ESRCH",
             Errno::Efbig => "EFBIG",
+            Errno::Enomem => "ENOMEM",
         }
     }
 }

@@ -146,6 +146,7 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let parent = group.parent;
+        self.uncharge_counters(id);
         self.forget_positions(id);
         self.unlink(id);
         let group = &mut self.memcgs[id.idx()];

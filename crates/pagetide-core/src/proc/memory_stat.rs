@@ -5,8 +5,8 @@
 //! alone; pages of the swap cache, which /proc/vmstat counts in `nr_file_pages`, are in `swapcached`.
 //!
 //! Rows stand in Linux's order. Rows of memory that no task here can have ([`ALWAYS_ZERO`]) are 0, as on a
-//! kernel without such tasks. Left out are rows that are not 0 there and that nothing here counts:
-//! `kernel_stack` and `percpu`.
+//! kernel without such tasks. Left out is a row that is not 0 there and that nothing here counts:
+//! `kernel_stack`.
 
 use super::{put, Row};
 use crate::manager::Manager;
@@ -21,8 +21,9 @@ use core::fmt::Write;
 
 /// Rows that are 0, each group behind the row that it follows: page tables of guests, sockets, vmalloc(), tmpfs,
 /// zswap, huge pages of files, MADV_FREE.
-const ALWAYS_ZERO: [(&str, &[&str]); 3] = [
-    ("pagetables", &["sec_pagetables", "sock", "vmalloc", "shmem", "zswap", "zswapped"]),
+const ALWAYS_ZERO: [(&str, &[&str]); 4] = [
+    ("pagetables", &["sec_pagetables"]),
+    ("percpu", &["sock", "vmalloc", "shmem", "zswap", "zswapped"]),
     ("swapcached", &["file_thp", "shmem_thp"]),
     ("pgdeactivate", &["pglazyfree", "pglazyfreed", "zswpin", "zswpout"]),
 ];
@@ -97,6 +98,8 @@ impl<O: Owners> Manager<O> {
             ("unevictable", lru(NodeStat::NrUnevictable)),
         ]);
         sizes.iter_mut().for_each(|(_, size)| *size = self.mem.page_size.bytes_of(*size));
+        let behind = sizes.iter().position(|(name, _)| *name == "file_mapped").unwrap_or(0);
+        sizes.insert(behind, ("percpu", self.memcg_percpu_bytes(&members)));
         let [unreclaimable, reclaimable] = self.memcg_slab_bytes(&members);
         sizes.push(("slab_reclaimable", reclaimable));
         sizes.push(("slab_unreclaimable", unreclaimable));

@@ -60,8 +60,8 @@ pub struct Fault {
     /// The page was read alone in this attempt: should that fail in the second, so does the fault.
     read_alone: bool,
     major: bool,
-    /// khugepaged reads the page back: it is no access, and is not tried again.
-    by_khugepaged: bool,
+    /// The page is read back for a huge page: it is no access, and is not tried again.
+    for_collapse: bool,
     /// The region has no page table yet, and a huge page may fill it.
     huge: bool,
     /// Pages of a swap read-ahead still to come, as page offsets or slots.
@@ -132,23 +132,28 @@ impl Fault {
             looked: false,
             read_alone: false,
             major: false,
-            by_khugepaged: false,
+            for_collapse: false,
             huge: false,
             swap_window: SwapWindow::default(),
             buffer: BufferWanted::default(),
         }
     }
 
-    /// khugepaged's, for a page in swap (Linux: `do_swap_page` called by `__collapse_huge_page_swapin`). Ends
-    /// with the page, with [`Outcome::Minor`] if it is not in swap any more, and with
-    /// [`Outcome::NoMemory`] if khugepaged is to leave its region alone for now.
+    /// Of a page in swap that is to be a part of a huge page (Linux: `do_swap_page` called by
+    /// `__collapse_huge_page_swapin`). Ends with the page, with [`Outcome::Minor`] if it is not in swap any more,
+    /// and with [`Outcome::NoMemory`] if its region is to be left alone for now.
     pub(super) fn swap_in(vma: VmaId, born: u64, page: u64) -> Fault {
-        Fault { born, stage: Stage::Swap, by_khugepaged: true, ..Fault::new(vma, page, false) }
+        Fault { born, stage: Stage::Swap, for_collapse: true, ..Fault::new(vma, page, false) }
     }
 
     #[inline(always)]
     pub(super) fn vma(&self) -> VmaId {
         self.vma
+    }
+
+    /// Waiting for its page let go of the lock (Linux `VM_FAULT_RETRY`).
+    pub(super) fn has_let_go(&self) -> bool {
+        self.tried
     }
 
     /// The fault is over: its entry maps the page.
@@ -177,8 +182,8 @@ impl Machine {
     ) -> Step<Outcome> {
         loop {
             let done = match fault.stage {
-                Stage::Start if fault.by_khugepaged => {
-                    // Waiting for the page let go of the lock, and khugepaged does not try again.
+                Stage::Start if fault.for_collapse => {
+                    // Waiting for the page let go of the lock, and it is not tried again.
                     let outcome = if fault.tried { Outcome::NoMemory } else { Outcome::Minor };
                     Some(Step::Done(outcome))
                 }

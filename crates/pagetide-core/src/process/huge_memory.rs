@@ -29,6 +29,12 @@ impl Vma {
         region_of(page) + HPAGE_PMD_NR <= self.grown.min(self.len())
     }
 
+    /// The advice about huge pages on the region that `page` is in, if all of it has the same.
+    pub(crate) fn advice_of_region(&self, page: u64) -> Option<Advice> {
+        let start = region_of(page);
+        self.parts.of(start..start + HPAGE_PMD_NR, self.advice)
+    }
+
     /// The entries of the region from `start` on.
     pub(crate) fn region(&self, start: u64) -> &[Pte] {
         &self.ptes[start as usize..(start + HPAGE_PMD_NR) as usize]
@@ -57,19 +63,28 @@ impl Vma {
 }
 
 impl Machine {
-    /// Whether a mapping may have huge pages (Linux `hugepage_vma_check`).
-    pub(crate) fn may_be_huge(&self, vma: &Vma) -> bool {
-        vma.backing == Backing::Anon
-            && match (self.config.thp, vma.advice) {
-                (Thp::Never, _) | (_, Advice::NoHuge) => false,
-                (Thp::Always, _) | (Thp::Madvise, Advice::Huge) => true,
-                (Thp::Madvise, Advice::Normal | Advice::Random | Advice::Sequential) => false,
-            }
+    /// Whether the region of a mapping that `page` is in may be a huge page (Linux `hugepage_vma_check`).
+    pub(crate) fn may_be_huge(&self, vma: &Vma, page: u64) -> bool {
+        if vma.backing != Backing::Anon || self.config.thp == Thp::Never {
+            return false;
+        }
+        match (self.config.thp, vma.advice_of_region(page)) {
+            (Thp::Never, _) | (_, None | Some(Advice::NoHuge)) => false,
+            (Thp::Always, Some(_)) | (Thp::Madvise, Some(Advice::Huge)) => true,
+            (Thp::Madvise, Some(Advice::Normal | Advice::Random | Advice::Sequential)) => false,
+        }
+    }
+
+    /// Whether MADV_COLLAPSE may make a huge page of that region, whatever `enabled` says (Linux
+    /// `hugepage_vma_check` without `enforce_sysfs`).
+    pub(crate) fn may_be_collapsed(vma: &Vma, page: u64) -> bool {
+        let advice = vma.advice_of_region(page);
+        vma.backing == Backing::Anon && advice.is_some_and(|advice| advice != Advice::NoHuge)
     }
 
     /// What a fault may do for a huge page (Linux `vma_thp_gfp_mask`).
-    pub(crate) fn thp_gfp(&self, vma: VmaId) -> Gfp {
-        let madvised = self.owners.vmas[vma.idx()].advice == Advice::Huge;
+    pub(crate) fn thp_gfp(&self, vma: VmaId, page: u64) -> Gfp {
+        let madvised = self.owners.vmas[vma.idx()].advice_of_region(page) == Some(Advice::Huge);
         if self.era.asks_once_for_huge {
             return self.thp_gfp_4_5(madvised);
         }

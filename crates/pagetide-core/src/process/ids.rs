@@ -148,6 +148,9 @@ impl Machine {
                 Some(fault) => self.owners.fault_goes_on(fault),
                 None => Ok(()),
             },
+            // They look for themselves whether the mapping is theirs.
+            // These look for themselves whether the mapping is theirs.
+            Request::Leave(_) | Request::Collapse(_) => Ok(()),
         }
     }
 

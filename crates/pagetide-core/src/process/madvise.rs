@@ -2,23 +2,28 @@
 //!
 //! Linux: `madvise_vma_behavior`, `madvise_cold_or_pageout_pte_range`, `deactivate_page`, `can_madv_lru_vma` (6.1).
 //! MADV_COLD puts pages that only this mapping maps on the inactive list; MADV_PAGEOUT reclaims them, referenced or
-//! not. What somebody else maps, or is on no list, stays as it is.
+//! not. What somebody else maps, or is on no list, stays as it is. The first page that is locked ends the call.
 //!
-//! Differences from Linux: a mapping has one advice, where Linux splits it if only a part is advised. Pages are
-//! deactivated at once, not by way of a CPU's batch. A huge page of which only a part is advised is split as a page.
+//! Differences from Linux: a mapping has one advice, but for parts with another about huge pages, where Linux
+//! splits it if only a part is advised. Pages are deactivated at once, not by way of a CPU's batch. A huge page of
+//! which only a part is advised is split as a page. Linux reclaims what a table of entries maps in one piece; here
+//! others may run after each batch.
 //!
 //! Invariant: a page that is reclaimed here goes back to its list or is freed in the same step.
 
 use super::huge_memory::region_of;
-use super::ids::MapError;
+use super::ids::NOT_BEGUN;
 use super::page_table::{Advice, VmaId};
+use super::request::{Leave, LeaveHow};
 use super::Machine;
 use crate::bad_id::BadId;
+use crate::control::Errno;
 use crate::ctx::Ctx;
-use crate::effect::Effects;
+use crate::effect::{Effects, Step};
+use crate::outcome::Outcome;
 use crate::page::PageFlags;
 use crate::process::MmId;
-use crate::units::{Cpu, MemcgId, Nanos, Pfn, HPAGE_PMD_NR};
+use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
 use crate::vmstat::Event;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -30,7 +35,8 @@ impl Machine {
     /// [`BadId::Vma`].
     pub fn set_advice(&mut self, vma: VmaId, advice: Advice) -> Result<Effects<'_>, BadId> {
         self.living_vma(vma)?;
-        self.owners.vmas[vma.idx()].advice = advice;
+        let mapping = &mut self.owners.vmas[vma.idx()];
+        (mapping.advice, mapping.parts) = (advice, Default::default());
         // Before its first fault a mapping has nothing to collapse (Linux: no `anon_vma`).
         let has_tables = self.owners.vmas[vma.idx()].tables.iter().any(|table| table.is_some());
         if advice == Advice::Huge && has_tables {
@@ -39,18 +45,80 @@ impl Machine {
         Ok(self.hand_out())
     }
 
-    /// Moves pages of a mapping to their inactive lists (MADV_COLD).
+    /// Allows huge pages in a part of a mapping, or forbids them (MADV_HUGEPAGE, MADV_NOHUGEPAGE). One that is partly
+    /// in it is split.
     ///
     /// # Errors
-    /// [`BadId::Vma`], [`BadId::Cpu`]; [`MapError::Locked`] if the first of these pages is locked. If a later one is,
-    /// those before it are done (Linux: a locked part is a mapping of its own; EINVAL after what came before it).
-    pub fn madvise_cold(
+    /// [`BadId::Vma`], [`BadId::Page`].
+    pub fn advise_huge(
         &mut self,
         vma: VmaId,
         pages: Range<u64>,
-        cpu: Cpu,
-    ) -> Result<Effects<'_>, MapError> {
-        for pfn in self.only_mapped_here(vma, pages, cpu)? {
+        allowed: bool,
+    ) -> Result<Effects<'_>, BadId> {
+        let mapping = self.living_vma(vma)?;
+        let (own, advice) = (mapping.advice, if allowed { Advice::Huge } else { Advice::NoHuge });
+        if pages.end > mapping.len() {
+            return Err(BadId::Page(vma));
+        }
+        if pages.is_empty() || mapping.parts.of(pages.clone(), own) == Some(advice) {
+            return Ok(self.hand_out());
+        }
+        for edge in [pages.start, pages.end] {
+            if !edge.is_multiple_of(HPAGE_PMD_NR) {
+                if let Some(head) = self.huge_page_at(vma, edge) {
+                    self.split_huge_page(head);
+                }
+            }
+        }
+        let mapping = &mut self.owners.vmas[vma.idx()];
+        mapping.parts.set(pages.clone(), advice, own);
+        if allowed && mapping.tables.iter().any(|table| table.is_some()) {
+            self.khugepaged_enter(vma, pages.start.next_multiple_of(HPAGE_PMD_NR));
+        }
+        Ok(self.hand_out())
+    }
+
+    /// One batch of pages, of one table of entries.
+    pub(crate) fn leave_step(&mut self, leave: &mut Leave, ctx: &Ctx) -> Step<Outcome> {
+        let mapping = match self.living_vma(leave.vma) {
+            Ok(mapping) if [NOT_BEGUN, mapping.born].contains(&leave.born) => mapping,
+            Err(id) if leave.born == NOT_BEGUN => return Step::Done(Outcome::BadId(id)),
+            Ok(_) | Err(_) => return Step::Done(Outcome::Refused(Errno::Enomem)),
+        };
+        if leave.end > mapping.len() {
+            return Step::Done(Outcome::BadId(BadId::Page(leave.vma)));
+        }
+        let locked = mapping.locked.first_in(leave.next..leave.end);
+        if leave.next >= leave.end || locked == Some(leave.next) {
+            return Step::Done(match locked {
+                None => Outcome::Minor,
+                Some(_) => Outcome::Refused(Errno::Einval),
+            });
+        }
+        if leave.born == NOT_BEGUN {
+            leave.born = mapping.born;
+            self.lru_add_drain(ctx.cpu);
+        }
+        let end = locked.unwrap_or(leave.end).min(region_of(leave.next) + HPAGE_PMD_NR);
+        let batch = self.only_mapped_here(leave.vma, &mut leave.next, end);
+        match leave.how {
+            LeaveHow::Cold => self.deactivate_pages(&batch),
+            LeaveHow::PageOut => {
+                leave.is_unmapped |= !batch.is_empty();
+                // Whoever reclaims them, they are no group's more than another's.
+                let (node, asker) = (self.mem.cpu_node(ctx.cpu), MmId::NONE);
+                self.reclaim_pages(batch, &Ctx { node, asker, memcg: MemcgId::NONE, ..*ctx });
+            }
+        }
+        if leave.next == end && core::mem::take(&mut leave.is_unmapped) {
+            self.mem.work.tlb_flushes += 1;
+        }
+        Step::Continue
+    }
+
+    fn deactivate_pages(&mut self, pages: &[Pfn]) {
+        for &pfn in pages {
             let page = &mut self.mem.pages[pfn.idx()];
             if !page.has(PageFlags::ACTIVE) {
                 continue;
@@ -64,71 +132,36 @@ impl Machine {
             self.mem.vmstat.add(Event::Pgdeactivate, nr);
             self.memcgs[memcg.idx()].events.add(Event::Pgdeactivate, nr);
         }
-        Ok(self.hand_out())
     }
 
-    /// Reclaims pages of a mapping now: clean ones are freed, anonymous ones are written to swap and freed by whoever
-    /// reclaims next (MADV_PAGEOUT).
-    ///
-    /// # Errors
-    /// As [`Machine::madvise_cold`].
-    pub fn madvise_pageout(
-        &mut self,
-        vma: VmaId,
-        pages: Range<u64>,
-        cpu: Cpu,
-        now: Nanos,
-    ) -> Result<Effects<'_>, MapError> {
-        let taken = self.only_mapped_here(vma, pages, cpu)?;
-        let node = self.mem.cpu_node(cpu);
-        let ctx = Ctx { cpu, node, now, asker: MmId::NONE, memcg: MemcgId::NONE };
-        self.reclaim_pages(taken, &ctx);
-        Ok(self.hand_out())
-    }
-
-    /// Pages on lists that only this mapping maps, in order, not young and not referenced any more.
-    fn only_mapped_here(
-        &mut self,
-        vma: VmaId,
-        pages: Range<u64>,
-        cpu: Cpu,
-    ) -> Result<Vec<Pfn>, MapError> {
-        self.check_cpu(cpu)?;
-        let mapping = self.living_vma(vma)?;
-        let end = pages.end.min(mapping.len());
-        let end = match mapping.locked.first_in(pages.start..end) {
-            Some(first) if first == pages.start => return Err(MapError::Locked),
-            Some(first) => first,
-            None => end,
-        };
-        self.lru_add_drain(cpu);
+    /// A batch of the pages from `at` to `end` that are on lists and that only this mapping maps, in order, not young
+    /// and not referenced any more. A huge page is the last of its batch.
+    fn only_mapped_here(&mut self, vma: VmaId, at: &mut u64, end: u64) -> Vec<Pfn> {
         let mut found = Vec::new();
-        let mut at = pages.start;
-        while at < end {
-            let region = region_of(at);
-            let huge = self.huge_page_at(vma, at);
-            let is_whole = at == region && region + HPAGE_PMD_NR <= end;
-            let (pfn, next) = match huge {
+        while *at < end && (found.len() as u64) < SWAP_CLUSTER_MAX {
+            let first = *at;
+            let region = region_of(first);
+            let is_whole = first == region && region + HPAGE_PMD_NR <= end;
+            let (pfn, next) = match self.huge_page_at(vma, first) {
                 Some(head) if is_whole => {
                     self.owners.vmas[vma.idx()].test_clear_young_huge(region);
                     (head, region + HPAGE_PMD_NR)
                 }
                 // Held by somebody, it cannot be split, and stays.
                 Some(head) if !self.split_huge_page(head) => {
-                    at = region + HPAGE_PMD_NR;
-                    continue;
+                    *at = end;
+                    break;
                 }
                 Some(_) | None => {
-                    let pte = &mut self.owners.vmas[vma.idx()].ptes[at as usize];
+                    let pte = self.owners.vmas[vma.idx()].ptes[first as usize];
                     if !pte.is_present() || pte.is_zero_page() {
-                        at += 1;
+                        *at += 1;
                         continue;
                     }
-                    (pte.pfn(), at + 1)
+                    (pte.pfn(), first + 1)
                 }
             };
-            let first = at;
-            at = next;
+            *at = next;
             let page = &mut self.mem.pages[pfn.idx()];
             let is_on_list = page.place.is_lru() && !page.has(PageFlags::BATCHED);
             if page.mapcount != 1 || !is_on_list {
@@ -141,6 +174,6 @@ impl Machine {
             found.push(pfn);
         }
         self.mem.work.ptes_set += found.len() as u32;
-        Ok(found)
+        found
     }
 }

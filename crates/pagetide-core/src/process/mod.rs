@@ -11,6 +11,7 @@
 
 mod audit;
 mod buffer_heads;
+mod collapse;
 pub mod fault;
 pub mod filemap;
 mod huge_memory;
@@ -18,6 +19,7 @@ mod ids;
 pub mod kernel_block;
 pub mod khugepaged;
 mod madvise;
+mod madvise_collapse;
 pub mod mlock;
 pub mod oom;
 pub mod page_cache;

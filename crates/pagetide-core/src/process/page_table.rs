@@ -17,6 +17,7 @@ use crate::process::MmId;
 use crate::units::{FileId, Pfn, SwapSlot};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 pub use crate::units::VmaId;
 
@@ -185,6 +186,51 @@ impl Advice {
     }
 }
 
+/// Parts of a mapping whose advice about huge pages is another than its own: sorted, not empty, and those that touch
+/// differ. Linux splits the mapping instead.
+#[derive(Clone, Debug, Default, PartialEq, Eq, State)]
+pub struct AdvisedParts(Vec<(Range<u64>, Advice)>);
+
+impl AdvisedParts {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The advice on all of these pages of a mapping with the advice `own`, if it is one.
+    pub(crate) fn of(&self, pages: Range<u64>, own: Advice) -> Option<Advice> {
+        let touches =
+            |part: &&(Range<u64>, Advice)| part.0.start < pages.end && pages.start < part.0.end;
+        match self.0.iter().find(touches) {
+            None => Some(own),
+            Some((part, advice)) if part.start <= pages.start && pages.end <= part.end => {
+                Some(*advice)
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Advises some pages of a mapping with the advice `own`.
+    pub(super) fn set(&mut self, pages: Range<u64>, advice: Advice, own: Advice) {
+        let mut parts = Vec::with_capacity(self.0.len() + 2);
+        for (part, advice) in self.0.drain(..) {
+            parts.push((part.start..part.end.min(pages.start), advice));
+            parts.push((part.start.max(pages.end)..part.end, advice));
+        }
+        parts.push((pages, advice));
+        parts.retain(|(part, advice)| !part.is_empty() && *advice != own);
+        parts.sort_by_key(|(part, _)| part.start);
+        parts.dedup_by(|next, last| {
+            let joins = next.1 == last.1 && next.0.start == last.0.end;
+            if joins {
+                last.0.end = next.0.end;
+            }
+            joins
+        });
+        self.0 = parts;
+    }
+}
+
 /// What a mapping shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum Backing {
@@ -203,6 +249,8 @@ pub struct Vma {
     pub backing: Backing,
     /// Advice.
     pub advice: Advice,
+    /// Where that about huge pages is another.
+    pub parts: AdvisedParts,
     /// Executable: its referenced file pages stay active (Linux `VM_EXEC`).
     pub executable: bool,
     /// Entries, one a page.
@@ -248,6 +296,7 @@ impl Vma {
             mm,
             backing,
             advice,
+            parts: AdvisedParts::default(),
             executable,
             ptes: vec![Pte::EMPTY; pages as usize],
             tables: vec![Pfn::NONE; nr_tables],
@@ -271,5 +320,32 @@ impl Vma {
     /// Whether the mapping has no page.
     pub fn is_empty(&self) -> bool {
         self.ptes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_on_parts_is_what_each_page_was_told_last() {
+        let kinds = [Advice::Normal, Advice::Huge, Advice::NoHuge];
+        let (mut parts, mut naive) = (AdvisedParts::default(), [Advice::Huge; 64]);
+        let mut random = 1u64;
+        for _ in 0..2000 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (first, nr) = (random >> 40 & 63, random >> 50 & 15);
+            let (advice, end) = (kinds[(random >> 58) as usize % 3], (first + nr).min(64));
+            parts.set(first..end, advice, Advice::Huge);
+            naive[first as usize..end as usize].fill(advice);
+            for start in (0..64).step_by(8) {
+                let pages = &naive[start..start + 8];
+                let all = Some(pages[0]).filter(|first| pages.iter().all(|page| page == first));
+                let range = start as u64..start as u64 + 8;
+                assert_eq!(parts.of(range, Advice::Huge), all, "{start} in {parts:?}");
+            }
+        }
+        parts.set(0..64, Advice::Huge, Advice::Huge);
+        assert_eq!(parts, AdvisedParts::default());
     }
 }

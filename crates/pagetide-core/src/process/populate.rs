@@ -12,17 +12,16 @@
 use super::fault::Fault;
 use super::huge_memory::region_of;
 use super::ids::NOT_BEGUN;
-use super::page_table::{Backing, VmaId};
+use super::page_table::Backing;
 use super::readahead::Window;
-use super::{Call, Machine, MmId, Request};
+use super::request::{Populate, PopulateHow};
+use super::Machine;
 use crate::bad_id::BadId;
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::outcome::{Frame, Outcome};
 use crate::page_request::SlowRequest;
-use crate::units::{NodeId, HPAGE_PMD_NR};
-use alloc::boxed::Box;
-use core::ops::Range;
+use crate::units::HPAGE_PMD_NR;
 
 /// Pages that are there already and that a step passes over at most.
 const PASSED_A_STEP: u64 = HPAGE_PMD_NR;
@@ -31,59 +30,6 @@ const READ_AT_A_TIME: u32 = HPAGE_PMD_NR as u32;
 /// Bytes that it asks for at most: one request of a disk that sets no limit of its own (Linux `bdi->io_pages` by
 /// `BLK_DEF_MAX_SECTORS`, 6.1). Read-ahead is shorter.
 const READ_AT_MOST: u64 = 1280 << 10;
-
-/// A part of a mapping on its way into memory.
-#[derive(Clone, Debug)]
-pub struct Populate {
-    vma: VmaId,
-    /// When the mapping was born, once it has begun: another may have its id later.
-    born: u64,
-    next: u64,
-    end: u64,
-    how: How,
-    /// Something had to be read.
-    major: bool,
-}
-
-/// How pages come.
-#[derive(Clone, Debug)]
-enum How {
-    /// By faults: the one under way, and whether they write.
-    Faults(Option<Fault>, bool),
-    /// Into the page cache, without being mapped: the window under way.
-    Read(Option<Window>),
-}
-
-impl Call {
-    /// Makes pages of a mapping of `mm` present by faults that write, or read (MADV_POPULATE_WRITE and _READ;
-    /// MAP_POPULATE and mlock() write where a private mapping may be written). Ends as [`Outcome::Minor`] or
-    /// [`Outcome::Major`], or as the first fault that fails.
-    pub fn populate(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>, write: bool) -> Call {
-        Call::of_part(mm, node, vma, pages, How::Faults(None, write))
-    }
-
-    /// Starts to read pages of a mapped file that are not in memory (MADV_WILLNEED). Ends as [`Outcome::Minor`],
-    /// while they are being read.
-    pub fn will_need(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> Call {
-        Call::of_part(mm, node, vma, pages, How::Read(None))
-    }
-
-    fn of_part(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>, how: How) -> Call {
-        let (next, end) = (pages.start, pages.end);
-        let populate = Populate { vma, born: NOT_BEGUN, next, end, how, major: false };
-        Call::of_owner(mm, node, Request::Populate(Box::new(populate)))
-    }
-}
-
-impl Populate {
-    /// The fault under way.
-    pub(super) fn fault(&self) -> Option<&Fault> {
-        match &self.how {
-            How::Faults(fault, _) => fault.as_ref(),
-            How::Read(_) => None,
-        }
-    }
-}
 
 impl Machine {
     pub(crate) fn populate_step(
@@ -103,13 +49,13 @@ impl Machine {
         }
         let (born, begins) = (mapping.born, populate.born == NOT_BEGUN);
         populate.born = born;
-        if begins && matches!(populate.how, How::Read(_)) {
+        if begins && matches!(populate.how, PopulateHow::Read(_)) {
             let most = READ_AT_MOST / self.mem.page_size.bytes();
             populate.end = populate.end.min(populate.next.saturating_add(most));
         }
         match &mut populate.how {
-            How::Faults(..) => self.populate_by_faults(populate, slow, ctx),
-            How::Read(_) => self.populate_page_cache(populate, slow, ctx),
+            PopulateHow::Faults(..) => self.populate_by_faults(populate, slow, ctx),
+            PopulateHow::Read(_) => self.populate_page_cache(populate, slow, ctx),
         }
     }
 
@@ -119,7 +65,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        let How::Faults(fault, write) = &mut populate.how else { return Step::Continue };
+        let PopulateHow::Faults(fault, write) = &mut populate.how else { return Step::Continue };
         if let Some(under_way) = fault {
             match self.fault_step(under_way, slow, ctx) {
                 Step::Done(Outcome::Got(got)) => {
@@ -170,7 +116,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        let How::Read(window) = &mut populate.how else { return Step::Continue };
+        let PopulateHow::Read(window) = &mut populate.how else { return Step::Continue };
         let Backing::File(file) = self.owners.vmas[populate.vma.idx()].backing else {
             return Step::Done(Outcome::Minor);
         };

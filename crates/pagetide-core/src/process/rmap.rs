@@ -124,6 +124,8 @@ impl Asks for Processes {
             Request::Write(write) => machine.write_step(write, slow, ctx),
             Request::KernelAlloc(wanted) => machine.kernel_alloc_step(*wanted, slow, ctx),
             Request::Populate(populate) => machine.populate_step(populate, slow, ctx),
+            Request::Leave(leave) => machine.leave_step(leave, ctx),
+            Request::Collapse(collapse) => machine.madvise_collapse_step(collapse, slow, ctx),
         }
     }
 }

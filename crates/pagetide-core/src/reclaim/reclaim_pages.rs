@@ -17,7 +17,7 @@ use crate::vmstat::Event;
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Reclaims pages, which are on LRU lists and in no CPU's batch.
+    /// Reclaims pages, which are on LRU lists and in no CPU's batch. The caller flushes TLBs.
     pub(crate) fn reclaim_pages(&mut self, pages: Vec<Pfn>, ctx: &Ctx) {
         let mut sc = ScanControl::new(Reclaimer::Direct, 0, Gfp::KERNEL, 0);
         sc.ignores_references = true;
@@ -46,6 +46,5 @@ impl<O: Owners> Manager<O> {
             self.mem.free_batch(ctx.cpu, &freed);
             freed.clear();
         }
-        self.mem.work.tlb_flushes += 1;
     }
 }

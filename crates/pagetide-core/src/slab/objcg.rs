@@ -153,6 +153,18 @@ impl ObjCgroups {
         }
     }
 
+    /// Bytes that a CPU has just charged as an object are a group's counters: no slab has them.
+    pub fn counters_came(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
+        self.stock_of(cpu, objcg).shrink(bytes, false);
+        self.table[usize::from(objcg)].bytes += i64::from(bytes);
+    }
+
+    /// Bytes that a CPU has just uncharged as an object were such counters.
+    pub fn counters_gone(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
+        self.stock_of(cpu, objcg).grow(bytes, false);
+        self.table[usize::from(objcg)].bytes -= i64::from(bytes);
+    }
+
     /// All owners.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &ObjCgroup)> {
         let all = self.table.iter().enumerate().map(|(id, owner)| (id as u16, owner));

@@ -349,6 +349,7 @@ impl SlabWorld {
 
     fn create_group(&mut self, parent: usize) {
         let id = self.machine.create_memcg("g".into(), self.groups[parent].id).expect("room");
+        self.machine.charge_counters(id, pagetide_core::units::Cpu(0), 1);
         let mm = self.machine.create_mm(id).unwrap();
         assert!(
             !self.groups.iter().any(|group| group.online && group.id == id),

@@ -142,6 +142,7 @@ impl Mapping {
             MadviseKind::WillNeed => libc::MADV_WILLNEED,
             MadviseKind::Cold => libc::MADV_COLD,
             MadviseKind::PageOut => libc::MADV_PAGEOUT,
+            MadviseKind::Collapse => libc::MADV_COLLAPSE,
         };
         // SAFETY: within the mapping; none of these advices changes what it holds.
         super::check(unsafe { libc::madvise(base, len, advice) }.into()).map(drop)

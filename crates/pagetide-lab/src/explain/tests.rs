@@ -76,7 +76,9 @@ fn documents_are_there_and_have_the_places() {
 #[test]
 fn names_are_found_as_people_write_them() {
     assert_eq!(one("vm.swappiness"), one("sysctl.vm.swappiness"));
-    assert_eq!(one("group.web.memory.high").name, "memory.high");
+    // The file, and as a metric what it says.
+    let both = [Kind::Metric, Kind::GroupFile].map(|kind| ("memory.high".to_owned(), kind));
+    assert_eq!(names("group.web.memory.high"), both);
     assert_eq!(one("stream.alloc_latency_p99").name, "alloc_latency_p99");
     assert_eq!(one("slab.dentry.min_partial").name, "slab.CACHE.min_partial");
     assert_eq!(one("kswapd_wake").kind, Kind::Metric);

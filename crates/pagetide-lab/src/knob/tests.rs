@@ -9,6 +9,7 @@ fn setup() -> Setup {
         parent: None,
         controls: Vec::new(),
         at_start: true,
+        has_memory: true,
     };
     setup.groups = vec![group("web"), group("g.0"), group("g.1")];
     setup

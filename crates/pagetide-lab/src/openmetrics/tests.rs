@@ -61,8 +61,13 @@ fn timeline(group: &str) -> Timeline {
 fn text(timeline: &Timeline, instance: &str) -> String {
     let mut setup = crate::testing::scenario(&["a"]).variants[0].setup.clone();
     let limit = GroupControlWrite { control: GroupControl::Max, value: Value::Size(1 << 20) };
-    setup.groups =
-        vec![Group { name: "web".to_owned(), parent: None, controls: vec![limit], at_start: true }];
+    setup.groups = vec![Group {
+        name: "web".to_owned(),
+        parent: None,
+        controls: vec![limit],
+        at_start: true,
+        has_memory: true,
+    }];
     render(&Source { timeline, setup: &setup, page_size: 4096, instance, start_s: 1000 })
 }
 

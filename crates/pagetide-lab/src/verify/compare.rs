@@ -575,7 +575,13 @@ mod tests {
         let mut setup = setup(&["t.p", "a.late"]);
         for name in ["g", "h"] {
             let (name, controls) = (name.to_owned(), vec![]);
-            setup.groups.push(Group { name, parent: None, controls, at_start: true });
+            setup.groups.push(Group {
+                name,
+                parent: None,
+                controls,
+                at_start: true,
+                has_memory: true,
+            });
         }
         let run = |factor: f64| {
             let mut run = record(
@@ -639,7 +645,7 @@ mod tests {
     fn caches_belong_to_their_phase_and_shares_are_judged() {
         let mut setup = setup(&["t.p"]);
         let (name, controls) = ("g".to_owned(), vec![]);
-        setup.groups.push(Group { name, parent: None, controls, at_start: true });
+        setup.groups.push(Group { name, parent: None, controls, at_start: true, has_memory: true });
         let run = |share: f64| {
             let mut run = record(
                 "v",

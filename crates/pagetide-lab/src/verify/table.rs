@@ -459,7 +459,7 @@ note: no tracepoints
     fn a_group_has_rows_under_its_phase() {
         let mut setup = setup(&["t.p"]);
         let (name, controls) = ("g".to_owned(), vec![]);
-        setup.groups.push(Group { name, parent: None, controls, at_start: true });
+        setup.groups.push(Group { name, parent: None, controls, at_start: true, has_memory: true });
         let values: [(&str, f64); 5] = [
             ("t.p.pgmajfault", 2000.0),
             ("t.p.g.pgmajfault", 1500.0),

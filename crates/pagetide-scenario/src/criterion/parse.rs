@@ -1,6 +1,7 @@
 //! Reading a criterion: the text of each term is taken apart at its relation.
 
 use super::{Criterion, Mistake, Operator, Relation, Sum, Term, With};
+use crate::metric::declared::NO_LIMIT;
 use crate::model::PageSize;
 use crate::quantity::Quantity;
 
@@ -62,6 +63,9 @@ fn right(with: &str, text: &str, page_size: PageSize) -> Result<With, Mistake> {
     if let Some(rest) = with.strip_prefix("before").filter(|rest| !rest.starts_with(is_of_name)) {
         let factor = rest.trim().strip_prefix('*').and_then(|rest| factor_of(rest, page_size));
         return factor.map(With::Before).ok_or_else(|| no_value("write 1.1 * before"));
+    }
+    if with == "max" {
+        return Ok(With::Value(Quantity::Bytes(NO_LIMIT)));
     }
     if with.starts_with(|c: char| c.is_ascii_alphabetic())
         || [" * ", " + ", " - "].iter().any(|sign| with.contains(sign))

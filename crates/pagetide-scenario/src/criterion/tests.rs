@@ -31,6 +31,7 @@ fn the_language() {
         ("a == before.b", "a == before.b"),
         ("a == b + 4 - 1", "a == b + 4 - 1"),
         ("a - 30M <= b", "a - 30M <= b"),
+        ("g.memory.high == max", "g.memory.high == max"),
     ] {
         assert_eq!(parse(text).to_string(), shown);
         assert_eq!(parse(shown).to_string(), shown);

@@ -8,6 +8,7 @@ use crate::names::{AdviceKind, DiskModel, Named, OrderKind, ZoneName};
 use crate::names::{ArrivalKind, CpuDistribution};
 use crate::names::{
     HighOrderRequest, HugeAdviceKind, KernelRequest, LockKind, MadviseKind, NameKind,
+    SubtreeControl,
 };
 use pagetide_core::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
@@ -436,6 +437,7 @@ named!(
     KernelRequest,
     LockKind,
     MadviseKind,
+    SubtreeControl,
     NameKind,
     OrderKind,
     ZoneName,

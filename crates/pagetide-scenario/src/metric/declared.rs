@@ -37,13 +37,32 @@ pub fn find(kind: Kind, name: &str) -> Option<&'static Declared> {
 /// What a group has, in the order in which it is shown.
 pub fn levels_of_groups() -> impl Iterator<Item = &'static Declared> {
     let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
-    ALL.iter().copied().filter(of_groups).filter(|metric| metric.unit == Unit::Bytes)
+    let is_level = |metric: &&Declared| metric.unit == Unit::Bytes || is_of_cgroup(metric);
+    ALL.iter().copied().filter(of_groups).filter(is_level)
 }
+
+/// Of the group as such: a count, but what is there, not what has happened.
+fn is_of_cgroup(metric: &Declared) -> bool {
+    metric.name.starts_with("cgroup.")
+}
+
+/// What is reported of groups only if a row or an expectation asks for it: each needs another file to be read. The
+/// file is what the source names.
+pub const ON_REQUEST: [&Declared; 7] = [
+    CONTROLLERS_MEMORY,
+    DYING_DESCENDANTS,
+    MEMORY_MIN,
+    MEMORY_LOW,
+    MEMORY_HIGH,
+    MEMORY_MAX,
+    MEMORY_SWAP_MAX,
+];
 
 /// What happened to a group besides the events of memory.stat, the same way.
 pub fn events_of_groups() -> impl Iterator<Item = &'static Declared> {
     let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
-    ALL.iter().copied().filter(of_groups).filter(|metric| metric.unit == Unit::Count)
+    let is_event = |metric: &&Declared| metric.unit == Unit::Count && !is_of_cgroup(metric);
+    ALL.iter().copied().filter(of_groups).filter(is_event)
 }
 
 /// What names of caches begin with: `slabinfo.CACHE.WHAT`, and WHAT is one of [`OF_CACHES`].
@@ -56,6 +75,10 @@ pub const OF_CACHES: [&str; 3] = ["active_objs", "num_objs", "num_slabs"];
 pub fn slabinfo_names(cache: &str) -> [String; 3] {
     OF_CACHES.map(|what| format!("{SLABINFO}{cache}.{what}"))
 }
+
+/// What `max` in a control file stands for: the kernel's largest limit, as version 1 of cgroups writes it (Linux
+/// `PAGE_COUNTER_MAX`, with pages of 4 KiB).
+pub const NO_LIMIT: u64 = (1 << 63) - 4096;
 
 macro_rules! better {
     () => {
@@ -180,6 +203,8 @@ metrics! {
     ATTEMPTS = "attempts", Count, [Task] More, "Pagetide": "blocks that it asked for";
     RESIDENT = "resident", Pages, [Phase] Neither, "mincore":
         "pages of the region that the phase locks or advises which are in memory when the phase ends";
+    ERRNO = "errno", Count, [Phase] Neither, "madvise":
+        "number of the error that the call of an `advise` returned; 0: it succeeded";
     ANON_HOT = "anon_hot_resident", Pages, [Phase] More, "mincore":
         "pages of the hot part of anonymous memory that are in memory when the phase ends";
     ANON_COLD = "anon_cold_resident", Pages, [Phase] Neither, "mincore":
@@ -207,6 +232,8 @@ metrics! {
     KERNEL = "kernel", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "memory.kmem.usage_in_bytes":
         "memory of the kernel that it pays for, of which version 1 has only the sum";
     PAGETABLES = "pagetables", Bytes, [Group PhaseGroup] Neither, "memory.stat": "its page tables";
+    PERCPU = "percpu", Bytes, [Group PhaseGroup] Neither, "memory.stat":
+        "counters on each CPU of the groups made in it, as they are charged";
     SLAB = "slab", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither, "memory.stat; /proc/vmstat, nr_slab_*":
         "slabs; of a group its kernel objects, each with its size and the eight bytes that say whose it is";
     SLAB_RECLAIMABLE = "slab_reclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
@@ -247,6 +274,20 @@ metrics! {
     MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak": "the most memory that it ever had";
     KMEM_PEAK = "memory.kmem.peak", Bytes, [Group], "memory.kmem.max_usage_in_bytes":
         "the most kernel memory that it ever had";
+    CONTROLLERS_MEMORY = "cgroup.controllers.memory", Count, [Group PhaseGroup] Neither, "cgroup.controllers":
+        "1: it has a memory controller, 0: the group around it pays; if a row or an expectation asks for it";
+    DYING_DESCENDANTS = "cgroup.stat.nr_dying_descendants", Count, [Group PhaseGroup] Neither, "cgroup.stat":
+        "groups removed below it that something still holds; if a row or an expectation asks for it";
+    MEMORY_MIN = "memory.min", Bytes, [Group PhaseGroup] Neither, "memory.min":
+        "what its control file says, if a row or an expectation asks for it";
+    MEMORY_LOW = "memory.low", Bytes, [Group PhaseGroup] Neither, "memory.low":
+        "what its control file says, if a row or an expectation asks for it";
+    MEMORY_HIGH = "memory.high", Bytes, [Group PhaseGroup] Neither, "memory.high":
+        "what its control file says, `max` as 2^63 - 4096, if a row or an expectation asks for it";
+    MEMORY_MAX = "memory.max", Bytes, [Group PhaseGroup] Neither, "memory.max":
+        "what its control file says, `max` as 2^63 - 4096, if a row or an expectation asks for it";
+    MEMORY_SWAP_MAX = "memory.swap.max", Bytes, [Group PhaseGroup] Neither, "memory.swap.max":
+        "what its control file says, `max` as 2^63 - 4096, if a row or an expectation asks for it";
     PRESSURE_SOME = "memory.pressure.some", Seconds, [Group PhaseGroup], "memory.pressure":
         "time in which at least one of its tasks waited for memory";
     PRESSURE_FULL = "memory.pressure.full", Seconds, [Group PhaseGroup], "memory.pressure":
@@ -292,7 +333,7 @@ mod tests {
         assert_eq!((PEAK_USAGE.better, USER.better), (Better::Work, Better::Work));
         assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
-        assert_eq!(levels_of_groups().count(), 13);
+        assert_eq!(levels_of_groups().count(), 21);
         assert_eq!(events_of_groups().count(), 16);
     }
 }

@@ -4,10 +4,6 @@ use super::part::{Part, PageCount, PartKeys};
 use super::prelude::*;
 use crate::names::MadviseKind;
 
-/// Pages of one operation, for advice that acts at once: as many as one table of entries maps, which Linux, too,
-/// looks at together.
-const ADVISED_PAGES: u64 = 512;
-
 table! {
     /// Gives advice.
     Keys of "workload advise" {
@@ -45,15 +41,17 @@ impl Kind for Advise {
         let advice = keys.advice(sink)?;
         let part = part?;
         let is_part = keys.first.is_some() || keys.pages.is_some();
-        if advice.value.is_of_mapping() && is_part {
-            let hint = "leave `first` and `pages` out: a mapping has one advice";
+        if advice.value.is_on_whole() && is_part {
+            let hint = "leave `first` and `pages` out: only `huge` and `no-huge` are on parts";
             sink.hinted(advice.span, "this advice is on a whole region", hint);
             return None;
         }
         let wrong = match (advice.value, part.file) {
             (MadviseKind::WillNeed, None) => Some("only pages of a file are read ahead here"),
             (MadviseKind::PopulateWrite, Some(_)) => Some("a mapped file is read-only here"),
-            (MadviseKind::Huge | MadviseKind::NoHuge, Some(_)) => Some("only anonymous memory has huge pages here"),
+            (MadviseKind::Huge | MadviseKind::NoHuge | MadviseKind::Collapse, Some(_)) => {
+                Some("only anonymous memory has huge pages here")
+            }
             _ => None,
         };
         if let Some(message) = wrong {
@@ -68,8 +66,8 @@ impl Kind for Advise {
         let Advise { advice, part } = self.clone();
         stages.push(Stage::run(move |state, _| {
             let pages = part.of(state.regions[region].pages);
-            let region = state.number(region);
-            Box::new(Advises { region, next: pages.start, end: pages.end, advice }).into()
+            let (region, page, pages) = (state.number(region), pages.start, pages.end - pages.start);
+            Box::new(Some(Op::Advise { region, page, pages, advice }).into_iter()).into()
         }));
         stages
     }
@@ -78,25 +76,5 @@ impl Kind for Advise {
         if let Some(file) = &mut self.part.file {
             each(file, false);
         }
-    }
-}
-
-/// The operations of one call.
-#[derive(Debug)]
-struct Advises {
-    region: u32,
-    next: u64,
-    end: u64,
-    advice: MadviseKind,
-}
-
-impl Generator for Advises {
-    fn next_op(&mut self) -> Option<Op> {
-        let page = self.next;
-        let left = self.end.checked_sub(page).filter(|left| *left > 0)?;
-        let table = ADVISED_PAGES - page % ADVISED_PAGES;
-        let pages = if self.advice.is_piecewise() { left.min(table) } else { left };
-        self.next += pages;
-        Some(Op::Advise { region: self.region, page, pages, advice: self.advice })
     }
 }

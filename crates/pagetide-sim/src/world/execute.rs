@@ -23,6 +23,7 @@ use pagetide_core::vmstat::{Event as Counter, Vmstat};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::model;
+use pagetide_scenario::names::MadviseKind;
 use pagetide_scenario::op::{self, Op};
 
 /// Operations in a piece at most: as many as would cost half a nanosecond each. By the sourced table an access costs
@@ -405,7 +406,9 @@ impl World {
     ) -> Option<After> {
         let task = &mut self.tasks[id];
         let wall = (self.now + elapsed).saturating_sub(task.call_began);
-        if !matches!(op, Op::Group { .. }) {
+        let (cold, out) = (MadviseKind::Cold, MadviseKind::PageOut);
+        let frees = matches!(op, Op::Advise { advice, .. } if advice == cold || advice == out);
+        if !frees && !matches!(op, Op::Group { .. }) {
             task.alloc_latency.record(wall.saturating_sub(task.call_page_wait));
         }
         if let (Op::Read { file, .. }, Some(state)) = (op, call.readahead()) {
@@ -440,6 +443,10 @@ impl World {
                 task.refused = !task.killed;
                 task.killed = true;
                 Some(After::Runnable)
+            }
+            Outcome::Refused(errno) if matches!(op, Op::Advise { .. }) => {
+                task.errno = errno.code();
+                None
             }
             Outcome::Refused(errno) => {
                 self.group_write_refused(id, op, errno);
@@ -667,9 +674,12 @@ impl World {
         let workload = &self.setup.tasks[id].phases[phase as usize].workload;
         let set = match workload {
             model::Workload::WorkingSet(set) => set,
-            model::Workload::Lock(model::Lock { part, .. })
-            | model::Workload::Advise(model::Advise { part, .. }) => {
+            model::Workload::Lock(model::Lock { part, .. }) => {
                 return self.resident(id, &part.region).into_iter().collect();
+            }
+            model::Workload::Advise(model::Advise { part, .. }) => {
+                let errno = (declared::ERRNO, self.tasks[id].errno as u64);
+                return self.resident(id, &part.region).into_iter().chain([errno]).collect();
             }
             _ => return Vec::new(),
         };

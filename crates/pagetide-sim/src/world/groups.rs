@@ -7,7 +7,7 @@
 
 use super::{drain, After, World};
 use crate::scheduler::TaskId;
-use crate::task::GroupCounts;
+use crate::task::{GroupCounts, Task};
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite, Errno};
 use pagetide_core::effect::Effects;
@@ -94,34 +94,24 @@ impl World {
                 }
             }
             Workload::RemoveGroup(RemoveGroup { group }) => {
-                let removed = self.groups[group].ok_or(Errno::Enoent);
-                let counts = removed.ok().map(|memcg| self.counts_of_group(group, memcg));
-                let removed = removed.and_then(|memcg| {
-                    let effects = self.machine.remove_memcg(memcg)?;
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-                    Ok(())
-                });
-                match removed {
-                    Ok(()) => {
-                        self.groups[group] = None;
-                        self.note_removed(group);
-                        self.last_counts.extend(counts.map(|counts| (group, counts)));
-                    }
-                    Err(errno) => self.note_refusal(id, phase, errno),
+                if let Err(errno) = self.remove_group(group, cpu) {
+                    self.note_refusal(id, phase, errno);
                 }
             }
             Workload::JoinGroup(JoinGroup { group }) => {
-                let memcg = group.map_or(Some(ROOT), |group| self.groups[group]);
-                let memcg = memcg.ok_or(Errno::Enoent);
-                let moved = memcg.and_then(|memcg| {
+                let is_there = group.is_none_or(|group| self.is_there(group));
+                let payer = self.payer(group).filter(|_| is_there).ok_or(Errno::Enoent);
+                let moved = payer.and_then(|memcg| {
                     let effects = self.machine.move_mm(mm, memcg)?;
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                     Ok(())
                 });
                 match moved {
                     Ok(()) => {
+                        let leader = self.tasks[id].leader;
+                        self.tasks[leader].group = group;
                         self.move_to_cpu_group(id, group);
-                        for thread in self.threads_of(self.tasks[id].leader) {
+                        for thread in self.threads_of(leader) {
                             self.report_pressure(thread as TaskId);
                         }
                     }
@@ -135,15 +125,52 @@ impl World {
     }
 
     fn create_group(&mut self, group: usize) -> Result<(), GroupError> {
-        if self.groups[group].is_some() {
+        if self.is_there(group) {
             return Err(Errno::Eexist.into());
         }
         let model = &self.setup.groups[group];
-        let parent = model.parent.map_or(Some(ROOT), |parent| self.groups[parent]);
-        let parent = parent.ok_or(Errno::Enoent)?;
-        self.groups[group] = Some(make_group(&mut self.machine, model, parent)?);
+        if model.parent.is_some_and(|parent| !self.is_there(parent)) {
+            return Err(Errno::Enoent.into());
+        }
+        if model.has_memory {
+            let parent = self.payer(model.parent).ok_or(Errno::Enoent)?;
+            self.groups[group] = Some(make_group(&mut self.machine, model, parent, self.now)?);
+        } else {
+            self.bare_groups.insert(group);
+        }
         self.renew_cpu_group(group);
         Ok(())
+    }
+
+    fn remove_group(&mut self, group: usize, cpu: Cpu) -> Result<(), Errno> {
+        if !self.is_there(group) {
+            return Err(Errno::Enoent);
+        }
+        let of_it = |task: &Task| task.group == Some(group) && !task.is_over();
+        let has_groups = (0..self.setup.groups.len())
+            .any(|other| self.setup.groups[other].parent == Some(group) && self.is_there(other));
+        if has_groups || self.tasks.iter().any(of_it) {
+            return Err(Errno::Ebusy);
+        }
+        if let Some(memcg) = self.groups[group] {
+            let counts = self.counts_of_group(group, memcg);
+            let effects = self.machine.remove_memcg(memcg)?;
+            drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+            self.last_counts.insert(group, counts);
+        }
+        self.groups[group] = None;
+        self.bare_groups.remove(&group);
+        self.note_removed(group);
+        Ok(())
+    }
+
+    fn is_there(&self, group: usize) -> bool {
+        self.groups[group].is_some() || self.bare_groups.contains(&group)
+    }
+
+    /// The memory controller that tasks of a group of the setup are under.
+    fn payer(&self, group: Option<usize>) -> Option<MemcgId> {
+        self.setup.payer(group).map_or(Some(ROOT), |payer| self.groups[payer])
     }
 
     /// A write that had to reclaim was refused in the end.
@@ -182,15 +209,26 @@ impl World {
         if self.groups.len() > REPORTED_GROUPS_MAX {
             return Vec::new();
         }
-        let there = self.groups.iter().enumerate();
-        there
-            .filter_map(|(group, memcg)| memcg.map(|memcg| self.counts_of_group(group, memcg)))
-            .collect()
+        self.counts_of_groups().collect()
+    }
+
+    /// What the groups have that are there, and what has happened to them so far.
+    pub(crate) fn counts_of_groups(&self) -> impl Iterator<Item = GroupCounts> + '_ {
+        let there = self.groups().map(|(group, memcg)| self.counts_of_group(group, memcg));
+        let is_asked = self.setup.asked_of_groups.contains(&declared::CONTROLLERS_MEMORY.name);
+        let bare = self.bare_groups.iter().filter(move |_| is_asked);
+        there.chain(bare.map(|&group| GroupCounts {
+            group,
+            levels: vec![(declared::CONTROLLERS_MEMORY.name, 0)],
+            counts: Vec::new(),
+        }))
     }
 
     /// What a group has and what has happened to it so far.
     pub(crate) fn counts_of_group(&self, group: usize, memcg: MemcgId) -> GroupCounts {
         let mut counts = counts_of(&self.machine, group, memcg);
+        let asked = self.setup.asked_of_groups.iter();
+        counts.levels.extend(asked.map(|&name| (name, asked_level(&self.machine, memcg, name))));
         counts.counts.extend(self.cpu_counts(group));
         counts
     }
@@ -230,8 +268,10 @@ pub(crate) fn make_group(
     machine: &mut Machine,
     model: &model::Group,
     parent: MemcgId,
+    now: Nanos,
 ) -> Result<MemcgId, GroupError> {
     let memcg = machine.create_memcg(model.name.clone(), parent)?;
+    machine.charge_counters(memcg, Cpu(0), now);
     for &write in &model.controls {
         let written = machine.apply_group_write(memcg, write);
         let refused = written.map(|(left, effects)| {
@@ -246,6 +286,18 @@ pub(crate) fn make_group(
         }
     }
     Ok(memcg)
+}
+
+/// What is reported on request ([`declared::ON_REQUEST`]).
+fn asked_level(machine: &Machine, memcg: MemcgId, name: &str) -> u64 {
+    if name == declared::DYING_DESCENDANTS.name {
+        return machine.nr_descendants(memcg).1;
+    }
+    if name == declared::CONTROLLERS_MEMORY.name {
+        return 1;
+    }
+    let text = machine.read_group_control(memcg, name, 0);
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(declared::NO_LIMIT)
 }
 
 /// What a group has of memory, and what has happened to that.

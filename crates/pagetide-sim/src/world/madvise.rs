@@ -4,7 +4,7 @@
 
 use super::{drain, World};
 use crate::metrics::Level;
-use pagetide_core::process::page_table::{Backing, VmaId};
+use pagetide_core::process::page_table::{Backing, Vma, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::costs::Price;
@@ -49,45 +49,37 @@ impl World {
     ) {
         let (mm, vma) = (self.tasks[id].mm, self.tasks[id].regions[region as usize]);
         let node = self.machine.mem.cpu_node(cpu);
-        let now = self.now + *elapsed;
-        // Pages that are locked are refused, as by the kernel, and the task goes on.
-        match advice {
+        // What is refused is told, as by the kernel, and the task goes on.
+        self.tasks[id].errno = 0;
+        let call = match advice {
             MadviseKind::Normal
             | MadviseKind::Random
             | MadviseKind::Sequential
             | MadviseKind::Huge
             | MadviseKind::NoHuge => {
                 let kept = advice.of_mapping().unwrap_or_default();
-                if let Ok(effects) = self.machine.set_advice(vma, kept) {
+                let all = self.machine.vma(vma).map_or(0, Vma::len);
+                let done = match pages == (0..all) {
+                    true => self.machine.set_advice(vma, kept),
+                    false => self.machine.advise_huge(vma, pages, advice == MadviseKind::Huge),
+                };
+                if let Ok(effects) = done {
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                 }
+                None
             }
-            MadviseKind::PopulateRead | MadviseKind::PopulateWrite => {
-                let entered = self.meter.some(Price::Syscall, 1);
-                self.spend_in_kernel(id, entered, elapsed);
-                let write = advice == MadviseKind::PopulateWrite;
-                self.begin_call(id, Call::populate(mm, node, vma, pages, write), op, *elapsed);
-                return;
-            }
-            MadviseKind::WillNeed => {
-                let entered = self.meter.some(Price::Syscall, 1);
-                self.spend_in_kernel(id, entered, elapsed);
-                self.begin_call(id, Call::will_need(mm, node, vma, pages), op, *elapsed);
-                return;
-            }
-            MadviseKind::Cold => {
-                if let Ok(effects) = self.machine.madvise_cold(vma, pages, cpu) {
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-                }
-            }
-            MadviseKind::PageOut => {
-                if let Ok(effects) = self.machine.madvise_pageout(vma, pages, cpu, now) {
-                    drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-                }
-            }
-        }
+            MadviseKind::PopulateRead => Some(Call::populate(mm, node, vma, pages, false)),
+            MadviseKind::PopulateWrite => Some(Call::populate(mm, node, vma, pages, true)),
+            MadviseKind::WillNeed => Some(Call::will_need(mm, node, vma, pages)),
+            MadviseKind::Cold => Some(Call::cold(mm, node, vma, pages)),
+            MadviseKind::PageOut => Some(Call::page_out(mm, node, vma, pages)),
+            MadviseKind::Collapse => Some(Call::collapse(mm, node, vma, pages)),
+        };
         let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
+        if let Some(call) = call {
+            self.begin_call(id, call, op, *elapsed);
+        }
     }
 
     /// Faults in what is missing: a private mapping that may be written by writes, a file by reads.

@@ -98,7 +98,7 @@ pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
             } else {
                 let advice = draw.of(MadviseKind::ALL);
                 let whole = Part { first: 0, pages: None, ..part.clone() };
-                let part = if advice.is_of_mapping() { whole } else { part };
+                let part = if advice.is_on_whole() { whole } else { part };
                 // Anonymous memory is not read ahead.
                 let advice =
                     if advice == MadviseKind::WillNeed { MadviseKind::Cold } else { advice };
@@ -148,11 +148,18 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
     for id in 0..nr {
         let parent = (id > 0 && draw.one_in(2)).then(|| draw.below(id as u64) as usize);
         let absent = parent.is_some_and(|parent| !setup.groups[parent].at_start);
+        let is_bare =
+            parent.is_some_and(|at| !setup.groups[at].has_memory || seed.is_multiple_of(3));
+        let mut controls: Vec<_> = (0..draw.below(4)).map(|_| write(&mut draw)).collect();
+        if is_bare {
+            controls.clear();
+        }
         setup.groups.push(Group {
             name: format!("group{id}"),
             parent,
-            controls: (0..draw.below(4)).map(|_| write(&mut draw)).collect(),
+            controls,
             at_start: !absent && !draw.one_in(4),
+            has_memory: !is_bare,
         });
     }
     for (name, values) in [

@@ -23,7 +23,7 @@ impl Machine {
     pub(super) fn wants_huge(&self, fault: &Fault) -> bool {
         let vma = &self.owners.vmas[fault.vma.idx()];
         fault.write
-            && self.may_be_huge(vma)
+            && self.may_be_huge(vma, fault.page)
             && vma.has_region(fault.page)
             && vma.is_locked_alike(fault.page)
     }
@@ -49,7 +49,7 @@ impl Machine {
     ) -> Option<Step<Outcome>> {
         // Since 4.20 the near node comes first.
         let first = if self.era.asks_once_for_huge { First::Page } else { First::NearPage };
-        let request = PageRequest::huge(self.thp_gfp(fault.vma), ctx.memcg, first);
+        let request = PageRequest::huge(self.thp_gfp(fault.vma, fault.page), ctx.memcg, first);
         let pfn = match self.request_page(ctx, slow, request) {
             Step::Continue => return Some(Step::Continue),
             Step::Wait(wait) => return Some(Step::Wait(wait)),

@@ -10,6 +10,7 @@ use crate::load::raw::Group as RawGroup;
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::show_size;
 use crate::model::{Group, Write};
+use crate::names::SubtreeControl;
 use crate::policies::Policies;
 use pagetide_core::control::GroupControl;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,8 @@ pub(crate) struct Groups<'a> {
     copies: BTreeMap<usize, usize>,
     /// Those that some task removes.
     removed: BTreeSet<usize>,
+    /// Where it is said that groups have no memory controller, if some have none.
+    pub(super) without_memory: Option<Span>,
 }
 
 /// Checks the groups of a machine with so many bytes of memory. `removed`: names of those that some task
@@ -58,6 +61,7 @@ pub(super) fn check<'a>(
     let mut place_of: BTreeMap<usize, usize> = BTreeMap::new();
     let mut depths: Vec<u32> = Vec::with_capacity(order.len());
     let mut copies: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut without_memory = None;
     for index in order {
         let group = &list[index];
         let controls = group_writes(&group.controls.writes, sink);
@@ -78,6 +82,18 @@ pub(super) fn check<'a>(
             let message = format!("the group `{}` is {depth} levels deep", clip(&name.value.0));
             sink.hinted(name.span, message, format!("groups may be {DEPTH_MAX} levels deep"));
         }
+        let has_memory = parent.is_none_or(|parent| {
+            let above = parents[index].and_then(|at| list[at].table.subtree_control.as_ref());
+            if let Some(none) = above.filter(|at| at.value == SubtreeControl::None) {
+                without_memory = Some(none.span);
+            }
+            groups[parent].has_memory && above.is_none_or(|at| at.value == SubtreeControl::Memory)
+        });
+        if !has_memory {
+            for write in &group.controls.writes {
+                report_no_memory(&write.name, &name.value.0, sink);
+            }
+        }
         let nr = group.table.copies.as_ref().map_or(1, |copies| copies.value.0 as usize);
         if nr > 1 {
             report_bad_copies(list, index, &parents, sink);
@@ -89,12 +105,25 @@ pub(super) fn check<'a>(
                 _ => format!("{}.{copy}", name.value.0),
             };
             depths.push(depth);
-            groups.push(Group { name, parent, controls: controls.clone(), at_start });
+            let controls = controls.clone();
+            groups.push(Group { name, parent, controls, at_start, has_memory });
         }
     }
     check_protection(list, memory, sink);
     let removed = removed.filter_map(|name| names.get(name)).collect();
-    Groups { names, list: groups, copies, removed }
+    Groups { names, list: groups, copies, removed, without_memory }
+}
+
+/// A group without a memory controller has no files of one.
+fn report_no_memory(control: &At<String>, group: &str, sink: &mut Sink) {
+    let known = GroupControl::find(&control.value);
+    if known.is_some_and(|control| !control.is_of_cpu()) {
+        let (control_name, group) = (clip(&control.value), clip(group));
+        let message =
+            format!("the group `{group}` has no memory controller, and no {control_name}");
+        let hint = "a group around it says subtree_control = \"none\"";
+        sink.hinted(control.span, message, hint);
+    }
 }
 
 /// Copies have no groups in them, and are there from the start: nobody could say which is meant.
@@ -249,6 +278,9 @@ impl Groups<'_> {
                 None
             }
             Some((_, group)) => {
+                if !self.list[group].has_memory {
+                    report_no_memory(control, &self.list[group].name, sink);
+                }
                 group_write(control, text, sink).map(|write| Write::Group(group, write))
             }
         }

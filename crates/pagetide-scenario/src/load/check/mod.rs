@@ -20,6 +20,7 @@ use super::raw;
 use super::span::{Sink, Span};
 use crate::model::{Expectation, Reference, Setup};
 use crate::workload::Keys;
+use pagetide_core::config::CgroupVersion;
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -54,12 +55,13 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     let tasks = tasks::check(raw, scene, &mut files, at, sink);
     let mixes = mixes.into_inner();
     machine.caches = caches::check(raw, &mixes, sink);
+    let without_memory = groups.without_memory;
     let measure = report::measure(raw, &tasks, sink);
     let limit = raw.time_limit.as_ref();
     if let Some(limit) = limit.filter(|limit| limit.value.0 == 0) {
         sink.hinted(limit.span, "a run of no time", "leave it out for an hour");
     }
-    Setup {
+    let setup = Setup {
         machine,
         sysctls,
         policies,
@@ -69,8 +71,14 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
         caches: mixes.into_caches(),
         tasks,
         measure,
+        asked_of_groups: report::asked_of_groups(raw),
         time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),
+    };
+    if let Some(at) = without_memory.filter(|_| setup.cgroup_version() == CgroupVersion::V1) {
+        let hint = "some control file is of version 1: leave that out, or this";
+        sink.hinted(at, "cgroup version 1 has no `cgroup.subtree_control`", hint);
     }
+    setup
 }
 
 /// What belongs to the scenario and not to one of its variants. `setups` are those that could be read, with the

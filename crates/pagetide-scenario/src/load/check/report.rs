@@ -1,14 +1,32 @@
 //! `[report]` and `[reference]`: the scenario must have the metrics of the keys, and the variants
 //! must exist. Rows may have `*`, which stands for any characters.
 
+use crate::criterion::Criterion;
 use crate::load::raw;
 use crate::load::span::{clip, list_names, At, Problem, Sink};
 use crate::metric::catalogue::{self, Entry};
-use crate::metric::declared::SLABINFO;
+use crate::metric::declared::{ON_REQUEST, SLABINFO};
 use crate::metric::{Key, Kind, Names, Owner, Scope};
-use crate::model::{Reference, Setup, Task};
+use crate::model::{PageSize, Reference, Setup, Task};
 use crate::near::matches;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What a row or an expectation asks of groups that is reported on request only.
+pub(super) fn asked_of_groups(raw: &raw::Scenario) -> Vec<&'static str> {
+    let rows = raw.report.iter().flat_map(|report| report.rows.iter().flatten());
+    let rows = rows.map(|row| row.value.clone());
+    // What is no criterion is reported elsewhere; the pages of a quantity do not matter.
+    let expected = raw.expect.iter().flatten().filter_map(|expect| expect.that.as_ref());
+    let criteria =
+        expected.filter_map(|that| Criterion::parse(&that.value, PageSize::default()).ok());
+    let metrics = criteria.flat_map(|criterion| criterion.metrics().cloned().collect::<Vec<_>>());
+    let asked: Vec<String> = rows.chain(metrics).collect();
+    let ends = |key: &String, name: &str| {
+        key.strip_suffix(name).is_some_and(|owner| owner.ends_with(['.', ':']))
+    };
+    let names = ON_REQUEST.iter().map(|metric| metric.name);
+    names.filter(|name| asked.iter().any(|key| ends(key, name))).collect()
+}
 
 /// What keys of a report may be.
 pub(super) struct Known {

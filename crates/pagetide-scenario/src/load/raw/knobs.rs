@@ -4,6 +4,7 @@
 use crate::load::decode::{expected, table, unknown_key, unknown_name, Decode, Int, Keyed, Name};
 use crate::load::span::{At, Sink};
 use crate::load::tree::{Entry, Node, Value};
+use crate::names::SubtreeControl;
 use pagetide_core::config::{Policy, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
@@ -220,6 +221,8 @@ table! {
         at_start: At<bool>,
         /// Several groups NAME.0, NAME.1 ...; copies of a task go to them in turn (default 1).
         copies: At<Int<1, GROUP_COPIES_MAX>>,
+        /// Whether groups in it have a memory controller; without one this group pays for them.
+        subtree_control: At<SubtreeControl> = SubtreeControl::Memory,
     }
 }
 

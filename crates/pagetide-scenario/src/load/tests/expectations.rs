@@ -18,6 +18,22 @@ fn expectations_are_read() {
     assert!(expectation.is_of("default"));
 }
 
+/// What costs another file to read is reported only if somebody asks.
+#[test]
+fn what_is_reported_on_request_is_asked_for_by_rows_and_expectations() {
+    let group = "[[group]]\nname = \"g\"\n";
+    let asked = |text: &str| {
+        sound(&format!("{SOUND}{group}{text}")).variants.remove(0).setup.asked_of_groups
+    };
+    let that = |that: &str| format!("[[expect]]\ntext = \"t\"\nthat = \"{that}\"\n");
+    assert_eq!(asked(""), [""; 0]);
+    assert_eq!(asked(&that("g.memory.current > 0")), [""; 0]);
+    assert_eq!(asked(&that("g.memory.max == max")), ["memory.max"]);
+    assert_eq!(asked(&that("g.memory.swap.max == max and g.anon == 0")), ["memory.swap.max"]);
+    assert_eq!(asked(&that("group:g:memory.low < g.memory.current")), ["memory.low"]);
+    assert_eq!(asked("[report]\nrows = [\"*.memory.high\"]\n"), ["memory.high"]);
+}
+
 #[test]
 fn an_expectation_may_be_of_some_variants() {
     let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";

@@ -366,3 +366,28 @@ fn a_group_that_is_its_own_parent_is_reported() {
         assert!(found[0].3.ends_with(" is within itself"), "{found:#?}");
     }
 }
+
+#[test]
+fn groups_without_a_memory_controller_have_no_files_of_memory() {
+    let groups = "[[group]]\nname = \"pod\"\nsubtree_control = \"none\"\n\
+        [[group]]\nname = \"in\"\nparent = \"pod\"\n[[group]]\nname = \"deep\"\nparent = \"in\"\n";
+    let setup = sound(&format!("{SOUND}{groups}")).variants.remove(0).setup;
+    let has: Vec<bool> = setup.groups.iter().map(|group| group.has_memory).collect();
+    assert_eq!(has, [true, false, false]);
+    assert_eq!(setup.payer(Some(2)), Some(0));
+    assert_eq!(setup.payer(None), None);
+    let message = |text: String| mistakes(&text)[0].message.clone();
+    assert_eq!(
+        message(format!("{SOUND}{groups}memory.max = \"8M\"\n")),
+        "the group `deep` has no memory controller, and no memory.max"
+    );
+    let write = "[[task]]\nname = \"admin\"\nworkload = \"write-control\"\ntarget = \"in\"\n\
+        control = \"memory.high\"\ntext = \"8M\"\n";
+    assert_eq!(
+        message(format!("{SOUND}{groups}{write}")),
+        "the group `in` has no memory controller, and no memory.high"
+    );
+    let first = groups.replacen("[[group]]", "[[group]]\nmemory.swappiness = 3", 1);
+    let message = message(format!("{SOUND}{first}"));
+    assert_eq!(message, "cgroup version 1 has no `cgroup.subtree_control`");
+}

@@ -37,6 +37,9 @@ fn a_part_is_of_a_region_that_is_there_or_of_one_it_maps() {
     let Workload::Advise(advise) = workload(file) else { panic!("it advises") };
     assert_eq!((advise.advice, advise.part.maps), (MadviseKind::WillNeed, Some(16384)));
     assert_eq!(advise.part.region, "data");
+    let part = "workload = \"advise\"\nadvice = \"no-huge\"\nregion = \"heap\"\npages = 1\n";
+    let Workload::Advise(advise) = workload(part) else { panic!("it advises") };
+    assert_eq!((advise.advice, advise.part.of(16)), (MadviseKind::NoHuge, 0..1));
 }
 
 #[test]
@@ -49,7 +52,7 @@ fn mistakes_in_parts() {
     assert_eq!(message, "beyond the end of the region `heap`");
     assert_eq!(hint, "its pages are 0 to 15");
     let advise = |keys: &str| mistake(&format!("workload = \"advise\"\nregion = \"heap\"\n{keys}"));
-    assert_eq!(advise("advice = \"huge\"\npages = 3\n").0, "this advice is on a whole region");
+    assert_eq!(advise("advice = \"normal\"\npages = 3\n").0, "this advice is on a whole region");
     assert_eq!(advise("advice = \"will-need\"\n").0, "only pages of a file are read ahead here");
     assert!(advise("").0.contains("advice"));
 }
