@@ -200,6 +200,36 @@ fn files_of_caches_are_written_while_it_runs() {
 }
 
 #[test]
+fn every_cache_can_be_shrunk() {
+    let makes = "[machine]\nmemory = \"64MiB\"\n[[task]]\nname = \"t\"\n\
+                 [[task.phase]]\nname = \"names\"\nworkload = \"names\"\nmake = 3000\n\
+                 [[task.phase]]\nname = \"pipes\"\nworkload = \"pipes\"\nmake = 300\n\
+                 [[task.phase]]\nname = \"wait\"\nworkload = \"sleep\"\nduration = \"300ms\"\n";
+    let plain = run_text("caches", makes);
+    let files = plain.record.as_ref().unwrap().files.iter();
+    let caches: Vec<&str> = files
+        .filter_map(|(file, _)| file.strip_prefix("/sys/kernel/slab/")?.strip_suffix("/objects"))
+        .collect();
+    let slabs = |ran: &Run, cache: &str| -> u64 {
+        let text = ran.file(&format!("/sys/kernel/slab/{cache}/slabs"));
+        text.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let phases = caches.iter().enumerate().map(|(nr, cache)| {
+        phase(&format!("shrink{nr}"), &format!("slab.{cache}.shrink"), "1")
+    });
+    let shrunk = run_text("shrunk", &format!("{makes}{}", phases.collect::<String>()));
+    assert_eq!(shrunk.notes(), "");
+    for cache in ["shmem_inode_cache", "filp", "lsm_inode_cache", "lsm_file_cache", "dentry"] {
+        assert!(caches.contains(&cache), "{caches:?}");
+        assert!(slabs(&plain, cache) > 0, "{cache}: some wait for new objects");
+        assert_eq!(slabs(&shrunk, cache), 0, "{cache}");
+    }
+    let tuned = "[[machine.cache]]\nname = \"filp\"\norder = 2\n";
+    let tuned = run_text("tuned-things", &format!("{makes}{tuned}"));
+    assert_eq!(tuned.file("/sys/kernel/slab/filp/order"), "2\n");
+}
+
+#[test]
 fn kernel_memory_is_limited_and_told() {
     let ran = run_with("limit", "[[group]]\nname = \"h\"\nmemory.kmem.limit_in_bytes = \"64K\"\n");
     let path = |group: &str, file: &str| format!("/sys/fs/cgroup/{group}/memory.kmem.{file}");
