@@ -28,6 +28,7 @@ fn a_small_scenario_gets_its_defaults() {
     let touch = Workload::Touch(Touch {
         region: "anon".into(),
         pages: 4096,
+        stride: 1,
         passes: 1,
         write: true,
         order: Order::Sequential,
