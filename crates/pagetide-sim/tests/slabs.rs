@@ -230,6 +230,35 @@ fn every_cache_can_be_shrunk() {
 }
 
 #[test]
+fn one_thing_in_eight_keeps_its_slab() {
+    let makes = "[machine]\nmemory = \"64MiB\"\n[[task]]\nname = \"t\"\nphase = [\n\
+                 { name = \"files\", workload = \"names\", make = 4000, keep = \"100 %\" },\n\
+                 { name = \"pipes\", workload = \"pipes\", make = 400, keep = \"100 %\" },\n";
+    let thin = |of: &str| {
+        format!("{{ name = \"no-{of}\", workload = \"remove\", of = \"{of}\", keep = \"1 in 8\" }},\n")
+    };
+    let rest = "{ name = \"rest\", workload = \"sleep\", duration = \"1s\" },\n";
+    let of = |name: &str, phases: &str| run_text(name, &format!("{makes}{phases}]\n"));
+    let whole = of("whole", rest);
+    let thinned = of("thinned", &format!("{}{}{rest}", thin("files"), thin("pipes")));
+    assert_eq!(thinned.notes(), "");
+    let counts = |ran: &Run, cache: &str| {
+        let value = |what: &str| {
+            let key = format!("t.rest.slabinfo.{cache}.{what}");
+            ran.record.as_ref().unwrap().metrics[&key].value
+        };
+        (value("active_objs"), value("num_slabs"))
+    };
+    for (cache, before, after) in [("shmem_inode_cache", 4000, 500), ("filp", 800, 100)] {
+        let ((all, slabs), (left, held)) = (counts(&whole, cache), counts(&thinned, cache));
+        // A CPU's own slab counts as if all of it were in use.
+        let about = |value: f64, wanted: i32| (value - f64::from(wanted)).abs() < 64.0;
+        assert!(about(all, before) && about(left, after), "{cache}: {all} {left}");
+        assert!(held > 0.9 * slabs, "{cache}: {held} slabs of {slabs}");
+    }
+}
+
+#[test]
 fn kernel_memory_is_limited_and_told() {
     let ran = run_with("limit", "[[group]]\nname = \"h\"\nmemory.kmem.limit_in_bytes = \"64K\"\n");
     let path = |group: &str, file: &str| format!("/sys/fs/cgroup/{group}/memory.kmem.{file}");

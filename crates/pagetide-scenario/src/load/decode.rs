@@ -4,7 +4,7 @@ use super::span::{clip, list_names, At, Sink, Span};
 pub(crate) use super::table::{decode_table, fill, need, table, unknown_key, Keyed};
 use super::tree::{Node, Value};
 use super::units::{self, UnitError};
-use crate::names::{AdviceKind, DiskModel, Named, OrderKind, ZoneName};
+use crate::names::{AdviceKind, DiskModel, Named, OrderKind, PickKind, ZoneName};
 use crate::names::{ArrivalKind, CpuDistribution};
 use crate::names::{
     HighOrderRequest, HugeAdviceKind, KernelRequest, LockKind, MadviseKind, NameKind,
@@ -263,6 +263,45 @@ quantity! {
     Percent, "a share", units::parse_percent, units::PERCENT_FORMS, "^[0-9]{1,3} *%$", Some(0)
 }
 
+/// A share: per cent, or so many of so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) part: u32,
+    pub(crate) of: u32,
+}
+
+impl Share {
+    pub(crate) const NONE: Share = Share { part: 0, of: 100 };
+}
+
+impl Decode for Share {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let Value::Text(text) = &node.value else {
+            return Percent::decode(node, sink).map(|_| Share::NONE);
+        };
+        match units::parse_share(text) {
+            Ok((part, of)) => Some(Share { part, of }),
+            Err(UnitError { message, hint }) => {
+                sink.hinted(node.span, format!("`{}`: {message}", clip(text)), hint);
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for Share {
+    fn schema_name() -> Cow<'static, str> {
+        "Share".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let text = json_schema!({
+            "type": "string", "pattern": "^([0-9]{1,3} *%|[0-9]+ in [0-9]+)$"
+        });
+        let none = json_schema!({ "type": "integer", "minimum": 0, "maximum": 0 });
+        json_schema!({ "description": units::SHARE_FORMS, "anyOf": [text, none] })
+    }
+}
+
 /// Reads a quantity: a text with a unit, or a plain integer up to `plain_max`.
 fn quantity(
     node: &Node,
@@ -438,5 +477,6 @@ named!(
     MadviseKind,
     NameKind,
     OrderKind,
+    PickKind,
     ZoneName,
 );

@@ -37,7 +37,7 @@ use schemars::JsonSchema;
 
 pub use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
 pub use load_curve::Load;
-pub use making::is_kept;
+pub use making::Keep;
 pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};
 pub use paced::Pace;
 pub use part::Part;
@@ -215,6 +215,8 @@ workloads! {
     Names = "names" in make_names,
     /// Opens pipes and closes most of them again.
     Pipes = "pipes" in open_pipes,
+    /// Removes files, or closes pipes, that an earlier phase has kept.
+    Remove = "remove" in remove,
     /// Hot and cold accesses over anonymous and/or file memory.
     WorkingSet = "working-set" in working_set,
     /// Serves requests, which arrive whether or not anybody is free.
