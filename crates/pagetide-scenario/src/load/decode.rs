@@ -97,16 +97,62 @@ pub(crate) struct Name(pub(crate) String);
 /// Longest name.
 const NAME_MAX: usize = 64;
 
+fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(is_plain)
+}
+
 impl Decode for Name {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
         let name = String::decode(node, sink)?;
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_plain) {
+        if !is_name(&name) {
             let hint = format!("use letters, digits, `-` and `_`, at most {NAME_MAX}");
             sink.hinted(node.span, format!("`{}` cannot be a name", clip(&name)), hint);
             return None;
         }
         Some(Name(name))
+    }
+}
+
+/// The name of a group, or of one of several copies: `NAME.0`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target(pub(crate) String);
+
+impl Target {
+    /// The name, and what stands for the copy.
+    pub(crate) fn parts(&self) -> (&str, Option<&str>) {
+        match self.0.split_once('.') {
+            Some((name, copy)) => (name, Some(copy)),
+            None => (&self.0, None),
+        }
+    }
+}
+
+impl Decode for Target {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let text = String::decode(node, sink)?;
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let target = Target(text);
+        let (name, copy) = target.parts();
+        if !is_name(name) || copy.is_some_and(|copy| copy.is_empty() || !is_number(copy)) {
+            let hint = "write the name of a group, or of one of its copies: \"batch.0\"";
+            let message = format!("`{}` cannot be the name of a group", clip(&target.0));
+            sink.hinted(node.span, message, hint);
+            return None;
+        }
+        Some(target)
+    }
+}
+
+impl JsonSchema for Target {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Target".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}(\\.[0-9]+)?$" })
     }
 }
 

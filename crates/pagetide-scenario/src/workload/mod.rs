@@ -77,7 +77,7 @@ mod prelude {
     pub(super) use super::plan::{Planner, Stage, State};
     pub(super) use super::Kind;
     pub(super) use crate::load::check::phases::Phases;
-    pub(super) use crate::load::decode::{table, Int, Name, Size, Time};
+    pub(super) use crate::load::decode::{table, Int, Name, Size, Target, Time};
     pub(super) use crate::load::span::{clip, At, Problem, Sink};
     pub(super) use crate::op::{Advice, BlockRequest, Op};
 }

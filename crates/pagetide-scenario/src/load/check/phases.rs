@@ -4,7 +4,7 @@
 use super::files::Files;
 use super::groups::Groups;
 use super::objects::Mixes;
-use crate::load::decode::{Name, Size};
+use crate::load::decode::{Name, Size, Target};
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::trace_file;
 use crate::load::units::show_size;
@@ -151,9 +151,13 @@ impl<'c, 'a> Phases<'c, 'a> {
     }
 
     /// The group that is named, if one is; `None` if there is no such group.
-    pub(crate) fn group(&self, name: &Option<At<Name>>, sink: &mut Sink) -> Option<Option<usize>> {
+    pub(crate) fn group(
+        &self,
+        name: &Option<At<Target>>,
+        sink: &mut Sink,
+    ) -> Option<Option<usize>> {
         match name {
-            Some(name) => self.scene.groups.names.find(name, sink).map(Some),
+            Some(name) => self.scene.groups.one(name, sink).map(Some),
             None => Some(None),
         }
     }
