@@ -73,7 +73,7 @@ fn expected() -> String {
             .unwrap();
     }
     text += "\n## Levels of /proc/vmstat\n\nOf the machine at the end, and of phases when they end, in pages. The machine has besides \
-             `nr_free_pages`,\n`nr_free_blocks_ORDER` (/proc/buddyinfo, all zones together), `nr_zone_*`, `nr_mlock`, \
+             `nr_free_pages`,\n`nr_free_blocks_ORDER` (/proc/buddyinfo, all zones together;\nof each zone: `buddyinfo.nodeN.ZONE.nr_free_blocks_ORDER`), `nr_zone_*`, `nr_mlock`, \
              `workingset_nodes` and\n`nr_dirty_threshold`, `nr_dirty_background_threshold`; with a policy of its own also `plugin_*`, how often\n\
              the policy gave an answer that cannot be ([add-a-policy.md](add-a-policy.md)).\n\n| name | what it is |\n|---|---|\n";
     for stat in NodeStat::ALL {

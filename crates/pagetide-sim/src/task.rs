@@ -15,7 +15,7 @@ use pagetide_core::process::readahead::ReadaheadState;
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
 use pagetide_core::slab::Object;
-use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn};
+use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
 use pagetide_core::vmstat::{Event, Vmstat};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::record::Ended;
@@ -95,6 +95,8 @@ pub struct PhaseRun {
     pub vmstat: Vec<u64>,
     /// Levels of the machine when it ended, such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
+    /// Free blocks of its zones when it ended.
+    pub zones: Vec<ZoneBlocks>,
     /// What the kernel's caches had when it ended, where tasks make objects.
     pub slabs: SlabLevels,
     /// Extra results, such as residency.
@@ -108,6 +110,9 @@ pub struct PhaseRun {
     /// Operations of the task and of the kswapds when it began, if they are counted; afterwards the difference.
     pub(crate) work: Option<[Counts; 2]>,
 }
+
+/// A zone and its free blocks of each order: [`Machine::free_blocks_of_zones`](pagetide_core::process::Machine).
+pub type ZoneBlocks = (NodeId, &'static str, [u64; NR_PAGE_ORDERS]);
 
 /// Time used, and lost for want of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@
 use super::better::Better;
 use super::key::Kind;
 use crate::record::Unit;
+use std::fmt::Display;
 
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,19 @@ pub const OF_CACHES: [&str; 3] = ["active_objs", "num_objs", "num_slabs"];
 /// The names of what is said of a cache, in the order of [`OF_CACHES`].
 pub fn slabinfo_names(cache: &str) -> [String; 3] {
     OF_CACHES.map(|what| format!("{SLABINFO}{cache}.{what}"))
+}
+
+/// What names of zones begin with: `buddyinfo.nodeN.ZONE.nr_free_blocks_ORDER`.
+pub const BUDDYINFO: &str = "buddyinfo.";
+
+/// The name of the free blocks of an order that a zone has.
+pub fn buddyinfo_name(node: impl Display, zone: &str, order: usize) -> String {
+    format!("{BUDDYINFO}node{node}.{zone}.nr_free_blocks_{order}")
+}
+
+/// The beginning, of those for whatever has a line in a file of the kernel, that a name or a pattern has.
+pub fn file_in(text: &str) -> Option<&'static str> {
+    [SLABINFO, BUDDYINFO].into_iter().find(|file| text.contains(file))
 }
 
 macro_rules! better {

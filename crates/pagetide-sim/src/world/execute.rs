@@ -552,6 +552,7 @@ impl World {
                     usage: task.usage.clone(),
                     vmstat,
                     levels: Vec::new(),
+                    zones: Vec::new(),
                     slabs: SlabLevels::default(),
                     extra: Vec::new(),
                     groups: Vec::new(),
@@ -639,7 +640,7 @@ impl World {
         let times = self.times_of(id, elapsed);
         let work = self.meter.of_task(id);
         let extra = self.residency(id, phase);
-        let levels = self.machine.levels();
+        let (levels, zones) = (self.machine.levels(), self.machine.free_blocks_of_zones());
         let slabs = self.slab_levels();
         let groups = self.group_counts();
         let vmstat = &self.machine.mem.vmstat;
@@ -656,7 +657,7 @@ impl World {
                     *before = now - *before;
                 }
             }
-            run.levels = levels;
+            (run.levels, run.zones) = (levels, zones);
             run.slabs = slabs;
             run.extra = extra;
             let before = std::mem::replace(&mut run.groups, groups);

@@ -4,7 +4,7 @@
 use crate::load::raw;
 use crate::load::span::{clip, list_names, At, Problem, Sink};
 use crate::metric::catalogue::{self, Entry};
-use crate::metric::declared::SLABINFO;
+use crate::metric::declared::file_in;
 use crate::metric::{Key, Kind, Names, Owner, Scope};
 use crate::model::{Reference, Setup, Task};
 use crate::near::matches;
@@ -32,8 +32,8 @@ impl Known {
     /// tasks and groups, and a group counts in each phase: so it looks at what is left of the pattern behind the
     /// owners, which is much the same for most of them, and not at each key.
     fn may_match(&self, pattern: &str, setup: &Setup) -> bool {
-        if pattern.contains(SLABINFO) {
-            // Which caches there are is seen when it runs.
+        if file_in(pattern).is_some() {
+            // Which caches and zones there are is seen when it runs.
             return true;
         }
         let whole = Rest::of(pattern);
