@@ -194,7 +194,7 @@ fn files_of_caches_are_written_while_it_runs() {
     assert_eq!(ran.file("/sys/kernel/slab/dentry/objects"), "0\n");
     let of = |name: &str| ran.events.lines().filter(|line| line.contains(name)).count();
     let starts =
-        of("mm_shrink_slab_start nid=Number(0) memcg=Name(Some(\"/g\")) nr_objects_to_shrink=Number(0)");
+        of("mm_shrink_slab_start shrink=Word(\"super_cache_scan\") nid=Number(0) memcg=Name(Some(\"/g\")) nr_objects_to_shrink=Number(0)");
     assert!(starts > 0, "{}", ran.events);
     assert_eq!(of("mm_shrink_slab_start"), of("mm_shrink_slab_end"));
 }
@@ -214,9 +214,10 @@ fn every_cache_can_be_shrunk() {
         let text = ran.file(&format!("/sys/kernel/slab/{cache}/slabs"));
         text.split_whitespace().next().unwrap().parse().unwrap()
     };
-    let phases = caches.iter().enumerate().map(|(nr, cache)| {
-        phase(&format!("shrink{nr}"), &format!("slab.{cache}.shrink"), "1")
-    });
+    let phases = caches
+        .iter()
+        .enumerate()
+        .map(|(nr, cache)| phase(&format!("shrink{nr}"), &format!("slab.{cache}.shrink"), "1"));
     let shrunk = run_text("shrunk", &format!("{makes}{}", phases.collect::<String>()));
     assert_eq!(shrunk.notes(), "");
     for cache in ["shmem_inode_cache", "filp", "lsm_inode_cache", "lsm_file_cache", "dentry"] {
@@ -235,7 +236,9 @@ fn one_thing_in_eight_keeps_its_slab() {
                  { name = \"files\", workload = \"names\", make = 4000, keep = \"100 %\" },\n\
                  { name = \"pipes\", workload = \"pipes\", make = 400, keep = \"100 %\" },\n";
     let thin = |of: &str| {
-        format!("{{ name = \"no-{of}\", workload = \"remove\", of = \"{of}\", keep = \"1 in 8\" }},\n")
+        format!(
+            "{{ name = \"no-{of}\", workload = \"remove\", of = \"{of}\", keep = \"1 in 8\" }},\n"
+        )
     };
     let rest = "{ name = \"rest\", workload = \"sleep\", duration = \"1s\" },\n";
     let of = |name: &str, phases: &str| run_text(name, &format!("{makes}{phases}]\n"));
@@ -251,8 +254,8 @@ fn one_thing_in_eight_keeps_its_slab() {
     };
     for (cache, before, after) in [("shmem_inode_cache", 4000, 500), ("filp", 800, 100)] {
         let ((all, slabs), (left, held)) = (counts(&whole, cache), counts(&thinned, cache));
-        // A CPU's own slab counts as if all of it were in use.
-        let about = |value: f64, wanted: i32| (value - f64::from(wanted)).abs() < 64.0;
+        // Slabs that a CPU has at hand count as if all of them were in use.
+        let about = |value: f64, wanted: i32| (value - f64::from(wanted)).abs() < 100.0;
         assert!(about(all, before) && about(left, after), "{cache}: {all} {left}");
         assert!(held > 0.9 * slabs, "{cache}: {held} slabs of {slabs}");
     }
