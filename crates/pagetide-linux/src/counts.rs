@@ -102,6 +102,13 @@ fn of_machine(
         machine.put(declared::CPU_KSWAPD, to.kswapd.saturating_sub(from.kswapd) as f64 / 1e9);
     }
     machine.put(declared::ELAPSED, end.ns.saturating_sub(begin.ns) as f64 / 1e9);
+    let is_awaited = |of: &&Snapshot| {
+        of.kind == "task-end" && setup.tasks.get(of.task).is_some_and(|task| !task.background)
+    };
+    // Each is of a program that has not ended.
+    if let Some(done) = report.snapshots.iter().rfind(is_awaited) {
+        put_counts(&mut metrics.of(Scope::Done), begin, done);
+    }
     if let Some(shrunk) = find(report, "shrunk", 0) {
         put_slabs(&mut metrics.of(Scope::Shrunk), setup, shrunk);
     }
@@ -369,6 +376,8 @@ size = "1MiB"
             ("allocstall_movable", 0.0),
             ("elapsed", 0.04),
             ("idle.pgfault", 10.0),
+            ("done.pgfault", 600.0),
+            ("done.nr_free_pages", 9300.0),
             ("a.walltime", 0.02),
             ("a.pgfault", 615.0),
             ("a.pgmajfault", 5.0),

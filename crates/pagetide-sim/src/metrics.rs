@@ -4,7 +4,7 @@
 //! made of what is there. A value of work that was not done to its end says so ([`Ended`]).
 
 use crate::histogram::LatencyHistogram;
-use crate::task::{GroupCounts, MemoryWait, PhaseRun, Task, Usage, ZoneBlocks};
+use crate::task::{snapshot, Counted, GroupCounts, MemoryWait, PhaseRun, Task, Usage, ZoneBlocks};
 use crate::world::service::Served;
 use crate::world::World;
 use pagetide_core::plugin::Wrong;
@@ -75,8 +75,36 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<E
     if let Some(utilisation) = samples.utilisation() {
         machine.put(declared::SLAB_UTILISATION, utilisation);
     }
+    of_work(metrics, world, Ended::first(killed, cut));
     world.idle_slabs.put(&mut metrics.of(Scope::Idle));
     world.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk).ended(cut));
+}
+
+impl World {
+    /// What the machine has counted by now.
+    pub(crate) fn counted(&mut self) -> Counted {
+        self.machine.psi_flush(self.now);
+        let machine = &self.machine;
+        Counted {
+            vmstat: snapshot(&machine.mem.vmstat),
+            levels: machine.levels(),
+            zones: machine.free_blocks_of_zones(),
+            psi: *machine.psi(),
+        }
+    }
+}
+
+/// What the machine had counted before the last program ended.
+fn of_work(metrics: &mut Metrics, world: &World, ended: Option<Ended>) {
+    let Some(Counted { vmstat, levels, zones, psi }) = &world.done else { return };
+    let mut put = metrics.of(Scope::Done).ended(ended);
+    put_events(&mut put, vmstat);
+    for &(level, pages) in levels {
+        put.put_named(level, pages as f64, Unit::Pages);
+    }
+    put_zones(&mut put, zones);
+    put.put(declared::PSI_SOME, seconds(psi.some_ns));
+    put.put(declared::PSI_FULL, seconds(psi.full_ns));
 }
 
 /// What ended a task before it was done: something of its own, or the limit that cut the run before it ended.

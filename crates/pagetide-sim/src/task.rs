@@ -14,6 +14,7 @@ use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
+use pagetide_core::psi::Psi;
 use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
 use pagetide_core::vmstat::{Event, Vmstat};
@@ -113,6 +114,19 @@ pub struct PhaseRun {
 
 /// A zone and its free blocks of each order: [`Machine::free_blocks_of_zones`](pagetide_core::process::Machine).
 pub type ZoneBlocks = (NodeId, &'static str, [u64; NR_PAGE_ORDERS]);
+
+/// What the machine has counted so far and has at a moment.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// Its counters.
+    pub vmstat: Vec<u64>,
+    /// Its levels, such as `nr_free_pages`.
+    pub levels: Vec<(&'static str, u64)>,
+    /// Free blocks of its zones.
+    pub zones: Vec<ZoneBlocks>,
+    /// Time in which somebody waited for memory, and in which nobody else ran.
+    pub psi: Psi,
+}
 
 /// Time used, and lost for want of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

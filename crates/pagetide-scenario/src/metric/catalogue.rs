@@ -73,8 +73,10 @@ pub fn all() -> Vec<Entry> {
     };
     for event in Event::ALL {
         let of = match COUNTED.contains(&event) {
-            true => vec![Kind::Machine, Kind::Phase, Kind::Group, Kind::PhaseGroup],
-            false => vec![Kind::Machine, Kind::Phase],
+            true => {
+                vec![Kind::Machine, Kind::Done, Kind::Phase, Kind::Group, Kind::PhaseGroup]
+            }
+            false => vec![Kind::Machine, Kind::Done, Kind::Phase],
         };
         all.push(of_vmstat(event.name().into(), of, Unit::Count, event.about().into()));
     }
@@ -91,7 +93,7 @@ pub fn all() -> Vec<Entry> {
             about: about.into(),
         });
     }
-    let levels = || vec![Kind::Machine, Kind::Phase];
+    let levels = || vec![Kind::Machine, Kind::Done, Kind::Phase];
     for stat in NodeStat::ALL {
         all.push(of_vmstat(stat.name().into(), levels(), Unit::Pages, stat.about().into()));
     }

@@ -113,9 +113,9 @@ metrics! {
         "CPU time that making its operations takes, without performing them; of a real kernel only, where the program that performs them runs";
     OPERATIONS = "operations", Count, [Phase] More, "Pagetide":
         "operations that its program makes; of a real kernel only";
-    PSI_SOME = "psi.memory.some", Seconds, [Machine Phase], "/proc/pressure/memory":
+    PSI_SOME = "psi.memory.some", Seconds, [Machine Done Phase], "/proc/pressure/memory":
         "time in which at least one task waited for memory";
-    PSI_FULL = "psi.memory.full", Seconds, [Machine Phase], "/proc/pressure/memory":
+    PSI_FULL = "psi.memory.full", Seconds, [Machine Done Phase], "/proc/pressure/memory":
         "time in which a task waited for memory and no other ran";
     TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine] Work, "tracepoints":
         "from the start of kswapd's work to its full sleep, naps included, all nodes together";
@@ -141,7 +141,7 @@ metrics! {
         "CPU time of compaction by kswapd";
     CPU_KCOMPACTD_COMPACTING = "cpu_kcompactd_compacting", Seconds, [Machine] Work, "tracepoints":
         "CPU time of compaction by kcompactd";
-    ALLOCSTALL = "allocstall", Count, [Machine Phase], "/proc/vmstat, sum of `allocstall_*`":
+    ALLOCSTALL = "allocstall", Count, [Machine Done Phase], "/proc/vmstat, sum of `allocstall_*`":
         "direct reclaims, all zones together";
     PEAK_SLAB = "peak.slab", Bytes, [Machine], "/proc/meminfo, Slab":
         "the most that all slabs were seen to have, looked at every 5 s and at the end, as the people did who measured the patch of 2020: what comes and goes in between is not seen";

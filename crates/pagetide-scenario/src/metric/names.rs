@@ -69,7 +69,7 @@ impl Names {
             self.tasks.get(task).is_some_and(|phases| phases.contains(phase))
         };
         match scope {
-            Scope::Machine | Scope::Idle | Scope::Shrunk | Scope::Disk(_) => true,
+            Scope::Machine | Scope::Idle | Scope::Done | Scope::Shrunk | Scope::Disk(_) => true,
             Scope::Task(task) => self.tasks.contains_key(task),
             Scope::Phase { task, phase } => has_phase(task, phase),
             Scope::Group(group) => self.groups.contains(group),
@@ -111,6 +111,7 @@ impl Names {
             let (first, rest) = text.split_once('.')?;
             let of_run = match first {
                 "idle" => key(Scope::Idle, rest),
+                "done" => key(Scope::Done, rest),
                 "shrunk" => key(Scope::Shrunk, rest),
                 "disk" => {
                     let (disk, name) = rest.split_once('.')?;
@@ -144,7 +145,11 @@ fn is_of_file(name: &str) -> bool {
 fn may_have(kind: Kind, name: &str) -> bool {
     match kind {
         Kind::Task => declared::find(kind, name).is_some(),
-        Kind::Machine | Kind::Idle | Kind::Shrunk | Kind::Phase if is_of_file(name) => true,
+        Kind::Machine | Kind::Idle | Kind::Done | Kind::Shrunk | Kind::Phase
+            if is_of_file(name) =>
+        {
+            true
+        }
         _ if name.is_empty() => false,
         _ => !name.contains('.') || declared::find(kind, name).is_some(),
     }

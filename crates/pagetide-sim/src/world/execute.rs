@@ -102,10 +102,13 @@ impl World {
             self.end_phase(id, phase, 0);
         }
         let task = &self.tasks[id];
+        let mm = task.mm;
         if !task.background {
             self.nr_over += 1;
+            if ended_by.is_none() {
+                self.done = Some(self.counted());
+            }
         }
-        let mm = task.mm;
         self.free_all_objects(id, cpu);
         self.close_all_pipes(id, cpu);
         let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");

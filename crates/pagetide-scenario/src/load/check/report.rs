@@ -38,7 +38,7 @@ impl Known {
         }
         let whole = Rest::of(pattern);
         let mut behind = BTreeSet::from([(Kind::Machine, whole.clone())]);
-        for kind in [Kind::Idle, Kind::Shrunk] {
+        for kind in [Kind::Idle, Kind::Done, Kind::Shrunk] {
             behind.insert((kind, whole.owner(pattern, kind.word())));
         }
         let owners = |name: &str| {
